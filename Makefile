@@ -1,0 +1,108 @@
+# The verbs of Windrow; `make help` lists them. Everything lives in .venv; nothing is installed beside it.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+# Any Python from 3.11 on; only used to create .venv.
+PYTHON ?= $(firstword $(foreach name,python3.11 python3 python3.12 python3.13,$(if $(shell $(name) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(name))))
+PIP := $(PY) -m pip --disable-pip-version-check --no-input
+UNBUILT := master/windrow_master/static/NOT_BUILT.txt
+CONSOLE := $(shell find console -name node_modules -prune -o -name dist -prune -o -type f -print 2>/dev/null)
+BENCHES := $(patsubst bench/%.py,%,$(filter-out bench/_%,$(wildcard bench/*.py)))
+
+# What `make up` passes on: DATA_DIR LISTEN PUBLIC SIMULATE ONCE (see `windrow up --help`).
+UP := $(if $(DATA_DIR),--data-dir '$(DATA_DIR)') $(if $(LISTEN),--listen '$(LISTEN)') $(if $(PUBLIC),--public '$(PUBLIC)') \
+      $(if $(SIMULATE),--simulate '$(SIMULATE)') $(if $(filter-out 0,$(ONCE)),--once)
+export FUZZ SEED BENCH_SCALE PROVISION REQUIRE_SERVICES
+
+.PHONY: help up test check bench sim chaos torture mission proto openapi setup lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@echo "  Variables: up: DATA_DIR LISTEN PUBLIC SIMULATE ONCE; bench: B BENCH_SCALE; sim: SEED; test: PROVISION REQUIRE_SERVICES"
+
+up: $(VENV)/installed ## run a whole market on this machine: Master, two Accesses, this host's Agent, the console
+	@exec $(BIN)/windrow up $(UP)
+
+test: compiler check ## check, then every test; PROVISION=1 installs as root what only Debian has
+	@$(PY) master/hatch_build.py test
+	@$(PY) -m tests.provision -- $(PY) -m pytest -n 2 --dist loadgroup $(TESTS)
+
+check: $(VENV)/tested ## lint, format, types, import rules
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --config pyproject.toml
+	@$(PY) master/hatch_build.py check
+
+bench: $(VENV)/tested ## benchmarks beside their peers; B=name for one, BENCH_SCALE=0.1 for a quick look
+	@for name in $(or $(B),$(BENCHES)); do \
+	  [ -f "bench/$$name.py" ] || { echo "No benchmark $$name; there are: $(BENCHES)"; exit 2; }; \
+	  $(PY) -m "bench.$$name"; \
+	done
+
+sim: $(VENV)/tested ## the whole market in virtual time under a seeded network; SEED=n plays one hour of that seed
+	@$(if $(SEED),$(PY) -W ignore::RuntimeWarning -m tests.simulation $(SEED),$(PY) -m pytest -q tests/simulation)
+
+chaos: $(VENV)/tested ## kill real processes for a quarter of an hour and judge what is left; SEED=n
+	@CHAOS=1 $(PY) -m pytest -q -m chaos tests
+
+torture: $(VENV)/tested ## power cuts, failing disks, fuzz, the HTTP API under garbage, at full length; FUZZ=n inputs per parser, SEED=n
+	@TORTURE=1 $(PY) -m pytest -q tests/torture
+
+mission: $(VENV)/tested ## one test per sentence of the mission that works
+	@$(PY) -m pytest -q tests/mission
+
+proto: $(VENV)/tested ## make the stubs in proto/ again from the .proto files
+	@$(PY) -m tests.architecture.stubs proto
+
+openapi: $(VENV)/tested ## write docs/openapi.json again from the routes
+	@$(PY) -m windrow_master.api.openapi docs/openapi.json
+
+setup: ## install again from the locks, with the test tools, and build the console
+	@rm -f $(VENV)/installed $(VENV)/tested
+	@$(MAKE) $(VENV)/tested
+
+lock: $(VENV)/tested ## resolve the locks again, from the ordinary index only
+	@$(PIP) install --quiet 'uv>=0.13'
+	@$(PY) -m tests.architecture.locks
+
+clean: ## remove what was built and cached; state in .windrow and the environment in .venv stay
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache master/windrow_master/static \
+	  console/dist console/node_modules tests/browser/node_modules tests/browser/.cache bench/out
+	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: compiler
+compiler:
+	@command -v gcc >/dev/null || { echo "gcc is missing: the tests build a stand-in for NVIDIA's library with it. Install it (on Debian: apt-get install gcc), then again."; exit 1; }
+
+# --- the environment, each step stamped by a file ------------------------------------------------
+
+$(PY):
+	@[ -n "$(PYTHON)" ] || { echo "Windrow needs Python 3.11 or newer: install it (on Debian: apt-get install python3 python3-venv), then again."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "Python's venv module is missing: install it (on Debian: apt-get install python3-venv), then again."; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/locked: requirements.lock | $(PY)
+	@echo "Installing what Windrow needs (once)"
+	@$(PIP) install --quiet --require-hashes -r requirements.lock
+	@touch $@
+
+# Editable: the environment follows the tree, so that only a changed declaration or console installs again.
+$(VENV)/installed: $(VENV)/locked pyproject.toml $(wildcard */pyproject.toml) master/hatch_build.py $(CONSOLE)
+	@echo "Installing Windrow and building its console"
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@! [ -f $(UNBUILT) ] || { echo "The web console was not built; everything else works, and \`make setup\` tries again. All of why: $(UNBUILT)"; head -n 4 $(UNBUILT) | sed 's/^/  /'; }
+	@touch $@
+
+$(VENV)/tested: requirements-test.lock $(VENV)/installed
+	@echo "Installing what the tests need (once)"
+	@$(PIP) install --quiet --require-hashes -r requirements-test.lock
+	@touch $@

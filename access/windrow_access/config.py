@@ -1,0 +1,100 @@
+"""The configuration of one Access process: built once from arguments and environment, validated whole, printable.
+
+The only module of this process that reads the environment.
+"""
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from windrow_proto.errors import InvalidInput
+
+REGION_MAX = 32
+WORKERS_MAX = 64
+PORT_TRIES = 50
+"""A taken port is followed by the next free one, up to so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinConfig:
+    """`windrow-access join`."""
+
+    data_dir: Path
+    master_url: str
+    token_file: Path
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """`windrow-access run`. advertise: what agents dial, when it differs from what is listened on."""
+
+    data_dir: Path
+    host: str
+    port: int
+    region: str
+    advertise: str | None
+    workers: int
+    worker: int | None
+    trunks: tuple[str, ...]
+    metrics_port: int | None = None
+    """Of the first worker's figures, on loopback; each further worker has the next port. None: not served."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="windrow-access", description="A relay between Agents and the Master.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    default_dir = os.environ.get("WINDROW_ACCESS_DIR", "/var/lib/windrow-access")
+
+    join = commands.add_parser("join", help="become an Access of a Master")
+    join.add_argument("master_url", help="https://host:port of the Master")
+    join.add_argument("--token-file", type=Path, required=True, help="file that holds a join token of role access")
+    join.add_argument("--data-dir", type=Path, default=Path(default_dir))
+    join.add_argument("--name", action="append", default=[], help="DNS name or IP that agents dial; repeatable")
+
+    run = commands.add_parser("run", help="relay")
+    run.add_argument("--data-dir", type=Path, default=Path(default_dir))
+    run.add_argument("--listen", default=os.environ.get("WINDROW_ACCESS_LISTEN", "127.0.0.1:7443"))
+    run.add_argument("--region", default=os.environ.get("WINDROW_ACCESS_REGION", "local"))
+    run.add_argument("--advertise", default=None, help="host:port that agents dial, if not the listening one")
+    run.add_argument("--workers", type=int, default=int(os.environ.get("WINDROW_ACCESS_WORKERS", "1")))
+    run.add_argument("--trunk", action="append", default=[], help="host:port of a Master's trunk; repeatable")
+    run.add_argument("--metrics-port", type=int, default=None, help="serve /metrics on this port of 127.0.0.1")
+    run.add_argument("--worker", type=int, default=None, help=argparse.SUPPRESS)
+    return parser
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """`host:port`; raises InvalidInput."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 <= int(port) <= 65535:
+        raise InvalidInput(f"{text!r} is not host:port.")
+    return host.strip("[]"), int(port)
+
+
+def parse(arguments: list[str]) -> JoinConfig | RunConfig:
+    """Read the command line over the environment; raises InvalidInput with the flag's name."""
+    read = _parser().parse_args(arguments)
+    if read.command == "join":
+        return JoinConfig(read.data_dir, read.master_url, read.token_file, tuple(read.name))
+    host, port = parse_address(read.listen)
+    if not 1 <= len(read.region) <= REGION_MAX or not read.region.replace("-", "").isalnum():
+        raise InvalidInput(f"--region {read.region!r}: letters, digits and dashes, at most {REGION_MAX}.")
+    if not 1 <= read.workers <= WORKERS_MAX:
+        raise InvalidInput(f"--workers {read.workers}: from 1 to {WORKERS_MAX}.")
+    for address in (*read.trunk, *([read.advertise] if read.advertise else [])):
+        parse_address(address)
+    if read.metrics_port is not None and not 0 <= read.metrics_port <= 65535 - WORKERS_MAX:
+        raise InvalidInput(f"--metrics-port {read.metrics_port}: a port is from 0 to {65535 - WORKERS_MAX}.")
+    return RunConfig(
+        read.data_dir,
+        host,
+        port,
+        read.region,
+        read.advertise,
+        read.workers,
+        read.worker,
+        tuple(read.trunk),
+        read.metrics_port,
+    )

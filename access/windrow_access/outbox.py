@@ -1,0 +1,53 @@
+"""What waits to go down to one agent: urgent before bulk, bounded; who does not read is disconnected."""
+
+import asyncio
+from collections import deque
+
+from windrow_proto.errors import LinkClosed, WindrowError
+from windrow_proto.v1 import link_pb2
+
+CAP_BYTES = 4 << 20
+"""Channel credits keep an honest agent far below; one that stopped reading holds at most this much."""
+FRAME_OVERHEAD_BYTES = 64
+
+
+class Outbox:
+    """Frames for one agent stream. put never waits; get waits."""
+
+    def __init__(self, cap_bytes: int = CAP_BYTES) -> None:
+        self._cap = cap_bytes
+        self._urgent: deque[link_pb2.Frame] = deque()
+        self._bulk: deque[link_pb2.Frame] = deque()
+        self._bytes = 0
+        self._ready = asyncio.Event()
+        self._ended: WindrowError | None = None
+
+    def put(self, frame: link_pb2.Frame) -> None:
+        """Queue a frame; past the cap the stream is ended, and the agent comes back and resumes."""
+        if self._ended is not None:
+            return
+        self._bytes += len(frame.sealed) + FRAME_OVERHEAD_BYTES
+        if self._bytes > self._cap:
+            self.end(LinkClosed("The agent does not read what is sent to it; the stream was ended."))
+            return
+        urgent = frame.frame_class in (link_pb2.FRAME_CLASS_EVIDENCE, link_pb2.FRAME_CLASS_LIVE)
+        (self._urgent if urgent else self._bulk).append(frame)
+        self._ready.set()
+
+    def end(self, error: WindrowError) -> None:
+        """End the stream with this error; the first one counts."""
+        if self._ended is None:
+            self._ended = error
+            self._ready.set()
+
+    async def get(self) -> link_pb2.Frame:
+        """The next frame; raises what `end` was given."""
+        while True:
+            if self._ended is not None:
+                raise self._ended
+            if self._urgent or self._bulk:
+                frame = self._urgent.popleft() if self._urgent else self._bulk.popleft()
+                self._bytes -= len(frame.sealed) + FRAME_OVERHEAD_BYTES
+                return frame
+            self._ready.clear()
+            await self._ready.wait()

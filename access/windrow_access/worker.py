@@ -1,0 +1,119 @@
+"""One worker of an Access from its identity to its end: server, relay, renewal of the certificate, orderly stop."""
+
+import asyncio
+import json
+import os
+import signal
+
+import structlog
+
+from windrow_access.config import RunConfig
+from windrow_access.core.admission import Limits
+from windrow_access.core.renewal import is_due
+from windrow_access.probes import Bandwidth
+from windrow_access.relay import Relay, RelayFacts
+from windrow_access.together import together
+from windrow_proto import enrol, keys, link_grpc, scrape
+from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.errors import WindrowError
+from windrow_proto.ids import AccessId
+from windrow_proto.ports import TrunkLink
+from windrow_proto.units import MINUTE
+
+log = structlog.get_logger()
+
+VERSION = "0.1.0"
+RENEW_CHECK_NS = MINUTE
+DRAIN_S = 2.0
+"""How long agents may take to hear that they should go elsewhere, before their streams are cut."""
+
+
+class Worker:
+    """Runs one worker until a signal. port: the one to listen on; workers of one Access share it."""
+
+    def __init__(self, config: RunConfig, port: int) -> None:
+        self._config = config
+        self._port = port
+        self._clock = SystemClock()
+        self._rng = SystemRng()
+        self._folder = enrol.IdentityFolder(config.data_dir / "identity")
+        self._identity: enrol.Identity = self._folder.load()
+
+    async def run(self) -> None:
+        """Serve until SIGINT, SIGTERM or SIGHUP; then drain."""
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await self._renew_if_due()
+        relay = self._relay()
+        server = await link_grpc.serve_agents(relay, self._tls, f"{self._config.host}:{self._port}")
+        log.info("access_listening", address=server.address, region=self._config.region, worker=self._worker)
+        base = self._config.metrics_port
+        port = base + self._worker if base else base
+        async with scrape.serving(port, relay.figures) as metrics_port, asyncio.TaskGroup() as tasks:
+            if port is not None:
+                log.info("metrics_listening", port=metrics_port, worker=self._worker)
+            working = tasks.create_task(together(relay.run(), self._keep_renewed(), self._announce(relay)))
+            await stop.wait()
+            await relay.drain()
+            await server.stop(DRAIN_S)
+            working.cancel()
+        log.info("access_stopped", worker=self._worker)
+
+    @property
+    def _worker(self) -> int:
+        return self._config.worker or 0
+
+    def _tls(self) -> keys.TlsIdentity:
+        return self._identity.tls
+
+    def _relay(self) -> Relay:
+        identity = self._identity
+        access_id = AccessId(identity.subject_id)
+        facts = RelayFacts(
+            access_id=access_id,
+            region=self._config.region,
+            worker=self._worker,
+            address=self._config.advertise or f"{self._config.host}:{self._port}",
+            version=VERSION,
+            signing_public=identity.signing.public,
+        )
+        bandwidth = Bandwidth(access_id, identity.signing, self._clock, self._rng)
+        return Relay(facts, self._dial, bandwidth, self._clock, self._rng, Limits())
+
+    async def _dial(self) -> TrunkLink:
+        return await link_grpc.dial_trunk(self._config.trunks or self._identity.trunk_addresses, self._tls)
+
+    async def _keep_renewed(self) -> None:
+        while True:
+            await self._clock.sleep_ns(RENEW_CHECK_NS)
+            await self._renew_if_due()
+
+    async def _renew_if_due(self) -> None:
+        """The first worker renews; the others find the new certificate on disk."""
+        self._identity = await asyncio.to_thread(self._folder.load)
+        facts = keys.certificate_facts(self._identity.tls.certificate_pem)
+        if self._worker != 0 or not is_due(facts.not_before_ns, facts.not_after_ns, self._clock.wall_ns()):
+            return
+        try:
+            self._identity = await asyncio.to_thread(enrol.renew, self._folder, self._clock.wall_ns())
+        except WindrowError as error:
+            log.warning("renewal_failed", access_id=self._identity.subject_id, code=error.code, error=str(error))
+            return
+        log.info("certificate_renewed", access_id=self._identity.subject_id, generation=self._identity.generation)
+
+    async def _announce(self, relay: Relay) -> None:
+        """Write where this Access is, each time its trunk is attached, for whoever started it."""
+        await relay.attached.wait()
+        if self._worker == 0:
+            facts = relay.facts
+            record = {
+                "access_id": facts.access_id,
+                "region": facts.region,
+                "address": facts.address,
+                "pid": os.getpid(),
+            }
+            path = self._config.data_dir / "access.json"
+            path.with_suffix(".tmp").write_text(json.dumps(record))
+            path.with_suffix(".tmp").replace(path)
+        await asyncio.Event().wait()

@@ -1,0 +1,1 @@
+"""The agent: reads one GPU host, reports it and runs containers on it. It decides nothing about the market."""

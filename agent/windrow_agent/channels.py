@@ -1,0 +1,242 @@
+"""The channels that the Master opens into this host's workloads: logs, commands, files in and out.
+
+Each side may send as many bytes as the other has given credit for; who takes bytes in gives credit back as it does. A
+channel lives no longer than its connection. Chunks are at most 64 KiB.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from windrow_agent.runtimes.port import FILES_CAP_BYTES, ByteStream
+from windrow_agent.workloads import Keeper
+from windrow_proto.errors import InvalidInput, TooMany, WindrowError
+from windrow_proto.messages import (
+    CHANNEL_CHUNK_BYTES,
+    Channel,
+    ChannelClose,
+    ChannelCredit,
+    ChannelData,
+    ChannelOpen,
+)
+from windrow_proto.model import ChannelPurpose
+
+log = structlog.get_logger()
+
+CHANNELS_MAX: Final = 64
+"""Open at a time on one host."""
+IDLE_S: Final = 600.0
+"""Without a byte taken by the other side a channel is given up."""
+
+Send = Callable[[Channel], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class _Open:
+    """One open channel: what may still be sent, and what came and was not taken yet."""
+
+    step: ChannelOpen
+    credit: int
+    room: asyncio.Event = field(default_factory=asyncio.Event)
+    arrived: "deque[ChannelData | ChannelClose]" = field(default_factory=deque)
+    arrived_bytes: int = 0
+    came: asyncio.Event = field(default_factory=asyncio.Event)
+    task: "asyncio.Task[None] | None" = None
+
+
+class _PeerClosed(Exception):
+    """The Master closed the channel; nothing has to be answered."""
+
+
+class ChannelDesk:
+    """All channels of one connection."""
+
+    def __init__(self, keeper: Keeper, send: Send, credit_bytes: int, group: asyncio.TaskGroup) -> None:
+        """credit_bytes: what each side may send at first, per channel and direction."""
+        self._keeper, self._send, self._credit_bytes, self._group = keeper, send, credit_bytes, group
+        self._channels: dict[int, _Open] = {}
+
+    async def on_frame(self, channel: Channel) -> None:
+        """One step of the Master's; returns at once."""
+        number, step = channel.channel_id, channel.step
+        held = self._channels.get(number)
+        if isinstance(step, ChannelOpen):
+            if held is not None or len(self._channels) >= CHANNELS_MAX:
+                error = TooMany(f"This host has {len(self._channels)} open channels.")
+                await self._send(Channel(number, ChannelClose(error.code, error.detail)))
+                return
+            held = self._channels[number] = _Open(step, self._credit_bytes)
+            held.task = self._group.create_task(self._serve(number, held), name=f"channel {number}")
+        elif held is None:
+            return  # it ended here while this was on its way
+        elif isinstance(step, ChannelCredit):
+            held.credit += step.credit_bytes
+            held.room.set()
+        elif isinstance(step, ChannelData) and held.arrived_bytes + len(step.data) > self._credit_bytes:
+            await self._fail(number, held, InvalidInput("More was sent than there was credit for."))
+        else:
+            held.arrived.append(step)
+            held.arrived_bytes += len(step.data) if isinstance(step, ChannelData) else 0
+            held.came.set()
+
+    async def _fail(self, number: int, held: _Open, error: WindrowError) -> None:
+        self._channels.pop(number, None)
+        if held.task is not None:
+            held.task.cancel()
+        await self._send(Channel(number, ChannelClose(error.code, error.detail)))
+
+    async def _serve(self, number: int, held: _Open) -> None:
+        try:
+            close = await self._purpose(number, held)
+            await self._send(Channel(number, close))
+        except WindrowError as error:
+            await self._send(Channel(number, ChannelClose(error.code, error.detail[:2000])))
+        except TimeoutError:
+            await self._send(Channel(number, ChannelClose("unavailable", "Nobody took what was sent; closed.")))
+        except _PeerClosed:
+            log.debug("channel_closed_by_master", channel=number)
+        finally:
+            self._channels.pop(number, None)
+
+    async def _purpose(self, number: int, held: _Open) -> ChannelClose:
+        match held.step.purpose:
+            case ChannelPurpose.LOGS:
+                return await self._logs(number, held)
+            case ChannelPurpose.EXEC:
+                return await self._exec(number, held)
+            case ChannelPurpose.FILES_IN:
+                return await self._files_in(number, held)
+            case ChannelPurpose.FILES_OUT:
+                return await self._files_out(number, held)
+            case other:
+                raise InvalidInput(f"This agent serves no channel for {other.name.lower()}.")
+
+    # --- the four purposes ----------------------------------------------------------------------------------------
+
+    async def _logs(self, number: int, held: _Open) -> ChannelClose:
+        runtime = self._keeper.runtime_of(held.step.workload_id)
+        stream = await runtime.logs(held.step.workload_id, held.step.offset, held.step.follow)
+        return await self._stream(number, held, stream)
+
+    async def _files_out(self, number: int, held: _Open) -> ChannelClose:
+        runtime = self._keeper.runtime_of(held.step.workload_id)
+        stream = await runtime.get_files(held.step.workload_id, held.step.changed_only, FILES_CAP_BYTES)
+        return await self._stream(number, held, stream)
+
+    async def _stream(self, number: int, held: _Open, stream: ByteStream) -> ChannelClose:
+        async def pump() -> None:
+            async for piece in stream:
+                await self._give(number, held, 0, piece)
+
+        try:
+            await self._until_closed(held, pump())
+        finally:
+            await stream.close()
+        return ChannelClose(truncated=stream.truncated)
+
+    async def _files_in(self, number: int, held: _Open) -> ChannelClose:
+        workload_id = held.step.workload_id
+        runtime = self._keeper.runtime_of(workload_id)
+        ended: list[ChannelClose] = []
+
+        async def chunks() -> AsyncIterator[bytes]:
+            while True:
+                step = await self._next(number, held)
+                if isinstance(step, ChannelClose):
+                    ended.append(step)
+                    if step.error_code:
+                        raise _PeerClosed
+                    return
+                yield step.data
+
+        taken = await runtime.put_files(workload_id, chunks(), FILES_CAP_BYTES)
+        if ended and ended[0].commit:
+            await self._keeper.files_came(workload_id)
+        return ChannelClose(detail=f"{taken.files} files, {taken.bytes} bytes", commit=bool(ended and ended[0].commit))
+
+    async def _exec(self, number: int, held: _Open) -> ChannelClose:
+        runtime = self._keeper.runtime_of(held.step.workload_id)
+        session = await runtime.exec(held.step.workload_id, held.step.argv)
+
+        async def feed() -> None:
+            if not held.step.stdin:
+                await session.write(b"")
+            while True:
+                step = await self._next(number, held)
+                if isinstance(step, ChannelClose):
+                    if step.error_code or not held.step.stdin:
+                        raise _PeerClosed
+                    await session.write(b"")
+                    held.step = ChannelOpen(held.step.workload_id, held.step.purpose, stdin=False)
+                    continue
+                await session.write(step.data)
+
+        async def pump() -> None:
+            while (piece := await session.read()) is not None:
+                await self._give(number, held, *piece)
+
+        try:
+            await _first_of(pump(), feed())
+        finally:
+            await session.close()
+        return ChannelClose(exit_code=session.exit_code)
+
+    # --- flow -----------------------------------------------------------------------------------------------------
+
+    async def _until_closed(self, held: _Open, pump: Awaitable[None]) -> None:
+        """Run the pump, unless the Master closes first."""
+
+        async def closed() -> None:
+            while not any(isinstance(step, ChannelClose) for step in held.arrived):
+                held.came.clear()
+                await held.came.wait()
+            raise _PeerClosed
+
+        await _first_of(pump, closed())
+
+    async def _give(self, number: int, held: _Open, stream: int, data: bytes) -> None:
+        for start in range(0, len(data), CHANNEL_CHUNK_BYTES):
+            chunk = data[start : start + CHANNEL_CHUNK_BYTES]
+            while chunk:
+                while held.credit <= 0:
+                    held.room.clear()
+                    async with asyncio.timeout(IDLE_S):
+                        await held.room.wait()
+                piece, chunk = chunk[: held.credit], chunk[held.credit :]
+                held.credit -= len(piece)
+                await self._send(Channel(number, ChannelData(piece, stream)))
+
+    async def _next(self, number: int, held: _Open) -> ChannelData | ChannelClose:
+        while not held.arrived:
+            held.came.clear()
+            await held.came.wait()
+        step = held.arrived.popleft()
+        if isinstance(step, ChannelData):
+            held.arrived_bytes -= len(step.data)
+            await self._send(Channel(number, ChannelCredit(len(step.data))))
+        return step
+
+
+async def _first_of(main: Awaitable[None], other: Awaitable[None]) -> None:
+    """Until `main` has ended or `other` raised; the one left is cancelled, and what was raised is raised."""
+
+    async def run(work: Awaitable[None]) -> None:
+        await work
+
+    loop = asyncio.get_running_loop()
+    first, second = loop.create_task(run(main)), loop.create_task(run(other))
+    try:
+        await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)
+        if second.done() and not first.done():
+            second.result()
+            await first
+        else:
+            first.result()
+    finally:
+        for task in (first, second):
+            task.cancel()
+        await asyncio.gather(first, second, return_exceptions=True)

@@ -1,0 +1,119 @@
+"""What one agent process is told: built once from arguments and environment, validated whole, printable.
+
+The only module of this process that reads the environment. Secrets come by file or standard input, never as arguments.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from windrow_agent.runtimes.docker import DEFAULT_URL
+from windrow_proto.errors import InvalidInput
+
+RUNTIMES: Final = ("docker", "process")
+SIMULATED_MAX: Final = 2000
+"""Simulated hosts in one process; each has a connection and two directories of its own."""
+TOKEN_BYTES_MAX: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One command of `windrow-agent`. token_file `-` is standard input."""
+
+    command: str
+    data_dir: Path
+    docker_url: str = DEFAULT_URL
+    runtimes: tuple[str, ...] = RUNTIMES
+    is_bubblewrap_wanted: bool = True
+    master_url: str = ""
+    token_file: str = ""
+    name: str = ""
+    count: int = 0
+    seed: int = 1
+    is_sure: bool = False
+    metrics_port: int | None = None
+    """Of /metrics on 127.0.0.1; None: not served."""
+
+
+def default_data_dir() -> Path:
+    """Where an agent keeps its state when nobody says: the system's place for root, the user's own for others."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/windrow-agent")
+    base = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "share") / "windrow-agent"
+
+
+def parse(arguments: Sequence[str]) -> Config:
+    """Read and check the command line; exits with a usage message as argparse does. Raises InvalidInput."""
+    found = _parser().parse_args(arguments)
+    runtimes = tuple(name for name in (getattr(found, "runtimes", "") or "").split(",") if name)
+    unknown = set(runtimes) - set(RUNTIMES)
+    if unknown:
+        raise InvalidInput(f"There is no runtime {', '.join(sorted(unknown))}; there are {', '.join(RUNTIMES)}.")
+    count = getattr(found, "count", 0)
+    if found.command == "simulate" and not 1 <= count <= SIMULATED_MAX:
+        raise InvalidInput(f"--count must be 1 to {SIMULATED_MAX}.")
+    return Config(
+        command=found.command,
+        data_dir=(found.data_dir or default_data_dir()).absolute(),
+        docker_url=os.environ.get("DOCKER_HOST") or DEFAULT_URL,
+        runtimes=runtimes or RUNTIMES,
+        is_bubblewrap_wanted=not getattr(found, "no_bubblewrap", False),
+        master_url=getattr(found, "master_url", "") or "",
+        token_file=getattr(found, "token_file", "") or "",
+        name=getattr(found, "name", "") or "",
+        count=count,
+        seed=getattr(found, "seed", 1),
+        is_sure=getattr(found, "yes", False),
+        metrics_port=getattr(found, "metrics_port", None),
+    )
+
+
+def read_token(token_file: str) -> str:
+    """The text of a token file, or of standard input for `-`. Raises InvalidInput with the reason."""
+    try:
+        if token_file == "-":
+            text = sys.stdin.read(TOKEN_BYTES_MAX)
+        else:
+            with open(token_file, encoding="ascii") as file:
+                text = file.read(TOKEN_BYTES_MAX)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The join token in {token_file!r} cannot be read: {error}") from error
+    if not text.strip():
+        raise InvalidInput(f"There is no join token in {token_file!r}.")
+    return text
+
+
+def _parser() -> argparse.ArgumentParser:
+    text = "Offer this machine on a Windrow market."
+    parser = argparse.ArgumentParser(prog="windrow-agent", description=text, allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        made.add_argument("--data-dir", type=Path, help=f"where state is kept (default {default_data_dir()})")
+        return made
+
+    run = command("run", "Serve this host until a signal.")
+    run.add_argument("--runtimes", help="which of docker,process may be used (default both)")
+    run.add_argument("--no-bubblewrap", action="store_true", help="do not wrap process workloads, even where it works")
+    run.add_argument("--metrics-port", type=int, help="serve /metrics on this port of 127.0.0.1")
+    join = command("join", "Make this host a member: keys are made here, the Master signs a certificate.")
+    join.add_argument("master_url", help="https://host:port of the Master")
+    join.add_argument("--token-file", required=True, help="file with the join token; - reads standard input")
+    join.add_argument("--name", help="what to call this host (default its own name)")
+    simulate = command("simulate", "Run hosts that do not exist, marked as simulated everywhere.")
+    simulate.add_argument("--count", type=int, required=True)
+    simulate.add_argument("--master", dest="master_url", default="", help="https://host:port, for those not joined yet")
+    simulate.add_argument("--token-file", "--join-token-file", dest="token_file", default="", help="a token a line")
+    simulate.add_argument("--seed", type=int, default=1, help="what the hosts are drawn from")
+    end = command("end", "End every workload of this host while no agent runs, with its final receipts.")
+    end.add_argument("--runtimes", help=argparse.SUPPRESS)
+    command("doctor", "Look for what is wrong with this host and say what to do about it.")
+    uninstall = command("uninstall", "End all workloads and delete all that this agent keeps.")
+    uninstall.add_argument("--yes", action="store_true", help="do not ask")
+    return parser

@@ -1,0 +1,279 @@
+"""One connection to an Access: greet, then send and receive until it ends. It decides nothing about workloads.
+
+A single sender seals and sends, most urgent first: control, then evidence, then channels, then telemetry, so that a
+slow history never holds up a result.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import structlog
+
+from windrow_agent.outbox import Outbox
+from windrow_proto.errors import InvalidInput, LinkClosed, WindrowError
+from windrow_proto.keys import DOMAIN_DOWN, DOMAIN_UP, ExchangeKey, LinkProver, LinkVerifier, SigningKey
+from windrow_proto.messages import PROTOCOL_VERSION, Channel, Hello, Record, Settings, Welcome
+from windrow_proto.model import FrameClass, Kind, Lane
+from windrow_proto.ports import Clock, FrameLink, Rng
+from windrow_proto.session import Admitted, AgentSession, Phase
+from windrow_proto.units import SECOND, seconds
+from windrow_proto.v1 import link_pb2
+from windrow_proto.wire import (
+    TOGETHER_BYTES_MAX,
+    TOGETHER_MAX,
+    Envelope,
+    encode_record,
+    put_together,
+    seal,
+    signed_digest,
+    unseal,
+)
+from windrow_proto.wire_link import decode_welcome, encode_channel, encode_hello
+
+log = structlog.get_logger()
+
+GREETING_NS: Final = 10 * SECOND
+"""For the Master's welcome, which crosses two hops and one signature."""
+SILENCE_NS: Final = 15 * SECOND
+"""Without a word of the Master's own the connection counts as dead; at least three heartbeat intervals."""
+RECORDS_PER_TURN: Final = 16
+"""Telemetry between two looks at what is more urgent."""
+CONTROL_MAX: Final = 64
+"""Messages of the control lane that wait; more means the line has stopped."""
+CHANNEL_MAX: Final = 32
+
+
+class Receiver(Protocol):
+    """What is done with the Master's messages."""
+
+    async def welcomed(self, welcome: Welcome, connection: "Connection") -> None:
+        """The connection is open."""
+
+    async def received(self, envelope: Envelope, connection: "Connection") -> None:
+        """One admitted message other than the welcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What a hello says of this host."""
+
+    agent_version: str
+    generation: int
+    inventory_hash: str
+    simulated: bool
+
+
+class Connection:
+    """One open stream with the session's keys; `run` serves it."""
+
+    def __init__(
+        self,
+        link: FrameLink,
+        session: AgentSession,
+        signing: SigningKey,
+        master_public: bytes,
+        outbox: Outbox,
+        receiver: Receiver,
+        clock: Clock,
+        rng: Rng,
+    ) -> None:
+        self.session, self.clock = session, clock
+        self.dropped = 0
+        self.settings: Settings | None = None
+        self._link, self._signing, self._master_public = link, signing, master_public
+        self._outbox, self._receiver = outbox, receiver
+        self._exchange = ExchangeKey.from_raw(rng.random_bytes(32))
+        self._prover = LinkProver(None, signing, DOMAIN_UP)
+        self._verifier = LinkVerifier(None, master_public, DOMAIN_DOWN)
+        self._control: deque[tuple[Kind, bytes]] = deque()
+        self._channel: deque[Channel] = deque()
+        self._channel_room = asyncio.Event()
+        self._heard_ns = clock.monotonic_ns()
+        self.group: asyncio.TaskGroup | None = None
+
+    async def run(self, greeting: Greeting, on_open: Callable[["Connection"], Coroutine[Any, Any, None]]) -> None:
+        """Greet and serve until the link ends; raises LinkClosed then, or what the Master refused us with.
+
+        on_open runs beside it from the welcome on, and is cancelled with it.
+        """
+        try:
+            await self._greet(greeting)
+            async with asyncio.TaskGroup() as group:
+                self.group = group
+                group.create_task(self._send_all(), name="send")
+                group.create_task(self._receive_all(), name="receive")
+                group.create_task(self._watch_silence(), name="silence")
+                group.create_task(on_open(self), name="open")
+        except* WindrowError as errors:
+            raise _first(errors) from None
+        finally:
+            self.session.on_disconnect()
+            self._outbox.on_disconnect()
+            await self._link.close()
+
+    async def _greet(self, greeting: Greeting) -> None:
+        named = await self._outbox.named()
+        hello = Hello(
+            protocol_version=PROTOCOL_VERSION,
+            agent_version=greeting.agent_version,
+            x25519_public=self._exchange.public,
+            generation=greeting.generation,
+            wall_ns=self.clock.wall_ns(),
+            inventory_hash=greeting.inventory_hash,
+            simulated=greeting.simulated,
+            unacked=named,
+            epoch_seen=self.session.epoch,
+        )
+        envelope = self.session.envelope(Kind.HELLO, Lane.CONTROL, FrameClass.EVIDENCE, encode_hello(hello))
+        frame = seal(envelope, self._prover)
+        digest = signed_digest(frame)
+        await self._link.send(frame)
+        try:
+            async with asyncio.timeout(seconds(GREETING_NS)):
+                welcome = await self._welcome(digest)
+        except TimeoutError:
+            raise LinkClosed("The Master did not answer the hello in time.") from None
+        key = self._exchange.derive(
+            welcome.x25519_public, self.session.host_id, self.session.boot_id, self.session.epoch
+        )
+        self._prover = LinkProver(key, self._signing, DOMAIN_UP)
+        self._verifier = LinkVerifier(key, self._master_public, DOMAIN_DOWN)
+        self.settings = welcome.settings
+        self._heard_ns = self.clock.monotonic_ns()
+        await self._receiver.welcomed(welcome, self)
+        await self._outbox.welcomed(named, welcome.have, welcome.settings)
+
+    async def _welcome(self, digest: bytes) -> Welcome:
+        while True:
+            admitted = self._open(await self._link.receive())
+            if admitted is not None and admitted.kind is Kind.WELCOME:
+                welcome = decode_welcome(admitted.body)
+                self.session.on_welcome(welcome, digest, self.clock.monotonic_ns())
+                return welcome
+
+    # --- sending --------------------------------------------------------------------------------------------------
+
+    def say(self, kind: Kind, body: bytes) -> None:
+        """Have one message of the control lane sent; raises LinkClosed when the line has stopped."""
+        if len(self._control) >= CONTROL_MAX:
+            raise LinkClosed("Nothing leaves this host any more.")
+        self._control.append((kind, body))
+        self._outbox.wake.set()
+
+    async def send_channel(self, channel: Channel) -> None:
+        """Have one step of a channel sent; waits while the line is busy."""
+        while len(self._channel) >= CHANNEL_MAX:
+            self._channel_room.clear()
+            await self._channel_room.wait()
+        self._channel.append(channel)
+        self._outbox.wake.set()
+
+    async def _send_all(self) -> None:
+        wake = self._outbox.wake
+        while True:
+            wake.clear()
+            is_idle = not await self._send_urgent()
+            if self._outbox.may_go(Lane.TELEMETRY):
+                records = await self._outbox.take(Lane.TELEMETRY, RECORDS_PER_TURN)
+                await self._send_samples(records)
+                is_idle = is_idle and not records
+            if is_idle:
+                await wake.wait()
+
+    async def _send_samples(self, records: list[tuple[Record, FrameClass]]) -> None:
+        """What is ready goes together, as far as what is more urgent can wait behind it."""
+        frames: list[link_pb2.Frame] = []
+        size = 0
+        for number, (record, frame_class) in enumerate(records, start=1):
+            frame = self._sealed(record.kind, Lane.TELEMETRY, frame_class, encode_record(record))
+            frames.append(frame)
+            size += len(frame.sealed)
+            if number == len(records) or len(frames) == TOGETHER_MAX or size >= TOGETHER_BYTES_MAX:
+                await self._link.send(put_together(frames))
+                await self._send_urgent()
+                frames, size = [], 0
+
+    async def _send_urgent(self) -> bool:
+        """Everything more urgent than telemetry; returns whether there was any."""
+        is_any = False
+        while True:
+            if self._control:
+                kind, body = self._control.popleft()
+                await self._send(kind, Lane.CONTROL, FrameClass.EVIDENCE, body)
+            elif self._outbox.may_go(Lane.EVIDENCE) and (
+                records := await self._outbox.take(Lane.EVIDENCE, RECORDS_PER_TURN)
+            ):
+                for record, frame_class in records:
+                    await self._send(record.kind, Lane.EVIDENCE, frame_class, encode_record(record))
+            elif self._channel:
+                body = encode_channel(self._channel.popleft())
+                self._channel_room.set()
+                await self._send(Kind.CHANNEL, Lane.CHANNEL, FrameClass.CHANNEL, body)
+            else:
+                return is_any
+            is_any = True
+
+    async def _send(self, kind: Kind, lane: Lane, frame_class: FrameClass, body: bytes) -> None:
+        await self._link.send(self._sealed(kind, lane, frame_class, body))
+
+    def _sealed(self, kind: Kind, lane: Lane, frame_class: FrameClass, body: bytes) -> link_pb2.Frame:
+        return seal(self.session.envelope(kind, lane, frame_class, body), self._prover)
+
+    # --- receiving ------------------------------------------------------------------------------------------------
+
+    async def _receive_all(self) -> None:
+        while True:
+            envelope = self._open(await self._link.receive())
+            if envelope is None:
+                continue
+            self._heard_ns = self.clock.monotonic_ns()
+            try:
+                await self._receiver.received(envelope, self)
+            except InvalidInput as error:
+                self._drop("malformed", envelope.kind.name, error.detail)
+
+    def _open(self, frame: link_pb2.Frame) -> Envelope | None:
+        """Check proof and session; what does not hold is counted and dropped, as a hostile relay may send anything."""
+        try:
+            envelope = unseal(frame, self._verifier)
+        except WindrowError as error:
+            self._drop(error.code, "", error.detail)
+            return None
+        judged = self.session.admit(envelope, self.clock.monotonic_ns())
+        if isinstance(judged, Admitted):
+            return envelope
+        self._drop(judged.reason.value, envelope.kind.name, "")
+        return None
+
+    def _drop(self, reason: str, kind: str, detail: str) -> None:
+        self.dropped += 1
+        log.warning("message_dropped", reason=reason, kind=kind, detail=detail[:200], dropped=self.dropped)
+
+    async def _watch_silence(self) -> None:
+        while True:
+            await self.clock.sleep_ns(SECOND)
+            self._outbox.send_overdue()
+            interval_ns = self.settings.heartbeat_interval_ns if self.settings is not None else 0
+            if self.clock.monotonic_ns() - self._heard_ns > max(SILENCE_NS, 3 * interval_ns):
+                raise LinkClosed("The Master has not been heard for too long.")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether messages may be sent."""
+        return self.session.phase is Phase.OPEN
+
+
+def _first(errors: "BaseExceptionGroup[WindrowError]") -> WindrowError:
+    """What to tell of several failures at once: the first that is more than the line's own end."""
+    found: list[WindrowError] = []
+    todo: list[BaseException] = [errors]
+    while todo:
+        error = todo.pop(0)
+        if isinstance(error, BaseExceptionGroup):
+            todo += error.exceptions
+        elif isinstance(error, WindrowError):
+            found.append(error)
+    return next((error for error in found if not isinstance(error, LinkClosed)), found[0])

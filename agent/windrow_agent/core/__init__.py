@@ -1,0 +1,1 @@
+"""What the agent decides: pure, values in and values out."""

@@ -1,0 +1,266 @@
+"""One workload on this host from its command to its removal, and the receipts that its life is billed by.
+
+    PREPARING ──Prepared──▶ [WAITING_FILES ──FilesCame──▶] (start) ──Started──▶ RUNNING ──Ended──▶ EXITED
+        │ any ──Broke──▶ FAILED                                                  │ EndAsked
+        └────────────────────────── EndAsked ──▶ STOPPING ──Removed──▶ GONE ◀────┘
+
+A receipt goes out when it starts, while it runs, and exactly once as the final one. Running time never falls and
+never exceeds what the runtime's own records show. GONE never changes again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, assert_never
+
+from windrow_proto.ids import ClusterId, WorkloadId
+from windrow_proto.model import ObservedWorkload, Receipt, SlotGrant, WorkloadPhase, WorkloadSpec
+from windrow_proto.units import SECOND
+
+RECEIPT_EVERY_NS: Final = 10 * SECOND
+"""Between two receipts of a running workload (design.md section 12)."""
+ENDED: Final = frozenset({WorkloadPhase.EXITED, WorkloadPhase.GONE, WorkloadPhase.FAILED})
+"""Nothing of it runs in these."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadState:
+    """What this host knows of a workload. running_ns and started_wall_ns are None before it started."""
+
+    workload_id: WorkloadId
+    cluster_id: ClusterId
+    slots: tuple[SlotGrant, ...]
+    runtime: str
+    await_files: bool = False
+    phase: WorkloadPhase = WorkloadPhase.PREPARING
+    started_wall_ns: int | None = None
+    running_ns: int = 0
+    receipts: int = 0
+    is_final_sent: bool = False
+    exit_code: int | None = None
+    end_reason: str = ""
+    detail: str = ""
+    ports: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def token(self) -> int:
+        """The highest token of its slots; part of its container's name."""
+        return max((slot.token for slot in self.slots), default=0)
+
+
+def begin(spec: WorkloadSpec) -> WorkloadState:
+    """The state of a workload that was just asked for."""
+    return WorkloadState(spec.workload_id, spec.cluster_id, spec.slots, spec.runtime, spec.await_files)
+
+
+# --- events -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Image, folder and container are there; nothing runs yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesCame:
+    """The files channel was closed with commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """It runs."""
+
+    started_wall_ns: int
+    running_ns: int
+    ports: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """It still runs and has run so long, by the runtime's records."""
+
+    running_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Nothing of it runs any more. exit_code None: nobody saw it (the host went down)."""
+
+    exit_code: int | None
+    running_ns: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broke:
+    """It could not be prepared or started."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndAsked:
+    """It is to end: deleted, its lease lapsed, or the host stops."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Its container or folder is gone."""
+
+
+Event = Prepared | FilesCame | Started | Ran | Ended | Broke | EndAsked | Removed
+
+
+# --- effects ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start it in its runtime."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendReceipt:
+    """Sign and send a receipt; the state it came with holds its number and running time. Store the state first."""
+
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SendObserved:
+    """The phase changed: tell the Master what runs here."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopAndRemove:
+    """End it, then take its container or folder away; answer with Ended (if it ran) and Removed."""
+
+
+Effect = Start | SendReceipt | SendObserved | StopAndRemove
+Step = tuple[WorkloadState, tuple[Effect, ...]]
+
+
+def step(state: WorkloadState, event: Event) -> Step:
+    """Advance one workload by one event. Total: every (phase, event) pair has an answer."""
+    match event:
+        case Prepared():
+            return _prepared(state)
+        case FilesCame():
+            if state.phase is not WorkloadPhase.WAITING_FILES:
+                return state, ()  # more files for what runs already
+            return replace(state, phase=WorkloadPhase.PREPARING, await_files=False), (Start(), SendObserved())
+        case Started():
+            return _started(state, event)
+        case Ran():
+            if state.phase is not WorkloadPhase.RUNNING and state.phase is not WorkloadPhase.STOPPING:
+                return state, ()
+            return _receipt(_ran(state, event.running_ns), final=False)
+        case Ended():
+            return _ended(state, event)
+        case Broke():
+            if state.phase not in (WorkloadPhase.PREPARING, WorkloadPhase.WAITING_FILES):
+                return state, ()  # what has started ends by Ended
+            return replace(state, phase=WorkloadPhase.FAILED, detail=event.detail), (SendObserved(),)
+        case EndAsked():
+            if state.phase in (WorkloadPhase.GONE, WorkloadPhase.STOPPING):
+                return state, ()
+            reason = state.end_reason or event.reason
+            return replace(state, phase=WorkloadPhase.STOPPING, end_reason=reason), (SendObserved(), StopAndRemove())
+        case Removed():
+            return _removed(state)
+        case _:
+            assert_never(event)
+
+
+def _prepared(state: WorkloadState) -> Step:
+    if state.phase is not WorkloadPhase.PREPARING:
+        return state, ()
+    if state.await_files:
+        return replace(state, phase=WorkloadPhase.WAITING_FILES), (SendObserved(),)
+    return state, (Start(),)
+
+
+def _started(state: WorkloadState, event: Started) -> Step:
+    if state.phase in (WorkloadPhase.GONE, WorkloadPhase.EXITED, WorkloadPhase.RUNNING):
+        return state, ()
+    stopping = state.phase is WorkloadPhase.STOPPING
+    running = replace(
+        _ran(state, event.running_ns),
+        phase=state.phase if stopping else WorkloadPhase.RUNNING,
+        started_wall_ns=event.started_wall_ns,
+        ports=dict(event.ports),
+    )
+    receipted, effects = _receipt(running, final=False)
+    return receipted, (*effects, SendObserved())
+
+
+def _ended(state: WorkloadState, event: Ended) -> Step:
+    if state.phase in (WorkloadPhase.GONE, WorkloadPhase.EXITED) or state.started_wall_ns is None:
+        return state, ()
+    stopping = state.phase is WorkloadPhase.STOPPING
+    ended = replace(
+        _ran(state, event.running_ns),
+        phase=state.phase if stopping else WorkloadPhase.EXITED,
+        exit_code=event.exit_code,
+        end_reason=state.end_reason or event.reason,
+    )
+    receipted, effects = _receipt(ended, final=True)
+    return receipted, (*effects, SendObserved())
+
+
+def _removed(state: WorkloadState) -> Step:
+    if state.phase is WorkloadPhase.GONE:
+        return state, ()
+    gone = replace(state, phase=WorkloadPhase.GONE)
+    if state.started_wall_ns is None:
+        return gone, (SendObserved(),)
+    receipted, effects = _receipt(gone, final=True)
+    return receipted, (*effects, SendObserved())
+
+
+def _ran(state: WorkloadState, running_ns: int) -> WorkloadState:
+    return replace(state, running_ns=max(state.running_ns, running_ns))
+
+
+def _receipt(state: WorkloadState, final: bool) -> Step:
+    if state.is_final_sent or state.started_wall_ns is None:
+        return state, ()
+    numbered = replace(state, receipts=state.receipts + 1, is_final_sent=final)
+    return numbered, (SendReceipt(final),)
+
+
+def receipt(state: WorkloadState, at_wall_ns: int) -> Receipt:
+    """The receipt that this state's last SendReceipt asks for."""
+    return Receipt(
+        state.workload_id,
+        state.cluster_id,
+        state.slots,
+        number=state.receipts,
+        running_ns=state.running_ns,
+        started_wall_ns=state.started_wall_ns or 0,
+        at_wall_ns=at_wall_ns,
+        final=state.is_final_sent,
+        exit_code=state.exit_code if state.is_final_sent else None,
+        end_reason=state.end_reason if state.is_final_sent else "",
+    )
+
+
+_BY_ITSELF: Final = frozenset({"unpaid", "lease_lapsed", "fenced", "host_stopped"})
+"""Reasons for an end that nobody above ordered: said with the first word of it, since the receipt comes later."""
+
+
+def observed(state: WorkloadState) -> ObservedWorkload:
+    """What the Master is told of this workload."""
+    is_ending = state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.GONE)
+    why = state.end_reason if is_ending and state.end_reason in _BY_ITSELF else ""
+    return ObservedWorkload(
+        state.workload_id,
+        state.phase,
+        state.slots,
+        state.exit_code,
+        state.running_ns,
+        state.runtime,
+        dict(state.ports),
+        state.detail or why,
+    )

@@ -1,0 +1,151 @@
+"""Finds this host its Access and keeps it connected: measures, dials in order, moves when another is clearly nearer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from windrow_agent.core import choice
+from windrow_agent.core.choice import Measured
+from windrow_proto.errors import Banned, CertificateRefused, WindrowError
+from windrow_proto.ids import HostId
+from windrow_proto.messages import RegionMap
+from windrow_proto.ports import Clock, Dialer, FrameLink, PingAnswer, Rng
+from windrow_proto.units import MILLISECOND, MINUTE, SECOND
+
+log = structlog.get_logger()
+
+PING_NS: Final = 1500 * MILLISECOND
+DIAL_NS: Final = 3 * SECOND
+"""Handshake included; a loaded relay takes a second."""
+MEASURE_EVERY_NS: Final = 5 * MINUTE
+PINGS_MAX: Final = 16
+STABLE_NS: Final = 10 * SECOND
+"""A connection that lasted this long ends the row of failures before it."""
+FAILOVER_JITTER_NS: Final = SECOND
+"""The hosts of a dead Access come to the next one within this, not all at once."""
+BANNED_WAIT_NS: Final = 5 * MINUTE
+
+Serve = Callable[[FrameLink], Awaitable[None]]
+
+
+class Home:
+    """Where this host is connected. serve runs one connection to its end and raises what ended it."""
+
+    def __init__(
+        self, host_id: HostId, dialer: Dialer, clock: Clock, rng: Rng, regions: RegionMap, serve: Serve
+    ) -> None:
+        self.regions = regions
+        self.address: str | None = None
+        self.answers: dict[str, PingAnswer] = {}
+        self.refused: WindrowError | None = None
+        self._host_id, self._dialer, self._clock, self._rng, self._serve = host_id, dialer, clock, rng, serve
+        self._move = asyncio.Event()
+        self._attempt = 0
+
+    @property
+    def answer(self) -> PingAnswer | None:
+        """What the Access in use said when pinged last."""
+        return self.answers.get(self.address) if self.address is not None else None
+
+    def move(self) -> None:
+        """End the present connection and dial again: the certificate or the map changed."""
+        self._move.set()
+
+    async def run(self) -> None:
+        """Stay connected until cancelled."""
+        await self.measure()
+        while True:
+            addresses = choice.order(self._host_id, self.regions, self._measured(), self.address)
+            for address in addresses:
+                if await self._visit(address):
+                    break
+            else:
+                self._attempt += 1
+                wait_ns = choice.backoff_ns(self._attempt, self._rng.uniform())
+                log.warning("no_access_reached", tried=len(addresses), wait_s=round(wait_ns / SECOND, 2))
+                await self._clock.sleep_ns(max(wait_ns, 50 * MILLISECOND))
+                await self.measure()
+
+    async def measure(self) -> None:
+        """Ping every Access of the map; who does not answer has no figure."""
+        gate = asyncio.Semaphore(PINGS_MAX)
+
+        async def ping(address: str) -> tuple[str, PingAnswer | None]:
+            async with gate:
+                try:
+                    return address, await self._dialer.ping(address, PING_NS)
+                except WindrowError:
+                    return address, None
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(ping(point.address)) for point in self.regions.points]
+        self.answers = {address: answer for address, answer in (task.result() for task in tasks) if answer is not None}
+
+    def _measured(self) -> dict[str, Measured]:
+        return {
+            address: Measured(answer.rtt_ns, answer.load_permille, answer.draining)
+            for address, answer in self.answers.items()
+        }
+
+    async def _visit(self, address: str) -> bool:
+        """Dial and be served; returns whether the next choice should be made anew (it was a real connection)."""
+        try:
+            link = await self._dialer.connect(address, DIAL_NS)
+        except WindrowError as error:
+            log.info("dial_failed", address=address, detail=error.detail)
+            self.answers.pop(address, None)
+            self._note(error)
+            return False
+        self.address = address
+        began_ns = self._clock.monotonic_ns()
+        is_moving = await self._served(link)
+        if is_moving:
+            return True
+        if self._clock.monotonic_ns() - began_ns >= STABLE_NS:
+            self._attempt = 0
+        self.answers.pop(address, None)  # the next one first, this one last; the next measurement finds it again
+        await self._clock.sleep_ns(int(self._rng.uniform() * FAILOVER_JITTER_NS))
+        if isinstance(self.refused, Banned):
+            await self._clock.sleep_ns(BANNED_WAIT_NS)
+        return False
+
+    async def _served(self, link: FrameLink) -> bool:
+        """Serve a connection beside watching for a better place; returns whether it was ended to move."""
+        self._move.clear()
+        ended: list[WindrowError] = []
+
+        async def serve() -> None:
+            try:
+                await self._serve(link)
+            except WindrowError as error:
+                ended.append(error)
+
+        async with asyncio.TaskGroup() as group:
+            serving = group.create_task(serve(), name="serve")
+            watching = group.create_task(self._watch_regions(), name="regions")
+            moving = group.create_task(self._move.wait(), name="move")
+            await asyncio.wait({serving, moving}, return_when=asyncio.FIRST_COMPLETED)
+            is_moving = moving.done()
+            for task in (serving, watching, moving):
+                task.cancel()
+        for error in ended:
+            log.warning("connection_ended", address=self.address, code=error.code, detail=error.detail)
+            self._note(error)
+        return is_moving
+
+    def _note(self, error: WindrowError) -> None:
+        cause = error.__cause__ if isinstance(error.__cause__, WindrowError) else error
+        self.refused = cause if isinstance(cause, Banned | CertificateRefused) else None
+
+    async def _watch_regions(self) -> None:
+        """Measure now and then, and move when it is worth it or this Access drains."""
+        while True:
+            await self._clock.sleep_ns(int(MEASURE_EVERY_NS * (0.8 + 0.4 * self._rng.uniform())))
+            await self.measure()
+            best = choice.order(self._host_id, self.regions, self._measured(), self.address)
+            if best and best[0] != self.address and best[0] in self.answers:
+                log.info("moving", to=best[0], away_from=self.address)
+                self.address = best[0]
+                self._move.set()

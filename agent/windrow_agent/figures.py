@@ -1,0 +1,17 @@
+"""What one agent counts of itself, for Prometheus on this host."""
+
+from collections.abc import Iterable
+
+from windrow_agent.service import AgentService
+from windrow_proto.scrape import Figure
+
+
+def figures(service: AgentService) -> Iterable[Figure]:
+    """The link, the spool and the workloads; the latter two once the disk's past is read."""
+    yield Figure("agent_connected", "1 while an Access is served", float(service.connected.is_set()))
+    is_open = hasattr(service, "keeper")
+    yield Figure("agent_ready", "1 once the journal and the spool are open", float(is_open))
+    if is_open:
+        yield Figure("agent_spool_bytes", "Kept on disk until it is acknowledged", service.outbox.spool_bytes)
+        yield Figure("agent_evidence_waiting", "1 while evidence waits", float(service.outbox.is_evidence_waiting))
+        yield Figure("agent_workloads", "Workloads that run", service.keeper.running())

@@ -1,0 +1,1 @@
+"""GPUs behind one port: NVML, simulated, none; each vendor library has one door here."""

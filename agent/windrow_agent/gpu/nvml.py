@@ -1,0 +1,290 @@
+"""The one door to pynvml (nvidia-ml-py): NVIDIA cards behind the GpuBackend port.
+
+NVML is a claim of the host, not proof. Every figure may be absent, every call may fail, and nothing raises from here.
+The library must never be used on both sides of a fork: children are executed, not forked.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from windrow_agent.core.inventory import clean_id, clean_text
+from windrow_agent.gpu.nvml_card import BrokenError, Card, LostError, address, read_text
+from windrow_agent.gpu.nvml_codes import (
+    BREAKING,
+    DISPLAY_CLASSES,
+    EVENTS,
+    EVENTS_MAX,
+    GPU_IS_LOST,
+    GPU_METRICS,
+    LIBRARY_NOT_FOUND,
+    NVIDIA,
+    OPENING,
+    PCI_DEVICES,
+    TIMEOUT,
+)
+from windrow_agent.gpu.port import (
+    GPU_COUNT_MAX,
+    Condition,
+    ConditionCode,
+    GpuEvent,
+    GpuEventKind,
+    GpuHealth,
+    GpuInventory,
+    Readings,
+)
+
+
+class NvmlBackend:
+    """NVIDIA cards through libnvidia-ml.so.1. `pci_devices` is where sysfs lists the cards that no driver serves."""
+
+    simulated = False
+
+    def __init__(self, pci_devices: Path = PCI_DEVICES) -> None:
+        self.waits = False
+        self._pci_devices = pci_devices
+        self._nvml: Any = None
+        self._cards: list[Card] = []
+        self._by_address: dict[int, Card] = {}
+        self._event_set: Any = None
+        self._listened_again = False
+        self._standing: list[Condition] = []
+        self._pending: list[GpuEvent] = []
+        self._fault: Condition | None = None
+        self._driver_version = ""
+        self._cuda_version = ""
+
+    # --- opening and closing ---------------------------------------------------------------------
+
+    def open(self) -> Condition | None:
+        """Start the library and find the cards; the condition that stands in the way, or None."""
+        self.close()
+        import pynvml  # here and not above: a host that simulates its cards never loads it
+
+        try:
+            pynvml.nvmlInit()
+            self._nvml = pynvml
+            count = min(int(pynvml.nvmlDeviceGetCount()), GPU_COUNT_MAX)
+        except pynvml.NVMLLibraryMismatchError as error:  # not a subclass of NVMLError
+            return self._refused(Condition(ConditionCode.DRIVER_MISMATCH, detail=clean_text(str(error))))
+        except pynvml.NVMLError as error:
+            return self._refused(self._why_not_open(error))
+        for index in range(count):
+            self._find(index)
+        if not count:
+            return self._refused(Condition(ConditionCode.NONE, detail="the driver runs and serves no card"))
+        self._read_versions()
+        self._listen()
+        return None
+
+    def _refused(self, condition: Condition) -> Condition:
+        self.close()
+        self._fault = condition
+        return condition
+
+    def _why_not_open(self, error: Any) -> Condition:
+        code = int(error.value)
+        if code != LIBRARY_NOT_FOUND:
+            known = OPENING.get(code, ConditionCode.UNAVAILABLE)
+            return Condition(known, detail=f"NVML {code}: {clean_text(str(error))}")
+        cards = list(self._cards_on_bus())
+        if NVIDIA in cards:
+            detail = "an NVIDIA card is on the bus, its library is not installed"
+            return Condition(ConditionCode.NO_DRIVER, detail=detail)
+        return Condition(ConditionCode.NONE, detail=f"cards without a backend: {', '.join(cards)}" if cards else "")
+
+    def _cards_on_bus(self) -> Iterable[str]:
+        """Vendor ids of the display controllers and accelerators that sysfs lists."""
+        try:
+            devices = sorted(self._pci_devices.iterdir())
+        except OSError:
+            return
+        for device in devices:
+            if read_text(device / "class").startswith(DISPLAY_CLASSES):
+                yield clean_id(read_text(device / "vendor"))
+
+    def _find(self, index: int) -> None:
+        nvml = self._nvml
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            raw_uuid = str(nvml.nvmlDeviceGetUUID(handle))
+        except (nvml.NVMLError, UnicodeDecodeError) as error:
+            lost = getattr(error, "value", 0) == GPU_IS_LOST
+            code = ConditionCode.LOST if lost else ConditionCode.UNAVAILABLE
+            self._standing.append(Condition(code, f"index-{index}", clean_text(str(error))))
+            return
+        card = Card(nvml, index, handle, raw_uuid, self._pci_devices)
+        if any(other.uuid == card.uuid for other in self._cards):
+            self._standing.append(Condition(ConditionCode.DUPLICATE_UUID, card.uuid))
+            return
+        self._cards.append(card)
+        self._by_address[card.address] = card
+
+    def _read_versions(self) -> None:
+        nvml = self._nvml
+        try:
+            self._driver_version = clean_text(str(nvml.nvmlSystemGetDriverVersion()))
+            cuda = int(nvml.nvmlSystemGetCudaDriverVersion_v2())
+            self._cuda_version = f"{cuda // 1000}.{cuda % 1000 // 10}"
+        except (nvml.NVMLError, UnicodeDecodeError):
+            return
+
+    def _listen(self) -> None:
+        """Ask (again) for the events of each card that answers; a driver without them is a stated condition."""
+        nvml = self._nvml
+        self._stop_listening()
+        try:
+            self._event_set = nvml.nvmlEventSetCreate()
+        except nvml.NVMLError:
+            self._event_set = None
+        for card in self._cards if self._event_set is not None else ():
+            try:
+                offered = int(nvml.nvmlDeviceGetSupportedEventTypes(card.handle))
+                wanted = sum(bit for bit in EVENTS if bit & offered)
+                if wanted:
+                    nvml.nvmlDeviceRegisterEvents(card.handle, wanted, self._event_set)
+                    self.waits = True
+            except nvml.NVMLError:
+                continue
+        if not self.waits:
+            self._standing.append(Condition(ConditionCode.EVENTS_UNSUPPORTED))
+
+    def _stop_listening(self) -> None:
+        nvml, event_set = self._nvml, self._event_set
+        self._event_set, self.waits = None, False
+        self._standing = [one for one in self._standing if one.code is not ConditionCode.EVENTS_UNSUPPORTED]
+        if event_set is not None:
+            try:
+                nvml.nvmlEventSetFree(event_set)
+            except nvml.NVMLError:
+                pass
+
+    def close(self) -> None:
+        """Shut the library down; what it says about that no longer matters."""
+        self._stop_listening()
+        nvml, self._nvml = self._nvml, None
+        if nvml is not None:
+            try:
+                nvml.nvmlShutdown()
+            except nvml.NVMLError:
+                pass
+        self._fault = None
+        self._cards, self._by_address = [], {}
+        self._standing, self._pending = [], []
+        self._driver_version = self._cuda_version = ""
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def inventory(self) -> GpuInventory:
+        """Facts of every card, read anew; a lost card keeps the facts it had."""
+        for card in self._cards if self._fault is None else ():
+            if card.lost:
+                continue
+            try:
+                card.refresh()
+            except LostError:
+                self._lose(card)
+            except BrokenError as error:
+                self._break(error)
+                break
+        return GpuInventory(tuple(card.facts for card in self._cards), self._driver_version, self._cuda_version)
+
+    def sample(self, with_processes: bool) -> Readings:
+        """One sweep. What a lost card or a broken library leaves out is there as None."""
+        values: dict[tuple[str, int], int | None] = {
+            (card.uuid, metric): None for card in self._cards for metric in GPU_METRICS
+        }
+        self._listened_again = False
+        for card in self._cards if self._fault is None else ():
+            if card.lost and with_processes:
+                self._look_for(card)
+            if card.lost:
+                continue
+            try:
+                if with_processes:
+                    card.read_slowly()
+                values.update({(card.uuid, metric): value for metric, value in card.read().items()})
+            except LostError:
+                self._lose(card)
+            except BrokenError as error:
+                self._break(error)
+                break
+        return values
+
+    def _lose(self, card: Card) -> None:
+        card.lost = True
+        card.forget()
+        self._pending.append(GpuEvent(GpuEventKind.LOST, card.uuid))
+
+    def _look_for(self, card: Card) -> None:
+        """See whether a lost card is back, by its UUID: indices may have moved."""
+        nvml = self._nvml
+        try:
+            handle = nvml.nvmlDeviceGetHandleByUUID(card.raw_uuid)
+            nvml.nvmlDeviceGetUUID(handle)
+        except (nvml.NVMLError, UnicodeDecodeError):
+            return
+        self._by_address.pop(card.address, None)
+        card.found(handle)
+        self._by_address[card.address] = card
+        self._pending.append(GpuEvent(GpuEventKind.RECOVERED, card.uuid))
+        self._listen()
+
+    def _break(self, error: BrokenError) -> None:
+        self._fault = Condition(BREAKING[error.code], detail=str(error))
+
+    def health(self) -> tuple[GpuHealth, ...]:
+        """What the last sweep saw of each card."""
+        return tuple(card.health() for card in self._cards)
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """What stands since opening, lost cards, and the library's own fault."""
+        found = list(self._standing)
+        for card in self._cards:
+            if card.lost:
+                found.append(Condition(ConditionCode.LOST, card.uuid))
+            if card.reset_required:
+                found.append(Condition(ConditionCode.HOST_FAULT, card.uuid, "reset required"))
+        return tuple(found if self._fault is None else [*found, self._fault])
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def events(self, timeout_s: float) -> list[GpuEvent]:
+        """XIDs and their like; also cards lost and found by a sweep, which are there at once."""
+        found, self._pending = self._pending, []
+        wait_ms = 0 if found else max(0, int(timeout_s * 1000))
+        for _ in range(EVENTS_MAX):
+            if not self.waits or self._fault is not None or not self._next_event(wait_ms, found):
+                break
+            wait_ms = 0
+        return found
+
+    def _next_event(self, wait_ms: int, found: list[GpuEvent]) -> bool:
+        """Take one event from the driver; False when there is none."""
+        nvml = self._nvml
+        try:
+            event = nvml.nvmlEventSetWait_v2(self._event_set, wait_ms)
+        except nvml.NVMLError as error:
+            self._on_event_error(int(error.value))
+            return False
+        kind = EVENTS.get(int(event.eventType))
+        card = self._by_address.get(address(event.device))
+        if kind is not None and card is not None:
+            numbered = kind in {GpuEventKind.XID, GpuEventKind.RECOVERY_ACTION}
+            found.append(GpuEvent(kind, card.uuid, int(event.eventData) if numbered else 0))
+        return True
+
+    def _on_event_error(self, code: int) -> None:
+        if code == TIMEOUT:
+            return
+        if code in BREAKING:
+            self._break(BrokenError(code, "nvmlEventSetWait_v2"))
+        elif code == GPU_IS_LOST and not self._listened_again:
+            self._listened_again = True  # one lost card ends the wait for all: go on without it
+            self._listen()
+        else:  # an error that comes at once would turn waiting into spinning
+            self._stop_listening()
+            self._standing.append(Condition(ConditionCode.EVENTS_UNSUPPORTED, detail=f"NVML {code}"))
+
+    def leased(self, uuids: frozenset[str]) -> None:
+        """Real cards show their load by themselves."""

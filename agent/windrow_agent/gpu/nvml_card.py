@@ -1,0 +1,248 @@
+"""One NVIDIA card as NVML answers for it: its facts, one sweep of it, and what it cannot say.
+
+The library comes in as a value; only gpu/nvml.py imports it.
+"""
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+from windrow_agent.core.inventory import clean_id, clean_text
+from windrow_agent.core.scaling import deciwatts, joules, mebibytes, whole
+from windrow_agent.gpu.nvml_codes import (
+    BREAKING,
+    CLOCK_MEMORY,
+    CLOCK_SM,
+    FIELD_ENERGY,
+    FIELD_MEMBERS,
+    FIELD_MEMORY_TEMPERATURE,
+    FIELD_PCIE_REPLAYS,
+    FIELD_POWER_INSTANT,
+    FIELDS,
+    GPU_IS_LOST,
+    NEVER,
+    RESET_REQUIRED,
+    TEMPERATURE_HIGH,
+    TEMPERATURE_LOW,
+    THRESHOLD_SLOWDOWN,
+    U32_MAX,
+)
+from windrow_agent.gpu.port import PROCESSES, GpuHealth
+from windrow_proto.ids import GpuUuid
+from windrow_proto.model import GpuFacts
+
+
+class LostError(Exception):
+    """This card no longer answers."""
+
+
+class BrokenError(Exception):
+    """The library no longer answers for any card."""
+
+    def __init__(self, code: int, call: str) -> None:
+        self.code, self.call = code, call
+        super().__init__(f"NVML {code} from {call}")
+
+
+class Card:
+    """One card as we last knew it. `unsupported` holds the calls that are useless until its facts are read anew."""
+
+    def __init__(self, nvml: Any, index: int, handle: Any, raw_uuid: str, pci_devices: Path) -> None:
+        self.index = index
+        self.raw_uuid = raw_uuid
+        self.uuid = GpuUuid(clean_id(raw_uuid))
+        self.facts = GpuFacts(uuid=self.uuid, index=index, vendor="nvidia", name="")
+        self.lost = False
+        self.reset_required = False
+        self._nvml = nvml
+        self._pci_devices = pci_devices
+        self._unsupported: set[tuple[object, ...]] = set()
+        self._slowdown: int | None = None
+        self._remap: tuple[bool | None, bool | None] = (None, None)
+        self.forget()
+        self.found(handle)
+
+    def found(self, handle: Any) -> None:
+        """The card answers (again) under this handle."""
+        self.handle, self.address, self.lost = handle, address(handle), False
+        self._unsupported.clear()
+
+    def forget(self) -> None:
+        """Nothing read before holds any more."""
+        self._temperature: int | None = None
+        self._memory_used: int | None = None
+        self._processes: int | None = None
+        self._compute_processes: int | None = None
+
+    def ask(self, name: str, *arguments: object, **named: object) -> Any:
+        """The answer of one call, or None. Raises LostError and BrokenError only."""
+        key = (name, *arguments, *named.items())
+        if key in self._unsupported:
+            return None
+        nvml = self._nvml
+        try:
+            return getattr(nvml, name)(self.handle, *arguments, **named)
+        except nvml.NVMLLibraryMismatchError:  # not a subclass of NVMLError
+            self._unsupported.add(key)
+        except nvml.NVMLError as error:
+            self._on_error(key, int(error.value))
+        except (AttributeError, UnicodeDecodeError):  # older bindings; a name that is no text
+            self._unsupported.add(key)
+        return None
+
+    def _on_error(self, key: tuple[object, ...], code: int) -> None:
+        if code == GPU_IS_LOST:
+            raise LostError
+        if code in BREAKING:
+            raise BrokenError(code, str(key[0]))
+        if code == RESET_REQUIRED:
+            self.reset_required = True
+        if code in NEVER:
+            self._unsupported.add(key)
+
+    # --- facts -----------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Read the facts anew; modes may have changed, so everything is asked again."""
+        self._unsupported.clear()
+        self.reset_required = False
+        self.facts = self._read_facts()
+        self._slowdown = _degrees(self.ask("nvmlDeviceGetTemperatureThreshold", THRESHOLD_SLOWDOWN))
+
+    def _read_facts(self) -> GpuFacts:
+        ask, number = self.ask, self._number
+        pci = ask("nvmlDeviceGetPciInfo")
+        bus_id = clean_id(_text(pci.busId)) if pci else ""
+        memory = self._memory()
+        capability = ask("nvmlDeviceGetCudaComputeCapability") or (None, None)
+        ecc, mig = ask("nvmlDeviceGetEccMode"), ask("nvmlDeviceGetMigMode")
+        limits = ask("nvmlDeviceGetPowerManagementLimitConstraints")
+        serial, vbios = ask("nvmlDeviceGetSerial"), ask("nvmlDeviceGetVbiosVersion")
+        return GpuFacts(
+            uuid=self.uuid,
+            index=self.index,
+            vendor="nvidia",
+            name=clean_text(str(ask("nvmlDeviceGetName") or "")),
+            pci_bus_id=bus_id,
+            pci_device_id=int(pci.pciDeviceId) if pci else 0,
+            pci_subsystem_id=int(pci.pciSubSystemId) if pci else 0,
+            memory_bytes=whole(int(memory.total), 1) if memory else None,
+            compute_capability_major=whole(capability[0], 0, 1000),
+            compute_capability_minor=whole(capability[1], 0, 1000),
+            serial=clean_text(serial) if serial else None,
+            vbios=clean_text(vbios) if vbios else None,
+            power_limit_mw=number("nvmlDeviceGetEnforcedPowerLimit"),
+            power_limit_max_mw=whole(limits[1], 0, U32_MAX) if limits else None,
+            clock_sm_max_mhz=number("nvmlDeviceGetMaxClockInfo", CLOCK_SM),
+            clock_memory_max_mhz=number("nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY),
+            pcie_generation_max=number("nvmlDeviceGetMaxPcieLinkGeneration"),
+            pcie_width_max=number("nvmlDeviceGetMaxPcieLinkWidth"),
+            core_count=number("nvmlDeviceGetNumGpuCores"),
+            memory_bus_bits=number("nvmlDeviceGetMemoryBusWidth"),
+            ecc_enabled=bool(ecc[0]) if ecc else None,
+            mig_enabled=bool(mig[0]) if mig else None,
+            numa_node=self._numa_node(bus_id),
+            device_minor=number("nvmlDeviceGetMinorNumber"),
+        )
+
+    def _number(self, name: str, *arguments: object) -> int | None:
+        return whole(self.ask(name, *arguments), 0, U32_MAX)
+
+    def _memory(self) -> Any:
+        """Version 2 tells what the driver keeps for itself apart; version 1 counts it as used."""
+        second = getattr(self._nvml, "nvmlMemory_v2", None)
+        answer = self.ask("nvmlDeviceGetMemoryInfo", version=second) if second else None
+        return answer if answer is not None else self.ask("nvmlDeviceGetMemoryInfo")
+
+    def _numa_node(self, bus_id: str) -> int | None:
+        node = whole(self.ask("nvmlDeviceGetNumaNodeId"), 0, 4096)
+        if node is None and len(bus_id) == 16:  # NVML writes an eight-digit domain, sysfs a four-digit one
+            text = read_text(self._pci_devices / bus_id[4:].lower() / "numa_node")
+            node = int(text) if text.isdigit() else None
+        return node
+
+    # --- one sweep -------------------------------------------------------------------------------
+
+    def read(self) -> dict[int, int | None]:
+        """Every metric of this card, as the wire's integers."""
+        ask, number = self.ask, self._number
+        load, memory, fields = ask("nvmlDeviceGetUtilizationRates"), self._memory(), self._fields()
+        self._temperature = _degrees(ask("nvmlDeviceGetTemperature", 0))
+        self._memory_used = whole(int(memory.used), 0, int(memory.total)) if memory else None
+        power, energy = fields.get(FIELD_POWER_INSTANT), fields.get(FIELD_ENERGY)
+        replays = fields.get(FIELD_PCIE_REPLAYS)
+        reasons = ask("nvmlDeviceGetCurrentClocksEventReasons")
+        if reasons is None:
+            reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons")  # its name before R535
+        return {
+            1: whole(int(load.gpu), 0, 100) if load else None,
+            2: whole(int(load.memory), 0, 100) if load else None,
+            3: mebibytes(self._memory_used),
+            4: self._temperature,
+            5: _degrees(fields.get(FIELD_MEMORY_TEMPERATURE)),
+            6: deciwatts(power if power is not None else number("nvmlDeviceGetPowerUsage")),
+            7: joules(energy if energy is not None else whole(ask("nvmlDeviceGetTotalEnergyConsumption"))),
+            8: number("nvmlDeviceGetClockInfo", CLOCK_SM),
+            9: number("nvmlDeviceGetClockInfo", CLOCK_MEMORY),
+            10: whole(reasons),
+            11: whole(ask("nvmlDeviceGetPerformanceState"), 0, 15),
+            12: whole(ask("nvmlDeviceGetFanSpeed"), 0, 200),
+            13: whole(ask("nvmlDeviceGetTotalEccErrors", 1, 0)),  # uncorrected, since the driver was loaded
+            14: replays if replays is not None else number("nvmlDeviceGetPcieReplayCounter"),
+            PROCESSES: self._processes,
+        }
+
+    def _fields(self) -> dict[int, int | None]:
+        """Several figures by one call; each has its own return code, and old drivers know none of them."""
+        values = self.ask("nvmlDeviceGetFieldValues", FIELDS)
+        found: dict[int, int | None] = {}
+        for value in values if values is not None else ():
+            member = FIELD_MEMBERS.get(int(value.valueType))
+            if int(value.nvmlReturn) == 0 and member is not None and hasattr(value.value, member):
+                found[int(value.fieldId)] = whole(int(getattr(value.value, member)), -(1 << 31))
+        return found
+
+    def read_slowly(self) -> None:
+        """Process lists and row remaps: milliseconds each, so a tenth as often."""
+        compute = self.ask("nvmlDeviceGetComputeRunningProcesses")
+        graphics = self.ask("nvmlDeviceGetGraphicsRunningProcesses")
+        self._compute_processes = None if compute is None else len(compute)
+        lists = [one for one in (compute, graphics) if one is not None]
+        self._processes = len({int(process.pid) for one in lists for process in one}) if lists else None
+        rows = self.ask("nvmlDeviceGetRemappedRows")
+        self._remap = (bool(rows[2]), bool(rows[3])) if rows else (None, None)
+
+    def health(self) -> GpuHealth:
+        """What the last sweep saw."""
+        return GpuHealth(
+            uuid=self.uuid,
+            is_lost=self.lost,
+            remap_pending=self._remap[0],
+            remap_failed=self._remap[1],
+            temperature_celsius=self._temperature,
+            slowdown_celsius=self._slowdown,
+            memory_used_bytes=self._memory_used,
+            memory_bytes=self.facts.memory_bytes,
+            compute_processes=self._compute_processes,
+        )
+
+
+def address(handle: Any) -> int:
+    """Where a handle points: what tells two handles apart."""
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0
+
+
+def read_text(path: Path) -> str:
+    """A small sysfs file, stripped; empty if it cannot be read."""
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _degrees(value: object) -> int | None:
+    return whole(value, TEMPERATURE_LOW, TEMPERATURE_HIGH)
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,69 @@
+"""Numbers of nvml.h and of PCI that the NVML door acts on, and what they mean to us. Pure tables."""
+
+from pathlib import Path
+from typing import Final
+
+from windrow_agent.gpu.port import ConditionCode, GpuEventKind
+
+PCI_DEVICES: Final = Path("/sys/bus/pci/devices")
+NVIDIA: Final = "0x10de"
+DISPLAY_CLASSES: Final = ("0x03", "0x12")
+"""PCI base classes of display controllers and of processing accelerators."""
+
+U32_MAX: Final = 0xFFFFFFFE
+"""NVML says 0xFFFFFFFF for an unsigned int that it does not know."""
+
+# Return codes of nvml.h that decide what happens next; all others only make one figure absent.
+UNINITIALIZED: Final = 1
+NOT_SUPPORTED: Final = 3
+NO_PERMISSION: Final = 4
+DRIVER_NOT_LOADED: Final = 9
+TIMEOUT: Final = 10
+LIBRARY_NOT_FOUND: Final = 12
+FUNCTION_NOT_FOUND: Final = 13
+GPU_IS_LOST: Final = 15
+RESET_REQUIRED: Final = 16
+LIB_RM_VERSION_MISMATCH: Final = 18
+ARGUMENT_VERSION_MISMATCH: Final = 25
+
+NEVER: Final = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH})
+"""Asking again is useless until the modes of the card change; the inventory's refresh asks anew."""
+
+OPENING: Final = {
+    NO_PERMISSION: ConditionCode.NO_PERMISSION,
+    DRIVER_NOT_LOADED: ConditionCode.NO_DRIVER,
+    FUNCTION_NOT_FOUND: ConditionCode.DRIVER_MISMATCH,
+    LIB_RM_VERSION_MISMATCH: ConditionCode.DRIVER_MISMATCH,
+}
+
+BREAKING: Final = {
+    UNINITIALIZED: ConditionCode.UNAVAILABLE,
+    DRIVER_NOT_LOADED: ConditionCode.NO_DRIVER,
+    LIB_RM_VERSION_MISMATCH: ConditionCode.DRIVER_MISMATCH,
+}
+"""While running: the library as a whole no longer works and must be closed."""
+
+FIELD_MEMORY_TEMPERATURE: Final = 82
+FIELD_ENERGY: Final = 83
+FIELD_PCIE_REPLAYS: Final = 94
+FIELD_POWER_INSTANT: Final = 186
+FIELDS: Final = (FIELD_MEMORY_TEMPERATURE, FIELD_ENERGY, FIELD_PCIE_REPLAYS, FIELD_POWER_INSTANT)
+FIELD_MEMBERS: Final = {1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", 6: "usVal"}
+"""nvmlValueType_t to the member of the value union; doubles (0) are none of the fields asked for."""
+
+EVENTS: Final = {
+    0x8: GpuEventKind.XID,
+    0x2: GpuEventKind.ECC_UNCORRECTED,
+    0x4000: GpuEventKind.UNAVAILABLE,
+    0x8000: GpuEventKind.RECOVERY_ACTION,
+}
+EVENTS_MAX: Final = 64
+"""Taken by one call; the rest wait in the driver for the next."""
+
+CLOCK_SM: Final = 1
+CLOCK_MEMORY: Final = 2
+THRESHOLD_SLOWDOWN: Final = 1
+GPU_METRICS: Final = tuple(range(1, 16))
+TEMPERATURE_LOW: Final = -60
+TEMPERATURE_HIGH: Final = 200
+"""Degrees Celsius; beyond them a sensor is broken."""

@@ -1,0 +1,283 @@
+"""Keeps one GPU backend open, swept and listened to, with at most one call in flight and a deadline for each.
+
+The owner calls `step` whenever something may have changed and never waits for the driver:
+
+    closed --open--> reading facts --> ready: sweep when asked, else wait for events
+    a call past its deadline: gpu.sweep_stalled until it answers    the library broke: closed, opened again after 30 s
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+import structlog
+
+from windrow_agent.core import availability
+from windrow_agent.core.availability import Availability, GpuState
+from windrow_agent.gpu.port import Condition, ConditionCode, GpuBackend, GpuEvent, GpuInventory, Readings
+from windrow_agent.threads import Runner
+from windrow_proto.model import Event
+from windrow_proto.units import SECOND, seconds
+
+log = structlog.get_logger()
+
+SWEEP_DEADLINE_NS: Final = 5 * SECOND
+"""A state older than this must not be offered; a healthy sweep of eight cards takes milliseconds."""
+
+OPEN_DEADLINE_NS: Final = 120 * SECOND
+"""Without persistence the driver takes seconds per card to start."""
+
+REOPEN_AFTER_NS: Final = 30 * SECOND
+LISTEN_NS: Final = SECOND
+"""One wait for events; also how late a shorter period may take hold."""
+
+EVENTS_MAX: Final = 256
+"""Events kept for the owner; a storm beyond is counted and its oldest dropped."""
+
+REOPEN: Final = frozenset({ConditionCode.UNAVAILABLE, ConditionCode.NO_DRIVER, ConditionCode.DRIVER_MISMATCH})
+
+
+class _Kind(Enum):
+    OPEN = "open"
+    INVENTORY = "inventory"
+    SWEEP = "sweep"
+    LISTEN = "listen"
+
+
+DEADLINE_NS: Final[Mapping[_Kind, int]] = {
+    _Kind.OPEN: OPEN_DEADLINE_NS,
+    _Kind.INVENTORY: OPEN_DEADLINE_NS,  # the first look at each card may be what starts it
+    _Kind.SWEEP: SWEEP_DEADLINE_NS,
+    _Kind.LISTEN: SWEEP_DEADLINE_NS + LISTEN_NS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    kind: _Kind
+    began_ns: int
+    task: "asyncio.Task[object]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """The backend raised, which it must not: our own bug, told as a condition."""
+
+    detail: str
+
+
+class GpuWatch:
+    """The state of this host's GPUs as last heard. All methods are called on the loop."""
+
+    def __init__(self, backend: GpuBackend, runner: Runner) -> None:
+        self.inventory = GpuInventory()
+        self.last_good_ns: int | None = None
+        self.events_dropped = 0
+        self._backend = backend
+        self._runner = runner
+        self._call: _Call | None = None
+        self._refused: Condition | None = Condition(ConditionCode.INITIALISING)
+        self._is_open = False
+        self._retry_ns = 0
+        self._sweep_wanted: bool | None = None
+        self._listen_wanted = False
+        self._inventory_wanted = False
+        self._fresh: Readings | None = None
+        self._series: tuple[tuple[str, int], ...] = ()
+        self._stalled = False
+        self._leased: frozenset[str] = frozenset()
+        self._states: dict[str, GpuState] = {}
+        self._reported: tuple[Condition, ...] = ()
+        self._events: list[Event] = []
+
+    # --- what the owner asks for and sees ----------------------------------------------------------
+
+    @property
+    def task(self) -> "asyncio.Task[object] | None":
+        """The call in flight, to wait for."""
+        return self._call.task if self._call else None
+
+    @property
+    def listens(self) -> bool:
+        """Whether the call in flight is only a wait for events."""
+        return self._call is not None and self._call.kind is _Kind.LISTEN
+
+    @property
+    def is_sweep_due(self) -> bool:
+        """Whether a sweep was asked for, has not ended, and may still end soon."""
+        asked = self._sweep_wanted is not None or (self._call is not None and self._call.kind is _Kind.SWEEP)
+        return asked and self._is_open and not self._stalled
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the backend is open and answering."""
+        return self._is_open and not self._stalled
+
+    @property
+    def series(self) -> tuple[tuple[str, int], ...]:
+        """What the last sweep read, to be shown absent while there is no newer one."""
+        return self._series
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """All that is the matter, in a fixed order."""
+        found = {*self._reported, *availability.conditions(self._states)}
+        if self._refused is not None:
+            found.add(self._refused)
+        if self._stalled:
+            found.add(Condition(ConditionCode.SWEEP_STALLED))
+        return tuple(sorted(found))
+
+    def availability(self) -> Mapping[str, Availability]:
+        """GPU by GPU, what it is good for."""
+        return {uuid: state.availability for uuid, state in self._states.items()}
+
+    def want_sweep(self, with_processes: bool) -> None:
+        """Sweep as soon as the thread is free."""
+        self._sweep_wanted = with_processes or bool(self._sweep_wanted)
+
+    def want_inventory(self) -> None:
+        """Read the facts anew as soon as the thread is free."""
+        self._inventory_wanted = True
+
+    def set_leased(self, uuids: frozenset[str]) -> None:
+        """Which GPUs our workloads hold."""
+        self._leased = uuids
+        self._backend.leased(uuids)
+
+    def take_readings(self) -> Readings | None:
+        """The sweep that ended since the last call, if one did."""
+        fresh, self._fresh = self._fresh, None
+        return fresh
+
+    def take_events(self) -> list[Event]:
+        """What happened since the last call."""
+        events, self._events = self._events, []
+        return events
+
+    @property
+    def has_events(self) -> bool:
+        """Whether `take_events` has any."""
+        return bool(self._events)
+
+    # --- one step --------------------------------------------------------------------------------
+
+    def step(self, group: asyncio.TaskGroup, now_ns: int, wall_ns: int, next_tick_ns: int) -> None:
+        """Take the answer that has come, judge the one that has not, and make the next call."""
+        if self._call is not None and self._call.task.done():
+            call, self._call = self._call, None
+            self._answer(call.kind, call.task.result(), now_ns, wall_ns)
+        if self._call is None:
+            self._next(group, now_ns, next_tick_ns)
+        call_now = self._call
+        late = call_now is not None and now_ns - call_now.began_ns > DEADLINE_NS[call_now.kind]
+        if late and not self._stalled:
+            log.warning("gpu_sweep_stalled", call=call_now.kind.value if call_now else "")
+            self._states = {uuid: availability.stalled(state) for uuid, state in self._states.items()}
+        self._stalled = late
+
+    def _next(self, group: asyncio.TaskGroup, now_ns: int, next_tick_ns: int) -> None:
+        backend = self._backend
+        if not self._is_open:
+            self._sweep_wanted = None
+            if now_ns >= self._retry_ns:
+                self._start(group, _Kind.OPEN, backend.open, now_ns)
+        elif self._inventory_wanted:
+            self._inventory_wanted = False
+            self._start(group, _Kind.INVENTORY, backend.inventory, now_ns)
+        elif self._sweep_wanted is not None:
+            with_processes, self._sweep_wanted = self._sweep_wanted, None
+            self._start(group, _Kind.SWEEP, lambda: backend.sample(with_processes), now_ns)
+        elif backend.waits:
+            span_ns = min(LISTEN_NS, next_tick_ns - now_ns)
+            if span_ns > 0:
+                self._start(group, _Kind.LISTEN, lambda: backend.events(seconds(span_ns)), now_ns)
+        elif self._listen_wanted:  # what does not wait is asked once after each sweep
+            self._listen_wanted = False
+            self._start(group, _Kind.LISTEN, lambda: backend.events(0), now_ns)
+
+    def _start(self, group: asyncio.TaskGroup, kind: _Kind, work: Callable[[], object], now_ns: int) -> None:
+        self._call = _Call(kind, now_ns, group.create_task(self._perform(kind, work), name=f"gpu {kind.value}"))
+
+    async def _perform(self, kind: _Kind, work: Callable[[], object]) -> object:
+        try:
+            return await self._runner.call(work)
+        except Exception as error:  # the task's top level: a backend's bug must not end the agent
+            log.exception("gpu_backend_raised", call=kind.value)
+            return _Failed(f"{type(error).__name__} while the agent read the GPUs")
+
+    # --- answers ---------------------------------------------------------------------------------
+
+    def _answer(self, kind: _Kind, answer: object, now_ns: int, wall_ns: int) -> None:
+        if isinstance(answer, _Failed):
+            self._shut(Condition(ConditionCode.UNAVAILABLE, detail=answer.detail), now_ns)
+            return
+        match kind:
+            case _Kind.OPEN:
+                self._opened(answer if isinstance(answer, Condition) else None, now_ns)
+            case _Kind.INVENTORY if isinstance(answer, GpuInventory):
+                self.inventory = answer
+                self._keep_states()
+            case _Kind.SWEEP if isinstance(answer, Mapping):
+                self._swept(answer, now_ns)
+            case _Kind.LISTEN if isinstance(answer, list):
+                self._heard(answer, wall_ns)
+            case _:
+                raise AssertionError(f"{kind} answered with {type(answer).__name__}")
+        self._look_at_backend(now_ns)
+
+    def _opened(self, refused: Condition | None, now_ns: int) -> None:
+        if refused is not None and (self._refused is None or refused.code is not self._refused.code):
+            log.info("gpu_not_open", condition=refused.text, detail=refused.detail)
+        self._refused = refused
+        self._is_open = refused is None
+        self._inventory_wanted = self._is_open
+        self._retry_ns = now_ns + REOPEN_AFTER_NS
+        if self._is_open:
+            self._states = {}  # faults of before are the driver's to report again
+
+    def _keep_states(self) -> None:
+        self._states = {gpu.uuid: self._states.get(gpu.uuid, GpuState()) for gpu in self.inventory.gpus}
+
+    def _swept(self, readings: Readings, now_ns: int) -> None:
+        self._fresh = readings
+        self._listen_wanted = True
+        self._series = tuple(readings)
+        self.last_good_ns = now_ns
+        for health in self._backend.health():
+            before = self._states.get(health.uuid, GpuState())
+            self._states[health.uuid] = availability.after_sweep(before, health, health.uuid in self._leased, now_ns)
+
+    def _heard(self, events: list[GpuEvent], wall_ns: int) -> None:
+        for event in events:
+            leased = event.uuid in self._leased
+            self._states[event.uuid] = availability.after_event(self._states.get(event.uuid, GpuState()), event)
+            self._events.append(availability.event_of(replace(event, at_wall_ns=wall_ns), leased))
+        excess = len(self._events) - EVENTS_MAX
+        if excess > 0:
+            del self._events[:excess]
+            self.events_dropped += excess
+
+    def _look_at_backend(self, now_ns: int) -> None:
+        """The backend is idle now, so what it says of itself can be read from here."""
+        self._reported = self._backend.conditions() if self._is_open else ()
+        broken = next((one for one in self._reported if one.code in REOPEN and not one.subject), None)
+        if self._is_open and broken is not None:
+            self._shut(broken, now_ns)
+
+    def _shut(self, why: Condition, now_ns: int) -> None:
+        log.warning("gpu_closed", condition=why.text, detail=why.detail)
+        self._backend.close()
+        self._is_open, self._refused, self._reported = False, why, ()
+        self._retry_ns = now_ns + REOPEN_AFTER_NS
+        self._states = {uuid: availability.stalled(state) for uuid, state in self._states.items()}
+
+    async def close(self, deadline_s: float = 2.0) -> None:
+        """Close the backend on its thread, unless a call hangs there; then the process's end closes it."""
+        if self._call is None or self._call.task.done() or self.listens:
+            try:
+                await asyncio.wait_for(self._runner.call(self._backend.close), deadline_s)
+            except TimeoutError:
+                log.warning("gpu_close_timed_out")
+        self._runner.close()

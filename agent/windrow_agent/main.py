@@ -1,0 +1,359 @@
+"""The agent's entry point: parse, then join, run, simulate, end, examine or uninstall. The only place that wires."""
+
+import asyncio
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, Final
+
+import structlog
+
+from windrow_agent import benchmarks, figures, onboard
+from windrow_agent.config import Config, parse, read_token
+from windrow_agent.enrol import Membership, join, join_in_thread
+from windrow_agent.gpu.nvml import NvmlBackend
+from windrow_agent.host import PsutilHost
+from windrow_agent.room import BALLAST_BYTES
+from windrow_agent.runtimes.docker import DockerRuntime
+from windrow_agent.runtimes.port import Runtime
+from windrow_agent.runtimes.process import ProcessRuntime
+from windrow_agent.runtimes.shim import boot_id
+from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
+from windrow_agent.sampler import Sampler
+from windrow_agent.service import AgentService, Parts
+from windrow_agent.simulate import SimulatedHost
+from windrow_agent.spool import SpoolCaps
+from windrow_agent.threads import Runner, SharedRunner, ThreadRunner
+from windrow_proto import redact, scrape
+from windrow_proto.clock import BootClock, SystemRng
+from windrow_proto.disk import OsDisk
+from windrow_proto.errors import Conflict, InvalidInput, WindrowError
+from windrow_proto.link_grpc import GrpcDialer
+from windrow_proto.model import Benchmark
+from windrow_proto.units import MIB
+
+log = structlog.get_logger()
+
+SIMULATED_DISK_THREADS: Final = 4
+JOINS_AT_ONCE: Final = 4
+RESTART_ADVISED_CHECK_S: Final = 30.0
+EXIT_RESTART: Final = 75
+"""Asks a supervisor to start the agent again at once (EX_TEMPFAIL): the driver's library was replaced."""
+M_TRIM_THRESHOLD: Final = -1
+M_ARENA_MAX: Final = -8
+"""Numbers of malloc.h."""
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def configure_log() -> None:
+    """One JSON event a line on standard error."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            redact.processor,
+            structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+    )
+
+
+def agent_version() -> str:
+    """Of the installed distribution."""
+    for name in ("windrow-agent", "windrow-all"):
+        with contextlib.suppress(PackageNotFoundError):
+            return version(name)
+    return "0"
+
+
+def keep_small() -> None:
+    """Let the C library share one heap among threads and give back what it frees: a dozen idle threads of gRPC would
+    otherwise keep a heap each, tens of megabytes after one bandwidth measurement. Where it is not glibc: nothing."""
+    library = ctypes.CDLL(None)
+    with contextlib.suppress(AttributeError):
+        library.mallopt(M_ARENA_MAX, 1)
+        library.mallopt(M_TRIM_THRESHOLD, 128 * 1024)
+
+
+@contextlib.contextmanager
+def only_agent(data_dir: Path) -> Iterator[None]:
+    """One agent per folder; raises Conflict while another has it. The kernel lets go of it however we end."""
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = data_dir / "agent.lock"
+    with _locked(path):
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _locked(path: Path) -> IO[str]:
+    while True:
+        lock = open(path, "a+")  # noqa: SIM115 - the caller closes it
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise Conflict(f"Another agent runs with {path.parent}. Stop it first.", subject=str(path.parent)) from None
+        # A file that its holder removed between our open and our lock guards nothing: take the new one.
+        with contextlib.suppress(FileNotFoundError):
+            if os.fstat(lock.fileno()).st_ino == path.stat().st_ino:
+                return lock
+        lock.close()
+
+
+# --- wiring -------------------------------------------------------------------------------------------------------
+
+
+def real_agent(config: Config) -> tuple[AgentService, Membership]:
+    """This machine's agent. Raises InvalidInput if it never joined."""
+    clock, rng, data_dir = BootClock(), SystemRng(), config.data_dir
+    runner: Runner = ThreadRunner("windrow-disk")
+    membership = Membership(data_dir, clock, rng, ThreadRunner("windrow-enrol"))
+    runtimes: dict[str, Runtime] = {}
+    if "process" in config.runtimes:
+        hidden = data_dir.parent if (data_dir.parent / "cli.json").exists() else data_dir
+        runtimes["process"] = ProcessRuntime(data_dir / "process", hidden, config.is_bubblewrap_wanted)
+    if "docker" in config.runtimes:
+        runtimes["docker"] = DockerRuntime(data_dir / "docker", membership.host_id, config.docker_url)
+    parts = Parts(
+        host_id=membership.host_id,
+        signing=membership.identity.signing,
+        master_public=membership.identity.master_public,
+        generation=membership.generation,
+        regions=membership.regions(),
+        dialer=GrpcDialer(membership.tls),
+        clock=clock,
+        rng=rng,
+        disk=OsDisk(),
+        directory=str(data_dir),
+        runner=runner,
+        kernel_boot=boot_id(),
+        sampler=Sampler(clock, NvmlBackend(), PsutilHost(data_dir)),
+        runtimes=runtimes,
+        agent_version=agent_version(),
+        measure_benchmarks=partial(benchmarks.measure, data_dir, clock),
+        save_regions=membership.save_regions,
+        ballast_bytes=BALLAST_BYTES,
+    )
+    return AgentService(parts), membership
+
+
+def simulated_agent(data_dir: Path, seed: int, index: int, disk_runner: Runner) -> tuple[AgentService, Membership]:
+    """Host number `index` of the fleet that `seed` draws, with its own keys, connection and spool."""
+    clock, rng = BootClock(), SystemRng()
+    membership = Membership(data_dir, clock, rng, disk_runner)
+    host = SimulatedHost(seed, index, clock)
+
+    async def figures() -> tuple[Benchmark, ...]:
+        return host.benchmarks()
+
+    parts = Parts(
+        host_id=membership.host_id,
+        signing=membership.identity.signing,
+        master_public=membership.identity.master_public,
+        generation=membership.generation,
+        regions=membership.regions(),
+        dialer=GrpcDialer(membership.tls),
+        clock=clock,
+        rng=rng,
+        disk=OsDisk(),
+        directory=str(data_dir),
+        runner=disk_runner,
+        kernel_boot=rng.random_bytes(8).hex(),  # what ran on a simulated machine does not outlive this process
+        sampler=Sampler(clock, host.backend, host.reader),
+        runtimes={"simulated": SimulatedRuntime(SimulatedMachine(clock))},
+        agent_version=agent_version(),
+        measure_benchmarks=figures,
+        save_regions=membership.save_regions,
+        benchmarks=host.benchmarks(),
+        spool_caps=SpoolCaps(telemetry_bytes=8 * MIB, evidence_bytes=4 * MIB, ring_bytes=MIB, segment_bytes=MIB),
+    )
+    return AgentService(parts), membership
+
+
+# --- commands -----------------------------------------------------------------------------------------------------
+
+
+async def serve(agents: Sequence[tuple[AgentService, Membership]]) -> int:
+    """Run agents until a signal; each stops in order."""
+    loop = asyncio.get_running_loop()
+    status = 0
+
+    def stop_all() -> None:
+        for service, _ in agents:
+            service.stop()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop_all)
+
+    async def one(service: AgentService, membership: Membership) -> None:
+        async with asyncio.TaskGroup() as group:
+            keeping = group.create_task(
+                membership.keep(lambda: service.is_certificate_refused, lambda: service.renewed()), name="renewal"
+            )
+            watching = group.create_task(advise(service), name="restart advised")
+            await service.run()
+            keeping.cancel()
+            watching.cancel()
+
+    async def advise(service: AgentService) -> None:
+        nonlocal status
+        while not (service.parts.sampler.restart_advised and service.is_idle):
+            await asyncio.sleep(RESTART_ADVISED_CHECK_S)
+        log.warning("restarting_for_new_driver")
+        status = EXIT_RESTART
+        service.stop()
+
+    async with asyncio.TaskGroup() as group:
+        for service, membership in agents:
+            group.create_task(one(service, membership), name=str(service.parts.host_id))
+    return status
+
+
+async def simulate(config: Config) -> int:
+    """Join what has not joined yet, then run all simulated hosts in this process."""
+    folders = [config.data_dir / f"{index:04d}" for index in range(config.count)]
+    missing = [(index, folder) for index, folder in enumerate(folders) if not _has_joined(folder)]
+    if missing:
+        if not config.master_url or not config.token_file:
+            raise InvalidInput(f"{len(missing)} hosts have not joined yet: give --master and --token-file.")
+        tokens = read_token(config.token_file).split()
+        if len(tokens) < len(missing):
+            raise InvalidInput(f"{len(missing)} hosts have to join, but there are {len(tokens)} tokens.")
+        gate = asyncio.Semaphore(JOINS_AT_ONCE)
+
+        async def one(index: int, folder: Path, token: str) -> None:
+            async with gate:
+                await join_in_thread(folder, config.master_url, token, f"simulated-{index:04d}", True)
+
+        async with asyncio.TaskGroup() as group:
+            for (index, folder), token in zip(missing, tokens, strict=False):
+                group.create_task(one(index, folder, token))
+    threads = [ThreadRunner(f"windrow-disk-{number}") for number in range(SIMULATED_DISK_THREADS)]
+    agents = [
+        simulated_agent(folder, config.seed, index, SharedRunner(threads[index % len(threads)]))
+        for index, folder in enumerate(folders)
+    ]
+    return await serve(agents)
+
+
+def _has_joined(data_dir: Path) -> bool:
+    return (data_dir / "identity" / "identity.json").exists()
+
+
+async def end(config: Config) -> int:
+    """End what runs, of this host and of the simulated hosts below its folder."""
+    if _has_joined(config.data_dir):
+        with only_agent(config.data_dir):
+            service, _ = real_agent(config)
+            await service.end_workloads()
+    for folder in sorted(config.data_dir.glob("[0-9][0-9][0-9][0-9]")):
+        if _has_joined(folder):
+            service, _ = simulated_agent(folder, config.seed, int(folder.name), ThreadRunner("windrow-disk"))
+            await service.end_workloads()
+    return 0
+
+
+def doctor(config: Config) -> int:
+    """Print what was found; 1 if anything needs a person."""
+    findings = list(onboard.examine(config.data_dir, config.docker_url))
+    for finding in findings:
+        print(f"{'ok  ' if finding.is_good else 'FIX '} {finding.what}")
+        if finding.repair:
+            print(f"       {finding.repair}")
+    return 0 if all(finding.is_good for finding in findings) else 1
+
+
+def uninstall(config: Config) -> int:
+    """Ask, end all workloads, delete all state."""
+    if not config.is_sure:
+        answer = (
+            input(f"End all workloads and delete everything in {config.data_dir}? [y/N] ") if sys.stdin.isatty() else ""
+        )
+        if answer.strip().lower() not in ("y", "yes"):
+            print("Nothing was changed. To go on without being asked: --yes")
+            return 1
+    asyncio.run(end(config))
+    folders = [*sorted(config.data_dir.glob("[0-9][0-9][0-9][0-9]")), config.data_dir]
+    failed = [line for folder in folders for line in onboard.remove_state(folder)]
+    for line in failed:
+        print(f"not deleted: {line}", file=sys.stderr)
+    print("Removed. The Master keeps this host's records; retire it there: windrow host retire")
+    return 1 if failed else 0
+
+
+def run(config: Config) -> int:
+    """Serve this machine."""
+    if not _has_joined(config.data_dir):
+        raise InvalidInput(
+            f"This machine has not joined any Master ({config.data_dir}). First: windrow-agent join URL --token-file F"
+        )
+    with only_agent(config.data_dir):
+        note = {"pid": os.getpid(), "version": agent_version()}
+        (config.data_dir / "agent.json").write_text(json.dumps(note))
+        log.info("configured", **{**_printable(config), **note})
+
+        async def one() -> int:
+            agent = real_agent(config)
+            async with scrape.serving(config.metrics_port, lambda: figures.figures(agent[0])):
+                return await serve([agent])
+
+        return asyncio.run(one())
+
+
+def _printable(config: Config) -> dict[str, str]:
+    return {"data_dir": str(config.data_dir), "runtimes": ",".join(config.runtimes), "docker_url": config.docker_url}
+
+
+def joined(config: Config) -> int:
+    """Join and print the id."""
+    identity = join(config.data_dir, config.master_url, read_token(config.token_file), config.name)
+    print(identity.subject_id)
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The console script; returns its exit status: 0 good, 1 failed with a sentence on standard error."""
+    configure_log()
+    keep_small()
+    os.umask(0o077)
+    try:
+        return _dispatch(parse(sys.argv[1:] if arguments is None else arguments))
+    except WindrowError as error:
+        print(error.detail, file=sys.stderr)
+    except BaseExceptionGroup as errors:
+        known, rest = errors.split(WindrowError)
+        if rest is not None:
+            raise
+        print(known, file=sys.stderr)
+    return 1
+
+
+def _dispatch(config: Config) -> int:
+    match config.command:
+        case "run":
+            return run(config)
+        case "join":
+            return joined(config)
+        case "simulate":
+            return asyncio.run(simulate(config))
+        case "end":
+            return asyncio.run(end(config))
+        case "doctor":
+            return doctor(config)
+        case _:
+            return uninstall(config)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

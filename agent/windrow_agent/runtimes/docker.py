@@ -1,0 +1,356 @@
+"""Workloads as containers, through the one door to the Docker SDK (it drives Podman's socket, too).
+
+A container carries the marks of this host and is named after its workload and token, so that creating is finding.
+What lacks the mark is never looked at twice. The floor of isolation: no capabilities, no new privileges, bounded
+processes and memory, a read-only root with one writable volume, only the rented GPUs, ports on the loopback alone.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import functools
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from windrow_agent.runtimes import docker_facts as facts_of
+from windrow_agent.runtimes import docker_socket, files
+from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, read_archive
+from windrow_agent.runtimes.port import (
+    FILES_CAP_BYTES,
+    LOG_CAP_BYTES,
+    ByteStream,
+    FilesTaken,
+    Progress,
+    Run,
+    RunState,
+    RuntimeFacts,
+)
+from windrow_agent.runtimes.streams import ThreadPipe
+from windrow_proto.errors import (
+    Conflict,
+    ImageUnavailable,
+    InvalidInput,
+    NotFound,
+    RuntimeUnavailable,
+    WindrowError,
+    WorkloadFailed,
+)
+from windrow_proto.ids import HostId, WorkloadId
+from windrow_proto.model import WorkloadSpec
+from windrow_proto.units import MILLISECOND, SECOND
+
+T = TypeVar("T")
+
+NAME: Final = "docker"
+DEFAULT_URL: Final = "unix:///var/run/docker.sock"
+CALL_S: Final = 30
+"""For one answer of the daemon; inspecting takes milliseconds, creating under load a few seconds."""
+PULL_SILENCE_S: Final = 120
+"""Without a word of progress a pull is given up."""
+THREADS: Final = 4
+"""Calls at a time; more would only queue inside the daemon."""
+
+
+class DockerRuntime:
+    """The runtime `docker` of one host; `folder` keeps what Docker does not: manifests and monotonic starts."""
+
+    name = NAME
+    poll_ns = 400 * MILLISECOND
+
+    def __init__(self, folder: Path, host_id: HostId, base_url: str = DEFAULT_URL) -> None:
+        self._folder, self._host_id, self._base_url = folder, host_id, base_url
+        self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, "windrow-docker")
+        self._made: Any = None
+
+    async def facts(self) -> RuntimeFacts:
+        """Ask the daemon for its version."""
+        try:
+            answer = await asyncio.to_thread(docker_socket.ask, self._base_url, "/version", CALL_S)
+        except WindrowError as error:
+            return RuntimeFacts(False, "", error.detail)
+        return RuntimeFacts(True, str(answer.get("Version", "")), "containers without capabilities, read-only root")
+
+    async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
+        """Have the image, then the volume and the container; a container of this name is taken as it is."""
+        if not spec.image:
+            raise InvalidInput("A container needs an image.", subject=spec.workload_id)
+        if await self._find(spec.workload_id) is not None:
+            return
+        image = await self._image(spec, progress)
+        progress("preparing", 500)
+        await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S)
+        progress("preparing", 1000)
+
+    async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
+        """Check the archive, then let the daemon unpack it into the volume."""
+        container = await self._known(workload_id)
+        cap = cap_bytes or FILES_CAP_BYTES
+        folder = await asyncio.to_thread(self._own_folder, workload_id)
+        archive = folder / "incoming.tar"
+        try:
+            await files.receive(archive, chunks, cap)
+            taken, manifest = await asyncio.to_thread(files.check_archive, archive, cap)
+            await self._call(functools.partial(_put_archive, container=container["Id"], archive=archive), 600)
+            known = {**files.load_manifest(folder / "manifest.json"), **manifest}
+            await asyncio.to_thread(files.save_manifest, folder / "manifest.json", known)
+        finally:
+            archive.unlink(missing_ok=True)
+        return taken
+
+    async def start(self, workload_id: WorkloadId) -> Run:
+        """Start the container unless it ever ran; note the monotonic time of its start."""
+        container = await self._known(workload_id)
+        if container["State"]["Status"] == "created":
+            await asyncio.to_thread(self._note_start, workload_id)
+            try:
+                await self._call(lambda api: api.start(container["Id"]), CALL_S)
+            except InvalidInput as error:
+                raise WorkloadFailed(f"The container could not start: {error.detail}", subject=workload_id) from error
+            now_ns, wall_ns = time.monotonic_ns(), time.time_ns()
+            container = await self._known(workload_id)
+            note = self._folder / workload_id / "start.json"
+            await asyncio.to_thread(facts_of.correct_start, note, container, now_ns, wall_ns)
+        run = await self.observe(workload_id)
+        if run is None:
+            raise NotFound(f"{workload_id} went away while it started.", subject=workload_id)
+        return run
+
+    async def exec(self, workload_id: WorkloadId, argv: tuple[str, ...]) -> DockerExec:
+        """Run one more command in the container."""
+        container = await self._known(workload_id)
+        if container["State"]["Status"] != "running":
+            raise Conflict(f"{workload_id} does not run; nothing can be executed in it.", subject=workload_id)
+        if not argv:
+            raise InvalidInput("A command needs at least one word.", subject=workload_id)
+        client = await self._call(lambda api: api, CALL_S)
+        return await DockerExec.start(client, container["Id"], argv, self._call)
+
+    async def logs(self, workload_id: WorkloadId, offset: int, follow: bool) -> ByteStream:
+        """The container's output, capped as it is read."""
+        container = await self._known(workload_id)
+        cap = int(container["Config"]["Labels"].get(facts_of.LOG_CAP, LOG_CAP_BYTES))
+        client = await self._call(lambda api: api, CALL_S)
+        return log_stream(client, container["Id"], offset, follow, cap)
+
+    async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
+        """The volume's content, filtered while it streams."""
+        container = await self._known(workload_id)
+        known = files.load_manifest(self._folder / workload_id / "manifest.json") if changed_only else None
+        client = await self._call(lambda api: api, CALL_S)
+        stream, cap = ByteStream(), cap_bytes or FILES_CAP_BYTES
+
+        def produce(pipe: ThreadPipe[bytes]) -> None:
+            source = read_archive(client, container["Id"], facts_of.WORKSPACE)
+            stream.truncated = files.sift(source, "workspace", known, cap, pipe.put)
+
+        return stream.feed(ThreadPipe(produce, "windrow-docker-files").read())
+
+    async def observe(self, workload_id: WorkloadId) -> Run | None:
+        """Inspect the container of this workload."""
+        now_ns, wall_ns = time.monotonic_ns(), time.time_ns()  # it ran then if the answer says so, and not later
+        container = await self._find(workload_id)
+        return None if container is None else await asyncio.to_thread(self._run, container, now_ns, wall_ns)
+
+    async def list(self) -> tuple[Run, ...]:
+        """Every container with this host's mark."""
+        if self._made is None and not await self._has_any():
+            return ()  # seen without the SDK, which stays unloaded on a host that runs no containers
+        names = await self._call(functools.partial(_own_containers, host_id=self._host_id), CALL_S)
+        found = [await self.observe(WorkloadId(name)) for name in names]
+        return tuple(run for run in found if run is not None)
+
+    async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
+        """Docker's own stop: SIGTERM, then SIGKILL; all of a container's processes end with its first."""
+        container = await self._find(workload_id)
+        if container is None or container["State"]["Status"] not in ("running", "restarting", "paused"):
+            return
+        grace_s = -(-grace_ns // SECOND)  # rounded up: never less than was promised
+        with contextlib.suppress(NotFound):
+            if grace_ns > 0:
+                await self._call(lambda api: api.stop(container["Id"], timeout=grace_s), CALL_S + grace_s)
+            else:
+                await self._call(lambda api: _kill(api, container["Id"]), CALL_S)
+
+    async def remove(self, workload_id: WorkloadId) -> None:
+        """Container, volume and our own notes."""
+        container = await self._find(workload_id)
+        if container is not None:
+            with contextlib.suppress(NotFound):
+                await self._call(lambda api: api.remove_container(container["Id"], force=True), CALL_S)
+        name = facts_of.volume_name(workload_id)
+        await self._call(functools.partial(_remove_volume, name=name, host_id=self._host_id), CALL_S)
+        await asyncio.to_thread(self._forget, workload_id)
+
+    async def close(self) -> None:
+        """Close the connection; containers go on."""
+        if self._made is not None:
+            self._made.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    async def _call(self, work: Callable[[Any], T], within_s: float) -> T:
+        """Run one call in our threads and turn what the SDK raises into our errors."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(within_s + 5):
+                return await loop.run_in_executor(self._threads, self._guarded, work)
+        except TimeoutError as error:
+            raise RuntimeUnavailable(f"The container daemon did not answer within {within_s:.0f} s.") from error
+
+    def _guarded(self, work: Callable[[Any], T]) -> T:
+        import docker  # loaded at the first container only: it costs 15 MiB
+        import docker.errors
+
+        try:
+            if self._made is None:
+                self._made = docker.APIClient(base_url=self._base_url, version="auto", timeout=CALL_S)
+            return work(self._made)
+        except docker.errors.NotFound as error:
+            raise NotFound(f"The container daemon knows nothing of it: {_explain(error)}") from error
+        except docker.errors.APIError as error:
+            if error.is_client_error():
+                raise InvalidInput(_explain(error)) from error
+            raise RuntimeUnavailable(f"The container daemon failed: {_explain(error)}") from error
+        except (docker.errors.DockerException, OSError) as error:
+            raise RuntimeUnavailable(f"The container daemon cannot be reached: {str(error)[:200]}") from error
+
+    async def _has_any(self) -> bool:
+        path = docker_socket.containers_path(f"{facts_of.HOST}={self._host_id}")
+        return bool(await asyncio.to_thread(docker_socket.ask, self._base_url, path, CALL_S))
+
+    async def _find(self, workload_id: WorkloadId) -> dict[str, Any] | None:
+        find = functools.partial(_inspect_own, workload_id=workload_id, host_id=self._host_id)
+        return await self._call(find, CALL_S)
+
+    async def _known(self, workload_id: WorkloadId) -> dict[str, Any]:
+        container = await self._find(workload_id)
+        if container is None:
+            raise NotFound(f"This host has no container for workload {workload_id}.", subject=workload_id)
+        return container
+
+    async def _image(self, spec: WorkloadSpec, progress: Progress) -> dict[str, Any]:
+        with contextlib.suppress(NotFound):
+            return await self._call(lambda api: _dict(api.inspect_image(spec.image)), CALL_S)
+        try:
+            client = await self._call(lambda api: api, CALL_S)
+            pipe: ThreadPipe[int] = ThreadPipe(functools.partial(_pull, client, spec.image), "windrow-docker-pull")
+            async with asyncio.timeout(None) as patience:
+                loop = asyncio.get_running_loop()
+                patience.reschedule(loop.time() + PULL_SILENCE_S)
+                async for permille in pipe.read():
+                    patience.reschedule(loop.time() + PULL_SILENCE_S)
+                    progress("pulling", permille)
+            return await self._call(lambda api: _dict(api.inspect_image(spec.image)), CALL_S)
+        except (WindrowError, TimeoutError) as error:
+            why = error.detail if isinstance(error, WindrowError) else "no progress for two minutes"
+            detail = f"The image {spec.image!r} is not on this host and could not be pulled: {why}"
+            raise ImageUnavailable(detail, subject=spec.workload_id) from error
+
+    def _create(self, api: Any, spec: WorkloadSpec, image: dict[str, Any]) -> None:
+        labels = facts_of.labels(spec, self._host_id, min(spec.log_cap_bytes or LOG_CAP_BYTES, LOG_CAP_BYTES))
+        volume = facts_of.volume_name(spec.workload_id)
+        api.create_volume(volume, labels=labels)
+        has_command = bool(image.get("Config", {}).get("Cmd") or image.get("Config", {}).get("Entrypoint"))
+        api.create_container(
+            spec.image,
+            command=list(spec.argv) or (None if has_command else ["sleep", "2147483647"]),
+            name=facts_of.container_name(spec),
+            labels=labels,
+            environment={"HOME": "/tmp", **spec.env, **facts_of.fixed_environment(spec)},
+            working_dir=facts_of.WORKSPACE,
+            stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
+            ports=list(spec.ports),
+            host_config=api.create_host_config(**facts_of.host_config(spec, os.cpu_count() or 1)),
+        )
+        own = self._own_folder(spec.workload_id)
+        (own / "spec.json").write_text(json.dumps(asdict(replace(spec, env={}))))
+
+    def _own_folder(self, workload_id: WorkloadId) -> Path:
+        folder = self._folder / workload_id
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    def _note_start(self, workload_id: WorkloadId) -> None:
+        facts_of.write_start(self._own_folder(workload_id) / "start.json", time.monotonic_ns())
+
+    def _run(self, container: dict[str, Any], now_ns: int, wall_ns: int) -> Run:
+        start = facts_of.read_start(self._folder / facts_of.workload_of(container) / "start.json")
+        run = facts_of.run_of(container, start, now_ns, wall_ns)
+        if run.state is RunState.EXITED:
+            kept = facts_of.keep_end(self._own_folder(run.workload_id) / "end.json", run.running_ns)
+            run = replace(run, running_ns=kept)
+        return run
+
+    def _forget(self, workload_id: WorkloadId) -> None:
+        folder = self._folder / workload_id
+        for name in ("spec.json", "start.json", "end.json", "manifest.json", "incoming.tar"):
+            (folder / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _explain(error: Exception) -> str:
+    return str(getattr(error, "explanation", None) or error)[:300]
+
+
+def _kill(api: Any, container: str) -> None:
+    api.kill(container)
+    api.wait(container, timeout=CALL_S)
+
+
+def _inspect_own(api: Any, workload_id: WorkloadId, host_id: HostId) -> dict[str, Any] | None:
+    import docker.errors
+
+    for found in _by_labels(api, host_id, workload_id):
+        with contextlib.suppress(docker.errors.NotFound):
+            return _dict(api.inspect_container(found["Id"]))
+    return None
+
+
+def _by_labels(api: Any, host_id: HostId, workload_id: WorkloadId | None) -> list[dict[str, Any]]:
+    wanted = [f"{facts_of.HOST}={host_id}"] + ([f"{facts_of.WORKLOAD}={workload_id}"] if workload_id else [])
+    found = api.containers(all=True, filters={"label": wanted})
+    return [container for container in found if container.get("State") != "removing"]
+
+
+def _own_containers(api: Any, host_id: HostId) -> list[str]:
+    return sorted({str(found["Labels"].get(facts_of.WORKLOAD, "")) for found in _by_labels(api, host_id, None)} - {""})
+
+
+def _remove_volume(api: Any, name: str, host_id: HostId) -> None:
+    import docker.errors
+
+    try:
+        if (api.inspect_volume(name).get("Labels") or {}).get(facts_of.HOST) == host_id:
+            api.remove_volume(name, force=True)
+    except docker.errors.NotFound:
+        return
+
+
+def _put_archive(api: Any, container: str, archive: Path) -> None:
+    with open(archive, "rb") as file:
+        api.put_archive(container, facts_of.WORKSPACE, file)
+
+
+def _pull(api: Any, image: str, pipe: ThreadPipe[int]) -> None:
+    """Pull in a thread, saying how far it is. Raises ImageUnavailable."""
+    import docker.errors
+    import docker.utils
+
+    repository, tag = docker.utils.parse_repository_tag(image)
+    layers: dict[str, tuple[int, int]] = {}
+    try:
+        for line in api.pull(repository, tag=tag or "latest", stream=True, decode=True):
+            pipe.put(facts_of.progress_of(line, layers))
+    except (docker.errors.DockerException, OSError) as error:
+        raise ImageUnavailable(_explain(error)) from error

@@ -1,0 +1,185 @@
+"""What Docker is asked for and what its answers mean: names, labels, limits, times. It opens no connection itself."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from windrow_agent.runtimes.port import Run, RunState
+from windrow_agent.runtimes.shim import boot_id, write_whole
+from windrow_proto.errors import ImageUnavailable
+from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
+from windrow_proto.model import SlotGrant, WorkloadSpec
+from windrow_proto.units import MIB, SECOND, parse_time
+
+WORKSPACE: Final = "/workspace"
+WORKLOAD: Final = "windrow.workload"
+CLUSTER: Final = "windrow.cluster"
+HOST: Final = "windrow.host"
+TOKEN: Final = "windrow.token"
+SLOTS: Final = "windrow.slots"
+LOG_CAP: Final = "windrow.log_cap"
+NAME: Final = "docker"
+PROCESSES_MAX: Final = 4096
+TMP_BYTES: Final = 512 * MIB
+LOG_FILE: Final = {"max-size": "64m", "max-file": "2"}
+"""Of the daemon's own file, whose JSON makes short lines several times longer; the cap is applied when reading."""
+
+
+def container_name(spec: WorkloadSpec) -> str:
+    """Named after the workload and its highest token: two grants never share a container."""
+    return f"windrow-{spec.workload_id}-t{max((slot.token for slot in spec.slots), default=0)}"
+
+
+def volume_name(workload_id: WorkloadId) -> str:
+    """The volume that is /workspace."""
+    return f"windrow-{workload_id}"
+
+
+def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int) -> dict[str, str]:
+    """What a container tells an agent that finds it."""
+    slots = [[slot.slot_id, slot.token, slot.gpu_uuid] for slot in spec.slots]
+    return {
+        WORKLOAD: spec.workload_id,
+        CLUSTER: spec.cluster_id,
+        HOST: host_id,
+        TOKEN: str(max((slot.token for slot in spec.slots), default=0)),
+        SLOTS: json.dumps(slots),
+        LOG_CAP: str(log_cap_bytes),
+    }
+
+
+def fixed_environment(spec: WorkloadSpec) -> dict[str, str]:
+    """What the renter cannot set otherwise: which GPUs there are, and who it is."""
+    gpus = ",".join(slot.gpu_uuid for slot in spec.slots if slot.gpu_uuid)
+    own = {"WINDROW_WORKLOAD_ID": str(spec.workload_id), "WINDROW_CLUSTER_ID": str(spec.cluster_id)}
+    # `void` keeps NVIDIA's hook from injecting every card into an image that asks for `all`.
+    return {**own, "NVIDIA_VISIBLE_DEVICES": gpus or "void"}
+
+
+def workload_of(container: dict[str, Any]) -> WorkloadId:
+    """Whose container this is."""
+    return WorkloadId(container["Config"]["Labels"][WORKLOAD])
+
+
+@dataclass(frozen=True, slots=True)
+class StartNote:
+    """The monotonic time just before a start, and the boot of the kernel it counts in."""
+
+    boot_id: str
+    monotonic_ns: int
+
+
+def write_start(path: Path, monotonic_ns: int) -> None:
+    """Keep the first start that was noted."""
+    if not path.exists():
+        write_whole(str(path.parent), path.name, {"boot_id": boot_id(), "monotonic_ns": monotonic_ns})
+
+
+def correct_start(path: Path, container: dict[str, Any], now_ns: int, wall_ns: int) -> None:
+    """Move the noted start to when the container began, which is after it was asked to. now_ns, wall_ns: one moment,
+    at which it was running; a wall clock that jumped in between changes nothing beyond that stretch."""
+    start, began_wall_ns = read_start(path), _time(container["State"].get("StartedAt"))
+    if start is None or start.boot_id != boot_id() or began_wall_ns is None:
+        return
+    began_ns = max(start.monotonic_ns, now_ns - max(0, wall_ns - began_wall_ns))
+    write_whole(str(path.parent), path.name, {"boot_id": start.boot_id, "monotonic_ns": began_ns})
+
+
+def read_start(path: Path) -> StartNote | None:
+    """The note of a start, if it is whole."""
+    try:
+        record = json.loads(path.read_bytes())
+        return StartNote(str(record["boot_id"]), int(record["monotonic_ns"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def keep_end(path: Path, running_ns: int) -> int:
+    """The running time that was first seen after the end: it never changes again."""
+    try:
+        return int(json.loads(path.read_bytes())["running_ns"])
+    except (OSError, ValueError, KeyError, TypeError):
+        write_whole(str(path.parent), path.name, {"running_ns": running_ns})
+        return running_ns
+
+
+def run_of(container: dict[str, Any], start: StartNote | None, now_ns: int, wall_ns: int) -> Run:
+    """A container as its inspection and our note of its start show it.
+
+    While it runs, time is monotonic. Docker knows its end by the wall clock only: that difference counts, but never
+    more than the monotonic time since the start; after a reboot it is all there is, and then it counts as it is.
+    """
+    state, found = container["State"], container["Config"]["Labels"]
+    slots = tuple(SlotGrant(SlotId(s), int(t), GpuUuid(g)) for s, t, g in json.loads(found.get(SLOTS, "[]")))
+    run = Run(workload_of(container), ClusterId(found.get(CLUSTER, "")), slots, NAME, RunState.CREATED)
+    began_wall_ns, ended_wall_ns = _time(state.get("StartedAt")), _time(state.get("FinishedAt"))
+    if began_wall_ns is None:
+        return run
+    is_same_boot = start is not None and start.boot_id == boot_id()
+    since_ns = max(0, now_ns - start.monotonic_ns) if start is not None and is_same_boot else None
+    is_running = state["Status"] in ("running", "paused", "restarting")
+    by_wall_ns = max(0, (wall_ns if is_running or ended_wall_ns is None else ended_wall_ns) - began_wall_ns)
+    if since_ns is None:
+        running_ns = min(by_wall_ns, now_ns) if is_running else by_wall_ns
+    else:
+        running_ns = since_ns if is_running else min(by_wall_ns, since_ns)
+    return Run(
+        *(run.workload_id, run.cluster_id, slots, NAME),
+        state=RunState.RUNNING if is_running else RunState.EXITED,
+        started_wall_ns=began_wall_ns,
+        running_ns=running_ns,
+        exit_code=None if is_running else int(state.get("ExitCode", 0)),
+        ports=_ports(container) if is_running else {},
+    )
+
+
+def _time(text: str | None) -> int | None:
+    if not text or text.startswith("0001-"):
+        return None
+    whole, _, rest = text.rstrip("Z").partition(".")
+    digits = rest.split("+")[0].split("-")[0]
+    offset = rest[len(digits) :] or "+00:00"
+    fraction_ns = int(digits[:9].ljust(9, "0")) if digits else 0
+    moment = datetime.fromisoformat(whole + offset)
+    return parse_time(moment.isoformat()) // SECOND * SECOND + fraction_ns
+
+
+def _ports(container: dict[str, Any]) -> dict[str, int]:
+    found = container.get("NetworkSettings", {}).get("Ports") or {}
+    return {name.split("/")[0]: int(bound[0]["HostPort"]) for name, bound in found.items() if bound}
+
+
+def host_config(spec: WorkloadSpec, processors: int) -> dict[str, Any]:
+    """The floor of isolation and the limits, as the arguments of the SDK's create_host_config.
+
+    processors: of this host; more than it has cannot be given.
+    """
+    gpus = [slot.gpu_uuid for slot in spec.slots if slot.gpu_uuid]
+    request = {"Driver": "", "Count": 0, "DeviceIDs": gpus, "Capabilities": [["gpu"]], "Options": {}}
+    return {
+        "binds": {volume_name(spec.workload_id): {"bind": WORKSPACE, "mode": "rw"}},
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "read_only": True,
+        "tmpfs": {"/tmp": f"rw,nosuid,nodev,mode=1777,size={TMP_BYTES}", "/run": "rw,nosuid,nodev,size=16m"},
+        "pids_limit": PROCESSES_MAX,
+        "mem_limit": spec.memory_bytes or None,
+        "nano_cpus": min(spec.cpu_milli, 1000 * processors) * 1_000_000 or None,
+        "port_bindings": dict.fromkeys(spec.ports, ("127.0.0.1", None)),
+        "device_requests": [request] if gpus else None,
+        "log_config": {"type": "json-file", "config": LOG_FILE},
+        "restart_policy": {"Name": "no"},
+    }
+
+
+def progress_of(line: dict[str, Any], layers: dict[str, tuple[int, int]]) -> int:
+    """What one line of a pull says: how much of the bytes known so far has come, 0 to 1000. Raises ImageUnavailable."""
+    if "error" in line:
+        raise ImageUnavailable(str(line["error"])[:300])
+    detail = line.get("progressDetail") or {}
+    if line.get("id") and detail.get("total"):
+        layers[line["id"]] = (int(detail.get("current", 0)), int(detail["total"]))
+    total = sum(size for _, size in layers.values())
+    return 1000 * sum(done for done, _ in layers.values()) // total if total else 0

@@ -1,0 +1,53 @@
+"""Two questions to a container daemon with the standard library alone: the SDK loads with the first container only."""
+
+import http.client
+import json
+import socket
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from windrow_proto.errors import RuntimeUnavailable
+
+ANSWER_BYTES_MAX: Final = 8 << 20
+"""Above a list of thousands of containers."""
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        """Open the socket."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def containers_path(label: str) -> str:
+    """The question for all containers that carry a label."""
+    return "/containers/json?all=1&filters=" + quote(json.dumps({"label": [label]}))
+
+
+def ask(base_url: str, path: str, timeout_s: float) -> Any:
+    """GET and read JSON; raises RuntimeUnavailable with the reason. Blocking."""
+    parts = urlsplit(base_url)
+    if parts.scheme == "unix":
+        connection: http.client.HTTPConnection = _UnixConnection(parts.path, timeout_s)
+    else:
+        connection = http.client.HTTPConnection(parts.hostname or "localhost", parts.port or 2375, timeout=timeout_s)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read(ANSWER_BYTES_MAX)
+        if answer.status != 200:
+            raise RuntimeUnavailable(f"The container daemon answered {answer.status}.")
+        return json.loads(body)
+    except FileNotFoundError as error:
+        raise RuntimeUnavailable(f"There is no container daemon at {base_url}.") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise RuntimeUnavailable(f"The container daemon at {base_url} cannot be asked: {error}") from error
+    finally:
+        connection.close()

@@ -1,0 +1,153 @@
+"""How one workload is prepared, run, watched and ended, whatever runs it; it decides nothing.
+
+Every call is answered or fails within its own deadline. `prepare`, `start`, `stop` and `remove` may be repeated: what
+is there already stays, and nothing runs twice. An adapter touches only what carries this host's own mark.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, Protocol
+
+from windrow_proto.ids import ClusterId, WorkloadId
+from windrow_proto.model import SlotGrant, WorkloadSpec
+from windrow_proto.units import GIB, KIB, MIB
+
+LOG_CAP_BYTES: Final = 10 * MIB
+"""Of one run's log, where the command names none; the rest is dropped and the log says so."""
+FILES_CAP_BYTES: Final = 1 * GIB
+"""Of files either way, where the command names none."""
+CHUNK_BYTES: Final = 64 * KIB
+"""The largest piece of any stream: a channel's chunk."""
+
+Progress = Callable[[str, int], None]
+"""Called on the loop with a step's name and how much of it is done, 0 to 1000."""
+
+
+class RunState(Enum):
+    """What a runtime knows of a workload. LOST: it ran, and its end was seen by nobody."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    EXITED = "exited"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One workload as its runtime's own records show it.
+
+    running_ns: on the monotonic clock; for LOST what is proved, maybe 0. exit_code: 128 + signal where one ended it.
+    """
+
+    workload_id: WorkloadId
+    cluster_id: ClusterId
+    slots: tuple[SlotGrant, ...]
+    runtime: str
+    state: RunState
+    started_wall_ns: int | None = None
+    running_ns: int = 0
+    exit_code: int | None = None
+    ports: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeFacts:
+    """Whether a runtime can be used here, in which version, and how well it isolates, in words."""
+
+    is_usable: bool
+    version: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilesTaken:
+    """What a tar stream brought."""
+
+    files: int
+    bytes: int
+
+
+class ByteStream:
+    """Pieces of at most CHUNK_BYTES; `truncated` is known when it has ended."""
+
+    def __init__(self) -> None:
+        self.truncated = False
+        self._source: AsyncGenerator[bytes, None] | None = None
+
+    def feed(self, source: AsyncGenerator[bytes, None]) -> "ByteStream":
+        """Say where the pieces come from; once."""
+        self._source = source
+        return self
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._source is None:
+            raise StopAsyncIteration
+        return await anext(self._source)
+
+    async def close(self) -> None:
+        """Stop it; safe to call twice."""
+        if self._source is not None:
+            await self._source.aclose()
+
+
+class ExecSession(Protocol):
+    """One more command inside a workload. Read until it ends; then `exit_code` is known."""
+
+    exit_code: int | None
+
+    async def read(self) -> tuple[int, bytes] | None:
+        """The next output: 1 or 2 (stdout, stderr) and bytes; None at the end."""
+
+    async def write(self, data: bytes) -> None:
+        """Give it input; empty data closes its input. Nothing if it takes none any more."""
+
+    async def close(self) -> None:
+        """End it and all it started, if it still runs; safe to call twice."""
+
+
+class Runtime(Protocol):
+    """One kind of runtime on one host."""
+
+    name: str
+    poll_ns: int
+    """Between two looks at a running workload: what looking costs."""
+
+    async def facts(self) -> RuntimeFacts:
+        """Try it out and say what was found; never raises."""
+
+    async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
+        """Make all that a start needs. Raises ImageUnavailable, RuntimeUnavailable, InvalidInput, WorkloadFailed."""
+
+    async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
+        """Unpack a tar stream into its folder, before or after the start. Raises InvalidInput, TooLarge, NotFound."""
+
+    async def start(self, workload_id: WorkloadId) -> Run:
+        """Start what was prepared. Raises WorkloadFailed (it cannot be run), NotFound, RuntimeUnavailable."""
+
+    async def exec(self, workload_id: WorkloadId, argv: tuple[str, ...]) -> ExecSession:
+        """Run one more command in it. Raises NotFound, Conflict (it does not run), WorkloadFailed."""
+
+    async def logs(self, workload_id: WorkloadId, offset: int, follow: bool) -> ByteStream:
+        """Its output from byte `offset`; with follow until it ends. Raises NotFound."""
+
+    async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
+        """Its folder as a tar stream; changed_only: what differs from what `put_files` brought. Raises NotFound."""
+
+    async def observe(self, workload_id: WorkloadId) -> Run | None:
+        """What it knows of one workload; None: nothing. Raises RuntimeUnavailable when it cannot look."""
+
+    async def list(self) -> tuple[Run, ...]:
+        """All that carries this host's mark. Raises RuntimeUnavailable when it cannot look."""
+
+    async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
+        """SIGTERM, after the grace SIGKILL, to all of it. Returns when nothing runs. Raises RuntimeUnavailable."""
+
+    async def remove(self, workload_id: WorkloadId) -> None:
+        """Take away what is left of it, running or not. Raises RuntimeUnavailable."""
+
+    async def close(self) -> None:
+        """Let go of connections and threads; what runs goes on."""

@@ -1,0 +1,373 @@
+"""Workloads as process trees of this user, each under a detached shim that outlives the agent.
+
+Weaker than a container: offered to the account that owns the host, never to strangers. Everything about a workload is
+in its own folder; what `start.json` and `end.json` say there is believed, and nothing is kept in memory, so that a
+restarted agent goes on where it was.
+"""
+
+import asyncio
+import contextlib
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+from windrow_agent.runtimes import files, sandbox, shim
+from windrow_agent.runtimes.attached import AttachedExec
+from windrow_agent.runtimes.port import (
+    CHUNK_BYTES,
+    FILES_CAP_BYTES,
+    LOG_CAP_BYTES,
+    ByteStream,
+    FilesTaken,
+    Progress,
+    Run,
+    RunState,
+    RuntimeFacts,
+)
+from windrow_proto.errors import Conflict, InvalidInput, NotFound, RuntimeUnavailable, WorkloadFailed
+from windrow_proto.ids import ClusterId, GpuUuid, SlotId, WorkloadId
+from windrow_proto.model import SlotGrant, WorkloadSpec
+from windrow_proto.units import MILLISECOND, SECOND
+
+NAME: Final = "process"
+START_S: Final = 20.0
+"""From the shim's launch to the command's first instruction; a loaded machine needs a second or two."""
+LOOK_S: Final = 0.02
+"""Between two looks at a file that is about to appear."""
+FOLLOW_S: Final = 0.1
+"""Between two looks at a log that is followed: below what a person notices."""
+KILL_S: Final = 15.0
+"""For SIGKILL to end a tree; what is in uninterruptible sleep may not."""
+SHIM: Final = str(Path(shim.__file__))
+_SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+
+class ProcessRuntime:
+    """The runtime `process`; `folder` is its own, `hidden` what workloads must not see."""
+
+    name = NAME
+    poll_ns = 200 * MILLISECOND
+
+    def __init__(self, folder: Path, hidden: Path, is_bubblewrap_wanted: bool = True) -> None:
+        self._folder = folder
+        self._find = functools.partial(sandbox.find_sandbox, hidden, is_bubblewrap_wanted)
+        self._sandbox: sandbox.Sandbox | None = None
+        self._interpreters = folder / "bin"
+
+    async def facts(self) -> RuntimeFacts:
+        """Whether a shim can be started here at all, and whether bubblewrap works."""
+        found = await self._wrapper()
+        version = "bubblewrap" if found.bwrap else "plain"
+        detail = "own name spaces, read-only system" if found.bwrap else "no isolation beyond this user's rights"
+        return RuntimeFacts(sys.platform == "linux", version, detail)
+
+    async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
+        """Make the folder. A repeated call for the same workload changes nothing."""
+        if spec.image:
+            raise InvalidInput("The process runtime runs no images; ask for docker.", subject=spec.workload_id)
+        folder = self._path(spec.workload_id)
+        progress("preparing", 0)
+        await asyncio.to_thread(self._make, folder, spec)
+        progress("preparing", 1000)
+
+    async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
+        """Unpack into the working folder and remember what came, to tell changed files from it later."""
+        folder = self._known(workload_id)
+        cap = cap_bytes or FILES_CAP_BYTES
+        archive = folder / "incoming.tar"
+        try:
+            await files.receive(archive, chunks, cap)
+            taken = await asyncio.to_thread(files.unpack, archive, folder / "work", cap)
+            manifest = await asyncio.to_thread(files.scan, folder / "work")
+            await asyncio.to_thread(files.save_manifest, folder / "manifest.json", manifest)
+        finally:
+            archive.unlink(missing_ok=True)
+        return taken
+
+    async def start(self, workload_id: WorkloadId) -> Run:
+        """Launch the shim and wait until the command has begun, or has failed to."""
+        folder = self._known(workload_id)
+        spec = _load_spec(folder)
+        wrapper = await self._wrapper()
+        argv = spec.argv or sandbox.STAY_UP
+        record = sandbox.launch_record(wrapper, spec, argv, folder, self._interpreters)
+        if not (folder / "start.json").exists():
+            if not sandbox.resolve(argv[0], record["env"], folder / "work"):
+                raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
+            await asyncio.to_thread(_launch, folder, record)
+        await self._until(lambda: (folder / "running.json").exists() or (folder / "end.json").exists(), workload_id)
+        ended = _read(folder / "end.json")
+        if ended and ended.get("exec_error"):
+            raise WorkloadFailed(f"{argv[0]!r} could not be run: {ended['exec_error']}", subject=workload_id)
+        run = await self.observe(workload_id)
+        if run is None:
+            raise NotFound(f"{workload_id} went away while it started.", subject=workload_id)
+        return run
+
+    async def exec(self, workload_id: WorkloadId, argv: tuple[str, ...]) -> AttachedExec:
+        """Start one more command in the same folder, environment and limits."""
+        folder = self._known(workload_id)
+        run = await self.observe(workload_id)
+        if run is None or run.state is not RunState.RUNNING:
+            raise Conflict(f"{workload_id} does not run; nothing can be executed in it.", subject=workload_id)
+        if not argv:
+            raise InvalidInput("A command needs at least one word.", subject=workload_id)
+        spec = _load_spec(folder)
+        record = sandbox.launch_record(await self._wrapper(), spec, argv, folder, self._interpreters)
+        if not sandbox.resolve(argv[0], record["env"], folder / "work"):
+            raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
+        return await AttachedExec.start(folder, record, SHIM)
+
+    async def logs(self, workload_id: WorkloadId, offset: int, follow: bool) -> ByteStream:
+        """Read the log file; following polls it."""
+        folder = self._known(workload_id)
+        stream = ByteStream()
+        return stream.feed(self._read_log(stream, folder, offset, follow))
+
+    async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
+        """Pack the working folder in a thread."""
+        folder = self._known(workload_id)
+        known = files.load_manifest(folder / "manifest.json") if changed_only else None
+        return files.packed(folder / "work", known, cap_bytes or FILES_CAP_BYTES)
+
+    async def observe(self, workload_id: WorkloadId) -> Run | None:
+        """Read the folder's records and look whether the shim they name is alive."""
+        folder = self._path(workload_id)
+        return _observe(folder) if (folder / "spec.json").exists() else None
+
+    async def list(self) -> tuple[Run, ...]:
+        """Every folder that holds a whole specification."""
+        if not self._folder.is_dir():
+            return ()
+        specs = sorted(self._folder.glob("*/spec.json"))
+        return tuple(_observe(path.parent) for path in specs)
+
+    async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
+        """SIGTERM through the shim, then SIGKILL; and if the shim itself was killed, whatever it left."""
+        folder = self._path(workload_id)
+        if not (folder / "spec.json").exists():
+            return
+        if grace_ns > 0:
+            _signal(folder, signal.SIGTERM)
+        if not await self._ends(folder, grace_ns / SECOND):
+            _signal(folder, signal.SIGUSR1)
+            if not await self._ends(folder, KILL_S):
+                _signal(folder, signal.SIGKILL)
+        if (folder / "start.json").exists() and not (folder / "end.json").exists():
+            await asyncio.to_thread(_kill_marked, workload_id)
+
+    async def remove(self, workload_id: WorkloadId) -> None:
+        """Stop it at once and delete its folder."""
+        folder = self._path(workload_id)
+        if not folder.exists():
+            return
+        await self.stop(workload_id, 0)
+        (folder / "spec.json").unlink(missing_ok=True)  # first: half a folder must not look like a workload
+        await asyncio.to_thread(_delete_tree, folder)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    def shim_pid(self, workload_id: WorkloadId) -> int | None:
+        """The process that watches over a workload; None: there is none alive."""
+        return _shim_pid(self._path(workload_id))
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    def _path(self, workload_id: WorkloadId) -> Path:
+        if not _SAFE_NAME.fullmatch(workload_id):
+            raise InvalidInput("A workload id has other characters than letters, digits, `_` and `-`.")
+        return self._folder / workload_id
+
+    def _known(self, workload_id: WorkloadId) -> Path:
+        folder = self._path(workload_id)
+        if not (folder / "spec.json").exists():
+            raise NotFound(f"This host has no process workload {workload_id}.", subject=workload_id)
+        return folder
+
+    async def _wrapper(self) -> sandbox.Sandbox:
+        if self._sandbox is None:
+            self._sandbox = await asyncio.to_thread(self._find)
+        return self._sandbox
+
+    def _make(self, folder: Path, spec: WorkloadSpec) -> None:
+        sandbox.interpreter_folder(self._interpreters)
+        if (folder / "spec.json").exists():
+            return
+        for name in ("work", "home", "tmp"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        shim.write_whole(str(folder), "spec.json", asdict(replace(spec, log_cap_bytes=_log_cap(spec))))
+
+    async def _until(self, condition: Callable[[], bool], workload_id: WorkloadId) -> None:
+        end = time.monotonic() + START_S
+        while not condition():
+            if time.monotonic() > end:
+                raise RuntimeUnavailable(f"{workload_id} did not start within {START_S:.0f} s.", subject=workload_id)
+            await asyncio.sleep(LOOK_S)
+
+    async def _ends(self, folder: Path, within_s: float) -> bool:
+        end = time.monotonic() + within_s
+        while (folder / "start.json").exists() and _shim_pid(folder) is not None:
+            if time.monotonic() >= end:
+                return False
+            await asyncio.sleep(LOOK_S)
+        return True
+
+    async def _read_log(
+        self, stream: ByteStream, folder: Path, offset: int, follow: bool
+    ) -> AsyncGenerator[bytes, None]:
+        while True:
+            is_over = not follow or (folder / "end.json").exists() or not _may_still_run(folder)
+            while data := _read_piece(folder / "log", offset):
+                offset += len(data)
+                yield data
+            if is_over:
+                break
+            await asyncio.sleep(FOLLOW_S)
+        stream.truncated = _is_cut(folder)
+
+
+def _log_cap(spec: WorkloadSpec) -> int:
+    return min(spec.log_cap_bytes, LOG_CAP_BYTES) if spec.log_cap_bytes else LOG_CAP_BYTES
+
+
+def _launch(folder: Path, record: dict[str, Any]) -> None:
+    shim.write_whole(str(folder), "launch.json", record)
+    (folder / "launch.json").chmod(0o600)
+    with open(folder / "shim.err", "ab") as errors:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", SHIM, "run", str(folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=errors,
+            stderr=errors,
+            start_new_session=True,
+            cwd="/",
+            env={"PATH": sandbox.SEARCH_PATH},
+            timeout=START_S,
+            check=False,
+        )
+    if done.returncode != 0:
+        text = (folder / "shim.err").read_text(errors="replace")[-300:]
+        raise RuntimeUnavailable(f"The workload's shim could not be started: {text}", subject=folder.name)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _load_spec(folder: Path) -> WorkloadSpec:
+    record = _read(folder / "spec.json")
+    if not record:
+        raise NotFound(f"The records of workload {folder.name} are damaged.", subject=folder.name)
+    slots = tuple(SlotGrant(SlotId(s["slot_id"]), s["token"], GpuUuid(s["gpu_uuid"])) for s in record["slots"])
+    return WorkloadSpec(**{**record, "slots": slots, "argv": tuple(record["argv"]), "ports": tuple(record["ports"])})
+
+
+def _observe(folder: Path) -> Run:
+    spec, began = _load_spec(folder), _read(folder / "start.json")
+    run = Run(WorkloadId(spec.workload_id), ClusterId(spec.cluster_id), spec.slots, NAME, RunState.CREATED)
+    if not began:
+        return run
+    is_alive = _shim_pid(folder) is not None  # looked at before end.json: it may be written in between
+    ended = _read(folder / "end.json")
+    run = replace(run, started_wall_ns=int(began["wall_ns"]), ports={str(port): port for port in spec.ports})
+    if ended:
+        return replace(
+            run, state=RunState.EXITED, running_ns=int(ended["running_ns"]), exit_code=int(ended["exit_code"])
+        )
+    if is_alive:
+        return replace(run, state=RunState.RUNNING, running_ns=time.monotonic_ns() - int(began["monotonic_ns"]))
+    return replace(run, state=RunState.LOST)
+
+
+def _shim_pid(folder: Path) -> int | None:
+    """The shim that `start.json` names, if it is this very process and not another with its number."""
+    began = _read(folder / "start.json")
+    if not began or began["boot_id"] != shim.boot_id():
+        return None
+    try:
+        is_same = shim.start_ticks(int(began["shim_pid"])) == began["shim_ticks"]
+        with open(f"/proc/{began['shim_pid']}/stat", "rb") as file:
+            is_zombie = file.read().rpartition(b")")[2].split()[0] == b"Z"
+    except OSError:
+        return None
+    return int(began["shim_pid"]) if is_same and not is_zombie else None
+
+
+def _signal(folder: Path, number: int) -> None:
+    pid = _shim_pid(folder)
+    if pid is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _kill_marked(workload_id: WorkloadId) -> None:
+    """Kill every process whose environment carries this workload's mark: what a killed shim left behind."""
+    mark = f"WINDROW_WORKLOAD_ID={workload_id}".encode()
+    end = time.monotonic() + KILL_S
+    while time.monotonic() < end:
+        found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _has_mark(pid, mark)]
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(LOOK_S)
+
+
+def _has_mark(pid: int, mark: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return pid != os.getpid() and mark in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def _may_still_run(folder: Path) -> bool:
+    began = (folder / "start.json").exists()
+    return (folder / "spec.json").exists() and (not began or _shim_pid(folder) is not None)
+
+
+def _is_cut(folder: Path) -> bool:
+    try:
+        return (folder / "log").stat().st_size > int(_read(folder / "spec.json").get("log_cap_bytes", LOG_CAP_BYTES))
+    except OSError:
+        return False
+
+
+def _read_piece(path: Path, offset: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return file.read(CHUNK_BYTES)
+    except OSError:
+        return b""
+
+
+def _delete_tree(folder: Path) -> None:
+    """Delete even folders that the workload made unreadable."""
+
+    def again(function: Callable[..., object], path: str, _: object) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(os.path.dirname(path), 0o700)
+            os.chmod(path, 0o700)
+            function(path)
+
+    shutil.rmtree(folder, onerror=again)
+    if folder.exists():
+        raise RuntimeUnavailable(f"The folder of {folder.name} could not be deleted.", subject=folder.name)

@@ -1,0 +1,146 @@
+"""What a process workload is started with: its command line, environment, limits and, where it works, bubblewrap.
+
+Bubblewrap gives it own process, IPC and host-name spaces, a read-only system and no sight of the agent's folder, so
+that keys stay hidden. Where bubblewrap does not start, the workload is an ordinary process tree of this user.
+"""
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from windrow_proto.model import WorkloadSpec
+
+SEARCH_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PROBE_S: Final = 5.0
+"""Bubblewrap starts in milliseconds; one that needs longer is of no use."""
+OPEN_FILES: Final = 65_536
+NICE: Final = 5
+"""So that heartbeats are answered while a workload uses every core."""
+STAY_UP: Final = ("sleep", "2147483647")
+"""What runs when nothing is asked for: it stays until it is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """How workloads are wrapped on this host. bwrap: its path, None where it does not start."""
+
+    bwrap: str | None
+    hidden: Path
+
+    def wrap(self, argv: list[str], work: Path, home: Path, tmp: Path, interpreters: Path) -> list[str]:
+        """The command line that runs `argv` in `work`, seeing nothing else of the hidden folder."""
+        if self.bwrap is None:
+            return argv
+        binds = [part for path in (work, home) for part in ("--bind", str(path), str(path))]
+        binds += ["--ro-bind", str(interpreters), str(interpreters)]
+        return [
+            *(self.bwrap, "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"),
+            *("--bind", str(tmp), "/tmp", "--tmpfs", str(self.hidden), *binds),
+            *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--chdir", str(work)),
+            *("--", *argv),
+        ]
+
+
+def find_sandbox(hidden: Path, is_wanted: bool = True) -> Sandbox:
+    """Look for bubblewrap and start it once to see whether it works here."""
+    found = shutil.which("bwrap", path=SEARCH_PATH) if is_wanted else None
+    return Sandbox(found if found and _starts(found) else None, hidden)
+
+
+@functools.cache
+def _starts(bwrap: str) -> bool:
+    probe = [bwrap, "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+    probe += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--", "/bin/sh", "-c", "exit 0"]
+    try:
+        done = subprocess.run(probe, capture_output=True, timeout=PROBE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def interpreter_folder(folder: Path) -> Path:
+    """A folder with `python` and `python3` for the end of the search path, where the system has none of that name.
+
+    They lead to the interpreter that runs the agent, without the agent's own packages.
+    """
+    base = str(getattr(sys, "_base_executable", "") or sys.executable)
+    target = os.path.realpath(base)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("python", "python3"):
+        link = folder / name
+        if not link.is_symlink() or os.readlink(link) != target:
+            # Put in place at once: workloads that are prepared together all do this.
+            made = folder / f".{name}-{threading.get_ident()}"
+            made.unlink(missing_ok=True)
+            made.symlink_to(target)
+            made.replace(link)
+    return folder
+
+
+def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path) -> dict[str, str]:
+    """The whole environment of a workload: nothing is inherited; what the renter set wins, save the GPUs."""
+    gpus = ",".join(slot.gpu_uuid for slot in spec.slots if slot.gpu_uuid)
+    threads = str(max(1, spec.cpu_milli // 1000)) if spec.cpu_milli else ""
+    own: Mapping[str, str] = {
+        "PATH": f"{SEARCH_PATH}:{interpreters}",
+        "HOME": str(home),
+        "TMPDIR": str(tmp),
+        "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",  # a log line is seen when it is written, not when a buffer is full
+        "PYTHONPYCACHEPREFIX": str(tmp / "pycache"),  # compiled files are no result to bring back
+        **({"OMP_NUM_THREADS": threads} if threads else {}),
+        **({"PORT": str(spec.ports[0])} if spec.ports else {}),
+    }
+    fixed = {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": gpus,  # empty hides every GPU
+        "WINDROW_WORKLOAD_ID": spec.workload_id,
+        "WINDROW_CLUSTER_ID": spec.cluster_id,
+    }
+    return {**own, **spec.env, **fixed}
+
+
+def limits(spec: WorkloadSpec) -> dict[str, tuple[int, int]]:
+    """Resource limits by the names of the `resource` module.
+
+    Memory is limited per process by its data segment, and only without GPUs: CUDA reserves far more than it uses.
+    """
+    import resource
+
+    _, files_hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = OPEN_FILES if files_hard == resource.RLIM_INFINITY else min(OPEN_FILES, files_hard)
+    found = {"RLIMIT_CORE": (0, 0), "RLIMIT_NOFILE": (files, files)}
+    if spec.memory_bytes and not any(slot.gpu_uuid for slot in spec.slots):
+        found["RLIMIT_DATA"] = (spec.memory_bytes, spec.memory_bytes)
+    return found
+
+
+def resolve(program: str, env: Mapping[str, str], work: Path) -> bool:
+    """Whether a command of this name would be found when started in `work`."""
+    if "/" in program:
+        return os.access(work / program, os.X_OK)
+    return shutil.which(program, path=env.get("PATH", SEARCH_PATH)) is not None
+
+
+def launch_record(
+    sandbox: Sandbox, spec: WorkloadSpec, argv: tuple[str, ...], folder: Path, interpreters: Path
+) -> dict[str, Any]:
+    """What the shim needs to know; `folder` is the workload's own."""
+    work, home, tmp = folder / "work", folder / "home", folder / "tmp"
+    inner_tmp = Path("/tmp") if sandbox.bwrap else tmp
+    return {
+        "argv": sandbox.wrap(list(argv), work, home, tmp, interpreters),
+        "program": argv[0],
+        "env": environment(spec, home, inner_tmp, interpreters),
+        "cwd": str(work),
+        "limits": limits(spec),
+        "nice": NICE,
+        "log_cap_bytes": spec.log_cap_bytes,
+    }

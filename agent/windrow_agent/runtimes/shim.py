@@ -1,0 +1,303 @@
+"""The detached parent of one workload's processes: it outlives the agent and writes down when they began and ended.
+
+Run by path with `python -I -S` and the standard library alone. `run FOLDER` detaches, starts what `launch.json` says
+and keeps `log`, `start.json`, `end.json`; `exec FILE` stays attached and ends with its command. Whatever the command
+leaves behind is killed: this process adopts all orphans below it.
+SIGTERM asks everything below to end, SIGUSR1 kills it.
+"""
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+MARKER = b"\n[windrow: the log was cut here, at its limit of %d bytes; later output is dropped]\n"
+PIECE = 65536
+TICK_S = 0.5
+"""How often an exit is looked for even if its signal was missed."""
+
+
+def prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def start_ticks(pid: int) -> int:
+    """Field 22 of /proc/PID/stat: with the pid it names a process for the life of the kernel."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[19])
+
+
+def boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+def write_whole(folder: str, name: str, record: dict[str, Any]) -> None:
+    """Atomically and durably: a reader sees all of it or nothing."""
+    temporary = os.path.join(folder, name + ".new")
+    with open(temporary, "w") as file:
+        json.dump(record, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(temporary, os.path.join(folder, name))
+    handle = os.open(folder, os.O_RDONLY)
+    os.fsync(handle)
+    os.close(handle)
+
+
+def below(root: int) -> list[int]:
+    """Every process below `root`, by parents as /proc has them now."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != b"Z":
+                children.setdefault(int(fields[1]), []).append(int(name))
+    found, queue = [], [root]
+    while queue:
+        for child in children.get(queue.pop(), []):
+            found.append(child)
+            queue.append(child)
+    return found
+
+
+def send_below(number: int, spare_sandbox: bool) -> int:
+    """Signal everything below this process; the sandbox's own processes do not pass SIGTERM on and are spared it."""
+    sent = 0
+    for pid in below(os.getpid()):
+        try:
+            if spare_sandbox:
+                with open(f"/proc/{pid}/comm") as file:
+                    if file.read().strip() == "bwrap":
+                        continue
+            os.kill(pid, number)
+            sent += 1
+        except OSError:
+            continue
+    return sent
+
+
+def kill_below() -> None:
+    """Until nothing is left; a process that cannot die (uninterruptible) is given up after ten seconds."""
+    end = time.monotonic() + 10
+    while send_below(signal.SIGKILL, False) and time.monotonic() < end:
+        reap(-1)
+        time.sleep(0.01)
+    reap(-1)
+
+
+def reap(wanted: int) -> int | None:
+    """Collect every ended child; returns the exit code of `wanted` if it was among them."""
+    code = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return code
+        if pid == 0:
+            return code
+        if pid == wanted:
+            code = os.waitstatus_to_exitcode(status)
+            code = 128 - code if code < 0 else code
+
+
+def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tuple[int, int, int]:
+    """Fork the command up to a gate. Returns pid, the gate (write a byte to let it run), and where an errno comes."""
+    gate_read, gate_write = os.pipe()
+    fail_read, fail_write = os.pipe()
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        os.close(gate_read)
+        os.close(fail_write)
+        return pid, gate_write, fail_read
+    try:
+        os.close(gate_write)
+        os.close(fail_read)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent or os.read(gate_read, 1) != b"g":
+            os._exit(125)  # the shim is gone, and with it the record of this start
+        os.setpgid(0, 0)
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        if inherited is not None:
+            os.dup2(inherited, 0)
+        if out is not None:
+            os.dup2(out, 1)
+            os.dup2(out, 2)
+        for name, (soft, hard) in spec["limits"].items():
+            resource.setrlimit(getattr(resource, name), (soft, hard))
+        os.chdir(spec["cwd"])
+        os.umask(0o022)
+        if spec["nice"]:
+            os.nice(spec["nice"])
+        os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
+    except OSError as error:
+        os.write(fail_write, str(error.errno).encode())
+    except Exception as error:
+        os.write(fail_write, str(errno.EINVAL).encode())
+        os.write(2, f"windrow: {error}\n".encode())
+    os._exit(127)
+
+
+class Log:
+    """The one log file of a run; cut once, and it says so."""
+
+    def __init__(self, path: str, cap_bytes: int) -> None:
+        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self.left = cap_bytes - os.fstat(self.file).st_size
+        self.cap = cap_bytes
+        self.cut = False
+
+    def write(self, data: bytes) -> None:
+        if self.cut:
+            return
+        try:
+            os.write(self.file, data[: max(0, self.left)])
+            if len(data) > self.left:
+                self.cut = True
+                os.write(self.file, MARKER % self.cap)
+        except OSError:
+            self.cut = True  # a full disk ends the log, not the workload
+        self.left -= len(data)
+
+
+def pump(source: int, log: Log) -> bool:
+    """Move what is there; False at the end."""
+    try:
+        data = os.read(source, PIECE)
+    except BlockingIOError:
+        return True
+    log.write(data)
+    return bool(data)
+
+
+def run(folder: str) -> int:
+    lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return 0  # another shim has it
+    if os.path.exists(os.path.join(folder, "start.json")):
+        return 0  # it ran already, and nothing runs twice
+    with open(os.path.join(folder, "launch.json")) as file:
+        spec = json.load(file)
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    return supervise(folder, spec)
+
+
+def supervise(folder: str, spec: dict[str, Any]) -> int:
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_read, False)
+    os.set_blocking(wake_write, False)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    out_read, out_write = os.pipe()
+    os.set_blocking(out_read, False)
+    null = os.open(os.devnull, os.O_RDWR)
+    log = Log(os.path.join(folder, "log"), spec["log_cap_bytes"])
+    pid, gate, failed = launch(spec, null, out_write)
+    os.close(out_write)
+    began_ns = time.monotonic_ns()
+    write_whole(
+        folder,
+        "start.json",
+        {
+            "shim_pid": os.getpid(),
+            "shim_ticks": start_ticks(os.getpid()),
+            "pid": pid,
+            "boot_id": boot_id(),
+            "monotonic_ns": began_ns,
+            "wall_ns": time.time_ns(),
+        },
+    )
+    os.write(gate, b"g")
+    os.close(gate)
+    reason = os.read(failed, 16)  # empty once the command has taken the child's place
+    if not reason:
+        write_whole(folder, "running.json", {})
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    code = attend(pid, out_read, wake_read, log)
+    ran_ns = time.monotonic_ns() - began_ns
+    kill_below()
+    while pump(out_read, log) and select.select([out_read], [], [], 0)[0]:
+        pass
+    end: dict[str, Any] = {"exit_code": code, "running_ns": ran_ns, "wall_ns": time.time_ns(), "log_cut": log.cut}
+    if reason:
+        end["exec_error"] = os.strerror(int(reason))
+    write_whole(folder, "end.json", end)
+    return 0
+
+
+def attend(pid: int, out: int, wake: int, log: Log | None) -> int:
+    """Serve output and signals until the command itself has ended; returns its exit code."""
+    sources = [wake, out] if log is not None else [wake]
+    while True:
+        ready, _, _ = select.select(sources, [], [], TICK_S)
+        if log is not None and out in ready and not pump(out, log):
+            sources.remove(out)
+        if wake in ready:
+            for number in os.read(wake, 64):
+                if number == signal.SIGTERM:
+                    send_below(signal.SIGTERM, True)
+                elif number == signal.SIGUSR1:
+                    send_below(signal.SIGKILL, False)
+        code = reap(pid)
+        if code is not None:
+            return code
+
+
+def end_attached(*_: object) -> None:
+    """The agent wants this command ended, or has ended itself."""
+    kill_below()
+    os._exit(137)
+
+
+def attached(path: str) -> int:
+    """Run one command with this process's own input and output, and end when it or the agent ends."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    with open(path) as file:
+        spec = json.load(file)
+    os.unlink(path)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_read, False)
+    os.set_blocking(wake_write, False)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGTERM, end_attached)
+    pid, gate, failed = launch(spec, None, None)
+    os.write(gate, b"g")
+    code = attend(pid, -1, wake_read, None)
+    kill_below()
+    reason = os.read(failed, 16)
+    if reason:
+        os.write(2, f"windrow: cannot run {spec['program']!r}: {os.strerror(int(reason))}\n".encode())
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[2]) if sys.argv[1] == "run" else attached(sys.argv[2]))

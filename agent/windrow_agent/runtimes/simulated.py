@@ -1,0 +1,284 @@
+"""Workloads of a simulated host: nothing runs, but everything else is as with the real runtimes.
+
+The machine outlives the agent that uses it, so that a restarted agent in the same process finds what it left. Commands
+it knows: `echo WORDS`, `sleep SECONDS`, `exit CODE`, `write NAME TEXT`; anything else runs one second and exits 0.
+Nothing asked for: it stays up. Time comes from the Clock, so that a virtual hour takes no time.
+"""
+
+import io
+import tarfile
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from windrow_agent.runtimes.port import (
+    CHUNK_BYTES,
+    FILES_CAP_BYTES,
+    LOG_CAP_BYTES,
+    ByteStream,
+    FilesTaken,
+    Progress,
+    Run,
+    RunState,
+    RuntimeFacts,
+)
+from windrow_proto.errors import Conflict, ImageUnavailable, InvalidInput, NotFound, TooLarge, WorkloadFailed
+from windrow_proto.ids import WorkloadId
+from windrow_proto.model import WorkloadSpec
+from windrow_proto.ports import Clock
+from windrow_proto.units import MIB, MILLISECOND, SECOND
+
+NAME: Final = "simulated"
+MISSING_IMAGE: Final = "missing"
+"""An image whose name begins so cannot be found."""
+FILES_MEMORY_MAX: Final = 16 * MIB
+"""Of one workload's files: they are in memory, and hundreds of hosts share one process."""
+POLL_NS: Final = 100 * MILLISECOND
+KILLED: Final = 137
+TERMINATED: Final = 143
+
+
+@dataclass(slots=True)
+class _Box:
+    """One workload of a simulated machine; times on the machine's monotonic clock."""
+
+    spec: WorkloadSpec
+    started_ns: int | None = None
+    started_wall_ns: int | None = None
+    ends_ns: int | None = None
+    exit_code: int = 0
+    stopped_ns: int | None = None
+    stop_code: int = 0
+    log: bytearray = field(default_factory=bytearray)
+    files: dict[str, bytes] = field(default_factory=dict)
+    brought: dict[str, bytes] = field(default_factory=dict)
+
+
+class SimulatedMachine:
+    """What a simulated host holds; shared by the agents that use it one after another."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.boxes: dict[WorkloadId, _Box] = {}
+        self.starts = 0
+        """How many times anything was started: tests compare it with what was asked for."""
+
+    def reboot(self) -> None:
+        """Everything that runs ends unseen, as when the power fails."""
+        self.boxes.clear()
+
+
+class SimulatedExec:
+    """The ExecSession of a simulated workload: it says what it was asked and ends."""
+
+    def __init__(self, argv: tuple[str, ...]) -> None:
+        self.exit_code: int | None = None
+        self._lines = [(1, (" ".join(argv[1:]) + "\n").encode())] if argv[0] == "echo" else []
+        self._code = int(argv[1]) if argv[0] == "exit" and len(argv) > 1 and argv[1].isdigit() else 0
+
+    async def read(self) -> tuple[int, bytes] | None:
+        """Its output, then the end."""
+        if self._lines:
+            return self._lines.pop(0)
+        self.exit_code = self._code
+        return None
+
+    async def write(self, data: bytes) -> None:
+        """Input is echoed."""
+        if data:
+            self._lines.append((1, data))
+
+    async def close(self) -> None:
+        """Nothing to end."""
+        self.exit_code = self._code if self.exit_code is None else self.exit_code
+
+
+class SimulatedRuntime:
+    """The runtime `simulated` on one machine."""
+
+    name = NAME
+    poll_ns = 200 * MILLISECOND
+
+    def __init__(self, machine: SimulatedMachine) -> None:
+        self._machine = machine
+        self._clock = machine.clock
+
+    async def facts(self) -> RuntimeFacts:
+        """Always there."""
+        return RuntimeFacts(True, "1", "nothing runs; for trying things out")
+
+    async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
+        """Take a moment, as a pull would."""
+        if spec.image.startswith(MISSING_IMAGE):
+            raise ImageUnavailable(f"There is no image {spec.image!r}.", subject=spec.workload_id)
+        progress("preparing", 0)
+        await self._clock.sleep_ns(20 * MILLISECOND)
+        self._machine.boxes.setdefault(spec.workload_id, _Box(spec))
+        progress("preparing", 1000)
+
+    async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
+        """Keep regular files in memory."""
+        box = self._box(workload_id)
+        cap = min(cap_bytes or FILES_CAP_BYTES, FILES_MEMORY_MAX)
+        archive = io.BytesIO()
+        async for chunk in chunks:
+            if archive.tell() + len(chunk) > cap + MIB:
+                raise TooLarge(f"The files are larger than the limit of {cap} bytes.", subject=workload_id)
+            archive.write(chunk)
+        archive.seek(0)
+        found = _untar(archive)
+        if sum(map(len, found.values())) > cap:
+            raise TooLarge(f"The files are larger than the limit of {cap} bytes.", subject=workload_id)
+        box.files.update(found)
+        box.brought = dict(box.files)
+        return FilesTaken(len(found), sum(map(len, found.values())))
+
+    async def start(self, workload_id: WorkloadId) -> Run:
+        """Begin it, once."""
+        box = self._box(workload_id)
+        if box.started_ns is None:
+            argv = box.spec.argv
+            if argv and argv[0].startswith("/nonexistent"):
+                raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
+            self._machine.starts += 1
+            box.started_ns, box.started_wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
+            _play(box, box.started_ns)
+        return _run(box, self._clock.monotonic_ns())
+
+    async def exec(self, workload_id: WorkloadId, argv: tuple[str, ...]) -> SimulatedExec:
+        """Play one more command."""
+        run = _run(self._box(workload_id), self._clock.monotonic_ns())
+        if run.state is not RunState.RUNNING:
+            raise Conflict(f"{workload_id} does not run; nothing can be executed in it.", subject=workload_id)
+        if not argv:
+            raise InvalidInput("A command needs at least one word.", subject=workload_id)
+        if argv[0].startswith("/nonexistent"):
+            raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
+        return SimulatedExec(argv)
+
+    async def logs(self, workload_id: WorkloadId, offset: int, follow: bool) -> ByteStream:
+        """What it printed."""
+        box, stream = self._box(workload_id), ByteStream()
+        cap = min(box.spec.log_cap_bytes or LOG_CAP_BYTES, LOG_CAP_BYTES)
+
+        async def read() -> AsyncGenerator[bytes, None]:
+            position = offset
+            while True:
+                over = _run(box, self._clock.monotonic_ns()).state is not RunState.RUNNING
+                over = over and box.started_ns is not None
+                while position < min(len(box.log), cap):
+                    piece = bytes(box.log[position : min(cap, position + CHUNK_BYTES)])
+                    position += len(piece)
+                    yield piece
+                if over or not follow or workload_id not in self._machine.boxes:
+                    break
+                await self._clock.sleep_ns(POLL_NS)
+            stream.truncated = len(box.log) > cap
+
+        return stream.feed(read())
+
+    async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
+        """Its files as tar."""
+        box, stream = self._box(workload_id), ByteStream()
+        wanted = {n: d for n, d in box.files.items() if not changed_only or box.brought.get(n) != d}
+        cap, total, out = cap_bytes or FILES_CAP_BYTES, 0, io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as tar:
+            for name, data in sorted(wanted.items()):
+                if total + len(data) > cap:
+                    stream.truncated = True
+                    continue
+                total += len(data)
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+
+        async def read() -> AsyncGenerator[bytes, None]:
+            out.seek(0)
+            while piece := out.read(CHUNK_BYTES):
+                yield piece
+
+        return stream.feed(read())
+
+    async def observe(self, workload_id: WorkloadId) -> Run | None:
+        """What it does now."""
+        box = self._machine.boxes.get(workload_id)
+        return None if box is None else _run(box, self._clock.monotonic_ns())
+
+    async def list(self) -> tuple[Run, ...]:
+        """All of it."""
+        now_ns = self._clock.monotonic_ns()
+        return tuple(_run(box, now_ns) for _, box in sorted(self._machine.boxes.items()))
+
+    async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
+        """It obeys at once."""
+        box = self._machine.boxes.get(workload_id)
+        now_ns = self._clock.monotonic_ns()
+        if box is not None and _run(box, now_ns).state is RunState.RUNNING:
+            box.stopped_ns, box.stop_code = now_ns, TERMINATED if grace_ns > 0 else KILLED
+
+    async def remove(self, workload_id: WorkloadId) -> None:
+        """Forget it."""
+        self._machine.boxes.pop(workload_id, None)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    def _box(self, workload_id: WorkloadId) -> _Box:
+        box = self._machine.boxes.get(workload_id)
+        if box is None:
+            raise NotFound(f"This host has no simulated workload {workload_id}.", subject=workload_id)
+        return box
+
+
+def _play(box: _Box, now_ns: int) -> None:
+    match box.spec.argv:
+        case ():
+            return
+        case ("echo", *words):
+            box.log += (" ".join(words) + "\n").encode()
+            box.ends_ns = now_ns + 10 * MILLISECOND
+        case ("sleep", text) if text.replace(".", "", 1).isdigit():
+            box.ends_ns = now_ns + int(float(text) * SECOND)
+        case ("exit", text) if text.isdigit():
+            box.exit_code, box.ends_ns = int(text) % 256, now_ns + 10 * MILLISECOND
+        case ("write", name, text):
+            box.files[name] = text.encode()
+            box.ends_ns = now_ns + 10 * MILLISECOND
+        case argv:
+            box.log += f"simulated: {' '.join(argv)}\n".encode()[:1024]
+            box.ends_ns = now_ns + SECOND
+
+
+def _run(box: _Box, now_ns: int) -> Run:
+    spec = box.spec
+    run = Run(spec.workload_id, spec.cluster_id, spec.slots, NAME, RunState.CREATED)
+    if box.started_ns is None:
+        return run
+    ends = [at for at in (box.ends_ns, box.stopped_ns) if at is not None and at <= now_ns]
+    ended_ns = min(ends, default=None)
+    code = box.stop_code if ended_ns is not None and ended_ns == box.stopped_ns else box.exit_code
+    return Run(
+        *(spec.workload_id, spec.cluster_id, spec.slots, NAME),
+        state=RunState.RUNNING if ended_ns is None else RunState.EXITED,
+        started_wall_ns=box.started_wall_ns,
+        running_ns=(now_ns if ended_ns is None else ended_ns) - box.started_ns,
+        exit_code=None if ended_ns is None else code,
+        ports={str(port): port for port in spec.ports},
+    )
+
+
+def _untar(archive: io.BytesIO) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    try:
+        with tarfile.open(fileobj=archive, mode="r:") as tar:
+            for member in tar:
+                if member.name.startswith("/") or ".." in member.name.split("/"):
+                    raise InvalidInput(f"{member.name[:200]!r} leads out of the folder.")
+                content = tar.extractfile(member) if member.isreg() else None
+                if content is not None:
+                    found[member.name.removeprefix("./")] = content.read()
+                elif not member.isdir() and not member.issym():
+                    raise InvalidInput(f"{member.name[:200]!r} is neither a file nor a folder nor a link.")
+    except (tarfile.TarError, EOFError) as error:
+        raise InvalidInput(f"This is not a whole tar archive: {error}") from error
+    return found

@@ -1,0 +1,450 @@
+"""The agent of one host: wires sampling, workloads, spool and link together, supervises them, and stops in order.
+
+Heartbeats go out as soon as there is a link, whatever the driver, the disk's past or a container daemon do.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+from windrow_agent.channels import ChannelDesk
+from windrow_agent.commands import CommandDesk
+from windrow_agent.connection import Connection, Greeting
+from windrow_agent.core.inventory import HostFacts, build_inventory
+from windrow_agent.core.sampling import batches
+from windrow_agent.dialling import Home
+from windrow_agent.journal import Journal, JournalDesk, epoch_fact
+from windrow_agent.outbox import Outbox
+from windrow_agent.probes import measure
+from windrow_agent.room import STORAGE_DAMAGED, Room
+from windrow_agent.runtimes.port import Runtime
+from windrow_agent.sampler import Sampler
+from windrow_agent.spool import Spool, SpoolCaps
+from windrow_agent.threads import Runner
+from windrow_agent.workloads import Keeper
+from windrow_proto.errors import CertificateRefused, StorageFailed, Unavailable, WindrowError
+from windrow_proto.ids import BootId, HostId
+from windrow_proto.keys import SigningKey
+from windrow_proto.messages import Heartbeat, RegionMap, Settings, Welcome
+from windrow_proto.model import BandwidthSpec, Benchmark, Event, Inventory, Kind, Lane, inventory_hash
+from windrow_proto.ports import Clock, Dialer, Disk, FrameLink, Rng
+from windrow_proto.samples import encode_batch
+from windrow_proto.session import AgentSession
+from windrow_proto.units import MILLISECOND, MINUTE, SECOND, seconds
+from windrow_proto.wire import Envelope
+from windrow_proto.wire_command import decode_command, decode_leases
+from windrow_proto.wire_host import encode_bandwidth, encode_event, encode_inventory
+from windrow_proto.wire_link import (
+    decode_ack,
+    decode_channel,
+    decode_heartbeat_reply,
+    decode_query,
+    decode_region_map,
+    decode_settings,
+    encode_heartbeat,
+)
+
+log = structlog.get_logger()
+
+DEFAULT_SETTINGS: Final = Settings(5 * SECOND, SECOND, 5 * SECOND, 64, 8, 262_144)
+"""Until a Master has said otherwise."""
+VALUES_PER_BATCH: Final = 20_000
+"""Of one telemetry message: 256 KiB holds three times as many."""
+PROBE_RUNTIMES_NS: Final = MINUTE
+NEW_NS: Final = 5 * SECOND
+"""After its start an agent sends its first samples each second, so that a page shows it at once."""
+RESTART_NS: Final = SECOND
+"""Before a part that failed unexpectedly is started again."""
+FLUSH_NS: Final = 3 * SECOND
+"""At a stop: for the Master to take the last results; the rest stays in the spool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What one agent is made of. identity: asked anew at each connection, since certificates are renewed.
+
+    measure_benchmarks: runs the host's own figures; runner: the thread of the disk.
+    """
+
+    host_id: HostId
+    signing: SigningKey
+    master_public: bytes
+    generation: Callable[[], int]
+    regions: RegionMap
+    dialer: Dialer
+    clock: Clock
+    rng: Rng
+    disk: Disk
+    directory: str
+    runner: Runner
+    kernel_boot: str
+    sampler: Sampler
+    runtimes: Mapping[str, Runtime]
+    agent_version: str
+    measure_benchmarks: Callable[[], Awaitable[tuple[Benchmark, ...]]]
+    save_regions: Callable[[bytes], None] = lambda body: None
+    benchmarks: tuple[Benchmark, ...] = ()
+    spool_caps: SpoolCaps = field(default_factory=SpoolCaps)
+    ballast_bytes: int = 0
+
+
+class AgentService:
+    """One host's agent. `run` until `stop` is called; `ended` tells when everything is down."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.boot_id = BootId(parts.rng.random_bytes(16))
+        self.settings = DEFAULT_SETTINGS
+        self.benchmarks = parts.benchmarks
+        self.connected = asyncio.Event()
+        self._began_ns = parts.clock.monotonic_ns()
+        self._stop = asyncio.Event()
+        self._inventory: Inventory | None = None
+        self._sent_hash = ""
+        self._runtimes: dict[str, str] = {}
+        self._room = Room(parts.disk, parts.directory, parts.ballast_bytes, parts.runner, parts.clock)
+        self._connection: Connection | None = None
+        self._channels: ChannelDesk | None = None
+        self._group: asyncio.TaskGroup | None = None
+        self._changed = asyncio.Event()
+        self.home = Home(parts.host_id, parts.dialer, parts.clock, parts.rng, parts.regions, self._serve)
+
+    # --- life -----------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Ask it to end; `run` returns when it has."""
+        self._stop.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs and nothing waits to be told."""
+        return self.keeper.running() == 0 and not self.outbox.is_evidence_waiting
+
+    @property
+    def is_certificate_refused(self) -> bool:
+        """Whether an Access turned this host's certificate away."""
+        return isinstance(self.home.refused, CertificateRefused)
+
+    def renewed(self) -> None:
+        """There is a new certificate: use it from now on."""
+        self.home.refused = None
+        self.home.move()
+
+    async def open(self) -> None:
+        """Read the disk's past; raises StorageFailed if it cannot be read."""
+        parts, clock = self.parts, self.parts.clock
+        await self._room.look()
+        directory, on = parts.directory, self._room.reserved
+        journal = await parts.runner.call(lambda: Journal(on, f"{directory}/journal", clock.wall_ns, parts.kernel_boot))
+        spool = await parts.runner.call(
+            lambda: Spool(parts.disk, f"{directory}/spool", self.boot_id, clock.wall_ns, parts.spool_caps, on)
+        )
+        self.journal, self._desk = journal, JournalDesk(journal, parts.runner)
+        self.outbox = Outbox(spool, parts.runner, clock)
+        self.session = AgentSession(parts.host_id, self.boot_id, journal.epoch)
+        self.keeper = Keeper(self._desk, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn)
+        self.commands = CommandDesk(
+            *(self._desk, self.outbox, self.keeper, clock, parts.kernel_boot, self._spawn),
+            measure=self._measure_bandwidth,
+            benchmark=self._benchmark,
+            is_disk_full=lambda: self._room.is_full,
+        )
+        lost = spool.lost_bytes + sum(damage.lost_bytes for damage in journal.damaged if damage.reason != "torn_tail")
+        if lost or journal.unreadable:
+            self._room.faults.add(STORAGE_DAMAGED)
+            await self._event(STORAGE_DAMAGED, f"{lost} bytes and {journal.unreadable} facts were unreadable")
+
+    async def run(self) -> None:
+        """Everything, until `stop`; then in order: no new work, last words sent, link closed, disk closed."""
+        await self.open()
+        log.info("agent_started", host_id=self.parts.host_id, boot=self.boot_id.hex()[:8])
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                await self.keeper.recover()
+                await self.commands.recover()
+                loops = (
+                    (self.home.run, "link"),
+                    (self.parts.sampler.run, "sampler"),
+                    (self._send_telemetry, "telemetry"),
+                    (self._send_changes, "changes"),
+                    (self.keeper.run, "workloads"),
+                    (self._probe_runtimes, "runtimes"),
+                    (lambda: self._room.keep(self._changed.set), "disk"),
+                )
+                tasks = [group.create_task(self._forever(work, name), name=name) for work, name in loops]
+                await self._stop.wait()
+                await self._flush()
+                for task in tasks:
+                    task.cancel()
+                raise _Stopped
+        except* _Stopped:
+            log.info("agent_stopped", host_id=self.parts.host_id)
+        finally:
+            await self._close()
+
+    async def end_workloads(self) -> None:
+        """Without a link: end all that runs here, with final receipts in the spool for the next start."""
+        await self.open()
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                await self.keeper.end_all()
+                raise _Stopped
+        except* _Stopped:
+            log.info("workloads_ended", host_id=self.parts.host_id)
+        finally:
+            await self._close()
+
+    async def _flush(self) -> None:
+        end_ns = self.parts.clock.monotonic_ns() + FLUSH_NS
+        while self.connected.is_set() and self.outbox.is_evidence_waiting:
+            if self.parts.clock.monotonic_ns() >= end_ns:
+                return
+            await self.parts.clock.sleep_ns(20 * MILLISECOND)
+
+    async def _close(self) -> None:
+        await self.parts.dialer.close()
+        for runtime in self.parts.runtimes.values():
+            await runtime.close()
+        for close in (self.outbox.close, self._desk.close):
+            try:
+                await close()
+            except StorageFailed as error:
+                log.error("not_closed", detail=error.detail)
+        self.parts.runner.close()
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+        """A task of this agent's group whose failure is told and does not take the others with it."""
+        assert self._group is not None
+
+        async def guarded() -> None:
+            try:
+                await work
+            except WindrowError as error:
+                log.error("task_failed", task=name, code=error.code, detail=error.detail)
+                self._room.note(error)
+            except Exception:  # the task's top level
+                log.exception("task_crashed", task=name)
+
+        task = self._group.create_task(guarded(), name=name)
+        task.add_done_callback(lambda _: work.close())  # cancelled before its first step, it was never begun
+        return task
+
+    async def _forever(self, work: Callable[[], Awaitable[None]], name: str) -> None:
+        while True:
+            try:
+                await work()
+                return
+            except WindrowError as error:
+                log.error("part_failed", part=name, code=error.code, detail=error.detail)
+                self._room.note(error)
+            except Exception:  # the part's top level: the others go on
+                log.exception("part_crashed", part=name)
+            await self.parts.clock.sleep_ns(RESTART_NS)
+
+    # --- the link -------------------------------------------------------------------------------------------------
+
+    async def _serve(self, link: FrameLink) -> None:
+        parts = self.parts
+        connection = Connection(
+            link, self.session, parts.signing, parts.master_public, self.outbox, self, parts.clock, parts.rng
+        )
+        greeting = Greeting(parts.agent_version, parts.generation(), self.hash, parts.sampler.simulated)
+        try:
+            await connection.run(greeting, self._heartbeats)
+        finally:
+            self._connection = self._channels = None
+            self.connected.clear()
+
+    async def welcomed(self, welcome: Welcome, connection: Connection) -> None:
+        """The Master answered: remember its epoch before anything is believed under it."""
+        if welcome.epoch > self.journal.epoch:
+            await self._desk.write([epoch_fact(welcome.epoch)])
+        self._set(welcome.settings)
+        self._connection = connection
+        if welcome.inventory_wanted:
+            self._sent_hash = ""
+            self._changed.set()
+
+    async def _heartbeats(self, connection: Connection) -> None:
+        assert connection.group is not None
+        self._channels = ChannelDesk(
+            self.keeper, connection.send_channel, self.settings.channel_credit_bytes, connection.group
+        )
+        self.connected.set()
+        log.info("connected", address=self.home.address, epoch=self.session.epoch)
+        while True:
+            connection.say(Kind.HEARTBEAT, encode_heartbeat(self._heartbeat()))
+            await self.parts.clock.sleep_ns(self.settings.heartbeat_interval_ns)
+
+    def _heartbeat(self) -> Heartbeat:
+        clock, answer = self.parts.clock, self.home.answer
+        return Heartbeat(
+            wall_ns=clock.wall_ns(),
+            uptime_ns=clock.monotonic_ns() - self._began_ns,
+            inventory_hash=self.hash,
+            observed_digest=self.keeper.digest(),
+            conditions=self.conditions,
+            sampling_age_ns=self.parts.sampler.age_ns(),
+            access_id=answer.access_id if answer is not None else "",
+            access_rtt_ns=answer.rtt_ns if answer is not None else -1,
+            spool_bytes=self.outbox.spool_bytes,
+        )
+
+    async def received(self, envelope: Envelope, connection: Connection) -> None:
+        """One believed message of the Master's."""
+        try:
+            await self._received(envelope.kind, envelope.body)
+        except StorageFailed as error:
+            # Not stored is not answered: the Master sends it again. The link stays, since heartbeats still say so.
+            log.error("not_stored", kind=envelope.kind.name, detail=error.detail)
+            self._room.note(error)
+
+    async def _received(self, kind: Kind, body: bytes) -> None:
+        match kind:
+            case Kind.ACK:
+                ack = decode_ack(body)
+                if ack.epoch >= self.session.epoch:
+                    await self.outbox.on_ack(ack)
+            case Kind.HEARTBEAT_REPLY:
+                reply = decode_heartbeat_reply(body)
+                if reply.inventory_wanted:
+                    self._sent_hash = ""
+                    self._changed.set()
+                if reply.observed_wanted:
+                    await self.keeper.tell_observed(is_asked=True)
+            case Kind.COMMAND:
+                await self.commands.arrived(decode_command(body))
+            case Kind.LEASES:
+                await self.keeper.renew(decode_leases(body))
+            case Kind.QUERY:
+                await self.commands.asked(decode_query(body))
+            case Kind.SETTINGS:
+                self._set(decode_settings(body))
+                self.outbox.set_credits(self.settings)
+            case Kind.REGION_MAP:
+                self._new_regions(body)
+            case Kind.CHANNEL:
+                if self._channels is not None:
+                    await self._channels.on_frame(decode_channel(body))
+            case other:
+                log.warning("message_ignored", kind=other.name)
+
+    def _set(self, settings: Settings) -> None:
+        self.settings = settings
+        self.parts.sampler.set_period(settings.sample_period_ns)
+        self._changed.set()
+
+    def _new_regions(self, body: bytes) -> None:
+        regions = decode_region_map(body)
+        if regions.version > self.home.regions.version:
+            self.home.regions = regions
+            self.parts.save_regions(body)
+
+    # --- what is told ---------------------------------------------------------------------------------------------
+
+    @property
+    def hash(self) -> str:
+        """Of the inventory as it is now; empty until the host was read."""
+        return inventory_hash(self._inventory) if self._inventory is not None else ""
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """All that is the matter with this host and its agent."""
+        return (
+            *(condition.text for condition in self.parts.sampler.conditions),
+            *sorted(self._room.faults),
+        )
+
+    async def _send_telemetry(self) -> None:
+        sampler = self.parts.sampler
+        while True:
+            await self.parts.clock.sleep_ns(self._telemetry_wait_ns())
+            sampler.set_workloads(self.keeper.running())
+            sampler.set_leased(self.keeper.leased_gpus())
+            for batch in batches(sampler.take(), VALUES_PER_BATCH):
+                await self.outbox.put_telemetry(encode_batch(batch))
+
+    def _telemetry_wait_ns(self) -> int:
+        """The leased period, but a second while the agent is new: who starts a host looks at it now."""
+        is_new = self.parts.clock.monotonic_ns() - self._began_ns < NEW_NS
+        return min(self.settings.telemetry_period_ns, SECOND) if is_new else self.settings.telemetry_period_ns
+
+    async def _send_changes(self) -> None:
+        """Events and inventory, whenever the sampler, the runtimes or the Master give a reason."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._relay_sampler_changes(), name="sampler changes")
+            while True:
+                for event in self.parts.sampler.take_events():
+                    await self.outbox.put(Lane.EVIDENCE, Kind.EVENT, encode_event(event))
+                await self._send_inventory()
+                await self._changed.wait()
+                self._changed.clear()
+
+    async def _relay_sampler_changes(self) -> None:
+        while True:
+            await self.parts.sampler.wait_change()
+            self._changed.set()
+
+    async def _send_inventory(self) -> None:
+        sampler = self.parts.sampler
+        if sampler.host_facts == HostFacts():
+            return  # not read yet; it will be a change
+        self._inventory = build_inventory(
+            sampler.host_facts,
+            sampler.gpus,
+            agent_version=self.parts.agent_version,
+            simulated=sampler.simulated,
+            runtimes=self._runtimes,
+            runtime_versions=self._runtimes,
+            conditions=self.conditions,
+            benchmarks=self.benchmarks,
+        )
+        if self.hash != self._sent_hash:
+            await self.outbox.put(Lane.EVIDENCE, Kind.INVENTORY, encode_inventory(self._inventory))
+            self._sent_hash = self.hash
+
+    async def _probe_runtimes(self) -> None:
+        while True:
+            found: dict[str, str] = {}
+            for name, runtime in self.parts.runtimes.items():
+                facts = await runtime.facts()
+                if facts.is_usable:
+                    found[name] = facts.version
+            if found != self._runtimes:
+                self._runtimes = found
+                self._changed.set()
+            await self.parts.clock.sleep_ns(PROBE_RUNTIMES_NS)
+
+    async def _event(self, code: str, detail: str) -> None:
+        event = Event(code, self.parts.clock.wall_ns(), "", detail)
+        await self.outbox.put(Lane.EVIDENCE, Kind.EVENT, encode_event(event))
+
+    # --- what commands ask ----------------------------------------------------------------------------------------
+
+    async def _measure_bandwidth(self, spec: BandwidthSpec) -> Mapping[str, str]:
+        parts, address = self.parts, self.home.address
+        if address is None:
+            raise Unavailable("This host is not connected to any Access.")
+        answer = await parts.dialer.ping(address, 5 * SECOND)
+        self.home.answers[address] = answer
+        result = await measure(parts.dialer, address, spec, answer, parts.clock, parts.rng)
+        await self.outbox.put(Lane.EVIDENCE, Kind.BANDWIDTH, encode_bandwidth(result))
+        return {"up_bits_per_s": str(result.up_bits_per_s), "down_bits_per_s": str(result.down_bits_per_s)}
+
+    async def _benchmark(self) -> Mapping[str, str]:
+        try:
+            async with asyncio.timeout(seconds(2 * MINUTE)):
+                self.benchmarks = await self.parts.measure_benchmarks()
+        except TimeoutError as error:
+            raise Unavailable("The benchmarks did not end in time.") from error
+        self._changed.set()
+        return {one.name: f"{one.value:g} {one.unit}" for one in self.benchmarks}
+
+
+class _Stopped(Exception):
+    """Ends the group in order."""

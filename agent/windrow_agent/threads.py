@@ -1,0 +1,108 @@
+"""Where calls that may block are made: one owned daemon thread, or right here for what is simulated.
+
+A thread stuck in a driver cannot be stopped; being a daemon it does not keep the process alive either.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
+
+from windrow_proto.ports import Clock
+from windrow_proto.units import MILLISECOND
+
+T = TypeVar("T")
+
+HUNG_LOOK_NS: Final = 100 * MILLISECOND
+"""How often a simulated call that hangs is tried again; in virtual time it costs nothing."""
+
+_Job = tuple[Callable[[], object], asyncio.AbstractEventLoop, "asyncio.Future[object]"]
+
+
+class Runner(Protocol):
+    """Makes one call after the other. Cancelling the wait does not stop the call."""
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Make the call and give its result, or raise what it raised."""
+
+    def close(self) -> None:
+        """Make no further calls; does not wait for the one under way."""
+
+
+class ThreadRunner:
+    """Calls on one thread of its own, started with the first call."""
+
+    def __init__(self, name: str) -> None:
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._started = False
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Make the call on the thread."""
+        if not self._started:
+            self._started = True
+            self._thread.start()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._jobs.put((work, loop, future))  # type: ignore[arg-type]  # the thread gives back what work returns
+        return await future
+
+    def close(self) -> None:
+        """Let the thread end after the call under way."""
+        self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            work, loop, future = job
+            result: object = None
+            failure: BaseException | None = None
+            try:
+                result = work()
+            except Exception as error:  # the thread's top level: whoever awaits gets it
+                failure = error
+            try:
+                loop.call_soon_threadsafe(_settle, future, result, failure)
+            except RuntimeError:  # the loop has ended; nobody waits any more
+                return
+
+
+class InlineRunner:
+    """Calls on the loop itself, for what never blocks. BlockingIOError means that it would: tried again later."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Make the call here."""
+        while True:
+            try:
+                return work()
+            except BlockingIOError:
+                await self._clock.sleep_ns(HUNG_LOOK_NS)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class SharedRunner:
+    """A runner that several hosts of one process use; closing one host does not end it for the others."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Make the call where all of them are made."""
+        return await self._runner.call(work)
+
+    def close(self) -> None:
+        """The threads are daemons and end with the process."""
+
+
+def _settle(future: "asyncio.Future[object]", result: object, failure: BaseException | None) -> None:
+    if future.done():
+        return
+    if failure is not None:
+        future.set_exception(failure)
+    else:
+        future.set_result(result)

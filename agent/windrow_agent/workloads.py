@@ -1,0 +1,449 @@
+"""Keeps the workloads of this host: starts, watches, bills, ends and removes them, and survives its own restarts.
+
+Every change is decided by core/workload.py, journaled, and only then told. Nothing is started twice: what a crash
+left half done is looked for in its runtime first.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+import structlog
+
+from windrow_agent import journal as facts
+from windrow_agent.core import lease as leases
+from windrow_agent.core import workload as work
+from windrow_agent.core.workload import WorkloadState
+from windrow_agent.journal import JournalDesk
+from windrow_agent.outbox import Outbox
+from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime
+from windrow_proto.errors import Conflict, NotFound, RuntimeUnavailable, StorageFailed, WindrowError
+from windrow_proto.ids import WorkloadId
+from windrow_proto.model import (
+    Event,
+    Kind,
+    Lane,
+    LeaseRenewal,
+    Observed,
+    ObservedWorkload,
+    WorkloadPhase,
+    WorkloadSpec,
+    observed_digest,
+)
+from windrow_proto.ports import Clock
+from windrow_proto.units import MINUTE, SECOND, seconds
+from windrow_proto.wire_host import encode_event, encode_observed, encode_receipt
+
+log = structlog.get_logger()
+
+PREPARE_NS: Final = 30 * MINUTE
+"""For pulling an image of tens of gigabytes over a slow line."""
+START_NS: Final = MINUTE
+LAPSE_GRACE_NS: Final = 10 * SECOND
+"""Between SIGTERM and SIGKILL when nobody named a grace."""
+ORPHAN_GRACE_NS: Final = 5 * MINUTE
+"""Before what carries our mark and nobody asked for is removed."""
+LOOK_NS: Final = SECOND
+ORPHANS_EVERY_NS: Final = MINUTE
+GONE_KEPT_NS: Final = 10 * MINUTE
+"""How long what is gone is still told of: longer than a Master needs to come back."""
+HOST_STOPPED: Final = "host_stopped"
+FENCED: Final = "fenced"
+LOST: Final = "lost"
+EXITED: Final = "exited"
+DELETED: Final = "deleted"
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
+
+
+class Keeper:
+    """All workloads of one host."""
+
+    def __init__(
+        self,
+        desk: JournalDesk,
+        outbox: Outbox,
+        runtimes: Mapping[str, Runtime],
+        clock: Clock,
+        kernel_boot: str,
+        spawn: Spawn,
+    ) -> None:
+        self.journal, self.runtimes = desk.journal, runtimes
+        self._desk, self._outbox, self._clock = desk, outbox, clock
+        self._kernel_boot, self._spawn = kernel_boot, spawn
+        self._locks: dict[WorkloadId, asyncio.Lock] = {}
+        self._files_came: dict[WorkloadId, asyncio.Event] = {}
+        self._watches: dict[WorkloadId, asyncio.Task[None]] = {}
+        self._ending: set[WorkloadId] = set()
+        self._lapsing: set[WorkloadId] = set()
+        self._halted: dict[WorkloadId, str] = {}
+        self._gone_ns: dict[WorkloadId, int] = {}
+        self._orphans_ns: dict[WorkloadId, int] = {}
+        self._told: bytes | None = None
+        self.is_recovered = asyncio.Event()
+
+    # --- what others read -----------------------------------------------------------------------------------------
+
+    def state(self, workload_id: WorkloadId) -> WorkloadState | None:
+        """What is known of one workload."""
+        entry = self.journal.workloads.get(workload_id)
+        return entry.state if entry is not None else None
+
+    def observed(self) -> tuple[ObservedWorkload, ...]:
+        """All workloads, those lately gone included."""
+        entries = sorted(self.journal.workloads.items())
+        return tuple(work.observed(entry.state) for _, entry in entries)
+
+    def digest(self) -> bytes:
+        """Of what the Master should know."""
+        return observed_digest(self.observed())
+
+    def running(self) -> int:
+        """How many run now."""
+        return sum(e.state.phase is WorkloadPhase.RUNNING for e in self.journal.workloads.values())
+
+    def leased_gpus(self) -> frozenset[str]:
+        """The GPUs that workloads hold."""
+        held = (e.state for e in self.journal.workloads.values() if e.state.phase not in work.ENDED)
+        return frozenset(slot.gpu_uuid for state in held for slot in state.slots if slot.gpu_uuid)
+
+    def runtime_of(self, workload_id: WorkloadId) -> Runtime:
+        """The runtime that has this workload; raises NotFound or RuntimeUnavailable."""
+        state = self.state(workload_id)
+        if state is None or state.phase is WorkloadPhase.GONE:
+            raise NotFound(f"This host has no workload {workload_id}.", subject=workload_id)
+        runtime = self.runtimes.get(state.runtime)
+        if runtime is None:
+            raise RuntimeUnavailable(f"The runtime {state.runtime!r} is not available on this host.")
+        return runtime
+
+    # --- commands -------------------------------------------------------------------------------------------------
+
+    async def create(self, spec: WorkloadSpec, progress: Progress) -> Mapping[str, str]:
+        """Prepare and start it; returns what the command's result says. Raises a WindrowError if it cannot run."""
+        await self._end_older_holders(spec)
+        try:
+            return await self._create(spec, progress)
+        except WindrowError as error:
+            await self._apply(spec.workload_id, work.Broke(error.detail))
+            runtime = self.runtimes.get(spec.runtime)
+            if runtime is not None:
+                with contextlib.suppress(WindrowError):
+                    await runtime.remove(spec.workload_id)
+            raise
+
+    async def _create(self, spec: WorkloadSpec, progress: Progress) -> Mapping[str, str]:
+        runtime = self.runtime_of(spec.workload_id)
+        try:
+            async with asyncio.timeout(seconds(PREPARE_NS)):
+                await runtime.prepare(spec, progress)
+        except TimeoutError as error:
+            raise RuntimeUnavailable("Preparing took longer than 30 minutes and was given up.") from error
+        except OSError as error:
+            raise RuntimeUnavailable(f"Preparing failed: {error.strerror or error}.") from error
+        effects = await self._apply(spec.workload_id, work.Prepared())
+        if work.Start() not in effects:
+            progress("waiting_files", 0)
+            await self._files_event(spec.workload_id).wait()
+        if self._is_over(spec.workload_id):
+            raise Conflict("It was ended before it started.", subject=spec.workload_id)
+        progress("starting", 0)
+        try:
+            async with asyncio.timeout(seconds(START_NS)):
+                run = await runtime.start(spec.workload_id)
+        except TimeoutError as error:
+            raise RuntimeUnavailable("The start took longer than a minute and was given up.") from error
+        except OSError as error:
+            raise RuntimeUnavailable(f"The start failed: {error.strerror or error}.") from error
+        if self._is_over(spec.workload_id):
+            # Its end found nothing to stop yet; nobody would look for it again before the orphans are.
+            await runtime.stop(spec.workload_id, 0)
+            raise Conflict("It was ended while it started.", subject=spec.workload_id)
+        await self._started(spec.workload_id, run)
+        return {"runtime": run.runtime, **{f"port.{port}": str(at) for port, at in run.ports.items()}}
+
+    def _is_over(self, workload_id: WorkloadId) -> bool:
+        """Whether it was deleted, fenced or its time ran out, maybe while it was still being prepared."""
+        state = self.state(workload_id)
+        ended = state is None or state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.GONE)
+        return ended or workload_id in self.journal.tombstones or workload_id in self._halted
+
+    async def adopt(self, spec: WorkloadSpec) -> bool:
+        """After a crash: whether it is there and ran; then it is watched. Raises RuntimeUnavailable if unknowable."""
+        run = await self.runtime_of(spec.workload_id).observe(spec.workload_id)
+        if run is None or run.state is RunState.CREATED:
+            return False
+        await self._started(spec.workload_id, run)
+        return True
+
+    async def files_came(self, workload_id: WorkloadId) -> None:
+        """A files channel was closed with commit: what waited for it may start."""
+        await self._apply(workload_id, work.FilesCame())
+        self._files_event(workload_id).set()
+
+    async def delete(self, workload_id: WorkloadId, grace_ns: int, progress: Progress) -> None:
+        """End and remove it, wherever it is; its tombstone is on the disk already."""
+        progress("stopping", 0)
+        if self.state(workload_id) is None:
+            for runtime in self.runtimes.values():  # a container without a memory of it: still ours by its mark
+                with contextlib.suppress(RuntimeUnavailable):
+                    await runtime.remove(workload_id)
+            return
+        await self.end(workload_id, DELETED, grace_ns)
+
+    async def end(self, workload_id: WorkloadId, reason: str, grace_ns: int = LAPSE_GRACE_NS) -> None:
+        """Stop and remove a workload; safe to repeat and to call while another end is under way."""
+        try:
+            await self._apply(workload_id, work.EndAsked(reason))
+        except StorageFailed:
+            await self.halt(workload_id, reason, grace_ns)
+            raise
+        while workload_id in self._ending:
+            await self._clock.sleep_ns(LOOK_NS // 20)
+        state = self.state(workload_id)
+        if state is None or state.phase is WorkloadPhase.GONE:
+            return
+        self._ending.add(workload_id)
+        try:
+            await self._end(state, grace_ns)
+        finally:
+            self._ending.discard(workload_id)
+
+    async def halt(self, workload_id: WorkloadId, reason: str, grace_ns: int = LAPSE_GRACE_NS) -> None:
+        """Stop a workload although the disk takes no note of it: no right to run ever hangs on a journal that works.
+
+        What it ran is read from the runtime's own records once it can be written down, and told under this reason.
+        """
+        state = self.state(workload_id)
+        runtime = self.runtimes.get(state.runtime) if state is not None else None
+        if state is None or runtime is None or state.phase in work.ENDED:
+            return
+        self._halted.setdefault(workload_id, reason)
+        with contextlib.suppress(WindrowError):  # asked again, by whoever asked for this
+            await runtime.stop(workload_id, grace_ns)
+
+    async def _end(self, state: WorkloadState, grace_ns: int) -> None:
+        workload_id = state.workload_id
+        runtime = self.runtimes.get(state.runtime)
+        if runtime is not None:
+            await runtime.stop(workload_id, grace_ns)
+            run = await runtime.observe(workload_id)
+            if run is not None and run.state is not RunState.CREATED:
+                if state.started_wall_ns is None:
+                    await self._apply(workload_id, work.Started(run.started_wall_ns or 0, run.running_ns, run.ports))
+                await self._ended(workload_id, run, state.end_reason)
+            await runtime.remove(workload_id)
+            if await runtime.observe(workload_id) is not None:
+                # Its slots are free for the next one with the word that it is gone: only once nothing of it is left.
+                raise RuntimeUnavailable("It has ended, and its runtime has not cleared it away yet.")
+        await self._apply(workload_id, work.Removed())
+        await self._desk.write([facts.lease_gone(workload_id)])
+        self._gone_ns[workload_id] = self._clock.monotonic_ns()
+        watch = self._watches.pop(workload_id, None)
+        if watch is not None and watch is not asyncio.current_task():
+            watch.cancel()
+
+    async def _end_older_holders(self, spec: WorkloadSpec) -> None:
+        """A slot has one holder: who holds it under a lower token ends before the new one starts."""
+        wanted = {slot.slot_id for slot in spec.slots}
+        for workload_id, entry in list(self.journal.workloads.items()):
+            held = {slot.slot_id for slot in entry.state.slots}
+            if workload_id != spec.workload_id and held & wanted and entry.state.phase is not WorkloadPhase.GONE:
+                await self.end(workload_id, FENCED, 0)
+
+    async def renew(self, renewals: tuple[LeaseRenewal, ...]) -> None:
+        """Set deadlines anew, counted from now."""
+        now_ns, book = self._clock.monotonic_ns(), self.journal.book
+        for renewal in renewals:
+            book = leases.renew(book, renewal, now_ns)
+        changed = [lease for key, lease in book.leases.items() if self.journal.book.leases.get(key) != lease]
+        await self._desk.write([facts.lease_fact(lease, self._kernel_boot) for lease in changed])
+
+    # --- running --------------------------------------------------------------------------------------------------
+
+    async def recover(self) -> None:
+        """Go on where the last agent stopped: tell finals that were not told, watch what runs, end what was ending."""
+        for workload_id, entry in list(self.journal.workloads.items()):
+            state = entry.state
+            if state.is_final_sent and not entry.is_final_spooled:
+                await self._spool_receipt(state)
+            if state.phase is WorkloadPhase.RUNNING:
+                self._watch(workload_id)
+            elif state.phase is WorkloadPhase.STOPPING:
+                self._spawn(self._retry_end(workload_id), f"end {workload_id}")
+            elif state.phase is WorkloadPhase.GONE:
+                self._gone_ns[workload_id] = self._clock.monotonic_ns()
+        self.is_recovered.set()
+        await self.tell_observed(is_asked=True)
+
+    async def run(self) -> None:
+        """End what lapses, forget what is long gone, remove what nobody asked for; until cancelled.
+
+        Two loops: a runtime that hangs while it lists what it has must not keep anything running past its time.
+        """
+        async with asyncio.TaskGroup() as loops:
+            loops.create_task(self._end_lapsed(), name="leases")
+            loops.create_task(self._sweep(), name="orphans")
+
+    async def _end_lapsed(self) -> None:
+        while True:
+            now_ns = self._clock.monotonic_ns()
+            for lapse in leases.lapsed(self.journal.book, now_ns):
+                if lapse.workload_id not in self._lapsing:
+                    self._lapsing.add(lapse.workload_id)
+                    self._spawn(self._lapse(lapse), f"lapse {lapse.workload_id}")
+            deadline_ns = leases.next_deadline_ns(self.journal.book)
+            is_ahead = deadline_ns is not None and deadline_ns > now_ns
+            wait_ns = min(LOOK_NS, deadline_ns - now_ns) if deadline_ns is not None and is_ahead else LOOK_NS
+            await self._clock.sleep_ns(max(wait_ns, LOOK_NS // 50))
+
+    async def _sweep(self) -> None:
+        while True:
+            now_ns = self._clock.monotonic_ns()
+            await self._reap_orphans(now_ns)
+            await self._forget_gone(now_ns)
+            await self._clock.sleep_ns(ORPHANS_EVERY_NS)
+
+    async def end_all(self, reason: str = HOST_STOPPED) -> None:
+        """The host stops: end everything, with its final receipts."""
+        for workload_id, entry in list(self.journal.workloads.items()):
+            if entry.state.phase is not WorkloadPhase.GONE:
+                try:
+                    await self.end(workload_id, reason)
+                except WindrowError as error:
+                    log.warning("workload_not_ended", workload_id=workload_id, detail=error.detail)
+
+    async def tell_observed(self, is_asked: bool = False) -> None:
+        """Send what runs here, if it differs from what was sent last or somebody asks."""
+        workloads = self.observed()
+        digest = observed_digest(workloads)
+        if digest == self._told and not is_asked:
+            return
+        self._told = digest
+        body = encode_observed(Observed(workloads, digest, self._clock.wall_ns()))
+        await self._outbox.put(Lane.EVIDENCE, Kind.OBSERVED, body)
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    async def _apply(self, workload_id: WorkloadId, event: work.Event) -> tuple[work.Effect, ...]:
+        """Decide, journal, tell; returns the effects, of which Start and StopAndRemove are the caller's to do."""
+        async with self._locks.setdefault(workload_id, asyncio.Lock()):
+            entry = self.journal.workloads.get(workload_id)
+            if entry is None:
+                return ()
+            state, effects = work.step(entry.state, event)
+            if state == entry.state and not effects:
+                return ()
+            await self._desk.write([facts.workload_fact(state, entry.is_final_spooled)])
+            if any(isinstance(effect, work.SendReceipt) for effect in effects):
+                await self._spool_receipt(state)
+        if work.SendObserved() in effects:
+            log.info("workload_phase", workload_id=workload_id, phase=state.phase.name, reason=state.end_reason)
+            await self.tell_observed()
+        return effects
+
+    async def _spool_receipt(self, state: WorkloadState) -> None:
+        body = encode_receipt(work.receipt(state, self._clock.wall_ns()))
+        await self._outbox.put(Lane.EVIDENCE, Kind.RECEIPT, body)
+        if state.is_final_sent:
+            await self._desk.write([facts.workload_fact(state, True)])
+
+    async def _started(self, workload_id: WorkloadId, run: Run) -> None:
+        started_wall_ns = run.started_wall_ns if run.started_wall_ns is not None else self._clock.wall_ns()
+        await self._apply(workload_id, work.Started(started_wall_ns, run.running_ns, run.ports))
+        self._watch(workload_id)
+
+    async def _ended(self, workload_id: WorkloadId, run: Run, reason: str) -> None:
+        is_seen = run.state is RunState.EXITED
+        told = reason or (EXITED if is_seen else LOST)
+        await self._apply(workload_id, work.Ended(run.exit_code if is_seen else None, run.running_ns, told))
+
+    def _watch(self, workload_id: WorkloadId) -> None:
+        known = self._watches.get(workload_id)
+        if known is None or known.done():
+            self._watches[workload_id] = self._spawn(self._watching(workload_id), f"watch {workload_id}")
+
+    async def _watching(self, workload_id: WorkloadId) -> None:
+        runtime = self.runtime_of(workload_id)
+        receipt_ns = self._clock.monotonic_ns() + work.RECEIPT_EVERY_NS
+        while True:
+            state = self.state(workload_id)
+            if state is None or state.phase is not WorkloadPhase.RUNNING:
+                return
+            with contextlib.suppress(RuntimeUnavailable, StorageFailed):  # looked at again, told again
+                run = await runtime.observe(workload_id)
+                if run is None or run.state is not RunState.RUNNING:
+                    await self._saw_end(state, run)
+                    return
+                if self._clock.monotonic_ns() >= receipt_ns:
+                    receipt_ns += work.RECEIPT_EVERY_NS
+                    await self._apply(workload_id, work.Ran(run.running_ns))
+            await self._clock.sleep_ns(runtime.poll_ns)
+
+    async def _saw_end(self, state: WorkloadState, run: Run | None) -> None:
+        workload_id = state.workload_id
+        if workload_id in self._ending:
+            return  # whoever ends it tells why
+        if run is None:
+            run = Run(workload_id, state.cluster_id, state.slots, state.runtime, RunState.LOST)
+        await self._ended(workload_id, run, self._halted.get(workload_id, ""))
+        code = "" if run.exit_code is None else str(run.exit_code)
+        event = Event(f"workload.{run.state.value}", self._clock.wall_ns(), workload_id, "", {"exit_code": code})
+        await self._outbox.put(Lane.EVIDENCE, Kind.EVENT, encode_event(event))
+
+    async def _lapse(self, lapse: leases.Lapse) -> None:
+        log.warning("lease_over", workload_id=lapse.workload_id, reason=lapse.reason)
+        try:
+            # Journaled at once: from here on it is not renewed any more, and it ends even if this agent dies now.
+            await self._apply(lapse.workload_id, work.EndAsked(lapse.reason))
+            await self._desk.write([facts.lease_gone(lapse.workload_id)])
+        except StorageFailed as error:
+            log.error("lapse_not_stored", workload_id=lapse.workload_id, detail=error.detail)
+        self._files_event(lapse.workload_id).set()
+        try:
+            await self._retry_end(lapse.workload_id, lapse.reason)
+        finally:
+            self._lapsing.discard(lapse.workload_id)
+
+    async def _retry_end(self, workload_id: WorkloadId, reason: str = DELETED) -> None:
+        while True:
+            try:
+                await self.end(workload_id, reason)
+                return
+            except (RuntimeUnavailable, StorageFailed) as error:
+                log.warning("end_delayed", workload_id=workload_id, detail=error.detail)
+                await self._clock.sleep_ns(5 * SECOND)
+
+    async def _reap_orphans(self, now_ns: int) -> None:
+        seen: set[WorkloadId] = set()
+        for runtime in self.runtimes.values():
+            try:
+                runs = await runtime.list()
+            except RuntimeUnavailable:
+                continue
+            for run in runs:
+                state = self.state(run.workload_id)
+                if state is not None and state.phase is not WorkloadPhase.GONE:
+                    continue
+                seen.add(run.workload_id)
+                first_ns = self._orphans_ns.setdefault(run.workload_id, now_ns)
+                if run.workload_id in self.journal.tombstones or now_ns - first_ns >= ORPHAN_GRACE_NS:
+                    log.warning("orphan_removed", workload_id=run.workload_id, runtime=runtime.name)
+                    with contextlib.suppress(RuntimeUnavailable):
+                        await runtime.remove(run.workload_id)
+        self._orphans_ns = {key: first for key, first in self._orphans_ns.items() if key in seen}
+
+    async def _forget_gone(self, now_ns: int) -> None:
+        old = [key for key, gone_ns in self._gone_ns.items() if now_ns - gone_ns >= GONE_KEPT_NS]
+        await self._desk.write([facts.workload_gone(key) for key in old])
+        for key in old:
+            del self._gone_ns[key]
+            self._halted.pop(key, None)
+            self._locks.pop(key, None)
+            self._files_came.pop(key, None)
+        if old:
+            await self.tell_observed()
+
+    def _files_event(self, workload_id: WorkloadId) -> asyncio.Event:
+        return self._files_came.setdefault(workload_id, asyncio.Event())

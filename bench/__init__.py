@@ -1,0 +1,1 @@
+"""One file per budget; each measures us and a peer or a physical limit in the same run (`make bench B=name`)."""

@@ -1,0 +1,123 @@
+// The one place that calls the Master: cookie session, CSRF header, idempotency keys, problems as errors.
+import { connection } from "./connection.ts";
+import type { Page, Problem } from "./types.ts";
+
+export const API = "/api/v1";
+
+/** Long enough for a Master that is busy, short enough that a person is still looking. */
+const DEADLINE_MS = 20_000;
+
+/** Told by the answers to signing in and to `/me`; every change carries it, which another site's page cannot. */
+const CSRF = "X-Windrow-CSRF";
+let csrf = "";
+
+/** What went wrong, in the API's own words, with the request's id where there is one. */
+export class ApiProblem extends Error {
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.detail || problem.title);
+    this.name = "ApiProblem";
+    this.problem = problem;
+  }
+}
+
+export type Query = Record<string, string | number | boolean | string[] | null | undefined>;
+
+interface Asked {
+  query?: Query;
+  body?: unknown;
+  signal?: AbortSignal;
+  /** For what must not happen twice: sent again with the same key, it gets the first answer again. */
+  key?: string;
+}
+
+export function address(path: string, query: Query = {}): string {
+  const words = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) {
+    if (value === null || value === undefined || value === "") continue;
+    for (const one of Array.isArray(value) ? value : [String(value)]) words.append(key, one);
+  }
+  const text = words.toString();
+  return `${API}${path}${text ? `?${text}` : ""}`;
+}
+
+/** Send one request; the answer is still open, for those who read it as a stream. */
+export async function send(method: string, path: string, asked: Asked = {}, deadlineMs: number | null = DEADLINE_MS): Promise<Response> {
+  const headers: Record<string, string> = { Accept: "application/json, application/problem+json, */*" };
+  if (method !== "GET") headers[CSRF] = csrf;
+  if (asked.key) headers["Idempotency-Key"] = asked.key;
+  if (asked.body !== undefined) headers["Content-Type"] = "application/json";
+  const signals = [asked.signal, deadlineMs === null ? undefined : AbortSignal.timeout(deadlineMs)].filter((one) => one !== undefined);
+  let answer: Response;
+  try {
+    answer = await fetch(address(path, asked.query), {
+      method,
+      headers,
+      body: asked.body === undefined ? null : JSON.stringify(asked.body),
+      credentials: "same-origin",
+      cache: "no-store",
+      signal: signals.length ? AbortSignal.any(signals) : null,
+    });
+  } catch (failure) {
+    if (asked.signal?.aborted) throw failure;
+    connection.lost();
+    throw new ApiProblem(unreachable(method, path, failure));
+  }
+  csrf = answer.headers.get(CSRF) ?? csrf;
+  if (!answer.ok) throw new ApiProblem(await problemOf(answer, path));
+  return answer;
+}
+
+async function json<T>(method: string, path: string, asked: Asked = {}): Promise<T> {
+  const answer = await send(method, path, asked);
+  return (answer.status === 204 ? undefined : await answer.json()) as T;
+}
+
+export const get = <T>(path: string, query?: Query, signal?: AbortSignal) => json<T>("GET", path, { query, signal });
+export const post = <T>(path: string, body?: unknown, key?: string) => json<T>("POST", path, { body: body ?? {}, ...(key ? { key } : {}) });
+export const put = <T>(path: string, body: unknown) => json<T>("PUT", path, { body });
+export const remove = <T>(path: string) => json<T>("DELETE", path);
+
+/** A list has many pages; a fleet's is read whole, up to a bound that no fleet here reaches. */
+const PAGES_MOST = 50;
+
+export async function everyPage<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T[]> {
+  const items: T[] = [];
+  let cursor: string | null = null;
+  for (let page = 0; page < PAGES_MOST; page += 1) {
+    const answer: Page<T> = await get<Page<T>>(path, { limit: 500, ...query, cursor }, signal);
+    items.push(...answer.items);
+    cursor = answer.next_cursor;
+    if (!cursor) break;
+  }
+  return items;
+}
+
+export function freshKey(): string {
+  // randomUUID is only there in secure contexts; a Master on another machine may be read over plain HTTP in a lab.
+  const words = crypto.getRandomValues(new Uint32Array(4));
+  return Array.from(words, (word) => word.toString(16).padStart(8, "0")).join("");
+}
+
+async function problemOf(answer: Response, path: string): Promise<Problem> {
+  const known: Problem = {
+    type: "about:blank", title: answer.statusText || "Error", status: answer.status, detail: `The Master answered ${answer.status} to ${path}.`,
+    code: `http_${answer.status}`, subject: null, retryable: answer.status >= 500, request_id: answer.headers.get("X-Request-ID"),
+  };
+  try {
+    const told = (await answer.json()) as Partial<Problem>;
+    return { ...known, ...told, detail: typeof told.detail === "string" ? told.detail : known.detail };
+  } catch {
+    return known;
+  }
+}
+
+function unreachable(method: string, path: string, failure: unknown): Problem {
+  const slow = failure instanceof DOMException && failure.name === "TimeoutError";
+  return {
+    type: "about:blank", title: "The Master does not answer", status: 0,
+    detail: slow ? `No answer to ${method} ${path} within ${DEADLINE_MS / 1000} s.` : `${method} ${path} did not reach the Master. Is \`windrow up\` running?`,
+    code: "unreachable", subject: null, retryable: true, request_id: null,
+  };
+}

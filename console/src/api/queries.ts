@@ -1,0 +1,118 @@
+// What the screens read, by name; how long it stays good; what one action makes stale.
+import { QueryCache, QueryClient, queryOptions } from "@tanstack/react-query";
+import { ApiProblem, everyPage, get } from "./client.ts";
+import { connection } from "./connection.ts";
+import type { AuditRow, AuditVerdict, SessionRow } from "./record_types.ts";
+import type {
+  Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, Health, History, Host,
+  JoinTokenRow, Me, Offer, Overview, Page, Receipt, TokenRow,
+} from "./types.ts";
+import { post } from "./client.ts";
+
+/** Lists are kept fresh by streams where there are any; the rest is looked at again this often. */
+const CALM_MS = 15_000;
+const BRISK_MS = 4_000;
+const LIST_MOST = 100;
+
+export const queryClient: QueryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error) => {
+      if (error instanceof ApiProblem && error.problem.status === 401) signedOut();
+    },
+  }),
+  defaultOptions: {
+    queries: {
+      staleTime: 2_000,
+      retry: (failures, error) => failures < 2 && !(error instanceof ApiProblem && error.problem.status > 0 && !error.problem.retryable),
+      refetchOnWindowFocus: true,
+      networkMode: "always", // the Master may be on this very machine: the browser's idea of "offline" says nothing
+    },
+    mutations: { networkMode: "always" },
+  },
+});
+
+export function signedOut(): void {
+  if (queryClient.getQueryData(me.queryKey) !== null) queryClient.setQueryData(me.queryKey, null);
+}
+
+connection.subscribe(() => {
+  if (connection.since() === null) void queryClient.invalidateQueries();
+});
+
+/** Null: nobody is signed in. */
+export const me = queryOptions<Me | null>({
+  queryKey: ["me"],
+  queryFn: async ({ signal }) => {
+    try {
+      return await get<Me>("/me", undefined, signal);
+    } catch (failure) {
+      if (failure instanceof ApiProblem && failure.problem.status === 401) return null;
+      throw failure;
+    }
+  },
+  refetchInterval: CALM_MS,
+});
+
+export const gpus = queryOptions({ queryKey: ["gpus"], queryFn: ({ signal }) => get<GpuList>("/gpus", undefined, signal) });
+export const hosts = queryOptions({ queryKey: ["hosts"], queryFn: ({ signal }) => everyPage<Host>("/hosts", {}, signal), refetchInterval: CALM_MS });
+export const host = (id: string) =>
+  queryOptions({ queryKey: ["host", id], queryFn: ({ signal }) => get<Host>(`/hosts/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
+
+export const history = (hostId: string, metrics: readonly string[], spanS: number) =>
+  queryOptions({
+    queryKey: ["history", hostId, spanS, metrics],
+    staleTime: Infinity,
+    gcTime: 0,
+    queryFn: ({ signal }) => {
+      const to = Date.now();
+      const query = { metric: [...metrics], from: new Date(to - spanS * 1000).toISOString(), to: new Date(to).toISOString(), step_s: Math.max(5, Math.round(spanS / 300)) };
+      return get<History>(`/hosts/${encodeURIComponent(hostId)}/history`, query, signal);
+    },
+  });
+
+export const overview = queryOptions({ queryKey: ["overview"], queryFn: ({ signal }) => get<Overview>("/overview", undefined, signal), refetchInterval: BRISK_MS });
+/** For the palette: the few hosts that a typed text may mean. */
+export const hostsFound = (text: string) =>
+  queryOptions({ queryKey: ["hosts-found", text], enabled: text !== "", staleTime: CALM_MS, queryFn: ({ signal }) => get<Page<Host>>("/hosts", { q: text, limit: 8 }, signal) });
+
+export const events = (subject?: string) =>
+  queryOptions({ queryKey: ["events", subject ?? ""], queryFn: ({ signal }) => get<Page<EventRow>>("/events", { subject, limit: LIST_MOST }, signal), refetchInterval: CALM_MS });
+export const eventsBefore = (subject: string | undefined, cursor: string) => get<Page<EventRow>>("/events", { subject, limit: LIST_MOST, cursor });
+
+export const commands = (hostId?: string) =>
+  queryOptions({ queryKey: ["commands", hostId ?? ""], queryFn: ({ signal }) => get<Page<CommandRow>>("/commands", { host: hostId, limit: LIST_MOST }, signal), refetchInterval: BRISK_MS });
+export const commandsBefore = (hostId: string | undefined, cursor: string) => get<Page<CommandRow>>("/commands", { host: hostId, limit: LIST_MOST, cursor });
+export const command = (id: string) =>
+  queryOptions({ queryKey: ["command", id], queryFn: ({ signal }) => get<CommandRow>(`/commands/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
+
+/** What of the audit log: exact texts; an action may be a beginning that ends with a dot. */
+export interface AuditWanted {
+  actor?: string | undefined;
+  action?: string | undefined;
+  subject?: string | undefined;
+  since?: string | undefined;
+  until?: string | undefined;
+}
+export const audit = (wanted: AuditWanted) =>
+  queryOptions({ queryKey: ["audit", wanted], queryFn: ({ signal }) => get<Page<AuditRow>>("/audit", { ...wanted, limit: LIST_MOST }, signal), refetchInterval: CALM_MS });
+export const auditBefore = (wanted: AuditWanted, cursor: string) => get<Page<AuditRow>>("/audit", { ...wanted, limit: LIST_MOST, cursor });
+export const auditVerdict = () => get<AuditVerdict>("/audit/verify");
+export const sessions = queryOptions({ queryKey: ["sessions"], queryFn: ({ signal }) => everyPage<SessionRow>("/sessions", {}, signal), refetchInterval: CALM_MS });
+
+export const offers = queryOptions({ queryKey: ["offers"], queryFn: ({ signal }) => everyPage<Offer>("/offers", {}, signal), refetchInterval: CALM_MS });
+export const clusters = queryOptions({ queryKey: ["clusters"], queryFn: ({ signal }) => get<Page<Cluster>>("/clusters", { limit: LIST_MOST }, signal), refetchInterval: BRISK_MS });
+export const cluster = (id: string) =>
+  queryOptions({ queryKey: ["cluster", id], queryFn: ({ signal }) => get<Cluster>(`/clusters/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
+export const explain = (id: string) =>
+  queryOptions({ queryKey: ["explain", id], queryFn: ({ signal }) => get<Explanation>(`/clusters/${encodeURIComponent(id)}/explain`, undefined, signal), staleTime: CALM_MS });
+export const plan = (request: ClusterRequest) =>
+  queryOptions({ queryKey: ["plan", request], queryFn: () => post<ClusterPlan>("/clusters/plan", request), staleTime: BRISK_MS, refetchInterval: CALM_MS, retry: false });
+
+export const receipts = (clusterId?: string) =>
+  queryOptions({ queryKey: ["receipts", clusterId ?? ""], queryFn: ({ signal }) => get<Page<Receipt>>("/receipts", { cluster: clusterId, limit: LIST_MOST }, signal), refetchInterval: CALM_MS });
+export const receipt = (id: string) =>
+  queryOptions({ queryKey: ["receipt", id], queryFn: ({ signal }) => get<Receipt>(`/receipts/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
+
+export const tokens = queryOptions({ queryKey: ["tokens"], queryFn: ({ signal }) => everyPage<TokenRow>("/tokens", {}, signal) });
+export const joinTokens = queryOptions({ queryKey: ["join-tokens"], queryFn: ({ signal }) => everyPage<JoinTokenRow>("/join-tokens", {}, signal) });
+export const health = queryOptions({ queryKey: ["health"], queryFn: ({ signal }) => get<Health>("/operators/health", undefined, signal), refetchInterval: BRISK_MS });

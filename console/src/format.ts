@@ -1,0 +1,179 @@
+// Numbers, sizes, money and times as words for people. Pure: the present moment is always an argument.
+
+export const DASH = "–";
+
+type Maybe = number | null | undefined;
+
+const absent = (value: Maybe): value is null | undefined => value === null || value === undefined || !Number.isFinite(value);
+
+const grouped = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 });
+
+export function count(value: Maybe): string {
+  return absent(value) ? DASH : grouped.format(value);
+}
+
+export function decimal(value: Maybe, digits = 1): string {
+  return absent(value) ? DASH : value.toFixed(digits);
+}
+
+export function percent(ratio: Maybe): string {
+  return absent(ratio) ? DASH : `${Math.round(ratio * 100)}%`;
+}
+
+const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+
+/** Three significant digits at most, in binary units: memory and disks are counted that way. */
+export function bytes(value: Maybe): string {
+  if (absent(value)) return DASH;
+  let left = value;
+  let unit = 0;
+  while (Math.abs(left) >= 1000 && unit < BINARY.length - 1) {
+    left /= 1024;
+    unit += 1;
+  }
+  return `${significant(left)} ${BINARY[unit]}`;
+}
+
+const DECIMAL_RATE = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"] as const;
+
+/** bits per second, in decimal units: networks are counted that way. */
+export function bitrate(value: Maybe): string {
+  if (absent(value)) return DASH;
+  let left = value;
+  let unit = 0;
+  while (Math.abs(left) >= 1000 && unit < DECIMAL_RATE.length - 1) {
+    left /= 1000;
+    unit += 1;
+  }
+  return `${significant(left)} ${DECIMAL_RATE[unit]}`;
+}
+
+function significant(value: number): string {
+  const size = Math.abs(value);
+  if (size === 0 || size >= 100 || Number.isInteger(value)) return value.toFixed(0);
+  return size >= 10 ? value.toFixed(1) : value.toFixed(2);
+}
+
+export function celsius(value: Maybe): string {
+  return absent(value) ? DASH : `${Math.round(value)} °C`;
+}
+
+export function watts(value: Maybe): string {
+  return absent(value) ? DASH : `${Math.round(value)} W`;
+}
+
+export function hertz(value: Maybe): string {
+  if (absent(value)) return DASH;
+  return value >= 1e9 ? `${(value / 1e9).toFixed(2)} GHz` : `${Math.round(value / 1e6)} MHz`;
+}
+
+/** One value of a metric in the unit that the catalogue names (UCUM), as a chart's axis or table shows it. */
+export function inUnit(value: Maybe, unit: string): string {
+  if (absent(value)) return DASH;
+  switch (unit) {
+    case "ratio":
+      return percent(value);
+    case "By":
+      return bytes(value);
+    case "By/s":
+      return `${bytes(value)}/s`;
+    case "Cel":
+      return celsius(value);
+    case "W":
+      return watts(value);
+    case "Hz":
+      return hertz(value);
+    default:
+      return significant(value);
+  }
+}
+
+/**
+ * A decimal string, never through a float: cut to `most` decimals, padded to `least`.
+ * Cutting rounds towards zero, which is in the payer's favour and how charges are made.
+ */
+export function amount(text: string | null | undefined, least = 2, most = 6): string {
+  if (text === null || text === undefined) return DASH;
+  const parts = /^(-?)(\d+)(?:\.(\d*))?$/.exec(text.trim());
+  if (!parts) return text;
+  const whole = (parts[2] ?? "0").replace(/\B(?=(\d{3})+$)/g, ",");
+  // Something is never shown as nothing: 0.00001 keeps its one digit.
+  const shown = whole === "0" ? Math.max(most, (parts[3] ?? "").search(/[1-9]/) + 1) : most;
+  const fraction = (parts[3] ?? "").slice(0, shown).replace(/0+$/, "").padEnd(least, "0");
+  const sign = parts[1] === "-" ? "−" : "";
+  return fraction ? `${sign}${whole}.${fraction}` : `${sign}${whole}`;
+}
+
+export function perHour(text: string | null | undefined): string {
+  return text === null || text === undefined ? DASH : `${amount(text, 2, 4)}/h`;
+}
+
+/** Whole words only where they help: "3.2 s", "4 min 5 s", "2 h 3 min", "5 d 1 h". */
+export function duration(seconds: number | string | null | undefined): string {
+  const value = typeof seconds === "string" ? Number(seconds) : seconds;
+  if (absent(value)) return DASH;
+  if (value < 10) return `${value.toFixed(1)} s`;
+  const whole = Math.floor(value);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return pair(Math.floor(whole / 60), "min", whole % 60, "s");
+  if (whole < 86400) return pair(Math.floor(whole / 3600), "h", Math.floor((whole % 3600) / 60), "min");
+  return pair(Math.floor(whole / 86400), "d", Math.floor((whole % 86400) / 3600), "h");
+}
+
+function pair(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small ? `${large} ${largeUnit} ${small} ${smallUnit}` : `${large} ${largeUnit}`;
+}
+
+/** "now", "12 s ago", "in 3 h": one unit, since the exact time is in the tooltip. */
+export function relative(iso: string | null | undefined, nowMs: number): string {
+  if (!iso) return DASH;
+  const at = Date.parse(iso);
+  if (Number.isNaN(at)) return DASH;
+  const seconds = Math.round((nowMs - at) / 1000);
+  const size = Math.abs(seconds);
+  if (size < 2) return "now";
+  const [n, unit] =
+    size < 60 ? [size, "s"] : size < 3600 ? [Math.floor(size / 60), "min"] : size < 86400 ? [Math.floor(size / 3600), "h"] : [Math.floor(size / 86400), "d"];
+  return seconds > 0 ? `${n} ${unit} ago` : `in ${n} ${unit}`;
+}
+
+const exactFormat = new Intl.DateTimeFormat("en-GB", {
+  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short",
+});
+
+export function exact(iso: string | null | undefined): string {
+  if (!iso) return DASH;
+  const at = Date.parse(iso);
+  return Number.isNaN(at) ? DASH : exactFormat.format(at);
+}
+
+const clockFormat = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+export function clock(ms: number): string {
+  return clockFormat.format(ms);
+}
+
+/** What others named, made harmless to the eye: control and direction-changing characters become visible marks. */
+export function plain(text: string | null | undefined): string {
+  if (text === null || text === undefined || text === "") return DASH;
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, "�").replace(/[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, "�");
+}
+
+/** A state's word as a person reads it: `under_maintenance` becomes "Under maintenance". */
+export function words(state: string | null | undefined): string {
+  if (!state) return DASH;
+  const spaced = plain(state).replace(/[._-]+/g, " ").replace(/\b(gpu|cpu|nvml|id|ssh|http)\b/gi, (short) => short.toUpperCase());
+  return spaced.charAt(0).toUpperCase() + spaced.slice(1);
+}
+
+/** A text with the ids in it shortened; show the whole one in a tooltip. */
+export function shortIds(text: string | null | undefined): string {
+  return plain(text).replace(/\b[a-z]+_[0-9a-f][0-9a-f-]{18,}/g, shortId);
+}
+
+/** The head and tail of a long id; the whole one is in the tooltip and on the clipboard. */
+export function shortId(id: string | null | undefined): string {
+  if (!id) return DASH;
+  const [prefix, rest] = id.includes("_") ? [id.slice(0, id.indexOf("_") + 1), id.slice(id.indexOf("_") + 1)] : ["", id];
+  return rest.length <= 10 ? id : `${prefix}…${rest.slice(-8)}`;
+}

@@ -1,0 +1,211 @@
+// One cluster from asking to gone: its steps, its output, a command inside, its files, its cost, its end.
+import { Button, Checkbox, Group, Modal, Stack, Tabs, Text, TextInput } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useParams } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { remove } from "../api/client.ts";
+import { cluster as clusterQuery, explain as explainQuery, me as meQuery, receipts as receiptsQuery } from "../api/queries.ts";
+import { openStream } from "../api/streams.ts";
+import type { Cluster, Explanation } from "../api/types.ts";
+import { amount, count, decimal, duration, percent, perHour, plain, words } from "../format.ts";
+import { Exec } from "../parts/Exec.tsx";
+import { EventList } from "../parts/EventList.tsx";
+import { Files } from "../parts/Files.tsx";
+import { Log } from "../parts/Log.tsx";
+import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Same } from "../parts/Same.tsx";
+import { Shape, Simulated, State, TestMoney, toneOf, useNow, When } from "../parts/state.tsx";
+import { asCommand } from "../request.ts";
+
+const is = (cluster: Cluster, ...phases: string[]) => phases.includes(cluster.phase.toLowerCase());
+const isOver = (cluster: Cluster) => is(cluster, "deleted", "failed");
+
+export function ClusterPage() {
+  const { clusterId } = useParams({ from: "/clusters/$clusterId" });
+  const client = useQueryClient();
+  const query = useQuery(clusterQuery(clusterId));
+  useEffect(
+    () =>
+      openStream(`/clusters/${encodeURIComponent(clusterId)}/stream`, {
+        on: {
+          cluster: (cluster: Cluster) => {
+            client.setQueryData<Cluster>(["cluster", clusterId], (known) => (known && known.version > cluster.version ? known : cluster));
+            if (isOver(cluster)) for (const key of ["me", "receipts", "clusters"]) void client.invalidateQueries({ queryKey: [key] });
+          },
+        },
+      }),
+    [client, clusterId],
+  );
+  return <div className="wr-page"><Loaded query={query} lines={12}>{(cluster) => <ClusterView cluster={cluster} />}</Loaded></div>;
+}
+
+function ClusterView({ cluster }: { cluster: Cluster }) {
+  const [deleting, setDeleting] = useState(false);
+  const me = useQuery(meQuery);
+  const currency = me.data?.balance.currency ?? "";
+  const over = isOver(cluster);
+  const up = is(cluster, "running", "degraded");
+  return (
+    <>
+      <PageHead
+        above={<Link className="wr-link" to="/clusters">Clusters</Link>}
+        title={plain(cluster.name)}
+        beside={<><span data-testid="phase"><State state={cluster.phase} /></span>{cluster.request.simulated && <Simulated />}<Text size="xs" className="wr-quiet"><Id id={cluster.id} /></Text></>}
+        actions={is(cluster, "deleted") ? <ReceiptLink cluster={cluster} /> : <Button color="red" variant="light" onClick={() => setDeleting(true)} disabled={is(cluster, "deleting")}>{is(cluster, "deleting") ? "Deleting…" : "Delete"}</Button>}
+      />
+      {cluster.reason && <div className={`wr-note ${is(cluster, "failed") ? "wr-note-bad" : ""}`} style={{ marginBottom: 14 }}><strong>{words(cluster.phase)}</strong><span className="wr-break">{plain(cluster.reason)}</span></div>}
+      <div className="wr-figures" style={{ marginBottom: 16 }}>
+        <Figure label="cost so far" value={<span data-testid="cost">{amount(cluster.cost_so_far, 2, 6)}</span>} note={<>{currency} <TestMoney /></>} />
+        <Figure label="price" value={perHour(cluster.price_per_hour)} />
+        <Figure label="running" value={<Running cluster={cluster} />} />
+        <Figure label="tier" value={plain(cluster.tier)} />
+      </div>
+      <div className="wr-columns">
+        <div className="wr-stack">
+          <Panel title="Output" bare><Log path={`/clusters/${encodeURIComponent(cluster.id)}/logs`} over={over} waiting={over ? "No log is kept." : "Waiting for the first line…"} /></Panel>
+          <Inside cluster={cluster} up={up} over={over} />
+        </div>
+        <aside className="wr-stack">
+          <Panel title="Progress"><Steps cluster={cluster} /></Panel>
+          <Panel title="Workloads"><Workloads cluster={cluster} /></Panel>
+          <Panel title="Asked for"><Asked cluster={cluster} /></Panel>
+        </aside>
+      </div>
+      {deleting && <DeleteAsked cluster={cluster} close={() => setDeleting(false)} />}
+    </>
+  );
+}
+
+function Running({ cluster }: { cluster: Cluster }) {
+  const now = useNow();
+  if (!cluster.started_at) return <>–</>;
+  const end = cluster.ended_at ? Date.parse(cluster.ended_at) : now;
+  return <>{duration(Math.max(0, Math.floor((end - Date.parse(cluster.started_at)) / 1000)))}</>;
+}
+
+/** The way a cluster goes; what has no step of its own in the record is shown as still to come. */
+function Steps({ cluster }: { cluster: Cluster }) {
+  const last = cluster.steps.length - 1;
+  const waiting = is(cluster, "requested", "queued", "placing", "creating", "deleting");
+  return (
+    <ol className="wr-steps" aria-label="Steps" data-testid="steps">
+      {cluster.steps.map((step, index) => {
+        const going = waiting && index === last && (step.progress === null || step.progress < 1);
+        const failed = is(cluster, "failed") && index === last;
+        return (
+          <li key={`${index} ${step.name}`}>
+            <span className={`wr-state wr-tone-${failed ? "bad" : going ? "busy" : "ok"}`}><Shape tone={failed ? "bad" : going ? "busy" : "ok"} /></span>
+            <span className="wr-break">{words(step.name)}{going && step.progress !== null && ` ${percent(step.progress)}`}{step.detail && <Text size="xs" className="wr-quiet wr-break">{plain(step.detail)}</Text>}</span>
+            <span className="wr-quiet" style={{ fontSize: 12 }}><When at={step.at} /></span>
+          </li>
+        );
+      })}
+      {cluster.steps.length === 0 && <li><span className="wr-state wr-tone-busy"><Shape tone="busy" /></span><span>{words(cluster.phase)}</span></li>}
+    </ol>
+  );
+}
+
+function Workloads({ cluster }: { cluster: Cluster }) {
+  if (cluster.workloads.length === 0) return <Text size="sm" className="wr-quiet">Not placed yet.</Text>;
+  return (
+    <Stack gap="md">
+      {cluster.workloads.map((work) => (
+        <Facts
+          key={work.id}
+          rows={[
+            ["Host", <Link key="h" className="wr-link" to="/hosts/$hostId" params={{ hostId: work.host_id }}>{plain(work.host_name)}</Link>],
+            ["Phase", <State key="p" state={work.phase} />],
+            ["Runtime", plain(work.runtime)],
+            ["Signed running", duration(work.running_s)],
+            ["Exit code", work.exit_code === null ? "–" : String(work.exit_code)],
+            ...(hasPorts(work.ports) ? [["Ports", plain(JSON.stringify(work.ports))] as const] : []),
+            ["Id", <Id key="i" id={work.id} />],
+          ]}
+        />
+      ))}
+    </Stack>
+  );
+}
+
+const hasPorts = (ports: unknown): boolean => (Array.isArray(ports) ? ports.length > 0 : ports !== null && typeof ports === "object" && Object.keys(ports).length > 0);
+
+function Asked({ cluster }: { cluster: Cluster }) {
+  return (
+    <Stack gap="xs">
+      <Facts rows={[["Kind", words(cluster.kind)], ["Created", <When key="c" at={cluster.created_at} />], ["Started", <When key="s" at={cluster.started_at} />], ["Ended", <When key="e" at={cluster.ended_at} />]]} />
+      {!cluster.request.simulated && <Command text={asCommand(cluster.request)} label="the same by command" />}
+    </Stack>
+  );
+}
+
+function Inside({ cluster, up, over }: { cluster: Cluster; up: boolean; over: boolean }) {
+  return (
+    <Panel bare label="Inside">
+      <Tabs defaultValue="exec" keepMounted={false}>
+        <Tabs.List><Tabs.Tab value="exec">Run a command inside</Tabs.Tab><Tabs.Tab value="files">Files</Tabs.Tab><Tabs.Tab value="events">Events</Tabs.Tab><Tabs.Tab value="why">Why here</Tabs.Tab></Tabs.List>
+        <Tabs.Panel value="exec">{up ? <Exec clusterId={cluster.id} /> : <Empty title={over ? "It is over" : "Not running yet"}>A command runs inside while the cluster is running.</Empty>}</Tabs.Panel>
+        <Tabs.Panel value="files"><Files clusterId={cluster.id} name={cluster.name} over={is(cluster, "deleted")} /></Tabs.Panel>
+        <Tabs.Panel value="events"><EventList subject={cluster.id} follow={!over} /></Tabs.Panel>
+        <Tabs.Panel value="why"><Why id={cluster.id} /></Tabs.Panel>
+      </Tabs>
+    </Panel>
+  );
+}
+
+function Why({ id }: { id: string }) {
+  const query = useQuery(explainQuery(id));
+  return (
+    <Loaded query={query}>
+      {(why: Explanation) => (
+        <Stack gap="sm" p="md">
+          <Facts rows={[["Chosen", <span key="c" className="wr-mono wr-break">{said(why.chosen)}</span>], ["Decision", said(why.decision)]]} />
+          {why.losers.length > 0 && (
+            <table className="wr-table">
+              <thead><tr><th>Not here</th><th>Because</th><th className="num">Score</th></tr></thead>
+              <tbody>{why.losers.map((loser, index) => <tr key={index}><td>{plain(loser.host)}</td><td className="wr-break">{plain(loser.reason)}</td><td className="num">{decimal(loser.score, 3)}</td></tr>)}</tbody>
+            </table>
+          )}
+        </Stack>
+      )}
+    </Loaded>
+  );
+}
+
+const said = (value: unknown): string => (typeof value === "string" ? plain(value) : value == null ? "–" : plain(JSON.stringify(value)));
+
+function ReceiptLink({ cluster }: { cluster: Cluster }) {
+  const query = useQuery(receiptsQuery(cluster.id));
+  const mine = query.data?.items.find((one) => one.cluster_id === cluster.id);
+  if (!mine) return <Button component={Link} to="/receipts" variant="default">Receipts</Button>;
+  return <Link to="/receipts/$receiptId" params={{ receiptId: mine.id }} style={{ textDecoration: "none" }}><Button component="span">Receipt: {amount(mine.amount)} {mine.currency}</Button></Link>;
+}
+
+function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
+  const client = useQueryClient();
+  const [typed, setTyped] = useState("");
+  const [known, setKnown] = useState(false);
+  const act = useMutation({
+    mutationFn: () => remove(`/clusters/${encodeURIComponent(cluster.id)}`),
+    onSuccess: () => {
+      notifications.show({ message: `${plain(cluster.name)} is being deleted` });
+      for (const key of [["cluster", cluster.id], ["clusters"], ["receipts"], ["me"]]) void client.invalidateQueries({ queryKey: key });
+      close();
+    },
+  });
+  const ready = typed === cluster.name || (toneOf(cluster.phase) === "bad" && known);
+  return (
+    <Modal opened onClose={close} title={`Delete ${plain(cluster.name)}`}>
+      <form onSubmit={(event) => { event.preventDefault(); if (ready) act.mutate(); }}>
+        <Stack gap="sm">
+          <Text size="sm">Its {cluster.workloads.length === 1 ? "workload ends" : `${count(cluster.workloads.length)} workloads end`} and its files are gone for good. You pay up to the last signed second; the rest of the hold comes back.</Text>
+          <TextInput label={`Type ${plain(cluster.name)} to confirm`} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} autoComplete="off" data-autofocus />
+          {toneOf(cluster.phase) === "bad" && <Checkbox label="It has failed: delete it without typing" checked={known} onChange={(event) => setKnown(event.currentTarget.checked)} />}
+          <Same method="DELETE" path={`/clusters/${cluster.id}`} command={`windrow cluster delete ${cluster.id} --yes`} />
+          {act.error && <ProblemNote error={act.error} />}
+          <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button type="submit" color="red" disabled={!ready} loading={act.isPending}>Delete cluster</Button></Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

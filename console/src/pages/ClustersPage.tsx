@@ -1,0 +1,52 @@
+// What I rent and rented.
+import { Button } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { clusters as clustersQuery } from "../api/queries.ts";
+import type { Cluster } from "../api/types.ts";
+import { amount, perHour, plain, words } from "../format.ts";
+import { PlusIcon } from "../parts/icons.tsx";
+import { Empty, Loaded, PageHead, Panel } from "../parts/page.tsx";
+import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
+
+export function ClustersPage() {
+  const query = useQuery(clustersQuery);
+  const make = <Button component={Link} to="/clusters/new" leftSection={<PlusIcon />}>New cluster</Button>;
+  return (
+    <div className="wr-page">
+      <PageHead title="Clusters" beside={<TestMoney />} actions={make} />
+      <Panel bare label="Clusters">
+        <Loaded query={query}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <Empty title="Nothing rented yet" command="windrow run -- python -c 'print(6 * 7)'" action={make}>A cluster is one or more slots with your command running on them. Create one here, or from a terminal:</Empty>
+            ) : (
+              <div className="wr-scroll">
+                <table className="wr-table">
+                  <thead><tr><th>Name</th><th>Phase</th><th>Kind</th><th>Runs on</th><th>Tier</th><th className="num">Price</th><th className="num">Cost so far</th><th>Created</th><th>Ended</th></tr></thead>
+                  <tbody>{items.map((cluster) => <Row key={cluster.id} cluster={cluster} />)}</tbody>
+                </table>
+              </div>
+            )
+          }
+        </Loaded>
+      </Panel>
+    </div>
+  );
+}
+
+function Row({ cluster }: { cluster: Cluster }) {
+  return (
+    <tr>
+      <td><Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: cluster.id }}>{plain(cluster.name)}</Link>{cluster.request.simulated && <> <Simulated /></>}</td>
+      <td><State state={cluster.phase} reason={cluster.reason} /></td>
+      <td>{words(cluster.kind)}</td>
+      <td className="wr-break">{cluster.workloads.map((work) => plain(work.host_name)).join(", ") || "–"}</td>
+      <td>{plain(cluster.tier)}</td>
+      <td className="num">{perHour(cluster.price_per_hour)}</td>
+      <td className="num">{amount(cluster.cost_so_far, 2, 6)}</td>
+      <td><When at={cluster.created_at} /></td>
+      <td><When at={cluster.ended_at} /></td>
+    </tr>
+  );
+}

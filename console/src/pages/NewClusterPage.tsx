@@ -1,0 +1,173 @@
+// Asking for a cluster: the form on the left; beside it, live, where it would run, what it costs, or why not.
+import { Button, Checkbox, Collapse, Group, NativeSelect, NumberInput, SegmentedControl, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { freshKey, post } from "../api/client.ts";
+import { host as hostQuery, me as meQuery, offers as offersQuery, plan as planQuery } from "../api/queries.ts";
+import type { Cluster, ClusterPlan, ClusterRequest, Operation } from "../api/types.ts";
+import { amount, count, perHour, plain } from "../format.ts";
+import { Facts, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import { Same } from "../parts/Same.tsx";
+import { State, TestMoney } from "../parts/state.tsx";
+import { asCommand, BLANK, toRequest, type Draft } from "../request.ts";
+
+const TYPING_MS = 350;
+const REFUSALS_SHOWN = 8;
+
+export function NewClusterPage() {
+  const search = useSearch({ from: "/clusters/new" });
+  const [draft, setDraft] = useState<Draft>(() => ({ ...BLANK, host: search["host"] ?? "", tier: search["tier"] ?? "", hardware: search["hardware"] === "gpu" ? "gpu" : "cpu", simulated: search["simulated"] === "true" }));
+  const [tried, setTried] = useState(false);
+  const change = (part: Partial<Draft>) => setDraft((before) => ({ ...before, ...part }));
+  const { request, faults } = useMemo(() => toRequest(draft), [draft]);
+  const sound = Object.keys(faults).length === 0;
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  // The same request asked again, after an answer that got lost, must not rent twice; a changed one is another.
+  const key = useMemo(() => ({ request, text: freshKey() }), [request]);
+  const create = useMutation({
+    mutationFn: (asked: ClusterRequest) => post<{ operation: Operation; cluster: Cluster }>("/clusters", asked, key.text),
+    onSuccess: ({ cluster }) => {
+      client.setQueryData(["cluster", cluster.id], cluster);
+      void client.invalidateQueries({ queryKey: ["clusters"] });
+      void navigate({ to: "/clusters/$clusterId", params: { clusterId: cluster.id } });
+    },
+  });
+  const submit = () => {
+    setTried(true);
+    if (sound) create.mutate(request);
+  };
+  return (
+    <div className="wr-page">
+      <PageHead above={<Link className="wr-link" to="/clusters">Clusters</Link>} title="New cluster" />
+      <form onSubmit={(event) => { event.preventDefault(); submit(); }} noValidate>
+        <div className="wr-columns">
+          <Form draft={draft} change={change} faults={tried ? faults : {}} />
+          <aside className="wr-stack">
+            <Preview request={request} sound={sound} />
+            {create.error && <Panel label="Error"><ProblemNote error={create.error} /></Panel>}
+            <Button type="submit" size="md" loading={create.isPending}>Create cluster</Button>
+            {tried && !sound && <Text size="sm" role="alert" className="wr-tone-bad">Something is missing: {Object.values(faults).join("; ")}.</Text>}
+            <Same method="POST" path="/clusters" body={request} command={request.simulated ? undefined : asCommand(request)} none="The command line rents real hosts only." />
+          </aside>
+        </div>
+      </form>
+    </div>
+  );
+}
+
+interface FormProps {
+  draft: Draft;
+  change: (part: Partial<Draft>) => void;
+  faults: Partial<Record<keyof Draft, string>>;
+}
+
+function Form({ draft, change, faults }: FormProps) {
+  const offers = useQuery(offersQuery);
+  const [more, { toggle }] = useDisclosure(false);
+  const tiers = (offers.data ?? [])
+    .filter((offer) => (offer.simulated ?? false) === draft.simulated)
+    .map((offer) => ({ value: offer.tier, label: `${plain(offer.tier)} · ${perHour(offer.price_per_hour)}` }));
+  const field = (name: keyof Draft) => ({
+    value: String(draft[name]),
+    error: faults[name],
+    onChange: (event: { currentTarget: { value: string } }) => change({ [name]: event.currentTarget.value }),
+  });
+  return (
+    <div className="wr-stack">
+      <Panel title="What runs">
+        <Stack gap="sm">
+          <SegmentedControl aria-label="Kind" value={draft.kind} onChange={(kind) => change({ kind: kind as Draft["kind"] })} data={[{ value: "box", label: "Box: one command, or stays up" }, { value: "service", label: "Service: serves ports" }]} />
+          <Textarea label="Command" description="Split as a shell would; for pipes and variables write: sh -c '…'. Empty: it stays up until deleted." placeholder="python -c 'print(6 * 7)'" autosize minRows={2} maxRows={8} {...field("command")} styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }} data-autofocus />
+          <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+            <TextInput label="Name" placeholder="chosen for you" {...field("name")} />
+            {draft.kind === "service" && <TextInput label="Ports" placeholder="8080" {...field("ports")} />}
+          </SimpleGrid>
+        </Stack>
+      </Panel>
+      <Panel title="On what">
+        <Stack gap="sm">
+          <SegmentedControl aria-label="Hardware" value={draft.hardware} onChange={(hardware) => change({ hardware: hardware as Draft["hardware"] })} data={[{ value: "cpu", label: "Processors" }, { value: "gpu", label: "GPUs" }]} />
+          <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
+            {draft.hardware === "gpu" && <NumberInput label="GPUs" min={1} max={64} value={draft.gpus} onChange={(value) => change({ gpus: Number(value) || 1 })} />}
+            {draft.hardware === "gpu" && <TextInput label="GPU memory from (GiB)" placeholder="any" inputMode="decimal" {...field("gpuMemoryGib")} />}
+            <NumberInput label="Processors" min={1} max={1024} value={draft.cpus} onChange={(value) => change({ cpus: Number(value) || 1 })} />
+            <TextInput label="Memory from (GiB)" placeholder="any" inputMode="decimal" {...field("memoryGib")} />
+            <NativeSelect label="Tier" data={[{ value: "", label: "any" }, ...tiers, ...(draft.tier && !tiers.some((tier) => tier.value === draft.tier) ? [{ value: draft.tier, label: draft.tier }] : [])]} {...field("tier")} />
+            <TextInput label="Price per hour, at most" placeholder="any" inputMode="decimal" {...field("maxPrice")} />
+          </SimpleGrid>
+          <Checkbox label="Rehearse on simulated hosts" description="Nothing is computed there; output and readings are made up. Without this only real hosts serve." checked={draft.simulated} onChange={(event) => change({ simulated: event.currentTarget.checked })} />
+          {draft.host && <PinnedHost id={draft.host} clear={() => change({ host: "" })} />}
+        </Stack>
+      </Panel>
+      <Panel title="How" actions={<Button variant="subtle" color="gray" onClick={toggle} aria-expanded={more}>{more ? "Less" : "More"}</Button>}>
+        <Stack gap="sm">
+          <TextInput label="Container image" description="Without one, a host of your own runs a plain process; on others you get the host's default image." placeholder="none" {...field("image")} />
+          <Collapse expanded={more}>
+            <Stack gap="sm">
+              <NativeSelect label="Runtime" data={[{ value: "", label: "whichever fits" }, { value: "process", label: "process (own hosts only)" }, { value: "docker", label: "docker" }]} {...field("runtime")} />
+              <Textarea label="Environment" placeholder={"NAME=value\nOTHER=value"} autosize minRows={2} maxRows={8} {...field("env")} styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }} />
+            </Stack>
+          </Collapse>
+        </Stack>
+      </Panel>
+    </div>
+  );
+}
+
+function PinnedHost({ id, clear }: { id: string; clear: () => void }) {
+  const host = useQuery(hostQuery(id));
+  return (
+    <Group gap="xs">
+      <Text size="sm">Only on <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: id }}>{plain(host.data?.name ?? id)}</Link></Text>
+      <Button variant="subtle" color="gray" onClick={clear}>Any host</Button>
+    </Group>
+  );
+}
+
+function Preview({ request, sound }: { request: ClusterRequest; sound: boolean }) {
+  const [settled] = useDebouncedValue(request, TYPING_MS);
+  const me = useQuery(meQuery);
+  const query = useQuery({ ...planQuery(settled), placeholderData: keepPreviousData });
+  return (
+    <Panel title="Where and for how much" actions={<TestMoney />}>
+      {query.data ? <Fit plan={query.data} currency={me.data?.balance.currency ?? ""} /> : query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : <Waiting />}
+      {!sound && query.data?.fits && <Text size="xs" className="wr-quiet" mt={8}>The form is not complete yet.</Text>}
+    </Panel>
+  );
+}
+
+function Fit({ plan, currency }: { plan: ClusterPlan; currency: string }) {
+  return (
+    <Stack gap="sm" aria-live="polite" data-testid="plan">
+      {plan.fits ? (
+        <>
+          <Group justify="space-between" align="baseline">
+            <State state="Fits" tone="ok" />
+            <Text fw={650} size="xl">{perHour(plan.price_per_hour)} <Text span size="xs" className="wr-quiet">{currency}</Text></Text>
+          </Group>
+          <Facts
+            rows={[
+              ...plan.placement.map((place) => [place.tier ?? "Host", <Link key={place.host_id} className="wr-link" to="/hosts/$hostId" params={{ hostId: place.host_id }}>{plain(place.host_name)}</Link>] as const),
+              ["Held first", `${amount(plan.hold)} ${currency}: 15 minutes, renewed while it runs; what is not used comes back`],
+              ["Balance", `${amount(plan.balance)} ${currency}`],
+            ]}
+          />
+        </>
+      ) : (
+        <State state="No host fits" tone="bad" />
+      )}
+      {plan.refusals.length > 0 && (
+        <details open={!plan.fits}>
+          <summary className="wr-quiet" style={{ fontSize: 13, cursor: "pointer" }}>Why not {plan.refusals.length === 1 ? "the other" : `${count(plan.refusals.length)} others`}</summary>
+          <ul className="wr-reasons" style={{ marginTop: 6 }}>
+            {plan.refusals.slice(0, REFUSALS_SHOWN).map((refusal, index) => <li key={index} className="wr-break">{refusal.host_name && <strong>{plain(refusal.host_name)}: </strong>}{plain(refusal.reason)}</li>)}
+            {plan.refusals.length > REFUSALS_SHOWN && <li className="wr-quiet">and {count(plan.refusals.length - REFUSALS_SHOWN)} more</li>}
+          </ul>
+        </details>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,138 @@
+// API tokens: who may do what through them, made and revoked.
+import { Button, Checkbox, Group, Modal, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { post, remove } from "../api/client.ts";
+import { joinTokens as joinTokensQuery, me as meQuery, tokens as tokensQuery } from "../api/queries.ts";
+import type { Role, TokenRow } from "../api/types.ts";
+import { plain, words } from "../format.ts";
+import { PlusIcon } from "../parts/icons.tsx";
+import { Command, Empty, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Same } from "../parts/Same.tsx";
+import { When } from "../parts/state.tsx";
+import { quoted } from "../request.ts";
+
+const LIVES: readonly (readonly [string, string])[] = [["86400", "1 day"], ["604800", "7 days"], ["2592000", "30 days"], ["7776000", "90 days"]];
+
+export function TokensPage() {
+  const query = useQuery(tokensQuery);
+  const joins = useQuery(joinTokensQuery);
+  const [making, setMaking] = useState(false);
+  const [revoking, revoke] = useState<TokenRow | null>(null);
+  return (
+    <div className="wr-page">
+      <PageHead title="Tokens" actions={<Button leftSection={<PlusIcon />} onClick={() => setMaking(true)}>New token</Button>} />
+      <div className="wr-stack">
+        <Panel title="API tokens" bare>
+          <Loaded query={query}>
+            {(items) =>
+              items.length === 0 ? (
+                <Empty title="No tokens" command="windrow token add laptop">A token lets a program or a person act for you. Its secret is shown once.</Empty>
+              ) : (
+                <div className="wr-scroll">
+                  <table className="wr-table">
+                    <thead><tr><th>Name</th><th>Roles</th><th>Created</th><th>Last used</th><th>Expires</th><th>Id</th><th>Events</th><th><span className="wr-unseen">Do</span></th></tr></thead>
+                    <tbody>
+                      {items.map((token) => (
+                        <tr key={token.id}>
+                          <td>{plain(token.name)}</td>
+                          <td>{token.roles.join(", ") || "–"}</td>
+                          <td><When at={token.created_at ?? null} /></td>
+                          <td>{token.last_used_at ? <When at={token.last_used_at} /> : "never"}</td>
+                          <td>{token.expires_at ? <When at={token.expires_at} /> : "never"}</td>
+                          <td><Id id={token.id} /></td>
+                          <td><Link className="wr-link" to="/events" search={{ subject: token.id } as never} aria-label={`Events of token ${plain(token.name)}`}>Events</Link></td>
+                          <td className="num"><Button variant="subtle" color="red" onClick={() => revoke(token)} aria-label={`Revoke ${token.name}`}>Revoke</Button></td>
+                        </tr>
+                      ))}
+                    </tbody>
+                  </table>
+                </div>
+              )
+            }
+          </Loaded>
+        </Panel>
+        <Panel title="Join tokens" bare>
+          <Loaded query={joins}>
+            {(items) =>
+              items.length === 0 ? (
+                <Empty title="No join tokens" command="windrow token add --join">A join token lets one host join, once, within 15 minutes.</Empty>
+              ) : (
+                <table className="wr-table">
+                  <thead><tr><th>For</th><th>Made</th><th>Used</th><th>Expires</th><th>Id</th></tr></thead>
+                  <tbody>{items.map((token) => <tr key={token.id}><td>{words(token.role)}</td><td><When at={token.created_at ?? null} /></td><td>{token.used_at ? <When at={token.used_at} /> : "not yet"}</td><td><When at={token.expires_at} /></td><td><Id id={token.id} /></td></tr>)}</tbody>
+                </table>
+              )
+            }
+          </Loaded>
+        </Panel>
+      </div>
+      {making && <NewToken close={() => setMaking(false)} />}
+      {revoking && <Revoke token={revoking} close={() => revoke(null)} />}
+    </div>
+  );
+}
+
+function NewToken({ close }: { close: () => void }) {
+  const me = useQuery(meQuery);
+  const client = useQueryClient();
+  const mine = me.data?.roles ?? [];
+  const [name, setName] = useState("");
+  const [roles, setRoles] = useState<string[]>(mine);
+  const [life, setLife] = useState("2592000");
+  const make = useMutation({
+    mutationFn: () => post<{ token: string }>("/tokens", { name: name.trim(), roles: roles as Role[], expires_in_s: Number(life) }),
+    onSuccess: () => void client.invalidateQueries({ queryKey: ["tokens"] }),
+  });
+  const ready = name.trim() !== "" && roles.length > 0;
+  return (
+    <Modal opened onClose={close} title={make.data ? "Your token" : "New token"}>
+      {make.data ? (
+        <Stack gap="sm">
+          <Text size="sm">Shown this once: keep it where secrets are kept.</Text>
+          <Command text={make.data.token} label="token" />
+          <Group justify="flex-end"><Button onClick={close}>Done</Button></Group>
+        </Stack>
+      ) : (
+        <form onSubmit={(event) => { event.preventDefault(); if (ready) make.mutate(); }}>
+          <Stack gap="sm">
+            <TextInput label="Name" description="What it is for." value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
+            <Checkbox.Group label="Roles" value={roles} onChange={setRoles}><Group mt={4}>{mine.map((role) => <Checkbox key={role} value={role} label={role} />)}</Group></Checkbox.Group>
+            <NativeSelect label="Lives" value={life} onChange={(event) => setLife(event.currentTarget.value)} data={LIVES.map(([value, label]) => ({ value, label }))} />
+            {make.error && <ProblemNote error={make.error} />}
+            <Same method="POST" path="/tokens" body={{ name: name.trim(), roles, expires_in_s: Number(life) }} command={`windrow token add${roles.map((role) => ` --role ${role}`).join("")} --days ${Number(life) / 86_400}${name.trim() ? ` ${quoted(name.trim())}` : ""}`} />
+            <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button type="submit" disabled={!ready} loading={make.isPending}>Make token</Button></Group>
+          </Stack>
+        </form>
+      )}
+    </Modal>
+  );
+}
+
+function Revoke({ token, close }: { token: TokenRow; close: () => void }) {
+  const client = useQueryClient();
+  const me = useQuery(meQuery);
+  const [typed, setTyped] = useState("");
+  const act = useMutation({
+    mutationFn: () => remove(`/tokens/${encodeURIComponent(token.id)}`),
+    onSuccess: () => {
+      void client.invalidateQueries({ queryKey: ["tokens"] });
+      void client.invalidateQueries({ queryKey: ["me"] });
+      close();
+    },
+  });
+  return (
+    <Modal opened onClose={close} title={`Revoke ${plain(token.name)}`}>
+      <form onSubmit={(event) => { event.preventDefault(); if (typed === token.name) act.mutate(); }}>
+        <Stack gap="sm">
+          <Text size="sm">Whatever uses it is refused from now on.{me.data?.token.id === token.id && <strong> It is the one you are signed in with: you will be signed out.</strong>}</Text>
+          <TextInput label={`Type ${plain(token.name)} to confirm`} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} autoComplete="off" data-autofocus />
+          <Same method="DELETE" path={`/tokens/${token.id}`} command={`windrow token rm ${token.id}`} />
+          {act.error && <ProblemNote error={act.error} />}
+          <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button type="submit" color="red" disabled={typed !== token.name} loading={act.isPending}>Revoke</Button></Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

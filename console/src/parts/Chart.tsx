@@ -1,0 +1,146 @@
+// One small chart of one or more lines over time: a labelled picture, its keys, and the same as a table.
+import { useComputedColorScheme } from "@mantine/core";
+import { useEffect, useMemo, useRef, useState } from "react";
+import uPlot from "uplot";
+import type { CsvColumn } from "../csv.ts";
+import { clock, inUnit } from "../format.ts";
+import { CsvButton } from "./Csv.tsx";
+import { align, summarise, type Line } from "../series.ts";
+
+const HEIGHT_PX = 132;
+const TABLE_ROWS = 12;
+/** Told apart in both schemes and by most kinds of colour vision; the keys and the table name them as well. */
+const COLOURS = ["#1f8a7c", "#c9772b", "#4a78c8", "#b0519b", "#7a8f1e", "#c2473f", "#5d6b9c", "#8a6a3a"] as const;
+
+/** Sizes are read in powers of two: their axis steps by them as well. */
+const BINARY_STEPS = Array.from({ length: 52 }, (_, power) => 2 ** power);
+
+interface ChartProps {
+  title: string;
+  lines: readonly Line[];
+  /** A unit of the catalogue, or `ratio`. */
+  unit: string;
+  /** The top of the scale where there is one: 1 for ratios, a capacity for memory. */
+  most?: number | null;
+  spanS: number;
+}
+
+export function Chart({ title, lines, unit, most = null, spanS }: ChartProps) {
+  const ref = useRef<HTMLDivElement>(null);
+  const width = useWidth(ref);
+  const scheme = useComputedColorScheme("light");
+  const plot = useRef<uPlot | null>(null);
+  const limits = useRef({ most, spanS });
+  limits.current = { most, spanS };
+  const data = useMemo(() => align(lines), [lines]);
+  const shown = useRef(data);
+  shown.current = data;
+  const names = lines.map((line) => line.label).join("\n");
+
+  useEffect(() => {
+    const holder = ref.current;
+    if (!holder || width === 0) return;
+    const made = new uPlot(options(width, names.split("\n"), unit, scheme, limits), shown.current, holder);
+    plot.current = made;
+    return () => {
+      plot.current = null;
+      made.destroy();
+    };
+  }, [width, names, unit, scheme]);
+  useEffect(() => plot.current?.setData(data), [data]);
+
+  const sums = lines.map((line) => ({ line, ...summarise(line.points) }));
+  const spoken = sums.map(({ line, last, least, most: top }) => `${line.label}: now ${inUnit(last, unit)}, between ${inUnit(least, unit)} and ${inUnit(top, unit)}`).join("; ");
+  return (
+    <figure className="wr-chart" style={{ margin: 0 }}>
+      <div className="wr-chart-head">
+        <strong>{title}</strong>
+        <span className="wr-chart-keys">
+          {sums.map(({ line, last }, index) => (
+            <span key={line.key}><i style={{ background: COLOURS[index % COLOURS.length] }} />{lines.length > 1 && `${line.label} `}<span style={{ color: "var(--mantine-color-text)" }}>{inUnit(last, unit)}</span></span>
+          ))}
+        </span>
+      </div>
+      <div ref={ref} role="img" aria-label={`${title}. ${spoken}`} style={{ height: HEIGHT_PX }} />
+      {sums.every(({ most: top }) => top === null) && <p className="wr-chart-none">Not reported by this hardware, or not yet.</p>}
+      <details>
+        <summary>As a table</summary>
+        <ReadingsTable lines={lines} unit={unit} title={title} />
+        <CsvButton of={`the readings of ${title}`} name={`windrow-${title}`} columns={csvColumns(lines)} rows={() => csvRows(lines)} />
+      </details>
+    </figure>
+  );
+}
+
+/** Whole pixels, so that a chart is not drawn again for fractions of one. */
+function useWidth(ref: { current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const watched = ref.current;
+    if (!watched) return;
+    const observer = new ResizeObserver(() => setWidth(Math.floor(watched.clientWidth)));
+    observer.observe(watched);
+    return () => observer.disconnect();
+  }, [ref]);
+  return width;
+}
+
+function ReadingsTable({ lines, unit, title }: { lines: readonly Line[]; unit: string; title: string }) {
+  const [times, ...columns] = useMemo(() => align(lines), [lines]);
+  const first = Math.max(0, times.length - TABLE_ROWS);
+  return (
+    <div className="wr-scroll">
+      <table className="wr-table" aria-label={`${title}, latest readings`}>
+        <thead><tr><th scope="col">Time</th>{lines.map((line) => <th key={line.key} scope="col" className="num">{line.label}</th>)}</tr></thead>
+        <tbody>
+          {times.slice(first).map((at, index) => (
+            <tr key={at}><td>{clock(at * 1000)}</td>{columns.map((column, line) => <td key={lines[line]?.key} className="num">{inUnit(column[first + index], unit)}</td>)}</tr>
+          )).reverse()}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+type Reading = readonly (number | null | undefined)[];
+
+/** All that is drawn, not only what the table shows: a time, then a column for each line in the unit of its metric. */
+function csvColumns(lines: readonly Line[]): CsvColumn<Reading>[] {
+  return [{ name: "at", value: (row) => new Date((row[0] ?? 0) * 1000).toISOString() }, ...lines.map((line, index): CsvColumn<Reading> => ({ name: line.label, value: (row) => row[index + 1] }))];
+}
+
+function csvRows(lines: readonly Line[]): Reading[] {
+  const [times, ...columns] = align(lines);
+  return times.map((at, index) => [at, ...columns.map((column) => column[index])]);
+}
+
+function options(width: number, names: readonly string[], unit: string, scheme: string, limits: { current: { most: number | null; spanS: number } }): uPlot.Options {
+  const ink = scheme === "dark" ? "#96a3a6" : "#5c686b";
+  const line = scheme === "dark" ? "#222c2f" : "#e6ebeb";
+  const axis: uPlot.Axis = { stroke: ink, font: "11px system-ui, sans-serif", grid: { stroke: line, width: 1 }, ticks: { show: false } };
+  return {
+    width,
+    height: HEIGHT_PX,
+    padding: [8, 8, 0, 0],
+    cursor: { y: false, points: { size: 5 }, drag: { x: false, y: false } },
+    legend: { show: false },
+    scales: {
+      x: { time: true, range: () => [Date.now() / 1000 - limits.current.spanS, Date.now() / 1000] },
+      y: { range: (_, least, top) => scaleOf(least, top, limits.current.most) },
+    },
+    axes: [
+      { ...axis, space: 70, size: 22, values: (_, ticks) => ticks.map((at) => clock(at * 1000).slice(0, limits.current.spanS <= 300 ? 8 : 5)) },
+      { ...axis, ...(unit.startsWith("By") ? { incrs: BINARY_STEPS } : {}), space: 34, size: 62, gap: 4, values: (_, ticks) => ticks.map((value) => inUnit(value, unit)) },
+    ],
+    series: [
+      {},
+      ...names.map((label, index) => ({ label, stroke: COLOURS[index % COLOURS.length]!, width: 1.5, points: { show: false }, spanGaps: false, ...(names.length === 1 ? { fill: `${COLOURS[0]}1c` } : {}) })),
+    ],
+  };
+}
+
+function scaleOf(least: number | null, top: number | null, most: number | null): [number, number] {
+  if (most !== null && most > 0) return [0, Math.max(most, top ?? 0)];
+  const high = top === null || top <= 0 ? 1 : top * 1.15;
+  return [Math.min(0, least ?? 0), high];
+}

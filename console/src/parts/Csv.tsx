@@ -1,0 +1,28 @@
+// A table, kept as a CSV file: what is shown, in the order it is shown.
+import { Button } from "@mantine/core";
+import { csv, fileName, type CsvColumn } from "../csv.ts";
+import { DownloadIcon } from "./icons.tsx";
+
+export function keep(blob: Blob, name: string): void {
+  const url = URL.createObjectURL(blob);
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+interface CsvButtonProps<T> {
+  name: string;
+  columns: readonly CsvColumn<T>[];
+  /** Called when asked: a table of ten thousand rows is not written out at each change. */
+  rows: () => readonly T[];
+  disabled?: boolean;
+  /** Which table, where there are many. */
+  of?: string;
+}
+
+export function CsvButton<T>({ name, columns, rows, disabled = false, of }: CsvButtonProps<T>) {
+  const save = () => keep(new Blob([csv(columns, rows())], { type: "text/csv;charset=utf-8" }), fileName(name, "csv"));
+  return <Button variant="default" leftSection={<DownloadIcon size={14} />} disabled={disabled} onClick={save} aria-label={`Save ${of ?? "this table"} as CSV`}>CSV</Button>;
+}

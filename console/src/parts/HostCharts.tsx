@@ -1,0 +1,111 @@
+// The charts of one host: history first, then each reading as it comes, once a second while somebody looks.
+import { Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { history as historyQuery } from "../api/queries.ts";
+import { openStream } from "../api/streams.ts";
+import type { History, Host, HostLiveFrame } from "../api/types.ts";
+import { fromHistory, rates, seriesKey, withFrame, type Line, type Point } from "../series.ts";
+import { Chart } from "./Chart.tsx";
+import { ProblemNote, Waiting } from "./page.tsx";
+
+export const SPANS = [
+  { name: "5 min", seconds: 300 },
+  { name: "15 min", seconds: 900 },
+  { name: "1 h", seconds: 3600 },
+  { name: "6 h", seconds: 6 * 3600 },
+  { name: "24 h", seconds: 24 * 3600 },
+] as const;
+
+interface Drawn {
+  title: string;
+  unit: string;
+  /** Metric and the name of its line. */
+  lines: readonly (readonly [string, string])[];
+  /** A counter is drawn as its rate. */
+  counter?: boolean;
+  most?: (host: Host) => number | null;
+}
+
+const HOST_CHARTS: readonly Drawn[] = [
+  { title: "CPU", unit: "ratio", lines: [["host_cpu_ratio", "CPU"]], most: () => 1 },
+  { title: "Memory", unit: "By", lines: [["host_memory_used_bytes", "Used"]], most: (host) => host.memory_bytes },
+  { title: "Network", unit: "By/s", lines: [["host_network_receive_bytes_total", "Received"], ["host_network_transmit_bytes_total", "Sent"]], counter: true },
+  { title: "Disk", unit: "By/s", lines: [["host_disk_read_bytes_total", "Read"], ["host_disk_write_bytes_total", "Written"]], counter: true },
+];
+
+const GPU_CHARTS: readonly Drawn[] = [
+  { title: "GPU use", unit: "ratio", lines: [["gpu_utilization_ratio", "GPU"]], most: () => 1 },
+  { title: "GPU memory", unit: "By", lines: [["gpu_memory_used_bytes", "GPU"]], most: (host) => Math.max(0, ...host.gpus.map((gpu) => gpu.memory_bytes ?? 0)) },
+  { title: "GPU temperature", unit: "Cel", lines: [["gpu_temperature_celsius", "GPU"]], most: () => 100 },
+  { title: "GPU power", unit: "W", lines: [["gpu_power_watts", "GPU"]] },
+];
+
+/** Charts begin empty when the past cannot be read: the present still can. */
+const NO_HISTORY: History = { series: [], step_s: 1 };
+
+const METRICS_HOST = HOST_CHARTS.flatMap((chart) => chart.lines.map(([metric]) => metric));
+const METRICS_ALL = [...METRICS_HOST, ...GPU_CHARTS.flatMap((chart) => chart.lines.map(([metric]) => metric))];
+
+export function HostCharts({ host, spanS }: { host: Host; spanS: number }) {
+  const metrics = host.gpus.length ? METRICS_ALL : METRICS_HOST;
+  const query = useQuery(historyQuery(host.id, metrics, spanS));
+  const failed = query.error !== null && query.data === undefined;
+  const series = useLive(host.id, metrics, spanS, query.data ?? (failed ? NO_HISTORY : null));
+  const draws = host.gpus.length ? [...GPU_CHARTS, ...HOST_CHARTS] : HOST_CHARTS;
+  if (!series) return <Waiting lines={6} />;
+  return (
+    <>
+    {failed && (
+      <div role="status" data-testid="no-history" style={{ marginBottom: 14 }}>
+        <Text size="sm"><strong>The history cannot be read just now.</strong> What follows are the live readings since this page was opened; nothing of what hosts report is lost meanwhile.</Text>
+        <ProblemNote error={query.error} retry={() => void query.refetch()} />
+      </div>
+    )}
+    <div className="wr-charts">
+      {draws.map((drawn) => <One key={drawn.title} drawn={drawn} host={host} series={series} spanS={spanS} />)}
+    </div>
+    </>
+  );
+}
+
+function One({ drawn, host, series, spanS }: { drawn: Drawn; host: Host; series: ReadonlyMap<string, Point[]>; spanS: number }) {
+  const cards = host.gpus.map((gpu) => `${gpu.uuid} ${gpu.index}`).join("\n");
+  const lines = useMemo(() => {
+    const of = drawn.lines[0]?.[0].startsWith("gpu_") ? cards.split("\n").map((card) => card.split(" ") as [string, string]) : [null];
+    return drawn.lines.flatMap(([metric, label]) =>
+      of.map((card): Line => {
+        const points = series.get(seriesKey(metric, card?.[0] ?? null)) ?? [];
+        return { key: seriesKey(metric, card?.[0] ?? null), label: card ? `${label} ${card[1]}` : label, points: drawn.counter ? rates(points) : points };
+      }),
+    );
+  }, [drawn, cards, series]);
+  return <Chart title={drawn.title} lines={lines} unit={drawn.unit} most={drawn.most?.(host) ?? null} spanS={spanS} />;
+}
+
+/** History with live readings on top; frames that come before the history wait for it. */
+function useLive(hostId: string, metrics: readonly string[], spanS: number, history: History | null): ReadonlyMap<string, Point[]> | null {
+  const [series, setSeries] = useState<ReadonlyMap<string, Point[]> | null>(null);
+  const waiting = useRef<HostLiveFrame[]>([]);
+  const names = metrics.join(" ");
+  useEffect(() => {
+    if (!history) return;
+    const wanted = new Set(names.split(" "));
+    setSeries(waiting.current.reduce((held, frame) => withFrame(held, frame, wanted, spanS * 1000), fromHistory(history.series, history.step_s * 1000)));
+    waiting.current = [];
+  }, [history, names, spanS]);
+  useEffect(() => {
+    const wanted = new Set(names.split(" "));
+    return openStream(`/hosts/${encodeURIComponent(hostId)}/stream`, {
+      on: {
+        live: (frame: HostLiveFrame) =>
+          setSeries((held) => {
+            if (held) return withFrame(held, frame, wanted, spanS * 1000);
+            waiting.current = [...waiting.current.slice(-60), frame];
+            return held;
+          }),
+      },
+    });
+  }, [hostId, names, spanS]);
+  return series;
+}

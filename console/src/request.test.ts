@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { callOf, asCall, asCommand, BLANK, quoted, splitCommand, toRequest } from "./request.ts";
+
+test("commands split as a shell would", () => {
+  expect(splitCommand(`python -c 'print("a b")'`)).toEqual(["python", "-c", 'print("a b")']);
+  expect(splitCommand(`a "b \\"c\\" \\n" d\\ e ''`)).toEqual(["a", 'b "c" \\n', "d e", ""]);
+  expect(splitCommand("  ")).toEqual([]);
+  expect(() => splitCommand("echo 'open")).toThrow("not closed");
+});
+
+test("what is quoted splits back", () => {
+  for (const word of ["plain", "two words", "it's", "", "$HOME", "a\"b", "new\nline"]) expect(splitCommand(quoted(word))).toEqual([word]);
+});
+
+test("a draft becomes a request with only what was said", () => {
+  expect(toRequest({ ...BLANK, command: "nvidia-smi -L", hardware: "gpu", gpus: 2, gpuMemoryGib: "24" }).request).toEqual({
+    kind: "box", gpus: 2, cpus: 1, argv: ["nvidia-smi", "-L"], gpu_memory_bytes: 24 * 1024 ** 3,
+  });
+});
+
+test("faults name their field", () => {
+  const { faults } = toRequest({ ...BLANK, kind: "service", command: "x", ports: "", memoryGib: "lots", env: "1BAD=x", maxPrice: "cheap" });
+  expect(Object.keys(faults).sort()).toEqual(["env", "maxPrice", "memoryGib", "ports"]);
+  expect(toRequest({ ...BLANK, ports: "80, 99999" }).faults.ports).toBeDefined();
+});
+
+test("the command and the call say the same", () => {
+  const { request } = toRequest({ ...BLANK, name: "it's", command: "sh -c 'echo $X'", env: "X=1 2", image: "busybox" });
+  expect(asCommand(request)).toBe(`windrow cluster create --name 'it'\\''s' --image busybox --env 'X=1 2' -- sh -c 'echo $X'`);
+  expect(splitCommand(asCall(request, "http://m").replace(/\\\n/g, "")).at(-1)).toBe(JSON.stringify(request));
+});
+
+test("a call carries the entered values and only the name of a token", () => {
+  const line = callOf("POST", "/hosts/host_1/drain", { reason: "it's hot" }, "http://m");
+  const words = splitCommand(line.replace(/\\\n/g, ""));
+  expect(words.at(-1)).toBe(`{"reason":"it's hot"}`);
+  expect(words).toContain("http://m/api/v1/hosts/host_1/drain");
+  expect(line).toContain("Bearer $WINDROW_TOKEN");
+  expect(callOf("DELETE", "/tokens/t", undefined, "http://m")).toContain("-X DELETE");
+  expect(callOf("GET", "/hosts?q=a b", undefined, "http://m")).toContain("'http://m/api/v1/hosts?q=a b'");
+});

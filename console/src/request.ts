@@ -1,0 +1,149 @@
+// A cluster's request from what a person typed, and the same as a command and as an HTTP call. Pure.
+import type { ClusterRequest, KeptRequest } from "./api/types.ts";
+
+export interface Draft {
+  name: string;
+  kind: "box" | "service";
+  hardware: "cpu" | "gpu";
+  gpus: number;
+  gpuMemoryGib: string;
+  tier: string;
+  cpus: number;
+  memoryGib: string;
+  runtime: "" | "process" | "docker";
+  image: string;
+  command: string;
+  env: string;
+  ports: string;
+  host: string;
+  maxPrice: string;
+  simulated: boolean;
+}
+
+export const BLANK: Draft = {
+  name: "", kind: "box", hardware: "cpu", gpus: 1, gpuMemoryGib: "", tier: "", cpus: 1, memoryGib: "", runtime: "", image: "",
+  command: "", env: "", ports: "", host: "", maxPrice: "", simulated: false,
+};
+
+/** What is wrong with a field, by its name. */
+export type Faults = Partial<Record<keyof Draft, string>>;
+
+const GIB = 1024 ** 3;
+
+export function toRequest(draft: Draft): { request: ClusterRequest; faults: Faults } {
+  const faults: Faults = {};
+  const request: ClusterRequest = { kind: draft.kind, gpus: draft.hardware === "gpu" ? draft.gpus : 0, cpus: draft.cpus, argv: [] };
+  try {
+    request.argv = splitCommand(draft.command);
+  } catch (failure) {
+    faults.command = (failure as Error).message;
+  }
+  if (draft.name.trim()) request.name = draft.name.trim();
+  if (draft.hardware === "gpu") gib(draft, "gpuMemoryGib", faults, (bytes) => (request.gpu_memory_bytes = bytes));
+  gib(draft, "memoryGib", faults, (bytes) => (request.memory_bytes = bytes));
+  if (draft.simulated) request.simulated = true;
+  if (draft.tier) request.tier = draft.tier;
+  if (draft.image.trim()) request.image = draft.image.trim();
+  if (draft.runtime) request.runtime = draft.runtime;
+  if (draft.host.trim()) request.host_id = draft.host.trim();
+  readEnv(draft, request, faults);
+  readPorts(draft, request, faults);
+  if (draft.maxPrice.trim()) {
+    if (/^\d+(\.\d+)?$/.test(draft.maxPrice.trim())) request.max_price_per_hour = draft.maxPrice.trim();
+    else faults.maxPrice = "An amount such as 0.50";
+  }
+  if (draft.kind === "service" && !request.ports?.length && !faults.ports) faults.ports = "A service serves at least one port";
+  return { request, faults };
+}
+
+function gib(draft: Draft, field: "gpuMemoryGib" | "memoryGib", faults: Faults, put: (bytes: number) => void): void {
+  const text = draft[field].trim();
+  if (!text) return;
+  if (/^\d+(\.\d+)?$/.test(text) && Number(text) > 0) put(Math.round(Number(text) * GIB));
+  else faults[field] = "A number of GiB";
+}
+
+function readEnv(draft: Draft, request: ClusterRequest, faults: Faults): void {
+  const env: Record<string, string> = {};
+  for (const line of draft.env.split("\n").filter((one) => one.trim())) {
+    const pair = /^\s*([A-Za-z_][A-Za-z0-9_]*)=(.*)$/.exec(line);
+    if (!pair) faults.env = `Not NAME=value: ${line.trim()}`;
+    else env[pair[1]!] = pair[2]!;
+  }
+  if (Object.keys(env).length) request.env = env;
+}
+
+function readPorts(draft: Draft, request: ClusterRequest, faults: Faults): void {
+  const words = draft.ports.split(/[\s,]+/).filter(Boolean);
+  const ports = words.map(Number);
+  if (ports.some((port) => !Number.isInteger(port) || port < 1 || port > 65535)) faults.ports = "Ports are numbers from 1 to 65535";
+  else if (ports.length) request.ports = ports;
+}
+
+/** Words as a POSIX shell would split them: quotes and backslashes, nothing else is special. */
+export function splitCommand(text: string): string[] {
+  const words: string[] = [];
+  let word: string | null = null;
+  let quote: string | null = null;
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text[at]!;
+    const next = text[at + 1];
+    if (quote === "'") {
+      if (char === "'") quote = null;
+      else word += char;
+    } else if (char === "\\" && next !== undefined && (quote === null || '"\\$`'.includes(next))) {
+      word = (word ?? "") + next;
+      at += 1;
+    } else if (quote === '"') {
+      if (char === '"') quote = null;
+      else word += char;
+    } else if (char === "'" || char === '"') {
+      quote = char;
+      word ??= "";
+    } else if (/\s/.test(char)) {
+      if (word !== null) words.push(word);
+      word = null;
+    } else {
+      word = (word ?? "") + char;
+    }
+  }
+  if (quote) throw new Error(`A quote (${quote}) is not closed`);
+  if (word !== null) words.push(word);
+  return words;
+}
+
+export function quoted(word: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, `'\\''`)}'`;
+}
+
+/** The same request as the `windrow` command, which knows real hosts only and leaves the runtime to them. */
+export function asCommand(request: KeptRequest): string {
+  const words = ["windrow", "cluster", "create"];
+  const flag = (name: string, value: string | number | null | undefined) => value !== undefined && value !== null && value !== "" && words.push(name, quoted(String(value)));
+  if (request.kind !== "box") flag("--kind", request.kind);
+  flag("--name", request.name);
+  if (request.gpus && !request.gpu_model) flag("--gpu", request.gpu_memory_bytes ? `${request.gpu_memory_bytes / GIB}GiB:${request.gpus}` : request.gpus);
+  if (request.cpus && request.cpus !== 1) flag("--cpus", request.cpus);
+  if (request.memory_bytes) flag("--memory", `${request.memory_bytes / GIB}GiB`);
+  flag("--tier", request.tier);
+  flag("--image", request.image);
+  if (request.gpu_model && request.gpus) flag("--gpu", `${request.gpu_model}:${request.gpus}`);
+  flag("--host", request.host_id);
+  flag("--max-price", request.max_price_per_hour);
+  for (const [name, value] of Object.entries(request.env ?? {})) flag("--env", `${name}=${value}`);
+  for (const port of request.ports ?? []) flag("--port", port);
+  if (request.argv?.length) words.push("--", ...request.argv.map(quoted));
+  return words.join(" ");
+}
+
+/** The same request as an HTTP call. */
+export function asCall(request: ClusterRequest, origin: string): string {
+  return callOf("POST", "/clusters", request, origin);
+}
+
+/** A call as a line of curl; the token stays a variable, so that nobody pastes one into a history. */
+export function callOf(method: string, path: string, body: unknown, origin: string): string {
+  const verb = method === "GET" || (method === "POST" && body !== undefined) ? "" : ` -X ${method}`;
+  const json = body === undefined ? "" : ` -H "Content-Type: application/json" \\\n  -d ${quoted(JSON.stringify(body))}`;
+  return `curl -fsS${verb} ${quoted(`${origin}/api/v1${path}`)} \\\n  -H "Authorization: Bearer $WINDROW_TOKEN"${json}`;
+}

@@ -1,0 +1,39 @@
+// Which address shows which screen. Search words are plain text; each screen reads its own.
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { parseSearch, stringifySearch, type SearchWords } from "./fleet/filter.ts";
+import { Frame, Lost, PageFailed } from "./Frame.tsx";
+import { OverviewPage } from "./pages/OverviewPage.tsx";
+
+const root = createRootRoute({ component: Frame, notFoundComponent: Lost, errorComponent: PageFailed });
+const words = (search: Record<string, unknown>): SearchWords => Object.fromEntries(Object.entries(search).map(([key, value]) => [key, String(value)]));
+
+const overview = createRoute({ getParentRoute: () => root, path: "/", component: OverviewPage });
+const fleet = createRoute({ getParentRoute: () => root, path: "/fleet", component: lazyRouteComponent(() => import("./pages/FleetPage.tsx"), "FleetPage"), validateSearch: words });
+const host = createRoute({ getParentRoute: () => root, path: "/hosts/$hostId", component: lazyRouteComponent(() => import("./pages/HostPage.tsx"), "HostPage"), validateSearch: words });
+const clusters = createRoute({ getParentRoute: () => root, path: "/clusters", component: lazyRouteComponent(() => import("./pages/ClustersPage.tsx"), "ClustersPage") });
+const newCluster = createRoute({ getParentRoute: () => root, path: "/clusters/new", component: lazyRouteComponent(() => import("./pages/NewClusterPage.tsx"), "NewClusterPage"), validateSearch: words });
+const cluster = createRoute({ getParentRoute: () => root, path: "/clusters/$clusterId", component: lazyRouteComponent(() => import("./pages/ClusterPage.tsx"), "ClusterPage") });
+const receipts = createRoute({ getParentRoute: () => root, path: "/receipts", component: lazyRouteComponent(() => import("./pages/ReceiptsPage.tsx"), "ReceiptsPage") });
+const receipt = createRoute({ getParentRoute: () => root, path: "/receipts/$receiptId", component: lazyRouteComponent(() => import("./pages/ReceiptsPage.tsx"), "ReceiptPage") });
+const offers = createRoute({ getParentRoute: () => root, path: "/offers", component: lazyRouteComponent(() => import("./pages/OffersPage.tsx"), "OffersPage") });
+const join = createRoute({ getParentRoute: () => root, path: "/join", component: lazyRouteComponent(() => import("./pages/JoinPage.tsx"), "JoinPage") });
+const events = createRoute({ getParentRoute: () => root, path: "/events", component: lazyRouteComponent(() => import("./pages/EventsPage.tsx"), "EventsPage"), validateSearch: words });
+const tokens = createRoute({ getParentRoute: () => root, path: "/tokens", component: lazyRouteComponent(() => import("./pages/TokensPage.tsx"), "TokensPage") });
+const commands = createRoute({ getParentRoute: () => root, path: "/commands", component: lazyRouteComponent(() => import("./pages/CommandsPage.tsx"), "CommandsPage"), validateSearch: words });
+const command = createRoute({ getParentRoute: () => root, path: "/commands/$commandId", component: lazyRouteComponent(() => import("./pages/CommandsPage.tsx"), "CommandPage") });
+const audit = createRoute({ getParentRoute: () => root, path: "/audit", component: lazyRouteComponent(() => import("./pages/AuditPage.tsx"), "AuditPage"), validateSearch: words });
+const settings = createRoute({ getParentRoute: () => root, path: "/settings", component: lazyRouteComponent(() => import("./pages/SettingsPage.tsx"), "SettingsPage") });
+const health = createRoute({ getParentRoute: () => root, path: "/health", component: lazyRouteComponent(() => import("./pages/HealthPage.tsx"), "HealthPage") });
+
+export const router = createRouter({
+  routeTree: root.addChildren([overview, fleet, host, clusters, newCluster, cluster, receipts, receipt, offers, join, events, commands, command, audit, tokens, settings, health]),
+  parseSearch,
+  stringifySearch,
+  scrollRestoration: true,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,63 @@
+"""Builds the HTTP application from the services: routers, rules, problems, the edge, the console."""
+
+from pathlib import Path
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from starlette.types import ASGIApp
+
+from windrow_master.api import cluster_routes, console, health, metrics, onboarding_routes, problems
+from windrow_master.api.auth import V1, authorise
+from windrow_master.api.context import Services
+from windrow_master.api.edge import Edge
+from windrow_master.api.event_tail import EventTail
+from windrow_master.api.health import bus_figures
+from windrow_master.api.limits import Limited
+from windrow_master.api.routers import ROUTERS
+
+TITLE = "Windrow"
+
+
+def build_api() -> FastAPI:
+    """The application without services: enough to describe itself (docs/openapi.json)."""
+    app = FastAPI(
+        title=TITLE,
+        version="1",
+        openapi_url=f"{V1}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(authorise)],
+        generate_unique_id_function=lambda route: route.name,
+        redirect_slashes=False,
+    )
+    problems.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.include_router(health.root)
+    app.include_router(onboarding_routes.root)
+    app.include_router(console.root)
+    return app
+
+
+def build_app(services: Services, static: Path = console.STATIC, *, is_writer: bool = True) -> ASGIApp:
+    """The application, ready to serve; events are told to its streams while `services.tail` runs.
+
+    is_writer: whether this process commits through `services.store`, or only reads what another one commits.
+    """
+    app = build_api()
+    registry = metrics.new_registry()
+    registry.register(metrics.Gauges(health.gauges(services)))
+    app.state.services = services
+    app.state.registry = registry
+    app.state.static = static
+
+    services.tail = EventTail(services.store, services.bus, services.broadcaster, is_writer=is_writer)
+    cluster_routes.attach(services)
+    limited = Limited(app, services.bus, services.limits)
+    services.health.figures.append(lambda: bus_figures(services.bus, limited.refused))
+    return Edge(limited, services.rng, metrics.HttpFigures(registry))
+
+
+def description() -> dict[str, Any]:
+    """The OpenAPI description that docs/openapi.json holds."""
+    return build_api().openapi()

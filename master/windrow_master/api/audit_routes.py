@@ -1,0 +1,90 @@
+"""Routes of the audit log: read it, and verify its chain."""
+
+from typing import Annotated, Any
+
+from fastapi import Query
+
+from windrow_master.api.context import Serving
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.paging import Cursor, Limit, page, read_cursor
+from windrow_master.audit.model import Head, Wanted
+from windrow_master.store.model import AuditEntry
+from windrow_proto.errors import InvalidInput
+from windrow_proto.units import parse_time, time_text
+
+router = make_router("audit")
+
+NUMBER_MAX = 2**53
+"""Numbers that JavaScript still counts exactly."""
+NUMBER_DIGITS_MAX = 16
+
+Text = Annotated[str | None, Query(min_length=1, max_length=200)]
+Moment = Annotated[str | None, Query(max_length=40)]
+
+
+@router.get("/audit")
+async def audit(
+    services: Serving,
+    subject: Text = None,
+    actor: Text = None,
+    action: Text = None,
+    since: Moment = None,
+    until: Moment = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Any:
+    """Who did what to which subject and why, the latest first. `action` may be a beginning: `host.`."""
+    position = read_cursor(cursor)
+    if position and not (position.isdecimal() and len(position) <= NUMBER_DIGITS_MAX):
+        raise InvalidInput("cursor is not one that a list returned.")
+    word = action.removesuffix("*") if action is not None else None
+    wanted = Wanted(subject, actor, word or None, _moment("since", since), _moment("until", until))
+    found = await services.audit.list(wanted, int(position) if position else None, limit + 1)
+    return page(found, limit, _entry_json, lambda entry: str(entry.number))
+
+
+@router.get("/audit/verify")
+async def verify_audit(
+    services: Serving,
+    number: Annotated[int | None, Query(ge=1, le=NUMBER_MAX)] = None,
+    chain: Annotated[str | None, Query(pattern="^[0-9a-f]{64}$")] = None,
+) -> Any:
+    """Recompute the whole chain and compare it with the anchor, and with a head that you kept (`number`, `chain`)."""
+    if (number is None) != (chain is None):
+        raise InvalidInput("Give number and chain together: they are the head that you kept.")
+    kept = None if number is None or chain is None else Head(number, bytes.fromhex(chain), 0)
+    verdict = await services.audit.verify(kept)
+    return {
+        "intact": verdict.intact,
+        "entries": verdict.entries,
+        "first_broken": verdict.first_broken,
+        "problem": verdict.problem,
+        "head": _head_json(verdict.head),
+        "anchor": _head_json(verdict.anchor),
+    }
+
+
+def _moment(name: str, text: str | None) -> int | None:
+    try:
+        # A `+` of an offset arrives as a space from callers that did not escape it.
+        return None if text is None else parse_time(text.replace(" ", "+"))
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"{name} is not a time such as 2026-01-31T12:00:00Z.") from None
+
+
+def _entry_json(entry: AuditEntry) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "at": time_text(entry.at_ns),
+        "epoch": entry.epoch,
+        "actor": entry.actor,
+        "action": entry.action,
+        "subject": entry.subject,
+        "reason": entry.reason,
+        "fields": dict(entry.fields),
+        "chain": entry.chain.hex(),
+    }
+
+
+def _head_json(head: Head | None) -> dict[str, Any] | None:
+    return None if head is None else {"number": head.number, "chain": head.chain.hex(), "at": time_text(head.at_ns)}

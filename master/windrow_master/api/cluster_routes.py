@@ -1,0 +1,252 @@
+"""Routes of clusters: plan, create, read, follow, delete, and what goes on inside: log, exec, files."""
+
+import base64
+import json
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any, Literal
+
+from fastapi import Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+
+from windrow_master.api import sse
+from windrow_master.api.cluster_shapes import cluster_json, explanation_json, plan_json
+from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.event_tail import CLUSTER
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.identity_routes import Body
+from windrow_master.api.paging import Cursor, Limit, accepted, page, read_cursor, tagged
+from windrow_master.clusters.access.service import WorkAccess
+from windrow_master.clusters.model import ClusterKind, ClusterRequest
+from windrow_master.clusters.service import ClusterView
+from windrow_master.identity.model import Principal
+from windrow_proto.errors import InvalidInput, Unavailable
+from windrow_proto.ids import ClusterId, HostId
+from windrow_proto.messages import ChannelClose, ChannelData
+from windrow_proto.units import Bytes, Microcents, parse_money
+
+router = make_router("clusters")
+
+ENTITY_MAX = 2**53
+"""Sizes that JavaScript still counts exactly."""
+
+
+class ClusterBody(Body):
+    """What to rent and run. `simulated` asks for simulated hosts; without it only real ones serve."""
+
+    name: Annotated[str, Field(max_length=1_024)] = ""
+    kind: ClusterKind = ClusterKind.BOX
+    gpus: Annotated[int, Field(ge=0, le=1_024)] = 0
+    gpu_model: Annotated[str | None, Field(min_length=1, max_length=64)] = None
+    gpu_memory_bytes: Annotated[int | None, Field(gt=0, le=ENTITY_MAX)] = None
+    cpus: Annotated[int, Field(ge=1, le=4_096)] = 1
+    memory_bytes: Annotated[int | None, Field(gt=0, le=ENTITY_MAX)] = None
+    image: Annotated[str | None, Field(min_length=1, max_length=255)] = None
+    argv: Annotated[list[str], Field(default_factory=list, max_length=256)]
+    env: Annotated[dict[str, str], Field(default_factory=dict, max_length=128)]
+    ports: Annotated[list[int], Field(default_factory=list, max_length=32)]
+    await_files: bool = False
+    host_id: Annotated[str | None, Field(min_length=1, max_length=64)] = None
+    tier: Annotated[str | None, Field(min_length=1, max_length=64)] = None
+    runtime: Literal["process", "docker", "simulated"] | None = None
+    simulated: bool = False
+    max_price_per_hour: Annotated[str | None, Field(max_length=30)] = None
+
+    def parsed(self) -> ClusterRequest:
+        """The same as a value of the room."""
+        return ClusterRequest(
+            kind=self.kind,
+            name=self.name,
+            gpus=self.gpus,
+            gpu_model=self.gpu_model,
+            gpu_memory_bytes=None if self.gpu_memory_bytes is None else Bytes(self.gpu_memory_bytes),
+            cpus=self.cpus,
+            memory_bytes=None if self.memory_bytes is None else Bytes(self.memory_bytes),
+            image=self.image,
+            argv=tuple(self.argv),
+            env=dict(self.env),
+            ports=tuple(self.ports),
+            await_files=self.await_files,
+            host_id=None if self.host_id is None else HostId(self.host_id),
+            tier=self.tier,
+            runtime=self.runtime,
+            simulated=self.simulated,
+            max_price_per_hour=None if self.max_price_per_hour is None else money_of(self.max_price_per_hour),
+        )
+
+
+class ExecBody(Body):
+    """One more command to run beside the work."""
+
+    argv: Annotated[list[str], Field(min_length=1, max_length=256)]
+
+
+class FilesArrived(BaseModel):
+    """What arrived at the host."""
+
+    bytes: int
+    files: int
+
+
+def money_of(text: str) -> Microcents:
+    """An amount in a request; InvalidInput for what is none."""
+    try:
+        return parse_money(text)
+    except ValueError as error:
+        raise InvalidInput(f"{error}.") from None
+
+
+def inside_of(services: Services) -> WorkAccess:
+    """The way into workloads."""
+    if services.inside is None:
+        raise Unavailable("This Master has no link to hosts.")
+    return services.inside
+
+
+def attach(services: Services) -> None:
+    """Wake the streams of a cluster, in every process, whenever it has changed."""
+    services.clusters.on_change(lambda cluster_id: services.bus.publish(CLUSTER, cluster_id))
+
+
+@router.post("/clusters/plan")
+async def plan_cluster(services: Serving, principal: Asking, body: ClusterBody) -> Any:
+    """What creating this would cost and where it would run now, or why not, host by host. Changes nothing."""
+    return plan_json(await services.clusters.plan(principal, body.parsed()))
+
+
+@router.post("/clusters", status_code=202)
+async def create_cluster(
+    services: Serving,
+    principal: Asking,
+    body: ClusterBody,
+    idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
+) -> Response:
+    """Rent and start; the operation ends when it runs."""
+    operation, view = await services.clusters.create(principal, body.parsed(), idempotency_key)
+    return accepted(operation, {"cluster": cluster_json(view)})
+
+
+@router.get("/clusters")
+async def clusters(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
+    """Clusters of the account (operators and auditors: of all), the latest first."""
+    found = await services.clusters.list(principal, read_cursor(cursor) or None, limit + 1)
+    return page(found, limit, cluster_json, lambda view: view.cluster.cluster_id)
+
+
+@router.get("/clusters/{cluster_id}")
+async def cluster(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
+    """One cluster."""
+    view = await services.clusters.get(principal, ClusterId(cluster_id))
+    # Cost and running time go on between versions: every receipt moves them.
+    running_ns = sum(workload.running_ns for workload in view.workloads)
+    return tagged(request, cluster_json(view), f"{view.cluster.version}-{view.cost}-{running_ns}")
+
+
+@router.delete("/clusters/{cluster_id}", status_code=202)
+async def delete_cluster(services: Serving, principal: Asking, cluster_id: str) -> Response:
+    """End it; safe to repeat, also when it is gone."""
+    operation, view = await services.clusters.delete(principal, ClusterId(cluster_id))
+    return accepted(operation, {"cluster": cluster_json(view)})
+
+
+@router.get("/clusters/{cluster_id}/explain")
+async def explain_cluster(services: Serving, principal: Asking, cluster_id: str) -> Any:
+    """Why it runs where it runs, from the record of that decision."""
+    return explanation_json(await services.clusters.explain(principal, ClusterId(cluster_id)))
+
+
+@router.get("/clusters/{cluster_id}/stream")
+async def cluster_stream(services: Serving, principal: Asking, cluster_id: str) -> Response:
+    """The cluster each time it changes (server-sent events)."""
+    first = await services.clusters.get(principal, ClusterId(cluster_id))
+    listener = services.broadcaster.listen(f"cluster/{cluster_id}")
+    return sse.stream(_followed(services, principal, listener, first))
+
+
+async def _followed(
+    services: Services, principal: Principal, listener: sse.Listener, first: ClusterView
+) -> AsyncGenerator[sse.Message]:
+    # A waking only says that something changed: what is told is read then, so several changes are told as one.
+    shown = cluster_json(first)
+    with listener:
+        yield sse.Message("cluster", shown, str(first.cluster.version))
+        while True:
+            try:
+                woken = await listener.next(sse.COMMENT_S)
+            except StopAsyncIteration:
+                return
+            if woken is None:
+                yield sse.ALIVE
+                continue
+            view = await services.clusters.get(principal, first.cluster.cluster_id)
+            fresh = cluster_json(view)
+            if fresh != shown:
+                shown = fresh
+                yield sse.Message("cluster", shown, str(view.cluster.version))
+
+
+# --- inside ---------------------------------------------------------------------------------------------------------
+
+
+@router.get("/clusters/{cluster_id}/logs")
+async def logs(
+    services: Serving,
+    principal: Asking,
+    cluster_id: str,
+    follow: bool = False,
+    offset: Annotated[int, Query(ge=0, lt=2**63)] = 0,
+) -> Response:
+    """The log as the work wrote it, byte by byte; with `follow` as it is written, until the work ends."""
+    inside = inside_of(services)
+    # Whatever the work prints is text to a browser and nothing else.
+    safe = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+    if follow:
+        pieces = await inside.follow(principal, ClusterId(cluster_id), offset)
+        return StreamingResponse(pieces, media_type="text/plain; charset=utf-8", headers=safe)
+    data, is_cut = await inside.log(principal, ClusterId(cluster_id), offset)
+    headers = {**safe, "X-Log-Truncated": _flag(is_cut)}
+    return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
+
+
+@router.post("/clusters/{cluster_id}/exec")
+async def execute(services: Serving, principal: Asking, cluster_id: str, body: ExecBody) -> Response:
+    """Run one more command inside: lines of JSON with its output, the last one with its exit code or an error."""
+    pieces = await inside_of(services).execute(principal, ClusterId(cluster_id), tuple(body.argv))
+
+    async def lines() -> AsyncGenerator[bytes]:
+        async for part in pieces:
+            yield json.dumps(_exec_json(part, cluster_id), separators=(",", ":")).encode() + b"\n"
+
+    return StreamingResponse(lines(), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
+
+
+@router.put("/clusters/{cluster_id}/files", response_model=FilesArrived)
+async def put_files(
+    request: Request, services: Serving, principal: Asking, cluster_id: str, commit: bool = False
+) -> Any:
+    """Unpack a tar stream into the working folder; `commit=true` starts work that waits for its files."""
+    sent = await inside_of(services).send_files(principal, ClusterId(cluster_id), request.stream(), commit=commit)
+    return {"bytes": sent.size_bytes, "files": sent.files}
+
+
+@router.get("/clusters/{cluster_id}/files")
+async def get_files(services: Serving, principal: Asking, cluster_id: str, changed: bool = False) -> Response:
+    """The working folder as a tar stream; with `changed` only what differs from what was sent."""
+    inside = inside_of(services)
+    pieces, size, is_cut = await inside.fetch_files(principal, ClusterId(cluster_id), changed_only=changed)
+    headers = {"Content-Length": str(size), "X-Files-Truncated": _flag(is_cut), "Cache-Control": "no-store"}
+    return StreamingResponse(pieces, media_type="application/x-tar", headers=headers)
+
+
+def _flag(is_set: bool) -> str:
+    return "true" if is_set else "false"
+
+
+def _exec_json(part: ChannelData | ChannelClose, cluster_id: str) -> dict[str, Any]:
+    if isinstance(part, ChannelData):
+        return {"stream": part.stream, "data": base64.b64encode(part.data).decode()}
+    if part.error_code:
+        return {"error": {"code": part.error_code, "detail": part.detail, "subject": cluster_id}}
+    if part.exit_code is None:
+        return {"error": {"code": "link_closed", "detail": "The command's end was not seen.", "subject": cluster_id}}
+    return {"exit_code": part.exit_code}

@@ -1,0 +1,121 @@
+"""Clusters, plans and explanations as the JSON of the HTTP API."""
+
+from dataclasses import asdict
+from typing import Any
+
+from windrow_master.api.paging import time_or_none
+from windrow_master.clusters.model import ClusterRequest, Step, Workload
+from windrow_master.clusters.service import ClusterView, Preview
+from windrow_master.placement.model import Chosen, Decision
+from windrow_proto.units import Microcents, money_text, seconds, time_text
+
+
+def cluster_json(view: ClusterView) -> dict[str, Any]:
+    """A cluster with its workloads."""
+    cluster = view.cluster
+    return {
+        "id": cluster.cluster_id,
+        "name": cluster.name,
+        "account_id": cluster.account_id,
+        "kind": cluster.kind.value,
+        "phase": cluster.phase.value,
+        "reason": cluster.reason or None,
+        "steps": [_step_json(step) for step in cluster.steps],
+        "workloads": [_workload_json(workload) for workload in view.workloads],
+        "request": _request_json(cluster.request),
+        "tier": cluster.tier,
+        "price_per_hour": money_text(cluster.price_per_hour),
+        "cost_so_far": money_text(view.cost),
+        "started_at": time_or_none(cluster.started_at_ns),
+        "ended_at": time_or_none(cluster.ended_at_ns),
+        "created_at": time_text(cluster.created_at_ns),
+        "rental_id": cluster.rental_id,
+        "version": cluster.version,
+    }
+
+
+def plan_json(preview: Preview) -> dict[str, Any]:
+    """A preview; `refusals` only where nothing fits."""
+    chosen = preview.chosen
+    return {
+        "fits": chosen is not None,
+        "placement": [] if chosen is None else [_chosen_json(chosen)],
+        "price_per_hour": None if chosen is None else money_text(chosen.price_per_hour),
+        "hold": None if preview.hold is None else money_text(preview.hold),
+        "balance": money_text(preview.balance),
+        "refusals": [
+            {"host_id": verdict.host_id, "host_name": verdict.host_name, "reason": verdict.reason}
+            for verdict in preview.refusals
+        ],
+    }
+
+
+def explanation_json(decision: Decision) -> dict[str, Any]:
+    """Why it runs where it runs, and what stood against the others."""
+    chosen = decision.chosen
+    verdicts = [verdict for verdict in decision.verdicts if chosen is None or verdict.host_id != chosen.host_id]
+    winner = next((v for v in decision.verdicts if chosen is not None and v.host_id == chosen.host_id), None)
+    terms = {} if winner is None else dict(winner.terms)
+    said = ", ".join(f"{name} {value}" for name, value in terms.items())
+    return {
+        "decision": "nothing fits" if chosen is None else f"{chosen.host_name} has the best score ({said})",
+        "weights": asdict(decision.weights),
+        "chosen": None
+        if chosen is None
+        else {**_chosen_json(chosen), "score": winner.score if winner else None, "terms": terms},
+        "losers": [
+            {
+                "host": verdict.host_name,
+                "host_id": verdict.host_id,
+                "reason": verdict.reason or "it fits, with a lower score or a later turn among equals",
+                "score": verdict.score,
+                "terms": dict(verdict.terms),
+            }
+            for verdict in verdicts
+        ],
+        "others": dict(decision.unkept),
+    }
+
+
+def _chosen_json(chosen: Chosen) -> dict[str, Any]:
+    return {
+        "host_id": chosen.host_id,
+        "host_name": chosen.host_name,
+        "slots": list(chosen.slot_ids),
+        "tier": chosen.tier,
+        "runtime": chosen.runtime.value,
+        "image": chosen.image,
+        "price_per_hour": money_text(chosen.price_per_hour),
+    }
+
+
+def _request_json(request: ClusterRequest) -> dict[str, Any]:
+    limit = request.max_price_per_hour
+    return asdict(request) | {
+        "kind": request.kind.value,
+        "argv": list(request.argv),
+        "ports": list(request.ports),
+        "max_price_per_hour": None if limit is None else money_text(Microcents(limit)),
+    }
+
+
+def _step_json(step: Step) -> dict[str, Any]:
+    progress = None if step.progress_permille is None else step.progress_permille / 1000
+    return {"at": time_text(step.at_ns), "name": step.name, "progress": progress, "detail": step.detail or None}
+
+
+def _workload_json(workload: Workload) -> dict[str, Any]:
+    return {
+        "id": workload.workload_id,
+        "host_id": workload.host_id,
+        "host_name": workload.host_name,
+        "phase": workload.phase.value,
+        "is_lost": workload.lost_since_ns is not None,
+        "detail": workload.detail or None,
+        "runtime": workload.runtime,
+        "image": workload.image or None,
+        "slots": [slot.slot_id for slot in workload.slots],
+        "exit_code": workload.exit_code,
+        "ports": dict(workload.ports),
+        "running_s": round(seconds(workload.running_ns), 3),
+    }

@@ -1,0 +1,69 @@
+"""Serves the built console: hashed assets for ever, the page never cached, and any other path as the page.
+
+Where the console was not built, a plain page says why and how to build it.
+"""
+
+import html
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import FileResponse, HTMLResponse
+
+from windrow_master.api.context import services_of
+from windrow_master.api.headers import NONCE_PLACE, page_policy
+from windrow_proto.errors import NotFound
+
+STATIC: Final = Path(__file__).resolve().parent.parent / "static"
+REASON_MAX: Final = 2_000
+NONCE_BYTES: Final = 16
+_FOR_EVER: Final = "public, max-age=31536000, immutable"
+
+root = APIRouter()
+
+_ABSENT: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Windrow</title></head>
+<body>
+<h1>Windrow is running. Its web console was not built.</h1>
+<p>Everything else works: try <code>windrow host ls</code>. To build the console, run <code>make setup</code>
+(or <code>python master/hatch_build.py build</code>) where npm's registry can be reached, and load this page again.</p>
+<pre>{reason}</pre>
+</body></html>
+"""
+
+
+@root.get("/{path:path}", include_in_schema=False)
+async def console_file(request: Request, path: str) -> Response:
+    """One file of the console, or its page."""
+    static: Path = request.app.state.static
+    if path.startswith("api/") or path == "api":
+        raise NotFound(f"There is nothing at /{path[:200]}.")
+    file = _inside(static, path)
+    if file is not None:
+        caching = _FOR_EVER if path.startswith("assets/") else "no-cache"
+        return FileResponse(file, headers={"Cache-Control": caching})
+    if path.startswith("assets/") or "." in path.rsplit("/", 1)[-1]:
+        raise NotFound(f"There is no file /{path[:200]}.")
+    index = static / "index.html"
+    if not index.is_file():
+        return HTMLResponse(_ABSENT.format(reason=html.escape(_reason(static))), headers={"Cache-Control": "no-cache"})
+    nonce = services_of(request).rng.random_bytes(NONCE_BYTES).hex()
+    return page(index.read_text(encoding="utf-8"), nonce)
+
+
+def page(built: str, nonce: str) -> Response:
+    """The console's page with a nonce of its own; never kept, since a nonce serves once."""
+    headers = {"Content-Security-Policy": page_policy(nonce), "Cache-Control": "no-store"}
+    return HTMLResponse(built.replace(NONCE_PLACE, nonce), headers=headers)
+
+
+def _inside(static: Path, path: str) -> Path | None:
+    if not path or "\0" in path:
+        return None
+    candidate = (static / path).resolve()
+    return candidate if candidate.is_relative_to(static.resolve()) and candidate.is_file() else None
+
+
+def _reason(static: Path) -> str:
+    marker = static / "NOT_BUILT.txt"
+    return marker.read_text(encoding="utf-8", errors="replace")[:REASON_MAX] if marker.is_file() else ""

@@ -1,0 +1,208 @@
+"""Routes of the fleet: hosts and what people decide about them, GPUs, commands, and the live stream of both."""
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+from weakref import WeakKeyDictionary
+
+from fastapi import Body as FromBody
+from fastapi import Query, Request, Response
+from pydantic import Field
+
+from windrow_master.api import sight, sse
+from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.fleet_feed import FleetFeed
+from windrow_master.api.fleet_shapes import command_json
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.identity_routes import Body
+from windrow_master.api.paging import Cursor, Limit, accepted, page, read_cursor, tagged, write_cursor
+from windrow_master.fleet.machines import AdminEvent
+from windrow_master.fleet.model import AdminState, CommandRow
+from windrow_master.fleet.view import Entry
+from windrow_master.identity.model import Principal, Role
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Forbidden, NotFound
+from windrow_proto.ids import CommandId, HostId
+
+router = make_router("fleet")
+
+Text = Annotated[str | None, Query(max_length=200)]
+
+_FEEDS: WeakKeyDictionary[object, FleetFeed] = WeakKeyDictionary()
+"""One feed for each fleet that is served, so that all its readers share what was shaped."""
+
+
+class Reason(Body):
+    """Why somebody changes a host's state; it is kept in the audit log and shown."""
+
+    reason: Annotated[str, Field(max_length=300)] = ""
+
+
+def feed_of(services: Services) -> FleetFeed:
+    """The shared feed of this application's fleet."""
+    feed = _FEEDS.get(services.fleet)
+    if feed is None:
+        feed = FleetFeed(services.store, services.fleet, services.telemetry, services.market, services.clock)
+        _FEEDS[services.fleet] = feed
+    return feed
+
+
+@router.get("/hosts")
+async def hosts(
+    services: Serving,
+    state: Text = None,
+    simulated: bool | None = None,
+    q: Text = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Any:
+    """Hosts in the order of their joining. `state`: a headline, or an admin or link state; retired ones only when
+    asked for. `q`: part of a name, id, processor or GPU."""
+    after = read_cursor(cursor)
+    found = [
+        entry
+        for entry in sorted(services.fleet.view, key=lambda entry: entry.host.host_id)
+        if entry.host.host_id > after and _matches(entry, state, simulated, q)
+    ]
+    shown = found[:limit]
+    following = json.dumps(write_cursor(shown[-1].host.host_id) if len(found) > limit else None)
+    # Put together as text: to walk through a thousand hosts again for each reader takes a second.
+    texts = ",".join(await feed_of(services).texts(shown))
+    return Response(f'{{"items":[{texts}],"next_cursor":{following}}}', media_type="application/json")
+
+
+def _matches(entry: Entry, state: str | None, simulated: bool | None, q: str | None) -> bool:
+    host = entry.host
+    if simulated is not None and host.simulated is not simulated:
+        return False
+    if state is None:
+        if host.admin_state is AdminState.RETIRED:
+            return False
+    elif state not in {host.headline(entry.slots).word, str(host.admin_state), str(host.link_state)}:
+        return False
+    if q is None:
+        return True
+    inventory = host.inventory
+    gpus = [gpu.name for gpu in inventory.gpus] if inventory else []
+    words = [host.name, host.host_id, inventory.cpu_model if inventory else "", *gpus]
+    return any(q.lower() in word.lower() for word in words)
+
+
+@router.get("/hosts/{host_id}")
+async def host(services: Serving, request: Request, host_id: str) -> Any:
+    """One host with its GPUs and slots."""
+    entry = services.fleet.entry(HostId(host_id))
+    feed = feed_of(services)
+    body = feed.host(entry, await feed.book())
+    live = services.telemetry.live.version_of(entry.host.host_id)
+    return tagged(request, body, f"{services.store.epoch}.{entry.version}.{live}.{body['last_seen_at']}")
+
+
+def _own(services: Services, principal: Principal, host_id: str) -> HostId:
+    """The host, if this principal may decide about it: an operator about all, a provider about its own."""
+    entry = services.fleet.entry(HostId(host_id))
+    if Role.OPERATOR not in principal.roles and entry.host.owner_account != principal.account_id:
+        raise NotFound("There is no such host.", subject=host_id[:64])
+    return entry.host.host_id
+
+
+async def _decide(services: Services, principal: Principal, host_id: str, event: AdminEvent, body: Reason) -> Any:
+    owned = _own(services, principal, host_id)
+    entry = await services.fleet.decide(owned, event, principal.actor, body.reason)
+    feed = feed_of(services)
+    return feed.host(entry, await feed.book())
+
+
+Given = Annotated[Reason, FromBody()]
+
+
+@router.post("/hosts/{host_id}/drain")
+async def drain(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
+    """Let what runs there end and start nothing new."""
+    return await _decide(services, principal, host_id, AdminEvent.DRAIN, body)
+
+
+@router.post("/hosts/{host_id}/activate")
+async def activate(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
+    """Offer it again; for a quarantined host this says that it was found sound (operators only)."""
+    owned = _own(services, principal, host_id)
+    is_quarantined = services.fleet.entry(owned).host.admin_state.value == "quarantined"
+    if is_quarantined and Role.OPERATOR not in principal.roles:
+        raise Forbidden("Only an operator may lift a quarantine.", subject=owned)
+    return await _decide(services, principal, host_id, AdminEvent.ACTIVATE, body)
+
+
+@router.post("/hosts/{host_id}/maintenance")
+async def maintenance(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
+    """Take a drained host out of service."""
+    return await _decide(services, principal, host_id, AdminEvent.MAINTAIN, body)
+
+
+@router.post("/hosts/{host_id}/quarantine")
+async def quarantine(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
+    """Trust it no more: it is cut off until an operator activates it."""
+    return await _decide(services, principal, host_id, AdminEvent.QUARANTINE, body)
+
+
+@router.post("/hosts/{host_id}/retire")
+async def retire(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
+    """Let it go for good."""
+    return await _decide(services, principal, host_id, AdminEvent.RETIRE, body)
+
+
+@router.post("/hosts/{host_id}/measure")
+async def measure(services: Serving, principal: Asking, host_id: str) -> Response:
+    """Measure its bandwidth now; the operation ends when both ends have reported."""
+    owned = _own(services, principal, host_id)
+    operation_id = await services.fleet.measure(owned, principal.account_id, principal.actor)
+    operation = await services.store.read(lambda uow: uow.operations.get(operation_id))
+    assert operation is not None, "it was made a moment ago"
+    return accepted(operation, {"host_id": owned})
+
+
+@router.get("/gpus")
+async def gpus(services: Serving, request: Request) -> Any:
+    """Every GPU of the fleet as one flat list, without pages."""
+    feed = feed_of(services)
+    await feed.refresh()
+    tag = f"{services.store.epoch}.{feed.version}"
+    return tagged(request, {"items": feed.rows(), "version": feed.version}, tag)
+
+
+@router.get("/fleet/stream")
+async def fleet_stream(services: Serving, request: Request) -> Response:
+    """Rows (`rows`) and hosts (`hosts`) as they change, at most once a second; everything first."""
+    return sse.stream(feed_of(services).stream(sse.last_event_id(request)))
+
+
+@router.get("/commands")
+async def commands(
+    services: Serving, principal: Asking, host: Text = None, limit: Limit = 100, cursor: Cursor = None
+) -> Any:
+    """Commands, the latest first: to one's own hosts and for one's own clusters (operators and auditors: all)."""
+    before = read_cursor(cursor) or None
+    host_id = HostId(host) if host is not None else None
+
+    def read(uow: UnitOfWork) -> tuple[Sequence[CommandRow], list[CommandRow]]:
+        found = uow.commands.list(host_id, before, limit + 1)
+        return found, sight.seen_commands(uow, principal, found[:limit])
+
+    found, seen = await services.store.read(read)
+    # The position is of what was looked through, so that a page of which nothing may be seen does not end the list.
+    return page(found, limit, command_json, lambda row: str(row.command_id)) | {
+        "items": [command_json(row) for row in seen]
+    }
+
+
+@router.get("/commands/{command_id}")
+async def command(services: Serving, principal: Asking, command_id: str) -> Any:
+    """One command and what became of it."""
+
+    def read(uow: UnitOfWork) -> CommandRow | None:
+        found = uow.commands.get(CommandId(command_id))
+        return found if found is not None and sight.sees_command(uow, principal, found) else None
+
+    row = await services.store.read(read)
+    if row is None:
+        raise NotFound("There is no such command, or it is not yours.", subject=command_id[:64])
+    return command_json(row)

@@ -1,0 +1,209 @@
+"""Hosts, GPUs, slots and commands as the JSON of the HTTP API. Absent is null and never zero."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from windrow_master.api.paging import time_or_none
+from windrow_master.fleet.model import CommandRow, Host, Slot
+from windrow_master.fleet.presence.service import Live
+from windrow_master.fleet.view import Entry
+from windrow_master.market.offers import PriceBook
+from windrow_master.telemetry.live import Reading
+from windrow_proto.metrics import BY_NAME, BY_NUMBER
+from windrow_proto.model import GpuFacts
+from windrow_proto.units import MILLISECOND, money_text, time_text
+
+Json = dict[str, Any]
+
+GPU_LIVE = {
+    "utilization_ratio": "gpu_utilization_ratio",
+    "memory_used_bytes": "gpu_memory_used_bytes",
+    "temperature_celsius": "gpu_temperature_celsius",
+    "power_watts": "gpu_power_watts",
+    "clock_sm_hertz": "gpu_clock_sm_hertz",
+}
+HOST_LIVE = {
+    "cpu_ratio": "host_cpu_ratio",
+    "memory_used_bytes": "host_memory_used_bytes",
+    "load1": "host_load1",
+    "disk_used_bytes": "host_disk_used_bytes",
+}
+
+
+def host_json(entry: Entry, live: Live | None, reading: Reading | None, book: PriceBook) -> Json:
+    """A host with its GPUs and slots."""
+    slots = {slot.gpu_uuid: slot for slot in entry.slots if slot.gpu_uuid is not None}
+    inventory = entry.host.inventory
+    gpus = [] if inventory is None else [_gpu_json(gpu, slots.get(gpu.uuid), reading) for gpu in inventory.gpus]
+    return {**summary_json(entry, live, reading, book), "gpus": gpus}
+
+
+def summary_json(entry: Entry, live: Live | None, reading: Reading | None, book: PriceBook) -> Json:
+    """A host without its GPUs."""
+    host, inventory = entry.host, entry.host.inventory
+    headline = host.headline(entry.slots)
+    return {
+        "id": host.host_id,
+        "name": host.name,
+        "simulated": host.simulated,
+        "owner_account": host.owner_account,
+        "admin_state": host.admin_state,
+        "verify_state": host.verify_state,
+        "link_state": host.link_state,
+        "headline": headline.word,
+        "headline_reason": headline.reason,
+        "created_at": time_text(host.created_at_ns),
+        "conditions": [{"code": c.code, "detail": c.detail, "since": time_text(c.since_ns)} for c in host.conditions],
+        "tier": host.tier or None,
+        "tier_reasons": list(host.tier_reasons),
+        "bandwidth": _bandwidth_json(host),
+        "price_per_hour": _price(host, host.tier, book),
+        "os": (inventory.os if inventory else "") or None,
+        "kernel": (inventory.kernel if inventory else "") or None,
+        "cpu_model": (inventory.cpu_model if inventory else "") or None,
+        "cpu_count": inventory.cpu_count if inventory else None,
+        "memory_bytes": inventory.memory_bytes if inventory else None,
+        "disk_bytes": inventory.disk_bytes if inventory else None,
+        "driver_version": (inventory.driver_version if inventory else "") or None,
+        "cuda_version": (inventory.cuda_version if inventory else "") or None,
+        "runtimes": list(inventory.runtimes) if inventory else [],
+        "agent_version": (inventory.agent_version if inventory else "") or None,
+        "inventory_hash": host.inventory_hash or None,
+        "slots": [slot_json(slot) for slot in entry.slots],
+        "live": _host_live_json(reading),
+        "version": entry.version,
+        **_link_json(host, live),
+    }
+
+
+def _link_json(host: Host, live: Live | None) -> Json:
+    seen_ns = live.last_seen_ns if live is not None and live.last_seen_ns is not None else host.last_seen_ns
+    rtt_ns = live.rtt_ns if live is not None else None
+    return {
+        "last_seen_at": time_or_none(seen_ns),
+        "access_id": host.access_id or None,
+        "region": host.region or None,
+        "address": host.address or None,
+        "rtt_ms": None if rtt_ns is None else rtt_ns / MILLISECOND,
+    }
+
+
+def _bandwidth_json(host: Host) -> Json | None:
+    measured = host.bandwidth
+    if measured is None:
+        return None
+    return {
+        "up_bps": measured.up_bps,
+        "down_bps": measured.down_bps,
+        "measured_at": time_text(measured.measured_at_ns),
+        "access_id": measured.access_id,
+    }
+
+
+def _price(host: Host, tier: str, book: PriceBook) -> str | None:
+    return money_text(book.price(host.owner_account, tier)) if tier else None
+
+
+def _values(reading: Reading, device: str, names: Mapping[str, str]) -> Json:
+    return {name: reading.get(device, BY_NAME[metric].number) for name, metric in names.items()}
+
+
+def _host_live_json(reading: Reading | None) -> Json | None:
+    if reading is None:
+        return None
+    rates = {name: reading.rates.get(name) for name in ("rx_bps", "tx_bps")}
+    return {**_values(reading, "", HOST_LIVE), **rates, "at": time_text(reading.at_ns)}
+
+
+def _gpu_json(gpu: GpuFacts, slot: Slot | None, reading: Reading | None) -> Json:
+    live = None
+    if reading is not None and gpu.uuid in reading.values:
+        live = {**_values(reading, gpu.uuid, GPU_LIVE), "at": time_text(reading.at_ns)}
+    return {
+        "uuid": gpu.uuid,
+        "index": gpu.index,
+        "vendor": gpu.vendor,
+        "name": gpu.name,
+        "memory_bytes": gpu.memory_bytes,
+        "tier": (slot.tier if slot else "") or None,
+        "tier_reasons": list(slot.tier_reasons) if slot else [],
+        "pci_bus_id": gpu.pci_bus_id or None,
+        "core_count": gpu.core_count,
+        "live": live,
+        "slot_state": slot.state if slot else None,
+        "unavailable_reason": slot.unavailable if slot else None,
+    }
+
+
+def slot_json(slot: Slot) -> Json:
+    """A slot."""
+    return {
+        "id": slot.slot_id,
+        "host_id": slot.host_id,
+        "gpu_uuid": slot.gpu_uuid,
+        "kind": slot.kind,
+        "state": slot.state,
+        "unavailable": slot.unavailable,
+        "token": slot.token,
+        "cluster_id": slot.holder,
+    }
+
+
+def rows_json(entry: Entry, reading: Reading | None, book: PriceBook) -> list[Json]:
+    """One row per GPU of a host, for the flat list of the whole fleet."""
+    host = entry.host
+    slots = {slot.gpu_uuid: slot for slot in entry.slots if slot.gpu_uuid is not None}
+    rows = []
+    for gpu in host.inventory.gpus if host.inventory else ():
+        slot = slots.get(gpu.uuid)
+        tier = slot.tier if slot is not None else ""
+        row = {
+            "uuid": gpu.uuid,
+            "host_id": host.host_id,
+            "host_name": host.name,
+            "region": host.region or None,
+            "simulated": host.simulated,
+            "name": gpu.name,
+            "tier": tier or None,
+            "memory_bytes": gpu.memory_bytes,
+            "link_state": host.link_state,
+            "slot_state": slot.state if slot is not None else None,
+            "price_per_hour": _price(host, tier, book),
+            "cluster_id": slot.holder if slot is not None else None,
+            "at": None,
+            **dict.fromkeys(("utilization_ratio", "memory_used_bytes", "temperature_celsius", "power_watts")),
+        }
+        if reading is not None and gpu.uuid in reading.values:
+            live = _values(reading, gpu.uuid, GPU_LIVE)
+            live.pop("clock_sm_hertz")
+            row |= {**live, "at": time_text(reading.at_ns)}
+        rows.append(row)
+    return rows
+
+
+def reading_json(reading: Reading) -> Json:
+    """All of one reading, by metric name, for whoever watches one host."""
+    named = {
+        device: {BY_NUMBER[metric].name: value for metric, value in values.items()}
+        for device, values in reading.values.items()
+    }
+    host = {**named.pop("", {}), **{f"host_network_{name}": value for name, value in reading.rates.items()}}
+    return {"at": time_text(reading.at_ns), "host": host, "gpus": named}
+
+
+def command_json(row: CommandRow) -> Json:
+    """A command and what became of it."""
+    return {
+        "id": row.command_id,
+        "host_id": row.host_id,
+        "kind": row.kind.name.lower(),
+        "subject": row.subject or None,
+        "state": row.state,
+        "step": row.step or None,
+        "progress": row.progress_permille / 1000,
+        "error": f"{row.error_code}: {row.error_detail}".rstrip(": ") if row.error_code else None,
+        "created_at": time_text(row.created_at_ns),
+        "sent_at": time_or_none(row.sent_at_ns),
+        "done_at": time_or_none(row.done_at_ns),
+        "result": dict(row.result) or None,
+    }

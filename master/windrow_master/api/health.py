@@ -1,0 +1,141 @@
+"""How the Master fares: /healthz for machines, /operators/health for people, /metrics for Prometheus.
+
+Rooms add to it by callables in HealthSources; it asks them and knows none of them.
+"""
+
+import ipaddress
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from windrow_master.api import metrics
+from windrow_master.api.context import Services, Serving, principal_of
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.paging import time_or_none
+from windrow_master.identity.decide import Permission, is_allowed
+from windrow_master.store.bus import Bus
+from windrow_proto.errors import Forbidden
+
+
+@dataclass(slots=True)
+class HealthSources:
+    """What the rooms say of themselves. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per worker."""
+
+    telemetry: Callable[[], Mapping[str, Any]] = lambda: {"log_lag": None, "duckdb_lag_s": None}
+    accesses: Callable[[], Iterable[Mapping[str, Any]]] = tuple
+    figures: list[Callable[[], Iterable[metrics.Figure]]] = field(default_factory=list)
+    problems: list[Callable[[], str | None]] = field(default_factory=list)
+
+
+router = make_router("operators")
+root = APIRouter()
+
+
+@router.get("/operators/health")
+async def operators_health(services: Serving) -> Any:
+    """The Master's and every Access's state, for operators."""
+    figures = services.store.figures
+    age_ns = services.clock.monotonic_ns() - services.started_at_ns
+    store = {
+        "problem": services.store.problem,
+        "commits": figures.commits,
+        "writes": figures.writes,
+        "failures": figures.failures,
+        "pending": figures.pending,
+    }
+    return {
+        "master": {
+            "version": services.version,
+            "epoch": services.store.epoch,
+            "uptime_s": age_ns // 1_000_000_000,
+            "store": store,
+            "streams": services.broadcaster.listeners,
+            "problems": _problems(services),
+            "conditions": _conditions(services),
+            "bus": await _bus(services),
+            **services.health.telemetry(),
+        },
+        "accesses": [dict(access) for access in services.health.accesses()],
+    }
+
+
+@root.get("/healthz")
+async def healthz(services: Serving) -> Response:
+    """200 while the Master can store what it acknowledges, else 503 with the reasons."""
+    problems = _problems(services)
+    body = {"status": "failing" if problems else "ok", "epoch": services.store.epoch, "problems": problems}
+    return JSONResponse(body, 503 if problems else 200)
+
+
+@root.get("/metrics")
+async def metrics_text(request: Request) -> Response:
+    """Prometheus text; open to this machine, elsewhere for those who may read health."""
+    if not _is_local(request):
+        principal = await principal_of(request)
+        if not is_allowed(principal.roles, Permission.HEALTH_READ):
+            raise Forbidden("Metrics need the role operator or auditor.")
+    return Response(metrics.exposition(request.app.state.registry), media_type=metrics.CONTENT_TYPE)
+
+
+def _is_local(request: Request) -> bool:
+    try:
+        return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False
+
+
+def _problems(services: Services) -> list[str]:
+    found = [services.store.problem, *(problem() for problem in services.health.problems)]
+    return [problem for problem in found if problem is not None]
+
+
+def _conditions(services: Services) -> list[dict[str, str | None]]:
+    """What is not as it should be and fails nothing: /healthz stays well."""
+    health = services.bus.health
+    if health.problem is None:
+        return []
+    detail = (
+        f"The bus reaches this process only: {health.problem}. Live pages of other processes are up to a second late, "
+        "and limits are counted by each process alone. Nothing is lost; look after the server of WINDROW_REDIS_URL."
+    )
+    return [{"code": "bus_alone", "detail": detail, "since": time_or_none(health.since_ns)}]
+
+
+async def _bus(services: Services) -> dict[str, Any]:
+    health = services.bus.health
+    peers = [{"id": peer.id, **peer.facts} for peer in await services.bus.peers()]
+    return {"kind": health.kind, "is_well": health.problem is None, "peers": peers}
+
+
+def bus_figures(bus: Bus, refused: Mapping[str, int]) -> Iterable[metrics.Figure]:
+    """What the bus and the limits count."""
+    health = bus.health
+    yield "bus_up", "1 while wake-ups and counts reach every process, 0 while this one only", health.problem is None, {}
+    yield "bus_sent_total", "Wake-ups sent", health.sent, {}
+    yield "bus_heard_total", "Wake-ups heard from other processes", health.heard, {}
+    yield "bus_dropped_total", "Wake-ups that found no room; others were told to look at all", health.dropped, {}
+    yield "bus_connections_total", "Times the bus was connected", health.connections, {}
+    yield "bus_local_counts_total", "Requests counted by this process alone", health.local_counts, {}
+    for limit, count in sorted(refused.items()):
+        yield "http_limited_total", "Requests refused because there were too many", count, {"limit": limit}
+
+
+def gauges(services: Services) -> Callable[[], Iterable[metrics.Figure]]:
+    """The store's and the streams' figures, and what the rooms add."""
+
+    def collect() -> Iterable[metrics.Figure]:
+        figures = services.store.figures
+        yield "store_commits_total", "Transactions committed since the start", figures.commits, {}
+        yield "store_writes_total", "Functions committed since the start", figures.writes, {}
+        yield "store_failures_total", "Transactions that failed since the start", figures.failures, {}
+        yield "store_pending", "Writes that wait", figures.pending, {}
+        yield "streams", "Open live streams", services.broadcaster.listeners, {}
+        yield "stream_resyncs_total", "Times a slow stream lost its queue", services.broadcaster.resyncs, {}
+        yield "epoch", "The Master's term", services.store.epoch, {}
+        for source in services.health.figures:
+            yield from source()
+
+    return collect

@@ -1,0 +1,152 @@
+"""Routes of history beyond one host's charts: means by tier over the fleet, and export of any series."""
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import Query, Response
+from fastapi.responses import StreamingResponse
+
+from windrow_master.api.context import Services, Serving
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.telemetry_routes import METRICS_MAX, keys_of, moment, step_s_of
+from windrow_master.rooms_history import tiers_of
+from windrow_master.telemetry import export
+from windrow_master.telemetry.model import GroupQuery, SeriesQuery
+from windrow_master.telemetry.parquet import ParquetFile
+from windrow_proto.errors import InvalidInput, TooMany
+from windrow_proto.ids import HostId
+from windrow_proto.metrics import BY_NAME, Scope
+from windrow_proto.units import DAY, HOUR, MILLISECOND
+
+router = make_router("telemetry")
+
+CHUNK_BYTES: Final = 256 << 10
+EXPORTS_MAX: Final = 4
+"""At a time; each holds a question to history and, for Parquet, a folder on the disk."""
+PARQUET: Final = "application/vnd.apache.parquet"
+CSV: Final = "text/csv; charset=utf-8; header=present"
+
+
+@router.get("/metrics/history")
+async def fleet_history(
+    services: Serving,
+    metric: Annotated[str, Query(max_length=64)],
+    start: Annotated[str | None, Query(alias="from", max_length=40)] = None,
+    end: Annotated[str | None, Query(alias="to", max_length=40)] = None,
+    step_s: Annotated[int | None, Query(ge=1, le=86_400)] = None,
+) -> Any:
+    """Means of a gauge of GPUs over the whole fleet, by tier; without `from`, the last day."""
+    known = BY_NAME.get(metric)
+    if known is None or known.scope is not Scope.GPU or known.counter:
+        raise InvalidInput(f"{metric[:64]} is no gauge of GPUs; GET /api/v1/metrics/catalog lists the metrics.")
+    from_ms, to_ms, step_ms = _window(services, start, end, step_s, DAY)
+    groups = tiers_of(services.fleet)
+    found = await services.telemetry.grouped(GroupQuery(known.number, groups, from_ms, to_ms, step_ms))
+    series = [
+        {"metric": known.name, "tier": tier or None, "unit": known.unit, "points": [list(point) for point in points]}
+        for tier, points in sorted(found.items())
+    ]
+    return {"series": series, "step_s": step_ms // 1000}
+
+
+@router.get("/hosts/{host_id}/export", response_class=StreamingResponse)
+async def export_series(
+    services: Serving,
+    host_id: str,
+    metric: Annotated[list[str], Query(max_length=METRICS_MAX)],
+    file_format: Annotated[Literal["csv", "parquet"], Query(alias="format")] = "csv",
+    gpu: Annotated[str | None, Query(max_length=128)] = None,
+    start: Annotated[str | None, Query(alias="from", max_length=40)] = None,
+    end: Annotated[str | None, Query(alias="to", max_length=40)] = None,
+    step_s: Annotated[int | None, Query(ge=1, le=86_400)] = None,
+) -> Response:
+    """Any series of a host as a file: a line for each value, as `history` gives them, streamed."""
+    entry = services.fleet.entry(HostId(host_id))
+    uuids = [found.uuid for found in entry.host.inventory.gpus] if entry.host.inventory else []
+    from_ms, to_ms, step_ms = _window(services, start, end, step_s, HOUR)
+    query = SeriesQuery(keys_of(entry.host.host_id, metric, gpu, uuids), from_ms, to_ms, step_ms)
+    count = export.points_in(query)
+    if count > export.POINTS_MAX:
+        raise InvalidInput(
+            f"{count} points; an export has at most {export.POINTS_MAX}. Ask for a longer step or a shorter time."
+        )
+    seats: list[object] = services.telemetry.exports
+    if len(seats) >= EXPORTS_MAX:
+        raise TooMany(f"{EXPORTS_MAX} exports are running; try again when one has ended.")
+    seat = object()
+    seats.append(seat)
+    pieces = _batches(services, query, entry.host.name)
+    body = _csv(pieces) if file_format == "csv" else _parquet(pieces)
+    stream = _seated(body, seats, seat)
+    try:
+        # The first piece is made before the answer begins: a history that is gone is a 503 and no empty file.
+        first = await anext(stream)
+    except BaseException:
+        await stream.aclose()
+        raise
+    name = f"{entry.host.host_id}.{file_format}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+    kind = CSV if file_format == "csv" else PARQUET
+    return StreamingResponse(_joined(first, stream), media_type=kind, headers=headers)
+
+
+def _window(
+    services: Services, start: str | None, end: str | None, step_s: int | None, default_ns: int
+) -> tuple[int, int, int]:
+    """From, to and step in milliseconds, both ends moved out to whole steps."""
+    to_ns = moment(end, services.clock.wall_ns())
+    from_ns = moment(start, to_ns - default_ns)
+    if from_ns >= to_ns:
+        raise InvalidInput("`from` must lie before `to`.")
+    step_ms = (step_s or step_s_of(to_ns - from_ns)) * 1000
+    return from_ns // MILLISECOND // step_ms * step_ms, -(-(to_ns // MILLISECOND) // step_ms) * step_ms, step_ms
+
+
+async def _batches(services: Services, query: SeriesQuery, host_name: str) -> AsyncGenerator[list[export.Row], None]:
+    for part in export.parts(query):
+        yield list(export.rows(await services.telemetry.series(part), host_name))
+
+
+async def _csv(batches: AsyncGenerator[list[export.Row], None]) -> AsyncGenerator[bytes, None]:
+    head = export.header()
+    async for rows in batches:
+        yield (head + export.csv_text(rows)).encode()
+        head = ""
+
+
+async def _parquet(batches: AsyncGenerator[list[export.Row], None]) -> AsyncGenerator[bytes, None]:
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="windrow-export-"))
+    try:
+        made = await asyncio.to_thread(ParquetFile, folder)
+        try:
+            async for rows in batches:
+                await asyncio.to_thread(made.add, rows)
+            path = await asyncio.to_thread(made.write)
+        finally:
+            await asyncio.to_thread(made.close)
+        with path.open("rb") as file:
+            while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
+                yield chunk
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, True)
+
+
+async def _seated(body: AsyncGenerator[bytes, None], seats: list[object], seat: object) -> AsyncGenerator[bytes, None]:
+    try:
+        async with contextlib.aclosing(body) as stream:
+            async for chunk in stream:
+                yield chunk
+    finally:
+        seats.remove(seat)
+
+
+async def _joined(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with contextlib.aclosing(rest) as stream:
+        yield first
+        async for chunk in stream:
+            yield chunk

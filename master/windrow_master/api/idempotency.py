@@ -1,0 +1,127 @@
+"""Idempotency-Key: a POST repeated with its key gets the first answer again, for 24 hours and per account.
+
+The key is reserved before the route runs. An answer is remembered; a refusal is forgotten, for nothing was changed;
+what was cut short (a crash, a deadline) stays reserved, and its repetition is told that the outcome is not known.
+"""
+
+import hashlib
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
+
+from windrow_master.api.auth import RULES, V1, authorise
+from windrow_master.api.context import principal_of, services_of
+from windrow_master.identity.decide import Permission
+from windrow_master.store.model import RememberedAnswer
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import (
+    Conflict,
+    DeadlineExceeded,
+    Fault,
+    IdempotencyMismatch,
+    InvalidInput,
+    StorageFailed,
+    WindrowError,
+)
+from windrow_proto.units import DAY
+
+KEEP_NS: Final = DAY
+KEY_MAX: Final = 200
+BODY_MAX: Final = 256 * 1024
+"""Longer answers are not remembered; no POST of ours gives one."""
+REPLAYED: Final = "Idempotency-Replayed"
+SECRET_ANSWERS: Final = frozenset({f"{V1}/tokens", f"{V1}/join-tokens"})
+"""Their answers hold a secret that is shown once and stored nowhere, so they are made again instead."""
+REPEATABLE: Final = frozenset({f"{V1}/clusters"})
+"""Their rooms keep the key in the transaction that does the work, so one that was cut short may simply run again."""
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class IdempotentRoute(APIRoute):
+    """A route whose POSTs honour Idempotency-Key."""
+
+    def get_route_handler(self) -> Handler:
+        """The handler FastAPI makes, wrapped."""
+        handler = super().get_route_handler()
+        if "POST" not in (self.methods or ()):
+            return handler
+
+        async def once(request: Request) -> Response:
+            key = request.headers.get("idempotency-key")
+            template = getattr(request.scope.get("route"), "path", "")
+            is_open = RULES.get(("POST", template)) in (None, Permission.NOBODY)
+            if key is None or is_open or template in SECRET_ANSWERS:
+                return await handler(request)
+            if not 1 <= len(key) <= KEY_MAX or not key.isprintable():
+                raise InvalidInput(f"Idempotency-Key must be 1 to {KEY_MAX} printable characters.")
+            await authorise(request)
+            return await _once(request, handler, key)
+
+        return once
+
+
+def make_router(tag: str) -> APIRouter:
+    """A router under /api/v1 whose POSTs honour Idempotency-Key; every room makes its router with this."""
+    return APIRouter(prefix=V1, tags=[tag], route_class=IdempotentRoute)
+
+
+async def _once(request: Request, handler: Handler, key: str) -> Response:
+    services, principal = services_of(request), await principal_of(request)
+    digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
+    digest.update(await request.body())
+    asked = digest.digest()
+
+    def reserve(uow: UnitOfWork) -> RememberedAnswer | None:
+        uow.idempotency.forget_older(uow.now_wall_ns - KEEP_NS)
+        present = uow.idempotency.get(principal.account_id, key)
+        if present is None:
+            uow.idempotency.reserve(principal.account_id, key, asked, uow.epoch, uow.now_wall_ns)
+        return present
+
+    present = await services.store.write(reserve, name="idempotency.reserve")
+    template = getattr(request.scope.get("route"), "path", "")
+    may_run = present is None or (present.status is None and present.request_sha256 == asked and template in REPEATABLE)
+    if present is not None and not may_run:
+        return _replay(present, asked)
+    try:
+        answer = await handler(request)
+    except WindrowError as error:
+        is_known = error.fault is not Fault.OURS and not isinstance(error, DeadlineExceeded | StorageFailed)
+        if is_known:
+            await services.store.write(
+                lambda uow: uow.idempotency.forget(principal.account_id, key), name="idempotency.forget"
+            )
+        raise
+    await _remember(request, key, answer)
+    return answer
+
+
+def _replay(present: RememberedAnswer, asked: bytes) -> Response:
+    if present.request_sha256 != asked:
+        raise IdempotencyMismatch
+    if present.status is None:
+        raise Conflict(
+            "A request with this Idempotency-Key is still being served, or was cut short and its outcome is not "
+            "known. Look at what there is before you repeat it with a new key."
+        )
+    return Response(present.body, present.status, headers={**present.headers, REPLAYED: "true"})
+
+
+async def _remember(request: Request, key: str, answer: Response) -> None:
+    services, principal = services_of(request), await principal_of(request)
+    body = bytes(getattr(answer, "body", b""))
+    is_whole = hasattr(answer, "body") and len(body) <= BODY_MAX
+    if not is_whole or answer.status_code >= 400:
+        # A stream cannot be repeated and a refusal changed nothing: the next request with this key runs.
+        await services.store.write(
+            lambda uow: uow.idempotency.forget(principal.account_id, key), name="idempotency.forget"
+        )
+        return
+    kept = {name: answer.headers[name] for name in ("content-type", "location", "etag") if name in answer.headers}
+    await services.store.write(
+        lambda uow: uow.idempotency.remember(principal.account_id, key, answer.status_code, kept, body),
+        name="idempotency.remember",
+    )

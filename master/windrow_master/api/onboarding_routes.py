@@ -1,0 +1,44 @@
+"""What a joining machine downloads: the installer, and the files of one release with their signed manifest.
+
+Open to all: nothing here is secret, and whoever installs trusts it by the key that the join line pins.
+"""
+
+from typing import Final
+
+from fastapi import APIRouter
+from fastapi.responses import FileResponse
+
+from windrow_master.api.context import Services, Serving
+from windrow_master.onboarding.join_line import join_line
+from windrow_master.onboarding.service import carried, not_ready
+from windrow_proto.errors import NotFound
+
+SHELL: Final = "text/x-shellscript; charset=utf-8"
+NO_CACHE: Final = {"Cache-Control": "no-cache"}
+
+root = APIRouter()
+
+
+@root.get("/install.sh", include_in_schema=False)
+async def installer(services: Serving) -> FileResponse:
+    """The script that the join line runs; whoever fetches it will want the wheels next."""
+    services.wheelhouse.want()
+    return FileResponse(carried("install.sh"), media_type=SHELL, headers=NO_CACHE)
+
+
+@root.get("/dl/{name}", include_in_schema=False)
+async def download(services: Serving, name: str) -> FileResponse:
+    """One file of the manifest, or the manifest; 503 while it is being prepared, with how far it is."""
+    wheelhouse = services.wheelhouse
+    wheelhouse.want()
+    if wheelhouse.file("manifest.json") is None:
+        raise not_ready(wheelhouse.progress)
+    path = wheelhouse.file(name)
+    if path is None:
+        raise NotFound(f"There is no file /dl/{name[:200]}.")
+    return FileResponse(path, headers=NO_CACHE)
+
+
+def join_command(services: Services, token: str) -> str:
+    """The line that brings a host in with this join token; who runs it will want the wheels, not who asks for it."""
+    return join_line(services.https_url, services.https_pin, token)

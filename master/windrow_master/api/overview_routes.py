@@ -1,0 +1,134 @@
+"""The one route of the console's first page: the fleet by what it is good for, what was earned, what happened last."""
+
+from asyncio import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pydantic import BaseModel
+
+from windrow_master.api import overview
+from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.fleet_routes import feed_of
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.overview import Earnings, Tally
+from windrow_master.api.paging import event_json
+from windrow_master.identity.model import Principal, Role
+from windrow_master.market.model import account_of
+from windrow_proto.units import CURRENCY_TEST, DAY, Microcents, money_text, time_text
+
+router = make_router("overview")
+
+EVENTS_SHOWN = 12
+"""More would be the page of events."""
+
+_EARNINGS: WeakKeyDictionary[object, tuple[Earnings, Lock]] = WeakKeyDictionary()
+"""What was folded of each served ledger, so that a glance reads only the rows since the last one."""
+
+
+class UseCounts(BaseModel):
+    """How many are in each group; their sum is `total`."""
+
+    total: int
+    idle: int
+    rented: int
+    faulty: int
+    offline: int
+    withheld: int
+
+
+class TierCounts(BaseModel):
+    """One tier, real and simulated apart."""
+
+    tier: str
+    simulated: bool
+    hosts: UseCounts
+    gpus: UseCounts
+
+
+class DayAmount(BaseModel):
+    """What one UTC day brought."""
+
+    day: str
+    amount: str
+
+
+class Revenue(BaseModel):
+    """What providers and the platform got by the ledger. `all`: everybody's; `own`: the asking account's."""
+
+    scope: str
+    currency: str
+    test_money: bool
+    today: str
+    last_7_days: str
+    days: list[DayAmount]
+
+
+class Rates(BaseModel):
+    """What an hour brings at the asked prices: of what is rented, and what what is idle would. Real hosts only."""
+
+    rented: str
+    idle: str
+
+
+class OverviewOut(BaseModel):
+    """The installation at a glance. `events`: empty for those who may not see all of them."""
+
+    at: str
+    hosts: UseCounts
+    gpus: UseCounts
+    simulated_hosts: int
+    simulated_gpus: int
+    tiers: list[TierCounts]
+    per_hour: Rates
+    revenue: Revenue
+    accesses: int
+    events: list[dict[str, Any]]
+
+
+@router.get("/overview", response_model=OverviewOut)
+async def overview_now(services: Serving, principal: Asking) -> Any:
+    """The installation at a glance: counts by tier, revenue, what happened last."""
+    feed = feed_of(services)
+    sums = overview.glance(services.fleet.view, await feed.book())
+    sees_all = bool(principal.roles & {Role.OPERATOR, Role.AUDITOR})
+    events = await services.store.read(lambda uow: uow.events.newest(limit=EVENTS_SHOWN)) if sees_all else ()
+    return {
+        "at": time_text(services.clock.wall_ns()),
+        "hosts": _counts(sums.hosts),
+        "gpus": _counts(sums.gpus),
+        "simulated_hosts": sums.simulated_hosts,
+        "simulated_gpus": sums.simulated_gpus,
+        "tiers": [
+            {"tier": one.tier, "simulated": one.simulated, "hosts": _counts(one.hosts), "gpus": _counts(one.gpus)}
+            for _, one in sorted(sums.tiers.items())
+        ],
+        "per_hour": {
+            "rented": money_text(Microcents(sums.rented_per_hour)),
+            "idle": money_text(Microcents(sums.idle_per_hour)),
+        },
+        "revenue": await _revenue(services, principal, sees_all),
+        "accesses": len({access["access_id"] for access in services.health.accesses()}),
+        "events": [event_json(row) for row in events],
+    }
+
+
+def _counts(tally: Tally) -> dict[str, int]:
+    return {"total": sum(tally.counts.values()), **{use.value: count for use, count in tally.counts.items()}}
+
+
+async def _revenue(services: Services, principal: Principal, sees_all: bool) -> dict[str, Any]:
+    earnings, turn = _EARNINGS.setdefault(services.store, (Earnings(), Lock()))
+    async with turn:  # two that fold the same rows would count them twice
+        now_ns = services.clock.wall_ns()
+        since_ns = (now_ns // DAY - overview.DAYS + 1) * DAY
+        number, sums = await services.store.read(lambda uow: uow.ledger.earned_after(earnings.number, since_ns))
+        earnings.fold(number, sums, now_ns)
+        days = earnings.days(None if sees_all else account_of(principal.account_id), now_ns)
+    return {
+        "scope": "all" if sees_all else "own",
+        "currency": CURRENCY_TEST,
+        "test_money": True,
+        "today": money_text(days[-1][1]),
+        "last_7_days": money_text(Microcents(sum(amount for _, amount in days))),
+        "days": [{"day": time_text(start_ns)[:10], "amount": money_text(amount)} for start_ns, amount in days],
+    }

@@ -1,0 +1,114 @@
+"""Cursors, entity tags and the JSON shapes that all routers share."""
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from windrow_master.store.model import EventRow, Operation
+from windrow_proto.errors import Conflict, InvalidInput
+from windrow_proto.units import time_text
+
+T = TypeVar("T")
+
+LIMIT_MAX = 1_000
+
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX)]
+Cursor = Annotated[str | None, Query(max_length=400)]
+"""Use as parameter types: `limit: Limit = 100, cursor: Cursor = None`."""
+
+
+def page(items: Sequence[T], limit: int, shape: Callable[[T], Mapping[str, Any]], key: Callable[[T], str]) -> Any:
+    """`{items, next_cursor}` of at most `limit` items; ask the source for `limit + 1` to know whether more follow."""
+    shown = items[:limit]
+    more = len(items) > limit
+    return {"items": [shape(item) for item in shown], "next_cursor": write_cursor(key(shown[-1])) if more else None}
+
+
+def write_cursor(key: str) -> str:
+    """A position in a list as a text that callers do not look into."""
+    return base64.urlsafe_b64encode(key.encode()).rstrip(b"=").decode()
+
+
+def read_cursor(cursor: str | None) -> str:
+    """The position a cursor stands for; the empty text for none."""
+    if not cursor:
+        return ""
+    try:
+        return base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
+    except ValueError:
+        raise InvalidInput("cursor is not one that a list returned.") from None
+
+
+class PreconditionFailed(Conflict):
+    """Somebody changed this since you read it (If-Match). Read it again, then decide."""
+
+    code, http = "precondition_failed", 412
+
+
+def entity_tag(version: int | str) -> str:
+    """The ETag of a version."""
+    return f'"{version}"'
+
+
+def check_if_match(request: Request, version: int | str) -> None:
+    """Raise PreconditionFailed when the caller named another version with If-Match."""
+    wanted = request.headers.get("if-match")
+    if (
+        wanted is not None
+        and wanted.strip() != "*"
+        and entity_tag(version) not in [w.strip() for w in wanted.split(",")]
+    ):
+        raise PreconditionFailed
+
+
+def tagged(request: Request, body: Mapping[str, Any], version: int | str) -> Response:
+    """The body with its ETag, or 304 when the caller has this version."""
+    tag = entity_tag(version)
+    known = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
+    if tag in known:
+        return Response(status_code=304, headers={"ETag": tag})
+    return JSONResponse(dict(body), headers={"ETag": tag})
+
+
+def time_or_none(wall_ns: int | None) -> str | None:
+    """A time for JSON; absent stays absent."""
+    return None if wall_ns is None else time_text(wall_ns)
+
+
+def operation_json(operation: Operation) -> dict[str, Any]:
+    """An operation for JSON."""
+    error = None
+    if operation.error_code is not None:
+        error = {"code": operation.error_code, "detail": operation.error_detail}
+    return {
+        "id": operation.id,
+        "kind": operation.kind,
+        "subject": operation.subject,
+        "state": operation.state.value,
+        "error": error,
+        "created_at": time_text(operation.created_at_ns),
+        "done_at": time_or_none(operation.done_at_ns),
+    }
+
+
+def accepted(operation: Operation, extra: Mapping[str, Any] | None = None) -> Response:
+    """202 with the operation, where to look for it, and what else the route has to say."""
+    body = {"operation": operation_json(operation), **(extra or {})}
+    return JSONResponse(body, 202, headers={"Location": f"/api/v1/operations/{operation.id}"})
+
+
+def event_json(row: EventRow) -> dict[str, Any]:
+    """An event for JSON."""
+    return {
+        "id": row.id,
+        "number": row.number,
+        "at": time_text(row.at_ns),
+        "kind": row.kind,
+        "subjects": list(row.subjects),
+        "text": row.text,
+        "actor": row.actor or None,
+        "fields": dict(row.fields),
+    }

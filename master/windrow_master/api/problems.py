@@ -1,0 +1,111 @@
+"""Every failure as application/problem+json (RFC 9457) from the one table of errors; callers see less than the log."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from windrow_proto.errors import (
+    Fault,
+    InvalidInput,
+    NotFound,
+    TooLarge,
+    TooMany,
+    Unauthenticated,
+    Unavailable,
+    WindrowError,
+)
+
+MEDIA_TYPE: Final = "application/problem+json"
+TYPE_BASE: Final = "https://windrow.dev/errors/"
+RETRY_AFTER_S: Final = 2
+"""What a retryable refusal asks callers to wait: long beside a group commit, short beside a person's patience."""
+REASONS_MAX: Final = 200
+_TITLES: Final[dict[int, str]] = {
+    400: "Bad request", 401: "Not signed in", 402: "Not enough funds", 403: "Not allowed", 404: "Not found",
+    405: "Method not allowed", 409: "Conflict", 412: "Changed meanwhile", 413: "Too large", 422: "Not valid",
+    429: "Too many", 500: "Our fault", 503: "Not possible now", 504: "Not in time",
+}  # fmt: skip
+
+log = structlog.get_logger(__name__)
+
+
+def request_id_of(request: Request) -> str:
+    """The id under which the log knows this request."""
+    return str(request.scope.get("windrow.request_id", ""))
+
+
+def problem(
+    request: Request,
+    error: WindrowError,
+    *,
+    status: int | None = None,
+    reasons: Sequence[Mapping[str, Any]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The answer that says what went wrong, to whom, and whether trying again helps."""
+    code = status or error.http
+    body: dict[str, Any] = {
+        "type": TYPE_BASE + error.code,
+        "title": _TITLES.get(code, "Failed"),
+        "status": code,
+        "detail": error.detail,
+        "code": error.code,
+        "subject": error.subject,
+        "retryable": error.retryable,
+        "request_id": request_id_of(request),
+    }
+    found = list(reasons) or list(getattr(error, "reasons", ()))
+    if found:
+        body["reasons"] = found[:REASONS_MAX]
+    extra = dict(headers or {})
+    if isinstance(error, TooMany | Unavailable):
+        extra.setdefault("Retry-After", str(RETRY_AFTER_S))
+    if isinstance(error, Unauthenticated):
+        extra.setdefault("WWW-Authenticate", "Bearer")
+    return JSONResponse(body, code, headers=extra, media_type=MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every exception of this application with a problem."""
+
+    async def known(request: Request, error: Exception) -> Response:
+        assert isinstance(error, WindrowError)
+        if error.fault is Fault.OURS:
+            log.error("request_failed", request_id=request_id_of(request), path=request.url.path, error=str(error))
+        return problem(request, error)
+
+    async def not_valid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        reasons = [
+            {"field": ".".join(str(part) for part in found["loc"][1:]) or str(found["loc"][0]), "reason": found["msg"]}
+            for found in error.errors()
+        ]
+        fields = ", ".join(sorted({reason["field"] for reason in reasons}))[:200]
+        return problem(request, InvalidInput(f"The request is not valid: {fields}."), reasons=reasons)
+
+    async def by_status(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        kinds: dict[int, type[WindrowError]] = {404: NotFound, 413: TooLarge, 401: Unauthenticated}
+        if error.status_code == 404:
+            said: WindrowError = NotFound(f"There is nothing at {request.url.path[:200]}.")
+        elif error.status_code == 405:
+            said = InvalidInput(f"{request.method} is not possible at {request.url.path[:200]}.")
+        else:
+            said = kinds.get(error.status_code, InvalidInput)(str(error.detail)[:400])
+        return problem(request, said, status=error.status_code, headers=error.headers)
+
+    async def unexpected(request: Request, error: Exception) -> Response:
+        request_id = request_id_of(request)
+        log.error("request_crashed", request_id=request_id, path=request.url.path, exc_info=error)
+        said = WindrowError(f"Something failed in the Master. Its log says more, by the request id {request_id}.")
+        return problem(request, said)
+
+    app.add_exception_handler(WindrowError, known)
+    app.add_exception_handler(RequestValidationError, not_valid)
+    app.add_exception_handler(HTTPException, by_status)
+    app.add_exception_handler(Exception, unexpected)

@@ -1,0 +1,134 @@
+"""Routes of what the store itself keeps: operations and events, with their live stream."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+
+from windrow_master.api import sight, sse
+from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.paging import Cursor, Limit, event_json, operation_json, page, read_cursor
+from windrow_master.identity.model import Principal, Role
+from windrow_master.store.model import EventRow
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import InvalidInput, NotFound
+from windrow_proto.ids import OperationId
+
+router = make_router("records")
+
+EVERYTHING = "events"
+"""The topic of all events; those of one subject are at `events/<subject>`."""
+NUMBER_DIGITS_MAX = 16
+"""Of an event's number in a cursor: what JavaScript still counts exactly."""
+REPLAY_MAX = 1_000
+"""Events a returning listener is given of what it missed; one that missed more gets a resync."""
+
+Subject = Annotated[str | None, Query(max_length=200)]
+
+
+def topics_of(row: EventRow) -> list[str]:
+    """Where an event is told."""
+    return [EVERYTHING, *(f"{EVERYTHING}/{subject}" for subject in row.subjects)]
+
+
+def message_of(row: EventRow) -> sse.Message:
+    """An event as a stream tells it."""
+    return sse.Message("event", event_json(row), str(row.number))
+
+
+@router.get("/operations")
+async def operations(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
+    """Long actions of the account (operators: of all), the latest first."""
+    account = None if sight.oversees(principal) else principal.account_id
+    before = read_cursor(cursor) or None
+    found = await services.store.read(lambda uow: uow.operations.list(account, before, limit + 1))
+    return page(found, limit, operation_json, lambda operation: operation.id)
+
+
+@router.get("/operations/{operation_id}")
+async def operation(services: Serving, principal: Asking, operation_id: str) -> Any:
+    """How far a long action has come."""
+    found = await services.store.read(lambda uow: uow.operations.get(OperationId(operation_id)))
+    if found is None or (found.account_id != principal.account_id and not sight.oversees(principal)):
+        raise NotFound(subject=operation_id[:64])
+    return operation_json(found)
+
+
+@router.get("/events")
+async def events(
+    services: Serving,
+    principal: Asking,
+    subject: Subject = None,
+    after: Annotated[int | None, Query(ge=0)] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Any:
+    """What happened, the latest first; with `after`, in order from the one after that number."""
+    _check_subject(principal, subject)
+    position = read_cursor(cursor)
+    if position and not (position.isdecimal() and len(position) <= NUMBER_DIGITS_MAX):
+        raise InvalidInput("cursor is not one that a list returned.")
+
+    def read(uow: UnitOfWork) -> tuple[Sequence[EventRow], list[EventRow]]:
+        if subject is not None and not sight.sees_subject(uow, principal, subject):
+            raise NotFound(subject=subject[:64])
+        if after is not None:
+            found = uow.events.after(after, subject, limit + 1)
+        else:
+            found = uow.events.newest(subject, int(position) if position else None, limit + 1)
+        return found, sight.seen_events(uow, principal, found[:limit])
+
+    found, seen = await services.store.read(read)
+    # The position is of what was looked through, so that a page of which nothing may be seen does not end the list.
+    whole = page(found, limit, event_json, lambda row: str(row.number))
+    return whole | {"items": [event_json(row) for row in seen]}
+
+
+@router.get("/events/stream")
+async def events_stream(request: Request, services: Serving, principal: Asking, subject: Subject = None) -> Response:
+    """Events as they happen; a returning listener gets what it missed first."""
+    _check_subject(principal, subject)
+    if subject is not None and not await services.store.read(lambda uow: sight.sees_subject(uow, principal, subject)):
+        raise NotFound(subject=subject[:64])
+    seen = sse.last_event_id(request)
+    listener = services.broadcaster.listen(EVERYTHING if subject is None else f"{EVERYTHING}/{subject}")
+    return sse.stream(_resumed(services, listener, seen, subject, principal))
+
+
+async def _resumed(
+    services: Services,
+    listener: sse.Listener,
+    seen: int | None,
+    subject: str | None,
+    principal: Principal | None = None,
+) -> AsyncGenerator[sse.Message]:
+    """What a listener missed, then what comes. principal: whose sight limits it; None for somebody who sees all."""
+    with listener:
+        last = seen or 0
+        if seen is not None:
+            missed = await services.store.read(lambda uow: uow.events.after(last, subject, REPLAY_MAX + 1))
+            if len(missed) > REPLAY_MAX:
+                yield sse.RESYNC
+            else:
+                for row in missed:
+                    if await _may_hear(services, principal, row.subjects):
+                        yield message_of(row)
+            last = missed[-1].number if missed else last
+        async for message in sse.follow(listener):
+            # Listening began before the replay was read, so that nothing falls between; what both hold is told once.
+            is_new = message.id is None or int(message.id) > last
+            if is_new and await _may_hear(services, principal, message.data.get("subjects", ())):
+                yield message
+
+
+async def _may_hear(services: Services, principal: Principal | None, subjects: Sequence[str]) -> bool:
+    if principal is None or sight.oversees(principal):
+        return True
+    return await services.store.read(lambda uow: sight.sees_event(uow, principal, subjects))
+
+
+def _check_subject(principal: Principal, subject: str | None) -> None:
+    # A host's page is open to all who see the fleet; everything at once only to those who look after it.
+    if subject is None and not (principal.roles & {Role.OPERATOR, Role.AUDITOR, Role.PROVIDER}):
+        raise InvalidInput("Name a subject: all events at once are for operators, providers and auditors.")

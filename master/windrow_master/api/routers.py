@@ -1,0 +1,31 @@
+"""The list of routers under /api/v1; a room that has routes adds one line."""
+
+from typing import Final
+
+from fastapi import APIRouter
+
+from windrow_master.api import (
+    audit_routes,
+    cluster_routes,
+    fleet_routes,
+    health,
+    history_routes,
+    identity_routes,
+    market_routes,
+    overview_routes,
+    record_routes,
+    telemetry_routes,
+)
+
+ROUTERS: Final[tuple[APIRouter, ...]] = (
+    identity_routes.router,
+    record_routes.router,
+    audit_routes.router,
+    cluster_routes.router,
+    market_routes.router,
+    overview_routes.router,
+    fleet_routes.router,
+    telemetry_routes.router,
+    history_routes.router,
+    health.router,
+)

@@ -1,0 +1,432 @@
+"""The Master's face towards Access: trunks, the hosts' routes on them, and what goes up and down through both.
+
+ Access ══trunk══▶ reader ─ heartbeat ──▶ fleet's presence, reply
+                     ├── evidence ──▶ pump: one store.write for many hosts ──▶ ack after the commit
+                     ├── telemetry ─▶ pump: one append for many hosts ──────▶ ack after the fsync
+                     └── channel ───▶ the pipe of whoever opened it
+ fleet's outbox ─wake▶ dispatcher ─▶ command ──▶ route ──▶ writer ══trunk══▶ Access
+
+Queues are bounded: what does not fit is not accepted, and the agent, which keeps it, sends it again.
+"""
+
+import asyncio
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from windrow_master.api.trunk_channels import ChannelPipe
+from windrow_master.api.trunk_down import RESEND_NS, Downlink, HubFigures, HubPorts
+from windrow_master.api.trunk_pumps import Waiting, evidence_pump, telemetry_pump
+from windrow_master.api.trunk_route import HostRoute, Opening
+from windrow_master.api.trunk_wire import Trunk
+from windrow_master.fleet.model import HostFacts
+from windrow_master.fleet.presence.service import Route
+from windrow_master.fleet.service import FleetService
+from windrow_master.telemetry.service import TelemetryService
+from windrow_proto.errors import (
+    Banned,
+    CertificateRefused,
+    Conflict,
+    Expired,
+    Fenced,
+    Forbidden,
+    HostUnreachable,
+    InvalidInput,
+    LinkClosed,
+    WindrowError,
+)
+from windrow_proto.ids import BootId, HostId
+from windrow_proto.keys import SigningKey
+from windrow_proto.messages import AccessPoint, ChannelOpen, Gap, HeartbeatReply, Query, RegionMap
+from windrow_proto.model import Kind, Lane
+from windrow_proto.ports import Clock, PeerFacts, TrunkLink
+from windrow_proto.units import MILLISECOND, MINUTE, SECOND
+from windrow_proto.v1 import link_pb2, services_pb2
+from windrow_proto.wire import Envelope, decode_record, sealed_bytes
+from windrow_proto.wire_link import (
+    decode_channel,
+    decode_heartbeat,
+    encode_heartbeat_reply,
+    encode_query,
+    encode_region_map,
+)
+
+HELLO_DEADLINE_S: Final = 10.0
+TICK_NS: Final = SECOND
+ASK_AGAIN_NS: Final = 10 * SECOND
+DEPARTED_KEPT_NS: Final = 5 * MINUTE
+"""An Access that went stays in the map, as draining, for the time of a restart."""
+BAD_PROOFS_MAX: Final = 16
+"""A route that brings more than this is ended: something on the way rewrites messages."""
+SUPERSEDED_MAX: Final = 16
+
+__all__ = ["HubFigures", "HubPorts", "LinkHub"]
+
+log = structlog.get_logger(__name__)
+
+
+class LinkHub:
+    """Every trunk and every host's route. It is the TrunkAcceptor and the clusters' ChannelBroker."""
+
+    def __init__(
+        self,
+        fleet: FleetService,
+        telemetry: TelemetryService,
+        clock: Clock,
+        *,
+        epoch: int,
+        signing: SigningKey,
+        ports: HubPorts | None = None,
+    ) -> None:
+        self._fleet, self._telemetry, self._clock = fleet, telemetry, clock
+        self._epoch, self._signing = epoch, signing
+        self.ports = ports or HubPorts()
+        self.figures = HubFigures()
+        self._trunks: dict[Trunk, None] = {}  # in the order they came, so that a history can be played again
+        self._departed: dict[str, tuple[AccessPoint, int]] = {}
+        self._routes: dict[HostId, HostRoute] = {}
+        self._superseded: dict[HostId, dict[BootId, None]] = {}
+        self._generations: dict[HostId, int] = {}
+        self._channel_id = self._connections = 0
+        self._evidence = evidence_pump(fleet)
+        self._samples = telemetry_pump(telemetry)
+        self.down = Downlink(fleet, telemetry, clock, self.ports, self.figures, self._routes)
+        self._is_map_dirty = False
+        self._told_bans: list[str] = []
+        fleet.ports.on_wake = self.down.wake
+        fleet.ports.on_ask = self.down.ask_observed
+        fleet.ports.on_telemetry_gap = self._on_telemetry_gap
+        telemetry.on_period(self.down.on_period)
+        fleet.on_change(self._check_bans)
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Pump, dispatch and keep time until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._evidence.run())
+            tasks.create_task(self._samples.run())
+            tasks.create_task(self.down.call())
+            tasks.create_task(self.down.dispatch())
+            tasks.create_task(self.down.note_sent())
+            tasks.create_task(self._keep_time())
+            tasks.create_task(self.down.renew())
+
+    async def attached(self, peer: PeerFacts, trunk: TrunkLink) -> None:
+        """Serve one trunk until it ends."""
+        async with asyncio.timeout(HELLO_DEADLINE_S):
+            first = await trunk.receive()
+        hello = next((item.hello for item in first.items if item.WhichOneof("what") == "hello"), None)
+        if hello is None or hello.access_id != peer.subject_id:
+            raise Forbidden("A trunk begins with the hello of the Access that its certificate names.")
+        served = Trunk(trunk, hello, peer.address, self._clock.wall_ns())
+        self._trunks[served] = None
+        self._departed.pop(served.access_id, None)
+        self._is_map_dirty = True
+        served.greet(self._epoch, self._banned())
+        log.info("trunk_attached", access_id=served.access_id, region=served.region, worker=served.worker)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                writer = tasks.create_task(served.write())
+                await self._read(served, tasks)
+                writer.cancel()
+        except* LinkClosed:
+            pass
+        finally:
+            self._depart(served)
+
+    async def _read(self, trunk: Trunk, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            try:
+                batch = await trunk.receive()
+            except LinkClosed:
+                return
+            for item in batch.items:
+                self._take(trunk, item, tasks)
+
+    def _depart(self, trunk: Trunk) -> None:
+        self._trunks.pop(trunk, None)
+        for route in trunk.routes.values():
+            self._close(route, "its Access is gone")
+        if not any(other.access_id == trunk.access_id for other in self._trunks):
+            self._departed[trunk.access_id] = trunk.point(draining=True), self._clock.monotonic_ns()
+        self._is_map_dirty = True
+        log.info("trunk_gone", access_id=trunk.access_id, worker=trunk.worker, routes=len(trunk.routes))
+
+    # --- up --------------------------------------------------------------------------------------------------------
+
+    def _take(self, trunk: Trunk, item: services_pb2.TrunkItem, tasks: asyncio.TaskGroup) -> None:
+        match item.WhichOneof("what"):
+            case "frame":
+                self.figures.frames += 1
+                route = trunk.routes.get(item.route)
+                if route is not None and not route.is_closed:
+                    self._take_frame(trunk, item.route, route, item.frame, tasks)
+            case "opened":
+                opened = item.opened
+                opening = Opening(HostId(opened.host_id), opened.generation, opened.not_after_ns, opened.peer[:128])
+                number = item.route
+                self._connections += 1
+                put = partial(trunk.put_frame, number)
+                trunk.routes[number] = HostRoute(opening, trunk.access_id, self._epoch, self._connections, put)
+            case "closed":
+                gone = trunk.routes.pop(item.route, None)
+                if gone is not None:
+                    self._close(gone, "the agent has disconnected")
+            case "load":
+                trunk.load = item.load
+            case _:
+                pass  # a newer Access may say more than we understand
+
+    def _take_frame(
+        self, trunk: Trunk, number: int, route: HostRoute, frame: link_pb2.Frame, tasks: asyncio.TaskGroup
+    ) -> None:
+        if not route.is_open:
+            if not route.is_greeting:
+                route.is_greeting = True
+                tasks.create_task(self._greet(trunk, number, route, frame))
+            return
+        try:
+            envelope = route.hear(frame)
+            if envelope is not None:
+                self._hear(trunk, route, envelope, frame)
+        except WindrowError as error:
+            # Not believed or not understood: dropped and counted; what it was for is sent again by who means it.
+            self.figures.bad_proofs += 1
+            route.figures.bad_proofs += 1
+            route.refuse(error.code)
+            self._count(self.figures.refused_messages, error.code)
+            if route.figures.bad_proofs > BAD_PROOFS_MAX:
+                self._end(trunk, number, route, error)
+
+    def _hear(self, trunk: Trunk, route: HostRoute, envelope: Envelope, frame: link_pb2.Frame) -> None:
+        if not route.is_confirmed:
+            self._confirm(route)
+        if envelope.lane is Lane.EVIDENCE or envelope.lane is Lane.TELEMETRY:
+            record = decode_record(envelope.body)
+            if record.kind is not envelope.kind:
+                raise InvalidInput("A record is of another kind than its envelope.")
+            if not route.accept(envelope.lane, record.origin_boot, record.origin_sequence):
+                route.flush_acks()
+            elif envelope.lane is Lane.EVIDENCE:
+                self._evidence.offer(Waiting(route, record, sealed_bytes(frame)))
+            else:
+                self._samples.offer(Waiting(route, record, frame_class=envelope.frame_class))
+        elif envelope.kind is Kind.HEARTBEAT:
+            self._beat(route, envelope)
+        elif envelope.kind is Kind.CHANNEL:
+            route.on_channel(decode_channel(envelope.body))
+
+    def _beat(self, route: HostRoute, envelope: Envelope) -> None:
+        heartbeat = decode_heartbeat(envelope.body)
+        host_id, now_ns = route.host_id, self._clock.monotonic_ns()
+        self._fleet.presence.heard(host_id, heartbeat)
+        observed = self._fleet.observed(host_id)
+        is_stale = observed is None or observed.digest != heartbeat.observed_digest
+        is_other = self._lacks_inventory(host_id, heartbeat.inventory_hash)
+        reply = HeartbeatReply(
+            epoch=self._epoch,
+            wall_ns=self._clock.wall_ns(),
+            inventory_wanted=is_other and route.may_ask("inventory", now_ns, ASK_AGAIN_NS),
+            observed_wanted=is_stale and route.may_ask("observed", now_ns, ASK_AGAIN_NS),
+        )
+        route.send(Kind.HEARTBEAT_REPLY, Lane.CONTROL, encode_heartbeat_reply(reply))
+
+    # --- greeting --------------------------------------------------------------------------------------------------
+
+    async def _greet(self, trunk: Trunk, number: int, route: HostRoute, frame: link_pb2.Frame) -> None:
+        """Answer a hello, or end the route and say why."""
+        host_id = route.host_id
+        try:
+            facts = await self._check(route)
+            hello = route.hear_hello(frame, facts.public_key)
+            committed = await self._fleet.evidence_marks(host_id)
+            route.welcome(
+                hello,
+                frame,
+                public_key=facts.public_key,
+                signing=self._signing,
+                exchange=self.ports.exchange_key(),
+                settings=self.down.settings(host_id),
+                committed=committed,
+                telemetry_have=lambda boot: self._telemetry.have(host_id, boot),
+                inventory_wanted=self._lacks_inventory(host_id, hello.inventory_hash),
+                wall_ns=self._clock.wall_ns(),
+            )
+        except WindrowError as error:
+            if isinstance(error, Fenced):
+                log.critical("later_master_seen", host_id=host_id, epoch=self._epoch)
+                self.ports.on_stale()
+            self._end(trunk, number, route, error)
+            return
+        finally:
+            route.is_greeting = False
+        present = self._routes.get(host_id)
+        if present is None or not present.is_open or present.boot_id == route.boot_id:
+            self._adopt(route)
+        route.send(Kind.QUERY, Lane.CONTROL, encode_query(Query((), observed=True)))
+        route.send(Kind.REGION_MAP, Lane.CONTROL, self._region_map())
+
+    async def _check(self, route: HostRoute) -> HostFacts:
+        opening = route.opening
+        facts = await self.ports.host_facts(opening.host_id)
+        if facts is None:
+            raise CertificateRefused("This host is not known here: join again.", subject=opening.host_id)
+        if facts.is_banned:
+            raise Banned(subject=opening.host_id)
+        if opening.not_after_ns <= self._clock.wall_ns():
+            raise CertificateRefused("The certificate has expired: renew it.", subject=opening.host_id)
+        if opening.generation < self._generations.get(opening.host_id, 0) or opening.generation > facts.generation:
+            raise CertificateRefused("The certificate is not the newest of this host.", subject=opening.host_id)
+        return facts
+
+    def _confirm(self, route: HostRoute) -> None:
+        """The first message under the new key: this is the live agent and no replay of its hello."""
+        route.is_confirmed = True
+        boot = route.boot_id
+        assert boot is not None
+        superseded = self._superseded.setdefault(route.host_id, {})
+        present = self._routes.get(route.host_id)
+        if boot in superseded:
+            self._on_clone(route)
+            return
+        if present is not route and present is not None:
+            if present.boot_id is not None and present.boot_id != boot:
+                superseded[present.boot_id] = None
+                if len(superseded) > SUPERSEDED_MAX:
+                    superseded.pop(next(iter(superseded)))
+            self._end_route(present, Conflict("The agent has connected anew.", subject=route.host_id))
+        generation = self._generations.get(route.host_id, 0)
+        self._generations[route.host_id] = max(generation, route.opening.generation)
+        self._adopt(route)
+
+    def _adopt(self, route: HostRoute) -> None:
+        boot = route.boot_id
+        assert boot is not None
+        self._routes[route.host_id] = route
+        region = next((t.region for t in self._trunks if t.access_id == route.access_id), "")
+        self._fleet.presence.opened(route.host_id, Route(route.access_id, region, route.opening.address, boot))
+        self.down.wake(route.host_id)
+
+    def _on_clone(self, route: HostRoute) -> None:
+        """A boot that another had replaced is alive as well: two agents hold one identity."""
+        self.figures.clones += 1
+        log.error("clone_seen", host_id=route.host_id, access_id=route.access_id)
+        self.down.later(partial(self._fleet.quarantine_now, route.host_id, "two agents use one identity", "master"))
+        self.ban(route.host_id)
+        self._end_route(route, Banned(subject=route.host_id))
+
+    # --- ending routes ---------------------------------------------------------------------------------------------
+
+    def ban(self, host_id: HostId) -> None:
+        """A host's standing has changed for the worse: end its routes. The Accesses are told with the next change of
+        the fleet's view."""
+        for trunk in self._trunks:
+            for number, route in tuple(trunk.routes.items()):
+                if route.host_id == host_id:
+                    self._end(trunk, number, route, Banned(subject=host_id))
+
+    def _check_bans(self) -> None:
+        """The fleet has changed: tell every Access who is banned now, and end their routes."""
+        banned = self._banned()
+        if banned == self._told_bans:
+            return
+        for host_id in set(banned) - set(self._told_bans):
+            self.ban(HostId(host_id))
+        self._told_bans = banned
+        for trunk in self._trunks:
+            trunk.put_bans(banned)
+
+    def _end_route(self, route: HostRoute, error: WindrowError) -> None:
+        for trunk in self._trunks:
+            for number, candidate in tuple(trunk.routes.items()):
+                if candidate is route:
+                    self._end(trunk, number, route, error)
+                    return
+        self._close(route, error.code)
+
+    def _end(self, trunk: Trunk, number: int, route: HostRoute, error: WindrowError) -> None:
+        self._count(self.figures.refused_routes, error.code)
+        log.warning("route_ended", host_id=route.host_id, access_id=trunk.access_id, code=error.code)
+        trunk.routes.pop(number, None)
+        trunk.put_close(number, error.code, error.detail)
+        self._close(route, error.code)
+
+    def _close(self, route: HostRoute, reason: str) -> None:
+        route.close(reason)
+        for name, count in route.figures.refused.items():
+            self.figures.refused_messages[name] = self.figures.refused_messages.get(name, 0) + count
+        if self._routes.get(route.host_id) is route:
+            del self._routes[route.host_id]
+            if route.boot_id is not None:
+                self._fleet.presence.closed(route.host_id, route.boot_id, route.access_id)
+
+    # --- down ---------------------------------------------------------------------------------------------------------
+
+    async def open(self, host_id: HostId, opening: ChannelOpen) -> ChannelPipe:
+        """A channel to a workload of this host; raises HostUnreachable when no route to it is open."""
+        route = self._routes.get(host_id)
+        if route is None or not route.is_open:
+            raise HostUnreachable(subject=host_id)
+        self._channel_id += 1
+        return route.open_channel(self._channel_id, opening)
+
+    # --- keeping time ----------------------------------------------------------------------------------------------
+
+    async def _keep_time(self) -> None:
+        while True:
+            await self._clock.sleep_ns(TICK_NS)
+            now_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
+            for trunk in tuple(self._trunks):
+                for number, route in tuple(trunk.routes.items()):
+                    if route.opening.not_after_ns <= wall_ns:
+                        self._end(trunk, number, route, Expired("The certificate has expired: renew it."))
+                    elif route.is_open:
+                        route.ask_missing(now_ns)
+                        route.sweep_channels()
+                        if any(now_ns - sent >= RESEND_NS for sent in route.commands_sent.values()):
+                            self.down.wake(route.host_id)
+            gone = [a for a, (_, at_ns) in self._departed.items() if now_ns - at_ns > DEPARTED_KEPT_NS]
+            for access_id in gone:
+                del self._departed[access_id]
+            if self._is_map_dirty or gone:
+                self._is_map_dirty = False
+                regions = self._region_map()
+                for host_id in tuple(self._routes):
+                    self.down.send(host_id, Kind.REGION_MAP, regions)
+
+    # --- what others ask -------------------------------------------------------------------------------------------
+
+    def access_points(self) -> tuple[AccessPoint, ...]:
+        """The relays there are, one per Access; those that went a moment ago are draining."""
+        points: dict[str, AccessPoint] = {access_id: point for access_id, (point, _) in self._departed.items()}
+        points |= {trunk.access_id: trunk.point(draining=False) for trunk in self._trunks}
+        return tuple(points[access_id] for access_id in sorted(points))
+
+    def accesses(self) -> list[dict[str, Any]]:
+        """How each Access fares, for operators."""
+        found: dict[str, list[Trunk]] = {}
+        for trunk in self._trunks:
+            found.setdefault(trunk.access_id, []).append(trunk)
+        return [Trunk.summary(access_id, trunks) for access_id, trunks in sorted(found.items())]
+
+    def _region_map(self) -> bytes:
+        return encode_region_map(RegionMap(self._clock.wall_ns() // MILLISECOND, self.access_points()))
+
+    def _lacks_inventory(self, host_id: HostId, announced: str) -> bool:
+        entry = self._fleet.view.get(host_id)
+        return entry is None or entry.host.inventory is None or entry.host.inventory_hash != announced
+
+    def _banned(self) -> list[str]:
+        return [entry.host.host_id for entry in self._fleet.view if entry.is_banned]
+
+    def _on_telemetry_gap(self, host_id: HostId, gap: Gap) -> None:
+        self._telemetry.forgive(host_id, gap.origin_boot, gap.ranges)
+        route = self._routes.get(host_id)
+        if route is not None:
+            route.fill(Lane.TELEMETRY, gap.origin_boot, gap.ranges)
+
+    @staticmethod
+    def _count(counts: dict[str, int], name: str) -> None:
+        counts[name] = counts.get(name, 0) + 1

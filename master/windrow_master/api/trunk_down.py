@@ -1,0 +1,227 @@
+"""What goes down to hosts: commands from the outbox, questions, settings and the renewal of leases.
+
+outbox ─wake▶ dispatch ─▶ COMMAND: at once, again each 5 s until accepted, again on every new connection
+                      └─▶ QUERY: what was accepted before, or ran out while it was under way; never repeated blindly
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from windrow_master.api.trunk_route import HostRoute
+from windrow_master.fleet.commands.service import to_ask, to_send
+from windrow_master.fleet.model import CommandRow, CommandState, HostFacts
+from windrow_master.fleet.service import FleetService
+from windrow_master.telemetry.service import TelemetryService
+from windrow_proto.errors import LinkClosed, WindrowError
+from windrow_proto.ids import CommandId, HostId
+from windrow_proto.keys import ExchangeKey
+from windrow_proto.messages import Query, Settings
+from windrow_proto.model import Kind, Lane, LeaseRenewal
+from windrow_proto.ports import Clock
+from windrow_proto.units import MILLISECOND, SECOND
+from windrow_proto.wire_command import encode_leases
+from windrow_proto.wire_link import encode_query, encode_settings
+
+NOTE_SENT_NS: Final = 100 * MILLISECOND
+RESEND_NS: Final = 5 * SECOND
+RENEW_EVERY_NS: Final = 30 * SECOND
+LEASES_LIFE_NS: Final = 60 * SECOND
+ASK_AGAIN_NS: Final = 60 * SECOND
+EVIDENCE_CREDITS: Final = 128
+TELEMETRY_CREDITS: Final = 256
+CHANNEL_CREDIT_BYTES: Final = 1 << 20
+
+log = structlog.get_logger(__name__)
+
+
+async def _unknown(_host_id: HostId) -> HostFacts | None:
+    return None
+
+
+async def _no_renewals() -> Mapping[HostId, tuple[LeaseRenewal, ...]]:
+    return {}
+
+
+@dataclass(slots=True)
+class HubPorts:
+    """What the hub asks of other rooms; set by main.
+
+    host_facts: key, generation and standing of a host, None if it never joined. renewals: leases to renew, every 30 s.
+    on_stale: a host has seen a later Master than this one. exchange_key: a fresh key for each welcome.
+    """
+
+    host_facts: Callable[[HostId], Awaitable[HostFacts | None]] = _unknown
+    renewals: Callable[[], Awaitable[Mapping[HostId, tuple[LeaseRenewal, ...]]]] = _no_renewals
+    on_stale: Callable[[], None] = lambda: None
+    exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
+
+
+@dataclass(slots=True)
+class HubFigures:
+    """What the hub counts."""
+
+    frames: int = 0
+    bad_proofs: int = 0
+    refused_routes: dict[str, int] = field(default_factory=dict)
+    refused_messages: dict[str, int] = field(default_factory=dict)
+    commands_sent: int = 0
+    clones: int = 0
+
+
+class Downlink:
+    """Sends to whoever is connected; `routes` is the hub's table of live routes."""
+
+    def __init__(
+        self,
+        fleet: FleetService,
+        telemetry: TelemetryService,
+        clock: Clock,
+        ports: HubPorts,
+        figures: HubFigures,
+        routes: Mapping[HostId, HostRoute],
+    ) -> None:
+        self._fleet, self._telemetry, self._clock = fleet, telemetry, clock
+        self._ports, self._figures, self._routes = ports, figures, routes
+        self._woken: dict[HostId, None] = {}
+        self._wake = asyncio.Event()
+        self._sent: list[CommandId] = []
+        self._has_sent = asyncio.Event()
+        self._calls: deque[Callable[[], Awaitable[None]]] = deque()
+        self._called = asyncio.Event()
+
+    def wake(self, host_id: HostId) -> None:
+        """A host has something in its outbox."""
+        self._woken[host_id] = None
+        self._wake.set()
+
+    async def dispatch(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            woken, self._woken = self._woken, {}
+            hosts = [host_id for host_id in woken if host_id in self._routes]
+            if not hosts:
+                continue
+            try:
+                outbox = await self._fleet.outbox(hosts)
+                sent = [i for host_id, rows in outbox.items() for i in self._send_commands(host_id, rows)]
+                if sent:
+                    self._sent += sent
+                    self._has_sent.set()
+            except WindrowError as error:
+                log.warning("dispatch_failed", hosts=len(hosts), error=str(error))
+                self._woken = dict.fromkeys(hosts) | self._woken
+
+    async def note_sent(self) -> None:
+        """Write down what was sent, a moment later: by then most of it has been answered, and the answer says more.
+
+        Nothing depends on it but what people read: unanswered commands are sent again, noted or not.
+        """
+        while True:
+            await self._has_sent.wait()
+            await self._clock.sleep_ns(NOTE_SENT_NS)
+            self._has_sent.clear()
+            sent, self._sent = self._sent, []
+            try:
+                await self._fleet.mark_sent(tuple(sent))
+            except WindrowError as error:
+                log.warning("sent_not_noted", commands=len(sent), error=str(error))
+
+    def later(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Have something written down by a task of the hub, in order."""
+        self._calls.append(call)
+        self._called.set()
+
+    async def call(self) -> None:
+        while True:
+            await self._called.wait()
+            self._called.clear()
+            while self._calls:
+                call = self._calls.popleft()
+                try:
+                    await call()
+                except WindrowError as error:
+                    log.warning("hub_call_failed", error=str(error))
+
+    def _send_commands(self, host_id: HostId, rows: Sequence[CommandRow]) -> list[CommandId]:
+        """Put on the wire what is due, and ask after what must not be repeated; returns what was sent for the first
+        time."""
+        route = self._routes.get(host_id)
+        if route is None or not route.is_open:
+            return []
+        now_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
+        first: list[CommandId] = []
+        still: dict[CommandId, int] = {}
+        asked: list[CommandId] = []
+        try:
+            for row in rows:
+                if to_send(row, wall_ns):
+                    before_ns = route.commands_sent.get(row.command_id)
+                    if before_ns is None or now_ns - before_ns >= RESEND_NS:
+                        self._send_command(route, row)
+                        before_ns = now_ns
+                        if row.state is CommandState.QUEUED:
+                            first.append(row.command_id)
+                    still[row.command_id] = before_ns
+                elif to_ask(row, wall_ns) and route.may_ask(row.command_id, now_ns, ASK_AGAIN_NS):
+                    asked.append(row.command_id)
+            if asked:
+                route.send(Kind.QUERY, Lane.CONTROL, encode_query(Query(tuple(asked), observed=True)))
+        except LinkClosed:
+            pass  # the next route sends them
+        route.commands_sent = still
+        return first
+
+    def _send_command(self, route: HostRoute, row: CommandRow) -> None:
+        self._figures.commands_sent += 1
+        route.send(Kind.COMMAND, Lane.EVIDENCE, row.body, row.not_after_ns)
+
+    def ask_observed(self, host_id: HostId) -> None:
+        """Let a host say again what runs on it."""
+        self.send(host_id, Kind.QUERY, encode_query(Query((), observed=True)))
+
+    def on_period(self, host_id: HostId) -> None:
+        route = self._routes.get(host_id)
+        settings = self.settings(host_id)
+        if route is not None and route.settings != settings:
+            route.settings = settings
+            self.send(host_id, Kind.SETTINGS, encode_settings(settings))
+
+    def send(self, host_id: HostId, kind: Kind, body: bytes, not_after_ns: int = 0) -> None:
+        route = self._routes.get(host_id)
+        if route is not None and route.is_open:
+            try:
+                route.send(kind, Lane.CONTROL, body, not_after_ns)
+            except LinkClosed:
+                pass  # whoever reads the route hears it, too
+
+    def settings(self, host_id: HostId) -> Settings:
+        """What a host is told to do."""
+        return Settings(
+            telemetry_period_ns=self._telemetry.period_ns(host_id),
+            sample_period_ns=SECOND,
+            heartbeat_interval_ns=self._fleet.heartbeat_interval_ns(),
+            evidence_credits=EVIDENCE_CREDITS,
+            telemetry_credits=TELEMETRY_CREDITS,
+            channel_credit_bytes=CHANNEL_CREDIT_BYTES,
+        )
+
+    async def renew(self) -> None:
+        while True:
+            await self._clock.sleep_ns(RENEW_EVERY_NS)
+            try:
+                await self.renew_once()
+            except WindrowError as error:
+                log.warning("renewals_failed", error=str(error))
+
+    async def renew_once(self) -> None:
+        """Send every connected host the time its leases have gained."""
+        renewals = await self._ports.renewals()
+        not_after_ns = self._clock.wall_ns() + LEASES_LIFE_NS
+        for host_id, leases in renewals.items():
+            self.send(host_id, Kind.LEASES, encode_leases(leases), not_after_ns)

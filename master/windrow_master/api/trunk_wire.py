@@ -1,0 +1,127 @@
+"""One trunk: what waits to go down it, in batches of up to 64 items, and what is known of the Access at its end."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final
+
+from windrow_master.api.trunk_route import HostRoute
+from windrow_proto.errors import LinkClosed
+from windrow_proto.messages import AccessPoint
+from windrow_proto.ports import TrunkLink
+from windrow_proto.units import MIB, time_text
+from windrow_proto.v1 import link_pb2, services_pb2
+
+ITEMS_PER_BATCH: Final = 64
+BATCH_BYTES_MAX: Final = 2 * MIB
+QUEUED_BYTES_MAX: Final = 64 * MIB
+"""An Access that does not take this much is not working; its trunk is ended and its agents go elsewhere."""
+SEND_DEADLINE_S: Final = 20.0
+SILENCE_S: Final = 30.0
+"""An Access reports its load every 5 s; after this long without a word its trunk is dead."""
+
+
+class Trunk:
+    """One Access worker's stream, with the routes on it by their number."""
+
+    def __init__(self, link: TrunkLink, hello: services_pb2.TrunkHello, address: str, attached_ns: int) -> None:
+        self._link = link
+        self.access_id, self.region = hello.access_id[:128], hello.region[:64]
+        self.worker, self.address = hello.worker, hello.address[:128]
+        self.peer = address
+        self.attached_ns = attached_ns
+        self.routes: dict[int, HostRoute] = {}
+        self.load = services_pb2.LoadReport()
+        self._items: deque[services_pb2.TrunkItem] = deque()
+        self._bytes = 0
+        self._wake = asyncio.Event()
+        self._is_broken = False
+
+    async def receive(self) -> services_pb2.TrunkBatch:
+        """The next batch up; raises LinkClosed, also after too long a silence."""
+        try:
+            async with asyncio.timeout(SILENCE_S):
+                return await self._link.receive()
+        except TimeoutError:
+            raise LinkClosed(f"The Access was silent for {SILENCE_S:.0f} s.") from None
+
+    async def write(self) -> None:
+        """Send what is put, until cancelled; ends the link when the peer does not take it."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._items:
+                batch = services_pb2.TrunkBatch()
+                size = 0
+                while self._items and len(batch.items) < ITEMS_PER_BATCH and size < BATCH_BYTES_MAX:
+                    item = self._items.popleft()
+                    size += _size(item)
+                    batch.items.append(item)
+                self._bytes -= size
+                try:
+                    async with asyncio.timeout(SEND_DEADLINE_S):
+                        await self._link.send(batch)
+                except (TimeoutError, LinkClosed):
+                    self._is_broken = True
+                    await self._link.close()
+                    return
+            if self._is_broken:
+                await self._link.close()
+                return
+
+    def put_frame(self, route: int, frame: link_pb2.Frame) -> None:
+        """Queue a frame for one route. Raises LinkClosed when this trunk does not move."""
+        self._put(services_pb2.TrunkItem(route=route, frame=frame))
+
+    def put_close(self, route: int, code: str, reason: str) -> None:
+        """Queue the end of a route, with why."""
+        close = services_pb2.RouteClose(code=code, reason=reason[:300])
+        try:
+            self._put(services_pb2.TrunkItem(route=route, close=close))
+        except LinkClosed:
+            pass  # the trunk's own end closes the route
+
+    def put_bans(self, host_ids: Sequence[str]) -> None:
+        """Queue the list of hosts that must not connect."""
+        try:
+            self._put(services_pb2.TrunkItem(route=0, bans=services_pb2.BanList(host_ids=host_ids)))
+        except LinkClosed:
+            pass
+
+    def greet(self, epoch: int, host_ids: Sequence[str]) -> None:
+        """Queue the answer to the trunk's hello."""
+        welcome = services_pb2.TrunkWelcome(epoch=epoch, frames_per_batch=ITEMS_PER_BATCH, leader=True)
+        self._put(services_pb2.TrunkItem(route=0, welcome=welcome))
+        self.put_bans(host_ids)
+
+    def _put(self, item: services_pb2.TrunkItem) -> None:
+        if self._is_broken or self._bytes > QUEUED_BYTES_MAX:
+            self._is_broken = True
+            self._wake.set()
+            raise LinkClosed("The Access does not take what is sent to it.", subject=self.access_id)
+        self._items.append(item)
+        self._bytes += _size(item)
+        self._wake.set()
+
+    def point(self, *, draining: bool) -> AccessPoint:
+        """How agents find this Access."""
+        return AccessPoint(self.access_id, self.region, self.address, min(self.load.load_permille, 1000), draining)
+
+    @staticmethod
+    def summary(access_id: str, trunks: "Sequence[Trunk]") -> dict[str, Any]:
+        """One Access with all its workers, for operators."""
+        return {
+            "access_id": access_id,
+            "region": trunks[0].region,
+            "address": trunks[0].address,
+            "workers": len(trunks),
+            "agents": sum(trunk.load.agents for trunk in trunks),
+            "load_permille": max(trunk.load.load_permille for trunk in trunks),
+            "shed_frames": sum(trunk.load.shed_frames for trunk in trunks),
+            "queued_bytes": sum(trunk.load.queued_bytes for trunk in trunks),
+            "connected_since": time_text(min(trunk.attached_ns for trunk in trunks)),
+        }
+
+
+def _size(item: services_pb2.TrunkItem) -> int:
+    return len(item.frame.sealed) + 64

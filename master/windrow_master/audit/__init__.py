@@ -1,0 +1,1 @@
+"""Keeps the audit log honest: reads it, recomputes its chain, and anchors its head outside the database."""

@@ -1,0 +1,61 @@
+"""Values of the audit room: a signed head of the log, what to look for in it, and what a verification found. Pure."""
+
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last entry at some moment: whoever holds this notices when anything up to it was changed or cut off."""
+
+    number: int
+    chain: bytes
+    at_ns: int
+
+    @property
+    def claim(self) -> bytes:
+        """What is signed."""
+        return json.dumps([self.number, self.chain.hex(), self.at_ns], separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which entries to list; None asks for all. actions ending in `.` match every action that begins so."""
+
+    subject: str | None = None
+    actor: str | None = None
+    action: str | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What recomputing the whole chain found. first_broken: the first entry that does not follow from those before."""
+
+    entries: int
+    first_broken: int | None
+    problem: str | None
+    head: Head | None
+    anchor: Head | None
+
+    @property
+    def intact(self) -> bool:
+        """Whether nothing was found."""
+        return self.problem is None
+
+
+def seal(head: Head, signature: bytes) -> bytes:
+    """The anchor's file: the head and the Master's signature over it."""
+    record = {"number": head.number, "chain": head.chain.hex(), "at_ns": head.at_ns, "signature": signature.hex()}
+    return json.dumps(record).encode() + b"\n"
+
+
+def unseal(data: bytes) -> tuple[Head, bytes]:
+    """The head and its signature, not yet checked; ValueError for anything that `seal` did not write."""
+    try:
+        record = json.loads(data)
+        head = Head(int(record["number"]), bytes.fromhex(record["chain"]), int(record["at_ns"]))
+        return head, bytes.fromhex(record["signature"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("this is no sealed head of an audit log") from error

@@ -1,0 +1,139 @@
+"""Audit's shell: lists entries, verifies the chain, and moves the anchor: a signed head in a file beside the database.
+
+Whoever can write the database can rewrite the whole chain, or cut its tail. Neither fits the anchor, which needs the
+Master's signing key. The anchor only moves over entries that follow from it, so a tampered log stops it, is a problem
+of health, and stays one until a person has looked.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from windrow_master.audit.model import Head, Verdict, Wanted, seal, unseal
+from windrow_master.store.executors import Executor
+from windrow_master.store.model import CHAIN_START, AuditEntry
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import BadProof, InvalidInput
+from windrow_proto.keys import DOMAIN_AUDIT, SigningKey, verify_signature
+from windrow_proto.ports import Clock, Disk
+
+ANCHOR: Final = "audit.anchor"
+ANCHOR_BYTES_MAX: Final = 4_096
+"""A sealed head is some 250 bytes."""
+
+log = structlog.get_logger(__name__)
+
+
+class AuditService:
+    """The audit log of one Master. `checkpoint` regularly and before the end."""
+
+    def __init__(
+        self, store: Store, directory: Path, disk: Disk, signing: SigningKey, clock: Clock, executor: Executor
+    ) -> None:
+        self._store = store
+        self._directory = str(directory)
+        self._path = str(directory / ANCHOR)
+        self._disk = disk
+        self._signing = signing
+        self._clock = clock
+        self._executor = executor
+        self._problem: str | None = None
+
+    def problem(self) -> str | None:
+        """What the last checkpoint found wrong, for health."""
+        return self._problem
+
+    async def list(self, wanted: Wanted, before: int | None, limit: int) -> Sequence[AuditEntry]:
+        """Entries, the latest first, from below number `before`."""
+        return await self._store.read(lambda uow: uow.audit_log.newest(wanted, before, limit))
+
+    async def verify(self, kept: Head | None = None) -> Verdict:
+        """Recompute the whole chain and hold it against the anchor and a head that the caller kept."""
+        try:
+            anchor = await self._executor.read(self._anchor)
+        except InvalidInput as error:
+            return Verdict(0, None, error.detail, None, None)
+        heads = [(name, head) for name, head in (("the anchor", anchor), ("the head you kept", kept)) if head]
+        return await self._store.read(lambda uow: _judge(uow.audit_log.walk(), CHAIN_START, heads, anchor))
+
+    async def checkpoint(self) -> None:
+        """Move the anchor to the newest entry, if everything since follows from it; else remember the problem."""
+        try:
+            anchor = await self._executor.read(self._anchor)
+            verdict = await self._store.read(lambda uow: _judge_since(uow, anchor))
+            self._report(verdict.problem)
+            head = verdict.head
+            if verdict.problem is None and head is not None and (anchor is None or anchor.number < head.number):
+                await self._executor.read(lambda: self._write(replace(head, at_ns=self._clock.wall_ns())))
+        except InvalidInput as error:
+            self._report(error.detail)
+        except OSError as error:
+            log.warning("audit_anchor_not_written", error=str(error))
+
+    def _report(self, problem: str | None) -> None:
+        if problem is not None and problem != self._problem:
+            log.error("audit_log_tampered", problem=problem)
+        self._problem = problem
+
+    def _anchor(self) -> Head | None:
+        try:
+            data = self._disk.read(self._path, 0, ANCHOR_BYTES_MAX)
+        except FileNotFoundError:
+            return None
+        try:
+            head, signature = unseal(data)
+            verify_signature(self._signing.public, DOMAIN_AUDIT, head.claim, signature)
+        except (ValueError, BadProof):
+            raise InvalidInput(f"The anchor {self._path} is not one that this Master signed.") from None
+        return head
+
+    def _write(self, head: Head) -> None:
+        draft = f"{self._path}.new"
+        self._disk.make_directory(self._directory)
+        self._disk.delete(draft)
+        self._disk.append(draft, seal(head, self._signing.sign(DOMAIN_AUDIT, head.claim)))
+        self._disk.sync(draft)
+        self._disk.release(draft)
+        self._disk.rename(draft, self._path)
+        self._disk.sync_directory(self._directory)
+
+
+def _judge_since(uow: UnitOfWork, anchor: Head | None) -> Verdict:
+    """Judge only what came after the anchor, which vouches for all before it."""
+    if anchor is None:
+        return _judge(uow.audit_log.walk(), CHAIN_START, [], None)
+    entry = uow.audit_log.get(anchor.number)
+    if entry is None or entry.chain != anchor.chain:
+        return _judge(uow.audit_log.walk(), CHAIN_START, [("the anchor", anchor)], anchor)
+    return _judge(uow.audit_log.walk(anchor.number), anchor.chain, [], anchor)
+
+
+def _judge(
+    entries: Iterable[AuditEntry], previous: bytes, heads: Sequence[tuple[str, Head]], anchor: Head | None
+) -> Verdict:
+    count, last = 0, None
+    expected = {head.number: (name, head) for name, head in heads}
+    for entry in entries:
+        count += 1
+        if entry.link(previous) != entry.chain:
+            said = (
+                f"Entry {entry.number} does not follow from the one before it: it was changed, moved or put in, "
+                "or what stood before it is gone."
+            )
+            return Verdict(count, entry.number, said, None, anchor)
+        for name, head in heads:
+            if head.number == entry.number and head.chain != entry.chain:
+                said = f"Entry {entry.number} is not the one that {name} names: the log was written anew."
+                return Verdict(count, entry.number, said, None, anchor)
+        expected.pop(entry.number, None)
+        previous, last = entry.chain, Head(entry.number, entry.chain, entry.at_ns)
+    missing = min(expected.values(), key=lambda found: found[1].number, default=None)
+    if missing is not None:
+        name, head = missing
+        said = f"Entry {head.number}, which {name} names, is not there: the log's end was cut off."
+        return Verdict(count, head.number, said, last, anchor)
+    return Verdict(count, None, None, last, anchor)

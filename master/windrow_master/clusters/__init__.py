@@ -1,0 +1,1 @@
+"""Clusters: what runs on leased slots, from asking to gone."""

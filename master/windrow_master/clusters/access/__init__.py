@@ -1,0 +1,1 @@
+"""Reaches into a workload: its log, one more command, files in and out."""

@@ -1,0 +1,260 @@
+"""Reaches into a workload through a channel of the link: log, exec, files. Every wait has an end, every size a cap.
+
+route ── open (10 s) ──▶ ChannelBroker ──▶ host: data ..., close; a channel is closed however its reader goes away
+
+Only the account that rents a cluster goes inside it.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import BinaryIO, Final, TypeVar
+
+from windrow_master.clusters.channels import ChannelBroker, ChannelStream
+from windrow_master.clusters.model import Workload, WorkPhase
+from windrow_master.clusters.request import FILES_CAP_BYTES, LOG_CAP_BYTES
+from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.tar import TarCounter
+from windrow_master.identity.model import Principal
+from windrow_proto.errors import (
+    Conflict,
+    DeadlineExceeded,
+    InvalidInput,
+    LinkClosed,
+    TooLarge,
+    TooMany,
+    WindrowError,
+    from_code,
+)
+from windrow_proto.ids import ClusterId
+from windrow_proto.messages import ChannelClose, ChannelData, ChannelOpen
+from windrow_proto.model import ChannelPurpose
+from windrow_proto.units import KIB, MIB
+
+T = TypeVar("T")
+
+OPEN_S: Final = 10.0
+"""For a channel to open: a round trip to the host, or none."""
+SILENCE_S: Final = 60.0
+"""Between two pieces of what does not follow anything: the host reads a disk, it does not think."""
+COMMIT_S: Final = 60.0
+"""For the host to finish what was sent, after the last piece: it unpacks as it goes, and the trunk waits no longer."""
+EXEC_S: Final = 24 * 3600.0
+"""For a command that says nothing: as long as a working day of somebody's patience, then it is let go."""
+CHUNK_BYTES: Final = 64 * KIB
+BLOCK_BYTES: Final = 1 * MIB
+"""Written to the temporary file at a time, on a thread."""
+CHANNELS_MAX: Final = 256
+"""Open channels of this Master; the next is refused as TooMany."""
+TRANSFERS_MAX: Final = 8
+"""Folders on their way out at once: each may need a gigabyte of temporary disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What arrived at the host of a folder that was sent."""
+
+    size_bytes: int
+    files: int
+
+
+class WorkAccess:
+    """The inside of workloads, for the routes."""
+
+    def __init__(self, clusters: ClusterService, broker: ChannelBroker) -> None:
+        self._clusters = clusters
+        self._broker = broker
+        self._open = 0
+        self._transfers = asyncio.Semaphore(TRANSFERS_MAX)
+
+    async def log(self, principal: Principal, cluster_id: ClusterId, offset: int) -> tuple[bytes, bool]:
+        """The log from byte `offset` as it is now, and whether the cap of a run's log has cut it."""
+        workload = await self._inside(principal, cluster_id)
+        opening = ChannelOpen(workload.workload_id, ChannelPurpose.LOGS, offset=offset)
+        found = bytearray()
+        async with self._channel(workload, opening) as channel:
+            async for part in _parts(channel, SILENCE_S):
+                if isinstance(part, ChannelClose):
+                    _raise_if_failed(part, cluster_id)
+                    return bytes(found), part.truncated
+                found += part.data
+                if len(found) > LOG_CAP_BYTES + BLOCK_BYTES:
+                    return bytes(found), True
+        raise LinkClosed(subject=cluster_id)
+
+    async def follow(self, principal: Principal, cluster_id: ClusterId, offset: int) -> AsyncGenerator[bytes]:
+        """The log from byte `offset` on, as it is written, until the work ends. Opened when this returns."""
+        workload = await self._inside(principal, cluster_id)
+        opening = ChannelOpen(workload.workload_id, ChannelPurpose.LOGS, offset=offset, follow=True)
+
+        async def pieces() -> AsyncGenerator[bytes]:
+            async with self._channel(workload, opening) as channel:
+                yield b""
+                try:
+                    async for part in _parts(channel, None):
+                        if isinstance(part, ChannelClose):
+                            return
+                        yield part.data
+                except LinkClosed:
+                    return  # the reader asks again from where it is
+
+        return await _opened(pieces())
+
+    async def execute(
+        self, principal: Principal, cluster_id: ClusterId, argv: tuple[str, ...]
+    ) -> AsyncGenerator[ChannelData | ChannelClose]:
+        """Run one more command inside: its output in pieces, and last its end. Opened when this returns."""
+        if not argv:
+            raise InvalidInput("argv names no command.", subject="argv")
+        workload = await self._inside(principal, cluster_id)
+        if workload.phase is not WorkPhase.RUNNING:
+            raise Conflict(f"Nothing runs there to run a command beside: it is {workload.phase}.", subject=cluster_id)
+        opening = ChannelOpen(workload.workload_id, ChannelPurpose.EXEC, argv=argv)
+
+        async def pieces() -> AsyncGenerator[ChannelData | ChannelClose]:
+            async with self._channel(workload, opening) as channel:
+                yield ChannelData(b"")
+                try:
+                    async for part in _parts(channel, EXEC_S):
+                        yield part
+                except WindrowError as error:
+                    yield ChannelClose(error.code, error.detail)
+
+        return await _opened(pieces())
+
+    async def send_files(
+        self, principal: Principal, cluster_id: ClusterId, body: AsyncIterator[bytes], *, commit: bool
+    ) -> Sent:
+        """Send a tar stream into the working folder; `commit` says that all of it came and lets waiting work start."""
+        workload = await self._inside(principal, cluster_id)
+        opening = ChannelOpen(workload.workload_id, ChannelPurpose.FILES_IN)
+        counter = TarCounter()
+        async with self._channel(workload, opening) as channel:
+            async for piece in body:
+                counter.feed(piece)
+                if counter.bytes > FILES_CAP_BYTES:
+                    await channel.close(ChannelClose("too_large", "more than the cap of a folder"))
+                    limit = FILES_CAP_BYTES // MIB
+                    raise TooLarge(
+                        f"A folder may have {limit} MiB. Nothing of it is used; send less.", subject=cluster_id
+                    )
+                await self._send(channel, piece, cluster_id)
+            # Without commit the host keeps what came and goes on waiting.
+            await channel.close(ChannelClose(commit=commit))
+            async for part in _parts(channel, COMMIT_S):
+                if isinstance(part, ChannelClose):
+                    _raise_if_failed(part, cluster_id)
+                    return Sent(counter.bytes, counter.files)
+        raise LinkClosed(subject=cluster_id)
+
+    async def _send(self, channel: ChannelStream, piece: bytes, cluster_id: ClusterId) -> None:
+        try:
+            for start in range(0, len(piece), CHUNK_BYTES):
+                await _within(SILENCE_S, channel.send(piece[start : start + CHUNK_BYTES]))
+        except (DeadlineExceeded, LinkClosed):
+            # A host that takes no more has often said why: its disk is full, the work is gone.
+            said = await _within(OPEN_S, channel.receive())
+            if isinstance(said, ChannelClose):
+                _raise_if_failed(said, cluster_id)
+            raise
+
+    async def fetch_files(
+        self, principal: Principal, cluster_id: ClusterId, *, changed_only: bool
+    ) -> tuple[AsyncIterator[bytes], int, bool]:
+        """The working folder as a tar stream, its size, and whether the cap has cut it.
+
+        It is kept in a temporary file first: only at its end does the host know whether it was cut, and the answer's
+        header must say so before its body.
+        """
+        workload = await self._inside(principal, cluster_id)
+        if self._transfers.locked():
+            raise TooMany(f"{TRANSFERS_MAX} folders are being fetched at once. Try again in a moment.")
+        opening = ChannelOpen(workload.workload_id, ChannelPurpose.FILES_OUT, changed_only=changed_only)
+        async with self._transfers:
+            file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed when its last piece was read
+            try:
+                async with self._channel(workload, opening) as channel:
+                    size, truncated = await self._collect(channel, file, cluster_id)
+            except BaseException:
+                file.close()
+                raise
+        file.seek(0)
+        return _pieces(file), size, truncated
+
+    async def _collect(self, channel: ChannelStream, file: BinaryIO, cluster_id: ClusterId) -> tuple[int, bool]:
+        waiting, size = bytearray(), 0
+        async for part in _parts(channel, SILENCE_S):
+            if isinstance(part, ChannelClose):
+                _raise_if_failed(part, cluster_id)
+                await asyncio.to_thread(file.write, bytes(waiting))
+                return size, part.truncated
+            size += len(part.data)
+            if size > FILES_CAP_BYTES + 16 * MIB:
+                raise TooLarge("The host sends more than the cap of a folder.", subject=cluster_id)
+            waiting += part.data
+            if len(waiting) >= BLOCK_BYTES:
+                await asyncio.to_thread(file.write, bytes(waiting))
+                waiting.clear()
+        raise LinkClosed(subject=cluster_id)
+
+    async def _inside(self, principal: Principal, cluster_id: ClusterId) -> Workload:
+        view = await self._clusters.get_own(principal, cluster_id)
+        for workload in view.workloads:
+            if workload.phase not in (WorkPhase.GONE, WorkPhase.STOPPING) and workload.delete_command is None:
+                return workload
+        raise Conflict("Its work is gone from the host, and its log and files with it.", subject=cluster_id)
+
+    @asynccontextmanager
+    async def _channel(self, workload: Workload, opening: ChannelOpen) -> AsyncIterator[ChannelStream]:
+        if self._open >= CHANNELS_MAX:
+            raise TooMany(f"{CHANNELS_MAX} channels are open already. Try again in a moment.")
+        self._open += 1
+        try:
+            channel = await _within(OPEN_S, self._broker.open(workload.host_id, opening))
+            try:
+                yield channel
+            finally:
+                # Shielded: also a reader that was cancelled tells the host that nobody reads any more.
+                with suppress(WindrowError):
+                    await asyncio.shield(_within(OPEN_S, channel.close(ChannelClose())))
+        finally:
+            self._open -= 1
+
+
+async def _opened(pieces: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """The generator once it has opened its channel: a refusal is raised here, before any answer has begun.
+
+    It has started, so its channel is closed however it ends, also if nobody ever reads from it.
+    """
+    await anext(pieces)
+    return pieces
+
+
+async def _parts(channel: ChannelStream, silence_s: float | None) -> AsyncIterator[ChannelData | ChannelClose]:
+    """What comes, the close included, then nothing."""
+    while True:
+        part = await (channel.receive() if silence_s is None else _within(silence_s, channel.receive()))
+        yield part
+        if isinstance(part, ChannelClose):
+            return
+
+
+async def _within(seconds: float, awaited: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(seconds):
+            return await awaited
+    except TimeoutError:
+        raise DeadlineExceeded(f"The host did not answer on this channel for {seconds:g} s.") from None
+
+
+async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    with file:
+        while piece := await asyncio.to_thread(file.read, BLOCK_BYTES):
+            yield piece
+
+
+def _raise_if_failed(closing: ChannelClose, cluster_id: ClusterId) -> None:
+    if closing.error_code:
+        raise from_code(closing.error_code, closing.detail, cluster_id)

@@ -1,0 +1,1 @@
+"""Takes in what happens to workloads and carries their clusters on."""

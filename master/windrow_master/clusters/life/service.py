@@ -1,0 +1,244 @@
+"""Carries clusters on: reports and verdicts of time become events of the table, and its effects are done at once.
+
+All of it happens inside the unit of work of the report that caused it, so state and effects commit together:
+
+    report ─▶ workload (workloads.py) ─▶ judge ─▶ step (machine.py) ─▶ effects: slots, commands, rental, operations
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from windrow_master.clusters import workloads as rules
+from windrow_master.clusters.machine import HOLDING, ClusterEvent, Effect, noted, step
+from windrow_master.clusters.model import Cluster, Step, Workload, WorkPhase
+from windrow_master.fleet.model import CommandRow, CommandState, LinkState
+from windrow_master.fleet.service import FleetService
+from windrow_master.market.service import MarketService
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.ids import ClusterId, CommandId, HostId, OperationId, WorkloadId
+from windrow_proto.model import Command, CommandKind, DeleteSpec, ObservedWorkload, Receipt
+from windrow_proto.units import DAY, MINUTE, SECOND
+
+DELETE_GRACE_NS: Final = 10 * SECOND
+"""Between asking a workload to end and ending it."""
+DELETE_NOT_AFTER_NS: Final = 30 * DAY
+"""A delete is good for as long as its tombstone: a host that comes back late still gets it."""
+AGAIN_NS: Final = MINUTE
+CREATE_KIND: Final = "cluster.create"
+DELETE_KIND: Final = "cluster.delete"
+UNPAID: Final = "unpaid"
+_END_WORDS: Final = {
+    UNPAID: "the funds ran out, so the host ended the work at the last paid second",
+    "lease_lapsed": "the host heard nothing from the Master for the length of its lease and ended the work itself",
+    "lost": "the host restarted and the work was gone",
+    "fenced": "a newer holder of its slot came to the host",
+    "host_stopped": "the host was stopped by its owner",
+}
+
+
+class LifeDesk:
+    """What happens to clusters and workloads, one report at a time. `changed` is called on the loop after a commit."""
+
+    def __init__(self, fleet: FleetService, market: MarketService, changed: Callable[[ClusterId], None]) -> None:
+        self._fleet = fleet
+        self._market = market
+        self._changed = changed
+
+    # --- what the fleet tells ----------------------------------------------------------------------------------------
+
+    def on_command(self, uow: UnitOfWork, row: CommandRow) -> None:
+        """A command's row changed: progress of a creation, or the end of a creation or deletion."""
+        if row.kind not in (CommandKind.CREATE, CommandKind.DELETE) or not row.subject:
+            return
+        workload = uow.workloads.get(WorkloadId(row.subject))
+        if workload is None or workload.host_id != row.host_id:
+            return
+        if row.kind is CommandKind.CREATE:
+            self._on_create(uow, workload, row)
+        else:
+            self._on_delete(uow, workload, row)
+
+    def on_workload(self, uow: UnitOfWork, host_id: HostId, report: ObservedWorkload) -> None:
+        """A host reports a workload, maybe again and maybe late."""
+        workload = uow.workloads.get(report.workload_id)
+        if workload is None or workload.host_id != host_id:
+            return
+        said = replace(report, detail=_END_WORDS.get(report.detail, report.detail))
+        after = rules.observed(workload, said, uow.now_wall_ns)
+        if after == workload:
+            return
+        if after.phase is WorkPhase.RUNNING and workload.phase is not WorkPhase.RUNNING:
+            self._fleet.slots_running(uow, after.slots, f"host/{host_id}", "the work runs")
+        if after.phase is WorkPhase.GONE and after.running_ns == 0:
+            self._market.nothing_ran(uow, after.workload_id)
+        self._save(uow, after, is_worth_showing=replace(after, running_ns=workload.running_ns) != workload)
+
+    def on_receipt(self, uow: UnitOfWork, host_id: HostId, receipt: Receipt, sealed: bytes) -> None:
+        """A signed receipt: the market charges it; why a work ended is said of its cluster."""
+        line = self._market.on_receipt(uow, host_id, receipt, sealed)
+        workload = uow.workloads.get(receipt.workload_id)
+        if line is None or workload is None or workload.cluster_id != receipt.cluster_id:
+            return
+        words = _END_WORDS.get(receipt.end_reason, "") if receipt.final else ""
+        after = replace(
+            workload,
+            running_ns=max(workload.running_ns, receipt.running_ns),
+            exit_code=receipt.exit_code if receipt.exit_code is not None else workload.exit_code,
+            detail=words or workload.detail,
+        )
+        if after != workload:
+            uow.workloads.save(after)
+        if receipt.final and after.delete_command is not None:
+            self._fleet.slots_scrubbing(uow, after.slots, f"host/{host_id}", "the work has ended, its host cleans up")
+        if receipt.final and receipt.end_reason == UNPAID:
+            subjects = (workload.cluster_id, line.rental_id, host_id)
+            uow.event("rental.unpaid", subjects, f"Ended at the last paid second: {words}", actor=f"host/{host_id}")
+        # Cost and running time go on; whoever looks at the cluster should see it.
+        uow.after_commit(lambda: self._changed(workload.cluster_id))
+
+    def on_host_link(self, uow: UnitOfWork, host_id: HostId, link_state: LinkState) -> None:
+        """A host became Online, Suspect or Lost; only Lost and the return from it matter here."""
+        if link_state is LinkState.SUSPECT:
+            return
+        since_ns = uow.now_wall_ns if link_state is LinkState.LOST else None
+        for workload in uow.workloads.held_on(host_id):
+            after = rules.lost(workload, since_ns)
+            if after != workload:
+                self._save(uow, after)
+
+    def on_slots_lost(self, uow: UnitOfWork, host_id: HostId, slot_ids: Sequence[str], reason: str) -> None:
+        """Held slots are out of order: what runs on them cannot go on."""
+        broken = set(slot_ids)
+        for workload in uow.workloads.held_on(host_id):
+            if broken & {slot.slot_id for slot in workload.slots}:
+                self._save(uow, self._failed(uow, workload, reason))
+
+    # --- what people and time ask ------------------------------------------------------------------------------------
+
+    def end(self, uow: UnitOfWork, cluster: Cluster, reason: str, actor: str) -> Cluster:
+        """Somebody wants a cluster gone; what is gone or on its way stays as it is."""
+        return self._apply(uow, cluster, ClusterEvent.DELETE, reason, actor)
+
+    def judge(self, uow: UnitOfWork, cluster: Cluster, actor: str = "master") -> Cluster:
+        """What all of its workloads, and time, mean for a cluster now."""
+        found = rules.judge(cluster.phase, uow.workloads.of_cluster(cluster.cluster_id), uow.now_wall_ns)
+        return cluster if found is None else self._apply(uow, cluster, found.event, found.reason, actor)
+
+    def order_again(self, uow: UnitOfWork) -> None:
+        """Order the end once more of what a host refused or failed to end, a minute after it said so."""
+        for workload in uow.workloads.held():
+            row = uow.commands.get(workload.delete_command) if workload.delete_command is not None else None
+            if row is None or not row.is_done or row.state is CommandState.SUCCEEDED:
+                continue
+            if uow.now_wall_ns - (row.done_at_ns or 0) >= AGAIN_NS and self._is_online(uow, workload.host_id):
+                self._order_end(uow, replace(workload, delete_command=None), "master")
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _is_online(self, uow: UnitOfWork, host_id: HostId) -> bool:
+        host = uow.hosts.get(host_id)
+        return host is not None and host.link_state is LinkState.ONLINE
+
+    def _on_create(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
+        if row.state in (CommandState.FAILED, CommandState.TIMED_OUT, CommandState.CANCELLED):
+            code, detail = row.error_code or "workload_failed", row.error_detail or "the host gave no reason"
+            self._save(uow, self._failed(uow, workload, f"{code}: {detail}"))
+            return
+        if row.step == "waiting_files":
+            after = rules.advanced(workload, WorkPhase.WAITING_FILES, uow.now_wall_ns)
+            workload = self._save(uow, after) if after != workload else workload
+        cluster = uow.clusters.get(workload.cluster_id)
+        if cluster is None or cluster.phase not in HOLDING or not row.step or row.state is CommandState.SUCCEEDED:
+            return  # the end of the command is no step of its own: the workload's report says that it runs
+        told = noted(cluster, Step(uow.now_wall_ns, row.step, row.progress_permille))
+        if told is not cluster:
+            self._keep(uow, told)
+
+    def _on_delete(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
+        if row.state is CommandState.SUCCEEDED:
+            gone = rules.advanced(workload, WorkPhase.GONE, uow.now_wall_ns)
+            if gone.running_ns == 0:
+                self._market.nothing_ran(uow, gone.workload_id)
+            self._save(uow, gone)
+        elif row.is_done and not workload.is_released:
+            # The host could not, or was retired; reconcile asks again for what is still seen there.
+            cluster = uow.clusters.get(workload.cluster_id)
+            if cluster is not None:
+                said = f"{workload.host_name} could not delete it: {row.error_detail or row.error_code}"
+                self._keep(uow, noted(cluster, Step(uow.now_wall_ns, "delete_failed", None, said)))
+
+    def _failed(self, uow: UnitOfWork, workload: Workload, detail: str) -> Workload:
+        if workload.phase in (WorkPhase.EXITED, WorkPhase.GONE, WorkPhase.STOPPING):
+            return workload
+        return rules.advanced(workload, WorkPhase.FAILED, uow.now_wall_ns, detail)
+
+    def _save(self, uow: UnitOfWork, workload: Workload, is_worth_showing: bool = True) -> Workload:
+        """Write a workload down, give back its slots once nothing of it is left, and judge its cluster."""
+        if workload.phase is WorkPhase.GONE and workload.delete_command is not None and not workload.is_released:
+            self._fleet.slots_released(uow, workload.slots, f"host/{workload.host_id}", "nothing of the work is left")
+            workload = replace(workload, is_released=True)
+        uow.workloads.save(workload)
+        cluster = uow.clusters.get(workload.cluster_id)
+        if cluster is not None:
+            after = self.judge(uow, cluster, f"host/{workload.host_id}")
+            if after == cluster and is_worth_showing:
+                self._keep(uow, replace(cluster, version=cluster.version + 1))
+        return workload
+
+    def _apply(self, uow: UnitOfWork, cluster: Cluster, event: ClusterEvent, reason: str, actor: str) -> Cluster:
+        after, effects = step(cluster, event, reason, uow.now_wall_ns)
+        if after != cluster:
+            self._keep(uow, after)
+        if after.phase is not cluster.phase:
+            fields = {"from": cluster.phase.value, "to": after.phase.value}
+            uow.audit(actor, f"cluster.{event}", cluster.cluster_id, reason, fields)
+            said = f"{after.name} is {after.phase.value}" + (f": {reason}" if reason else "")
+            uow.event(f"cluster.{after.phase.value.lower()}", self._subjects(uow, after), said, actor=actor)
+        for effect in effects:
+            self._do(uow, after, effect, actor)
+        return after
+
+    def _do(self, uow: UnitOfWork, cluster: Cluster, effect: Effect, actor: str) -> None:
+        match effect:
+            case Effect.END_WORK:
+                for workload in uow.workloads.of_cluster(cluster.cluster_id):
+                    self._order_end(uow, workload, actor)
+                self._market.end_rental(uow, cluster.rental_id, cluster.reason or cluster.phase.value.lower())
+            case Effect.FINISH_CREATE:
+                self._finish(uow, cluster, CREATE_KIND)
+            case Effect.FAIL_CREATE:
+                self._finish(uow, cluster, CREATE_KIND, "workload_failed", cluster.reason or "it was deleted first")
+            case Effect.FINISH_DELETE:
+                self._finish(uow, cluster, DELETE_KIND)
+
+    def _order_end(self, uow: UnitOfWork, workload: Workload, actor: str) -> None:
+        if workload.is_released or workload.delete_command is not None:
+            return
+        spec = DeleteSpec(workload.workload_id, workload.slots, DELETE_GRACE_NS)
+        command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
+        not_after_ns = uow.now_wall_ns + DELETE_NOT_AFTER_NS
+        command_id = self._fleet.issue(uow, workload.host_id, command, not_after_ns, workload.workload_id, actor)
+        self._fleet.slots_stopping(uow, workload.slots, actor, "the work is being ended")
+        if workload.phase is WorkPhase.EXITED:
+            self._fleet.slots_scrubbing(uow, workload.slots, actor, "the work ended by itself, its host cleans up")
+        after = replace(workload, delete_command=command_id)
+        if after.phase is WorkPhase.GONE:
+            # It went by itself; the order still goes out, since its tombstone keeps it from ever coming back.
+            self._fleet.slots_released(uow, after.slots, actor, "nothing of the work is left")
+            after = replace(after, is_released=True)
+        uow.workloads.save(after)
+
+    def _finish(
+        self, uow: UnitOfWork, cluster: Cluster, kind: str, error_code: str | None = None, detail: str = ""
+    ) -> None:
+        for operation in uow.operations.running(cluster.cluster_id, kind):
+            uow.operations.finish(OperationId(operation.id), uow.now_wall_ns, error_code, detail)
+
+    def _keep(self, uow: UnitOfWork, cluster: Cluster) -> None:
+        uow.clusters.save(cluster)
+        uow.after_commit(lambda: self._changed(cluster.cluster_id))
+
+    def _subjects(self, uow: UnitOfWork, cluster: Cluster) -> tuple[str, ...]:
+        hosts = tuple(workload.host_id for workload in uow.workloads.of_cluster(cluster.cluster_id))
+        return (cluster.cluster_id, cluster.account_id, *hosts)

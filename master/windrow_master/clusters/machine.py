@@ -1,0 +1,130 @@
+"""A cluster's life as one table: what each phase answers to each event, and what must be done then. Pure.
+
+    Requested -> Queued -> Placing -> Creating -> Running <-> Degraded -> Deleting -> Deleted
+    Requested, Queued, Placing -> Deleted, since nothing is held yet; Creating -> Deleting; any that lives -> Failed
+
+Every (phase, event) pair has an answer: it moves, or it stays, because events come late and more than once. Deleted and
+Failed are final. The page docs/diagrams/clusters.md is generated from this table (drawings.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from windrow_master.clusters.model import STEPS_KEPT, Cluster, ClusterPhase, Step
+
+
+class ClusterEvent(StrEnum):
+    """QUEUE: nothing fits now. PLACE: look for a place. GRANTED: slots are leased and the command is out.
+
+    READY: all of its work runs or has run. IMPAIRED: the host of some is not heard of. BROKEN: it cannot go on.
+    DELETE: somebody wants it gone, or its time is over. GONE: nothing of it is left on any host that answers.
+    """
+
+    QUEUE = "queue"
+    PLACE = "place"
+    GRANTED = "granted"
+    READY = "ready"
+    IMPAIRED = "impaired"
+    BROKEN = "broken"
+    DELETE = "delete"
+    GONE = "gone"
+
+
+class Effect(StrEnum):
+    """What to do in the same transaction; each is safe to do twice.
+
+    END_WORK: order every workload gone, end the rental. FINISH_CREATE, FAIL_CREATE, FINISH_DELETE: answer operations.
+    """
+
+    END_WORK = "end_work"
+    FINISH_CREATE = "finish_create"
+    FAIL_CREATE = "fail_create"
+    FINISH_DELETE = "finish_delete"
+
+
+_P, _E = ClusterPhase, ClusterEvent
+_WAITING: Final = (_P.REQUESTED, _P.QUEUED, _P.PLACING)
+_HOLDING: Final = (_P.CREATING, _P.RUNNING, _P.DEGRADED)
+
+MOVES: Final[Mapping[tuple[ClusterPhase, ClusterEvent], ClusterPhase]] = {
+    (_P.REQUESTED, _E.QUEUE): _P.QUEUED,
+    (_P.PLACING, _E.QUEUE): _P.QUEUED,
+    (_P.REQUESTED, _E.PLACE): _P.PLACING,
+    (_P.QUEUED, _E.PLACE): _P.PLACING,
+    (_P.PLACING, _E.GRANTED): _P.CREATING,
+    (_P.CREATING, _E.READY): _P.RUNNING,
+    (_P.DEGRADED, _E.READY): _P.RUNNING,
+    (_P.RUNNING, _E.IMPAIRED): _P.DEGRADED,
+    **{(phase, _E.BROKEN): _P.FAILED for phase in (*_WAITING, *_HOLDING)},
+    **{(phase, _E.DELETE): _P.DELETED for phase in _WAITING},
+    **{(phase, _E.DELETE): _P.DELETING for phase in _HOLDING},
+    (_P.DELETING, _E.GONE): _P.DELETED,
+}
+
+FINAL: Final = frozenset({_P.DELETED, _P.FAILED})
+HOLDING: Final = frozenset(_HOLDING)
+"""Phases in which its work is meant to be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The phase afterwards and what must be done; the same phase and nothing where the event changes nothing."""
+
+    phase: ClusterPhase
+    effects: tuple[Effect, ...]
+
+
+def answer(phase: ClusterPhase, event: ClusterEvent) -> Move:
+    """Answer one event. Total over every pair."""
+    target = MOVES.get((phase, event))
+    if target is None:
+        # Asking twice is answered twice: nothing is left to do for what is on its way or gone.
+        told = (Effect.FINISH_DELETE,) if event is _E.DELETE and phase in FINAL else ()
+        return Move(phase, told)
+    match event:
+        case _E.READY:
+            return Move(target, (Effect.FINISH_CREATE,))
+        case _E.BROKEN:
+            end = (Effect.END_WORK,) if phase in HOLDING else ()
+            return Move(target, (*end, Effect.FAIL_CREATE))
+        case _E.DELETE:
+            end = (Effect.END_WORK,) if phase in HOLDING else ()
+            done = (Effect.FINISH_DELETE,) if target is _P.DELETED else ()
+            return Move(target, (*end, Effect.FAIL_CREATE, *done))
+        case _E.GONE:
+            return Move(target, (Effect.FINISH_DELETE,))
+        case _:
+            return Move(target, ())
+
+
+def step(cluster: Cluster, event: ClusterEvent, reason: str, now_ns: int) -> tuple[Cluster, tuple[Effect, ...]]:
+    """Advance one cluster by one event, with the reason to show for it. Total; the same cluster where it is no news."""
+    move = answer(cluster.phase, event)
+    if move.phase is cluster.phase:
+        if event is _E.READY and cluster.phase is _P.RUNNING and reason != cluster.reason:
+            # It goes on to be Running until somebody deletes it, but there is something new to say: its work has ended.
+            said = replace(cluster, reason=reason)
+            return noted(said, Step(now_ns, "ended", None, reason)), move.effects
+        return cluster, move.effects
+    after = replace(
+        cluster,
+        phase=move.phase,
+        reason=reason,
+        started_at_ns=now_ns if event is _E.READY and cluster.started_at_ns is None else cluster.started_at_ns,
+        ended_at_ns=now_ns if move.phase in FINAL else cluster.ended_at_ns,
+    )
+    return noted(after, Step(now_ns, move.phase.value.lower(), None, reason)), move.effects
+
+
+def noted(cluster: Cluster, progress: Step) -> Cluster:
+    """The cluster with one more step; a step of the same name goes on in its line. Equal progress changes nothing."""
+    last = cluster.steps[-1] if cluster.steps else None
+    if last is not None and last.name == progress.name:
+        if (last.progress_permille, last.detail) == (progress.progress_permille, progress.detail):
+            return cluster
+        steps = (*cluster.steps[:-1], replace(progress, at_ns=last.at_ns))
+    else:
+        steps = (*cluster.steps, progress)
+    return replace(cluster, steps=steps[-STEPS_KEPT:], version=cluster.version + 1)

@@ -1,0 +1,144 @@
+"""The values of clusters: what was asked, the cluster, and what each host runs of it. Frozen; nothing here decides."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from windrow_master.market.model import RentalId
+from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, WorkloadId
+from windrow_proto.model import SlotGrant
+from windrow_proto.units import Bytes, Microcents
+
+STEPS_KEPT: Final = 64
+"""Steps of progress a cluster remembers; the oldest go first."""
+
+
+class ClusterKind(StrEnum):
+    """What a cluster is for: a BOX to work in, or a SERVICE with ports."""
+
+    BOX = "box"
+    SERVICE = "service"
+
+
+class ClusterPhase(StrEnum):
+    """Where a cluster is between asking and gone; machine.py has the table."""
+
+    REQUESTED = "Requested"
+    QUEUED = "Queued"
+    PLACING = "Placing"
+    CREATING = "Creating"
+    RUNNING = "Running"
+    DEGRADED = "Degraded"
+    DELETING = "Deleting"
+    DELETED = "Deleted"
+    FAILED = "Failed"
+
+
+class WorkPhase(StrEnum):
+    """How far one workload is known to have come, in this order; EXITED and FAILED are two ends of running."""
+
+    PENDING = "pending"
+    PREPARING = "preparing"
+    WAITING_FILES = "waiting_files"
+    RUNNING = "running"
+    EXITED = "exited"
+    FAILED = "failed"
+    STOPPING = "stopping"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRequest:
+    """What somebody asked for, within its limits (request.py) and as it is shown again later."""
+
+    kind: ClusterKind = ClusterKind.BOX
+    name: str = ""
+    gpus: int = 0
+    gpu_model: str | None = None
+    gpu_memory_bytes: Bytes | None = None
+    cpus: int = 1
+    memory_bytes: Bytes | None = None
+    image: str | None = None
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    ports: tuple[int, ...] = ()
+    await_files: bool = False
+    host_id: HostId | None = None
+    tier: str | None = None
+    runtime: str | None = None
+    simulated: bool = False
+    max_price_per_hour: Microcents | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of progress: pulling, preparing, starting, ...; permille of it done, where the host says so."""
+
+    at_ns: int
+    name: str
+    progress_permille: int | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A named set of slots and what it is for. version grows with each change that is worth showing."""
+
+    cluster_id: ClusterId
+    account_id: AccountId
+    request: ClusterRequest
+    phase: ClusterPhase
+    rental_id: RentalId
+    tier: str
+    price_per_hour: Microcents
+    decision: bytes
+    created_at_ns: int
+    reason: str = ""
+    steps: tuple[Step, ...] = ()
+    started_at_ns: int | None = None
+    ended_at_ns: int | None = None
+    version: int = 1
+
+    @property
+    def name(self) -> str:
+        return self.request.name
+
+    @property
+    def kind(self) -> ClusterKind:
+        return self.request.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What one host runs of a cluster: one container or one process tree.
+
+    lost_since_ns: its host is not heard of since then. ended_at_ns: when it was first seen to have ended by itself.
+    is_released: its slots were given back; nothing of it is left.
+    """
+
+    workload_id: WorkloadId
+    cluster_id: ClusterId
+    host_id: HostId
+    host_name: str
+    runtime: str
+    image: str
+    slots: tuple[SlotGrant, ...]
+    cpus: int
+    memory_bytes: Bytes
+    created_at_ns: int
+    phase: WorkPhase = WorkPhase.PENDING
+    detail: str = ""
+    exit_code: int | None = None
+    running_ns: int = 0
+    ports: Mapping[str, int] = field(default_factory=dict)
+    create_command: CommandId | None = None
+    delete_command: CommandId | None = None
+    lost_since_ns: int | None = None
+    ended_at_ns: int | None = None
+    is_released: bool = False
+
+    @property
+    def token(self) -> int:
+        """The highest token of its slots."""
+        return max((slot.token for slot in self.slots), default=0)

@@ -1,0 +1,1 @@
+"""Reads the fleet and its prices into what placement decides over."""

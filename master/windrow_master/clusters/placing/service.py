@@ -1,0 +1,117 @@
+"""Reads hosts, slots, commitments and prices of one unit of work into a snapshot, and asks placement."""
+
+from collections.abc import Iterable, Sequence
+
+from windrow_master.clusters.model import ClusterRequest
+from windrow_master.clusters.request import placement_request
+from windrow_master.fleet.model import AdminState, Host, Slot
+from windrow_master.market.model import Listing, Offer
+from windrow_master.market.service import MarketService, PriceBook
+from windrow_master.placement.model import Candidate, Placement, Refusal, SlotOffer, Snapshot
+from windrow_master.placement.service import plan
+from windrow_master.store.clusters_repository import Committed
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.ids import AccountId, HostId
+from windrow_proto.units import Bytes, Microcents
+
+_NOTHING = Committed(0, Bytes(0))
+
+
+class Placer:
+    """Takes snapshots; the decision itself is placement's."""
+
+    def __init__(self, market: MarketService) -> None:
+        self._market = market
+
+    def place(self, uow: UnitOfWork, request: ClusterRequest, account_id: AccountId) -> Placement | Refusal:
+        """Where this request would run now, or why nowhere."""
+        # The same for a preview and the creation after it, another one for the next request: equal hosts take turns.
+        seed = f"{account_id}|{uow.clusters.count(account_id)}"
+        return plan(placement_request(request, account_id, seed), self.snapshot(uow, request.cpus))
+
+    def snapshot(self, uow: UnitOfWork, cpus: int) -> Snapshot:
+        """The fleet at this moment, without retired hosts, with prices for a request of so many processors."""
+        book = self._market.book(uow)
+        committed = uow.workloads.committed()
+        by_host = _by_host(uow.slots.list_all())
+        return Snapshot(
+            tuple(
+                _candidate(host, by_host.get(host.host_id, []), committed.get(host.host_id, _NOTHING), book, cpus, uow)
+                for host in uow.hosts.list_all()
+                if host.admin_state is not AdminState.RETIRED
+            )
+        )
+
+    def offers(self, uow: UnitOfWork) -> tuple[Offer, ...]:
+        """What the whole fleet offers, by tier."""
+        hosts = {host.host_id: host for host in uow.hosts.list_all() if host.admin_state is not AdminState.RETIRED}
+        slots = [slot for slot in uow.slots.list_all() if slot.host_id in hosts]
+        listings = [_listing(hosts[slot.host_id], slot, uow.now_wall_ns) for slot in slots]
+        return self._market.offers(uow, listings)
+
+
+def _by_host(slots: Iterable[Slot]) -> dict[HostId, list[Slot]]:
+    found: dict[HostId, list[Slot]] = {}
+    for slot in slots:
+        found.setdefault(slot.host_id, []).append(slot)
+    return found
+
+
+def _candidate(
+    host: Host, slots: Sequence[Slot], committed: Committed, book: PriceBook, cpus: int, uow: UnitOfWork
+) -> Candidate:
+    inventory = host.inventory
+    return Candidate(
+        host_id=host.host_id,
+        host_name=host.name,
+        owner_account=host.owner_account,
+        simulated=host.simulated,
+        admin_state=host.admin_state.value,
+        verify_state=host.verify_state.value,
+        link_state=host.link_state.value,
+        is_settled=host.is_settled(uow.now_wall_ns),
+        runtimes=() if inventory is None else inventory.runtimes,
+        cpus_free=0 if inventory is None else inventory.cpu_count - committed.cpus,
+        memory_free_bytes=Bytes(0 if inventory is None else inventory.memory_bytes - committed.memory_bytes),
+        slots=tuple(_slot_offer(host, slot, book, cpus) for slot in slots),
+        default_image=host.default_image,
+    )
+
+
+def _slot_offer(host: Host, slot: Slot, book: PriceBook, cpus: int) -> SlotOffer:
+    price = book.price(host.owner_account, slot.tier)
+    gpu = host.gpu(slot.gpu_uuid) if slot.gpu_uuid is not None else None
+    memory = None if gpu is None or gpu.memory_bytes is None else Bytes(gpu.memory_bytes)
+    return SlotOffer(
+        slot_id=slot.slot_id,
+        tier=slot.tier,
+        price_per_hour=price if slot.gpu_uuid is not None else Microcents(price * cpus),
+        taken=_taken(slot),
+        gpu_uuid=slot.gpu_uuid,
+        gpu_name="" if gpu is None else gpu.name,
+        gpu_memory_bytes=memory,
+    )
+
+
+def _taken(slot: Slot) -> str | None:
+    if slot.is_offered:
+        # A slot without a tier has no price yet: its host has joined and not said what it is.
+        return None if slot.tier else "not graded yet"
+    return f"unavailable ({slot.unavailable})" if slot.unavailable else f"in use ({slot.state.value})"
+
+
+def _listing(host: Host, slot: Slot, now_ns: int) -> Listing:
+    gpu = host.gpu(slot.gpu_uuid) if slot.gpu_uuid is not None else None
+    inventory = host.inventory
+    memory = gpu.memory_bytes if gpu is not None else inventory.memory_bytes if inventory is not None else None
+    is_free = slot.is_offered and host.admin_state is AdminState.ACTIVE and host.is_settled(now_ns)
+    return Listing(
+        host_id=host.host_id,
+        owner=host.owner_account,
+        tier=slot.tier,
+        is_gpu=slot.gpu_uuid is not None,
+        is_free=is_free,
+        simulated=host.simulated,
+        runtimes=() if inventory is None else inventory.runtimes,
+        memory_bytes=None if memory is None else Bytes(memory),
+    )

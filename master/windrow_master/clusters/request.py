@@ -1,0 +1,120 @@
+"""The limits of a request, its digest, and what it means for placement and for the host. Pure."""
+
+import json
+import re
+from dataclasses import asdict, replace
+from hashlib import sha256
+from typing import Final
+
+from windrow_master.clusters.model import ClusterRequest
+from windrow_master.placement.model import Request, Runtime
+from windrow_proto.errors import InvalidInput
+from windrow_proto.ids import AccountId, ClusterId, WorkloadId
+from windrow_proto.model import SlotGrant, WorkloadSpec
+from windrow_proto.units import GIB, MIB
+
+GPUS_MAX: Final = 64
+CPUS_MAX: Final = 4_096
+ARGV_MAX: Final = 256
+TEXT_MAX: Final = 8_192
+"""Of one argument or one value of the environment."""
+ENV_MAX: Final = 128
+PORTS_MAX: Final = 32
+NAME_MAX: Final = 64
+LOG_CAP_BYTES: Final = 10 * MIB
+FILES_CAP_BYTES: Final = 1 * GIB
+
+_ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9 ._:@/+()-]+")
+
+
+def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
+    """The request within its limits and with a name fit for every page; raises InvalidInput naming the field."""
+    _check("gpus", 0 <= request.gpus <= GPUS_MAX, f"between 0 and {GPUS_MAX}")
+    _check("cpus", 1 <= request.cpus <= CPUS_MAX, f"between 1 and {CPUS_MAX}")
+    _check("memory_bytes", request.memory_bytes is None or 0 < request.memory_bytes < 1 << 50, "a size above 0")
+    _check("gpu_memory_bytes", request.gpus > 0 or request.gpu_memory_bytes is None, "only said with gpus above 0")
+    _check("gpu_model", request.gpus > 0 or request.gpu_model is None, "only said with gpus above 0")
+    _check("argv", len(request.argv) <= ARGV_MAX, f"at most {ARGV_MAX} words")
+    _check("argv", all(_is_text(word) for word in request.argv), f"words of at most {TEXT_MAX} characters, without NUL")
+    _check("env", len(request.env) <= ENV_MAX, f"at most {ENV_MAX} variables")
+    _check("env", all(_ENV_NAME.fullmatch(name) for name in request.env), "named with letters, digits and _")
+    _check("env", all(_is_text(value) for value in request.env.values()), f"values of at most {TEXT_MAX} characters")
+    _check("ports", len(request.ports) <= PORTS_MAX, f"at most {PORTS_MAX} ports")
+    _check("ports", all(0 < port < 65_536 for port in request.ports), "between 1 and 65535")
+    _check("image", request.image is None or _IMAGE.fullmatch(request.image) is not None, "an image reference")
+    is_process = request.runtime == Runtime.PROCESS
+    _check("runtime", not (is_process and request.image is not None), "docker where an image is named")
+    _check("max_price_per_hour", (request.max_price_per_hour or 0) >= 0, "at least 0")
+    return replace(request, name=clean_name(request.name) or f"{request.kind.value}-{cluster_id[-6:]}")
+
+
+def clean_name(name: str) -> str:
+    """A name without control characters, markup and anything else that no page should have to defend against."""
+    return " ".join(_UNSAFE.sub(" ", name).split())[:NAME_MAX].strip()
+
+
+def digest(request: ClusterRequest) -> bytes:
+    """What an Idempotency-Key is bound to."""
+    return sha256(json.dumps(asdict(request), sort_keys=True).encode()).digest()
+
+
+def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: str) -> Request:
+    """What placement looks at."""
+    return Request(
+        account_id=account_id,
+        tie_seed=tie_seed,
+        gpus=request.gpus,
+        gpu_model=request.gpu_model,
+        gpu_memory_bytes=request.gpu_memory_bytes,
+        cpus=request.cpus,
+        memory_bytes=request.memory_bytes,
+        image=request.image,
+        runtime=None if request.runtime is None else Runtime(request.runtime),
+        host_id=request.host_id,
+        tier=request.tier,
+        max_price_per_hour=request.max_price_per_hour,
+        wants_simulated=request.simulated or request.runtime == Runtime.SIMULATED,
+    )
+
+
+def workload_spec(
+    request: ClusterRequest,
+    *,
+    workload_id: WorkloadId,
+    cluster_id: ClusterId,
+    slots: tuple[SlotGrant, ...],
+    runtime: str,
+    image: str,
+    lease_ns: int,
+    paid_ns: int,
+) -> WorkloadSpec:
+    """What the host is told to start. Processors are limited to what was asked and paid for; beside GPUs if asked."""
+    is_limited = request.gpus == 0 or request.cpus > 1
+    return WorkloadSpec(
+        workload_id=workload_id,
+        cluster_id=cluster_id,
+        slots=slots,
+        runtime=runtime,
+        image=image,
+        argv=request.argv,
+        env=dict(request.env),
+        cpu_milli=1000 * request.cpus if is_limited else 0,
+        memory_bytes=request.memory_bytes or 0,
+        ports=request.ports,
+        await_files=request.await_files,
+        lease_ns=lease_ns,
+        paid_ns=paid_ns,
+        log_cap_bytes=LOG_CAP_BYTES,
+        files_cap_bytes=FILES_CAP_BYTES,
+    )
+
+
+def _is_text(text: str) -> bool:
+    return len(text) <= TEXT_MAX and "\0" not in text
+
+
+def _check(field: str, holds: bool, must: str) -> None:
+    if not holds:
+        raise InvalidInput(f"{field} must be {must}.", subject=field)

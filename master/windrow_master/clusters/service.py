@@ -1,0 +1,330 @@
+"""The clusters' shell: plan, create, delete, read; leases for the hosts, desired state for reconcile, and the clock.
+
+Creating is one unit of work: the key of the request, the plan, the hold, the slots, the rows and the command commit
+together or not at all. What happens afterwards is life/service.py's, reaching into a workload access/service.py's.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, LifeDesk
+from windrow_master.clusters.machine import HOLDING, ClusterEvent, answer
+from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Step, Workload, WorkPhase
+from windrow_master.clusters.placing.service import Placer
+from windrow_master.clusters.request import checked, digest, workload_spec
+from windrow_master.fleet.model import DesiredWorkload, LinkState
+from windrow_master.fleet.service import FleetService
+from windrow_master.identity.model import Principal, Role
+from windrow_master.market.model import Offer, Rental, RentalId, RentalLine, RentalState
+from windrow_master.market.service import HOLD_NS, LEASE_NS, MarketService
+from windrow_master.placement.model import Chosen, Decision, Placement, Refusal, Verdict
+from windrow_master.placement.service import parse_record, record_bytes
+from windrow_master.store.model import Operation
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import IdempotencyMismatch, NoCapacity, NotFound
+from windrow_proto.ids import ClusterId, CommandId, HostId, WorkloadId
+from windrow_proto.model import Command, CommandKind, LeaseRenewal
+from windrow_proto.units import MINUTE, Bytes, Microcents
+
+CREATE_NOT_AFTER_NS: Final = MINUTE
+"""A creation that its host did not take within a minute is given up: whoever asked is still waiting."""
+REASONS_MAX: Final = 200
+_SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
+_ENDS_ALL: Final = frozenset({Role.OPERATOR})
+_RENEWED: Final = frozenset({WorkPhase.PENDING, WorkPhase.PREPARING, WorkPhase.WAITING_FILES, WorkPhase.RUNNING})
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """A cluster with its workloads and what was charged so far."""
+
+    cluster: Cluster
+    workloads: tuple[Workload, ...]
+    cost: Microcents
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What creating would mean: where, for how much, what must be set aside; or the reasons of each host."""
+
+    chosen: Chosen | None
+    hold: Microcents | None
+    balance: Microcents
+    refusals: tuple[Verdict, ...]
+
+
+class ClusterService:
+    """Clusters of all accounts. Methods that take a `uow` run inside the caller's unit of work."""
+
+    def __init__(self, store: Store, fleet: FleetService, market: MarketService) -> None:
+        self._store, self._fleet, self._market = store, fleet, market
+        self._placer = Placer(market)
+        self._listeners: list[Callable[[ClusterId], None]] = []
+        self.life = LifeDesk(fleet, market, self._changed)
+
+    def on_change(self, listener: Callable[[ClusterId], None]) -> None:
+        """Call `listener` on the loop whenever a cluster has changed."""
+        self._listeners.append(listener)
+
+    # --- what people ask ---------------------------------------------------------------------------------------------
+
+    async def plan(self, principal: Principal, request: ClusterRequest) -> Preview:
+        """What creating this would mean now; changes nothing."""
+        request = checked(request, ClusterId("cluster_preview"))
+
+        def read(uow: UnitOfWork) -> Preview:
+            answer = self._placer.place(uow, request, principal.account_id)
+            balance = self._market.balance(uow, principal.account_id)
+            if isinstance(answer, Refusal):
+                return Preview(None, None, balance, answer.reasons)
+            return Preview(answer.chosen, self._market.first_hold(answer.chosen.price_per_hour), balance, ())
+
+        return await self._store.read(read)
+
+    async def create(
+        self, principal: Principal, request: ClusterRequest, key: str | None = None
+    ) -> tuple[Operation, ClusterView]:
+        """Rent and start, or raise NoCapacity with one reason per host, InsufficientFunds, or InvalidInput.
+
+        key: the request's Idempotency-Key; the same one again answers with the cluster that it made.
+        """
+
+        def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
+            known = uow.clusters.by_key(principal.account_id, key) if key is not None else None
+            if known is not None:
+                return self._again(uow, principal, request, known)
+            cluster_id = ClusterId(uow.mint("cluster"))
+            asked = checked(request, cluster_id)
+            found = self._placer.place(uow, asked, principal.account_id)
+            if isinstance(found, Refusal):
+                raise _no_capacity(found)
+            operation = uow.operation(CREATE_KIND, cluster_id, principal.account_id)
+            cluster = self._start(uow, principal, asked, cluster_id, found)
+            uow.clusters.add(cluster, key, digest(request))
+            uow.workloads.add(self._launch(uow, principal, cluster, found.chosen))
+            said = f"{cluster.name} starts on {found.chosen.host_name}"
+            subjects = (cluster_id, cluster.account_id, found.chosen.host_id)
+            uow.event("cluster.creating", subjects, said, actor=principal.actor)
+            uow.after_commit(lambda: self._changed(cluster_id))
+            return operation, self._view(uow, cluster)
+
+        return await self._store.write(change, name="cluster.create")
+
+    async def delete(self, principal: Principal, cluster_id: ClusterId) -> tuple[Operation, ClusterView]:
+        """End it, whatever it is doing; asked again it answers again, and what is gone stays gone."""
+
+        def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
+            cluster = self._load(uow, principal, cluster_id, _ENDS_ALL)
+            running = uow.operations.running(cluster_id, DELETE_KIND)
+            operation = running[0] if running else uow.operation(DELETE_KIND, cluster_id, principal.account_id)
+            after = self.life.end(uow, cluster, "", principal.actor)
+            after = self.life.judge(uow, after, principal.actor)
+            return uow.operations.get(operation.id) or operation, self._view(uow, after)
+
+        return await self._store.write(change, name="cluster.delete")
+
+    async def get(self, principal: Principal, cluster_id: ClusterId) -> ClusterView:
+        """One cluster; NotFound where there is none or it is somebody else's."""
+        return await self._store.read(lambda uow: self._view(uow, self._load(uow, principal, cluster_id, _SEES_ALL)))
+
+    async def get_own(self, principal: Principal, cluster_id: ClusterId) -> ClusterView:
+        """One cluster of one's own: what happens inside it is nobody else's business, not an operator's either."""
+
+        def read(uow: UnitOfWork) -> ClusterView:
+            return self._view(uow, self._load(uow, principal, cluster_id, frozenset()))
+
+        return await self._store.read(read)
+
+    async def list(self, principal: Principal, before: str | None, limit: int) -> Sequence[ClusterView]:
+        """The latest first; of all accounts for operators and auditors."""
+
+        def read(uow: UnitOfWork) -> Sequence[ClusterView]:
+            account_id = None if principal.roles & _SEES_ALL else principal.account_id
+            return [self._view(uow, cluster) for cluster in uow.clusters.page(account_id, before, limit)]
+
+        return await self._store.read(read)
+
+    async def explain(self, principal: Principal, cluster_id: ClusterId) -> Decision:
+        """The record of why it runs where it runs."""
+        view = await self.get(principal, cluster_id)
+        return parse_record(view.cluster.decision)
+
+    async def offers(self) -> tuple[Offer, ...]:
+        """What the fleet offers now, by tier."""
+        return await self._store.read(self._placer.offers)
+
+    # --- what the fleet asks -----------------------------------------------------------------------------------------
+
+    def desired(self, uow: UnitOfWork, host_id: HostId) -> tuple[DesiredWorkload, ...]:
+        """What should be on a host: all that still holds slots there, and whether it is meant to run."""
+        found = []
+        for workload in uow.workloads.held_on(host_id):
+            cluster = uow.clusters.get(workload.cluster_id)
+            lives = cluster is not None and cluster.phase in HOLDING and workload.phase is not WorkPhase.FAILED
+            found.append(DesiredWorkload(workload.workload_id, workload.slots, lives))
+        return tuple(found)
+
+    async def renewals(self) -> dict[HostId, tuple[LeaseRenewal, ...]]:
+        """Renew the leases of all that runs on hosts that are Online; send what this returns to each of them."""
+
+        def renew(uow: UnitOfWork) -> dict[HostId, tuple[LeaseRenewal, ...]]:
+            found: dict[HostId, tuple[LeaseRenewal, ...]] = {}
+            for workload in uow.workloads.held():
+                host = uow.hosts.get(workload.host_id)
+                is_online = host is not None and host.link_state is LinkState.ONLINE
+                if workload.phase not in _RENEWED or workload.delete_command is not None or not is_online:
+                    continue
+                renewal = self._market.renew(uow, workload.workload_id)
+                if renewal is not None:
+                    lease = LeaseRenewal(workload.workload_id, renewal.lease_ns, renewal.paid_ns, workload.token)
+                    found[workload.host_id] = (*found.get(workload.host_id, ()), lease)
+            return found
+
+        if not await self._store.read(lambda uow: bool(uow.workloads.held())):
+            return {}
+        return await self._store.write(renew, name="cluster.renew")
+
+    async def tick(self) -> None:
+        """What time alone brings about: lost hosts given up, ended work cleared away, rentals closed. Every 5 s."""
+
+        def judge(uow: UnitOfWork) -> None:
+            for cluster in uow.clusters.living():
+                self.life.judge(uow, cluster)
+            self.life.order_again(uow)
+            self._market.tick(uow)
+
+        def is_needed(uow: UnitOfWork) -> bool:
+            return bool(uow.clusters.living()) or bool(uow.rentals.live()) or bool(uow.workloads.held())
+
+        if await self._store.read(is_needed):
+            await self._store.write(judge, name="cluster.tick")
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _again(
+        self, uow: UnitOfWork, principal: Principal, request: ClusterRequest, known: tuple[Cluster, bytes]
+    ) -> tuple[Operation, ClusterView]:
+        cluster, asked = known
+        if asked != digest(request):
+            raise IdempotencyMismatch(subject=cluster.cluster_id)
+        running = uow.operations.running(cluster.cluster_id, CREATE_KIND)
+        operation = running[0] if running else uow.operation(CREATE_KIND, cluster.cluster_id, principal.account_id)
+        if not running:
+            uow.operations.finish(operation.id, uow.now_wall_ns)
+        return uow.operations.get(operation.id) or operation, self._view(uow, cluster)
+
+    def _start(
+        self, uow: UnitOfWork, principal: Principal, request: ClusterRequest, cluster_id: ClusterId, found: Placement
+    ) -> Cluster:
+        """The cluster's row as it is when its command goes out: it has passed through its first phases at once."""
+        phase = ClusterPhase.REQUESTED
+        for event in (ClusterEvent.PLACE, ClusterEvent.GRANTED):
+            phase = answer(phase, event).phase
+        chosen = found.chosen
+        cluster = Cluster(
+            cluster_id=cluster_id,
+            account_id=principal.account_id,
+            request=request,
+            phase=phase,
+            rental_id=RentalId(uow.mint("rental")),
+            tier=chosen.tier,
+            price_per_hour=chosen.price_per_hour,
+            decision=record_bytes(found.decision),
+            created_at_ns=uow.now_wall_ns,
+            steps=(Step(uow.now_wall_ns, "placed", None, f"on {chosen.host_name} in tier {chosen.tier}"),),
+        )
+        fields = {"host": chosen.host_id, "slots": ",".join(chosen.slot_ids)}
+        uow.audit(principal.actor, "cluster.create", cluster_id, "asked for", fields)
+        return cluster
+
+    def _launch(self, uow: UnitOfWork, principal: Principal, cluster: Cluster, chosen: Chosen) -> Workload:
+        """Set the money aside, lease the slots, and put the command into the outbox."""
+        host = uow.hosts.get(chosen.host_id)
+        assert host is not None, "placement read it in this very unit of work"
+        workload_id = WorkloadId(uow.mint("workload"))
+        grants = self._fleet.grant(uow, chosen.slot_ids, cluster.cluster_id, principal.actor, "placed")
+        now = uow.now_wall_ns
+        rental = Rental(
+            cluster.rental_id,
+            cluster.cluster_id,
+            cluster.name,
+            cluster.account_id,
+            cluster.tier,
+            cluster.price_per_hour,
+            0,
+            host.simulated,
+            RentalState.OPEN,
+            now,
+        )
+        line = RentalLine(
+            workload_id,
+            rental.rental_id,
+            host.host_id,
+            host.owner_account,
+            cluster.price_per_hour,
+            grants,
+            now,
+            now + LEASE_NS,
+            now,
+        )
+        self._market.start_rental(uow, rental, (line,))
+        spec = workload_spec(
+            cluster.request,
+            workload_id=workload_id,
+            cluster_id=cluster.cluster_id,
+            slots=grants,
+            runtime=chosen.runtime.value,
+            image=chosen.image or "",
+            lease_ns=LEASE_NS,
+            paid_ns=HOLD_NS if cluster.price_per_hour else LEASE_NS,
+        )
+        command = Command(CommandId(""), CommandKind.CREATE, create=spec)
+        command_id = self._fleet.issue(
+            uow, host.host_id, command, now + CREATE_NOT_AFTER_NS, workload_id, principal.actor
+        )
+        return Workload(
+            workload_id=workload_id,
+            cluster_id=cluster.cluster_id,
+            host_id=host.host_id,
+            host_name=host.name,
+            runtime=chosen.runtime.value,
+            image=chosen.image or "",
+            slots=grants,
+            cpus=cluster.request.cpus,
+            memory_bytes=cluster.request.memory_bytes or Bytes(0),
+            created_at_ns=now,
+            create_command=command_id,
+        )
+
+    def _load(self, uow: UnitOfWork, principal: Principal, cluster_id: ClusterId, others: frozenset[Role]) -> Cluster:
+        """A cluster of one's own, or of anybody with one of these roles."""
+        cluster = uow.clusters.get(cluster_id)
+        if cluster is None or not (cluster.account_id == principal.account_id or principal.roles & others):
+            raise NotFound("There is no such cluster, or it is not yours.", subject=cluster_id)
+        return cluster
+
+    def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
+        rental = uow.rentals.get(cluster.rental_id)
+        cost = rental.charged if rental is not None else Microcents(0)
+        return ClusterView(cluster, uow.workloads.of_cluster(cluster.cluster_id), cost)
+
+    def _changed(self, cluster_id: ClusterId) -> None:
+        for listener in self._listeners:
+            listener(cluster_id)
+
+
+def _no_capacity(refusal: Refusal) -> NoCapacity:
+    reasons = [
+        {"host_id": verdict.host_id, "host_name": verdict.host_name, "reason": verdict.reason or ""}
+        for verdict in refusal.reasons[:REASONS_MAX]
+    ]
+    if not reasons:
+        return NoCapacity("No host has joined yet. Start one with `windrow up`, or make a join token for one.")
+    if len(refusal.reasons) == 1:
+        return NoCapacity(f"{reasons[0]['host_name']} does not fit: {reasons[0]['reason']}.", reasons=reasons)
+    return NoCapacity(reasons=reasons)
+
+
+__all__ = ["ClusterService", "ClusterView", "Preview"]

@@ -1,0 +1,151 @@
+"""What reports of a host mean for a workload, and what its workloads mean for a cluster. Pure.
+
+Reports come late, twice and out of order, so a workload's phase only goes forward; a report under other tokens than
+those that were granted is not about it. A cluster is judged by all of its workloads together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windrow_master.clusters.machine import ClusterEvent
+from windrow_master.clusters.model import ClusterPhase, Workload, WorkPhase
+from windrow_proto.model import ObservedWorkload, WorkloadPhase
+from windrow_proto.units import MINUTE
+
+LOST_AFTER_NS: Final = 30 * MINUTE
+"""How long a lost host may still come back with its work: its lease, after which it ends the work itself."""
+KEPT_AFTER_EXIT_NS: Final = 15 * MINUTE
+"""How long work that has ended keeps its slot, so that its files can be fetched; it costs nothing then."""
+FILES_WAIT_NS: Final = 15 * MINUTE
+"""How long a workload waits for files that it was promised; waiting costs nothing but keeps others out."""
+DETAIL_MAX: Final = 400
+
+_RANK: Final = {
+    WorkPhase.PENDING: 0,
+    WorkPhase.PREPARING: 1,
+    WorkPhase.WAITING_FILES: 2,
+    WorkPhase.RUNNING: 3,
+    WorkPhase.EXITED: 4,
+    WorkPhase.FAILED: 4,
+    WorkPhase.STOPPING: 5,
+    WorkPhase.GONE: 6,
+}
+_OBSERVED: Final = {
+    WorkloadPhase.PREPARING: WorkPhase.PREPARING,
+    WorkloadPhase.WAITING_FILES: WorkPhase.WAITING_FILES,
+    WorkloadPhase.RUNNING: WorkPhase.RUNNING,
+    WorkloadPhase.EXITED: WorkPhase.EXITED,
+    WorkloadPhase.STOPPING: WorkPhase.STOPPING,
+    WorkloadPhase.GONE: WorkPhase.GONE,
+    WorkloadPhase.FAILED: WorkPhase.FAILED,
+}
+ENDED: Final = frozenset({WorkPhase.EXITED, WorkPhase.FAILED, WorkPhase.GONE})
+_STARTED: Final = frozenset({WorkPhase.RUNNING, WorkPhase.EXITED})
+
+
+def advanced(workload: Workload, phase: WorkPhase, now_ns: int, detail: str = "") -> Workload:
+    """The workload once it is known to be at least this far; the same one if that is no news."""
+    if _RANK[phase] <= _RANK[workload.phase]:
+        return workload
+    ended = now_ns if phase in ENDED and workload.ended_at_ns is None else workload.ended_at_ns
+    return replace(workload, phase=phase, detail=(detail or workload.detail)[:DETAIL_MAX], ended_at_ns=ended)
+
+
+def observed(workload: Workload, report: ObservedWorkload, now_ns: int) -> Workload:
+    """The workload after one report of its host."""
+    phase = _OBSERVED.get(report.phase)
+    granted = {slot.slot_id: slot.token for slot in workload.slots}
+    if phase is None or any(granted.get(slot.slot_id) != slot.token for slot in report.slots):
+        return workload
+    after = advanced(workload, phase, now_ns, report.detail)
+    if _RANK[phase] < _RANK[workload.phase]:
+        return after
+    return replace(
+        after,
+        exit_code=report.exit_code if report.exit_code is not None else after.exit_code,
+        running_ns=max(after.running_ns, report.running_ns),
+        ports=report.ports or after.ports,
+        lost_since_ns=None,
+    )
+
+
+def lost(workload: Workload, since_ns: int | None) -> Workload:
+    """The workload once its host is lost (since when), or heard of again (None); what is over cannot be lost."""
+    if workload.phase is WorkPhase.GONE or workload.is_released:
+        return workload
+    if since_ns is not None and workload.lost_since_ns is not None:
+        return workload
+    return replace(workload, lost_since_ns=since_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What its workloads mean for a cluster: an event for the table, and the reason to show."""
+
+    event: ClusterEvent
+    reason: str
+
+
+def judge(phase: ClusterPhase, workloads: Sequence[Workload], now_ns: int) -> Judgement | None:
+    """What follows for a cluster in this phase; None when nothing does."""
+    if phase is ClusterPhase.DELETING:
+        return _judge_deleting(workloads, now_ns)
+    if phase not in (ClusterPhase.CREATING, ClusterPhase.RUNNING, ClusterPhase.DEGRADED):
+        return None
+    for workload in workloads:
+        broken = _broken(workload, now_ns)
+        if broken is not None:
+            return Judgement(ClusterEvent.BROKEN, broken)
+    away = [workload for workload in workloads if workload.lost_since_ns is not None]
+    if away:
+        names = ", ".join(workload.host_name for workload in away)
+        said = f"{names} is not heard of; nothing is charged until it signs again, and it is given up after 30 minutes"
+        return Judgement(ClusterEvent.IMPAIRED, said)
+    for workload in workloads:
+        over = _over(workload, now_ns)
+        if over is not None:
+            return Judgement(ClusterEvent.DELETE, over)
+    if workloads and all(workload.phase in _STARTED for workload in workloads):
+        return Judgement(ClusterEvent.READY, _ran(workloads))
+    return None
+
+
+def _judge_deleting(workloads: Sequence[Workload], now_ns: int) -> Judgement | None:
+    if all(workload.phase is WorkPhase.GONE for workload in workloads):
+        return Judgement(ClusterEvent.GONE, "")
+    if all(workload.phase is WorkPhase.GONE or _is_given_up(workload, now_ns) for workload in workloads):
+        said = "its host is gone for longer than the lease, so the host has ended the work itself"
+        return Judgement(ClusterEvent.GONE, said)
+    return None
+
+
+def _broken(workload: Workload, now_ns: int) -> str | None:
+    if workload.phase is WorkPhase.FAILED:
+        return workload.detail or f"the work failed on {workload.host_name}"
+    if workload.phase in (WorkPhase.GONE, WorkPhase.STOPPING):
+        return workload.detail or f"{workload.host_name} has ended the work without being asked"
+    if _is_given_up(workload, now_ns):
+        return f"host_lost: {workload.host_name} was not heard of for 30 minutes"
+    return None
+
+
+def _is_given_up(workload: Workload, now_ns: int) -> bool:
+    return workload.lost_since_ns is not None and now_ns - workload.lost_since_ns >= LOST_AFTER_NS
+
+
+def _over(workload: Workload, now_ns: int) -> str | None:
+    ended_ns = now_ns if workload.ended_at_ns is None else workload.ended_at_ns
+    if workload.phase is WorkPhase.EXITED and now_ns - ended_ns >= KEPT_AFTER_EXIT_NS:
+        return "its work ended 15 minutes ago and nobody deleted it"
+    if workload.phase is WorkPhase.WAITING_FILES and now_ns - workload.created_at_ns >= FILES_WAIT_NS:
+        return "it waited 15 minutes for its files and they did not come"
+    return None
+
+
+def _ran(workloads: Sequence[Workload]) -> str:
+    ended = [workload for workload in workloads if workload.phase is WorkPhase.EXITED]
+    if len(ended) < len(workloads):
+        return ""
+    codes = ", ".join("unknown" if workload.exit_code is None else str(workload.exit_code) for workload in ended)
+    return f"its work has ended with exit code {codes}; fetch its files and delete it"

@@ -1,0 +1,161 @@
+"""The Master's configuration: built once from arguments and environment, validated whole, printable without secrets.
+
+The only module of this process that reads the environment.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Final
+
+from windrow_master.store.bus import check_url
+from windrow_master.telemetry.settings import HistorySettings, read_settings
+from windrow_proto.errors import InvalidInput
+
+HTTP_PORT: Final = 8000
+HTTPS_PORT: Final = 8443
+TRUNK_PORT: Final = 7444
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+SQLITE_PREFIX: Final = "sqlite:///"
+POSTGRESQL_PREFIX: Final = "postgresql+psycopg://"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One Master process.
+
+    database: its URL. listen: the address that HTTPS and the trunk bind to; HTTP is always on loopback. public: the
+    name or address by which other machines reach this one. A port of None: the usual one, or the next that is free.
+    """
+
+    data_dir: Path
+    database: str
+    listen: str
+    public: str
+    http_port: int | None
+    https_port: int | None
+    trunk_port: int | None
+    log_level: str
+    redis_url: str = ""
+    """Redis or Valkey, which other Masters of the same database share; empty: the bus is this process'."""
+    rate_limits: bool = True
+    history: HistorySettings = field(default_factory=HistorySettings)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other Masters may use the same database, so that one leads and the others wait."""
+        return self.database.startswith(POSTGRESQL_PREFIX)
+
+    def printable(self) -> dict[str, str | int | None]:
+        """Every setting, for the log; of the database's URL without what may be secret in it."""
+        found = {one.name: getattr(self, one.name) for one in fields(self)} | {
+            "database": _shown(self.database),
+            "redis_url": _shown(self.redis_url) if self.redis_url else "",
+            "history": self.history.shown,
+        }
+        return {name: str(value) if isinstance(value, Path) else value for name, value in found.items()}
+
+
+def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """The flags of `windrow-master`, with the environment as their defaults."""
+    parser.add_argument("--data-dir", type=Path, default=Path(environment.get("WINDROW_DATA_DIR", ".windrow")))
+    parser.add_argument("--listen", default=environment.get("WINDROW_LISTEN", "127.0.0.1"))
+    parser.add_argument("--public", default=environment.get("WINDROW_PUBLIC", ""))
+    parser.add_argument("--http-port", type=int, default=None, help=f"default {HTTP_PORT}, or the next free one")
+    parser.add_argument("--https-port", type=int, default=None, help=f"default {HTTPS_PORT}, or the next free one")
+    parser.add_argument("--trunk-port", type=int, default=None, help=f"default {TRUNK_PORT}, or the next free one")
+    parser.add_argument("--log-level", default=environment.get("WINDROW_LOG_LEVEL", "info"), choices=LOG_LEVELS)
+
+
+def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
+    """Read the command line over the environment; raises InvalidInput with what is wrong."""
+    parser = argparse.ArgumentParser(prog="windrow-master", description="The Windrow Master: the control plane.")
+    add_arguments(parser, environment)
+    read = parser.parse_args(list(arguments))
+    data_dir = read.data_dir.expanduser().resolve()
+    return Config(
+        data_dir=data_dir,
+        database=_database(_secret("WINDROW_DATABASE_URL", environment), data_dir),
+        listen=_address("--listen", read.listen),
+        public=_address("--public", read.public or _public_of(read.listen)),
+        http_port=_port("--http-port", read.http_port),
+        https_port=_port("--https-port", read.https_port),
+        trunk_port=_port("--trunk-port", read.trunk_port),
+        log_level=read.log_level,
+        redis_url=_redis(_secret("WINDROW_REDIS_URL", environment)),
+        rate_limits=_switch("WINDROW_RATE_LIMITS", environment),
+        history=read_settings(lambda name: _secret(name, environment)),
+    )
+
+
+def from_process(arguments: Sequence[str]) -> Config:
+    """The configuration of this very process."""
+    return parse(arguments, os.environ)
+
+
+def is_database_shared(environment: Mapping[str, str]) -> bool:
+    """Whether a Master of this environment would use a database that others may use too."""
+    return (_secret("WINDROW_DATABASE_URL", environment) or "").startswith(POSTGRESQL_PREFIX)
+
+
+def _secret(name: str, environment: Mapping[str, str]) -> str | None:
+    """A setting that may hold a password: the variable itself, or the file that the variable with _FILE names."""
+    file = environment.get(f"{name}_FILE")
+    if not file:
+        return environment.get(name)
+    if environment.get(name):
+        raise InvalidInput(f"{name} and {name}_FILE are both set; give one of them.")
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{name}_FILE names {file[:200]!r}, which cannot be read: {type(error).__name__}.") from None
+
+
+def _redis(url: str | None) -> str:
+    return check_url(url) if url else ""
+
+
+def _switch(name: str, environment: Mapping[str, str]) -> bool:
+    text = environment.get(name, "on")
+    if text not in {"on", "off"}:
+        raise InvalidInput(f"{name} is on or off.")
+    return text == "on"
+
+
+def _database(url: str | None, data_dir: Path) -> str:
+    if not url:
+        return f"{SQLITE_PREFIX}{data_dir / 'master.sqlite3'}"
+    if url.startswith(SQLITE_PREFIX) and url != SQLITE_PREFIX:
+        return SQLITE_PREFIX + str(Path(url.removeprefix(SQLITE_PREFIX)).expanduser().resolve())
+    if url.startswith(POSTGRESQL_PREFIX) and url != POSTGRESQL_PREFIX:
+        return url
+    kind = url.split(":", 1)[0][:32]
+    raise InvalidInput(
+        f"WINDROW_DATABASE_URL names a {kind} database; the truth is kept in SQLite (sqlite:////absolute/path) or "
+        "PostgreSQL (postgresql+psycopg://user@host/name)."
+    )
+
+
+def _shown(url: str) -> str:
+    """Neither the password nor the options, where one may stand as well."""
+    head, _, rest = url.partition("?")[0].partition("://")
+    user, at, place = rest.rpartition("@")
+    return f"{head}://{user.partition(':')[0]}{at}{place}"
+
+
+def _address(flag: str, text: str) -> str:
+    if not 1 <= len(text) <= 253 or not all(c.isascii() and (c.isalnum() or c in ".-:") for c in text):
+        raise InvalidInput(f"{flag} {text[:60]!r} is neither a DNS name nor an IP address.")
+    return text
+
+
+def _public_of(listen: str) -> str:
+    return "127.0.0.1" if listen in {"0.0.0.0", "::"} else listen
+
+
+def _port(flag: str, port: int | None) -> int | None:
+    if port is not None and not 0 <= port <= 65535:
+        raise InvalidInput(f"{flag} {port}: a port is from 0 to 65535 (0: any free one).")
+    return port

@@ -1,0 +1,1 @@
+"""Hosts as the Master sees them: state machines, inventory, tiers, slots, commands, reconcile."""

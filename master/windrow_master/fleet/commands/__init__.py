@@ -1,0 +1,1 @@
+"""Commands to hosts: the outbox, and what became of each."""

@@ -1,0 +1,1 @@
+"""What hosts prove: taken in once, in the transaction that marks it as had."""

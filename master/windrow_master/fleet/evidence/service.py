@@ -1,0 +1,223 @@
+"""Takes in the records of the evidence lane: each once, its effect and its mark in one transaction.
+
+items ──▶ had already? skip ──▶ savepoint: effects of all ──▶ marks ──▶ (commit) ──▶ the trunk acks
+                                  one fails: again, each in a savepoint of its own; what fails then is put aside as a
+                                  dead letter, marked too, so that it is neither lost nor retried
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from windrow_master.fleet.commands.service import CommandDesk
+from windrow_master.fleet.hosts.service import HostDesk
+from windrow_master.fleet.model import EvidenceRow, GapRow, Measurement
+from windrow_master.fleet.ports import FleetPorts
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import BadProof, InvalidInput
+from windrow_proto.ids import BootId, HostId
+from windrow_proto.intervals import Intervals
+from windrow_proto.keys import DOMAIN_CLAIM, verify_signature
+from windrow_proto.messages import Record
+from windrow_proto.model import Kind, Lane, Observed
+from windrow_proto.units import HOUR
+from windrow_proto.wire_command import decode_status
+from windrow_proto.wire_host import (
+    decode_bandwidth,
+    decode_claim,
+    decode_event,
+    decode_inventory,
+    decode_observed,
+    decode_receipt,
+)
+from windrow_proto.wire_link import decode_gap
+
+MEASURE_EVERY_NS: Final = 6 * HOUR
+MEASURE_JITTER_PERCENT: Final = 10
+"""So that a fleet that joined together does not measure together."""
+KEPT_KINDS: Final = frozenset({Kind.BANDWIDTH, Kind.INVENTORY, Kind.COMMAND_STATUS})
+"""Kept sealed here; receipts are kept by the market, with what they paid for."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceItem:
+    """One proven record of one host, with the sealed bytes that prove it."""
+
+    host_id: HostId
+    record: Record
+    sealed: bytes
+
+
+@dataclass(slots=True)
+class EvidenceFigures:
+    """What was counted since the start."""
+
+    taken: int = 0
+    duplicates: int = 0
+    dead_letters: int = 0
+    gaps: int = 0
+
+
+class EvidenceDesk:
+    """The intake. `observed` is called on the loop after the commit of each report of workloads."""
+
+    def __init__(
+        self,
+        hosts: HostDesk,
+        commands: CommandDesk,
+        ports: FleetPorts,
+        observed: Callable[[HostId, Observed], None],
+    ) -> None:
+        self._hosts = hosts
+        self._commands = commands
+        self._ports = ports
+        self._observed = observed
+        self.figures = EvidenceFigures()
+
+    def take(self, uow: UnitOfWork, items: Iterable[EvidenceItem]) -> None:
+        """Take in records of any number of hosts, in this order per host; when it commits, all of them may be acked."""
+        marks: dict[tuple[HostId, BootId], Intervals] = {}
+        new: list[EvidenceItem] = []
+        for item in items:
+            key = item.host_id, item.record.origin_boot
+            have = marks.get(key) or self._load(uow, *key)
+            if have.contains(item.record.origin_sequence):
+                self.figures.duplicates += 1
+            else:
+                new.append(item)
+                have = self._with_gaps(item, have.add(item.record.origin_sequence))
+            marks[key] = have
+        if new and not self._take_all(uow, new):
+            for item in new:
+                self._take_one(uow, item)
+        for (host_id, boot), have in marks.items():
+            uow.marks.put(host_id, boot, have.ranges, uow.now_wall_ns)
+
+    def _load(self, uow: UnitOfWork, host_id: HostId, boot: BootId) -> Intervals:
+        return Intervals(uow.marks.of_host(host_id).get(boot, ()))
+
+    def _with_gaps(self, item: EvidenceItem, have: Intervals) -> Intervals:
+        """What a gap record gave up counts as had: it will never come."""
+        if item.record.kind is not Kind.GAP:
+            return have
+        try:
+            gap = decode_gap(item.record.body)
+        except InvalidInput:
+            return have  # it was put aside as a dead letter
+        is_here = gap.lane is Lane.EVIDENCE and gap.origin_boot == item.record.origin_boot
+        return have.union(Intervals.of(gap.ranges)) if is_here else have
+
+    def _take_all(self, uow: UnitOfWork, items: list[EvidenceItem]) -> bool:
+        """Take in all of them at once, or none: a savepoint costs as much as a small record."""
+        gaps = self.figures.gaps
+        try:
+            with uow.attempt():
+                for item in items:
+                    self._apply(uow, item)
+                    if item.record.kind in KEPT_KINDS:
+                        uow.evidence.keep(_row(uow, item))
+        except Exception as error:
+            # Which one it was, and what to do with it, is found out one by one.
+            log.debug("evidence_one_by_one", count=len(items), error=str(error)[:300])
+            self.figures.gaps = gaps
+            return False
+        self.figures.taken += len(items)
+        return True
+
+    def _take_one(self, uow: UnitOfWork, item: EvidenceItem) -> None:
+        record, row = item.record, _row(uow, item)
+        try:
+            with uow.attempt():
+                self._apply(uow, item)
+                if record.kind in KEPT_KINDS:
+                    uow.evidence.keep(row)
+            self.figures.taken += 1
+        except Exception as error:
+            # The top of what one record may do: a poisoned one must not keep its neighbours from being acked.
+            self.figures.dead_letters += 1
+            log.exception("evidence_put_aside", host_id=item.host_id, kind=record.kind.name, error=str(error)[:300])
+            uow.evidence.bury(row, f"{type(error).__name__}: {error}")
+            text = f"A message of this host ({record.kind.name.lower()}) could not be taken in and was put aside"
+            uow.event("evidence.put_aside", (item.host_id,), text, {"error": str(error)[:300]}, "master")
+
+    def _apply(self, uow: UnitOfWork, item: EvidenceItem) -> None:
+        host_id, body = item.host_id, item.record.body
+        match item.record.kind:
+            case Kind.INVENTORY:
+                _, lost = self._hosts.inventory(uow, host_id, decode_inventory(body))
+                self._lose(uow, host_id, lost)
+            case Kind.COMMAND_STATUS:
+                self._commands.on_status(uow, host_id, decode_status(body))
+            case Kind.RECEIPT:
+                self._ports.on_receipt(uow, host_id, decode_receipt(body), item.sealed)
+            case Kind.OBSERVED:
+                self._take_observed(uow, host_id, decode_observed(body))
+            case Kind.EVENT:
+                event = decode_event(body)
+                subjects = tuple(subject for subject in (host_id, event.subject) if subject)
+                text = event.detail or event.code
+                uow.event(event.code, subjects, text, dict(event.fields), f"host/{host_id}")
+            case Kind.BANDWIDTH:
+                self._measure(uow, host_id, body)
+            case Kind.GAP:
+                self._record_gap(uow, host_id, body)
+            case _:
+                raise InvalidInput(f"{item.record.kind.name} does not belong into the evidence lane.")
+
+    def _take_observed(self, uow: UnitOfWork, host_id: HostId, observed: Observed) -> None:
+        for workload in observed.workloads:
+            self._ports.on_workload(uow, host_id, workload)
+        uow.after_commit(lambda: self._observed(host_id, observed))
+
+    def _lose(self, uow: UnitOfWork, host_id: HostId, lost: tuple[object, ...]) -> None:
+        if lost:
+            self._ports.on_slots_lost(uow, host_id, tuple(map(str, lost)), "the GPU is out of order")
+
+    def _measure(self, uow: UnitOfWork, host_id: HostId, body: bytes) -> None:
+        """A bandwidth counts as the lower of both ends' counts, and only with the relay's own signature."""
+        result = decode_bandwidth(body)
+        public = self._ports.access_public(uow, result.access_id)
+        if public is None:
+            raise BadProof(f"The relay {result.access_id} is not known here, so its claim cannot be checked.")
+        verify_signature(public, DOMAIN_CLAIM, result.access_signed, result.access_signature)
+        claim = decode_claim(result.access_signed)
+        if (claim.nonce, claim.access_id, claim.host_id) != (result.nonce, result.access_id, host_id):
+            raise BadProof("The relay's claim is about another measurement.")
+        measurement = Measurement(
+            up_bps=min(result.up_bits_per_s, claim.up_bits_per_s),
+            down_bps=min(result.down_bits_per_s, claim.down_bits_per_s),
+            access_id=result.access_id,
+            region=result.region,
+            measured_at_ns=uow.now_wall_ns,
+        )
+        self._hosts.measured(uow, host_id, measurement, next_measurement_ns(uow))
+        text = f"Bandwidth: {measurement.up_bps / 1e6:.0f} Mbit/s up, {measurement.down_bps / 1e6:.0f} Mbit/s down"
+        uow.event("bandwidth.measured", (host_id,), text, {"access": result.access_id}, f"host/{host_id}")
+
+    def _record_gap(self, uow: UnitOfWork, host_id: HostId, body: bytes) -> None:
+        gap = decode_gap(body)
+        uow.evidence.add_gap(GapRow(host_id, gap.lane, gap.origin_boot, gap.ranges, gap.reason, uow.now_wall_ns))
+        count = Intervals.of(gap.ranges).count
+        self.figures.gaps += count
+        text = f"The host had to give up {count} records of {gap.lane.name.lower()} before they arrived ({gap.reason})"
+        uow.event("spool.gap", (host_id,), text, {"records": str(count), "reason": gap.reason}, f"host/{host_id}")
+        if gap.lane is Lane.TELEMETRY:
+            uow.after_commit(lambda: self._ports.on_telemetry_gap(host_id, gap))
+
+
+def _row(uow: UnitOfWork, item: EvidenceItem) -> EvidenceRow:
+    record = item.record
+    return EvidenceRow(
+        item.host_id, record.origin_boot, record.origin_sequence, record.kind, item.sealed, uow.now_wall_ns
+    )
+
+
+def next_measurement_ns(uow: UnitOfWork) -> int:
+    """When a host measured now is due again: six hours, give or take a tenth."""
+    jitter = MEASURE_EVERY_NS * MEASURE_JITTER_PERCENT // 100
+    offset = int.from_bytes(uow.random_bytes(4), "big") * 2 * jitter >> 32
+    return uow.now_wall_ns + MEASURE_EVERY_NS - jitter + offset

@@ -1,0 +1,1 @@
+"""Hosts as rows: joining, inventory, conditions, tiers, what people decide about them."""

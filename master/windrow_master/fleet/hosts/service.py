@@ -1,0 +1,233 @@
+"""Writes down what is known and decided about hosts, inside a unit of work: joining, inventory, conditions, tiers."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from windrow_master.fleet import sanitise, tiers
+from windrow_master.fleet.machines import (
+    SLOT_HELD,
+    AdminEvent,
+    Answer,
+    LinkEvent,
+    VerifyEvent,
+    VerifyState,
+    step_admin,
+    step_link,
+    step_verify,
+)
+from windrow_master.fleet.model import AdminState, Host, LinkState, Measurement, Slot, SlotState, settled_at
+from windrow_master.fleet.slots.service import SlotDesk
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Conflict, NotFound
+from windrow_proto.ids import AccountId, BootId, HostId, SlotId
+from windrow_proto.model import Inventory, inventory_hash
+
+BANNED: Final = (AdminState.QUARANTINED, AdminState.RETIRED)
+_ADMIN_TEXTS: Final = {
+    AdminState.ACTIVE: "{name} is active",
+    AdminState.DRAINING: "{name} is draining: nothing new starts there",
+    AdminState.MAINTENANCE: "{name} is in maintenance",
+    AdminState.QUARANTINED: "{name} is quarantined",
+    AdminState.RETIRED: "{name} is retired",
+}
+
+
+class HostDesk:
+    """The hosts' rows. `touched` is called on the loop after each commit that changed one."""
+
+    def __init__(
+        self,
+        slots: SlotDesk,
+        touched: Callable[[HostId], None],
+        banned: Callable[[UnitOfWork, HostId, bool], None],
+    ) -> None:
+        self._slots = slots
+        self._touched = touched
+        self._banned = banned
+
+    def load(self, uow: UnitOfWork, host_id: HostId) -> Host:
+        """One host, or NotFound."""
+        host = uow.hosts.get(host_id)
+        if host is None:
+            raise NotFound("There is no such host.", subject=host_id)
+        return host
+
+    def save(self, uow: UnitOfWork, host: Host) -> Host:
+        """Write a changed host; the caller read it in this unit of work."""
+        after = replace(host, version=host.version + 1)
+        if not uow.hosts.save(after):
+            raise Conflict(subject=host.host_id)
+        uow.after_commit(lambda: self._touched(host.host_id))
+        return after
+
+    def enrol(
+        self, uow: UnitOfWork, host_id: HostId, name: str, owner_account: AccountId, simulated: bool, actor: str
+    ) -> Host:
+        """A host has joined; the same one again changes nothing."""
+        known = uow.hosts.get(host_id)
+        if known is not None:
+            return known
+        host = Host(host_id, sanitise.host_name(name, host_id), owner_account, simulated, uow.now_wall_ns)
+        uow.hosts.add(host)
+        uow.audit(actor, "host.enrol", host_id, fields={"name": host.name, "owner": owner_account})
+        uow.event("host.enrolled", (host_id,), f"{host.name} joined", actor=actor)
+        uow.after_commit(lambda: self._touched(host_id))
+        return host
+
+    # --- what people decide --------------------------------------------------------------------------------------
+
+    def decide(self, uow: UnitOfWork, host_id: HostId, event: AdminEvent, actor: str, reason: str) -> Host:
+        """Apply a decision; Conflict when the host's state does not allow it."""
+        host = self.load(uow, host_id)
+        step = step_admin(host.admin_state, event)
+        if step.answer is Answer.REFUSED:
+            raise Conflict(f"A host that is {host.admin_state} cannot {event}.", subject=host_id)
+        if event is AdminEvent.ACTIVATE or event is AdminEvent.REVERIFIED:
+            for slot in uow.slots.of_host(host_id):
+                if slot.state is SlotState.FAULTED and not sanitise.is_faulted(slot.gpu_uuid, host.conditions):
+                    self._slots.reverify(uow, slot, actor, reason or "an operator says it is sound")
+        if not step.moved:
+            return host
+        if step.state is AdminState.MAINTENANCE:
+            self._refuse_while_held(uow, host)
+        after = self.save(uow, replace(host, admin_state=step.state, admin_reason=reason))
+        fields = {"from": str(host.admin_state), "to": str(step.state)}
+        uow.audit(actor, f"host.{event}", host_id, reason, fields)
+        text = _ADMIN_TEXTS[step.state].format(name=host.name) + (f": {reason}" if reason else "")
+        uow.event(f"host.{step.state}", (host_id,), text, fields, actor)
+        if (host.admin_state in BANNED) != (step.state in BANNED):
+            self._banned(uow, host_id, step.state in BANNED)
+        return after
+
+    def _refuse_while_held(self, uow: UnitOfWork, host: Host) -> None:
+        held = [slot.slot_id for slot in uow.slots.of_host(host.host_id) if slot.state in SLOT_HELD]
+        if held:
+            raise Conflict(f"{len(held)} slots are still in use: wait until it has drained.", subject=host.host_id)
+
+    # --- what the link says --------------------------------------------------------------------------------------
+
+    def link(self, uow: UnitOfWork, host_id: HostId, event: LinkEvent, reason: str, seen_ns: int | None) -> Host | None:
+        """Apply a verdict about the link; None when nothing changes."""
+        host = self.load(uow, host_id)
+        step = step_link(host.link_state, event)
+        if not step.moved:
+            return None
+        now = uow.now_wall_ns
+        is_online = step.state is LinkState.ONLINE
+        after = self.save(
+            uow,
+            replace(
+                host,
+                link_state=step.state,
+                link_since_ns=now,
+                online_since_ns=now if is_online else None,
+                settled_at_ns=settled_at(host.link_state, now) if is_online else None,
+                last_seen_ns=seen_ns or host.last_seen_ns,
+            ),
+        )
+        fields = {"from": str(host.link_state), "to": str(step.state)}
+        uow.audit("master", f"host.{event}", host_id, reason, fields)
+        uow.event(f"host.{step.state}", (host_id,), f"{host.name} is {step.state}: {reason}", fields)
+        return after
+
+    def route(
+        self, uow: UnitOfWork, host_id: HostId, *, access_id: str, region: str, address: str, boot_id: BootId
+    ) -> Host:
+        """Write down through which Access the live boot of a host is connected."""
+        host = self.load(uow, host_id)
+        after = replace(host, access_id=access_id, region=region, address=address, boot_id=boot_id)
+        if after == host:
+            return host
+        if host.boot_id is not None and host.boot_id != boot_id:
+            uow.event("agent.restarted", (host_id,), f"The agent of {host.name} was restarted", actor=f"host/{host_id}")
+        elif host.access_id and host.access_id != access_id:
+            text = f"{host.name} moved from {host.access_id} to {access_id}"
+            uow.event("host.moved", (host_id,), text, {"from": host.access_id, "to": access_id}, f"host/{host_id}")
+        return self.save(uow, after)
+
+    def conditions(self, uow: UnitOfWork, host_id: HostId, codes: tuple[str, ...]) -> tuple[SlotId, ...]:
+        """Write down what is the matter with a host; returns held slots that are faulted by it."""
+        host = self.load(uow, host_id)
+        elsewhere = [c.code for c in host.conditions if c.code.startswith("gpu.listed_elsewhere")]
+        after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, more=elsewhere))
+        if after.conditions == host.conditions:
+            return ()
+        before, now = ({c.code: c for c in h.conditions} for h in (host, after))
+        for code in sorted(now.keys() - before.keys()):
+            text = f"{host.name}: {now[code].detail or code}"
+            uow.event("condition.raised", (host_id,), text, {"code": code}, f"host/{host_id}")
+        for code in sorted(before.keys() - now.keys()):
+            uow.event(
+                "condition.cleared", (host_id,), f"{host.name}: {code} is over", {"code": code}, f"host/{host_id}"
+            )
+        after = self.save(uow, after)
+        lost = self._slots.sync(uow, after)
+        self.grade(uow, after)
+        return lost
+
+    def inventory(self, uow: UnitOfWork, host_id: HostId, claimed: Inventory) -> tuple[Host, tuple[SlotId, ...]]:
+        """Take in an inventory: slots, tiers, and the first one makes the host active."""
+        host = self.load(uow, host_id)
+        kept, notes = sanitise.inventory(claimed)
+        named = sorted(gpu.uuid for gpu in kept.gpus if self._is_elsewhere(uow, host_id, gpu.uuid))
+        more = [f"gpu.listed_elsewhere:{uuid}" for uuid in named]
+        after = replace(
+            host,
+            inventory=kept,
+            inventory_hash=inventory_hash(claimed),
+            conditions=sanitise.conditions(kept.conditions, host.conditions, uow.now_wall_ns, more=more),
+        )
+        actor = f"host/{host_id}"
+        if host.inventory is not None and _hardware(host.inventory) != _hardware(kept):
+            uow.event("host.changed", (host_id,), f"{host.name}: its GPUs or its driver changed", actor=actor)
+            if step_verify(host.verify_state, VerifyEvent.BEGIN).moved and host.verify_state is VerifyState.VERIFIED:
+                after = replace(after, verify_state=VerifyState.VERIFYING)
+        for note in notes:
+            uow.event("inventory.note", (host_id,), f"{host.name}: {note}", actor=actor)
+        after = self.save(uow, after)
+        lost = self._slots.sync(uow, after)
+        after = self.grade(uow, after)
+        if after.admin_state is AdminState.ENROLLED:
+            after = self.decide(uow, host_id, AdminEvent.ACTIVATE, "master", "its first inventory was accepted")
+        return after, lost
+
+    def _is_elsewhere(self, uow: UnitOfWork, host_id: HostId, uuid: str) -> bool:
+        slot = uow.slots.get(SlotId(uuid))
+        return slot is not None and slot.host_id != host_id and (slot.holder is not None or slot.unavailable is None)
+
+    def measured(self, uow: UnitOfWork, host_id: HostId, measurement: Measurement, due_ns: int) -> Host:
+        """Write down a bandwidth measurement and when the next one is due."""
+        host = self.load(uow, host_id)
+        return self.grade(uow, self.save(uow, replace(host, bandwidth=measurement, measure_due_ns=due_ns)))
+
+    def grade(self, uow: UnitOfWork, host: Host) -> Host:
+        """Find the tier of each slot and of the host anew; an event says when one changed."""
+        inventory = host.inventory or Inventory()
+        bandwidth = host.bandwidth.bandwidth() if host.bandwidth is not None else None
+        found: list[tiers.Tier] = []
+        processors = tiers.cpu_tier(inventory, bandwidth, None)
+        for slot in uow.slots.of_host(host.host_id):
+            gpu = host.gpu(slot.gpu_uuid) if slot.gpu_uuid is not None else None
+            if gpu is not None:
+                tier = tiers.gpu_tier(gpu, inventory.benchmarks, bandwidth, slot.tier)
+                found.append(tier)
+            elif slot.gpu_uuid is None:
+                tier = processors = tiers.cpu_tier(inventory, bandwidth, slot.tier)
+            else:
+                continue
+            self._announce(uow, host, slot, tier.name)
+            self._slots.set_tier(uow, slot, tier.name, tier.reasons)
+        shown = tiers.worst_tier(found) or processors
+        if (host.tier, host.tier_reasons) == (shown.name, shown.reasons):
+            return host
+        return self.save(uow, replace(host, tier=shown.name, tier_reasons=shown.reasons))
+
+    def _announce(self, uow: UnitOfWork, host: Host, slot: Slot, tier: str) -> None:
+        if slot.tier and slot.tier != tier:
+            text = f"{host.name}: {slot.slot_id} went from {slot.tier} to {tier}"
+            uow.event("slot.tier", (host.host_id, slot.slot_id), text, {"from": slot.tier, "to": tier})
+
+
+def _hardware(inventory: Inventory) -> tuple[object, ...]:
+    return inventory.driver_version, tuple(sorted((gpu.uuid, gpu.pci_device_id) for gpu in inventory.gpus))

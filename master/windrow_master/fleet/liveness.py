@@ -1,0 +1,181 @@
+"""When silence becomes a verdict: Suspect, Lost, the breaker for mass silence, the grace after a start. Pure.
+
+All times are the Master's own monotonic nanoseconds. Only silence counts: a closed stream is no verdict, since the
+agent may be on its way to another Access.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windrow_master.fleet.machines import AdminState, LinkEvent, LinkState, VerifyState
+from windrow_proto.ids import HostId
+from windrow_proto.units import MINUTE, SECOND
+
+SUSPECT_MIN_NS: Final = 15 * SECOND
+SUSPECT_INTERVALS: Final = 3
+LOST_MIN_NS: Final = 120 * SECOND
+LOST_INTERVALS: Final = 8
+SETTLED_NS: Final = 60 * SECOND
+"""After a Suspect a host is given nothing new until it was Online this long: a flapping link must not collect work."""
+START_GRACE_NS: Final = 300 * SECOND
+"""After its own start the Master waits this long for each agent to find it again: that silence was its own."""
+
+BREAKER_WINDOW_NS: Final = 60 * SECOND
+BREAKER_AGENTS_MIN: Final = 5
+BREAKER_ACCESS_PERCENT: Final = 30
+BREAKER_FLEET_PERCENT: Final = 10
+BREAKER_HOLD_NS: Final = 10 * MINUTE
+"""How long Lost verdicts stay frozen after the last mass silence: long enough for a person to look, not for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """What is known of one host's link.
+
+    heard_ns: of the last proven message of its live boot, None if it has not spoken since this Master started.
+    online_since_ns: when the present Online began; settled: the host was never Suspect before it, or has been Online
+    for a minute since.
+    """
+
+    host_id: HostId
+    link: LinkState
+    access_id: str = ""
+    heard_ns: int | None = None
+    online_since_ns: int = 0
+    settled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """Whether Lost verdicts are frozen, and until when."""
+
+    frozen_until_ns: int = 0
+
+    def is_frozen(self, now_ns: int) -> bool:
+        """Whether a long silence is now taken for our own fault."""
+        return now_ns < self.frozen_until_ns
+
+
+def suspect_after_ns(interval_ns: int) -> int:
+    """Silence that makes a host Suspect, given the heartbeat interval it was told."""
+    return max(SUSPECT_MIN_NS, SUSPECT_INTERVALS * interval_ns)
+
+
+def lost_after_ns(interval_ns: int) -> int:
+    """Silence that makes it Lost."""
+    return max(LOST_MIN_NS, LOST_INTERVALS * interval_ns)
+
+
+def silence_ns(presence: Presence, *, started_ns: int, now_ns: int) -> int:
+    """How long the host has been silent; before its first word since the Master's start, counted from that start."""
+    return now_ns - (presence.heard_ns if presence.heard_ns is not None else started_ns)
+
+
+def verdict(
+    presence: Presence, *, interval_ns: int, started_ns: int, now_ns: int, breaker: Breaker
+) -> LinkEvent | None:
+    """What the silence of one host means now; None while it is not long enough, or while Lost is frozen."""
+    silent = silence_ns(presence, started_ns=started_ns, now_ns=now_ns)
+    grace = START_GRACE_NS if presence.heard_ns is None else 0
+    if presence.link is LinkState.ONLINE and silent >= max(suspect_after_ns(interval_ns), grace):
+        return LinkEvent.SILENT
+    if presence.link is LinkState.SUSPECT and silent >= max(lost_after_ns(interval_ns), grace):
+        return None if breaker.is_frozen(now_ns) else LinkEvent.SILENT_LONG
+    return None
+
+
+def trip(breaker: Breaker, presences: Iterable[Presence], *, interval_ns: int, now_ns: int) -> Breaker:
+    """The breaker after looking at everybody: trips when many fell silent within one minute.
+
+    Many: at least 5 agents that are 30 % of one Access or 10 % of all. A host counts by the moment its silence began
+    to be suspicious; hosts that were Lost or never spoke to this Master do not count on either side.
+    """
+    fresh: dict[str, int] = {}
+    every: dict[str, int] = {}
+    for presence in presences:
+        if presence.heard_ns is None or presence.link not in (LinkState.ONLINE, LinkState.SUSPECT):
+            continue
+        every[presence.access_id] = every.get(presence.access_id, 0) + 1
+        suspicious_ns = presence.heard_ns + suspect_after_ns(interval_ns)
+        if suspicious_ns <= now_ns < suspicious_ns + BREAKER_WINDOW_NS:
+            fresh[presence.access_id] = fresh.get(presence.access_id, 0) + 1
+    if _is_mass(fresh, every):
+        return replace(breaker, frozen_until_ns=now_ns + BREAKER_HOLD_NS)
+    return breaker
+
+
+def _is_mass(fresh: Mapping[str, int], every: Mapping[str, int]) -> bool:
+    silent, fleet = sum(fresh.values()), sum(every.values())
+    if silent >= BREAKER_AGENTS_MIN and silent * 100 >= BREAKER_FLEET_PERCENT * fleet:
+        return True
+    return any(
+        count >= BREAKER_AGENTS_MIN and count * 100 >= BREAKER_ACCESS_PERCENT * every[access]
+        for access, count in fresh.items()
+    )
+
+
+def heard(presence: Presence, access_id: str, now_ns: int) -> Presence:
+    """The presence after a proven message."""
+    if presence.link is LinkState.ONLINE:
+        settled = presence.settled or now_ns - presence.online_since_ns >= SETTLED_NS
+        return replace(presence, access_id=access_id, heard_ns=now_ns, settled=settled)
+    return replace(
+        presence,
+        link=LinkState.ONLINE,
+        access_id=access_id,
+        heard_ns=now_ns,
+        online_since_ns=now_ns,
+        settled=presence.link is LinkState.UNSEEN,
+    )
+
+
+def is_settled(presence: Presence, now_ns: int) -> bool:
+    """Whether the host may be given new work, as far as its link goes."""
+    if presence.link is not LinkState.ONLINE:
+        return False
+    return presence.settled or now_ns - presence.online_since_ns >= SETTLED_NS
+
+
+HEADLINES: Final = (
+    "retired",
+    "quarantined",
+    "lost",
+    "suspect",
+    "maintenance",
+    "draining",
+    "enrolled",
+    "verifying",
+    "allocated",
+    "available",
+)
+"""The order in which one fact hides another in the one word that is shown for a host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One word for a host, and why."""
+
+    word: str
+    reason: str
+
+
+def headline(
+    admin: AdminState, verify: VerifyState, link: LinkState, *, held_slots: int, slots: int, admin_reason: str = ""
+) -> Headline:
+    """The one word shown for a host, by precedence of HEADLINES, with the reason in words."""
+    if admin is AdminState.RETIRED or admin is AdminState.QUARANTINED:
+        return Headline(str(admin), admin_reason or f"an operator set it {admin}")
+    if link is LinkState.LOST:
+        return Headline("lost", "nothing was heard of it for two minutes or more")
+    if link is LinkState.SUSPECT:
+        return Headline("suspect", "its heartbeats stopped; it may be on its way to another Access")
+    if admin is AdminState.MAINTENANCE or admin is AdminState.DRAINING:
+        return Headline(str(admin), admin_reason or f"an operator set it {admin}")
+    if admin is AdminState.ENROLLED or link is LinkState.UNSEEN:
+        return Headline("enrolled", "it joined; its first inventory has not come yet")
+    if verify is VerifyState.VERIFYING:
+        return Headline("verifying", "its hardware is being checked")
+    if held_slots:
+        return Headline("allocated", f"{held_slots} of {slots} slots are in use")
+    return Headline("available", "ready for work")

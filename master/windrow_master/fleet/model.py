@@ -1,0 +1,245 @@
+"""The fleet's values: hosts, slots, commands as the Master remembers them. Frozen; nothing here decides.
+
+Wall times (`_ns` without another word) are nanoseconds since 1970 by the Master's clock.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from windrow_master.fleet.liveness import SETTLED_NS, Headline, headline
+from windrow_master.fleet.machines import (
+    COMMAND_DONE,
+    SLOT_HELD,
+    AdminState,
+    CommandState,
+    LinkState,
+    SlotState,
+    VerifyState,
+)
+from windrow_master.fleet.tiers import Bandwidth
+from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
+from windrow_proto.model import NO_GPU, CommandKind, GpuFacts, Inventory, Kind, Lane, SlotGrant
+
+__all__ = [
+    "AdminState",
+    "Bandwidth",
+    "CommandRow",
+    "CommandState",
+    "Condition",
+    "DesiredWorkload",
+    "EvidenceRow",
+    "GapRow",
+    "Headline",
+    "Host",
+    "HostFacts",
+    "LinkState",
+    "Measurement",
+    "Slot",
+    "SlotState",
+    "VerifyState",
+]
+
+CPU_SLOT_NUMBER: Final = 0
+"""Each host offers one share of its processors; more of them are carved when placement asks for fractions."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What the link needs to believe a host: its Ed25519 key, its certificate's generation, whether it is banned."""
+
+    public_key: bytes
+    generation: int
+    is_banned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One thing that is not as it should be on a host; `code` is stable, for example gpu.no_driver."""
+
+    code: str
+    detail: str
+    since_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A host's link as measured: the lower of the host's and the relay's counts, both signed."""
+
+    up_bps: int
+    down_bps: int
+    access_id: str
+    region: str
+    measured_at_ns: int
+
+    def bandwidth(self) -> Bandwidth:
+        """What tiers look at."""
+        return Bandwidth(self.up_bps, self.down_bps, self.access_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One machine. `settled_at_ns`: from then on it may be given work as far as its link goes, None while not Online.
+
+    link_state is what was last written down; live presence (last seen, round trip) is in the service's memory.
+    version grows with every change of the row.
+    """
+
+    host_id: HostId
+    name: str
+    owner_account: AccountId
+    simulated: bool
+    created_at_ns: int
+    admin_state: AdminState = AdminState.ENROLLED
+    admin_reason: str = ""
+    verify_state: VerifyState = VerifyState.UNVERIFIED
+    link_state: LinkState = LinkState.UNSEEN
+    link_since_ns: int = 0
+    online_since_ns: int | None = None
+    settled_at_ns: int | None = None
+    last_seen_ns: int | None = None
+    boot_id: BootId | None = None
+    access_id: str = ""
+    region: str = ""
+    address: str = ""
+    inventory: Inventory | None = None
+    inventory_hash: str = ""
+    conditions: tuple[Condition, ...] = ()
+    tier: str = ""
+    tier_reasons: tuple[str, ...] = ()
+    bandwidth: Measurement | None = None
+    measure_due_ns: int | None = None
+    default_image: str | None = None
+    version: int = 1
+
+    def is_settled(self, now_ns: int) -> bool:
+        """Whether its link allows new work: Online, and for a minute after a Suspect."""
+        return self.link_state is LinkState.ONLINE and self.settled_at_ns is not None and now_ns >= self.settled_at_ns
+
+    def headline(self, slots: tuple["Slot", ...]) -> Headline:
+        """The one word shown for it, and why."""
+        held = sum(slot.state in SLOT_HELD for slot in slots)
+        return headline(
+            self.admin_state,
+            self.verify_state,
+            self.link_state,
+            held_slots=held,
+            slots=len(slots),
+            admin_reason=self.admin_reason,
+        )
+
+    def gpu(self, uuid: str) -> GpuFacts | None:
+        """The facts of one of its GPUs."""
+        found = (gpu for gpu in (self.inventory.gpus if self.inventory else ()) if gpu.uuid == uuid)
+        return next(found, None)
+
+
+def settled_at(link_before: LinkState, now_ns: int) -> int:
+    """From when a host that is Online now may be given work: at once at first sight, after a minute otherwise."""
+    return now_ns if link_before is LinkState.UNSEEN else now_ns + SETTLED_NS
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A GPU, or a share of a host's processors: at most one holder, and a token that only grows.
+
+    unavailable: why a Free slot is not offered; None when it is. hold_expires_ns: of a reservation.
+    """
+
+    slot_id: SlotId
+    host_id: HostId
+    kind: str
+    gpu_uuid: GpuUuid | None
+    state: SlotState = SlotState.FREE
+    unavailable: str | None = None
+    token: int = 0
+    holder: ClusterId | None = None
+    hold_expires_ns: int | None = None
+    tier: str = ""
+    tier_reasons: tuple[str, ...] = ()
+    changed_at_ns: int = 0
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether it could be granted now, as far as the slot itself goes."""
+        return self.state is SlotState.FREE and self.unavailable is None
+
+    def as_grant(self) -> SlotGrant:
+        """The slot with the token it holds now."""
+        return SlotGrant(self.slot_id, self.token, self.gpu_uuid or NO_GPU)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One time a slot was held: by whom, under which token, and until when (None: still)."""
+
+    slot_id: SlotId
+    token: int
+    holder: ClusterId
+    granted_at_ns: int
+    ended_at_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRow:
+    """One command and how far it is known to have come; the row is the outbox.
+
+    body: the command as bytes (wire_host.encode_command); subject: the workload or what else it is about.
+    not_after_ns: the agent refuses it later; deadline_ns: no word for that long makes its fate Unknown.
+    """
+
+    command_id: CommandId
+    host_id: HostId
+    kind: CommandKind
+    body: bytes
+    subject: str
+    not_after_ns: int
+    deadline_ns: int
+    created_at_ns: int
+    state: CommandState = CommandState.QUEUED
+    step: str = ""
+    progress_permille: int = 0
+    error_code: str = ""
+    error_detail: str = ""
+    result: Mapping[str, str] = field(default_factory=dict)
+    sent_at_ns: int | None = None
+    heard_at_ns: int | None = None
+    done_at_ns: int | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its result is final."""
+        return self.state in COMMAND_DONE
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredWorkload:
+    """What clusters want of one host: this workload on these slots; should_run False: it must end or has ended."""
+
+    workload_id: WorkloadId
+    slots: tuple[SlotGrant, ...]
+    should_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRow:
+    """A signed message kept as it came, so that it can be checked again by anyone who has the host's public key."""
+
+    host_id: HostId
+    origin_boot: BootId
+    origin_sequence: int
+    kind: Kind
+    sealed: bytes
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class GapRow:
+    """Records that a host had to give up before they were acknowledged: loss is never silent."""
+
+    host_id: HostId
+    lane: Lane
+    origin_boot: BootId
+    ranges: tuple[tuple[int, int], ...]
+    reason: str
+    at_ns: int

@@ -1,0 +1,443 @@
+"""The fleet's shell: one face for hosts, slots, commands, evidence and presence, and the loop that keeps time for them.
+
+trunk ── heartbeat ──▶ presence (memory) ──┐ each second: verdicts ──▶ one write for all that changed
+      ── evidence ───▶ take(uow, items)    ├ each 5 s: commands and holds that ran out, measurements that are due
+rooms ── grant, issue ▶ (their uow)        └ each 30 s: desired against observed
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from windrow_master.fleet import reconcile
+from windrow_master.fleet.commands.service import CommandDesk, is_under_way
+from windrow_master.fleet.evidence.service import EvidenceDesk, EvidenceItem, next_measurement_ns
+from windrow_master.fleet.hosts.service import HostDesk
+from windrow_master.fleet.machines import AdminEvent, LinkEvent
+from windrow_master.fleet.model import AdminState, CommandRow, Host, LinkState, Slot
+from windrow_master.fleet.ports import FleetPorts
+from windrow_master.fleet.presence.service import Change, PresenceBook
+from windrow_master.fleet.reconcile import Findings
+from windrow_master.fleet.slots.service import SlotDesk
+from windrow_master.fleet.view import Entry, FleetView
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import HostUnreachable, NotFound, WindrowError
+from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, OperationId, SlotId
+from windrow_proto.model import (
+    BandwidthSpec,
+    Command,
+    CommandKind,
+    Observed,
+    ObservedWorkload,
+    SlotGrant,
+    WorkloadPhase,
+)
+from windrow_proto.ports import Clock, Rng
+from windrow_proto.units import DAY, HOUR, MIB, MINUTE, SECOND
+
+TICK_NS: Final = SECOND
+TIMEOUTS_EVERY_NS: Final = 5 * SECOND
+FORGET_EVERY_NS: Final = HOUR
+EVIDENCE_KEPT_NS: Final = 30 * DAY
+HEARTBEAT_MIN_NS: Final = 5 * SECOND
+HEARTBEATS_PER_S_MAX: Final = 1_000
+"""The interval stretches with the fleet so that heartbeats alone never fill a core."""
+MEASURE_DURATION_NS: Final = 2 * SECOND
+MEASURE_CAP_BYTES: Final = 256 * MIB
+MEASURE_LIFE_NS: Final = MINUTE
+"""Not-after of a measurement; one that is open for longer is no reason to hold back others."""
+MEASURES_AT_ONCE: Final = 2
+"""Measurements under way at one time: more of them would measure each other."""
+BENCHMARK_AGAIN_NS: Final = 6 * HOUR
+
+_REASONS: Final = {
+    LinkEvent.HEARD: "its heartbeats arrive",
+    LinkEvent.SILENT: "its heartbeats stopped",
+    LinkEvent.SILENT_LONG: "nothing was heard of it for too long",
+}
+
+log = structlog.get_logger(__name__)
+
+
+class FleetService:
+    """Hosts, slots and commands. Methods that take a `uow` run inside the caller's unit of work."""
+
+    def __init__(self, store: Store, clock: Clock, rng: Rng, ports: FleetPorts | None = None) -> None:
+        self._store, self._clock, self._rng = store, clock, rng
+        self.ports = ports or FleetPorts()
+        self.view = FleetView()
+        self.presence = PresenceBook(clock)
+        self.slots = SlotDesk(self._touch)
+        self.commands = CommandDesk(lambda host_id: self.ports.on_wake(host_id), self._on_command)
+        self.hosts = HostDesk(self.slots, self._touch, self._on_ban)
+        self.evidence = EvidenceDesk(self.hosts, self.commands, self.ports, self._on_observed)
+        self._dirty: set[HostId] = set()
+        self._observed: dict[HostId, Observed] = {}
+        self._findings: dict[HostId, Findings] = {}
+        self._returned: set[HostId] = set()
+        self._listeners: list[Callable[[], None]] = []
+        self._benchmarked: dict[HostId, int] = {}
+        self._due: dict[str, int] = {}
+
+    # --- what other rooms call inside their unit of work -----------------------------------------------------------
+
+    def enrol(
+        self, uow: UnitOfWork, host_id: HostId, name: str, owner_account: AccountId, simulated: bool, actor: str
+    ) -> Host:
+        """A host has joined; the same one again changes nothing."""
+        return self.hosts.enrol(uow, host_id, name, owner_account, simulated, actor)
+
+    def quarantine(self, uow: UnitOfWork, host_id: HostId, reason: str, actor: str) -> None:
+        """Something is wrong with a host's identity: nothing new goes there, and it is not listened to."""
+        self.hosts.decide(uow, host_id, AdminEvent.QUARANTINE, actor, reason)
+
+    def hold(
+        self, uow: UnitOfWork, slot_ids: Sequence[SlotId], cluster_id: ClusterId, expires_ns: int, actor: str
+    ) -> tuple[SlotGrant, ...]:
+        """Reserve free slots until a wall time; all of them, or Conflict and none."""
+        return self.slots.hold(uow, slot_ids, cluster_id, expires_ns, actor)
+
+    def grant(
+        self, uow: UnitOfWork, slot_ids: Sequence[SlotId], cluster_id: ClusterId, actor: str, reason: str
+    ) -> tuple[SlotGrant, ...]:
+        """Give slots to a cluster to start on; all of them, or Conflict and none."""
+        return self.slots.grant(uow, slot_ids, cluster_id, actor, reason)
+
+    def slots_running(self, uow: UnitOfWork, grants: Sequence[SlotGrant], actor: str, reason: str) -> int:
+        """What was granted runs now."""
+        return self.slots.running(uow, grants, actor, reason)
+
+    def slots_stopping(self, uow: UnitOfWork, grants: Sequence[SlotGrant], actor: str, reason: str) -> int:
+        """What was granted is being ended."""
+        return self.slots.stopping(uow, grants, actor, reason)
+
+    def slots_scrubbing(self, uow: UnitOfWork, grants: Sequence[SlotGrant], actor: str, reason: str) -> int:
+        """What was granted has ended; its host cleans up."""
+        return self.slots.scrubbing(uow, grants, actor, reason)
+
+    def slots_released(self, uow: UnitOfWork, grants: Sequence[SlotGrant], actor: str, reason: str) -> int:
+        """What was granted has ended and is cleaned up."""
+        return self.slots.released(uow, grants, actor, reason)
+
+    def issue(
+        self,
+        uow: UnitOfWork,
+        host_id: HostId,
+        command: Command,
+        not_after_ns: int | None = None,
+        subject: str = "",
+        actor: str = "master",
+    ) -> CommandId:
+        """Queue a command for a host; it goes after the commit, or when the host is back."""
+        return self.commands.issue(uow, host_id, command, not_after_ns, subject=subject, actor=actor)
+
+    # --- what people ask for -----------------------------------------------------------------------------------------
+
+    async def decide(self, host_id: HostId, event: AdminEvent, actor: str, reason: str) -> Entry:
+        """Drain, activate, maintain, quarantine or retire a host."""
+
+        def change(uow: UnitOfWork) -> None:
+            host = self.hosts.load(uow, host_id)
+            if event is AdminEvent.MAINTAIN and host.admin_state is AdminState.ACTIVE:
+                self.hosts.decide(uow, host_id, AdminEvent.DRAIN, actor, reason)
+            is_return = event is AdminEvent.ACTIVATE and host.admin_state is AdminState.QUARANTINED
+            self.hosts.decide(uow, host_id, AdminEvent.REVERIFIED if is_return else event, actor, reason)
+            if event is AdminEvent.RETIRE:
+                self.commands.abandon(uow, host_id)
+
+        await self._store.write(change, name=f"host.{event}")
+        await self.refresh()
+        return self.entry(host_id)
+
+    async def measure(self, host_id: HostId, account_id: AccountId, actor: str) -> OperationId:
+        """Measure a host's bandwidth now; the operation ends with the command."""
+        if not self.is_connected(host_id):
+            raise HostUnreachable(subject=host_id)
+
+        def begin(uow: UnitOfWork) -> OperationId:
+            self.hosts.load(uow, host_id)
+            command_id = self._issue_measure(uow, host_id, actor)
+            return uow.operation("host.measure", command_id, account_id).id
+
+        return await self._store.write(begin, name="host.measure")
+
+    def entry(self, host_id: HostId) -> Entry:
+        """One host as last read, or NotFound."""
+        entry = self.view.get(host_id)
+        if entry is None:
+            raise NotFound("There is no such host.", subject=host_id)
+        return entry
+
+    def is_connected(self, host_id: HostId) -> bool:
+        """Whether a route to it is open."""
+        live = self.presence.get(host_id)
+        return live is not None and live.is_open
+
+    # --- what the trunk calls ---------------------------------------------------------------------------------------
+
+    async def take(self, items: Sequence[EvidenceItem]) -> None:
+        """Commit the records of many hosts together; when this returns they may be acknowledged."""
+        await self._store.write(lambda uow: self.evidence.take(uow, items), name="fleet.evidence")
+
+    async def mark_sent(self, command_ids: tuple[CommandId, ...]) -> None:
+        """These commands were handed to the link."""
+        await self._store.write(lambda uow: self.commands.sent(uow, command_ids), name="fleet.sent")
+
+    async def outbox(self, host_ids: Iterable[HostId]) -> Mapping[HostId, Sequence[CommandRow]]:
+        """The open commands of these hosts, oldest first."""
+        wanted = tuple(host_ids)
+        return await self._store.read(lambda uow: {h: uow.commands.open_of_host(h) for h in wanted})
+
+    async def evidence_marks(self, host_id: HostId) -> Mapping[BootId, tuple[tuple[int, int], ...]]:
+        """What was committed of a host's evidence, per boot of origin."""
+        return await self._store.read(lambda uow: uow.marks.of_host(host_id))
+
+    async def quarantine_now(self, host_id: HostId, reason: str, actor: str) -> None:
+        """The same as `quarantine`, in a unit of work of its own; a retired host stays retired."""
+        await self._store.write(lambda uow: self.quarantine(uow, host_id, reason, actor), name="host.quarantine")
+
+    def heartbeat_interval_ns(self) -> int:
+        """How often agents are to send heartbeats."""
+        return max(HEARTBEAT_MIN_NS, len(self.view) * SECOND // HEARTBEATS_PER_S_MAX)
+
+    def observed(self, host_id: HostId) -> Observed | None:
+        """What a host last said of its workloads, since this Master started."""
+        return self._observed.get(host_id)
+
+    # --- keeping time ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Read the fleet; call once before `run`, without a loop running in another thread."""
+        for host, slots in self._store.read_now(_everything):
+            self._put(host, slots)
+
+    async def run(self) -> None:
+        """Keep time until cancelled."""
+        while True:
+            try:
+                await self.tick()
+            except WindrowError as error:
+                log.warning("fleet_tick_failed", error=str(error))
+            await self._clock.sleep_ns(TICK_NS)
+
+    async def tick(self) -> None:
+        """Everything that is due now; safe to call at any time."""
+        self.presence.judge(self.heartbeat_interval_ns())
+        await self.flush()
+        if self._is_due("timeouts", TIMEOUTS_EVERY_NS):
+            await self._time_out()
+            await self._measure_due()
+        if self._is_due("reconcile", reconcile.RECONCILE_NS):
+            await self.reconcile()
+        for host_id in self._settled_returns():
+            await self.reconcile(host_id)
+        if self._is_due("forget", FORGET_EVERY_NS):
+            await self._store.write(_forget, name="fleet.forget")
+        await self.refresh()
+
+    async def flush(self) -> None:
+        """Write down what changed of presence, all of it in one unit of work."""
+        changes = self.presence.take_changes()
+        if not changes:
+            return
+        try:
+            await self._store.write(lambda uow: self._write_changes(uow, changes), name="fleet.presence")
+        except WindrowError:
+            self.presence.put_back(changes)
+            raise
+        self._returned |= {c.host_id for c in changes if c.event is LinkEvent.HEARD or c.route is not None}
+
+    def _write_changes(self, uow: UnitOfWork, changes: Iterable[Change]) -> None:
+        for change in changes:
+            host_id = change.host_id
+            if uow.hosts.get(host_id) is None:
+                continue
+            if change.route is not None:
+                route = change.route
+                self.hosts.route(
+                    uow,
+                    host_id,
+                    access_id=route.access_id,
+                    region=route.region,
+                    address=route.address,
+                    boot_id=route.boot_id,
+                )
+            if change.conditions is not None:
+                lost = self.hosts.conditions(uow, host_id, change.conditions)
+                if lost:
+                    self.ports.on_slots_lost(uow, host_id, tuple(lost), "the GPU is out of order")
+            if change.event is not None:
+                after = self.hosts.link(uow, host_id, change.event, _REASONS[change.event], change.seen_ns)
+                if after is not None:
+                    self.ports.on_host_link(uow, host_id, after.link_state)
+
+    async def _time_out(self) -> None:
+        def judge(uow: UnitOfWork) -> None:
+            for row in uow.commands.open_all():
+                self.commands.judge(uow, row)
+            self.slots.expire_holds(uow)
+
+        def is_needed(uow: UnitOfWork) -> bool:
+            return bool(uow.commands.open_all()) or bool(uow.slots.expired(uow.now_wall_ns))
+
+        if await self._store.read(is_needed):
+            await self._store.write(judge, name="fleet.timeouts")
+
+    async def _measure_due(self) -> None:
+        """Measure the bandwidth of who is due, real hosts first, and ask for benchmarks where there are none."""
+        now = self._clock.wall_ns()
+        ready = [e for e in self.view if e.host.inventory is not None and self.is_connected(e.host.host_id)]
+        due = [e.host for e in ready if e.host.admin_state is AdminState.ACTIVE and (e.host.measure_due_ns or 0) <= now]
+        bare = [e.host for e in ready if e.host.inventory is not None and not e.host.inventory.benchmarks]
+        bare = [h for h in bare if now - self._benchmarked.get(h.host_id, -BENCHMARK_AGAIN_NS) >= BENCHMARK_AGAIN_NS]
+        if not due and not bare:
+            return
+        self._benchmarked |= {host.host_id: now for host in bare}
+        due.sort(key=lambda host: (host.simulated, host.measure_due_ns or 0, host.host_id))
+        await self._store.write(lambda uow: self._issue_due(uow, due, bare), name="fleet.measure")
+
+    def _issue_due(self, uow: UnitOfWork, due: Sequence[Host], bare: Sequence[Host]) -> None:
+        recent_ns = uow.now_wall_ns - MEASURE_LIFE_NS
+        measures = [r for r in uow.commands.open_all() if r.kind is CommandKind.MEASURE_BANDWIDTH]
+        under_way = {r.host_id for r in measures if r.created_at_ns > recent_ns}
+        free = max(0, MEASURES_AT_ONCE - len(under_way))
+        for host in [host for host in due if host.host_id not in under_way][:free]:
+            self._issue_measure(uow, host.host_id, "master")
+            current = self.hosts.load(uow, host.host_id)
+            # Should it fail, it is tried again within the hour; a success sets the real date.
+            retry_ns = uow.now_wall_ns + (next_measurement_ns(uow) - uow.now_wall_ns) // 6
+            self.hosts.save(uow, replace(current, measure_due_ns=retry_ns))
+        for host in bare:
+            latest = [r for r in uow.commands.list(host.host_id) if r.kind is CommandKind.BENCHMARK]
+            if not latest or uow.now_wall_ns - latest[0].created_at_ns > BENCHMARK_AGAIN_NS:
+                self.issue(uow, host.host_id, Command(CommandId(""), CommandKind.BENCHMARK))
+
+    def _issue_measure(self, uow: UnitOfWork, host_id: HostId, actor: str) -> CommandId:
+        spec = BandwidthSpec(MEASURE_DURATION_NS, MEASURE_CAP_BYTES, uow.random_bytes(16).hex())
+        command = Command(CommandId(""), CommandKind.MEASURE_BANDWIDTH, bandwidth=spec)
+        return self.issue(uow, host_id, command, uow.now_wall_ns + MEASURE_LIFE_NS, actor=actor)
+
+    async def reconcile(self, only: HostId | None = None) -> None:
+        """Compare desired with observed, on one host or on all that have reported since the start."""
+        reports = {h: o for h, o in self._observed.items() if only in (None, h) and self._is_online(h)}
+        if not reports:
+            return
+        now_ns = self._clock.monotonic_ns()
+        findings = await self._store.read(lambda uow: self._compare(uow, reports, now_ns))
+        self._findings |= findings
+        acting = {host_id: found for host_id, found in findings.items() if found.lost or found.delete}
+        if acting:
+            await self._store.write(lambda uow: self._act(uow, acting), name="fleet.reconcile")
+        for host_id, found in findings.items():
+            if found.ask:
+                self.ports.on_ask(host_id)
+
+    def _settled_returns(self) -> list[HostId]:
+        """Hosts that are back, once what is known of their workloads is what their heartbeat says it is."""
+        settled = []
+        for host_id in sorted(self._returned):
+            live, observed = self.presence.get(host_id), self._observed.get(host_id)
+            if live is not None and observed is not None and live.observed_digest == observed.digest:
+                settled.append(host_id)
+        self._returned -= set(settled)
+        return settled
+
+    def _compare(self, uow: UnitOfWork, reports: dict[HostId, Observed], now_ns: int) -> dict[HostId, Findings]:
+        found = {}
+        for host_id, observed in reports.items():
+            under_way = {row.subject for row in uow.commands.open_of_host(host_id) if is_under_way(row)}
+            found[host_id] = reconcile.compare(
+                self.ports.desired(uow, host_id),
+                observed.workloads,
+                under_way=under_way,
+                before=self._findings.get(host_id, Findings()),
+                now_ns=now_ns,
+            )
+        return found
+
+    def _act(self, uow: UnitOfWork, acting: dict[HostId, Findings]) -> None:
+        for host_id, found in acting.items():
+            under_way = {row.subject for row in uow.commands.open_of_host(host_id) if is_under_way(row)}
+            for workload in found.lost:
+                gone = ObservedWorkload(
+                    workload.workload_id,
+                    WorkloadPhase.GONE,
+                    workload.slots,
+                    detail="the host does not have it any more",
+                )
+                uow.event("workload.lost", (host_id, workload.workload_id), "A workload is gone from its host")
+                self.ports.on_workload(uow, host_id, gone)
+            for spec in found.delete:
+                if spec.workload_id in under_way:
+                    continue
+                uow.event("workload.orphan", (host_id, spec.workload_id), "A workload nobody wants is being ended")
+                command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
+                self.issue(uow, host_id, command, subject=spec.workload_id)
+
+    async def refresh(self) -> None:
+        """Read again what changed in the store, and tell who watches the view."""
+        if not self._dirty:
+            return
+        dirty, self._dirty = self._dirty, set()
+        for host, slots in await self._store.read(lambda uow: _some(uow, dirty)):
+            self._put(host, slots)
+        for listener in self._listeners:
+            listener()
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` on the loop whenever the view has changed."""
+        self._listeners.append(listener)
+
+    # --- callbacks --------------------------------------------------------------------------------------------------
+
+    def _put(self, host: Host, slots: Sequence[Slot]) -> None:
+        self.view.put(host, slots)
+        self.presence.learn(host)
+
+    def _touch(self, host_id: HostId) -> None:
+        self._dirty.add(host_id)
+
+    def _on_command(self, uow: UnitOfWork, row: CommandRow) -> None:
+        if row.is_done:
+            for operation in uow.operations.running(row.command_id):
+                uow.operations.finish(operation.id, uow.now_wall_ns, row.error_code or None, row.error_detail)
+            text = f"{row.kind.name.lower().replace('_', ' ')}: {row.state}"
+            uow.event("command.done", (row.host_id, row.command_id), text, {"error": row.error_code})
+        self.ports.on_command(uow, row)
+
+    def _on_ban(self, uow: UnitOfWork, host_id: HostId, is_banned: bool) -> None:
+        self.ports.on_ban(uow, host_id, is_banned)
+
+    def _on_observed(self, host_id: HostId, observed: Observed) -> None:
+        self._observed[host_id] = observed
+
+    def _is_online(self, host_id: HostId) -> bool:
+        live = self.presence.get(host_id)
+        return live is not None and live.presence.link is LinkState.ONLINE
+
+    def _is_due(self, what: str, every_ns: int) -> bool:
+        now = self._clock.monotonic_ns()
+        if now < self._due.get(what, 0):
+            return False
+        self._due[what] = now + every_ns
+        return True
+
+
+def _everything(uow: UnitOfWork) -> list[tuple[Host, list[Slot]]]:
+    slots: dict[HostId, list[Slot]] = {}
+    for slot in uow.slots.list_all():
+        slots.setdefault(slot.host_id, []).append(slot)
+    return [(host, slots.get(host.host_id, [])) for host in uow.hosts.list_all()]
+
+
+def _some(uow: UnitOfWork, host_ids: Iterable[HostId]) -> list[tuple[Host, list[Slot]]]:
+    found = [(uow.hosts.get(host_id), list(uow.slots.of_host(host_id))) for host_id in sorted(host_ids)]
+    return [(host, slots) for host, slots in found if host is not None]
+
+
+def _forget(uow: UnitOfWork) -> None:
+    uow.evidence.forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
+    uow.marks.forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)

@@ -1,0 +1,1 @@
+"""Who holds which slot: granted by compare-and-set, under tokens that only grow."""

@@ -1,0 +1,51 @@
+"""The fleet as it was last read from the store, in memory: what lists and decisions of every second look at. Pure.
+
+Each host has the version at which it last changed here; a reader that knows a version asks for what is newer.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from windrow_master.fleet.model import AdminState, Host, Slot
+from windrow_proto.ids import HostId
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One host with its slots, and when (in versions of the view) it was put here."""
+
+    host: Host
+    slots: tuple[Slot, ...]
+    version: int
+
+    @property
+    def is_banned(self) -> bool:
+        """Whether it must not connect."""
+        return self.host.admin_state in (AdminState.QUARANTINED, AdminState.RETIRED)
+
+
+class FleetView:
+    """Hosts by id, with a version that grows with every change. Used from one thread."""
+
+    def __init__(self) -> None:
+        self._entries: dict[HostId, Entry] = {}
+        self.version = 0
+
+    def put(self, host: Host, slots: Iterable[Slot]) -> None:
+        """Replace one host."""
+        self.version += 1
+        self._entries[host.host_id] = Entry(host, tuple(slots), self.version)
+
+    def get(self, host_id: HostId) -> Entry | None:
+        """One host."""
+        return self._entries.get(host_id)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(tuple(self._entries.values()))
+
+    def since(self, version: int) -> tuple[Entry, ...]:
+        """The hosts that changed after a version."""
+        return tuple(entry for entry in self._entries.values() if entry.version > version)

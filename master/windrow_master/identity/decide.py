@@ -1,0 +1,168 @@
+"""Decides what a join or renewal gets, and which roles allow which permission. Pure.
+
+renewal by generation (g is the newest issued):
+  asks with g        -> Issue(g + 1), until 30 days after the newest certificate ended
+  asks with g - 1    -> Repeat when it is the request that g answered (the answer was lost), else Clone
+  asks with less     -> Clone: two processes hold this identity
+  asks with more     -> Refuse: never issued here
+"""
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from windrow_master.identity.model import JoinToken, Member, MemberRole, Role, Standing
+from windrow_proto.errors import Banned, CertificateRefused, Conflict, InvalidInput, JoinTokenRefused, WindrowError
+from windrow_proto.units import DAY
+
+RETURN_NS: Final = 30 * DAY
+"""How long after its certificate ended a member may still come back by proof of its key."""
+NAME_MAX: Final = 128
+ADDRESSES_MAX: Final = 16
+_ALLOWED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._:@/+()-")
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """A new member, generation 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejoin:
+    """A known key comes back with a fresh token: same id, next generation."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """The next certificate."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The answer was lost on the way: say it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clone:
+    """Two processes hold this identity: quarantine it, whoever asked."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """No; nothing changes."""
+
+    error: WindrowError
+
+
+def judge_join(
+    token: JoinToken | None, role: MemberRole, known: Member | None, csr_sha256: bytes, now_ns: int
+) -> Admit | Rejoin | Repeat | Refuse:
+    """What a join gets. known: the member that holds this Ed25519 key already, if one does."""
+    if token is None or token.revoked_at_ns is not None or now_ns >= token.expires_at_ns:
+        return Refuse(JoinTokenRefused())
+    if token.role is not role:
+        return Refuse(JoinTokenRefused(f"This join token is for a member of kind {token.role}, not {role}."))
+    if known is not None and known.standing is not Standing.GOOD:
+        return Refuse(Banned(subject=known.id))
+    if token.used_by is not None:
+        # The one who used it may ask again while its first certificate is the newest: its answer was lost.
+        is_same = known is not None and known.id == token.used_by and known.generation == 1
+        if not is_same or known is None:
+            return Refuse(JoinTokenRefused())
+        return Repeat() if known.csr_sha256 == csr_sha256 else Rejoin(1)
+    if known is None:
+        return Admit()
+    if known.account_id != token.account_id or known.role is not role:
+        return Refuse(Conflict("This key has joined for another account or in another role.", subject=known.id))
+    return Rejoin(known.generation + 1)
+
+
+def judge_renewal(
+    member: Member | None, generation: int, csr_sha256: bytes, now_ns: int
+) -> Issue | Repeat | Clone | Refuse:
+    """What a renewal gets once its proof holds. now_ns is the Master's wall clock; the member's own is not asked."""
+    if member is None:
+        return Refuse(CertificateRefused("This Master does not know that id. Join with a join token."))
+    if member.standing is not Standing.GOOD:
+        return Refuse(Banned(subject=member.id))
+    if generation > member.generation:
+        return Refuse(
+            CertificateRefused(f"Generation {generation} was never issued here. Join again.", subject=member.id)
+        )
+    if generation == member.generation - 1 and csr_sha256 == member.csr_sha256:
+        return Repeat()
+    if generation < member.generation:
+        return Clone(
+            f"generation {generation} was asked to renew although {member.generation} had been issued: "
+            "two processes hold this identity"
+        )
+    if now_ns > member.not_after_ns + RETURN_NS:
+        return Refuse(
+            CertificateRefused("The certificate ended over 30 days ago. Join with a join token.", subject=member.id)
+        )
+    return Issue(member.generation + 1)
+
+
+def clean_name(text: str, fallback: str) -> str:
+    """A name fit for every screen: NFC, printable ASCII of a short list, at most 128 characters; others become `_`."""
+    composed = unicodedata.normalize("NFC", text)[:NAME_MAX]
+    cleaned = "".join(c if c in _ALLOWED else "_" for c in composed).strip()
+    return cleaned or fallback
+
+
+def check_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
+    """DNS names and IPs that may stand in an Access's certificate; raises InvalidInput for anything else."""
+    given = tuple(dict.fromkeys(addresses))
+    if len(given) > ADDRESSES_MAX:
+        raise InvalidInput(f"At most {ADDRESSES_MAX} addresses fit in a certificate; {len(given)} were given.")
+    for address in given:
+        if not 1 <= len(address) <= 253 or not all(c.isascii() and (c.isalnum() or c in ".-:") for c in address):
+            raise InvalidInput(f"{address[:60]!r} is neither a DNS name nor an IP address.")
+    return given
+
+
+class Permission(StrEnum):
+    """What a route asks for; `NOBODY` is for what needs no sign-in."""
+
+    NOBODY = "nobody"
+    SIGNED_IN = "signed_in"
+    FLEET_READ = "fleet.read"
+    FLEET_OPERATE = "fleet.operate"
+    MARKET_READ = "market.read"
+    PRICE_SET = "price.set"
+    RENT = "rent"
+    RENT_READ = "rent.read"
+    TOKENS = "tokens"
+    JOIN_TOKENS = "join_tokens"
+    HEALTH_READ = "health.read"
+    AUDIT_READ = "audit.read"
+
+
+_EVERYONE: Final = frozenset(Role)
+GRANTS: Final[dict[Permission, frozenset[Role]]] = {
+    Permission.SIGNED_IN: _EVERYONE,
+    Permission.FLEET_READ: _EVERYONE,
+    Permission.FLEET_OPERATE: frozenset({Role.OPERATOR, Role.PROVIDER}),
+    Permission.MARKET_READ: _EVERYONE,
+    Permission.PRICE_SET: frozenset({Role.OPERATOR, Role.PROVIDER}),
+    Permission.RENT: frozenset({Role.RENTER}),
+    Permission.RENT_READ: frozenset({Role.RENTER, Role.OPERATOR, Role.AUDITOR}),
+    Permission.TOKENS: _EVERYONE,
+    Permission.JOIN_TOKENS: frozenset({Role.OPERATOR, Role.PROVIDER}),
+    Permission.HEALTH_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
+    Permission.AUDIT_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
+}
+"""Which roles have which permission; one of them is enough."""
+
+
+def is_allowed(roles: frozenset[Role], permission: Permission) -> bool:
+    """Whether these roles have the permission."""
+    return permission is Permission.NOBODY or bool(GRANTS[permission] & roles)

@@ -1,0 +1,182 @@
+"""Values of identity: accounts and their roles, tokens by hash, members (hosts and Accesses) and their certificates."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType
+
+from windrow_proto.ids import AccountId, TokenId
+
+SessionId = NewType("SessionId", str)
+
+
+class Role(StrEnum):
+    """What an account may be; the first account is all of them."""
+
+    OPERATOR = "operator"
+    PROVIDER = "provider"
+    RENTER = "renter"
+    AUDITOR = "auditor"
+
+
+ALL_ROLES = frozenset(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Somebody who rents, provides or operates."""
+
+    id: AccountId
+    name: str
+    roles: frozenset[Role]
+    created_at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApiToken:
+    """A token of an account, known by the SHA-256 of its text only."""
+
+    id: TokenId
+    account_id: AccountId
+    name: str
+    sha256: bytes
+    roles: frozenset[Role]
+    created_at_ns: int
+    expires_at_ns: int
+    revoked_at_ns: int | None
+    last_used_at_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A browser that was signed in with a token; its cookie holds a secret of its own, known here by hash only."""
+
+    id: SessionId
+    account_id: AccountId
+    token_id: TokenId
+    sha256: bytes
+    browser: str
+    created_at_ns: int
+    last_used_at_ns: int
+    expires_at_ns: int
+    revoked_at_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who is asking: an account, through one of its tokens, with the roles that both have.
+
+    session_id: the browser's session, where the token came by way of one; expires_at_ns is then the session's end.
+    """
+
+    account_id: AccountId
+    account_name: str
+    roles: frozenset[Role]
+    token_id: TokenId
+    token_name: str
+    expires_at_ns: int
+    session_id: SessionId | None = None
+
+    @property
+    def actor(self) -> str:
+        """How this principal is named in audit and events."""
+        return f"account/{self.account_id}"
+
+
+class MemberRole(StrEnum):
+    """What joins with a certificate."""
+
+    HOST = "host"
+    ACCESS = "access"
+
+
+class Standing(StrEnum):
+    """Whether a member's certificate is honoured and renewed."""
+
+    GOOD = "good"
+    QUARANTINED = "quarantined"
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinToken:
+    """A single-use ticket for one host or Access of an account, known by the SHA-256 of its text only."""
+
+    id: TokenId
+    account_id: AccountId
+    role: MemberRole
+    sha256: bytes
+    created_at_ns: int
+    expires_at_ns: int
+    used_at_ns: int | None
+    used_by: str | None
+    revoked_at_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A host or an Access: its keys, its newest certificate and its standing.
+
+    generation counts its certificates from 1; csr_sha256 is of the request that the newest one answered.
+    """
+
+    id: str
+    role: MemberRole
+    account_id: AccountId
+    name: str
+    simulated: bool
+    sign_public: bytes
+    generation: int
+    csr_sha256: bytes
+    certificate_pem: str
+    not_after_ns: int
+    standing: Standing
+    reason: str
+    addresses: tuple[str, ...]
+    joined_at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRegions:
+    """A serialised region map and the Master's signature over it."""
+
+    signed: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JoinAnswer:
+    """What a member gets at joining and renewal."""
+
+    id: str
+    generation: int
+    certificate_pem: str
+    ca_pem: str
+    master_public: bytes
+    regions: SignedRegions
+    not_after_ns: int
+    trunk_addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRequest:
+    """What a joiner sends; the proof shows that it holds the Ed25519 key, the CSR that it holds the TLS key."""
+
+    join_token: str
+    tls_csr_pem: bytes
+    sign_public: bytes
+    proof: bytes
+    host_name: str
+    role: MemberRole
+    simulated: bool
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RenewRequest:
+    """What a member sends for its next certificate; the proof covers all other fields."""
+
+    id: str
+    generation: int
+    tls_csr_pem: bytes
+    wall_ns: int
+    proof: bytes

@@ -1,0 +1,365 @@
+"""Identity's shell: joins, renews, authenticates and keeps tokens; decides in decide.py, signs with the authority."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, assert_never
+
+from windrow_master.identity import decide
+from windrow_master.identity.asking.service import TOKEN_LIFE_NS_MAX, Asking, new_secret
+from windrow_master.identity.authority import Authority
+from windrow_master.identity.model import (
+    ALL_ROLES,
+    Account,
+    ApiToken,
+    JoinAnswer,
+    JoinRequest,
+    JoinToken,
+    Member,
+    MemberRole,
+    Principal,
+    RenewRequest,
+    Role,
+    SignedRegions,
+    Standing,
+)
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Banned, Forbidden, InvalidInput, NotFound, WindrowError
+from windrow_proto.ids import AccountId, TokenId
+from windrow_proto.keys import (
+    DOMAIN_JOIN,
+    DOMAIN_REGIONS,
+    DOMAIN_RENEW,
+    public_key_sha256,
+    verify_signature,
+)
+from windrow_proto.messages import AccessPoint, RegionMap
+from windrow_proto.ports import Clock, Rng
+from windrow_proto.units import DAY, MILLISECOND, MINUTE
+from windrow_proto.wire_link import encode_region_map
+
+JOIN_TOKEN_LIFE_NS: Final = 15 * MINUTE
+JOIN_TOKEN_LIFE_NS_MAX: Final = DAY
+_KINDS: Final = {MemberRole.HOST: "a host", MemberRole.ACCESS: "an Access"}
+CA_HASH_HEX: Final = 32
+"""As windrow_proto.enrol reads it."""
+
+
+@dataclass(slots=True)
+class Hooks:
+    """What identity tells other rooms and asks of them; wired in main. Those with `uow` run in the same transaction."""
+
+    on_host_joined: Callable[[UnitOfWork, Member], None] = lambda uow, member: None
+    on_clone: Callable[[UnitOfWork, Member, str], None] = lambda uow, member, reason: None
+    on_account: Callable[[UnitOfWork, AccountId], None] = lambda uow, account_id: None
+    on_standing: Callable[[str], None] = lambda member_id: None
+    """After the commit, on the loop: a member's standing has changed (push a new ban list)."""
+    access_points: Callable[[], tuple[AccessPoint, ...]] = tuple
+    trunk_addresses: Callable[[], tuple[str, ...]] = tuple
+
+
+class IdentityService:
+    """Accounts, tokens and members."""
+
+    def __init__(self, store: Store, authority: Authority, clock: Clock, rng: Rng) -> None:
+        self._store = store
+        self._authority = authority
+        self._clock = clock
+        self._rng = rng
+        self.asking = Asking(store, clock)
+        self.hooks = Hooks()
+
+    # --- the authority ---------------------------------------------------------------------------
+
+    @property
+    def ca_pem(self) -> bytes:
+        """The root certificate that all members trust."""
+        return self._authority.root_pem
+
+    @property
+    def ca_sha256(self) -> str:
+        """The hash of the root's public key in hexadecimal, as join tokens carry its first half."""
+        return public_key_sha256(self._authority.root_pem).hex()
+
+    @property
+    def master_public(self) -> bytes:
+        """The Master's Ed25519 key, by which agents check commands."""
+        return self._authority.signing.public
+
+    def signed_regions(self) -> SignedRegions:
+        """The map of Accesses as it is now; its version is the time in milliseconds, so it grows."""
+        version = self._clock.wall_ns() // MILLISECOND
+        signed = encode_region_map(RegionMap(version, self.hooks.access_points()))
+        return SignedRegions(signed, self._authority.signing.sign(DOMAIN_REGIONS, signed))
+
+    # --- joining and renewal ---------------------------------------------------------------------
+
+    async def join(self, request: JoinRequest) -> JoinAnswer:
+        """Make a member of whoever holds a good join token and proves its keys."""
+        if not request.join_token.startswith("wj_") or len(request.join_token) > 200:
+            raise InvalidInput("join_token is not a join token (wj_....<hash>).")
+        digest = hashlib.sha256(request.join_token.encode()).digest()
+        verify_signature(request.sign_public, DOMAIN_JOIN, digest + request.tls_csr_pem, request.proof)
+        addresses = decide.check_addresses(request.addresses)
+        member = await self._store.write(lambda uow: self._join(uow, request, digest, addresses), name="join")
+        return self._answer(member)
+
+    def _join(self, uow: UnitOfWork, request: JoinRequest, digest: bytes, addresses: tuple[str, ...]) -> Member:
+        token = uow.join_tokens.by_hash(digest)
+        known = uow.members.by_key(request.sign_public)
+        csr_sha256 = hashlib.sha256(request.tls_csr_pem).digest()
+        verdict = decide.judge_join(token, request.role, known, csr_sha256, uow.now_wall_ns)
+        if isinstance(verdict, decide.Refuse):
+            raise verdict.error
+        assert token is not None
+        if isinstance(verdict, decide.Repeat):
+            assert known is not None
+            return known
+        generation = verdict.generation if isinstance(verdict, decide.Rejoin) else 1
+        member_id = known.id if known is not None else uow.mint(request.role.value)
+        issued = self._authority.issue_member(
+            request.role, member_id, generation, request.tls_csr_pem, addresses, uow.now_wall_ns
+        )
+        member = Member(
+            id=member_id,
+            role=request.role,
+            account_id=token.account_id,
+            name=decide.clean_name(request.host_name, fallback=request.role.value),
+            simulated=request.simulated,
+            sign_public=request.sign_public,
+            generation=generation,
+            csr_sha256=csr_sha256,
+            certificate_pem=issued.certificate_pem,
+            not_after_ns=issued.not_after_ns,
+            standing=Standing.GOOD,
+            reason="",
+            addresses=addresses,
+            joined_at_ns=known.joined_at_ns if known is not None else uow.now_wall_ns,
+        )
+        uow.members.save(member)
+        uow.join_tokens.use(token.id, member_id, uow.now_wall_ns)
+        uow.audit(
+            f"account/{token.account_id}",
+            f"{request.role}.join",
+            member_id,
+            fields={"name": member.name, "generation": str(generation), "join_token": token.id},
+        )
+        uow.event(
+            f"{request.role}.joined",
+            [member_id],
+            f"{member.name} joined as {_KINDS[request.role]}{', simulated' if member.simulated else ''}",
+            {"generation": str(generation)},
+        )
+        if request.role is MemberRole.HOST:
+            self.hooks.on_host_joined(uow, member)
+        return member
+
+    async def renew(self, request: RenewRequest) -> JoinAnswer:
+        """Give a member its next certificate; a clone is quarantined and both copies are refused."""
+        claim = f"{request.id}|{request.generation}|{request.wall_ns}|".encode() + request.tls_csr_pem
+
+        def renew(uow: UnitOfWork) -> Member | WindrowError:
+            member = uow.members.get(request.id)
+            if member is not None:
+                verify_signature(member.sign_public, DOMAIN_RENEW, claim, request.proof)
+            return self._renew(uow, member, request)
+
+        answer = await self._store.write(renew, name="renew")
+        if isinstance(answer, WindrowError):
+            raise answer
+        return self._answer(answer)
+
+    def _renew(self, uow: UnitOfWork, member: Member | None, request: RenewRequest) -> Member | WindrowError:
+        csr_sha256 = hashlib.sha256(request.tls_csr_pem).digest()
+        verdict = decide.judge_renewal(member, request.generation, csr_sha256, uow.now_wall_ns)
+        if isinstance(verdict, decide.Refuse):
+            return verdict.error
+        assert member is not None
+        match verdict:
+            case decide.Repeat():
+                return member
+            case decide.Clone(reason):
+                # Returned, not raised: the quarantine must stay.
+                self.set_standing(uow, member.id, Standing.QUARANTINED, "master", reason)
+                self.hooks.on_clone(uow, member, reason)
+                return Banned(f"Quarantined: {reason}. Ask the operator of this Master.", subject=member.id)
+            case decide.Issue(generation):
+                issued = self._authority.issue_member(
+                    member.role, member.id, generation, request.tls_csr_pem, member.addresses, uow.now_wall_ns
+                )
+                renewed = replace(
+                    member,
+                    generation=generation,
+                    csr_sha256=csr_sha256,
+                    certificate_pem=issued.certificate_pem,
+                    not_after_ns=issued.not_after_ns,
+                )
+                uow.members.save(renewed)
+                uow.audit(f"{member.role}/{member.id}", "certificate.renew", member.id, fields={"g": str(generation)})
+                return renewed
+            case _:
+                assert_never(verdict)
+
+    def _answer(self, member: Member) -> JoinAnswer:
+        return JoinAnswer(
+            id=member.id,
+            generation=member.generation,
+            certificate_pem=member.certificate_pem,
+            ca_pem=self.ca_pem.decode(),
+            master_public=self.master_public,
+            regions=self.signed_regions(),
+            not_after_ns=member.not_after_ns,
+            trunk_addresses=self.hooks.trunk_addresses(),
+        )
+
+    # --- members, for the link and fleet ---------------------------------------------------------
+
+    def member(self, uow: UnitOfWork, member_id: str) -> Member | None:
+        """One host or Access as identity knows it."""
+        return uow.members.get(member_id)
+
+    def host_public_key(self, uow: UnitOfWork, host_id: str) -> bytes | None:
+        """The Ed25519 key a host signs with; None when it is not known or not in good standing."""
+        member = uow.members.get(host_id)
+        return member.sign_public if member is not None and member.standing is Standing.GOOD else None
+
+    def banned(self, uow: UnitOfWork) -> Sequence[str]:
+        """Ids whose streams every Access must close."""
+        return uow.members.banned()
+
+    def set_standing(self, uow: UnitOfWork, member_id: str, standing: Standing, actor: str, reason: str) -> None:
+        """Change whether a member's certificate is honoured; nothing happens where it already stands so."""
+        member = uow.members.get(member_id)
+        if member is None or member.standing is standing:
+            return
+        uow.members.save(replace(member, standing=standing, reason=reason))
+        uow.audit(actor, f"{member.role}.{standing}", member_id, reason)
+        uow.after_commit(lambda: self.hooks.on_standing(member_id))
+
+    # --- who is asking ---------------------------------------------------------------------------
+
+    async def authenticate(self, token: str) -> Principal:
+        """Whose token this is; raises Unauthenticated for one that is unknown, revoked or expired."""
+        return await self.asking.authenticate(token)
+
+    # --- tokens ----------------------------------------------------------------------------------
+
+    async def make_token(
+        self, principal: Principal, name: str, roles: frozenset[Role], life_ns: int
+    ) -> tuple[ApiToken, str]:
+        """A new token of the principal's account with at most its own roles; the text is shown this once."""
+        if not roles or roles - principal.roles:
+            raise Forbidden(f"A token can have only roles that you have: {', '.join(sorted(principal.roles))}.")
+        if not 0 < life_ns <= TOKEN_LIFE_NS_MAX:
+            raise InvalidInput("expires_in_s must be above 0 and at most 90 days.")
+        return await self._store.write(
+            lambda uow: self._make_token(uow, principal.account_id, name, roles, life_ns, principal.actor),
+            name="token.make",
+        )
+
+    def _make_token(
+        self, uow: UnitOfWork, account_id: AccountId, name: str, roles: frozenset[Role], life_ns: int, actor: str
+    ) -> tuple[ApiToken, str]:
+        text = "wt_" + new_secret(uow)
+        token = ApiToken(
+            id=TokenId(uow.mint("token")),
+            account_id=account_id,
+            name=decide.clean_name(name, fallback="token"),
+            sha256=hashlib.sha256(text.encode()).digest(),
+            roles=roles,
+            created_at_ns=uow.now_wall_ns,
+            expires_at_ns=uow.now_wall_ns + life_ns,
+            revoked_at_ns=None,
+        )
+        uow.tokens.add(token)
+        uow.audit(actor, "token.make", token.id, fields={"name": token.name, "roles": ",".join(sorted(roles))})
+        return token, text
+
+    async def list_tokens(self, principal: Principal, after: str = "", limit: int = 100) -> Sequence[ApiToken]:
+        """The account's tokens, without their texts."""
+        found = await self._store.read(lambda uow: uow.tokens.list(principal.account_id, after, limit))
+        return [replace(token, last_used_at_ns=self.asking.used_at(token.id, token.last_used_at_ns)) for token in found]
+
+    async def revoke_token(self, principal: Principal, token_id: TokenId) -> None:
+        """Make a token of the account worthless at once, and the sessions that were begun with it."""
+
+        def revoke(uow: UnitOfWork) -> None:
+            token = uow.tokens.get(token_id)
+            if token is None or token.account_id != principal.account_id:
+                raise NotFound(subject=token_id)
+            if token.revoked_at_ns is None:
+                uow.tokens.revoke(token_id, uow.now_wall_ns)
+                uow.sessions.revoke_of(token_id, uow.now_wall_ns)
+                uow.audit(principal.actor, "token.revoke", token_id)
+            uow.after_commit(self.asking.forget)
+
+        await self._store.write(revoke, name="token.revoke")
+
+    async def make_join_token(
+        self, principal: Principal, role: MemberRole, life_ns: int = JOIN_TOKEN_LIFE_NS
+    ) -> tuple[JoinToken, str]:
+        """A single-use ticket for one host, or (operators only) one Access; the text is shown this once."""
+        if role is MemberRole.ACCESS and Role.OPERATOR not in principal.roles:
+            raise Forbidden("Only an operator can let an Access join.")
+        if not 0 < life_ns <= JOIN_TOKEN_LIFE_NS_MAX:
+            raise InvalidInput("expires_in_s must be above 0 and at most one day.")
+
+        def make(uow: UnitOfWork) -> tuple[JoinToken, str]:
+            text = f"wj_{new_secret(uow)}.{self.ca_sha256[:CA_HASH_HEX]}"
+            digest = hashlib.sha256(text.encode()).digest()
+            token_id, until = TokenId(uow.mint("jointoken")), uow.now_wall_ns + life_ns
+            token = JoinToken(token_id, principal.account_id, role, digest, uow.now_wall_ns, until, None, None, None)
+            uow.join_tokens.add(token)
+            uow.audit(principal.actor, "join_token.make", token.id, fields={"role": role.value})
+            return token, text
+
+        return await self._store.write(make, name="join_token.make")
+
+    async def list_join_tokens(self, principal: Principal, after: str = "", limit: int = 100) -> Sequence[JoinToken]:
+        """The account's join tokens that can still be used."""
+        return await self._store.read(
+            lambda uow: uow.join_tokens.list(principal.account_id, uow.now_wall_ns, after, limit)
+        )
+
+    async def revoke_join_token(self, principal: Principal, token_id: TokenId) -> None:
+        """Make a join token of the account worthless at once."""
+
+        def revoke(uow: UnitOfWork) -> None:
+            token = uow.join_tokens.get(token_id)
+            if token is None or token.account_id != principal.account_id:
+                raise NotFound(subject=token_id)
+            uow.join_tokens.revoke(token_id, uow.now_wall_ns)
+            uow.audit(principal.actor, "join_token.revoke", token_id)
+
+        await self._store.write(revoke, name="join_token.revoke")
+
+    # --- the first account -----------------------------------------------------------------------
+
+    def first_account(self, name: str = "owner") -> Account:
+        """The account of whoever started this Master, made at the first start with every role. Before the loop runs."""
+
+        def ensure(uow: UnitOfWork) -> Account:
+            account = uow.accounts.first()
+            if account is None:
+                account = Account(AccountId(uow.mint("account")), name, ALL_ROLES, uow.now_wall_ns)
+                uow.accounts.add(account)
+                uow.audit("master", "account.make", account.id, fields={"name": name})
+                self.hooks.on_account(uow, account.id)
+            return account
+
+        return self._store.write_now(ensure, name="account.first")
+
+    def local_token(self, account: Account, present: str | None, renew_below_ns: int = 30 * DAY) -> str:
+        """The token that `cli.json` holds: `present` while it is good for a month, else a new one. Before the loop."""
+
+        def ensure(uow: UnitOfWork) -> str:
+            kept = uow.tokens.by_hash(hashlib.sha256(present.encode()).digest()) if present else None
+            if present and kept is not None and kept.revoked_at_ns is None:
+                if kept.expires_at_ns - uow.now_wall_ns > renew_below_ns:
+                    return present
+                uow.tokens.revoke(kept.id, uow.now_wall_ns)
+            _, text = self._make_token(uow, account.id, "cli.json", ALL_ROLES, TOKEN_LIFE_NS_MAX, "master")
+            return text
+
+        return self._store.write_now(ensure, name="token.local")

@@ -1,0 +1,275 @@
+"""`windrow-master`: opens the rooms, serves people (HTTP, HTTPS) and Accesses (the trunk), and stops them in order.
+
+stop: streams end ─▶ trunk and HTTP close ─▶ rooms' loops end ─▶ store drained, term ended, lock released
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from windrow_master import logs, rooms, serving, standby
+from windrow_master.api.app import build_app
+from windrow_master.api.limits import Limits
+from windrow_master.config import HTTP_PORT, HTTPS_PORT, TRUNK_PORT, Config, from_process
+from windrow_master.onboarding.join_line import is_loopback
+from windrow_master.rooms import Rooms
+from windrow_master.store.bus import Bus, MemoryBus
+from windrow_master.store.seat import Candidate, Claim
+from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.errors import Conflict, Fenced, WindrowError
+from windrow_proto.link_grpc import serve_trunk
+from windrow_proto.ports import Clock
+from windrow_proto.units import SECOND
+
+LOOPBACK: Final = "127.0.0.1"
+KEEPING_EVERY_NS: Final = 10 * SECOND
+"""How much of the audit log's end a thief of the database could rewrite unseen; a checkpoint reads only what is new."""
+DRAIN_S: Final = 10.0
+"""For what is already asked to be written when the Master stops."""
+OVERTAKEN_EVERY_NS: Final = SECOND // 4
+CLUSTERS_EVERY_NS: Final = 5 * SECOND
+EXIT_FAILURE: Final = 1
+EXIT_USAGE: Final = 2
+
+log = structlog.get_logger("windrow_master")
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """The sockets that people come in by."""
+
+    http: socket.socket
+    https: socket.socket
+    trunk_port: int
+
+    def close(self) -> None:
+        """Close what was not handed over to a server."""
+        self.http.close()
+        self.https.close()
+
+
+def open_doors(config: Config, cli: serving.CliFile) -> Doors:
+    """Bind HTTP on loopback, and HTTPS; find a port for the trunk: as given, else as last time, else a free one."""
+    before = cli.ports()
+    http = serving.bind(LOOPBACK, config.http_port, before.get("http", HTTP_PORT))
+    try:
+        https = serving.bind(config.listen, config.https_port, before.get("https", HTTPS_PORT))
+    except WindrowError:
+        http.close()
+        raise
+    try:
+        # gRPC binds by itself, and would share a port that another Master has: it is found free here first.
+        probe = serving.bind(config.listen, config.trunk_port, before.get("trunk", TRUNK_PORT))
+    except WindrowError:
+        http.close()
+        https.close()
+        raise
+    with probe:
+        return Doors(http, https, serving.port_of(probe))
+
+
+def write_cli(config: Config, opened: Rooms, cli: serving.CliFile, doors: Doors) -> None:
+    """Tell the command line on this machine where the Master is, with a token of the first account."""
+    record = cli.read()
+    account = opened.identity.first_account()
+    token = opened.identity.local_token(account, str(record.get("token") or "") or None)
+    ports = {
+        "http": serving.port_of(doors.http),
+        "https": serving.port_of(doors.https),
+        "trunk": doors.trunk_port,
+    }
+    opened.services.https_url = _https_url(config, doors)
+    ca_path = config.data_dir / "identity" / "ca.pem"
+    known = record.get("ports")
+    cli.write(
+        {
+            **record,
+            "url": f"http://{LOOPBACK}:{ports['http']}",
+            "https_url": opened.services.https_url,
+            "token": token,
+            "ca_sha256": opened.identity.ca_sha256,
+            "ca_pem": str(ca_path),
+            "ports": {**(known if isinstance(known, dict) else {}), **ports},
+            "pids": {**(record.get("pids") or {}), "master": os.getpid()},
+        }
+    )
+
+
+def _https_url(config: Config, doors: Doors) -> str:
+    return f"https://{_in_url(config.public)}:{serving.port_of(doors.https)}"
+
+
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def open_bus(config: Config, opened: Rooms) -> Bus:
+    """The bus to the other Masters of this market, or the one of this process."""
+    services = opened.services
+    name = f"master-{opened.store.epoch}-{services.rng.random_bytes(4).hex()}"
+    bus: Bus = MemoryBus(name, services.clock)
+    if config.redis_url:
+        # Loaded only where it is used: it takes a good part of what a Master needs to start.
+        from windrow_master.store.bus_redis import RedisBus
+
+        bus = RedisBus(config.redis_url, name, services.clock, services.rng, opened.identity.ca_sha256[:16])
+    bus.announce({"role": "leader", "epoch": str(opened.store.epoch), "url": services.https_url})
+    return bus
+
+
+async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
+    """Serve until a signal comes, then stop in order."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
+    opened.services.bus = open_bus(config, opened)
+    opened.services.limits = Limits() if config.rate_limits else None
+    app = build_app(opened.services)
+    assert opened.services.tail is not None, "the application made it"
+    names = serving.own_names(config.listen, config.public)
+    key = serving.tls_key(config.data_dir / "identity")
+    tls = opened.authority.issue_master(key, names, opened.services.clock.wall_ns())
+    opened.services.https_pin = serving.pin_of(tls)
+    tls_files = serving.write_tls(config.data_dir / "identity", tls)
+    http = serving.HttpServer(app, doors.http, None)
+    https = serving.HttpServer(app, doors.https, tls_files)
+    closing = asyncio.Event()
+    opened.fleet.start()
+    if not is_loopback(opened.services.https_url):
+        opened.services.wheelhouse.want()
+    opened.identity.hooks.trunk_addresses = lambda: (f"{_in_url(config.public)}:{doors.trunk_port}",)
+    trunk = await serve_trunk(opened.hub, tls, f"{_in_url(config.listen)}:{doors.trunk_port}")
+    async with asyncio.TaskGroup() as group:
+        loops = (
+            opened.hub.run(),
+            opened.fleet.run(),
+            opened.telemetry.run(),
+            opened.services.wheelhouse.run(),
+            opened.services.bus.run(),
+            opened.services.tail.run(),
+            _every(CLUSTERS_EVERY_NS, opened.clusters.tick, opened.services.clock),
+            _every(KEEPING_EVERY_NS, opened.audit.checkpoint, opened.services.clock),
+            _every(KEEPING_EVERY_NS, opened.identity.asking.note_use, opened.services.clock),
+        )
+        keeping = [group.create_task(work) for work in loops]
+        servers = [group.create_task(server.run_until(closing)) for server in (http, https)]
+        watching = group.create_task(_until_overtaken(opened, stop)) if config.is_shared else None
+        log.info("master_ready", epoch=opened.store.epoch, https_url=opened.services.https_url)
+        await stop.wait()
+        if watching is not None:
+            watching.cancel()
+        log.info("master_stopping", epoch=opened.store.epoch)
+        opened.services.broadcaster.close()
+        closing.set()
+        await trunk.stop()
+        await asyncio.wait(servers)
+        for task in keeping:
+            task.cancel()
+    if config.is_shared and opened.store.problem is not None:
+        # Whoever keeps this process up starts it again, and it waits for the seat with the others.
+        raise Fenced(opened.store.problem)
+    async with asyncio.timeout(DRAIN_S):
+        await opened.store.drain()
+        await opened.audit.checkpoint()
+
+
+async def _until_overtaken(opened: Rooms, stop: asyncio.Event) -> None:
+    """Stop this Master when it may write no more: what it says is old from then on."""
+    while opened.store.problem is None:
+        await opened.services.clock.sleep_ns(OVERTAKEN_EVERY_NS)
+    log.error("master_overtaken", epoch=opened.store.epoch, error=opened.store.problem)
+    stop.set()
+
+
+async def _every(period_ns: int, work: Callable[[], Awaitable[None]], clock: Clock) -> None:
+    """Do this again and again; a failure is logged and the next turn tries anew."""
+    while True:
+        try:
+            await work()
+        except WindrowError as error:
+            log.warning("loop_failed", work=getattr(work, "__qualname__", "?"), error=str(error))
+        await clock.sleep_ns(period_ns)
+
+
+async def stand_by(config: Config, doors: Doors) -> Claim | None:
+    """Wait for the leader's seat, answering 503 meanwhile; None when a signal says stop."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    holder = f"{os.uname().nodename}/{os.getpid()}"
+    address = _https_url(config, doors)
+    candidate = await asyncio.to_thread(Candidate, config.database, SystemClock(), holder, address)
+    app = standby.StandbyApp()
+    # A server closes the socket it was given: the doors themselves are for when this Master leads.
+    servers = [serving.HttpServer(app, doors.http.dup(), None)]
+    tls_files = serving.present_tls(config.data_dir / "identity")
+    if tls_files is not None:
+        servers.append(serving.HttpServer(app, doors.https.dup(), tls_files))
+    claim = await standby.wait(candidate, app, servers, stop)
+    if claim is None:
+        candidate.close()
+    return claim
+
+
+def run(config: Config) -> None:
+    """One Master, from its lock, or its wait for the seat, to its end."""
+    os.umask(0o077)
+    config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log.info("master_starting", pid=os.getpid(), **config.printable())
+    cli = serving.CliFile(config.data_dir / "cli.json")
+    doors = open_doors(config, cli)
+    try:
+        opened = _lead(config, doors)
+        if opened is None:
+            return
+        try:
+            write_cli(config, opened, cli, doors)
+            asyncio.run(serve(config, opened, doors))
+        finally:
+            opened.close()
+    finally:
+        doors.close()
+        log.info("master_stopped", pid=os.getpid())
+
+
+def _lead(config: Config, doors: Doors) -> Rooms | None:
+    """The rooms, once this Master may lead; None when it is told to stop before that."""
+    if not config.is_shared:
+        return rooms.build(
+            config.data_dir, SystemClock(), SystemRng(), database=config.database, history=config.history
+        )
+    while True:
+        claim = asyncio.run(stand_by(config, doors))
+        if claim is None:
+            return None
+        try:
+            return rooms.build(config.data_dir, SystemClock(), SystemRng(), claim=claim, history=config.history)
+        except Conflict as error:
+            log.info("seat_taken_by_another", error=str(error))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The daemon's entry point: exits 0 after an orderly stop, 1 with a sentence when it cannot run."""
+    try:
+        config = from_process(sys.argv[1:] if arguments is None else arguments)
+    except WindrowError as error:
+        print(error.detail, file=sys.stderr)
+        sys.exit(EXIT_USAGE)
+    logs.set_up(config.log_level)
+    try:
+        run(config)
+    except WindrowError as error:
+        log.error("master_failed", error=str(error))
+        sys.exit(EXIT_FAILURE)
+
+
+if __name__ == "__main__":
+    main()

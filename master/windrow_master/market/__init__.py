@@ -1,0 +1,1 @@
+"""The market: offers and prices, what running time costs, the ledger, receipts."""

@@ -1,0 +1,348 @@
+"""The market's shell: prices, rentals from hold to void, receipts into charges, the ledger; it decides no amount.
+
+start_rental ─▶ hold ─▶ (receipt ─▶ fill the hold ─▶ charge)* ─▶ end_rental ─▶ last receipt or lapsed lease ─▶ void
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+
+from windrow_master.market import ledger, metering
+from windrow_master.market.model import (
+    Ask,
+    LedgerAccount,
+    Listing,
+    Offer,
+    ReceiptRow,
+    Rental,
+    RentalId,
+    RentalLine,
+    RentalState,
+    Transfer,
+    account_of,
+    hold_of,
+)
+from windrow_master.market.offers import PriceBook, offers
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import InsufficientFunds, InvalidInput, NotFound
+from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
+from windrow_proto.model import Receipt
+from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, funded_ns, money_text
+
+HOLD_NS: Final = ledger.HOLD_NS
+"""What a rental is funded for when it starts."""
+LEASE_NS: Final = 30 * MINUTE
+"""How long a host may go on without hearing from the Master (design.md section 6)."""
+CLOSE_GRACE_NS: Final = MINUTE
+"""After the lease has lapsed: for a last receipt that is already on its way."""
+PRICE_MAX: Final = Microcents(1_000 * MICROCENTS_PER_UNIT)
+"""No ask above 1,000 an hour: a slip of the keyboard, not a price."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A rental with all that its receipt document is made of."""
+
+    rental: Rental
+    lines: tuple[RentalLine, ...]
+    transfers: tuple[Transfer, ...]
+    balance: Microcents
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What a renewed lease of a workload amounts to: both durations count from when the host hears of it."""
+
+    workload_id: WorkloadId
+    lease_ns: int
+    paid_ns: int
+
+
+class MarketService:
+    """Offers, rentals and the ledger. Methods that take a `uow` run inside the caller's unit of work."""
+
+    def __init__(self, store: Store, fee_permille: int = 0) -> None:
+        """fee_permille: the platform's share of each charge, 0 to 1000, frozen into each rental when it starts."""
+        self._store = store
+        self._fee_permille = fee_permille
+
+    # --- accounts ----------------------------------------------------------------------------------------------------
+
+    def open_account(self, uow: UnitOfWork, account_id: AccountId) -> None:
+        """Give a new account its first test credits, once however often it is called."""
+        if uow.ledger.post(ledger.minting(account_id, uow.now_wall_ns)):
+            uow.audit("master", "ledger.mint", account_of(account_id), "first test credits")
+
+    def balance(self, uow: UnitOfWork, account_id: AccountId) -> Microcents:
+        """What an account can spend; what it has set aside is not in it."""
+        return uow.ledger.balance(account_of(account_id))
+
+    async def balance_now(self, account_id: AccountId) -> Microcents:
+        """The same in a unit of work of its own."""
+        return await self._store.read(lambda uow: self.balance(uow, account_id))
+
+    def verify(self, uow: UnitOfWork) -> tuple[str, ...]:
+        """What is wrong with the ledger, in words; empty when it balances and the kept balances equal its fold."""
+        kept = {account: amount for account, amount in uow.ledger.balances().items() if amount}
+        folded = {account: amount for account, amount in uow.ledger.folded().items() if amount}
+        wrong = [
+            f"{account}: kept {kept.get(account, 0)}, folded {folded.get(account, 0)} microcents"
+            for account in sorted(kept.keys() | folded.keys())
+            if kept.get(account, 0) != folded.get(account, 0)
+        ]
+        if sum(folded.values()) != 0:
+            wrong.append(f"debits and credits differ by {sum(folded.values())} microcents")
+        return tuple(wrong)
+
+    # --- prices ------------------------------------------------------------------------------------------------------
+
+    def book(self, uow: UnitOfWork) -> PriceBook:
+        """All prices of this moment."""
+        return PriceBook(uow.asks.list_all())
+
+    def offers(self, uow: UnitOfWork, listings: Iterable[Listing]) -> tuple[Offer, ...]:
+        """What these slots offer together, by tier."""
+        return offers(listings, self.book(uow))
+
+    def first_hold(self, price_per_hour: Microcents) -> Microcents:
+        """What is set aside when a rental at this price starts."""
+        return ledger.hold_amount(price_per_hour)
+
+    async def set_ask(self, account_id: AccountId | None, tier: str, price: Microcents, actor: str) -> None:
+        """Set what an owner (None: the operator, for all who ask nothing) wants; running rentals keep their price."""
+        if not 0 <= price <= PRICE_MAX:
+            raise InvalidInput(f"A price is between 0 and {money_text(PRICE_MAX)} an hour.", subject=tier)
+
+        def put(uow: UnitOfWork) -> None:
+            uow.asks.put(Ask(account_id, tier, price, uow.now_wall_ns, actor))
+            text = f"{tier} is asked for at {money_text(price)} an hour"
+            uow.audit(actor, "ask.set", tier, text, {"account": account_id or "all", "price": money_text(price)})
+            uow.event("offer.priced", (f"tier/{tier}", *((account_id,) if account_id else ())), text, actor=actor)
+
+        await self._store.write(put, name="market.ask")
+
+    # --- rentals -----------------------------------------------------------------------------------------------------
+
+    def start_rental(self, uow: UnitOfWork, rental: Rental, lines: Sequence[RentalLine]) -> Rental:
+        """Open a rental and set aside its first 15 minutes, or raise InsufficientFunds and change nothing."""
+        rental = replace(rental, fee_permille=self._fee_permille)
+        needed = ledger.hold_amount(rental.price_per_hour)
+        balance = self.balance(uow, rental.renter)
+        if balance < needed:
+            raise InsufficientFunds(
+                f"The first 15 minutes cost {money_text(needed)}, the account has {money_text(balance)}. "
+                "Add test credits or ask for less.",
+                subject=rental.renter,
+            )
+        uow.rentals.add(rental)
+        for line in lines:
+            uow.rentals.add_line(line)
+        rental = self._fill(uow, rental, ledger.filling(rental, balance, uow.now_wall_ns))
+        fields = {"price_per_hour": money_text(rental.price_per_hour), "held": money_text(rental.held)}
+        uow.audit(account_of(rental.renter), "rental.open", rental.rental_id, rental.cluster_id, fields)
+        return rental
+
+    def on_receipt(self, uow: UnitOfWork, host_id: HostId, receipt: Receipt, sealed: bytes) -> RentalLine | None:
+        """Take in a receipt whose signature holds; the line afterwards, None when the receipt counts for nothing."""
+        line = uow.rentals.line(receipt.workload_id)
+        rental = uow.rentals.get(line.rental_id) if line is not None else None
+        if line is None or rental is None:
+            self._refuse(uow, host_id, receipt, "there is no rental of this workload")
+            return None
+        flaw = metering.flaw_of(line, rental.cluster_id, host_id, receipt)
+        known = uow.receipts.get(receipt.workload_id, receipt.number)
+        if flaw is None and known is not None and known.running_ns != receipt.running_ns:
+            self._refuse(uow, host_id, receipt, "its number was signed before with another running time")
+            return None
+        if flaw is not None:
+            self._refuse(uow, host_id, receipt, flaw)
+            return None
+        if known is not None:
+            return line
+        uow.receipts.add(_row(receipt, rental.rental_id, host_id, uow.now_wall_ns, sealed))
+        line = metering.read(line, metering.Reading(receipt, uow.now_wall_ns))
+        line = self._settle(uow, rental, line)
+        if line.is_final:
+            self.close_if_done(uow, rental.rental_id)
+        return line
+
+    def renew(self, uow: UnitOfWork, workload_id: WorkloadId) -> Renewal | None:
+        """Renew the lease of a workload that runs and fill its hold; None when its rental is not open any more."""
+        line = uow.rentals.line(workload_id)
+        rental = uow.rentals.get(line.rental_id) if line is not None else None
+        if line is None or rental is None or rental.state is not RentalState.OPEN or line.is_final:
+            return None
+        now = uow.now_wall_ns
+        uow.rentals.save_line(metering.renewed(line, now + LEASE_NS))
+        before = rental
+        rental = self._fill(uow, rental, ledger.filling(rental, self.balance(uow, rental.renter), now))
+        funded = funded_ns(rental.held_left, rental.price_per_hour)
+        paid_ns = LEASE_NS if funded is None else max(0, funded - metering.unreported_ns(line, now))
+        if rental is before and ledger.is_low(rental):
+            log.info("funds_low", rental_id=rental.rental_id, held_left=rental.held_left, paid_ns=paid_ns)
+            self._warn(uow, rental, paid_ns)
+        return Renewal(workload_id, LEASE_NS, paid_ns)
+
+    def end_rental(self, uow: UnitOfWork, rental_id: RentalId, reason: str) -> None:
+        """Let nothing more be set aside; it closes with the last signed second of each line. Safe to repeat."""
+        rental = uow.rentals.get(rental_id)
+        if rental is None or rental.state is not RentalState.OPEN:
+            return
+        uow.rentals.save(replace(rental, state=RentalState.ENDING, end_reason=reason))
+        self.close_if_done(uow, rental_id)
+
+    def nothing_ran(self, uow: UnitOfWork, workload_id: WorkloadId) -> None:
+        """A workload is gone without ever having run: no receipt will come, and none counts any more."""
+        line = uow.rentals.line(workload_id)
+        if line is None or line.is_final or line.receipts:
+            return
+        uow.rentals.save_line(replace(line, final_number=0, end_reason="never_ran"))
+        self.close_if_done(uow, line.rental_id)
+
+    def close_if_done(self, uow: UnitOfWork, rental_id: RentalId) -> None:
+        """Close an ending rental once every line has its last receipt, or its lease lapsed without one."""
+        rental = uow.rentals.get(rental_id)
+        if rental is None or rental.state is not RentalState.ENDING:
+            return
+        now = uow.now_wall_ns
+        lines = uow.rentals.lines([rental_id])
+        if not all(line.is_final or now >= line.lease_until_ns + CLOSE_GRACE_NS for line in lines):
+            return
+        rest = ledger.voiding(rental, now)
+        if rest is not None:
+            uow.ledger.post(rest)
+        closed = replace(
+            rental,
+            state=RentalState.CLOSED,
+            ended_at_ns=_ended_at(lines, now),
+            held=rental.charged,
+            balance_after=self.balance(uow, rental.renter),
+        )
+        uow.rentals.save(closed)
+        charged = money_text(closed.charged)
+        uow.audit("master", "rental.close", rental_id, rental.end_reason, {"charged": charged})
+        subjects = (rental.cluster_id, rental_id, *(line.host_id for line in lines))
+        uow.event("rental.closed", subjects, f"{rental.cluster_name or rental.cluster_id} cost {charged}")
+
+    def tick(self, uow: UnitOfWork) -> None:
+        """Close what waits for a last receipt that will not come any more."""
+        for rental in uow.rentals.live():
+            if rental.state is RentalState.ENDING:
+                self.close_if_done(uow, rental.rental_id)
+
+    # --- what people read --------------------------------------------------------------------------------------------
+
+    async def statements(
+        self, renter: AccountId | None, cluster_id: ClusterId | None, before: str | None, limit: int
+    ) -> Sequence[Statement]:
+        """Rentals with their lines and transfers, the latest first; of everybody where `renter` is None."""
+
+        def read(uow: UnitOfWork) -> Sequence[Statement]:
+            found = uow.rentals.page(renter, cluster_id, before, limit)
+            return [self._statement(uow, rental) for rental in found]
+
+        return await self._store.read(read)
+
+    async def statement(self, renter: AccountId | None, rental_id: RentalId) -> Statement:
+        """One rental's; NotFound where there is none or it is somebody else's."""
+
+        def read(uow: UnitOfWork) -> Statement:
+            rental = uow.rentals.get(rental_id)
+            if rental is None or renter not in (None, rental.renter):
+                raise NotFound(subject=rental_id)
+            return self._statement(uow, rental)
+
+        return await self._store.read(read)
+
+    async def balances(self, account_id: AccountId | None) -> dict[LedgerAccount, Microcents]:
+        """Every ledger account with its balance; only an account's own and its holds where it is named."""
+
+        def read(uow: UnitOfWork) -> dict[LedgerAccount, Microcents]:
+            found = uow.ledger.balances()
+            if account_id is None:
+                return found
+            own = {account_of(account_id)} | {
+                hold_of(r.rental_id) for r in uow.rentals.live() if r.renter == account_id
+            }
+            return {account: amount for account, amount in found.items() if account in own}
+
+        return await self._store.read(read)
+
+    async def transfers(
+        self, account_id: AccountId | None, before: int | None, limit: int
+    ) -> Sequence[tuple[int, Transfer]]:
+        """Transfers with their numbers, the latest first; only those that touch an account where it is named."""
+
+        def read(uow: UnitOfWork) -> Sequence[tuple[int, Transfer]]:
+            touched: Iterable[LedgerAccount] | None = None if account_id is None else [account_of(account_id)]
+            return uow.ledger.page(touched, before, limit)
+
+        return await self._store.read(read)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _settle(self, uow: UnitOfWork, rental: Rental, line: RentalLine) -> RentalLine:
+        done = ledger.settling(rental, line, self.balance(uow, rental.renter), uow.now_wall_ns)
+        for transfer in done.transfers:
+            uow.ledger.post(transfer)
+        uow.rentals.save_line(done.line)
+        if done.rental != rental:
+            uow.rentals.save(done.rental)
+        return done.line
+
+    def _fill(self, uow: UnitOfWork, rental: Rental, hold: Transfer | None) -> Rental:
+        if hold is None:
+            return rental
+        uow.ledger.post(hold)
+        filled = replace(rental, held=Microcents(rental.held + hold.amount))
+        uow.rentals.save(filled)
+        return filled
+
+    def _warn(self, uow: UnitOfWork, rental: Rental, paid_ns: int) -> None:
+        """Say once per rental that its funds run out, while there is time to do something about it."""
+        if any(event.kind == "rental.funds_low" for event in uow.events.newest(rental.rental_id, limit=100)):
+            return
+        name = rental.cluster_name or rental.cluster_id
+        text = f"The funds of {name} last for {paid_ns // SECOND} s more; it ends then unless credits are added"
+        uow.event("rental.funds_low", (rental.rental_id, rental.cluster_id, rental.renter), text, actor="master")
+
+    def _refuse(self, uow: UnitOfWork, host_id: HostId, receipt: Receipt, why: str) -> None:
+        uow.audit(f"host/{host_id}", "receipt.refused", receipt.workload_id, why, {"number": str(receipt.number)})
+        text = f"Receipt {receipt.number} counts for nothing: {why}"
+        uow.event("receipt.refused", (host_id, receipt.workload_id), text, actor=f"host/{host_id}")
+
+    def _statement(self, uow: UnitOfWork, rental: Rental) -> Statement:
+        lines = tuple(uow.rentals.lines([rental.rental_id]))
+        transfers = tuple(uow.ledger.of_rental(rental.rental_id))
+        return Statement(rental, lines, transfers, self.balance(uow, rental.renter))
+
+
+def _row(receipt: Receipt, rental_id: RentalId, host_id: HostId, now_ns: int, sealed: bytes) -> ReceiptRow:
+    return ReceiptRow(
+        receipt.workload_id,
+        receipt.number,
+        rental_id,
+        host_id,
+        receipt.running_ns,
+        receipt.final,
+        receipt.end_reason,
+        receipt.exit_code,
+        receipt.started_wall_ns,
+        receipt.at_wall_ns,
+        now_ns,
+        sealed,
+    )
+
+
+def _ended_at(lines: Iterable[RentalLine], now_ns: int) -> int:
+    """The last signed second of all lines by their hosts' clocks; now where nothing ever ran."""
+    ends = [line.started_at_ns + line.signed_ns for line in lines if line.started_at_ns is not None]
+    return max(ends, default=now_ns)
+
+
+__all__ = ["HOLD_NS", "LEASE_NS", "MarketService", "PriceBook", "Renewal", "Statement"]

@@ -1,0 +1,28 @@
+"""The line a person pastes on a machine to bring it in: pinned to the Master's key, token in the environment."""
+
+import ipaddress
+import shlex
+from urllib.parse import urlsplit
+
+
+def join_line(https_url: str, pin: str, token: str) -> str:
+    """The line for a shell. pin: `sha256//...` of the Master's certificate key, as curl reads it.
+
+    The token goes by environment, so that no list of processes shows it; sudo is asked for by the script itself, so
+    that the line also works where there is none. For a Master on loopback a flag of the line says whom it serves.
+    """
+    url, key = shlex.quote(https_url), shlex.quote(pin)
+    only_here = " --this-machine-only" if is_loopback(https_url) else ""
+    fetch = f"curl -fsSL -k --pinnedpubkey {key} {url}/install.sh"
+    return f"{fetch} | WINDROW_JOIN_TOKEN={shlex.quote(token)} sh -s -- --url {url} --pin {key}{only_here}"
+
+
+def is_loopback(https_url: str) -> bool:
+    """Whether no other machine can reach this address."""
+    host = urlsplit(https_url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,91 @@
+"""What a Master hands to a machine that joins: files with their digests, under one signature, and how far it is."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+RELEASE_HEX: Final = 12
+"""48 bits of the digest over all files: names one release among the few that one machine ever sees."""
+
+
+class Phase(StrEnum):
+    """How far the wheels are."""
+
+    ABSENT = "absent"
+    PREPARING = "preparing"
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A phase, what it is about in words, and for preparing how many of how many files have been asked for."""
+
+    phase: Phase
+    detail: str = ""
+    done: int = 0
+    total: int = 0
+
+    def sentence(self) -> str:
+        """What to tell a machine that has to wait, or an operator."""
+        match self.phase:
+            case Phase.ABSENT:
+                return "The agent's wheels are not prepared yet; they are now. Ask again in a moment."
+            case Phase.PREPARING:
+                return f"The agent's wheels are being prepared: {self.detail} ({self.done} of {self.total})."
+            case Phase.READY:
+                return f"The agent's wheels are ready: {self.total} files."
+            case Phase.FAILED:
+                return f"The agent's wheels could not be prepared: {self.detail} It is tried again every minute."
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One file to hand out. kind: wheel, unit or script."""
+
+    name: str
+    kind: str
+    size_bytes: int
+    sha256: str
+
+    @staticmethod
+    def of(name: str, kind: str, content: bytes) -> "Artifact":
+        """The entry of these bytes."""
+        return Artifact(name, kind, len(content), hashlib.sha256(content).hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All files of one release. python: `3.11`. platform: as sysconfig names it. wanted: digest of what was locked."""
+
+    python: str
+    platform: str
+    wanted: str
+    files: tuple[Artifact, ...]
+
+    @property
+    def release(self) -> str:
+        """A short name that changes whenever any file does."""
+        lines = "".join(f"{file.sha256} {file.name}\n" for file in self.files)
+        return hashlib.sha256(lines.encode()).hexdigest()[:RELEASE_HEX]
+
+
+def by_name(files: Sequence[Artifact]) -> tuple[Artifact, ...]:
+    """In the order that a release is computed in."""
+    return tuple(sorted(files, key=lambda file: file.name))
+
+
+def record_of(manifest: Manifest) -> dict[str, Any]:
+    """What windrow_proto.manifest signs."""
+    return {
+        "release": manifest.release,
+        "python": manifest.python,
+        "platform": manifest.platform,
+        "wanted": manifest.wanted,
+        "files": [
+            {"name": file.name, "kind": file.kind, "size_bytes": file.size_bytes, "sha256": file.sha256}
+            for file in manifest.files
+        ],
+    }

@@ -1,0 +1,162 @@
+"""The values that placement decides over and answers with; it holds no rule and knows no other room."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId
+from windrow_proto.units import Bytes, Microcents
+
+
+class Runtime(StrEnum):
+    """What a host can run work with."""
+
+    DOCKER = "docker"
+    PROCESS = "process"
+    SIMULATED = "simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What somebody wants to run, parsed and within its limits.
+
+    tie_seed: any text that is the same for a preview and the creation that follows it; orders equal hosts.
+    gpus: whole GPUs, 0 asks for a processor slot. cpus: logical processors, >= 1. memory_bytes: None asks for none.
+    max_price_per_hour: for the whole placement.
+    """
+
+    account_id: AccountId
+    tie_seed: str
+    gpus: int = 0
+    gpu_model: str | None = None
+    gpu_memory_bytes: Bytes | None = None
+    cpus: int = 1
+    memory_bytes: Bytes | None = None
+    image: str | None = None
+    runtime: Runtime | None = None
+    host_id: HostId | None = None
+    tier: str | None = None
+    max_price_per_hour: Microcents | None = None
+    wants_simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SlotOffer:
+    """One slot of a host as it stands: what it is, what it costs, and why it cannot be had, if so.
+
+    taken: None when the slot can be granted, else the reason in words ("in use", "unavailable: MIG is on").
+    """
+
+    slot_id: SlotId
+    tier: str
+    price_per_hour: Microcents
+    taken: str | None = None
+    gpu_uuid: GpuUuid | None = None
+    gpu_name: str = ""
+    gpu_memory_bytes: Bytes | None = None
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.gpu_uuid is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One host as placement sees it.
+
+    cpus_free, memory_free_bytes: what the clusters already placed there have not asked for.
+    default_image: what runs where a request names no image; None when its owner set none.
+    """
+
+    host_id: HostId
+    host_name: str
+    owner_account: AccountId
+    simulated: bool
+    admin_state: str
+    verify_state: str
+    link_state: str
+    is_settled: bool
+    runtimes: tuple[str, ...]
+    cpus_free: int
+    memory_free_bytes: Bytes
+    slots: tuple[SlotOffer, ...]
+    default_image: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The fleet at one moment.
+
+    verification_exists: whether any verifier runs; without one Unverified is no obstacle.
+    """
+
+    candidates: tuple[Candidate, ...]
+    verification_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each term of the score counts; the terms are 0 to 1000 (plan.py says what each means)."""
+
+    cost: int = 4
+    packing: int = 3
+    trust: int = 2
+    home: int = 1
+    grade: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Where and how: the slots of one host, the runtime, the image and the price of it all."""
+
+    host_id: HostId
+    host_name: str
+    slot_ids: tuple[SlotId, ...]
+    runtime: Runtime
+    image: str | None
+    tier: str
+    price_per_hour: Microcents
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found about one host: its score, or the reason it was refused; never both."""
+
+    host_id: HostId
+    host_name: str
+    score: int | None = None
+    terms: Mapping[str, int] = field(default_factory=dict)
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The record of one decision: enough to explain it and to take it again.
+
+    candidates: the chosen host and the best losers as they were; verdicts: one for each of these, best first.
+    unkept: how many further hosts were looked at, by what was said of them.
+    """
+
+    request: Request
+    weights: Weights
+    verification_exists: bool
+    candidates: tuple[Candidate, ...]
+    verdicts: tuple[Verdict, ...]
+    unkept: Mapping[str, int]
+    chosen: Chosen | None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """It fits: where, and why there."""
+
+    chosen: Chosen
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """It does not fit now: one reason for each host, in words, worst fit last."""
+
+    reasons: tuple[Verdict, ...]
+    decision: Decision

@@ -1,0 +1,258 @@
+"""Where a request runs: hard filters, then one weighted score, ties by a stable hash; the same inputs, the same answer.
+
+It reads nothing but its arguments and changes nothing. A whole request lands on one host: a box over several hosts
+is refused with that reason.
+
+The score of a fitting host is the weighted sum of five terms, each from 0 to 1000:
+
+    cost      1000 x C / (C + price), C = 1.00 an hour for each slot: half at C, falling with the price
+    packing   GPU work: share of the host's free GPUs it takes, so that large gaps stay whole;
+              CPU work: 1000 on a host without GPUs, 0 beside GPUs, whose processors GPU work needs
+    trust     1000 Verified, 500 otherwise
+    home      1000 on a host of the one who asks: no money leaves the house
+    grade     1000 for tier grade A, 800 for B, 600 for C or none
+"""
+
+from hashlib import sha256
+from typing import Final
+
+from windrow_master.placement.model import (
+    Candidate,
+    Chosen,
+    Decision,
+    Placement,
+    Refusal,
+    Request,
+    Runtime,
+    SlotOffer,
+    Snapshot,
+    Verdict,
+    Weights,
+)
+from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, Microcents
+
+KEPT_LOSERS: Final = 16
+"""How many hosts beside the chosen one a record keeps whole: enough to explain, small enough to store."""
+DEFAULT_WEIGHTS: Final = Weights()
+_GRADE: Final = {"A": 1000, "B": 800, "C": 600}
+
+
+def plan(request: Request, snapshot: Snapshot, weights: Weights = DEFAULT_WEIGHTS) -> Placement | Refusal:
+    """Choose the best host, or say of each host why it is not one. Pure; O(hosts x slots)."""
+    fitting: list[tuple[Candidate, Verdict, Chosen]] = []
+    refused: list[tuple[Candidate, Verdict]] = []
+    for candidate in snapshot.candidates:
+        answer = _try(request, candidate, snapshot.verification_exists)
+        if isinstance(answer, str):
+            refused.append((candidate, Verdict(candidate.host_id, candidate.host_name, reason=answer)))
+        else:
+            terms = _terms(request, candidate, answer)
+            verdict = Verdict(candidate.host_id, candidate.host_name, _weigh(terms, weights), terms)
+            fitting.append((candidate, verdict, answer))
+    fitting.sort(key=lambda entry: (-(entry[1].score or 0), _tie(request.tie_seed, entry[0].host_id)))
+    refused.sort(key=lambda entry: _tie(request.tie_seed, entry[0].host_id))
+    decision = _record(request, snapshot, weights, fitting, refused)
+    if decision.chosen is None:
+        return Refusal(tuple(verdict for _, verdict in refused), decision)
+    return Placement(decision.chosen, decision)
+
+
+def replay(decision: Decision, weights: Weights | None = None) -> Decision:
+    """Take the decision again from its own record; with other weights it answers "what if that counted more".
+
+    With the recorded weights the result equals the record (test_plan.py). The hosts that the record did not keep
+    cannot win a replay.
+    """
+    snapshot = Snapshot(decision.candidates, decision.verification_exists)
+    again = plan(decision.request, snapshot, weights or decision.weights).decision
+    return Decision(
+        again.request,
+        again.weights,
+        again.verification_exists,
+        again.candidates,
+        again.verdicts,
+        decision.unkept,
+        again.chosen,
+    )
+
+
+def _record(
+    request: Request,
+    snapshot: Snapshot,
+    weights: Weights,
+    fitting: list[tuple[Candidate, Verdict, Chosen]],
+    refused: list[tuple[Candidate, Verdict]],
+) -> Decision:
+    entries = [(candidate, verdict) for candidate, verdict, _ in fitting] + refused
+    kept, rest = entries[: KEPT_LOSERS + 1], entries[KEPT_LOSERS + 1 :]
+    unkept: dict[str, int] = {}
+    for _, verdict in rest:
+        said = verdict.reason or "it fits, with a lower score"
+        unkept[said] = unkept.get(said, 0) + 1
+    return Decision(
+        request,
+        weights,
+        snapshot.verification_exists,
+        tuple(candidate for candidate, _ in kept),
+        tuple(verdict for _, verdict in kept),
+        unkept,
+        fitting[0][2] if fitting else None,
+    )
+
+
+def _try(request: Request, host: Candidate, verification_exists: bool) -> Chosen | str:
+    """How this host would take the request, or why not."""
+    standing = _standing(request, host, verification_exists)
+    if standing is not None:
+        return standing
+    way = _way(request, host)
+    if isinstance(way, str):
+        return way
+    runtime, image = way
+    if request.cpus > host.cpus_free:
+        return f"it has {max(0, host.cpus_free)} processors free, you ask for {request.cpus}"
+    if request.memory_bytes is not None and request.memory_bytes > host.memory_free_bytes:
+        free = max(0, host.memory_free_bytes) / GIB
+        return f"it has {free:.1f} GiB of memory free, you ask for {request.memory_bytes / GIB:.1f}"
+    slots = _slots(request, host)
+    if isinstance(slots, str):
+        return slots
+    price = Microcents(sum(slot.price_per_hour for slot in slots))
+    if request.max_price_per_hour is not None and price > request.max_price_per_hour:
+        return "it costs more an hour than you allow"
+    return Chosen(
+        host.host_id, host.host_name, tuple(slot.slot_id for slot in slots), runtime, image, slots[0].tier, price
+    )
+
+
+def _standing(request: Request, host: Candidate, verification_exists: bool) -> str | None:
+    """Why this host takes no work of this account now; None when it does."""
+    if request.host_id is not None and request.host_id != host.host_id:
+        return "it is not the host you named"
+    if host.simulated and not request.wants_simulated and request.host_id is None:
+        return "it is simulated: it serves only requests that ask for simulated hosts or name it"
+    if request.wants_simulated and not host.simulated:
+        return "it is a real host and you ask for simulated ones"
+    if host.admin_state != "active":
+        return f"its owner or an operator holds it: it is {host.admin_state}"
+    if host.link_state != "online":
+        return f"it is not connected: its link is {host.link_state}"
+    if not host.is_settled:
+        return "it came back less than 60 s ago"
+    if host.owner_account == request.account_id or host.verify_state == "verified":
+        return None
+    if host.verify_state == "unverified" and not verification_exists:
+        return None
+    return f"it is {host.verify_state}: until it is verified it runs its owner's work only"
+
+
+def _way(request: Request, host: Candidate) -> tuple[Runtime, str | None] | str:
+    """The runtime and image for this request here, or why there is none."""
+    if host.simulated:
+        wrong = request.runtime not in (None, Runtime.SIMULATED)
+        return "it is simulated and runs nothing real" if wrong else (Runtime.SIMULATED, request.image)
+    if request.runtime is Runtime.SIMULATED:
+        return "it is a real host and has no simulated runtime"
+    is_own = host.owner_account == request.account_id
+    if request.image is None and is_own and request.runtime is not Runtime.DOCKER:
+        if Runtime.PROCESS in host.runtimes:
+            return Runtime.PROCESS, None
+        if request.runtime is Runtime.PROCESS:
+            return "it has no process runtime now"
+    if request.runtime is Runtime.PROCESS:
+        return "plain processes run only for the owner of a host: name an image"
+    image = request.image or host.default_image
+    if image is None:
+        own = "it has no process runtime now" if is_own else "it is not your host"
+        return f"you name no image, {own}, and it has no default image: add --image"
+    if Runtime.DOCKER not in host.runtimes:
+        return "it cannot run containers now: its docker runtime is not available"
+    return Runtime.DOCKER, image
+
+
+def _slots(request: Request, host: Candidate) -> tuple[SlotOffer, ...] | str:
+    """The cheapest free slots that satisfy the request, as many as it asks for, or what is missing."""
+    kind = [slot for slot in host.slots if slot.is_gpu == (request.gpus > 0)]
+    count, noun = (request.gpus, "GPU") if request.gpus else (1, "processor slot")
+    if len(kind) < count:
+        if not kind:
+            return f"it has no {noun}"
+        return f"it has {len(kind)} {noun}s and one host must hold all {count}"
+    why: dict[str, int] = {}
+    free: list[SlotOffer] = []
+    for slot in kind:
+        reason = _unfit(request, slot)
+        if reason is None:
+            free.append(slot)
+        else:
+            why[reason] = why.get(reason, 0) + 1
+    if len(free) < count:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(why.items()))
+        return f"{len(free)} of its {len(kind)} {noun}s fit, you ask for {count}: {reasons}"
+    free.sort(key=lambda slot: (slot.price_per_hour, slot.gpu_memory_bytes or 0, slot.slot_id))
+    return tuple(free[:count])
+
+
+def _unfit(request: Request, slot: SlotOffer) -> str | None:
+    """What this slot lacks for the request; None when it fits."""
+    if request.tier is not None and not _is_tier(slot.tier, request.tier):
+        return f"in tier {slot.tier}"
+    if request.gpus and request.gpu_model is not None and not _is_model(slot.gpu_name, request.gpu_model):
+        return f"of another model ({slot.gpu_name})"
+    if request.gpus and request.gpu_memory_bytes is not None:
+        if slot.gpu_memory_bytes is None:
+            return "with unknown memory"
+        if slot.gpu_memory_bytes < request.gpu_memory_bytes:
+            return f"with only {slot.gpu_memory_bytes / GIB:.0f} GiB"
+    return slot.taken
+
+
+def _is_tier(tier: str, wanted: str) -> bool:
+    """Whether `tier` is the wanted one; a class alone ("h100") takes every grade."""
+    return tier == wanted or tier.partition("/")[0] == wanted
+
+
+def _is_model(name: str, wanted: str) -> bool:
+    """Whether a card's name means the wanted model, in any case: by all its words ("A100 80GB" of "NVIDIA
+    A100-SXM4-80GB") or written together ("rtx4090" of "NVIDIA GeForce RTX 4090"). "l4" is not "L40S".
+    """
+    words, asked = _words(name), _words(wanted)
+    if all(word in words for word in asked):
+        return True
+    together = "".join(asked)
+    starts = range(len(words))
+    return any("".join(words[first : last + 1]) == together for first in starts for last in range(first, len(words)))
+
+
+def _words(text: str) -> list[str]:
+    return "".join(letter if letter.isalnum() else " " for letter in text.lower()).split()
+
+
+def _terms(request: Request, host: Candidate, chosen: Chosen) -> dict[str, int]:
+    """The five terms of the module's text, whole numbers rounded down."""
+    reference = MICROCENTS_PER_UNIT * len(chosen.slot_ids)
+    gpus = [slot for slot in host.slots if slot.is_gpu]
+    free = sum(1 for slot in gpus if slot.taken is None)
+    packing = 1000 * request.gpus // free if request.gpus and free else 0 if gpus else 1000
+    return {
+        "cost": 1000 * reference // (reference + chosen.price_per_hour),
+        "packing": packing,
+        "trust": 1000 if host.verify_state == "verified" else 500,
+        "home": 1000 if host.owner_account == request.account_id else 0,
+        "grade": _GRADE.get(chosen.tier.rpartition("/")[2], 600),
+    }
+
+
+def _weigh(terms: dict[str, int], weights: Weights) -> int:
+    return (
+        terms["cost"] * weights.cost
+        + terms["packing"] * weights.packing
+        + terms["trust"] * weights.trust
+        + terms["home"] * weights.home
+        + terms["grade"] * weights.grade
+    )
+
+
+def _tie(seed: str, host_id: str) -> bytes:
+    """An order over hosts that no name can bend and that differs from request to request."""
+    return sha256(f"{seed}|{host_id}".encode()).digest()

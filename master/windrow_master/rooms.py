@@ -1,0 +1,197 @@
+"""Wires the rooms of one Master to one another; knows who tells whom what, and does nothing else."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from windrow_master import __version__, rooms_history
+from windrow_master.api.context import Services
+from windrow_master.api.health import HealthSources
+from windrow_master.api.metrics import Figure
+from windrow_master.api.sse import Broadcaster
+from windrow_master.api.trunk import LinkHub
+from windrow_master.audit.service import AuditService
+from windrow_master.clusters.access.service import WorkAccess
+from windrow_master.clusters.service import ClusterService
+from windrow_master.fleet.model import HostFacts
+from windrow_master.fleet.ports import FleetPorts
+from windrow_master.fleet.service import FleetService
+from windrow_master.identity.authority import Authority
+from windrow_master.identity.model import Member, MemberRole, Standing
+from windrow_master.identity.service import IdentityService
+from windrow_master.market.service import MarketService
+from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.store.bus import MemoryBus
+from windrow_master.store.engine import Engines, engines_of
+from windrow_master.store.executors import Executor, ThreadExecutor
+from windrow_master.store.seat import Claim
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_master.telemetry.service import TelemetryService
+from windrow_master.telemetry.settings import HistorySettings
+from windrow_proto.disk import OsDisk
+from windrow_proto.ids import AccountId, HostId
+from windrow_proto.ports import Clock, Disk, Rng
+from windrow_proto.units import CURRENCY_TEST, money_text
+
+
+@dataclass(slots=True)
+class Rooms:
+    """One Master's rooms. `close` in the end, after the loop."""
+
+    store: Store
+    authority: Authority
+    identity: IdentityService
+    fleet: FleetService
+    market: MarketService
+    clusters: ClusterService
+    telemetry: TelemetryService
+    hub: LinkHub
+    services: Services
+    executors: tuple[Executor, ...]
+
+    @property
+    def audit(self) -> AuditService:
+        """The audit log."""
+        return self.services.audit
+
+    def close(self) -> None:
+        """Let go of the log, record the end, release the lock."""
+        self.telemetry.close()
+        for executor in self.executors:
+            executor.close()
+        self.store.close()
+
+
+def build(
+    data_dir: Path,
+    clock: Clock,
+    rng: Rng,
+    *,
+    database: str | None = None,
+    disk: Disk | None = None,
+    make_executor: Callable[[], Executor] = ThreadExecutor,
+    open_engines: Callable[[str], Engines] = engines_of,
+    claim: Claim | None = None,
+    history: HistorySettings | None = None,
+) -> Rooms:
+    """Open the store and every room on it. Before the loop. disk holds the telemetry log; the real one by default."""
+    store = Store.open(
+        data_dir,
+        clock,
+        rng,
+        executor=make_executor(),
+        version=__version__,
+        database=database,
+        open_engines=open_engines,
+        claim=claim,
+    )
+    try:
+        authority = Authority.open(data_dir / "identity", clock.wall_ns())
+        identity = IdentityService(store, authority, clock, rng)
+        fleet = FleetService(store, clock, rng, FleetPorts())
+        market = MarketService(store)
+        clusters = ClusterService(store, fleet, market)
+        executors = (make_executor(),)
+        telemetry = rooms_history.telemetry_of(
+            history or HistorySettings(), disk or OsDisk(), data_dir, store.epoch, clock, rng, fleet, make_executor
+        )
+        hub = LinkHub(fleet, telemetry, clock, epoch=store.epoch, signing=authority.signing)
+        services = Services(
+            store=store,
+            audit=AuditService(store, data_dir, disk or OsDisk(), authority.signing, clock, executors[0]),
+            identity=identity,
+            clock=clock,
+            rng=rng,
+            broadcaster=Broadcaster(),
+            bus=MemoryBus("master", clock),
+            health=HealthSources(),
+            wheelhouse=Wheelhouse(data_dir / "wheels", authority.signing),
+            fleet=fleet,
+            telemetry=telemetry,
+            market=market,
+            clusters=clusters,
+            inside=WorkAccess(clusters, hub),
+            version=__version__,
+            started_at_ns=clock.monotonic_ns(),
+        )
+        rooms = Rooms(store, authority, identity, fleet, market, clusters, telemetry, hub, services, executors)
+        _introduce(rooms)
+        return rooms
+    except BaseException:
+        store.close()
+        raise
+
+
+def _introduce(rooms: Rooms) -> None:
+    identity, fleet, clusters = rooms.identity, rooms.fleet, rooms.clusters
+    rooms.services.health.problems.append(rooms.services.wheelhouse.problem)
+    rooms.services.health.problems.append(rooms.audit.problem)
+
+    def host_joined(uow: UnitOfWork, member: Member) -> None:
+        actor = f"account/{member.account_id}"
+        fleet.enrol(uow, HostId(member.id), member.name, member.account_id, member.simulated, actor)
+
+    def cloned(uow: UnitOfWork, member: Member, reason: str) -> None:
+        if member.role is MemberRole.HOST:
+            fleet.quarantine(uow, HostId(member.id), reason, "master")
+
+    def banned(uow: UnitOfWork, host_id: HostId, is_banned: bool) -> None:
+        host = uow.hosts.get(host_id)
+        retired = host is not None and host.admin_state.value == Standing.RETIRED.value
+        worse = Standing.RETIRED if retired else Standing.QUARANTINED
+        identity.set_standing(uow, host_id, worse if is_banned else Standing.GOOD, "master", "as the host's state says")
+
+    def access_public(uow: UnitOfWork, access_id: str) -> bytes | None:
+        member = uow.members.get(access_id)
+        return member.sign_public if member is not None and member.role is MemberRole.ACCESS else None
+
+    async def balance(account_id: AccountId) -> dict[str, str]:
+        amount = await rooms.market.balance_now(account_id)
+        return {"amount": money_text(amount), "currency": CURRENCY_TEST}
+
+    rooms.services.health.telemetry = lambda: rooms_history.health(rooms.telemetry)
+    rooms.services.health.figures.append(lambda: rooms_history.figures(rooms.telemetry, fleet))
+    rooms_history.introduce(rooms.telemetry, rooms.store)
+    rooms.services.balance = balance
+    identity.hooks.on_account = rooms.market.open_account
+    identity.hooks.on_host_joined = host_joined
+    identity.hooks.on_clone = cloned
+    fleet.ports.on_ban = banned
+    fleet.ports.access_public = access_public
+    fleet.ports.desired = clusters.desired
+    fleet.ports.on_command = clusters.life.on_command
+    fleet.ports.on_workload = clusters.life.on_workload
+    fleet.ports.on_receipt = clusters.life.on_receipt
+    fleet.ports.on_host_link = clusters.life.on_host_link
+    fleet.ports.on_slots_lost = clusters.life.on_slots_lost
+    _introduce_hub(rooms)
+
+
+def _introduce_hub(rooms: Rooms) -> None:
+    identity, hub, store = rooms.identity, rooms.hub, rooms.store
+
+    async def host_facts(host_id: HostId) -> HostFacts | None:
+        member = await store.read(lambda uow: identity.member(uow, host_id))
+        if member is None or member.role is not MemberRole.HOST:
+            return None
+        return HostFacts(member.sign_public, member.generation, member.standing is not Standing.GOOD)
+
+    hub.ports.host_facts = host_facts
+    hub.ports.renewals = rooms.clusters.renewals
+    identity.hooks.access_points = hub.access_points
+    identity.hooks.on_standing = lambda member_id: hub.ban(HostId(member_id))
+    rooms.services.health.accesses = hub.accesses
+    rooms.services.health.figures.append(lambda: _hub_figures(hub))
+
+
+def _hub_figures(hub: LinkHub) -> Iterable[Figure]:
+    figures = hub.figures
+    yield "link_frames_total", "Frames that came up", figures.frames, {}
+    yield "link_bad_proofs_total", "Messages whose proof did not hold", figures.bad_proofs, {}
+    yield "link_commands_sent_total", "Commands handed to the link", figures.commands_sent, {}
+    yield "link_clones_total", "Identities found in two places", figures.clones, {}
+    for reason, count in sorted(figures.refused_messages.items()):
+        yield "link_refused_messages_total", "Messages refused, by reason", count, {"reason": reason}
+    for reason, count in sorted(figures.refused_routes.items()):
+        yield "link_refused_routes_total", "Connections refused or ended, by reason", count, {"reason": reason}

@@ -1,0 +1,169 @@
+"""Reads and writes clusters and workloads; rows go in and out as values of the room."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from windrow_master.clusters.model import (
+    Cluster,
+    ClusterKind,
+    ClusterPhase,
+    ClusterRequest,
+    Step,
+    Workload,
+    WorkPhase,
+)
+from windrow_master.store.tables_clusters import clusters, workloads
+from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
+from windrow_proto.model import SlotGrant
+from windrow_proto.units import Bytes
+
+_LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", "Deleting")
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What the clusters placed on a host have asked for."""
+
+    cpus: int
+    memory_bytes: Bytes
+
+
+class ClusterRepository:
+    """The clusters."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, cluster: Cluster, request_key: str | None, request_sha256: bytes) -> None:
+        """Add a cluster; its id, and its key within the account, must be new."""
+        values = _cluster_values(cluster) | {"request_key": request_key, "request_sha256": request_sha256}
+        self._connection.execute(insert(clusters).values(**values))
+
+    def save(self, cluster: Cluster) -> None:
+        """Write a cluster as it is now."""
+        values = _cluster_values(cluster)
+        self._connection.execute(update(clusters).where(clusters.c.cluster_id == cluster.cluster_id).values(**values))
+
+    def get(self, cluster_id: ClusterId) -> Cluster | None:
+        """One cluster."""
+        row = self._connection.execute(select(clusters).where(clusters.c.cluster_id == cluster_id)).one_or_none()
+        return None if row is None else _cluster(row)
+
+    def by_key(self, account_id: AccountId, request_key: str) -> tuple[Cluster, bytes] | None:
+        """The cluster that an account asked for under this key, and the digest of what it asked."""
+        query = select(clusters).where(clusters.c.account_id == account_id, clusters.c.request_key == request_key)
+        row = self._connection.execute(query).one_or_none()
+        return None if row is None else (_cluster(row), bytes(row.request_sha256))
+
+    def page(self, account_id: AccountId | None, before: str | None, limit: int) -> Sequence[Cluster]:
+        """The latest first; of all accounts where `account_id` is None."""
+        query = select(clusters).order_by(clusters.c.cluster_id.desc()).limit(limit)
+        if account_id is not None:
+            query = query.where(clusters.c.account_id == account_id)
+        if before is not None:
+            query = query.where(clusters.c.cluster_id < before)
+        return [_cluster(row) for row in self._connection.execute(query)]
+
+    def living(self) -> Sequence[Cluster]:
+        """Whatever is neither deleted nor failed."""
+        query = select(clusters).where(clusters.c.phase.in_(_LIVING)).order_by(clusters.c.cluster_id)
+        return [_cluster(row) for row in self._connection.execute(query)]
+
+    def count(self, account_id: AccountId) -> int:
+        """How many clusters an account ever asked for."""
+        query = select(func.count()).select_from(clusters).where(clusters.c.account_id == account_id)
+        return int(self._connection.scalar(query) or 0)
+
+
+class WorkloadRepository:
+    """What runs where."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, workload: Workload) -> None:
+        """Add a workload; its id must be new."""
+        self._connection.execute(insert(workloads).values(**_workload_values(workload)))
+
+    def save(self, workload: Workload) -> None:
+        """Write a workload as it is now."""
+        where = workloads.c.workload_id == workload.workload_id
+        self._connection.execute(update(workloads).where(where).values(**_workload_values(workload)))
+
+    def get(self, workload_id: WorkloadId) -> Workload | None:
+        """One workload."""
+        row = self._connection.execute(select(workloads).where(workloads.c.workload_id == workload_id)).one_or_none()
+        return None if row is None else _workload(row)
+
+    def of_clusters(self, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, tuple[Workload, ...]]:
+        """The workloads of these clusters, in the order they were made."""
+        query = select(workloads).where(workloads.c.cluster_id.in_(cluster_ids)).order_by(workloads.c.workload_id)
+        found: dict[ClusterId, tuple[Workload, ...]] = dict.fromkeys(cluster_ids, ())
+        for row in self._connection.execute(query):
+            workload = _workload(row)
+            found[workload.cluster_id] += (workload,)
+        return found
+
+    def of_cluster(self, cluster_id: ClusterId) -> tuple[Workload, ...]:
+        """The workloads of one cluster."""
+        return self.of_clusters([cluster_id])[cluster_id]
+
+    def held_on(self, host_id: HostId) -> Sequence[Workload]:
+        """What still holds slots of a host."""
+        query = select(workloads).where(workloads.c.host_id == host_id, workloads.c.is_released.is_(False))
+        return [_workload(row) for row in self._connection.execute(query.order_by(workloads.c.workload_id))]
+
+    def held(self) -> Sequence[Workload]:
+        """What still holds slots anywhere."""
+        query = select(workloads).where(workloads.c.is_released.is_(False)).order_by(workloads.c.workload_id)
+        return [_workload(row) for row in self._connection.execute(query)]
+
+    def committed(self) -> dict[HostId, Committed]:
+        """What is asked of each host by the work that still holds slots there."""
+        query = (
+            select(workloads.c.host_id, func.sum(workloads.c.cpus), func.sum(workloads.c.memory_bytes))
+            .where(workloads.c.is_released.is_(False))
+            .group_by(workloads.c.host_id)
+        )
+        rows = self._connection.execute(query)
+        return {host_id: Committed(int(cpus), Bytes(int(memory))) for host_id, cpus, memory in rows}
+
+
+def _cluster_values(cluster: Cluster) -> dict[str, Any]:
+    request = asdict(cluster.request) | {"kind": cluster.request.kind.value}
+    steps = [asdict(step) for step in cluster.steps]
+    return asdict(cluster) | {
+        "name": cluster.name,
+        "request": request,
+        "steps": steps,
+        "phase": cluster.phase.value,
+    }
+
+
+def _cluster(row: Row[Any]) -> Cluster:
+    raw = row.request
+    request = ClusterRequest(
+        **raw | {"kind": ClusterKind(raw["kind"]), "argv": tuple(raw["argv"]), "ports": tuple(raw["ports"])}
+    )
+    values = {key: value for key, value in row._mapping.items() if key not in ("name", "request_key", "request_sha256")}
+    return Cluster(
+        **values
+        | {
+            "request": request,
+            "phase": ClusterPhase(row.phase),
+            "steps": tuple(Step(**step) for step in row.steps),
+            "decision": bytes(row.decision),
+        }
+    )
+
+
+def _workload_values(workload: Workload) -> dict[str, Any]:
+    return asdict(workload) | {"phase": workload.phase.value, "ports": dict(workload.ports)}
+
+
+def _workload(row: Row[Any]) -> Workload:
+    slots = tuple(SlotGrant(**slot) for slot in row.slots)
+    return Workload(**dict(row._mapping) | {"slots": slots, "phase": WorkPhase(row.phase)})

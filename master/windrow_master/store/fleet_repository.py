@@ -1,0 +1,279 @@
+"""Reads and writes hosts, slots and commands; rows go in and out as the fleet's values."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from windrow_master.fleet.model import (
+    AdminState,
+    CommandRow,
+    CommandState,
+    Condition,
+    Grant,
+    Host,
+    LinkState,
+    Measurement,
+    Slot,
+    SlotState,
+    VerifyState,
+)
+from windrow_master.store.tables_fleet import commands, grants, hosts, slots
+from windrow_proto.errors import Conflict
+from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, SlotId
+from windrow_proto.model import CommandKind, Inventory
+from windrow_proto.wire_host import decode_inventory, encode_inventory
+
+INVENTORIES_CACHED = 4_096
+"""Parsed inventories kept by their bytes: lists of hosts are read far more often than inventories change."""
+
+# Made once: building a statement costs more than running it, and these run for every host, slot and command.
+_ADD_HOST: Final = insert(hosts)
+_GET_HOST: Final = select(hosts).where(hosts.c.host_id == bindparam("wanted"))
+_SAVE_HOST: Final = update(hosts).where(
+    hosts.c.host_id == bindparam("was_id"), hosts.c.version == bindparam("was_version")
+)
+_ADD_SLOT: Final = insert(slots)
+_GET_SLOT: Final = select(slots).where(slots.c.slot_id == bindparam("wanted"))
+_SLOTS_OF_HOST: Final = select(slots).where(slots.c.host_id == bindparam("wanted")).order_by(slots.c.slot_id)
+_SWAP_SLOT: Final = update(slots).where(
+    slots.c.slot_id == bindparam("was_id"),
+    slots.c.host_id == bindparam("was_host"),
+    slots.c.state == bindparam("was_state"),
+    slots.c.token == bindparam("was_token"),
+    slots.c.holder.is_not_distinct_from(bindparam("was_holder")),
+    slots.c.unavailable.is_not_distinct_from(bindparam("was_unavailable")),
+)
+_ADD_GRANT: Final = insert(grants)
+_END_GRANT: Final = (
+    update(grants)
+    .where(grants.c.slot_id == bindparam("was_id"), grants.c.ended_at_ns.is_(None))
+    .values(ended_at_ns=bindparam("now_ns"))
+)
+_ADD_COMMAND: Final = insert(commands)
+_GET_COMMAND: Final = select(commands).where(commands.c.command_id == bindparam("wanted"))
+_SAVE_COMMAND: Final = update(commands).where(commands.c.command_id == bindparam("was_id"))
+_SENT_COMMAND: Final = (
+    update(commands)
+    .where(commands.c.command_id == bindparam("was_id"), commands.c.state.in_(bindparam("was_in", expanding=True)))
+    .values(state=CommandState.SENT.value, sent_at_ns=bindparam("now_ns"))
+)
+_OPEN_OF_HOST: Final = (
+    select(commands)
+    .where(commands.c.host_id == bindparam("wanted"), commands.c.done_at_ns.is_(None))
+    .order_by(commands.c.command_id)
+)
+_OPEN: Final = select(commands).where(commands.c.done_at_ns.is_(None)).order_by(commands.c.command_id)
+
+
+@lru_cache(maxsize=INVENTORIES_CACHED)
+def _inventory(data: bytes) -> Inventory:
+    return decode_inventory(data)
+
+
+class HostRepository:
+    """The hosts."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, host: Host) -> None:
+        """Add a host; its id must be new."""
+        self._connection.execute(_ADD_HOST, _host_values(host))
+
+    def get(self, host_id: HostId) -> Host | None:
+        """One host."""
+        row = self._connection.execute(_GET_HOST, {"wanted": host_id}).one_or_none()
+        return None if row is None else _host(row)
+
+    def list_all(self) -> Sequence[Host]:
+        """Every host, retired ones too, in the order of their joining."""
+        return [_host(row) for row in self._connection.execute(select(hosts).order_by(hosts.c.host_id))]
+
+    def of_owner(self, account_id: AccountId) -> Sequence[Host]:
+        """The hosts of one account."""
+        query = select(hosts).where(hosts.c.owner_account == account_id).order_by(hosts.c.host_id)
+        return [_host(row) for row in self._connection.execute(query)]
+
+    def save(self, host: Host) -> bool:
+        """Write a host that was read at `host.version - 1`; False if somebody changed it since."""
+        was = {"was_id": host.host_id, "was_version": host.version - 1}
+        return self._connection.execute(_SAVE_HOST, _host_values(host) | was).rowcount == 1
+
+    def retired_ids(self) -> frozenset[HostId]:
+        """Hosts that must not connect."""
+        banned = (AdminState.RETIRED, AdminState.QUARANTINED)
+        query = select(hosts.c.host_id).where(hosts.c.admin_state.in_(banned))
+        return frozenset(HostId(row.host_id) for row in self._connection.execute(query))
+
+
+def _host_values(host: Host) -> dict[str, Any]:
+    values = {column.name: getattr(host, column.name) for column in hosts.c}
+    values["inventory"] = None if host.inventory is None else encode_inventory(host.inventory)
+    values["conditions"] = [asdict(condition) for condition in host.conditions]
+    values["tier_reasons"] = list(host.tier_reasons)
+    values["bandwidth"] = None if host.bandwidth is None else asdict(host.bandwidth)
+    return values
+
+
+def _host(row: Row[Any]) -> Host:
+    values = dict(row._mapping)
+    values["admin_state"] = AdminState(values["admin_state"])
+    values["verify_state"] = VerifyState(values["verify_state"])
+    values["link_state"] = LinkState(values["link_state"])
+    values["boot_id"] = None if values["boot_id"] is None else BootId(bytes(values["boot_id"]))
+    values["inventory"] = None if values["inventory"] is None else _inventory(bytes(values["inventory"]))
+    values["conditions"] = tuple(Condition(**condition) for condition in values["conditions"])
+    values["tier_reasons"] = tuple(values["tier_reasons"])
+    values["bandwidth"] = None if values["bandwidth"] is None else Measurement(**values["bandwidth"])
+    return Host(**values)
+
+
+class SlotRepository:
+    """The slots. Holders change only by compare-and-set: the row is written only if it still is what was read.
+
+    Each holding is a row of `grants`, too, whose keys are the database's own guard: one open holding per slot, and no
+    token twice.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, slot: Slot) -> None:
+        """Add a slot; its id must be new."""
+        self._connection.execute(_ADD_SLOT, _slot_values(slot))
+
+    def get(self, slot_id: SlotId) -> Slot | None:
+        """One slot."""
+        row = self._connection.execute(_GET_SLOT, {"wanted": slot_id}).one_or_none()
+        return None if row is None else _slot(row)
+
+    def of_host(self, host_id: HostId) -> Sequence[Slot]:
+        """The slots of one host."""
+        return [_slot(row) for row in self._connection.execute(_SLOTS_OF_HOST, {"wanted": host_id})]
+
+    def of_holder(self, cluster_id: ClusterId) -> Sequence[Slot]:
+        """The slots one cluster holds."""
+        return self._list(slots.c.holder == cluster_id)
+
+    def list_all(self) -> Sequence[Slot]:
+        """Every slot."""
+        return [_slot(row) for row in self._connection.execute(select(slots).order_by(slots.c.slot_id))]
+
+    def expired(self, now_ns: int) -> Sequence[Slot]:
+        """Reservations whose time is over."""
+        return self._list(slots.c.hold_expires_ns <= now_ns)
+
+    def swap(self, before: Slot, after: Slot) -> bool:
+        """Write `after` if the row's state, token, holder and offer are still those of `before`; False otherwise.
+
+        Raises Conflict where somebody else holds the slot, or had its token, although the row did not say so.
+        """
+        was = {
+            "was_id": before.slot_id,
+            "was_host": before.host_id,
+            "was_state": before.state,
+            "was_token": before.token,
+            "was_holder": before.holder,
+            "was_unavailable": before.unavailable,
+        }
+        if self._connection.execute(_SWAP_SLOT, _slot_values(after) | was).rowcount != 1:
+            return False
+        if before.holder is not None and after.holder is None:
+            self._connection.execute(_END_GRANT, {"was_id": after.slot_id, "now_ns": after.changed_at_ns})
+        elif before.holder is None and after.holder is not None:
+            self._open_grant(after, after.holder)
+        return True
+
+    def grants(self, slot_id: SlotId) -> Sequence[Grant]:
+        """Every holding of a slot, the first one first."""
+        query = select(grants).where(grants.c.slot_id == slot_id).order_by(grants.c.token)
+        return [Grant(**row._mapping) for row in self._connection.execute(query)]
+
+    def _open_grant(self, slot: Slot, holder: ClusterId) -> None:
+        grant = Grant(slot.slot_id, slot.token, holder, slot.changed_at_ns)
+        try:
+            self._connection.execute(_ADD_GRANT, asdict(grant))
+        except IntegrityError as error:
+            # The savepoint of whoever asked is rolled back with this: the slot's row stays as it was.
+            raise Conflict(
+                "Somebody else holds the slot, or has held it with this token.", subject=slot.slot_id
+            ) from error
+
+    def _list(self, condition: Any) -> Sequence[Slot]:
+        query = select(slots).where(condition).order_by(slots.c.slot_id)
+        return [_slot(row) for row in self._connection.execute(query)]
+
+
+def _slot_values(slot: Slot) -> dict[str, Any]:
+    values = {column.name: getattr(slot, column.name) for column in slots.c}
+    values["tier_reasons"] = list(slot.tier_reasons)
+    return values
+
+
+def _slot(row: Row[Any]) -> Slot:
+    values = dict(row._mapping)
+    values["state"] = SlotState(values["state"])
+    values["tier_reasons"] = tuple(values["tier_reasons"])
+    return Slot(**values)
+
+
+class CommandRepository:
+    """The commands; the open ones are the outbox."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, command: CommandRow) -> None:
+        """Add a command; its id must be new."""
+        self._connection.execute(_ADD_COMMAND, _command_values(command))
+
+    def get(self, command_id: CommandId) -> CommandRow | None:
+        """One command."""
+        row = self._connection.execute(_GET_COMMAND, {"wanted": command_id}).one_or_none()
+        return None if row is None else _command(row)
+
+    def save(self, command: CommandRow) -> None:
+        """Write a command that was read in this transaction."""
+        self._connection.execute(_SAVE_COMMAND, _command_values(command) | {"was_id": command.command_id})
+
+    def sent(self, command_ids: Sequence[CommandId], before: Sequence[CommandState], now_ns: int) -> None:
+        """Write that these were sent, as far as they are in one of the states `before`."""
+        for command_id in command_ids:
+            values = {"was_id": command_id, "was_in": [str(state) for state in before], "now_ns": now_ns}
+            self._connection.execute(_SENT_COMMAND, values)
+
+    def open_of_host(self, host_id: HostId) -> Sequence[CommandRow]:
+        """What is not done on one host, oldest first."""
+        return [_command(row) for row in self._connection.execute(_OPEN_OF_HOST, {"wanted": host_id})]
+
+    def open_all(self) -> Sequence[CommandRow]:
+        """What is not done anywhere, oldest first."""
+        return [_command(row) for row in self._connection.execute(_OPEN)]
+
+    def list(self, host_id: HostId | None = None, before: str | None = None, limit: int = 100) -> Sequence[CommandRow]:
+        """The newest commands, of one host or of all; `before` is the last id of the previous page."""
+        query = select(commands).order_by(commands.c.command_id.desc()).limit(limit)
+        if host_id is not None:
+            query = query.where(commands.c.host_id == host_id)
+        if before is not None:
+            query = query.where(commands.c.command_id < before)
+        return [_command(row) for row in self._connection.execute(query)]
+
+
+def _command_values(command: CommandRow) -> dict[str, Any]:
+    values = {column.name: getattr(command, column.name) for column in commands.c}
+    values["kind"] = int(command.kind)
+    values["result"] = dict(command.result)
+    return values
+
+
+def _command(row: Row[Any]) -> CommandRow:
+    values = dict(row._mapping)
+    values["kind"] = CommandKind(values["kind"])
+    values["state"] = CommandState(values["state"])
+    values["body"] = bytes(values["body"])
+    return CommandRow(**values)

@@ -1,0 +1,272 @@
+"""Reads and writes the tables of identity; rows go in and out as values of identity/model.py."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+
+from windrow_master.identity.model import (
+    Account,
+    ApiToken,
+    JoinToken,
+    Member,
+    MemberRole,
+    Role,
+    Session,
+    SessionId,
+    Standing,
+)
+from windrow_master.store.tables_identity import accounts, api_tokens, join_tokens, members, sessions
+from windrow_proto.ids import AccountId, TokenId
+
+
+def _roles(names: Sequence[str]) -> frozenset[Role]:
+    return frozenset(Role(name) for name in names)
+
+
+class AccountRepository:
+    """Accounts."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, account: Account) -> None:
+        """Add one."""
+        self._connection.execute(insert(accounts).values(**asdict(account) | {"roles": sorted(account.roles)}))
+
+    def get(self, account_id: AccountId) -> Account | None:
+        """One account, or None."""
+        return self._one(accounts.c.id == account_id)
+
+    def by_name(self, name: str) -> Account | None:
+        """One account by its name, or None."""
+        return self._one(accounts.c.name == name)
+
+    def first(self) -> Account | None:
+        """The oldest account: the one that `windrow up` made."""
+        return self._one(accounts.c.id.is_not(None))
+
+    def _one(self, condition: Any) -> Account | None:
+        query = select(accounts).where(condition).order_by(accounts.c.created_at_ns, accounts.c.id).limit(1)
+        row = self._connection.execute(query).mappings().one_or_none()
+        return None if row is None else Account(**dict(row) | {"roles": _roles(row["roles"])})
+
+
+class TokenRepository:
+    """API tokens, by hash."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, token: ApiToken) -> None:
+        """Add one."""
+        self._connection.execute(insert(api_tokens).values(**asdict(token) | {"roles": sorted(token.roles)}))
+
+    def by_hash(self, sha256: bytes) -> ApiToken | None:
+        """The token whose text has this hash, revoked or expired ones too."""
+        row = self._connection.execute(select(api_tokens).where(api_tokens.c.sha256 == sha256)).mappings().one_or_none()
+        return None if row is None else _token(row)
+
+    def get(self, token_id: TokenId) -> ApiToken | None:
+        """One token, or None."""
+        row = self._connection.execute(select(api_tokens).where(api_tokens.c.id == token_id)).mappings().one_or_none()
+        return None if row is None else _token(row)
+
+    def list(self, account_id: AccountId, after: str = "", limit: int = 100) -> Sequence[ApiToken]:
+        """Tokens of an account that are not revoked, oldest first."""
+        query = (
+            select(api_tokens)
+            .where(api_tokens.c.account_id == account_id, api_tokens.c.revoked_at_ns.is_(None), api_tokens.c.id > after)
+            .order_by(api_tokens.c.id)
+            .limit(limit)
+        )
+        return [_token(row) for row in self._connection.execute(query).mappings()]
+
+    def revoke(self, token_id: TokenId, now_ns: int) -> None:
+        """Make it worthless from now on."""
+        self._connection.execute(update(api_tokens).where(api_tokens.c.id == token_id).values(revoked_at_ns=now_ns))
+
+    def used(self, token_id: TokenId, at_ns: int) -> None:
+        """Note when it was last used; the note only moves on."""
+        is_older = api_tokens.c.last_used_at_ns.is_(None) | (api_tokens.c.last_used_at_ns < at_ns)
+        self._connection.execute(
+            update(api_tokens).where(api_tokens.c.id == token_id, is_older).values(last_used_at_ns=at_ns)
+        )
+
+
+def _token(row: RowMapping) -> ApiToken:
+    return ApiToken(**dict(row) | {"roles": _roles(row["roles"]), "sha256": bytes(row["sha256"])})
+
+
+class SessionRepository:
+    """Sessions of browsers, by hash."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, session: Session) -> None:
+        """Add one."""
+        self._connection.execute(insert(sessions).values(**asdict(session)))
+
+    def by_hash(self, sha256: bytes) -> Session | None:
+        """The session whose secret has this hash, ended ones too."""
+        return self._one(sessions.c.sha256 == sha256)
+
+    def get(self, session_id: SessionId) -> Session | None:
+        """One session, or None."""
+        return self._one(sessions.c.id == session_id)
+
+    def list(self, account_id: AccountId, now_ns: int, idle_since_ns: int, after: str, limit: int) -> Sequence[Session]:
+        """Sessions of an account that still hold, oldest first."""
+        query = (
+            select(sessions)
+            .where(
+                sessions.c.account_id == account_id,
+                sessions.c.revoked_at_ns.is_(None),
+                sessions.c.expires_at_ns > now_ns,
+                sessions.c.last_used_at_ns > idle_since_ns,
+                sessions.c.id > after,
+            )
+            .order_by(sessions.c.id)
+            .limit(limit)
+        )
+        return [_session(row) for row in self._connection.execute(query).mappings()]
+
+    def revoke(self, session_id: SessionId, now_ns: int) -> None:
+        """Make it worthless from now on."""
+        self._connection.execute(update(sessions).where(sessions.c.id == session_id).values(revoked_at_ns=now_ns))
+
+    def revoke_of(self, token_id: TokenId, now_ns: int) -> None:
+        """End every session that was begun with this token."""
+        self._connection.execute(
+            update(sessions)
+            .where(sessions.c.token_id == token_id, sessions.c.revoked_at_ns.is_(None))
+            .values(revoked_at_ns=now_ns)
+        )
+
+    def used(self, session_id: SessionId, at_ns: int) -> None:
+        """Note when it was last used; the note only moves on."""
+        self._connection.execute(
+            update(sessions)
+            .where(sessions.c.id == session_id, sessions.c.last_used_at_ns < at_ns)
+            .values(last_used_at_ns=at_ns)
+        )
+
+    def forget(self, before_ns: int) -> None:
+        """Remove those that ended before this wall time."""
+        self._connection.execute(delete(sessions).where(sessions.c.expires_at_ns < before_ns))
+
+    def _one(self, condition: Any) -> Session | None:
+        row = self._connection.execute(select(sessions).where(condition)).mappings().one_or_none()
+        return None if row is None else _session(row)
+
+
+def _session(row: RowMapping) -> Session:
+    return Session(**dict(row) | {"sha256": bytes(row["sha256"])})
+
+
+class JoinTokenRepository:
+    """Join tokens, by hash."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, token: JoinToken) -> None:
+        """Add one."""
+        self._connection.execute(insert(join_tokens).values(**asdict(token) | {"role": token.role.value}))
+
+    def by_hash(self, sha256: bytes) -> JoinToken | None:
+        """The join token whose text has this hash."""
+        query = select(join_tokens).where(join_tokens.c.sha256 == sha256)
+        row = self._connection.execute(query).mappings().one_or_none()
+        return None if row is None else _join_token(row)
+
+    def get(self, token_id: TokenId) -> JoinToken | None:
+        """One join token, or None."""
+        row = self._connection.execute(select(join_tokens).where(join_tokens.c.id == token_id)).mappings().one_or_none()
+        return None if row is None else _join_token(row)
+
+    def list(self, account_id: AccountId, now_ns: int, after: str = "", limit: int = 100) -> Sequence[JoinToken]:
+        """Join tokens of an account that can still be used, oldest first."""
+        query = (
+            select(join_tokens)
+            .where(
+                join_tokens.c.account_id == account_id,
+                join_tokens.c.used_by.is_(None),
+                join_tokens.c.revoked_at_ns.is_(None),
+                join_tokens.c.expires_at_ns > now_ns,
+                join_tokens.c.id > after,
+            )
+            .order_by(join_tokens.c.id)
+            .limit(limit)
+        )
+        return [_join_token(row) for row in self._connection.execute(query).mappings()]
+
+    def use(self, token_id: TokenId, member_id: str, now_ns: int) -> None:
+        """Mark it used, once and for ever."""
+        self._connection.execute(
+            update(join_tokens)
+            .where(join_tokens.c.id == token_id, join_tokens.c.used_by.is_(None))
+            .values(used_at_ns=now_ns, used_by=member_id)
+        )
+
+    def revoke(self, token_id: TokenId, now_ns: int) -> None:
+        """Make it worthless from now on."""
+        self._connection.execute(update(join_tokens).where(join_tokens.c.id == token_id).values(revoked_at_ns=now_ns))
+
+
+def _join_token(row: RowMapping) -> JoinToken:
+    return JoinToken(**dict(row) | {"role": MemberRole(row["role"]), "sha256": bytes(row["sha256"])})
+
+
+class MemberRepository:
+    """Hosts and Accesses: keys, certificates, standing."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def save(self, member: Member) -> None:
+        """Add or replace one."""
+        values: Mapping[str, Any] = asdict(member) | {
+            "role": member.role.value,
+            "standing": member.standing.value,
+            "addresses": list(member.addresses),
+        }
+        done = self._connection.execute(update(members).where(members.c.id == member.id).values(**values))
+        if done.rowcount == 0:
+            self._connection.execute(insert(members).values(**values))
+
+    def get(self, member_id: str) -> Member | None:
+        """One member, or None."""
+        row = self._connection.execute(select(members).where(members.c.id == member_id)).mappings().one_or_none()
+        return None if row is None else _member(row)
+
+    def by_key(self, sign_public: bytes) -> Member | None:
+        """The member that holds this Ed25519 key."""
+        query = select(members).where(members.c.sign_public == sign_public)
+        row = self._connection.execute(query).mappings().one_or_none()
+        return None if row is None else _member(row)
+
+    def list(self, role: MemberRole) -> Sequence[Member]:
+        """Every member of this kind, in the order of joining."""
+        query = select(members).where(members.c.role == role.value).order_by(members.c.id)
+        return [_member(row) for row in self._connection.execute(query).mappings()]
+
+    def banned(self) -> Sequence[str]:
+        """The ids of those whose certificates are not honoured."""
+        query = select(members.c.id).where(members.c.standing != Standing.GOOD.value).order_by(members.c.id)
+        return [str(row[0]) for row in self._connection.execute(query)]
+
+
+def _member(row: RowMapping) -> Member:
+    return Member(
+        **dict(row)
+        | {
+            "role": MemberRole(row["role"]),
+            "standing": Standing(row["standing"]),
+            "addresses": tuple(row["addresses"]),
+            "sign_public": bytes(row["sign_public"]),
+            "csr_sha256": bytes(row["csr_sha256"]),
+        }
+    )

@@ -1,0 +1,250 @@
+"""Reads and writes asks, rentals, receipts and the ledger; rows go in and out as values of the market."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, func, insert, or_, select, update
+
+from windrow_master.market.model import (
+    Ask,
+    LedgerAccount,
+    ReceiptRow,
+    Rental,
+    RentalId,
+    RentalLine,
+    RentalState,
+    Transfer,
+    TransferKind,
+    may_be_negative,
+)
+from windrow_master.store.schema import Upsert
+from windrow_master.store.tables_market import asks, balances, receipts, rental_lines, rentals, transfers
+from windrow_proto.errors import InsufficientFunds
+from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId
+from windrow_proto.model import SlotGrant
+from windrow_proto.units import DAY, Microcents
+
+_PUT_ASK: Final = Upsert(asks, ["account_id", "tier"], ["price_per_hour", "set_at_ns", "set_by"])
+
+
+class AskRepository:
+    """What owners, and the operator for all others, want for a tier."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list_all(self) -> Sequence[Ask]:
+        """Every ask."""
+        rows = self._connection.execute(select(asks).order_by(asks.c.tier, asks.c.account_id))
+        return [Ask(**dict(row._mapping) | {"account_id": row.account_id or None}) for row in rows]
+
+    def put(self, ask: Ask) -> None:
+        """Set an ask, in place of an earlier one for the same account and tier."""
+        values = asdict(ask) | {"account_id": ask.account_id or ""}
+        _PUT_ASK.run(self._connection, values)
+
+
+class RentalRepository:
+    """Rentals and their lines."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, rental: Rental) -> None:
+        """Add a rental; its id and its cluster must be new."""
+        self._connection.execute(insert(rentals).values(**_rental_values(rental)))
+
+    def save(self, rental: Rental) -> None:
+        """Write a rental as it is now."""
+        values = _rental_values(rental)
+        self._connection.execute(update(rentals).where(rentals.c.rental_id == rental.rental_id).values(**values))
+
+    def get(self, rental_id: RentalId) -> Rental | None:
+        """One rental."""
+        return self._one(select(rentals).where(rentals.c.rental_id == rental_id))
+
+    def of_cluster(self, cluster_id: ClusterId) -> Rental | None:
+        """The rental of a cluster."""
+        return self._one(select(rentals).where(rentals.c.cluster_id == cluster_id))
+
+    def live(self) -> Sequence[Rental]:
+        """What is not closed, oldest first."""
+        query = select(rentals).where(rentals.c.state != RentalState.CLOSED.value).order_by(rentals.c.rental_id)
+        return [_rental(row) for row in self._connection.execute(query)]
+
+    def page(
+        self, renter: AccountId | None, cluster_id: ClusterId | None, before: str | None, limit: int
+    ) -> Sequence[Rental]:
+        """The latest first; of all accounts where `renter` is None."""
+        query = select(rentals).order_by(rentals.c.rental_id.desc()).limit(limit)
+        if renter is not None:
+            query = query.where(rentals.c.renter == renter)
+        if cluster_id is not None:
+            query = query.where(rentals.c.cluster_id == cluster_id)
+        if before is not None:
+            query = query.where(rentals.c.rental_id < before)
+        return [_rental(row) for row in self._connection.execute(query)]
+
+    def add_line(self, line: RentalLine) -> None:
+        """Add a line; its workload must be new."""
+        self._connection.execute(insert(rental_lines).values(**_line_values(line)))
+
+    def save_line(self, line: RentalLine) -> None:
+        """Write a line as it is now."""
+        where = rental_lines.c.workload_id == line.workload_id
+        self._connection.execute(update(rental_lines).where(where).values(**_line_values(line)))
+
+    def line(self, workload_id: WorkloadId) -> RentalLine | None:
+        """The line of a workload."""
+        row = self._connection.execute(
+            select(rental_lines).where(rental_lines.c.workload_id == workload_id)
+        ).one_or_none()
+        return None if row is None else _line(row)
+
+    def lines(self, rental_ids: Sequence[RentalId]) -> Sequence[RentalLine]:
+        """The lines of these rentals, in the order of their workloads."""
+        query = (
+            select(rental_lines).where(rental_lines.c.rental_id.in_(rental_ids)).order_by(rental_lines.c.workload_id)
+        )
+        return [_line(row) for row in self._connection.execute(query)]
+
+    def _one(self, query: Any) -> Rental | None:
+        row = self._connection.execute(query).one_or_none()
+        return None if row is None else _rental(row)
+
+
+class ReceiptRepository:
+    """Signed receipts, one for each number of each workload; never changed."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, workload_id: WorkloadId, number: int) -> ReceiptRow | None:
+        """One receipt."""
+        row = self._connection.execute(
+            select(receipts).where(receipts.c.workload_id == workload_id, receipts.c.number == number)
+        ).one_or_none()
+        return None if row is None else _receipt(row)
+
+    def add(self, receipt: ReceiptRow) -> None:
+        """Keep one; its number must be new to its workload."""
+        self._connection.execute(insert(receipts).values(**asdict(receipt)))
+
+    def of_workload(self, workload_id: WorkloadId) -> Sequence[ReceiptRow]:
+        """All of a workload's, in the order of their numbers: enough to compute its charge again."""
+        query = select(receipts).where(receipts.c.workload_id == workload_id).order_by(receipts.c.number)
+        return [_receipt(row) for row in self._connection.execute(query)]
+
+
+class LedgerRepository:
+    """The transfers, appended and never changed, and the balances they fold to."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def post(self, transfer: Transfer) -> bool:
+        """Append a transfer, once for each id; returns whether it was new.
+
+        Raises InsufficientFunds when the debited account would fall below zero (nothing is written then).
+        """
+        if self.get(transfer.transfer_id) is not None:
+            return False
+        left = self.balance(transfer.debit) - transfer.amount
+        if left < 0 and not may_be_negative(transfer.debit):
+            raise InsufficientFunds(f"{transfer.debit} has too little for this transfer.", subject=transfer.debit)
+        self._connection.execute(insert(transfers).values(**asdict(transfer)))
+        self._move(transfer.debit, -transfer.amount)
+        self._move(transfer.credit, transfer.amount)
+        return True
+
+    def get(self, transfer_id: TransferId) -> Transfer | None:
+        """One transfer."""
+        row = self._connection.execute(select(transfers).where(transfers.c.transfer_id == transfer_id)).one_or_none()
+        return None if row is None else _transfer(row)
+
+    def balance(self, account: LedgerAccount) -> Microcents:
+        """What an account has; 0 if nothing ever happened there."""
+        found = self._connection.scalar(select(balances.c.balance).where(balances.c.account == account))
+        return Microcents(int(found or 0))
+
+    def balances(self) -> dict[LedgerAccount, Microcents]:
+        """Every account's balance as kept beside the transfers."""
+        rows = self._connection.execute(select(balances).order_by(balances.c.account))
+        return {LedgerAccount(row.account): Microcents(row.balance) for row in rows}
+
+    def folded(self) -> dict[LedgerAccount, Microcents]:
+        """Every account's balance from the transfers alone."""
+        sums: dict[LedgerAccount, Microcents] = {}
+        for column, sign in ((transfers.c.debit, -1), (transfers.c.credit, 1)):
+            for account, amount in self._connection.execute(
+                select(column, func.sum(transfers.c.amount)).group_by(column)
+            ):
+                sums[account] = Microcents(sums.get(account, 0) + sign * int(amount))
+        return sums
+
+    def of_rental(self, rental_id: RentalId) -> Sequence[Transfer]:
+        """A rental's transfers, in the order they were posted."""
+        query = select(transfers).where(transfers.c.rental_id == rental_id).order_by(transfers.c.number)
+        return [_transfer(row) for row in self._connection.execute(query)]
+
+    def earned_after(self, number: int, since_ns: int) -> tuple[int, list[tuple[LedgerAccount, int, int]]]:
+        """What rows after `number` paid to providers and the platform since then.
+
+        Returns the last row's number, and for each account and UTC day (counted from the epoch) the sum.
+        """
+        last = int(self._connection.scalar(select(func.max(transfers.c.number))) or 0)
+        day = (transfers.c.at_ns // DAY).label("day")
+        query = (
+            select(transfers.c.credit, day, func.sum(transfers.c.amount))
+            .where(transfers.c.number > number, transfers.c.number <= last, transfers.c.at_ns >= since_ns)
+            .where(transfers.c.kind.in_((TransferKind.CHARGE.value, TransferKind.FEE.value)))
+            .group_by(transfers.c.credit, day)
+        )
+        rows = self._connection.execute(query)
+        return last, [(LedgerAccount(credit), int(of_day), int(amount)) for credit, of_day, amount in rows]
+
+    def page(
+        self, accounts: Iterable[LedgerAccount] | None, before: int | None, limit: int
+    ) -> Sequence[tuple[int, Transfer]]:
+        """The latest first with their row numbers; of every account where `accounts` is None."""
+        query = select(transfers).order_by(transfers.c.number.desc()).limit(limit)
+        if accounts is not None:
+            names = list(accounts)
+            query = query.where(or_(transfers.c.debit.in_(names), transfers.c.credit.in_(names)))
+        if before is not None:
+            query = query.where(transfers.c.number < before)
+        return [(row.number, _transfer(row)) for row in self._connection.execute(query)]
+
+    def _move(self, account: LedgerAccount, amount: int) -> None:
+        done = self._connection.execute(
+            update(balances).where(balances.c.account == account).values(balance=balances.c.balance + amount)
+        )
+        if done.rowcount == 0:
+            self._connection.execute(insert(balances).values(account=account, balance=amount))
+
+
+def _rental_values(rental: Rental) -> dict[str, Any]:
+    return asdict(rental) | {"state": rental.state.value}
+
+
+def _rental(row: Row[Any]) -> Rental:
+    return Rental(**dict(row._mapping) | {"state": RentalState(row.state)})
+
+
+def _line_values(line: RentalLine) -> dict[str, Any]:
+    return asdict(line)
+
+
+def _line(row: Row[Any]) -> RentalLine:
+    return RentalLine(**dict(row._mapping) | {"slots": tuple(SlotGrant(**slot) for slot in row.slots)})
+
+
+def _receipt(row: Row[Any]) -> ReceiptRow:
+    return ReceiptRow(**dict(row._mapping) | {"sealed": bytes(row.sealed)})
+
+
+def _transfer(row: Row[Any]) -> Transfer:
+    values = dict(row._mapping)
+    values.pop("number")
+    return Transfer(**values | {"kind": TransferKind(row.kind)})

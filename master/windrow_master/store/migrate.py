@@ -1,0 +1,77 @@
+"""Brings a database to this version's schema, and says what differs; the door to Alembic."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine
+
+from windrow_master.store.engine import LOCK_MS
+from windrow_master.store.schema import load_tables
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+
+
+ALONE: Final = 0x57696E64
+"""The advisory lock under which PostgreSQL's schema is changed: of two Masters that start, one waits for the other."""
+
+
+def upgrade(engine: Engine, revision: str = "head") -> None:
+    """Run every migration that this database lacks, in one transaction; others may go on writing meanwhile."""
+    from alembic import command
+
+    with _alone(engine) as connection:
+        command.upgrade(_config(connection), revision)
+
+
+def downgrade(engine: Engine, revision: str) -> None:
+    """Lead back to an earlier revision ("base": none), in one transaction."""
+    from alembic import command
+
+    with _alone(engine) as connection:
+        command.downgrade(_config(connection), revision)
+
+
+@contextmanager
+def _alone(engine: Engine) -> Iterator[Connection]:
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            # It waits behind another's upgrade, however long that takes, and for tables no longer than writers bear.
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+            connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+            connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ALONE})")
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_MS}")
+        yield connection
+
+
+def differences(engine: Engine) -> list[Any]:
+    """What the migrated database has other than the tables in code; empty when nobody forgot a migration."""
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        return list(compare_metadata(context, load_tables()))
+
+
+def write_revision(engine: Engine, message: str, revision: str) -> Path:
+    """Write the migration that leads from this database's schema to the tables in code; returns its file."""
+    from alembic import command
+
+    with engine.begin() as connection:
+        script = command.revision(_config(connection), message=message, autogenerate=True, rev_id=revision)
+    assert script is not None and not isinstance(script, list)
+    return Path(script.path)
+
+
+def _config(connection: Any) -> Any:
+    # Imported late: the Master's start pays for Alembic once, readers of this module do not.
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("file_template", "%%(rev)s_%%(slug)s")
+    config.attributes["connection"] = connection
+    return config

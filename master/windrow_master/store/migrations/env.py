@@ -1,0 +1,14 @@
+"""What Alembic runs around each migration: on the connection it was given, inside that one's transaction."""
+
+from alembic import context
+
+from windrow_master.store.schema import load_tables
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=load_tables(),
+    compare_type=True,
+    render_as_batch=True,
+    transactional_ddl=True,
+)
+context.run_migrations()

@@ -1,0 +1,84 @@
+"""Values of the store's own tables: audit entries, events, operations, remembered answers."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from windrow_proto.ids import AccountId, EventId, OperationId
+
+CHAIN_START = bytes(32)
+"""What the first audit entry is chained to."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who did what to which subject and why; `chain` covers this entry and, through its predecessor, all before it."""
+
+    number: int
+    at_ns: int
+    epoch: int
+    actor: str
+    action: str
+    subject: str
+    reason: str
+    fields: Mapping[str, str]
+    chain: bytes
+
+    def link(self, previous: bytes) -> bytes:
+        """What `chain` must be after `previous`."""
+        content = [self.at_ns, self.epoch, self.actor, self.action, self.subject, self.reason, dict(self.fields)]
+        text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        return hashlib.sha256(previous + text.encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """Something worth telling the people who look at its subjects; `number` grows and never repeats."""
+
+    number: int
+    id: EventId
+    at_ns: int
+    kind: str
+    subjects: tuple[str, ...]
+    text: str
+    actor: str
+    fields: Mapping[str, str]
+
+
+class OperationState(StrEnum):
+    """How far a long action has come."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A long action that was answered with 202; its subject says what is going on in detail."""
+
+    id: OperationId
+    kind: str
+    subject: str
+    account_id: AccountId
+    state: OperationState
+    error_code: str | None
+    error_detail: str | None
+    created_at_ns: int
+    done_at_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedAnswer:
+    """What was answered to one Idempotency-Key; `status` is None while (or if for ever) the outcome is not known."""
+
+    account_id: AccountId
+    key: str
+    request_sha256: bytes
+    epoch: int
+    created_at_ns: int
+    status: int | None
+    headers: Mapping[str, str]
+    body: bytes

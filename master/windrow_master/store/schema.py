@@ -1,0 +1,55 @@
+"""The one MetaData that all rooms' tables hang on, and the column types they share."""
+
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, Connection, Integer, MetaData, Table
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.types import TypeEngine
+
+# Names by rule, so that a migration made on one database can drop a constraint on another.
+metadata: Final = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Whole: Final[TypeEngine[Any]] = BigInteger()
+"""Nanoseconds, microcents, bytes, tokens: 64 bits everywhere."""
+
+Serial: Final[TypeEngine[Any]] = BigInteger().with_variant(Integer(), "sqlite")
+"""A growing row number; SQLite only counts by itself in a column called INTEGER."""
+
+
+class Upsert:
+    """An insert that changes these columns of the row that has the same key; made once, run on either database."""
+
+    def __init__(self, table: Table, key: Sequence[str], changed: Sequence[str]) -> None:
+        of_sqlite, of_postgresql = sqlite.insert(table), postgresql.insert(table)
+        self._statements = {
+            "sqlite": of_sqlite.on_conflict_do_update(
+                index_elements=key, set_={name: of_sqlite.excluded[name] for name in changed}
+            ),
+            "postgresql": of_postgresql.on_conflict_do_update(
+                index_elements=key, set_={name: of_postgresql.excluded[name] for name in changed}
+            ),
+        }
+
+    def run(self, connection: Connection, values: Mapping[str, Any]) -> None:
+        """Insert or change one row."""
+        connection.execute(self._statements[connection.dialect.name], values)
+
+
+def load_tables() -> MetaData:
+    """Import every room's `tables_<room>.py`, so that the metadata is whole."""
+    package = importlib.import_module("windrow_master.store")
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name.startswith("tables_"):
+            importlib.import_module(f"windrow_master.store.{module.name}")
+    return metadata

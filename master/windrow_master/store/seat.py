@@ -1,0 +1,162 @@
+"""The leader's lease on a shared database: looks at the seat, claims it, beats in a thread while this process leads.
+
+The beats only tell others when to take over. What a leader that was overtaken may still write is decided by the
+database alone: every write transaction checks its epoch (store.py).
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from sqlalchemy import Connection, Engine, bindparam, select, text, update
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from windrow_master.store.engine import Engines, engines_of
+from windrow_master.store.leader import BEAT_NS, Seat, Sighting, has_lost, may_take, see
+from windrow_master.store.migrate import upgrade
+from windrow_master.store.tables_core import leader
+from windrow_proto.errors import StorageFailed
+from windrow_proto.ports import Clock
+from windrow_proto.units import seconds
+
+CLASS: Final = 0x4C656164
+"""The class of the advisory locks that the leaders' sessions hold, one per epoch."""
+
+_LOOK: Final = select(leader.c.epoch, leader.c.beat, leader.c.holder, leader.c.address)
+_BEAT: Final = update(leader).where(leader.c.epoch == bindparam("mine")).values(beat=leader.c.beat + 1)
+_CLAIM: Final = text("SELECT pg_try_advisory_lock(:class, :mine)")
+_CLAIMED: Final = text(
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = :class AND objid = :mine "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A seat that was seen and may be taken, on these engines, and who beats on it afterwards."""
+
+    engines: Engines
+    leadership: "Leadership"
+    seat: Seat
+
+
+class Candidate:
+    """A Master on a shared database that does not lead (yet)."""
+
+    def __init__(self, url: str, clock: Clock, holder: str, address: str) -> None:
+        """Open the database and bring its schema up to date; blocking. Raises StorageFailed when it cannot."""
+        self._engines = engines_of(url)
+        assert self._engines.seat is not None
+        try:
+            upgrade(self._engines.writer)
+        except SQLAlchemyError as error:
+            self._engines.dispose()
+            raise StorageFailed(f"The database cannot be used: {_reason(error)}.") from error
+        self._leadership = Leadership(self._engines.seat, clock, holder, address)
+
+    def ask(self) -> tuple[Seat, Claim | None]:
+        """Look at the seat, and claim it if it may be taken; blocking. Raises StorageFailed when nobody answers."""
+        try:
+            seat, is_takeable = self._leadership.look()
+            if is_takeable and self._leadership.claim(seat.epoch + 1):
+                return seat, Claim(self._engines, self._leadership, seat)
+        except SQLAlchemyError as error:
+            raise StorageFailed(f"The database does not answer: {_reason(error)}.") from error
+        return seat, None
+
+    def close(self) -> None:
+        """Ask no more; what was claimed and not begun is let go."""
+        self._leadership.close()
+        self._engines.dispose()
+
+
+def _reason(error: SQLAlchemyError) -> str:
+    return str(error).splitlines()[0][:200]
+
+
+class Leadership:
+    """This process's part in the lease. Looking and claiming come before `keep`, which begins the thread."""
+
+    def __init__(self, engine: Engine, clock: Clock, holder: str, address: str) -> None:
+        """holder: names this process to people; address: where clients of a standby are sent."""
+        self.holder, self.address = holder, address
+        self._engine, self._clock = engine, clock
+        self._connection: Connection | None = None
+        self._seen: Sighting | None = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def look(self) -> tuple[Seat, bool]:
+        """The seat, and whether it may be taken now; blocking. Raises SQLAlchemyError when nobody can be asked."""
+        try:
+            seat = self._look()
+        except SQLAlchemyError:
+            self._drop()
+            raise
+        now_ns = self._clock.monotonic_ns()
+        self._seen = see(seat, self._seen, now_ns)
+        return seat, may_take(seat, self._seen, now_ns)
+
+    def claim(self, epoch: int) -> bool:
+        """Hold this epoch's lock by this session, before the epoch begins; False if another does."""
+        return bool(self._session().scalar(_CLAIM, {"class": CLASS, "mine": epoch}))
+
+    def keep(self, epoch: int, on_lost: Callable[[str], None]) -> None:
+        """Beat from now on; `on_lost` is called once, in the thread, when this process leads no more."""
+        self._thread = threading.Thread(target=self._keep, args=(epoch, on_lost), name="leader-beat", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Beat no more; the session's end tells the others."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._drop()
+
+    def _look(self) -> Seat:
+        session = self._session()
+        row = session.execute(_LOOK).one()
+        held = session.scalar(_CLAIMED, {"class": CLASS, "mine": row.epoch})
+        return Seat(row.epoch, row.beat, row.holder, row.address, bool(held))
+
+    def _keep(self, epoch: int, on_lost: Callable[[str], None]) -> None:
+        last_ns = self._clock.monotonic_ns()
+        while not self._stop.wait(seconds(BEAT_NS)):
+            asked_ns = self._clock.monotonic_ns()
+            try:
+                if not self._beat(epoch):
+                    on_lost(f"Another Master leads; this one's term {epoch} is over.")
+                    return
+                last_ns = asked_ns
+            except SQLAlchemyError as error:
+                self._drop()
+                log.warning("leader_beat_failed", epoch=epoch, error=_reason(error))
+            if has_lost(last_ns, self._clock.monotonic_ns()):
+                on_lost(f"The database could not be reached for too long; term {epoch} is given up.")
+                return
+
+    def _beat(self, epoch: int) -> bool:
+        is_new = self._connection is None
+        session = self._session()
+        if is_new:
+            session.scalar(_CLAIM, {"class": CLASS, "mine": epoch})
+        return session.execute(_BEAT, {"mine": epoch}).rowcount == 1
+
+    def _session(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        return self._connection
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                # Not back to the pool: its advisory locks have to end with it.
+                connection.invalidate()
+                connection.close()
+            except DBAPIError as error:
+                log.debug("leader_session_not_closed", error=str(error)[:200])

@@ -1,0 +1,391 @@
+"""The store: runs plain functions in savepoints, commits many at a time, and answers only after the commit.
+
+write(fn) ──▶ pending ──▶ one transaction: SAVEPOINT fn1, SAVEPOINT fn2, ... ──▶ COMMIT (one fsync) ──▶ futures
+              (bounded)   a function that raises rolls back alone               fails: all of them StorageFailed
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import structlog
+from sqlalchemy import Connection, RootTransaction
+from sqlalchemy.exc import DataError, DBAPIError, InternalError, OperationalError
+
+from windrow_master.store.core_repository import ChainHead, TermRepository
+from windrow_master.store.engine import Engines, engines_of, sqlite_url
+from windrow_master.store.executors import Executor, ThreadExecutor
+from windrow_master.store.lock import DirectoryLock
+from windrow_master.store.migrate import upgrade
+from windrow_master.store.model import EventRow
+from windrow_master.store.seat import Claim
+from windrow_master.store.unit import Part, UnitOfWork
+from windrow_proto.errors import DeadlineExceeded, Fenced, InvalidInput, StorageFailed, Unavailable, WindrowError
+from windrow_proto.ports import Clock, Rng
+from windrow_proto.units import SECOND, seconds
+
+T = TypeVar("T")
+
+PENDING_MAX: Final = 8_192
+"""Functions waiting to be written; at the limit a write is refused as Unavailable, before anything ran."""
+BATCH_MAX: Final = 256
+"""Functions in one transaction: amortises the fsync and keeps the last one's wait short."""
+WRITE_DEADLINE_NS: Final = 30 * SECOND
+READ_DEADLINE_NS: Final = 30 * SECOND
+SQLITE_IOERR: Final = 10
+"""SQLite's primary code for an input or output error: what was written before it is no longer certain."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Job:
+    name: str
+    function: Callable[[UnitOfWork], Any]
+    future: "asyncio.Future[Any]"
+    unit: UnitOfWork | None = None
+    result: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(slots=True)
+class StoreFigures:
+    """What the store counts of itself."""
+
+    commits: int = 0
+    writes: int = 0
+    failures: int = 0
+    pending: int = 0
+    last_commit_ns: int = 0
+    by_name: dict[str, int] = field(default_factory=dict)
+
+
+class Store:
+    """The Master's transactional memory, used from one event loop."""
+
+    def __init__(
+        self,
+        engines: Engines,
+        clock: Clock,
+        rng: Rng,
+        executor: Executor,
+        *,
+        version: str,
+        lock: DirectoryLock | None,
+        claim: Claim | None = None,
+    ) -> None:
+        """Begin a new term on a migrated database. Use `open` unless you bring your own engines."""
+        self._engines = engines
+        self._clock = clock
+        self._rng = rng
+        self._executor = executor
+        self._lock = lock
+        self._pending: deque[_Job] = deque()
+        self._is_flushing = False
+        self._broken: str | None = None
+        self._is_closed = False
+        self._guard = threading.Lock()
+        self._listeners: list[Callable[[EventRow], None]] = []
+        self._chain = ChainHead()
+        self.figures = StoreFigures()
+        self.epoch = 0
+        self.epoch = self.write_now(lambda uow: self._begin_term(uow, version, claim), name="begin_term")
+        self._leadership = None if claim is None else claim.leadership
+        if self._leadership is not None:
+            self._leadership.keep(self.epoch, self._lose)
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        clock: Clock,
+        rng: Rng,
+        *,
+        executor: Executor | None = None,
+        version: str = "0",
+        database: str | None = None,
+        open_engines: Callable[[str], Engines] = engines_of,
+        claim: Claim | None = None,
+    ) -> "Store":
+        """Open (or create) the database, bring its schema up to date and begin a new term.
+
+        A database that is this Master's alone is guarded by a lock of the directory; a shared one by the leader's row,
+        taken as `claim` says, or from whoever has it where there is none.
+        database: its URL; a SQLite file in `directory` by default.
+        claim: from a Candidate, with the engines it opened.
+        open_engines: opens the database at a URL; another one only where its disk is simulated.
+        """
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        engines = (
+            claim.engines if claim is not None else open_engines(database or sqlite_url(directory / "master.sqlite3"))
+        )
+        lock: DirectoryLock | None = None
+        try:
+            lock = None if engines.is_shared else DirectoryLock(directory)
+            upgrade(engines.writer)
+            return cls(engines, clock, rng, executor or ThreadExecutor(), version=version, lock=lock, claim=claim)
+        except BaseException:
+            if claim is not None:
+                claim.leadership.close()
+            engines.dispose()
+            if lock is not None:
+                lock.release()
+            raise
+
+    @staticmethod
+    def _begin_term(uow: UnitOfWork, version: str, claim: Claim | None) -> int:
+        holder, address = ("", "") if claim is None else (claim.leadership.holder, claim.leadership.address)
+        over = None if claim is None else (claim.seat.epoch, claim.seat.beat)
+        epoch = uow.terms.begin(uow.now_wall_ns, version, holder, address, over)
+        uow.epoch = epoch
+        uow.audit("master", "term.begin", f"term/{epoch}", fields={"version": version})
+        return epoch
+
+    # --- what rooms use --------------------------------------------------------------------------
+
+    async def write(self, fn: Callable[[UnitOfWork], T], *, name: str, deadline_ns: int = WRITE_DEADLINE_NS) -> T:
+        """Run `fn` in the next transaction; returns after COMMIT. What `fn` raises is raised here, and nothing stays.
+
+        Raises StorageFailed when the commit failed, Unavailable when too much waits, DeadlineExceeded when it takes
+        too long (then the outcome is not known).
+        """
+        if self._broken is not None or self._is_closed:
+            raise StorageFailed(self._broken or "The store is closed; nothing was written.")
+        if len(self._pending) >= PENDING_MAX:
+            raise Unavailable(f"{PENDING_MAX} writes wait already; nothing was changed. Try again in a moment.")
+        job = _Job(name, fn, asyncio.get_running_loop().create_future())
+        self._pending.append(job)
+        self._flush_soon()
+        answer: T = await self._answer(job, deadline_ns)
+        return answer
+
+    async def read(self, fn: Callable[[UnitOfWork], T], *, deadline_ns: int = READ_DEADLINE_NS) -> T:
+        """Run `fn` on one consistent snapshot, beside the writer; it sees every write that was answered before."""
+        try:
+            async with asyncio.timeout(seconds(deadline_ns)):
+                return await self._executor.read(lambda: self._read(fn))
+        except TimeoutError:
+            raise DeadlineExceeded(f"Reading took longer than {seconds(deadline_ns):g} s.") from None
+
+    def on_event(self, listener: Callable[[EventRow], None]) -> None:
+        """Call `listener` on the loop for every event row, after its commit and in order."""
+        self._listeners.append(listener)
+
+    @property
+    def problem(self) -> str | None:
+        """Why the store refuses writes; None while it works."""
+        return self._broken
+
+    # --- before and after the loop ---------------------------------------------------------------
+
+    def write_now(self, fn: Callable[[UnitOfWork], T], *, name: str) -> T:
+        """The same as `write` in the calling thread, for start, stop and tests; callbacks run before it returns."""
+        job = _Job(name, fn, None)  # type: ignore[arg-type] # nobody awaits this one
+        self._commit([job])
+        if job.error is not None:
+            raise job.error
+        self._tell([job])
+        result: T = job.result
+        return result
+
+    def read_now(self, fn: Callable[[UnitOfWork], T]) -> T:
+        """The same as `read` in the calling thread."""
+        return self._read(fn)
+
+    async def drain(self, deadline_ns: int = WRITE_DEADLINE_NS) -> None:
+        """Wait until everything asked so far is written; call before `close`."""
+        if self._pending or self._is_flushing:
+            await self.write(lambda uow: None, name="drain", deadline_ns=deadline_ns)
+
+    def close(self) -> None:
+        """Record the end of the term, close the database and release the lock; safe to call twice."""
+        if self._is_closed:
+            return
+        self._executor.close()
+        if self._broken is None:
+            try:
+                self.write_now(lambda uow: uow.terms.end(self.epoch, uow.now_wall_ns), name="end_term")
+            except WindrowError as error:
+                log.warning("term_end_not_recorded", error=str(error))
+        if self._leadership is not None:
+            self._leadership.close()
+        self._is_closed = True
+        self._engines.dispose()
+        if self._lock is not None:
+            self._lock.release()
+
+    # --- on the loop -----------------------------------------------------------------------------
+
+    def _flush_soon(self) -> None:
+        if self._is_flushing or not self._pending:
+            return
+        self._is_flushing = True
+        batch: list[_Job] = []
+
+        def work() -> None:
+            # Taken here, not when asked for: what arrives until the writer is free shares this commit.
+            while self._pending and len(batch) < BATCH_MAX:
+                batch.append(self._pending.popleft())
+            self._commit(batch)
+
+        self._executor.write(work, lambda: self._flushed(batch))
+
+    def _flushed(self, batch: list[_Job]) -> None:
+        self._is_flushing = False
+        self._flush_soon()
+        self._tell([job for job in batch if job.error is None])
+        for job in batch:
+            if job.future.done():
+                continue
+            if job.error is None:
+                job.future.set_result(job.result)
+            else:
+                job.future.set_exception(job.error)
+
+    def _tell(self, jobs: list[_Job]) -> None:
+        for job in jobs:
+            assert job.unit is not None
+            for row in job.unit.told:
+                for listener in self._listeners:
+                    self._call(job.name, lambda listener=listener, row=row: listener(row))  # type: ignore[misc]
+            for callback in job.unit.callbacks:
+                self._call(job.name, callback)
+
+    def _call(self, name: str, callback: Callable[[], None]) -> None:
+        # The commit stands whatever a wake-up does: a callback's bug must not look like a failed write.
+        try:
+            callback()
+        except Exception:
+            log.exception("after_commit_failed", write=name)
+
+    async def _answer(self, job: _Job, deadline_ns: int) -> Any:
+        # Shielded: a caller that goes away does not undo what the writer does. The reader of a late error is the log.
+        job.future.add_done_callback(lambda future: None if future.cancelled() else future.exception())
+        try:
+            async with asyncio.timeout(seconds(deadline_ns)):
+                return await asyncio.shield(job.future)
+        except TimeoutError:
+            if job.future.done() and not job.future.cancelled() and job.future.exception() is not None:
+                raise  # the function's own TimeoutError
+            raise DeadlineExceeded(
+                f"The write {job.name} took longer than {seconds(deadline_ns):g} s; it may still be done."
+            ) from None
+
+    # --- on the writer and reader threads --------------------------------------------------------
+
+    def _unit(self, connection: Connection) -> UnitOfWork:
+        return UnitOfWork(connection, self._clock.wall_ns(), self.epoch, self._rng.random_bytes, self._chain)
+
+    def _read(self, fn: Callable[[UnitOfWork], T]) -> T:
+        try:
+            with self._engines.reader.begin() as connection:
+                return fn(UnitOfWork(connection, self._clock.wall_ns(), self.epoch, self._rng.random_bytes))
+        except (OperationalError, InternalError) as error:
+            raise StorageFailed(f"The database could not be read: {_reason(error)}.") from error
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        """Run the jobs in one transaction; afterwards each has its unit and result, or its error. Never raises."""
+        with self._guard:
+            try:
+                self._transact(jobs)
+            except BaseException as error:
+                self._fail(jobs, error)
+            self.figures.pending = len(self._pending)
+
+    def _transact(self, jobs: list[_Job]) -> None:
+        if self._broken is not None:
+            raise StorageFailed(self._broken)
+        with self._engines.writer.connect() as connection:
+            transaction = connection.begin()
+            try:
+                self._check_epoch(connection)
+                # Alone in its transaction a job needs no part of its own to fail in.
+                is_alone = len(jobs) == 1
+                for job in jobs:
+                    self._run(connection, job, None if is_alone else Part(connection))
+                if is_alone and jobs[0].error is not None:
+                    transaction.rollback()
+                    return
+                self._end(transaction)
+            except BaseException:
+                self._chain.value = None
+                transaction.close()
+                raise
+        self.figures.commits += 1
+        self.figures.writes += len(jobs)
+        self.figures.last_commit_ns = self._clock.wall_ns()
+
+    def _end(self, transaction: RootTransaction) -> None:
+        try:
+            transaction.commit()
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                # Whether it was committed is not known. What is kept in memory may be behind it: begin anew.
+                self._broken = "The connection was lost in a commit; nothing more is written until a restart."
+            raise
+
+    def _check_epoch(self, connection: Connection) -> None:
+        terms = TermRepository(connection)
+        if self.epoch and not terms.is_mine(self.epoch):
+            self._lose(f"Term {terms.latest()} has begun on this database; this Master holds term {self.epoch}.")
+            raise Fenced(self._broken or "")
+
+    def _lose(self, why: str) -> None:
+        self._broken = self._broken or why
+
+    def _run(self, connection: Connection, job: _Job, part: Part | None) -> None:
+        unit, chain = self._unit(connection), self._chain.value
+        try:
+            job.result = job.function(unit)
+        except Exception as error:
+            if isinstance(error, DBAPIError) and _is_disk_error(error):
+                raise
+            # Where the database has thrown the whole transaction away this raises, and all jobs fail with it.
+            if part is not None:
+                part.undo()
+            self._chain.value = chain
+            job.error = _told(error)
+            return
+        if part is not None:
+            part.keep()
+        job.unit = unit
+
+    def _fail(self, jobs: list[_Job], error: BaseException) -> None:
+        self.figures.failures += 1
+        failure = error if isinstance(error, WindrowError) else _storage_failed(error)
+        if isinstance(error, DBAPIError) and _is_disk_error(error):
+            self._broken = f"The disk failed ({_reason(error)}); nothing more is written until the Master is restarted."
+        log.error("commit_failed", writes=[job.name for job in jobs][:8], count=len(jobs), error=str(error)[:400])
+        for job in jobs:
+            job.unit, job.result = None, None
+            job.error = job.error or failure
+
+
+def _told(error: Exception) -> Exception:
+    if isinstance(error, OperationalError):
+        return _storage_failed(error)
+    if isinstance(error, DataError):
+        failure = InvalidInput(f"The database cannot hold this value: {_reason(error)}. Nothing was changed.")
+        failure.__cause__ = error
+        return failure
+    return error
+
+
+def _storage_failed(error: BaseException) -> WindrowError:
+    failure = StorageFailed(f"The database refused a write: {_reason(error)}. Nothing was changed.")
+    failure.__cause__ = error
+    return failure
+
+
+def _reason(error: BaseException) -> str:
+    origin = getattr(error, "orig", None) or error
+    return str(origin).splitlines()[0][:200] if str(origin) else type(origin).__name__
+
+
+def _is_disk_error(error: DBAPIError) -> bool:
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF == SQLITE_IOERR

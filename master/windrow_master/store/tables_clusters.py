@@ -1,0 +1,60 @@
+"""The clusters' tables: clusters and the workloads they consist of."""
+
+from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, LargeBinary, String, Table, Text
+
+from windrow_master.store.schema import Whole, metadata
+
+clusters = Table(
+    "clusters",
+    metadata,
+    Column("cluster_id", String(64), primary_key=True),
+    Column("account_id", String(64), nullable=False, index=True),
+    Column("name", String(128), nullable=False),
+    Column("request", JSON, nullable=False),
+    Column("phase", String(20), nullable=False),
+    Column("rental_id", String(64), nullable=False),
+    Column("tier", String(64), nullable=False),
+    Column("price_per_hour", Whole, nullable=False),
+    Column("decision", LargeBinary, nullable=False),
+    Column("created_at_ns", Whole, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("steps", JSON, nullable=False),
+    Column("started_at_ns", Whole),
+    Column("ended_at_ns", Whole),
+    Column("version", Whole, nullable=False),
+    Column("request_key", String(200)),
+    Column("request_sha256", LargeBinary(32), nullable=False),
+    Index("uq_clusters_request_key", "account_id", "request_key", unique=True),
+)
+
+workloads = Table(
+    "workloads",
+    metadata,
+    Column("workload_id", String(64), primary_key=True),
+    Column("cluster_id", String(64), ForeignKey("clusters.cluster_id"), nullable=False, index=True),
+    Column("host_id", String(64), nullable=False),
+    Column("host_name", String(128), nullable=False),
+    Column("runtime", String(20), nullable=False),
+    Column("image", Text, nullable=False),
+    Column("slots", JSON, nullable=False),
+    Column("cpus", Whole, nullable=False),
+    Column("memory_bytes", Whole, nullable=False),
+    Column("created_at_ns", Whole, nullable=False),
+    Column("phase", String(20), nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("exit_code", Whole),
+    Column("running_ns", Whole, nullable=False),
+    Column("ports", JSON, nullable=False),
+    Column("create_command", String(64)),
+    Column("delete_command", String(64)),
+    Column("lost_since_ns", Whole),
+    Column("ended_at_ns", Whole),
+    Column("is_released", Boolean, nullable=False),
+)
+# What still holds slots, in one small index: everything that is asked often asks for these only.
+Index(
+    "ix_workloads_held",
+    workloads.c.host_id,
+    sqlite_where=workloads.c.is_released.is_(False),
+    postgresql_where=workloads.c.is_released.is_(False),
+)

@@ -1,0 +1,150 @@
+"""Keeps daemons running: starts each in its own session, restarts what dies with back-off, stops all in order.
+
+A daemon dies with its supervisor (the kernel sends it SIGTERM), so that nothing is left even after SIGKILL.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+BACKOFF_FIRST_S: Final = 0.25
+BACKOFF_MAX_S: Final = 10.0
+STEADY_S: Final = 30.0
+"""A daemon that ran this long was well: its next death is a first one again."""
+STOP_S: Final = 10.0
+"""For an orderly stop, before SIGKILL."""
+LOG_BYTES_MAX: Final = 16 * 1024 * 1024
+"""A log larger than this at a start becomes `<name>.log.1`, replacing the one before."""
+TAIL_LINES: Final = 12
+PR_SET_PDEATHSIG: Final = 1
+
+
+@dataclass(slots=True)
+class Daemon:
+    """One program to keep running."""
+
+    name: str
+    arguments: tuple[str, ...]
+    log_path: Path
+    restarts: int = 0
+    process: asyncio.subprocess.Process | None = None
+    is_wanted: bool = True
+    started_at: float = 0.0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def pid(self) -> int | None:
+        """The running process; None between two lives."""
+        return self.process.pid if self.process is not None and self.process.returncode is None else None
+
+    def tail(self) -> str:
+        """The last lines of its log, for a person who asks why it does not run."""
+        try:
+            text = self.log_path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-TAIL_LINES:])
+
+
+def module(name: str, *arguments: str) -> tuple[str, ...]:
+    """The command line of one of our daemons, by this very interpreter."""
+    return (sys.executable, "-m", name, *arguments)
+
+
+def _die_with_parent(parent: int) -> Callable[[], None]:
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def prepare() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        # The parent may have died before the line above.
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare
+
+
+async def start(daemon: Daemon) -> None:
+    """Start it once."""
+    daemon.log_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.suppress(FileNotFoundError):
+        if daemon.log_path.stat().st_size > LOG_BYTES_MAX:
+            daemon.log_path.replace(daemon.log_path.with_suffix(".log.1"))
+    with daemon.log_path.open("ab") as log:
+        daemon.process = await asyncio.create_subprocess_exec(
+            *daemon.arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=_die_with_parent(os.getpid()),
+        )
+    daemon.started_at = time.monotonic()
+    daemon.changed.set()
+
+
+async def keep(daemon: Daemon, say: Callable[[str], None]) -> None:
+    """Run it until it is no longer wanted; a death is said, counted and answered by a restart after a pause."""
+    pause_s = BACKOFF_FIRST_S
+    while daemon.is_wanted:
+        if daemon.process is None:
+            await start(daemon)
+        process = daemon.process
+        assert process is not None
+        code = await process.wait()
+        daemon.process = None
+        daemon.changed.set()
+        if not daemon.is_wanted:
+            return
+        pause_s = BACKOFF_FIRST_S if time.monotonic() - daemon.started_at > STEADY_S else pause_s
+        daemon.restarts += 1
+        say(f"{daemon.name} ended ({_ending(code)}); it starts again in {pause_s:g} s. Log: {daemon.log_path}")
+        await asyncio.sleep(pause_s)
+        pause_s = min(BACKOFF_MAX_S, pause_s * 2)
+
+
+async def stop(daemon: Daemon, within_s: float = STOP_S) -> None:
+    """Ask it to end, then make it end, with whatever it started in its session."""
+    daemon.is_wanted = False
+    process = daemon.process
+    if process is None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGTERM)
+    try:
+        async with asyncio.timeout(within_s):
+            await process.wait()
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+async def run_once(arguments: Sequence[str], log_path: Path, within_s: float) -> int:
+    """Run a command to its end, its words in the log; returns its exit code, 124 when it took too long."""
+    task = Daemon("", tuple(arguments), log_path)
+    await start(task)
+    assert task.process is not None
+    try:
+        async with asyncio.timeout(within_s):
+            return await task.process.wait()
+    except TimeoutError:
+        return 124
+    finally:
+        await stop(task, within_s=1.0)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,1 @@
+"""The segment log of samples: appended, fsynced in groups, followed by views."""

@@ -1,0 +1,58 @@
+"""What telemetry is given to run blocking work on, and what every view of history answers to. Pure."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from windrow_master.telemetry.model import (
+    GroupPoints,
+    GroupQuery,
+    LogPosition,
+    SeriesPoints,
+    SeriesQuery,
+    ViewHealth,
+)
+
+T = TypeVar("T")
+
+
+class Executor(Protocol):
+    """Runs blocking work for the loop. Writes run one at a time in the order given; reads may run beside them."""
+
+    def write(self, work: Callable[[], None], done: Callable[[], None]) -> None:
+        """Run `work` on the writer, then call `done` on the loop. Neither raises."""
+
+    async def read(self, work: Callable[[], T]) -> T:
+        """Run `work` beside the writer and return or raise what it does."""
+
+    def close(self) -> None:
+        """Finish what runs and let go of the threads."""
+
+
+class HistoryPort(Protocol):
+    """One view of history: it follows the segment log with a cursor of its own and answers charts.
+
+    A step holds the samples in [start, start + step): the mean of a gauge, the highest of a counter, None where
+    nothing was read. tests/contract/test_history.py is what every view promises.
+    """
+
+    async def run(self) -> None:
+        """Follow the log until cancelled, whatever fails."""
+
+    async def catch_up(self) -> None:
+        """Take in all that the log holds now."""
+
+    async def series(self, query: SeriesQuery) -> tuple[SeriesPoints, ...]:
+        """Points of each series in the order asked. Raises Unavailable, soon, with the reason."""
+
+    async def grouped(self, query: GroupQuery) -> GroupPoints:
+        """The mean of the devices' means, for each group. Raises Unavailable."""
+
+    def health(self) -> ViewHealth:
+        """How it is doing."""
+
+    @property
+    def cursor(self) -> LogPosition | None:
+        """Where it is in the log: what lies before may go. None before it knows."""
+
+    def close(self) -> None:
+        """Let go of threads, files and connections; soon, and safe to call twice."""

@@ -1,0 +1,80 @@
+"""What the supervisor asks the Master over HTTP, on the standard library alone; each call has a deadline."""
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from typing import Any, Final
+
+from windrow_proto.errors import Unavailable, WindrowError, from_code
+
+CALL_S: Final = 15.0
+QUIET_S: Final = 60.0
+"""A followed log may be silent for this long before the connection counts as dead."""
+CHUNK: Final = 16 * 1024
+
+
+class MasterHttp:
+    """A client of one Master with the token of its first account."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url
+        self._token = token
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """One call; returns the JSON answer. Raises what the problem names, Unavailable when nobody answers."""
+        with self._open(method, path, body, CALL_S) as answer:
+            payload = answer.read()
+        return json.loads(payload) if payload else None
+
+    def items(self, path: str) -> list[dict[str, Any]]:
+        """Every item of a list, page after page."""
+        found: list[dict[str, Any]] = []
+        cursor = ""
+        while True:
+            joint = "&" if "?" in path else "?"
+            page = self.call("GET", f"{path}{joint}limit=500{f'&cursor={cursor}' if cursor else ''}")
+            found += page["items"]
+            cursor = page.get("next_cursor") or ""
+            if not cursor:
+                return found
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        """The bytes of an answer as they come."""
+        with self._open("GET", path, None, QUIET_S) as answer:
+            try:
+                while chunk := answer.read1(CHUNK):
+                    yield chunk
+            except (TimeoutError, OSError, http.client.HTTPException) as error:
+                raise Unavailable(f"The stream broke off: {error}") from error
+
+    def _open(self, method: str, path: str, body: Any, timeout_s: float) -> http.client.HTTPResponse:
+        headers = {"Authorization": f"Bearer {self._token}"}
+        if method == "POST":
+            headers["Idempotency-Key"] = uuid.uuid4().hex
+        data = None
+        if body is not None:
+            data, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
+        base = self.url if path.startswith("/healthz") else f"{self.url}/api/v1"
+        request = urllib.request.Request(base + path, data=data, headers=headers, method=method)
+        # The Master is on this machine's loopback: a proxy from the environment must not come between.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            answer: http.client.HTTPResponse = opener.open(request, timeout=timeout_s)
+            return answer
+        except urllib.error.HTTPError as error:
+            with error:
+                raise _problem(error.code, error.read()) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable(f"The Master does not answer at {self.url}: {error}") from error
+
+
+def _problem(status: int, payload: bytes) -> WindrowError:
+    try:
+        body = json.loads(payload)
+        raised = from_code(str(body["code"]), str(body["detail"])[:1000], str(body.get("subject", "")))
+    except (ValueError, KeyError, TypeError):
+        return Unavailable(f"The Master answered {status} without saying why.")
+    return raised

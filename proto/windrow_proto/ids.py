@@ -1,0 +1,53 @@
+"""Distinct types for every id, minted from given time and randomness and parsed once at the border.
+
+Minting is pure: who calls it brings the clock and the random bytes.
+"""
+
+import re
+from typing import NewType
+
+HostId = NewType("HostId", str)
+"""`host_` and a UUIDv7, minted by the Master at joining, never derived from a key."""
+AccessId = NewType("AccessId", str)
+AccountId = NewType("AccountId", str)
+TokenId = NewType("TokenId", str)
+ClusterId = NewType("ClusterId", str)
+WorkloadId = NewType("WorkloadId", str)
+"""What one host runs of a cluster: one container or one process tree."""
+CommandId = NewType("CommandId", str)
+OperationId = NewType("OperationId", str)
+ReceiptId = NewType("ReceiptId", str)
+TransferId = NewType("TransferId", str)
+EventId = NewType("EventId", str)
+SlotId = NewType("SlotId", str)
+"""`<gpu uuid>` for a whole GPU, `<host id>/cpu/<n>` for a carved share of a host's processors."""
+GpuUuid = NewType("GpuUuid", str)
+BootId = NewType("BootId", bytes)
+"""Sixteen random bytes drawn when an agent process starts."""
+
+_PREFIXED = re.compile(r"^[a-z]{2,12}_[0-9a-f]{32}$")
+
+
+def mint(prefix: str, now_ns: int, entropy: bytes) -> str:
+    """Make an id: `prefix`, an underscore and a UUIDv7 in hexadecimal without dashes (RFC 9562 section 5.7).
+
+    now_ns: wall clock in nanoseconds since 1970, >= 0; ids minted later sort later (to the millisecond).
+    entropy: at least 10 random bytes.
+    """
+    if len(entropy) < 10:
+        raise ValueError("an id needs at least 10 random bytes")
+    milliseconds = now_ns // 1_000_000 & (1 << 48) - 1
+    random_bits = int.from_bytes(entropy[:10], "big")
+    high = milliseconds << 16 | 0x7 << 12 | random_bits >> 68 & 0xFFF
+    value = high << 64 | 0b10 << 62 | random_bits & (1 << 62) - 1
+    return f"{prefix}_{value:032x}"
+
+
+def is_id(text: str, prefix: str) -> bool:
+    """Whether `text` has the form of an id of this kind."""
+    return text.startswith(prefix + "_") and _PREFIXED.match(text) is not None
+
+
+def cpu_slot(host_id: HostId, number: int) -> SlotId:
+    """The slot id of one carved processor share of a host; `number` counts from 0."""
+    return SlotId(f"{host_id}/cpu/{number}")

@@ -1,0 +1,371 @@
+"""The links over gRPC with mutual TLS: agents dial an Access, Access workers dial the Master; frames stay unopened.
+
+Who a peer is comes from its certificate alone. Certificates are checked when a connection opens and never again, so
+whoever accepts a stream ends it at the certificate's end or at a ban (`close`).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import grpc
+import grpc.aio
+
+from windrow_proto import link_streams as streams
+from windrow_proto.errors import CertificateRefused, Forbidden, LinkClosed, Unavailable, WindrowError
+from windrow_proto.keys import SERVER_NAMES, TlsIdentity, certificate_facts
+from windrow_proto.link_streams import GrpcLink
+from windrow_proto.ports import (
+    AgentAcceptor,
+    BandwidthLink,
+    FrameLink,
+    PeerFacts,
+    PingAnswer,
+    TrunkAcceptor,
+    TrunkLink,
+)
+from windrow_proto.units import SECOND
+from windrow_proto.v1 import link_pb2, services_pb2
+
+T = TypeVar("T")
+if TYPE_CHECKING:
+    Handler = grpc.RpcMethodHandler[Any, Any]  # generic in its types only
+IdentitySource = TlsIdentity | Callable[[], TlsIdentity]
+"""An identity, or what gives the present one: certificates are renewed while a process runs. A server calls it from
+a thread of gRPC's at each handshake: let it return a value that is there, and do nothing else."""
+
+CONNECT: Final = "/windrow.v1.AgentLink/Connect"
+PING: Final = "/windrow.v1.Probe/Ping"
+BANDWIDTH: Final = "/windrow.v1.Probe/Bandwidth"
+ATTACH: Final = "/windrow.v1.Trunk/Attach"
+PING_NONCE_BYTES: Final = 8
+DIAL_DEADLINE_NS: Final = 5 * SECOND
+STATUS_DEADLINE_S: Final = 1.0
+"""A call whose write failed has ended, so its status is here or never comes."""
+CLOSE_GRACE_S: Final = 2.0
+"""How long an acceptor may tidy up after its stream was closed, before it is cancelled."""
+
+
+def _now(identity: IdentitySource) -> TlsIdentity:
+    return identity if isinstance(identity, TlsIdentity) else identity()
+
+
+# --- dialling -----------------------------------------------------------------------------------------------------
+
+
+def _channel(
+    address: str, identity: IdentitySource, role: str, options: tuple[tuple[str, int], ...]
+) -> grpc.aio.Channel:
+    own = _now(identity)
+    credentials = grpc.ssl_channel_credentials(own.ca_pem, own.key_pem, own.certificate_pem)
+    # Every server of a role carries this name beside its addresses, so that a region map may name it any way.
+    name = ("grpc.ssl_target_name_override", SERVER_NAMES[role])
+    return grpc.aio.secure_channel(address, credentials, options=[*options, *streams.CLIENT_OPTIONS, name])
+
+
+async def _open(
+    channel: grpc.aio.Channel, method: str, kind: type[Any], deadline_ns: int, timeout_s: float | None = None
+) -> GrpcLink[Any]:
+    """Open a stream of messages of `kind` on a channel that belongs to it from here on."""
+    call = channel.stream_stream(
+        method, request_serializer=kind.SerializeToString, response_deserializer=kind.FromString
+    )(timeout=timeout_s)
+
+    async def drop() -> None:
+        call.cancel()
+        await channel.close()
+
+    try:
+        async with asyncio.timeout(max(0, deadline_ns) / SECOND):
+            await call.wait_for_connection()
+            if streams.OPEN_KEY not in dict(await call.initial_metadata()):
+                details = await call.details() or ""
+                named = streams.named_in(await call.trailing_metadata() or (), details)
+                raise LinkClosed(f"Could not connect: {(await call.code()).name}: {details[:300]}") from named
+    except LinkClosed:
+        await drop()
+        raise
+    except TimeoutError:
+        await drop()
+        raise LinkClosed(f"No answer within {deadline_ns / SECOND:.1f} s.") from None
+    except streams.STREAM_ERRORS as error:
+        await drop()
+        raise LinkClosed(f"Could not connect: {streams.words(error)}") from streams.named_error(error)
+    except asyncio.CancelledError:
+        await drop()
+        raise
+
+    async def write(message: Any) -> None:
+        """A write into a call that the server has ended fails with words of its own; who waits wants the server's."""
+        try:
+            await call.write(message)
+        except streams.STREAM_ERRORS as error:
+            raise await _status(call) or error from error
+
+    return GrpcLink(call.read, write, drop)
+
+
+async def _status(call: Any) -> grpc.aio.AioRpcError | None:
+    """What the server ended a call with; None when it said nothing of the kind."""
+    try:
+        async with asyncio.timeout(STATUS_DEADLINE_S):
+            code, details = await call.code(), await call.details()
+            trailing = await call.trailing_metadata()
+    except (TimeoutError, *streams.STREAM_ERRORS):
+        return None
+    no_metadata = grpc.aio.Metadata()
+    return None if code is grpc.StatusCode.OK else grpc.aio.AioRpcError(code, no_metadata, trailing, details)
+
+
+class GrpcDialer:
+    """The agent's Dialer. Every link has a connection of its own, so that nothing queues behind something else."""
+
+    def __init__(self, identity: IdentitySource) -> None:
+        self._identity = identity
+        self._links: set[GrpcLink[Any]] = set()
+
+    async def connect(self, address: str, deadline_ns: int) -> FrameLink:
+        """Open a stream to `host:port`; raises LinkClosed past the deadline or when it is refused (its `__cause__`
+        then is what the Access named)."""
+        channel = _channel(address, self._identity, "access", streams.AGENT_OPTIONS)
+        return self._kept(await _open(channel, CONNECT, link_pb2.Frame, deadline_ns))
+
+    async def bandwidth(self, address: str, deadline_ns: int) -> BandwidthLink:
+        """Open a measurement stream, all of it within the deadline."""
+        # Only here may the window grow: the line is to be filled.
+        channel = _channel(address, self._identity, "access", streams.TRUNK_OPTIONS)
+        link = await _open(channel, BANDWIDTH, services_pb2.BandwidthChunk, deadline_ns, deadline_ns / SECOND)
+        return self._kept(link)
+
+    def _kept(self, link: GrpcLink[T]) -> GrpcLink[T]:
+        self._links = {kept for kept in self._links if not kept.closed.is_set()} | {link}
+        return link
+
+    async def ping(self, address: str, deadline_ns: int) -> PingAnswer:
+        """The shorter of two round trips on a connection made for them; the handshake does not count."""
+        loop = asyncio.get_running_loop()
+        channel = _channel(address, self._identity, "access", streams.AGENT_OPTIONS)
+        ask = channel.unary_unary(
+            PING,
+            request_serializer=services_pb2.PingRequest.SerializeToString,
+            response_deserializer=services_pb2.PingReply.FromString,
+        )
+        try:
+            async with asyncio.timeout(max(0, deadline_ns) / SECOND):
+                times: list[float] = []
+                for number in range(3):
+                    nonce = number.to_bytes(PING_NONCE_BYTES, "big")
+                    begin = loop.time()
+                    reply: services_pb2.PingReply = await ask(services_pb2.PingRequest(nonce=nonce))
+                    times.append(loop.time() - begin)
+                    if reply.nonce != nonce:
+                        raise LinkClosed("The Access answered another ping.")
+        except TimeoutError:
+            raise LinkClosed(f"No answer to a ping within {deadline_ns / SECOND:.1f} s.") from None
+        except streams.STREAM_ERRORS as error:
+            raise LinkClosed(f"The ping failed: {streams.words(error)}") from streams.named_error(error)
+        finally:
+            await channel.close()
+        return PingAnswer(
+            rtt_ns=int(min(times[1:]) * SECOND),
+            access_id=reply.access_id,
+            region=reply.region,
+            load_permille=reply.load_permille,
+            draining=reply.draining,
+        )
+
+    async def close(self) -> None:
+        """End every link this dialer opened; safe to call twice."""
+        links, self._links = self._links, set()
+        for link in links:
+            await link.close()
+
+
+async def dial_trunk(
+    addresses: Sequence[str], identity: IdentitySource, deadline_ns: int = DIAL_DEADLINE_NS
+) -> TrunkLink:
+    """Attach to the first Master that answers, each within the deadline; raises LinkClosed when none does."""
+    failures: list[str] = []
+    for address in addresses:
+        channel = _channel(address, identity, "master", streams.TRUNK_OPTIONS)
+        try:
+            link: TrunkLink = await _open(channel, ATTACH, services_pb2.TrunkBatch, deadline_ns)
+            return link
+        except LinkClosed as error:
+            failures.append(f"{address}: {error.detail}")
+    raise LinkClosed("No Master could be reached. " + " ".join(failures))
+
+
+# --- serving ------------------------------------------------------------------------------------------------------
+
+
+class GrpcServer:
+    """A listening server: `address` is where it can be dialled, `stop` ends it."""
+
+    def __init__(self, server: grpc.aio.Server, host: str, port: int) -> None:
+        self.port = port
+        self.address = f"{host}:{port}"
+        self._server = server
+
+    async def stop(self, grace_s: float = 0.5) -> None:
+        """Refuse new streams, give open ones `grace_s` to end, then cut them."""
+        await self._server.stop(grace_s)
+
+
+async def serve_agents(
+    acceptor: AgentAcceptor, identity: IdentitySource, listen: str = "127.0.0.1:0", max_connections: int | None = None
+) -> GrpcServer:
+    """Listen for agents. Several processes may listen on one port; the kernel spreads connections over them.
+
+    max_connections: streams served at once; more are refused with RESOURCE_EXHAUSTED. Raises Unavailable if the
+    address cannot be had.
+    """
+
+    async def connect(_: Any, context: Any) -> None:
+        await _serve_stream(context, "host", acceptor.accepted)
+
+    async def measure(_: Any, context: Any) -> None:
+        await _serve_stream(context, "host", acceptor.measured)
+
+    async def ping(request: services_pb2.PingRequest, context: Any) -> services_pb2.PingReply:
+        try:
+            facts = await acceptor.pinged(_peer(context, "host"))
+        except WindrowError as error:
+            await _abort(context, error)
+        return services_pb2.PingReply(
+            nonce=request.nonce[:64],
+            access_id=facts.access_id,
+            region=facts.region,
+            load_permille=facts.load_permille,
+            draining=facts.draining,
+        )
+
+    handlers = {
+        CONNECT: _stream_handler(connect, link_pb2.Frame),
+        BANDWIDTH: _stream_handler(measure, services_pb2.BandwidthChunk),
+        PING: grpc.unary_unary_rpc_method_handler(
+            ping, services_pb2.PingRequest.FromString, services_pb2.PingReply.SerializeToString
+        ),
+    }
+    return await _serve(handlers, identity, listen, streams.AGENT_OPTIONS, max_connections)
+
+
+async def serve_trunk(acceptor: TrunkAcceptor, identity: IdentitySource, listen: str = "127.0.0.1:0") -> GrpcServer:
+    """Listen for Access workers. Raises Unavailable if the address cannot be had."""
+
+    async def attach(_: Any, context: Any) -> None:
+        await _serve_stream(context, "access", acceptor.attached)
+
+    handlers = {ATTACH: _stream_handler(attach, services_pb2.TrunkBatch)}
+    return await _serve(handlers, identity, listen, streams.TRUNK_OPTIONS, None)
+
+
+def _stream_handler(serve: Callable[[Any, Any], Awaitable[None]], kind: type[Any]) -> "Handler":
+    return grpc.stream_stream_rpc_method_handler(serve, kind.FromString, kind.SerializeToString)
+
+
+class _Methods(grpc.GenericRpcHandler):
+    def __init__(self, handlers: "dict[str, Handler]") -> None:
+        self._handlers = handlers
+
+    def service(self, details: grpc.HandlerCallDetails) -> "Handler | None":
+        return self._handlers.get(details.method)
+
+
+async def _serve(
+    handlers: "dict[str, Handler]",
+    identity: IdentitySource,
+    listen: str,
+    options: tuple[tuple[str, int], ...],
+    max_streams: int | None,
+) -> GrpcServer:
+    server = grpc.aio.server(options=[*options, *streams.SERVER_OPTIONS], maximum_concurrent_rpcs=max_streams)
+    server.add_generic_rpc_handlers((_Methods(handlers),))
+    try:
+        port = server.add_secure_port(listen, _server_credentials(identity))
+    except RuntimeError as error:
+        raise Unavailable(f"{listen} could not be listened on; another process may have it.") from error
+    await server.start()
+    return GrpcServer(server, listen.rpartition(":")[0], port)
+
+
+def _server_credentials(identity: IdentitySource) -> grpc.ServerCredentials:
+    """mTLS that follows a renewed identity: gRPC asks at every handshake, and is answered when it has changed."""
+    told = _now(identity)
+
+    def configuration(own: TlsIdentity) -> grpc.ServerCertificateConfiguration:
+        return grpc.ssl_server_certificate_configuration([(own.key_pem, own.certificate_pem)], own.ca_pem)
+
+    def changed() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal told
+        own = _now(identity)
+        if own == told:
+            return None
+        told = own
+        return configuration(own)
+
+    return grpc.dynamic_ssl_server_credentials(configuration(told), changed, require_client_authentication=True)  # type: ignore[arg-type]  # None is "unchanged"
+
+
+def _peer(context: Any, role: str) -> PeerFacts:
+    """Who called; raises CertificateRefused or Forbidden for anyone but this role."""
+    pems = context.auth_context().get("x509_pem_cert", ())
+    if not pems:
+        raise CertificateRefused("The caller showed no certificate.")
+    facts = certificate_facts(pems[0])
+    if facts.role != role:
+        raise Forbidden(f"Only a {role} may call this; the certificate is of {facts.role} {facts.subject_id}.")
+    return PeerFacts(
+        role=facts.role,
+        subject_id=facts.subject_id,
+        generation=facts.generation,
+        not_after_ns=facts.not_after_ns,
+        address=context.peer(),
+        certificate_sha256=facts.sha256,
+    )
+
+
+async def _abort(context: Any, error: WindrowError) -> None:
+    status = grpc.StatusCode[error.grpc]
+    await context.abort(status, error.detail, ((streams.CODE_KEY, error.code),))
+
+
+async def _serve_stream(context: Any, role: str, accept: Callable[[PeerFacts, Any], Awaitable[None]]) -> None:
+    """Run an acceptor beside its stream; whichever ends first ends the other."""
+    try:
+        peer = _peer(context, role)
+    except WindrowError as error:
+        await _abort(context, error)
+        return
+    await context.send_initial_metadata(((streams.OPEN_KEY, "1"),))
+
+    async def drop() -> None:
+        """The handler below watches `closed`."""
+
+    link: GrpcLink[Any] = GrpcLink(context.read, context.write, drop)
+    outcome: list[WindrowError] = []
+    is_gone = False
+
+    async def work() -> None:
+        try:
+            await accept(peer, link)
+        except LinkClosed:
+            pass
+        except WindrowError as error:
+            outcome.append(error)
+        finally:
+            await link.end("it was served")
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(work())
+        try:
+            await link.closed.wait()
+        except asyncio.CancelledError:
+            # gRPC's way to say that the caller has gone; the acceptor hears it as LinkClosed.
+            is_gone = True
+            await link.end("the peer has gone")
+        _, late = await asyncio.wait({task}, timeout=CLOSE_GRACE_S)
+        if late:
+            task.cancel()
+    if outcome and not is_gone:
+        await _abort(context, outcome[0])

@@ -1,0 +1,106 @@
+"""The one table of metrics: their numbers on the wire, names, units and scales.
+
+A number is never reused. `scale` turns the wire's integer into the unit: value = wire * scale.
+OTel names follow the hardware conventions of OpenTelemetry (status: development); DCGM names those of dcgm_fields.h.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Scope(StrEnum):
+    """What a metric is a property of."""
+
+    GPU = "gpu"
+    HOST = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One series' meaning.
+
+    number: on the wire; name: Prometheus name without the `windrow_` prefix, unit in it;
+    counter: only grows within a boot.
+    """
+
+    number: int
+    scope: Scope
+    name: str
+    unit: str
+    scale: float
+    counter: bool
+    otel: str | None
+    dcgm: str | None
+    label: str
+
+
+def _gpu(
+    number: int,
+    name: str,
+    unit: str,
+    scale: float,
+    otel: str | None,
+    dcgm: str | None,
+    label: str,
+    counter: bool = False,
+) -> Metric:
+    return Metric(number, Scope.GPU, name, unit, scale, counter, otel, dcgm, label)
+
+
+def _host(
+    number: int, name: str, unit: str, scale: float, otel: str | None, label: str, counter: bool = False
+) -> Metric:
+    return Metric(number, Scope.HOST, name, unit, scale, counter, otel, None, label)
+
+
+METRICS: Final[tuple[Metric, ...]] = (
+    _gpu(1, "gpu_utilization_ratio", "1", 0.01, "hw.gpu.utilization", "GPU_UTIL", "GPU utilisation"),
+    _gpu(2, "gpu_memory_controller_ratio", "1", 0.01, None, "MEM_COPY_UTIL", "Memory controller"),
+    _gpu(3, "gpu_memory_used_bytes", "By", 1048576.0, "hw.gpu.memory.usage", "FB_USED", "Memory used"),
+    _gpu(4, "gpu_temperature_celsius", "Cel", 1.0, "hw.temperature", "GPU_TEMP", "Temperature"),
+    _gpu(5, "gpu_memory_temperature_celsius", "Cel", 1.0, "hw.temperature", "MEMORY_TEMP", "Memory temperature"),
+    _gpu(6, "gpu_power_watts", "W", 0.1, "hw.power", "POWER_USAGE", "Power"),
+    _gpu(7, "gpu_energy_joules_total", "J", 1.0, "hw.energy", "TOTAL_ENERGY_CONSUMPTION", "Energy", counter=True),
+    _gpu(8, "gpu_clock_sm_hertz", "Hz", 1e6, None, "SM_CLOCK", "SM clock"),
+    _gpu(9, "gpu_clock_memory_hertz", "Hz", 1e6, None, "MEM_CLOCK", "Memory clock"),
+    _gpu(10, "gpu_throttle_reasons", "1", 1.0, None, "CLOCK_THROTTLE_REASONS", "Throttle reasons (bitmask)"),
+    _gpu(11, "gpu_performance_state", "1", 1.0, None, "PSTATE", "P-state"),
+    _gpu(12, "gpu_fan_ratio", "1", 0.01, None, "FAN_SPEED", "Fan"),
+    _gpu(
+        13,
+        "gpu_ecc_uncorrected_total",
+        "1",
+        1.0,
+        "hw.errors",
+        "ECC_DBE_VOL_TOTAL",
+        "Uncorrected ECC errors",
+        counter=True,
+    ),
+    _gpu(14, "gpu_pcie_replays_total", "1", 1.0, "hw.errors", "PCIE_REPLAY_COUNTER", "PCIe replays", counter=True),
+    _gpu(15, "gpu_processes", "1", 1.0, None, None, "Processes"),
+    _host(101, "host_cpu_ratio", "1", 0.001, "system.cpu.utilization", "CPU"),
+    _host(102, "host_memory_used_bytes", "By", 1048576.0, "system.memory.usage", "Memory used"),
+    _host(103, "host_load1", "1", 0.01, "system.cpu.load_average.1m", "Load (1 min)"),
+    _host(104, "host_network_receive_bytes_total", "By", 1024.0, "system.network.io", "Network received", counter=True),
+    _host(105, "host_network_transmit_bytes_total", "By", 1024.0, "system.network.io", "Network sent", counter=True),
+    _host(106, "host_disk_used_bytes", "By", 1048576.0, "system.filesystem.usage", "Disk used"),
+    _host(107, "host_disk_read_bytes_total", "By", 1024.0, "system.disk.io", "Disk read", counter=True),
+    _host(108, "host_disk_write_bytes_total", "By", 1024.0, "system.disk.io", "Disk written", counter=True),
+    _host(109, "host_swap_used_bytes", "By", 1048576.0, None, "Swap used"),
+    _host(110, "host_workloads", "1", 1.0, None, "Workloads"),
+)
+
+CPU_HASH: Final = "cpu.sha256_bytes_per_s"
+"""Benchmark: SHA-256 on all processors at once, bytes hashed per second."""
+MEMORY_COPY: Final = "memory.copy_bytes_per_s"
+"""Benchmark: bytes copied per second between buffers larger than caches, on up to MEMORY_COPY_THREADS threads."""
+DISK_WRITE: Final = "disk.write_bytes_per_s"
+"""Benchmark: bytes written to the data directory and fsynced, per second."""
+GPU_MEMORY: Final = "gpu.memory_bytes_per_s"
+"""Benchmark: bytes a GPU's memory moves per second; its subject is the GPU's UUID."""
+BENCHMARK_UNIT: Final = "By/s"
+MEMORY_COPY_THREADS: Final = 8
+
+BY_NUMBER: Final[dict[int, Metric]] = {metric.number: metric for metric in METRICS}
+BY_NAME: Final[dict[str, Metric]] = {metric.name: metric for metric in METRICS}

@@ -1,0 +1,361 @@
+"""What hosts, commands and workloads are, as the inside of a process sees them: frozen, typed, absent is None.
+
+Numbers of the enums are those of the .proto files (a test compares them). How values become bytes: wire.py and its
+neighbours. The link's own messages: messages.py. This module knows no stub, no clock and no module of a daemon.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import IntEnum
+
+from windrow_proto.ids import ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
+
+NO_GPU = GpuUuid("")
+"""The gpu_uuid of a slot that is a share of the processors."""
+
+
+class FrameClass(IntEnum):
+    """What Access sheds first: the highest number. EVIDENCE, which heartbeats and commands use too, is never shed."""
+
+    EVIDENCE = 0
+    LIVE = 1
+    CHANNEL = 2
+    BACKLOG = 3
+
+
+class Lane(IntEnum):
+    """Own sequence, acknowledgement, credits and spool; see proto/README.md."""
+
+    CONTROL = 0
+    EVIDENCE = 1
+    TELEMETRY = 2
+    CHANNEL = 3
+
+
+class Kind(IntEnum):
+    """Which message a body is. Below 32 agent to Master, below 64 Master to agent, from 64 both ways."""
+
+    UNSPECIFIED = 0
+    HELLO = 1
+    HEARTBEAT = 2
+    INVENTORY = 3
+    COMMAND_STATUS = 4
+    RECEIPT = 5
+    EVENT = 6
+    OBSERVED = 7
+    BANDWIDTH = 8
+    TELEMETRY = 9
+    GAP = 10
+    WELCOME = 32
+    HEARTBEAT_REPLY = 33
+    ACK = 34
+    COMMAND = 35
+    SETTINGS = 36
+    REGION_MAP = 37
+    LEASES = 38
+    QUERY = 39
+    CHANNEL = 64
+
+
+class CommandKind(IntEnum):
+    """What a command asks for."""
+
+    UNSPECIFIED = 0
+    CREATE = 1
+    DELETE = 2
+    MEASURE_BANDWIDTH = 3
+    BENCHMARK = 4
+
+
+class CommandPhase(IntEnum):
+    """How far the agent got with a command. REFUSED: it never ran. NEVER_SEEN: the journal does not hold it."""
+
+    UNSPECIFIED = 0
+    ACCEPTED = 1
+    RUNNING = 2
+    SUCCEEDED = 3
+    FAILED = 4
+    CANCELLED = 5
+    REFUSED = 6
+    NEVER_SEEN = 7
+
+
+class WorkloadPhase(IntEnum):
+    """How far a workload got on its host."""
+
+    UNSPECIFIED = 0
+    PREPARING = 1
+    WAITING_FILES = 2
+    RUNNING = 3
+    EXITED = 4
+    STOPPING = 5
+    GONE = 6
+    FAILED = 7
+
+
+class ChannelPurpose(IntEnum):
+    """What flows in a channel. FILES_IN goes to the host, FILES_OUT comes from it; both are tar streams."""
+
+    UNSPECIFIED = 0
+    LOGS = 1
+    EXEC = 2
+    FILES_IN = 3
+    FILES_OUT = 4
+    TCP = 5
+
+
+# --- what a host is -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """One GPU as its driver describes it; what the driver did not say is None. Ids of PCI: device << 16 | vendor."""
+
+    uuid: GpuUuid
+    index: int
+    vendor: str
+    name: str
+    pci_bus_id: str = ""
+    pci_device_id: int = 0
+    pci_subsystem_id: int = 0
+    memory_bytes: int | None = None
+    compute_capability_major: int | None = None
+    compute_capability_minor: int | None = None
+    serial: str | None = None
+    vbios: str | None = None
+    power_limit_mw: int | None = None
+    power_limit_max_mw: int | None = None
+    clock_sm_max_mhz: int | None = None
+    clock_memory_max_mhz: int | None = None
+    pcie_generation_max: int | None = None
+    pcie_width_max: int | None = None
+    core_count: int | None = None
+    memory_bus_bits: int | None = None
+    ecc_enabled: bool | None = None
+    mig_enabled: bool | None = None
+    numa_node: int | None = None
+    device_minor: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One measured figure of a host or (subject = its uuid) of a GPU."""
+
+    name: str
+    value: float
+    unit: str
+    measured_wall_ns: int
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a host consists of; changes seldom. `inventory_hash` names a version of it."""
+
+    hostname: str = ""
+    os: str = ""
+    kernel: str = ""
+    cpu_model: str = ""
+    cpu_count: int = 0
+    cpu_physical: int = 0
+    memory_bytes: int = 0
+    disk_bytes: int = 0
+    machine_id_hash: str = ""
+    agent_version: str = ""
+    simulated: bool = False
+    driver_version: str = ""
+    cuda_version: str = ""
+    gpus: tuple[GpuFacts, ...] = ()
+    runtimes: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    runtime_versions: Mapping[str, str] = field(default_factory=dict)
+    benchmarks: tuple[Benchmark, ...] = ()
+    owner_account: str = ""
+
+
+def inventory_hash(inventory: Inventory) -> str:
+    """Name this version of an inventory: SHA-256 in hexadecimal over all of its fields, the same on both ends."""
+    # A whole number is written otherwise as an int than as the float that it is after the wire.
+    figures = tuple(replace(figure, value=float(figure.value)) for figure in inventory.benchmarks)
+    fields = asdict(replace(inventory, benchmarks=figures))
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+# --- commands and what became of them -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SlotGrant:
+    """A slot and the token it was granted under; gpu_uuid is empty for cpu slots."""
+
+    slot_id: SlotId
+    token: int
+    gpu_uuid: GpuUuid = NO_GPU
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSpec:
+    """What to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours."""
+
+    workload_id: WorkloadId
+    cluster_id: ClusterId
+    slots: tuple[SlotGrant, ...]
+    runtime: str
+    image: str = ""
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    ports: tuple[int, ...] = ()
+    await_files: bool = False
+    lease_ns: int = 0
+    paid_ns: int = 0
+    log_cap_bytes: int = 0
+    files_cap_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSpec:
+    """What to end; grace_ns lies between SIGTERM and SIGKILL."""
+
+    workload_id: WorkloadId
+    slots: tuple[SlotGrant, ...] = ()
+    grace_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthSpec:
+    """How long and how much to measure, per direction."""
+
+    duration_ns: int
+    cap_bytes: int
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """An order of the Master; the one field that its kind names is set, none for BENCHMARK."""
+
+    command_id: CommandId
+    kind: CommandKind
+    create: WorkloadSpec | None = None
+    delete: DeleteSpec | None = None
+    bandwidth: BandwidthSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandStatus:
+    """What became of a command so far; error_code is one of errors.py, empty while nothing failed."""
+
+    command_id: CommandId
+    phase: CommandPhase
+    step: str = ""
+    progress_permille: int = 0
+    error_code: str = ""
+    error_detail: str = ""
+    result: Mapping[str, str] = field(default_factory=dict)
+    at_wall_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedWorkload:
+    """One workload as the host sees it; `ports` maps the container's port (text) to one on the host's loopback."""
+
+    workload_id: WorkloadId
+    phase: WorkloadPhase
+    slots: tuple[SlotGrant, ...] = ()
+    exit_code: int | None = None
+    running_ns: int = 0
+    runtime: str = ""
+    ports: Mapping[str, int] = field(default_factory=dict)
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """All workloads of a host at one moment."""
+
+    workloads: tuple[ObservedWorkload, ...]
+    digest: bytes
+    at_wall_ns: int
+
+
+def observed_digest(workloads: tuple[ObservedWorkload, ...]) -> bytes:
+    """SHA-256 over what reconciling compares: id, phase, slots with tokens and exit code; order does not matter."""
+    facts = sorted(
+        (w.workload_id, int(w.phase), sorted((s.slot_id, s.token) for s in w.slots), repr(w.exit_code))
+        for w in workloads
+    )
+    return hashlib.sha256(json.dumps(facts).encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """How long a workload ran so far, on the monotonic clock; number counts from 1 per workload."""
+
+    workload_id: WorkloadId
+    cluster_id: ClusterId
+    slots: tuple[SlotGrant, ...]
+    number: int
+    running_ns: int
+    started_wall_ns: int
+    at_wall_ns: int
+    final: bool = False
+    exit_code: int | None = None
+    end_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened once; `code` is stable (workload.exited), `subject` empty for the host itself."""
+
+    code: str
+    at_wall_ns: int
+    subject: str = ""
+    detail: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRenewal:
+    """More time for a workload, counted from receipt; token: the highest of its slots."""
+
+    workload_id: WorkloadId
+    lease_ns: int
+    paid_ns: int
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthClaim:
+    """What the relay counted of one measurement; it signs exactly these bytes (domain CLAIM)."""
+
+    nonce: str
+    access_id: str
+    host_id: HostId
+    up_bits_per_s: int
+    down_bits_per_s: int
+    up_bytes: int
+    down_bytes: int
+    duration_ns: int
+    at_wall_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthResult:
+    """What the host counted, with the relay's claim and its signature; the lower of both counts. rtt_ns -1: unknown."""
+
+    nonce: str
+    access_id: str
+    region: str
+    up_bits_per_s: int
+    down_bits_per_s: int
+    up_bytes: int
+    down_bytes: int
+    duration_ns: int
+    at_wall_ns: int
+    access_signed: bytes = b""
+    access_signature: bytes = b""
+    rtt_ns: int = -1

@@ -1,0 +1,178 @@
+"""Sealing and unsealing: an Envelope becomes a Frame whose proof covers exactly the bytes that travel, and back.
+
+Nothing of an envelope is believed, or even parsed, before its proof holds. What bodies mean: wire_link.py (the link's
+own messages), wire_command.py and wire_host.py.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, cast
+
+from windrow_proto import wire_fields as fields
+from windrow_proto.errors import BadProof, InvalidInput
+from windrow_proto.ids import BootId, HostId
+from windrow_proto.messages import Record
+from windrow_proto.model import FrameClass, Kind, Lane
+from windrow_proto.v1 import link_pb2
+
+TOGETHER_MAX: Final = 64
+TOGETHER_BYTES_MAX: Final = 65_536
+"""Frames of one message and about how large it may grow: what is more urgent waits behind it."""
+
+
+class Prover(Protocol):
+    """Makes the proof of an envelope: keys.LinkProver, SignProver or MacProver."""
+
+    def prove(self, kind: Kind, signed: bytes) -> tuple[int, bytes]:
+        """The proof's kind (link.proto ProofKind) and the proof."""
+
+
+class Verifier(Protocol):
+    """Checks the proof of an envelope: keys.LinkVerifier."""
+
+    def verify(self, proof_kind: int, signed: bytes, proof: bytes) -> None:
+        """Raise BadProof unless the proof holds."""
+
+    def suffices(self, proof_kind: int, kind: Kind) -> bool:
+        """Whether this kind of proof is the one this kind of message must carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One message of the link under its proof; not_after_ns is 0 where nothing expires (see link.proto)."""
+
+    host_id: HostId
+    boot_id: BootId
+    epoch: int
+    frame_class: FrameClass
+    lane: Lane
+    sequence: int
+    kind: Kind
+    body: bytes
+    not_after_ns: int = 0
+
+
+def seal(envelope: Envelope, prover: Prover) -> link_pb2.Frame:
+    """Put an envelope under its proof; the frame repeats class, lane and sequence for Access."""
+    frame_class = cast("link_pb2.FrameClass", int(envelope.frame_class))
+    lane = cast("link_pb2.Lane", int(envelope.lane))
+    signed = link_pb2.Envelope(
+        host_id=envelope.host_id,
+        boot_id=envelope.boot_id,
+        epoch=envelope.epoch,
+        frame_class=frame_class,
+        lane=lane,
+        sequence=envelope.sequence,
+        kind=cast("link_pb2.Kind", int(envelope.kind)),
+        not_after_ns=envelope.not_after_ns,
+        body=envelope.body,
+    ).SerializeToString()
+    proof_kind, proof = prover.prove(envelope.kind, signed)
+    sealed = link_pb2.Sealed(signed=signed, proof=proof, proof_kind=cast("link_pb2.ProofKind", proof_kind))
+    return link_pb2.Frame(
+        frame_class=frame_class, lane=lane, sequence=envelope.sequence, sealed=sealed.SerializeToString()
+    )
+
+
+def put_together(frames: Sequence[link_pb2.Frame]) -> link_pb2.Frame:
+    """Frames, one to TOGETHER_MAX of them, as one message of an agent's stream; an Access takes them apart."""
+    first, *more = frames
+    first.more.extend(more)
+    return first
+
+
+def take_apart(frame: link_pb2.Frame) -> Sequence[link_pb2.Frame]:
+    """The frames of one message in their order; raises InvalidInput for too many or nested ones."""
+    if not frame.more:
+        return (frame,)
+    more = tuple(frame.more)
+    if len(more) >= TOGETHER_MAX or any(one.more for one in more):
+        raise InvalidInput(f"One message carries at most {TOGETHER_MAX} frames, and they carry none.")
+    frame.ClearField("more")
+    return frame, *more
+
+
+def unseal(frame: link_pb2.Frame, verifier: Verifier) -> Envelope:
+    """Check and open a frame; raises BadProof (also when Access changed class, lane or sequence) or InvalidInput."""
+    envelope = unseal_bytes(frame.sealed, verifier)
+    outside = (int(frame.frame_class), int(frame.lane), frame.sequence)
+    if outside != (envelope.frame_class, envelope.lane, envelope.sequence):
+        raise BadProof("The frame says other things than the envelope in it.", subject=envelope.host_id)
+    return envelope
+
+
+def unseal_bytes(sealed: bytes, verifier: Verifier) -> Envelope:
+    """Check and open sealed bytes as they were kept; raises BadProof or InvalidInput."""
+    outer = fields.parse(link_pb2.Sealed, sealed, fields.SEALED_BYTES_MAX)
+    verifier.verify(outer.proof_kind, outer.signed, outer.proof)
+    inner = fields.parse(link_pb2.Envelope, outer.signed, fields.SEALED_BYTES_MAX)
+    kind = to_kind(inner.kind)
+    if not verifier.suffices(outer.proof_kind, kind):
+        raise BadProof(f"{kind.name} does not carry the kind of proof it must.", subject=inner.host_id[:64])
+    if len(inner.body) > body_bytes_max(kind):
+        raise InvalidInput(f"A body of {len(inner.body)} bytes is too large for {kind.name}.")
+    try:
+        frame_class = FrameClass(inner.frame_class)
+    except ValueError as error:
+        raise InvalidInput(f"There is no frame class {inner.frame_class}.") from error
+    return Envelope(
+        host_id=fields.host_id(inner.host_id),
+        boot_id=fields.boot_id(inner.boot_id),
+        epoch=inner.epoch,
+        frame_class=frame_class,
+        lane=fields.lane(inner.lane),
+        sequence=inner.sequence,
+        kind=kind,
+        body=inner.body,
+        not_after_ns=inner.not_after_ns,
+    )
+
+
+def sealed_bytes(frame: link_pb2.Frame) -> bytes:
+    """What is kept as evidence: the sealed bytes, which `unseal_bytes` can check again at any time."""
+    return frame.sealed
+
+
+def signed_digest(frame: link_pb2.Frame) -> bytes:
+    """SHA-256 of the bytes under the proof; a welcome names its hello by it."""
+    return hashlib.sha256(fields.parse(link_pb2.Sealed, frame.sealed, fields.SEALED_BYTES_MAX).signed).digest()
+
+
+def to_kind(number: int) -> Kind:
+    """A received kind; raises InvalidInput for one we do not know."""
+    try:
+        kind = Kind(number)
+    except ValueError as error:
+        raise InvalidInput(f"There is no kind of message {number}; the peer may be newer.") from error
+    if kind is Kind.UNSPECIFIED:
+        raise InvalidInput("A message without a kind.")
+    return kind
+
+
+def body_bytes_max(kind: Kind) -> int:
+    """The largest body of a kind, its Record's wrapping included."""
+    return fields.TELEMETRY_BYTES_MAX + 64 if kind is Kind.TELEMETRY else fields.CONTROL_BYTES_MAX
+
+
+def encode_record(record: Record) -> bytes:
+    """A record as the body of an envelope, and as the spool keeps it."""
+    return link_pb2.Record(
+        origin_boot=record.origin_boot,
+        origin_sequence=record.origin_sequence,
+        kind=cast("link_pb2.Kind", int(record.kind)),
+        body=record.body,
+    ).SerializeToString()
+
+
+def decode_record(data: bytes) -> Record:
+    """Read a record; raises InvalidInput on garbage, sequence 0 or a kind we do not know."""
+    message = fields.parse(link_pb2.Record, data)
+    if message.origin_sequence < 1:
+        raise InvalidInput("Sequences count from 1.")
+    return Record(
+        origin_boot=fields.boot_id(message.origin_boot),
+        origin_sequence=message.origin_sequence,
+        kind=to_kind(message.kind),
+        body=message.body,
+    )

@@ -1,0 +1,167 @@
+"""Commands, what became of them, and lease renewals as bytes and back."""
+
+from collections.abc import Iterable
+
+from windrow_proto import wire_fields as fields
+from windrow_proto.errors import InvalidInput
+from windrow_proto.ids import ClusterId
+from windrow_proto.model import (
+    BandwidthSpec,
+    Command,
+    CommandKind,
+    CommandPhase,
+    CommandStatus,
+    DeleteSpec,
+    LeaseRenewal,
+    WorkloadSpec,
+)
+from windrow_proto.v1 import host_pb2
+
+
+def encode_command(command: Command) -> bytes:
+    """A command as a body."""
+    message = host_pb2.Command(command_id=command.command_id, kind=host_pb2.CommandKind.Name(command.kind))
+    if command.create is not None:
+        message.create.CopyFrom(_from_workload(command.create))
+    if command.delete is not None:
+        spec = command.delete
+        message.delete.CopyFrom(
+            host_pb2.DeleteSpec(
+                workload_id=spec.workload_id, slots=fields.from_slots(spec.slots), grace_ns=spec.grace_ns
+            )
+        )
+    if command.bandwidth is not None:
+        limits = command.bandwidth
+        message.bandwidth.CopyFrom(
+            host_pb2.BandwidthSpec(duration_ns=limits.duration_ns, cap_bytes=limits.cap_bytes, nonce=limits.nonce)
+        )
+    return message.SerializeToString()
+
+
+def decode_command(data: bytes) -> Command:
+    """Read a command; raises InvalidInput, also when what its kind names is missing. An unknown kind becomes
+    UNSPECIFIED, which the agent answers with REFUSED: silence would be repeated for ever."""
+    message = fields.parse(host_pb2.Command, data)
+    kind = fields.known(CommandKind, message.kind)
+    needed = {CommandKind.CREATE: "create", CommandKind.DELETE: "delete", CommandKind.MEASURE_BANDWIDTH: "bandwidth"}
+    if kind in needed and not message.HasField(needed[kind]):
+        raise InvalidInput(f"A {kind.name} command without its {needed[kind]}.", subject=message.command_id[:64])
+    return Command(
+        command_id=fields.command_id(message.command_id),
+        kind=kind,
+        create=_to_workload(message.create) if kind is CommandKind.CREATE else None,
+        delete=_to_delete(message.delete) if kind is CommandKind.DELETE else None,
+        bandwidth=_to_bandwidth_spec(message.bandwidth) if kind is CommandKind.MEASURE_BANDWIDTH else None,
+    )
+
+
+def _from_workload(spec: WorkloadSpec) -> host_pb2.WorkloadSpec:
+    return host_pb2.WorkloadSpec(
+        workload_id=spec.workload_id,
+        cluster_id=spec.cluster_id,
+        slots=fields.from_slots(spec.slots),
+        runtime=spec.runtime,
+        image=spec.image,
+        argv=spec.argv,
+        env=spec.env,
+        cpu_milli=spec.cpu_milli,
+        memory_bytes=spec.memory_bytes,
+        ports=spec.ports,
+        await_files=spec.await_files,
+        lease_ns=spec.lease_ns,
+        paid_ns=spec.paid_ns,
+        log_cap_bytes=spec.log_cap_bytes,
+        files_cap_bytes=spec.files_cap_bytes,
+    )
+
+
+def _to_workload(message: host_pb2.WorkloadSpec) -> WorkloadSpec:
+    return WorkloadSpec(
+        workload_id=fields.workload_id(message.workload_id),
+        cluster_id=ClusterId(fields.text(message.cluster_id)),
+        slots=fields.to_slots(message.slots),
+        runtime=fields.text(message.runtime),
+        image=fields.text(message.image, fields.IMAGE_MAX),
+        argv=fields.arguments(message.argv),
+        env=fields.environment(message.env),
+        cpu_milli=message.cpu_milli,
+        memory_bytes=message.memory_bytes,
+        ports=tuple(fields.port(port) for port in fields.listed(message.ports)),
+        await_files=message.await_files,
+        lease_ns=fields.not_negative(message.lease_ns, "A lease"),
+        paid_ns=fields.not_negative(message.paid_ns, "A paid time"),
+        log_cap_bytes=message.log_cap_bytes,
+        files_cap_bytes=message.files_cap_bytes,
+    )
+
+
+def _to_delete(message: host_pb2.DeleteSpec) -> DeleteSpec:
+    return DeleteSpec(
+        workload_id=fields.workload_id(message.workload_id),
+        slots=fields.to_slots(message.slots),
+        grace_ns=fields.not_negative(message.grace_ns, "A grace"),
+    )
+
+
+def _to_bandwidth_spec(message: host_pb2.BandwidthSpec) -> BandwidthSpec:
+    return BandwidthSpec(
+        duration_ns=fields.not_negative(message.duration_ns, "A duration"),
+        cap_bytes=message.cap_bytes,
+        nonce=fields.text(message.nonce),
+    )
+
+
+def encode_status(status: CommandStatus) -> bytes:
+    """What became of a command, as a body."""
+    return host_pb2.CommandStatus(
+        command_id=status.command_id,
+        phase=host_pb2.CommandPhase.Name(status.phase),
+        step=status.step,
+        progress_permille=status.progress_permille,
+        error_code=status.error_code,
+        error_detail=status.error_detail,
+        result=status.result,
+        at_wall_ns=status.at_wall_ns,
+    ).SerializeToString()
+
+
+def decode_status(data: bytes) -> CommandStatus:
+    """Read what became of a command; raises InvalidInput, also for a phase we do not know."""
+    message = fields.parse(host_pb2.CommandStatus, data)
+    phase = fields.known(CommandPhase, message.phase)
+    if phase is CommandPhase.UNSPECIFIED:
+        raise InvalidInput(f"There is no phase {message.phase} of a command.", subject=message.command_id[:64])
+    return CommandStatus(
+        command_id=fields.command_id(message.command_id),
+        phase=phase,
+        step=fields.text(message.step),
+        progress_permille=min(1000, message.progress_permille),
+        error_code=fields.text(message.error_code),
+        error_detail=fields.text(message.error_detail, fields.DETAIL_MAX),
+        result=fields.text_map(message.result),
+        at_wall_ns=message.at_wall_ns,
+    )
+
+
+def encode_leases(renewals: Iterable[LeaseRenewal]) -> bytes:
+    """Renewals as a body."""
+    return host_pb2.Leases(
+        renewals=[
+            host_pb2.LeaseRenewal(workload_id=r.workload_id, lease_ns=r.lease_ns, paid_ns=r.paid_ns, token=r.token)
+            for r in renewals
+        ]
+    ).SerializeToString()
+
+
+def decode_leases(data: bytes) -> tuple[LeaseRenewal, ...]:
+    """Read renewals; raises InvalidInput."""
+    message = fields.parse(host_pb2.Leases, data)
+    return tuple(
+        LeaseRenewal(
+            workload_id=fields.workload_id(r.workload_id),
+            lease_ns=fields.not_negative(r.lease_ns, "A lease"),
+            paid_ns=fields.not_negative(r.paid_ns, "A paid time"),
+            token=r.token,
+        )
+        for r in fields.listed(message.renewals)
+    )

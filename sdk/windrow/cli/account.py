@@ -1,0 +1,151 @@
+"""`windrow login`, `token`, `receipt`, `ledger`: who you are and what you paid."""
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.context import AsJson, client
+from windrow.cli.output import facts, print_json, print_list, say
+from windrow.client import Client
+from windrow.config import Config, save
+
+token_app = typer.Typer(help="API tokens and join tokens.", no_args_is_help=True)
+receipt_app = typer.Typer(help="Receipts of what ran.", no_args_is_help=True)
+ledger_app = typer.Typer(help="Balances and transfers.", no_args_is_help=True)
+
+
+def login(
+    url: Annotated[str, typer.Argument(help="The Master, for example https://market.example:8443")],
+    token_file: Annotated[Path | None, typer.Option(help="File that holds the token; else it is asked for.")] = None,
+    ca_file: Annotated[Path | None, typer.Option(help="PEM of the Master's own authority.")] = None,
+) -> None:
+    """Remember a Master and a token for this user; the token is tried first."""
+    if token_file is not None:
+        token = token_file.read_text().strip()
+    elif sys.stdin.isatty():
+        token = typer.prompt("Token", hide_input=True).strip()
+    else:
+        token = sys.stdin.readline().strip()
+    config = Config(url.rstrip("/"), token, str(ca_file) if ca_file else None)
+    with Client(config) as api:
+        me = api.get("/me")
+    say(f"Signed in as {me['account']['name']} ({', '.join(me['roles'])}); kept in {save(config)}.")
+
+
+@token_app.command("ls")
+def token_ls(context: typer.Context, as_json: AsJson = False) -> None:
+    """List your API tokens (never their secrets)."""
+    columns = [
+        ("ID", lambda t: t["id"]),
+        ("NAME", lambda t: t["name"]),
+        ("ROLES", lambda t: ", ".join(t.get("roles") or [])),
+        ("EXPIRES", lambda t: t.get("expires_at")),
+        ("LAST USED", lambda t: t.get("last_used_at")),
+    ]
+    print_list(client(context).items("/tokens"), columns, "No tokens. Make one: windrow token add NAME", as_json)
+
+
+@token_app.command("add")
+def token_add(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="What it is for.")] = "",
+    join: Annotated[bool, typer.Option("--join", help="A single-use token that lets one host join.")] = False,
+    role: Annotated[list[str] | None, typer.Option(help="Roles of the token; yours by default.")] = None,
+    days: Annotated[int, typer.Option(min=1, max=90, help="How long an API token lives.")] = 30,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token; its secret is shown this once."""
+    api = client(context)
+    if join:
+        made: dict[str, Any] = api.request("POST", "/join-tokens", body={"role": "host"})
+        secret = made["join_token"]
+    else:
+        body = {"name": name or "cli", "expires_in_s": int(timedelta(days=days).total_seconds())}
+        made = api.request("POST", "/tokens", body=body | ({"roles": role} if role else {}))
+        secret = made["token"]
+    if as_json:
+        print_json(made)
+        return
+    sys.stdout.write(secret + "\n")
+    if join and made.get("command"):
+        say("Run this on the host that should join, within 15 minutes:")
+        sys.stdout.write(made["command"] + "\n")
+
+
+@token_app.command("rm")
+def token_rm(context: typer.Context, token_id: str) -> None:
+    """Revoke a token at once."""
+    client(context).request("DELETE", f"/tokens/{token_id}")
+    say(f"{token_id} is revoked.")
+
+
+@receipt_app.command("ls")
+def receipt_ls(context: typer.Context, as_json: AsJson = False) -> None:
+    """List receipts, newest first."""
+    columns = [
+        ("ID", lambda r: r["id"]),
+        ("CLUSTER", lambda r: r.get("cluster_name") or r["cluster_id"]),
+        ("SECONDS", lambda r: r["running_seconds"]),
+        ("AMOUNT", lambda r: f"{r['amount']} {r['currency']}"),
+        ("ENDED", lambda r: r.get("ended_at") or "running"),
+    ]
+    print_list(client(context).items("/receipts"), columns, "Nothing was rented yet: windrow run -- CMD", as_json)
+
+
+@receipt_app.command("show")
+def receipt_show(context: typer.Context, receipt: str, as_json: AsJson = False) -> None:
+    """One receipt with the signed seconds behind it."""
+    item = client(context).get(f"/receipts/{receipt}")
+    if as_json:
+        print_json(item)
+    else:
+        print_receipt(item)
+
+
+def print_receipt(item: dict[str, Any]) -> None:
+    """A receipt for people."""
+    test = " (test money: it buys nothing outside this Master)" if item.get("test_money") else ""
+    facts(
+        [
+            ("Receipt", item["id"]),
+            ("Cluster", f"{item.get('cluster_name') or ''} {item['cluster_id']}"),
+            ("Tier", item.get("tier")),
+            ("Price per hour", f"{item['price_per_hour']} {item['currency']}"),
+            ("Ran", f"{item.get('started_at')} to {item.get('ended_at')}"),
+            ("Signed running time", f"{item['running_seconds']} s"),
+            *[
+                ("  workload", f"{line['workload_id']} on {line['host_id']}: {line['running_seconds']} s")
+                for line in item.get("lines", [])
+            ],
+            ("Amount", f"{item['amount']} {item['currency']}{test}"),
+            ("Balance after", item.get("balance_after")),
+        ]
+    )
+
+
+@ledger_app.command("ls")
+def ledger_ls(context: typer.Context, as_json: AsJson = False) -> None:
+    """List your transfers, newest first."""
+    columns = [
+        ("AT", lambda t: t["at"]),
+        ("DEBIT", lambda t: t["debit"]),
+        ("CREDIT", lambda t: t["credit"]),
+        ("AMOUNT", lambda t: t["amount"]),
+        ("KIND", lambda t: t["kind"]),
+    ]
+    print_list(client(context).items("/ledger/transfers"), columns, "No transfers yet.", as_json)
+
+
+@ledger_app.command("balances")
+def ledger_balances(context: typer.Context, as_json: AsJson = False) -> None:
+    """Balances you may see."""
+    answer = client(context).get("/ledger/balances")
+    columns = [
+        ("ACCOUNT", lambda b: b["account"]),
+        ("AMOUNT", lambda b: b["amount"]),
+        ("CURRENCY", lambda b: b["currency"]),
+    ]
+    print_list(answer["items"], columns, "No balances.", as_json)

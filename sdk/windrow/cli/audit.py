@@ -1,0 +1,90 @@
+"""`windrow audit`: who did what, and whether the log still says what it said."""
+
+import json
+import os
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.context import AsJson, client
+from windrow.cli.output import EXIT_FAILURE, facts, print_json, print_list, say
+from windrow.errors import WindrowClientError
+
+audit_app = typer.Typer(help="The audit log.", no_args_is_help=True)
+
+
+@audit_app.command("ls")
+def audit_ls(
+    context: typer.Context,
+    subject: Annotated[str | None, typer.Option(help="Only about this host, cluster or token.")] = None,
+    actor: Annotated[str | None, typer.Option(help="Only what this one did, for example account/account_1.")] = None,
+    action: Annotated[str | None, typer.Option(help="Only this action, or all that begin so: host.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only from this time on (RFC 3339).")] = None,
+    until: Annotated[str | None, typer.Option(help="Only before this time (RFC 3339).")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most this many.")] = 200,
+    as_json: AsJson = False,
+) -> None:
+    """List entries of the audit log, newest first."""
+    columns = [
+        ("NUMBER", lambda e: e["number"]),
+        ("AT", lambda e: e["at"]),
+        ("ACTOR", lambda e: e["actor"]),
+        ("ACTION", lambda e: e["action"]),
+        ("SUBJECT", lambda e: e["subject"]),
+        ("REASON", lambda e: e.get("reason")),
+        ("FIELDS", lambda e: " ".join(f"{key}={value}" for key, value in sorted((e.get("fields") or {}).items()))),
+    ]
+    wanted = {"subject": subject, "actor": actor, "action": action, "since": since, "until": until}
+    print_list(islice(client(context).items("/audit", **wanted), limit), columns, "No such entry.", as_json)
+
+
+@audit_app.command("verify")
+def audit_verify(
+    context: typer.Context,
+    head_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--head", help="A file of yours: the log must still hold the head in it; then the new one is kept."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute the log's chain and compare it with its anchor; exits 1 and names the first broken entry."""
+    kept = _kept(head_file) if head_file is not None else {}
+    found: dict[str, Any] = client(context).get("/audit/verify", **kept)
+    if as_json:
+        print_json(found)
+    else:
+        head, anchor = found.get("head") or {}, found.get("anchor") or {}
+        facts(
+            [
+                ("Audit log", "intact" if found["intact"] else "NOT INTACT"),
+                ("Entries", found["entries"]),
+                ("First broken entry", found.get("first_broken")),
+                ("Anchored up to", anchor.get("number") and f"{anchor['number']} at {anchor['at']}"),
+                ("Head", head.get("chain")),
+            ]
+        )
+    if not found["intact"]:
+        say(found["problem"])
+        raise typer.Exit(EXIT_FAILURE)
+    if head_file is not None and found.get("head"):
+        _keep(head_file, found["head"])
+
+
+def _kept(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        record = json.loads(path.read_text())
+        return {"number": int(record["number"]), "chain": str(record["chain"])}
+    except (ValueError, KeyError, TypeError):
+        raise WindrowClientError(f"{path} is not a head that `windrow audit verify --head` kept.") from None
+
+
+def _keep(path: Path, head: dict[str, Any]) -> None:
+    draft = path.with_name(f".{path.name}.new")
+    draft.write_text(json.dumps({"number": head["number"], "chain": head["chain"]}) + "\n")
+    os.replace(draft, path)

@@ -1,0 +1,242 @@
+"""`windrow cluster`: create, look, read logs, run a command inside, fetch files, delete."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Annotated, Any
+
+import typer
+
+from windrow import folder
+from windrow.cli.context import AsJson, Watch, Yes, client
+from windrow.cli.output import EXIT_FAILURE, facts, plain, print_json, print_list, say
+from windrow.cli.request import cluster_request
+from windrow.client import Client
+
+cluster_app = typer.Typer(help="Clusters: what runs on rented slots.", no_args_is_help=True)
+
+ENDED = ("Deleted", "Failed")
+CREATE_TIMEOUT_S = 900.0
+"""Pulling a large image takes minutes; the host itself gives up after ten."""
+
+Gpu = Annotated[str | None, typer.Option("--gpu", help="24GB, H100, H100:2 or a number.")]
+Cpus = Annotated[int, typer.Option("--cpus", min=1, help="Processors.")]
+Memory = Annotated[str | None, typer.Option("--memory", help="Main memory, for example 8GB.")]
+Image = Annotated[
+    str | None, typer.Option("--image", help="Container image; without one your own host runs a process.")
+]
+Env = Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=value, repeatable.")]
+Host = Annotated[str | None, typer.Option("--host", help="Only this host.")]
+Tier = Annotated[str | None, typer.Option("--tier", help="Only this tier, for example h100/A.")]
+Runtime = Annotated[str | None, typer.Option("--runtime", help="docker, process or simulated; the Master chooses.")]
+MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Per hour, for all of it.")]
+
+
+def print_plan(plan: dict[str, Any]) -> None:
+    """Where it would run and what it would cost, on standard error."""
+    for place in plan.get("placement") or []:
+        slots = len(place.get("slots") or [])
+        say(
+            f"  {place['host_name']}: {slots} slot(s), tier {place.get('tier')}, {place.get('price_per_hour')} per hour"
+        )
+    price = f"{plan.get('price_per_hour')} {plan.get('currency') or ''} per hour"
+    say(f"  {price}; held now: {plan.get('hold')}; balance {plan.get('balance')}")
+
+
+class Progress:
+    """Prints each step of a cluster once."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, str]] = set()
+
+    def __call__(self, cluster: dict[str, Any]) -> None:
+        for step in cluster.get("steps") or []:
+            key = (str(step.get("name")), str(step.get("detail") or ""))
+            if key not in self._seen:
+                self._seen.add(key)
+                say(f"  {step['name']} {step.get('detail') or ''}".rstrip())
+
+
+def is_up(cluster: dict[str, Any]) -> bool:
+    """Running, or past it."""
+    return cluster["phase"] in ("Running", "Degraded", *ENDED)
+
+
+@cluster_app.command("ls")
+def cluster_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = False) -> None:
+    """List clusters, newest first."""
+    api = client(context)
+    columns = [
+        ("ID", lambda c: c["id"]),
+        ("NAME", lambda c: c.get("name")),
+        ("KIND", lambda c: c["kind"]),
+        ("PHASE", lambda c: c["phase"]),
+        ("TIER", lambda c: c.get("tier")),
+        ("PRICE/H", lambda c: c.get("price_per_hour")),
+        ("COST", lambda c: c.get("cost_so_far")),
+        ("REASON", lambda c: c.get("reason")),
+    ]
+    print_list(api.items("/clusters"), columns, "No clusters. Try: windrow run -- python -V", as_json)
+    if watch:
+        for _, _, event in api.events("/events/stream"):
+            if any(str(subject).startswith("cluster_") for subject in event.get("subjects", [])):
+                print_json(event) if as_json else say(f"{event['at']} {event['text']}")
+
+
+@cluster_app.command("create")
+def cluster_create(
+    context: typer.Context,
+    argv: Annotated[list[str] | None, typer.Argument(help="Command to run; none: stay up until deleted.")] = None,
+    kind: Annotated[str, typer.Option(help="box or service.")] = "box",
+    name: Annotated[str | None, typer.Option(help="What you call it.")] = None,
+    gpu: Gpu = None,
+    cpus: Cpus = 1,
+    memory: Memory = None,
+    image: Image = None,
+    env: Env = None,
+    port: Annotated[list[int] | None, typer.Option("--port", help="Port it serves, repeatable.")] = None,
+    host: Host = None,
+    tier: Tier = None,
+    runtime: Runtime = None,
+    max_price: MaxPrice = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run and its price.")] = False,
+    wait: Annotated[bool, typer.Option(help="Wait until it runs.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Create a cluster."""
+    api = client(context)
+    request = cluster_request(
+        argv=argv or [], kind=kind, name=name, gpu=gpu, cpus=cpus, memory=memory, image=image, env=env or [],
+        ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price,
+    )  # fmt: skip
+    if plan:
+        _show_plan(api.plan(request), as_json)
+        return
+    cluster = api.create_cluster(request)
+    if wait:
+        cluster = api.wait_cluster(cluster["id"], is_up, CREATE_TIMEOUT_S, None if as_json else Progress())
+    if as_json:
+        print_json(cluster)
+    else:
+        say(f"{cluster['id']} is {cluster['phase']}. {cluster.get('reason') or ''}".rstrip())
+        sys.stdout.write(cluster["id"] + "\n")
+    if cluster["phase"] == "Failed":
+        raise typer.Exit(EXIT_FAILURE)
+
+
+def _show_plan(answer: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+        return
+    print_plan(answer)
+    for refusal in answer.get("refusals") or []:
+        say(f"  not {refusal.get('host_name') or refusal['host_id']}: {refusal['reason']}")
+    if not answer["fits"]:
+        raise typer.Exit(EXIT_FAILURE)
+
+
+@cluster_app.command("show")
+def cluster_show(context: typer.Context, cluster: str, as_json: AsJson = False) -> None:
+    """Everything about one cluster."""
+    item = client(context).cluster(cluster)
+    if as_json:
+        print_json(item)
+        return
+    facts(
+        [
+            ("Cluster", f"{item.get('name') or ''} {item['id']}"),
+            ("Phase", f"{item['phase']} {item.get('reason') or ''}"),
+            ("Tier", item.get("tier")),
+            ("Price per hour", item.get("price_per_hour")),
+            ("Cost so far", item.get("cost_so_far")),
+            *[
+                ("Workload", f"{w['id']} on {w['host_name']}: {w['phase']}, {w['runtime']}")
+                for w in item.get("workloads") or []
+            ],
+            *[("Step", f"{s['at']} {s['name']} {s.get('detail') or ''}") for s in item.get("steps") or []],
+        ]
+    )
+
+
+@cluster_app.command("logs")
+def cluster_logs(
+    context: typer.Context, cluster: str, follow: Annotated[bool, typer.Option("--follow", "-f")] = False
+) -> None:
+    """Print its log."""
+    for data in client(context).logs(cluster, follow=follow):
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+@cluster_app.command("exec")
+def cluster_exec(context: typer.Context, cluster: str, argv: list[str]) -> None:
+    """Run one more command inside it; exits with its exit code."""
+    raise typer.Exit(run_inside(client(context), cluster, argv))
+
+
+def run_inside(api: Client, cluster: str, argv: list[str]) -> int:
+    """Run and relay the output; returns the exit code."""
+    for part in api.execute(cluster, argv):
+        if isinstance(part, int):
+            return part
+        stream, data = part
+        target = sys.stderr if stream == 2 else sys.stdout
+        target.buffer.write(data)
+        target.buffer.flush()
+    return EXIT_FAILURE
+
+
+@cluster_app.command("explain")
+def cluster_explain(context: typer.Context, cluster: str, as_json: AsJson = False) -> None:
+    """Why it runs where it runs."""
+    answer = client(context).get(f"/clusters/{cluster}/explain")
+    if as_json:
+        print_json(answer)
+        return
+    say(f"Chosen: {plain(answer.get('chosen'))}")
+    for loser in answer.get("losers") or []:
+        say(f"  not {plain(loser.get('host'))}: {plain(loser.get('reason'))}")
+
+
+@cluster_app.command("files")
+def cluster_files(
+    context: typer.Context,
+    cluster: str,
+    into: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path("."),
+    changed: Annotated[bool, typer.Option(help="Only what changed.")] = False,
+) -> None:
+    """Fetch its working folder."""
+    names, cut = fetch_files(client(context), cluster, into, changed=changed)
+    say(f"{len(names)} file(s) written to {into}." + (" CUT: there was more than 1 GiB." if cut else ""))
+
+
+def fetch_files(api: Client, cluster: str, into: Path, *, changed: bool) -> tuple[list[str], bool]:
+    """Bring files back; returns their names and whether a cap cut them."""
+    with TemporaryFile() as file:
+        cut = api.get_files(cluster, file, changed=changed)
+        file.seek(0)
+        return folder.unpack(file, into), cut
+
+
+@cluster_app.command("delete")
+def cluster_delete(context: typer.Context, cluster: str, yes: Yes = False, wait: bool = True) -> None:
+    """End it. What is not fetched is gone."""
+    api = client(context)
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Delete {cluster} and everything in it?", abort=True)
+    api.delete_cluster(cluster)
+    if wait:
+        item = api.wait_cluster(cluster, lambda c: c["phase"] in ENDED, 180.0)
+        say(f"{cluster} is {item['phase']}.")
+
+
+@contextlib.contextmanager
+def deleted_at_the_end(api: Client, cluster_id: str) -> Iterator[None]:
+    """Whatever happens inside, the cluster does not go on costing money."""
+    try:
+        yield
+    finally:
+        api.delete_cluster(cluster_id)
+        api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, 180.0)

@@ -1,0 +1,27 @@
+"""What every command needs: the client, made when it is first asked for, from the options before the noun."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from windrow.client import Client
+from windrow.config import find
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Go on with what changes; with --json one object a line.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@dataclass(slots=True)
+class Options:
+    """Options before the noun."""
+
+    url: str | None = None
+    token: str | None = None
+
+
+def client(context: typer.Context) -> Client:
+    """The client of this invocation; closed when the command ends."""
+    options = context.find_root().obj or Options()
+    return context.with_resource(Client(find(options.url, options.token)))

@@ -1,0 +1,51 @@
+"""`windrow doctor`: is there a Master, does it know us, are there hosts; with the next step for whatever is missing."""
+
+import typer
+
+from windrow.cli.context import AsJson, Options
+from windrow.cli.output import EXIT_FAILURE, facts, print_json
+from windrow.client import Client
+from windrow.config import find
+from windrow.errors import WindrowClientError
+
+Check = tuple[str, bool, str]
+
+
+def doctor(context: typer.Context, as_json: AsJson = False) -> None:
+    """Check this machine's way to its Master, step by step."""
+    options: Options = context.find_root().obj or Options()
+    checks = examine(options)
+    if as_json:
+        print_json([{"check": name, "ok": ok, "detail": detail} for name, ok, detail in checks])
+    else:
+        facts([(f"{'ok  ' if ok else 'FAIL'} {name}", detail) for name, ok, detail in checks])
+    if not all(ok for _, ok, _ in checks):
+        raise typer.Exit(EXIT_FAILURE)
+
+
+def examine(options: Options) -> list[Check]:
+    """The checks in order; stops at the first that fails, since the rest would only repeat it."""
+    checks: list[Check] = []
+    try:
+        config = find(options.url, options.token)
+        checks.append(("configuration", True, f"{config.url} from {config.source}"))
+        with Client(config) as api:
+            me = api.get("/me")
+            checks.append(("account", True, f"{me['account']['name']} ({', '.join(me['roles'])})"))
+            health = api.get("/operators/health") if "operator" in me["roles"] else {"accesses": None}
+            if health["accesses"] is not None:
+                names = ", ".join(f"{a['access_id']} in {a['region']}" for a in health["accesses"])
+                checks.append(
+                    ("access", bool(health["accesses"]), names or "No Access is connected: start windrow-access.")
+                )
+            hosts = list(api.items("/hosts"))
+            online = sum(h["link_state"].lower() == "online" for h in hosts)
+            hint = (
+                f"{online} of {len(hosts)} online"
+                if hosts
+                else "None: `windrow token add --join`, then its line on a host."
+            )
+            checks.append(("hosts", online > 0, hint))
+    except WindrowClientError as error:
+        checks.append(("master", False, str(error)))
+    return checks

@@ -1,0 +1,238 @@
+"""`windrow host`, `gpu`, `offer`, `command`, `event`: what there is and what it is doing."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.context import AsJson, Watch, client
+from windrow.cli.output import facts, plain, print_json, print_list, rate_text, ratio_text, say, size_text
+
+host_app = typer.Typer(help="Hosts: list, look, drain, measure.", no_args_is_help=True)
+gpu_app = typer.Typer(help="GPUs of all hosts.", no_args_is_help=True)
+offer_app = typer.Typer(help="What is on offer, and at what price.", no_args_is_help=True)
+command_app = typer.Typer(help="Commands sent to hosts, and what became of them.", no_args_is_help=True)
+event_app = typer.Typer(help="What happened.", no_args_is_help=True)
+
+NO_HOSTS = "No hosts yet. Make a join token (`windrow token add --join`) and run the line it prints on a GPU host."
+
+
+def _live(item: dict[str, Any], name: str) -> Any:
+    return (item.get("live") or {}).get(name)
+
+
+def _bandwidth(item: dict[str, Any]) -> str:
+    measured = item.get("bandwidth") or {}
+    return f"{rate_text(measured.get('down_bps'))} / {rate_text(measured.get('up_bps'))}"
+
+
+@host_app.command("ls")
+def host_ls(
+    context: typer.Context,
+    state: Annotated[str | None, typer.Option(help="Only hosts in this state, for example Online.")] = None,
+    as_json: AsJson = False,
+    watch: Watch = False,
+) -> None:
+    """List hosts."""
+    api = client(context)
+    columns = [
+        ("ID", lambda h: h["id"]),
+        ("NAME", lambda h: h["name"] + (" (simulated)" if h["simulated"] else "")),
+        ("STATE", lambda h: h["headline"]),
+        ("TIER", lambda h: h.get("tier")),
+        ("GPUS", lambda h: len(h.get("gpus") or [])),
+        ("CPU", lambda h: ratio_text(_live(h, "cpu_ratio"))),
+        ("MEMORY", lambda h: f"{size_text(_live(h, 'memory_used_bytes'))} of {size_text(h.get('memory_bytes'))}"),
+        ("DOWN / UP", _bandwidth),
+        ("PRICE/H", lambda h: h.get("price_per_hour")),
+    ]
+    print_list(api.items("/hosts", state=state), columns, NO_HOSTS, as_json)
+    if watch:
+        _watch(api, "/fleet/stream", as_json)
+
+
+@host_app.command("export")
+def host_export(
+    context: typer.Context,
+    host: str,
+    metric: Annotated[list[str], typer.Option(help="A metric's name; repeat it for more.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The file to write; without it, standard output.")
+    ] = None,
+    file_format: Annotated[str, typer.Option("--format", help="csv or parquet.")] = "csv",
+    gpu: Annotated[str | None, typer.Option(help="Only this GPU.")] = None,
+    start: Annotated[str | None, typer.Option("--from", help="As 2027-01-15T08:00:00Z; an hour ago if absent.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Now if absent.")] = None,
+    step: Annotated[int | None, typer.Option(help="Seconds between points.")] = None,
+) -> None:
+    """Write the history of a host as CSV or Parquet."""
+    api = client(context)
+    wanted = {"metric": metric, "format": file_format, "gpu": gpu, "start": start, "end": end, "step_s": step}
+    if out is None:
+        api.export(host, sys.stdout.buffer, **wanted)
+        return
+    draft = out.with_name(out.name + ".part")
+    try:
+        with draft.open("wb") as file:
+            size = api.export(host, file, **wanted)
+        draft.replace(out)
+    finally:
+        draft.unlink(missing_ok=True)
+    say(f"{size} bytes in {out}")
+
+
+@host_app.command("show")
+def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> None:
+    """Everything about one host."""
+    item = client(context).get(f"/hosts/{host}")
+    if as_json:
+        print_json(item)
+        return
+    facts(
+        [
+            ("Host", f"{item['name']} ({item['id']})" + (" SIMULATED" if item["simulated"] else "")),
+            ("State", f"{item['headline']}: {item.get('headline_reason') or ''}"),
+            ("Access", f"{item.get('access_id')} in {item.get('region')}, {item.get('rtt_ms')} ms"),
+            ("System", f"{item.get('os')}, {item.get('kernel')}"),
+            ("Processor", f"{item.get('cpu_model')}, {item.get('cpu_count')} logical"),
+            ("Memory", f"{size_text(_live(item, 'memory_used_bytes'))} of {size_text(item.get('memory_bytes'))}"),
+            ("Driver", item.get("driver_version")),
+            ("Runtimes", ", ".join(item.get("runtimes") or [])),
+            ("Bandwidth down / up", _bandwidth(item)),
+            ("Tier", item.get("tier")),
+            *[("", f"- {reason}") for reason in item.get("tier_reasons") or []],
+            ("Price per hour", item.get("price_per_hour")),
+            *[("Condition", f"{c['code']}: {c.get('detail') or ''}") for c in item.get("conditions") or []],
+            *[
+                ("GPU", f"{g['index']} {g['name']} {size_text(g.get('memory_bytes'))} {g['uuid']}")
+                for g in item.get("gpus") or []
+            ],
+            *[("Slot", f"{s['id']} {s['state']} {s.get('unavailable') or ''}") for s in item.get("slots") or []],
+        ]
+    )
+
+
+def _action(name: str, help_text: str) -> None:
+    def run(
+        context: typer.Context, host: str, reason: Annotated[str, typer.Option(help="Goes into the audit.")] = ""
+    ) -> None:
+        client(context).request("POST", f"/hosts/{host}/{name}", body={"reason": reason})
+        say(f"{host}: {name} done.")
+
+    run.__doc__ = help_text
+    host_app.command(name)(run)
+
+
+for _name, _help in (
+    ("drain", "Take no new work; what runs goes on."),
+    ("activate", "Take work again."),
+    ("maintenance", "Say that people work on it."),
+    ("quarantine", "Refuse its identity until it is verified again."),
+    ("retire", "End its membership for good."),
+):
+    _action(_name, _help)
+
+
+@host_app.command("measure")
+def host_measure(context: typer.Context, host: str) -> None:
+    """Measure its bandwidth through its Access now."""
+    answer = client(context).request("POST", f"/hosts/{host}/measure")
+    say(f"Measuring; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
+
+
+@gpu_app.command("ls")
+def gpu_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = False) -> None:
+    """List GPUs with their newest readings."""
+    api = client(context)
+    columns = [
+        ("GPU", lambda g: g["uuid"]),
+        ("HOST", lambda g: g["host_name"] + (" (simulated)" if g["simulated"] else "")),
+        ("MODEL", lambda g: g["name"]),
+        ("TIER", lambda g: g.get("tier")),
+        ("SLOT", lambda g: g.get("slot_state")),
+        ("UTIL", lambda g: ratio_text(g.get("utilization_ratio"))),
+        ("MEMORY", lambda g: f"{size_text(g.get('memory_used_bytes'))} of {size_text(g.get('memory_bytes'))}"),
+        ("TEMP", lambda g: None if g.get("temperature_celsius") is None else f"{g['temperature_celsius']:.0f} °C"),
+        ("POWER", lambda g: None if g.get("power_watts") is None else f"{g['power_watts']:.0f} W"),
+        ("PRICE/H", lambda g: g.get("price_per_hour")),
+    ]
+    empty = "No GPUs. Hosts without one still run CPU work: `windrow host ls`."
+    print_list(api.get("/gpus")["items"], columns, empty, as_json)
+    if watch:
+        _watch(api, "/fleet/stream", as_json)
+
+
+@offer_app.command("ls")
+def offer_ls(context: typer.Context, as_json: AsJson = False) -> None:
+    """List what can be rented by tier."""
+    columns = [
+        ("TIER", lambda o: o["tier"]),
+        ("FREE GPUS", lambda o: o.get("gpus_free")),
+        ("HOSTS", lambda o: o.get("hosts")),
+        ("PRICE/H", lambda o: o.get("price_per_hour")),
+        ("SUGGESTED", lambda o: o.get("suggestion")),
+        ("RUNTIMES", lambda o: ", ".join(o.get("runtimes") or [])),
+    ]
+    print_list(client(context).items("/offers"), columns, NO_HOSTS, as_json)
+
+
+@offer_app.command("set")
+def offer_set(context: typer.Context, tier: str, price_per_hour: str) -> None:
+    """Ask this price per hour for a tier from the next rental on."""
+    client(context).request("PUT", f"/offers/{tier}", body={"price_per_hour": price_per_hour})
+    say(f"{tier}: {price_per_hour} per hour from the next rental on.")
+
+
+@command_app.command("ls")
+def command_ls(
+    context: typer.Context,
+    host: Annotated[str | None, typer.Option(help="Only this host's.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List commands, newest first."""
+    columns = [
+        ("ID", lambda c: c["id"]),
+        ("HOST", lambda c: c["host_id"]),
+        ("KIND", lambda c: c["kind"]),
+        ("STATE", lambda c: c["state"]),
+        ("STEP", lambda c: c.get("step")),
+        ("CREATED", lambda c: c["created_at"]),
+        (
+            "ERROR",
+            lambda c: (c.get("error") or {}).get("detail") if isinstance(c.get("error"), dict) else c.get("error"),
+        ),
+    ]
+    print_list(client(context).items("/commands", host=host), columns, "No commands yet.", as_json)
+
+
+@event_app.command("ls")
+def event_ls(
+    context: typer.Context,
+    subject: Annotated[str | None, typer.Option(help="Only about this host, cluster or GPU.")] = None,
+    as_json: AsJson = False,
+    watch: Watch = False,
+) -> None:
+    """List events, newest first."""
+    api = client(context)
+    columns = [
+        ("AT", lambda e: e["at"]),
+        ("KIND", lambda e: e["kind"]),
+        ("WHAT", lambda e: e["text"]),
+        ("ACTOR", lambda e: e.get("actor")),
+    ]
+    print_list(api.items("/events", subject=subject), columns, "Nothing has happened yet.", as_json)
+    if watch:
+        _watch(api, "/events/stream", as_json)
+
+
+def _watch(api: Any, path: str, as_json: bool) -> None:
+    for _, name, data in api.events(path):
+        if as_json:
+            print_json(data)
+        elif name == "rows":
+            for row in data.get("rows", []):
+                load = ratio_text(row.get("utilization_ratio"))
+                say(f"{row['host_name']} {row['name']} {row.get('slot_state')} {load}")
+        else:
+            say(plain(data.get("text") or data))

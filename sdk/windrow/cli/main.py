@@ -1,0 +1,90 @@
+"""The `windrow` command. More are found by the entry point group `windrow.commands` (`up` comes with the Master)."""
+
+import sys
+from importlib.metadata import entry_points
+from typing import Annotated
+
+import typer
+
+from windrow import __version__
+from windrow.cli import account, audit, clusters, doctor, hosts, run
+from windrow.cli.context import Options
+from windrow.cli.output import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, err, exit_code, print_error
+from windrow.errors import WindrowClientError
+
+GROUP = "windrow.commands"
+
+app = typer.Typer(
+    name="windrow",
+    help="Rent GPUs, and look after them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+)
+for name, group in (
+    ("host", hosts.host_app),
+    ("gpu", hosts.gpu_app),
+    ("offer", hosts.offer_app),
+    ("cluster", clusters.cluster_app),
+    ("command", hosts.command_app),
+    ("event", hosts.event_app),
+    ("receipt", account.receipt_app),
+    ("ledger", account.ledger_app),
+    ("token", account.token_app),
+    ("audit", audit.audit_app),
+):
+    app.add_typer(group, name=name)
+app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
+app.command("login")(account.login)
+app.command("doctor")(doctor.doctor)
+
+
+@app.callback(invoke_without_command=False)
+def options(
+    context: typer.Context,
+    url: Annotated[
+        str | None, typer.Option(help="The Master. Else WINDROW_URL, .windrow/ here or above, or your login.")
+    ] = None,
+) -> None:
+    """Rent GPUs, and look after them."""
+    context.obj = Options(url=url)
+
+
+@app.command("version")
+def version() -> None:
+    """Print the version."""
+    sys.stdout.write(__version__ + "\n")
+
+
+def load_commands() -> None:
+    """Add what other distributions bring: each entry point names a function with typed parameters or a typer.Typer."""
+    for entry in entry_points(group=GROUP):
+        found = entry.load()
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=entry.name)
+        else:
+            app.command(entry.name)(found)
+
+
+def main() -> None:
+    """Run the command and exit as output.py says."""
+    load_commands()
+    try:
+        code = app(standalone_mode=False)
+    except WindrowClientError as error:
+        print_error(error)
+        code = exit_code(error)
+    except typer.Abort:
+        err.print("Stopped.")
+        code = EXIT_FAILURE
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except KeyboardInterrupt:
+        code = 130
+    except Exception as error:  # the top of the process: usage errors of the parser are shown as it shows them
+        show = getattr(error, "show", None)
+        if show is None:
+            raise
+        show()
+        code = EXIT_USAGE
+    sys.exit(code if isinstance(code, int) else EXIT_OK)

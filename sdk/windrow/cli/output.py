@@ -1,0 +1,143 @@
+"""How the command speaks: tables and JSON on standard output, progress and errors on standard error."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from windrow.errors import ApiProblem, MasterUnreachable, NoMaster, WaitTimedOut, WindrowClientError
+
+EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_AUTH, EXIT_CONFLICT, EXIT_UNAVAILABLE = 0, 1, 2, 3, 4, 5, 6
+EXIT_TIMED_OUT = 124
+ABSENT = "–"
+PIPE_WIDTH = 400
+"""Columns where nobody looks at a screen: a row stays on one line for grep and awk."""
+
+Column = tuple[str, Callable[[dict[str, Any]], Any]]
+
+err = Console(stderr=True, highlight=False)
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+def plain(value: Any) -> str:
+    """A value as one line of printable text: a stranger's name cannot move the cursor or change colours."""
+    if value is None or value == "":
+        return ABSENT
+    text = str(value)
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, indented where a person reads it."""
+    sys.stdout.write(json.dumps(value, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def print_table(items: Iterable[dict[str, Any]], columns: Sequence[Column], empty: str) -> None:
+    """A table with one row per item; when there is none, the sentence that says what to do next."""
+    rows = [[plain(read(item)) for _, read in columns] for item in items]
+    if not rows:
+        err.print(escape(empty))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, _ in columns:
+        table.add_column(name, overflow="ellipsis", no_wrap=True, min_width=_width(name, rows))
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    out.print(table)
+
+
+def _width(name: str, rows: list[list[str]]) -> int:
+    """Ids are for copying: their column keeps its width however narrow the screen is."""
+    return max(len(row[0]) for row in rows) if name in ("ID", "GPU") else len(name)
+
+
+def print_list(items: Iterable[dict[str, Any]], columns: Sequence[Column], empty: str, as_json: bool) -> None:
+    """A list either as one JSON array of all pages or as a table."""
+    if as_json:
+        print_json(list(items))
+    else:
+        print_table(items, columns, empty)
+
+
+def facts(pairs: Iterable[tuple[str, Any]]) -> None:
+    """Name and value, a pair a line."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name, value in pairs:
+        table.add_row(f"[bold]{escape(name)}[/]", escape(plain(value)))
+    out.print(table)
+
+
+def say(text: str) -> None:
+    """A line for the person, on standard error."""
+    err.print(escape(plain(text)))
+
+
+def exit_code(error: WindrowClientError) -> int:
+    """What the shell sees of an error."""
+    if isinstance(error, WaitTimedOut):
+        return EXIT_TIMED_OUT
+    if isinstance(error, MasterUnreachable):
+        return EXIT_UNAVAILABLE
+    if isinstance(error, NoMaster):
+        return EXIT_USAGE
+    if not isinstance(error, ApiProblem):
+        return EXIT_FAILURE
+    by_status = {
+        401: EXIT_AUTH,
+        403: EXIT_AUTH,
+        404: EXIT_NOT_FOUND,
+        402: EXIT_CONFLICT,
+        409: EXIT_CONFLICT,
+        422: EXIT_USAGE,
+    }
+    by_status |= {429: EXIT_UNAVAILABLE, 502: EXIT_UNAVAILABLE, 503: EXIT_UNAVAILABLE, 504: EXIT_UNAVAILABLE}
+    return by_status.get(error.status, EXIT_FAILURE)
+
+
+def print_error(error: WindrowClientError) -> None:
+    """What went wrong, the reasons where there are any, and what to quote when asking somebody."""
+    err.print(f"[red]Error:[/] {escape(plain(str(error)))}")
+    if isinstance(error, ApiProblem):
+        for reason in error.reasons[:20]:
+            line = (
+                f"{reason.get('host_name') or reason.get('host_id')}: {reason.get('reason')}"
+                if isinstance(reason, dict)
+                else reason
+            )
+            err.print(f"  - {escape(plain(line))}")
+        if error.request_id:
+            err.print(f"  [dim]code {escape(error.code)}, request {escape(error.request_id)}[/]")
+
+
+def size_text(count: Any) -> str:
+    """Bytes for people, in powers of 1024; absent stays absent."""
+    if count is None:
+        return ABSENT
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or unit == "TiB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return ABSENT
+
+
+def rate_text(bits_per_s: Any) -> str:
+    """Bits per second for people; absent stays absent."""
+    if bits_per_s is None:
+        return ABSENT
+    value = float(bits_per_s)
+    for unit in ("bit/s", "kbit/s", "Mbit/s", "Gbit/s"):
+        if value < 1000 or unit == "Gbit/s":
+            return f"{value:.0f} {unit}"
+        value /= 1000
+    return ABSENT
+
+
+def ratio_text(ratio: Any) -> str:
+    """A ratio in [0, 1] as percent; absent stays absent."""
+    return ABSENT if ratio is None else f"{float(ratio) * 100:.0f} %"

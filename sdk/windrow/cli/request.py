@@ -1,0 +1,79 @@
+"""From what a person types to a cluster request: `--gpu 24GB`, `--gpu H100:2`, `--memory 8GB`. Pure."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from windrow.errors import WindrowClientError
+
+_SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?$", re.IGNORECASE)
+_POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def parse_size(text: str) -> int:
+    """`24GB` is 24 * 10**9 bytes, `24GiB` 24 * 2**30; raises WindrowClientError on anything else."""
+    match = _SIZE.match(text.strip())
+    if match is None:
+        raise WindrowClientError(f"{text!r} is not a size. Write for example 24GB or 512MiB.")
+    number, unit, binary = match.groups()
+    return int(float(number) * (1024 if binary else 1000) ** _POWERS[unit.upper()])
+
+
+def parse_gpu(text: str) -> dict[str, Any]:
+    """`24GB` (one GPU with at least that), `2` (two of any), `H100:2` (two of that model), `24GB:2`."""
+    what, _, count = text.strip().partition(":")
+    if count and not (count.isdigit() and 1 <= int(count) <= 1024):
+        raise WindrowClientError(f"--gpu {text}: {count!r} is not a number of GPUs.")
+    gpus = int(count or 1)
+    if not count and what.isdigit():
+        return {"gpus": int(what)}
+    if _SIZE.match(what):
+        return {"gpus": gpus, "gpu_memory_bytes": parse_size(what)}
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}", what):
+        raise WindrowClientError(f"--gpu {text}: write a memory size (24GB), a model (H100), or either with :count.")
+    return {"gpus": gpus, "gpu_model": what}
+
+
+def parse_env(pairs: Sequence[str]) -> dict[str, str]:
+    """`NAME=value` pairs."""
+    env: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise WindrowClientError(f"--env {pair!r}: write NAME=value.")
+        env[name] = value
+    return env
+
+
+def cluster_request(
+    *,
+    argv: Sequence[str],
+    kind: str = "box",
+    name: str | None = None,
+    gpu: str | None = None,
+    cpus: int = 1,
+    memory: str | None = None,
+    image: str | None = None,
+    env: Sequence[str] = (),
+    ports: Sequence[int] = (),
+    host: str | None = None,
+    tier: str | None = None,
+    runtime: str | None = None,
+    max_price: str | None = None,
+    await_files: bool = False,
+) -> dict[str, Any]:
+    """The body of POST /clusters; what was not said is left out."""
+    request: dict[str, Any] = {"kind": kind, "cpus": cpus, "argv": list(argv), "await_files": await_files}
+    request |= parse_gpu(gpu) if gpu else {}
+    optional = {
+        "name": name,
+        "image": image,
+        "host_id": host,
+        "tier": tier,
+        "runtime": runtime,
+        "max_price_per_hour": max_price,
+        "memory_bytes": parse_size(memory) if memory else None,
+        "env": parse_env(env) or None,
+        "ports": list(ports) or None,
+    }
+    return request | {key: value for key, value in optional.items() if value is not None}

@@ -1,0 +1,253 @@
+"""The HTTP client of a renter: one method per thing the API does, problems as exceptions, streams as iterators.
+
+The one door to the HTTP library. Values are the API's own JSON objects (docs/openapi.json), untouched.
+"""
+
+import base64
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import IO, Any, Self
+
+import httpx2
+
+from windrow.config import DEADLINE_S, Config, find
+from windrow.errors import ApiProblem, MasterUnreachable, WaitTimedOut, WindrowClientError
+
+Json = dict[str, Any]
+
+PAGE = 200
+CHUNK = 64 * 1024
+QUIET_S = 45.0
+"""A live stream sends a comment every 15 s; three of them missing means that the connection is dead."""
+
+
+class Client:
+    """A connection to one Master. Use as a context manager, or close it."""
+
+    def __init__(self, config: Config | None = None, transport: httpx2.BaseTransport | None = None) -> None:
+        self.config = config or find()
+        options: dict[str, Any] = {"transport": transport} if transport is not None else {}
+        if self.config.ca_file:
+            options["verify"] = self.config.ca_file
+        self._http = httpx2.Client(
+            base_url=self.config.url + "/api/v1",
+            headers={"Authorization": f"Bearer {self.config.token}", "User-Agent": "windrow-sdk/0.1"},
+            timeout=DEADLINE_S,
+            **options,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._http.close()
+
+    # --- plain calls ---------------------------------------------------------------------------
+
+    def request(self, method: str, path: str, *, body: Any = None, params: Any = None, key: str | None = None) -> Any:
+        """One call; returns the JSON answer (None for 204).
+
+        POSTs carry an Idempotency-Key, so a call repeated after a lost answer happens once. Raises ApiProblem,
+        MasterUnreachable.
+        """
+        headers = {"Idempotency-Key": key or uuid.uuid4().hex} if method == "POST" else {}
+        for attempt in (1, 2):
+            try:
+                answer = self._http.request(method, path, json=body, params=params, headers=headers)
+                break
+            except httpx2.TransportError as error:
+                if attempt == 2 or method not in ("GET", "POST", "DELETE"):
+                    raise self._unreachable(error) from error
+        return self._read(answer)
+
+    def get(self, path: str, **params: Any) -> Any:
+        """GET one object."""
+        return self.request("GET", path, params={k: v for k, v in params.items() if v is not None})
+
+    def items(self, path: str, **params: Any) -> Iterator[Json]:
+        """Every item of a list, page after page."""
+        cursor: str | None = None
+        while True:
+            page = self.get(path, limit=PAGE, cursor=cursor, **params)
+            yield from page["items"]
+            cursor = page.get("next_cursor")
+            if not cursor:
+                return
+
+    # --- clusters ------------------------------------------------------------------------------
+
+    def plan(self, request: Json) -> Json:
+        """What creating this would cost and where it would run, or why it would not fit."""
+        answer: Json = self.request("POST", "/clusters/plan", body=request)
+        return answer
+
+    def create_cluster(self, request: Json) -> Json:
+        """Ask for a cluster; returns the cluster as it is now (it goes on by itself)."""
+        answer: Json = self.request("POST", "/clusters", body=request)
+        cluster: Json = answer["cluster"]
+        return cluster
+
+    def cluster(self, cluster_id: str) -> Json:
+        """One cluster."""
+        answer: Json = self.get(f"/clusters/{cluster_id}")
+        return answer
+
+    def delete_cluster(self, cluster_id: str) -> Json:
+        """Ask for its end; safe to repeat."""
+        answer: Json = self.request("DELETE", f"/clusters/{cluster_id}")
+        return answer
+
+    def wait_cluster(
+        self,
+        cluster_id: str,
+        until: Callable[[Json], bool],
+        timeout_s: float,
+        on_change: Callable[[Json], None] | None = None,
+    ) -> Json:
+        """Wait until `until(cluster)` holds; raises WaitTimedOut after `timeout_s` seconds."""
+        ends = time.monotonic() + timeout_s
+        seen = None
+        while True:
+            cluster = self.cluster(cluster_id)
+            if on_change is not None and cluster["version"] != seen:
+                seen = cluster["version"]
+                on_change(cluster)
+            if until(cluster):
+                return cluster
+            if time.monotonic() > ends:
+                raise WaitTimedOut(f"Cluster {cluster_id} is still {cluster['phase']} after {timeout_s:.0f} s.")
+            time.sleep(0.25)
+
+    def logs(self, cluster_id: str, *, follow: bool = False, offset: int = 0) -> Iterator[bytes]:
+        """The log as it is written, from byte `offset`; ends when the workload ends, or at once without `follow`."""
+        params = {"follow": "true" if follow else "false", "offset": offset}
+        with self._stream(
+            "GET", f"/clusters/{cluster_id}/logs", params=params, read_s=None if follow else DEADLINE_S
+        ) as answer:
+            yield from answer.iter_bytes()
+
+    def execute(self, cluster_id: str, argv: list[str]) -> Iterator[tuple[int, bytes] | int]:
+        """Run one more command inside; yields (1 stdout | 2 stderr, bytes) and, last, its exit code."""
+        with self._stream("POST", f"/clusters/{cluster_id}/exec", json={"argv": argv}, read_s=None) as answer:
+            for line in answer.iter_lines():
+                if not line.strip():
+                    continue
+                part = json.loads(line)
+                if "error" in part:
+                    raise ApiProblem(409, part["error"])
+                if "exit_code" in part:
+                    yield int(part["exit_code"])
+                    return
+                yield int(part["stream"]), base64.b64decode(part["data"])
+
+    def put_files(self, cluster_id: str, tar: IO[bytes], *, commit: bool) -> Json:
+        """Send a tar stream into the working folder; `commit` starts a workload that waits for its files."""
+
+        def chunks() -> Iterator[bytes]:
+            while data := tar.read(CHUNK):
+                yield data
+
+        try:
+            answer = self._http.request(
+                "PUT",
+                f"/clusters/{cluster_id}/files",
+                params={"commit": "true" if commit else "false"},
+                content=chunks(),
+                headers={"Content-Type": "application/x-tar"},
+                timeout=httpx2.Timeout(DEADLINE_S, read=600.0, write=600.0),
+            )
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+        result: Json = self._read(answer)
+        return result
+
+    def get_files(self, cluster_id: str, into: IO[bytes], *, changed: bool) -> bool:
+        """Write the working folder as a tar stream to `into`; returns whether a cap cut it."""
+        params = {"changed": "true" if changed else "false"}
+        with self._stream("GET", f"/clusters/{cluster_id}/files", params=params, read_s=600.0) as answer:
+            for data in answer.iter_bytes():
+                into.write(data)
+            return answer.headers.get("X-Files-Truncated", "false") == "true"
+
+    def receipt_of(self, cluster_id: str, timeout_s: float = 30.0) -> Json:
+        """The receipt of a cluster that has ended; waits for its last signed second."""
+        ends = time.monotonic() + timeout_s
+        while True:
+            for receipt in self.items("/receipts", cluster=cluster_id):
+                if receipt.get("ended_at"):
+                    full: Json = self.get(f"/receipts/{receipt['id']}")
+                    return full
+            if time.monotonic() > ends:
+                raise WaitTimedOut(
+                    f"No final receipt of {cluster_id} after {timeout_s:.0f} s; see `windrow receipt ls`."
+                )
+            time.sleep(0.25)
+
+    def export(self, host_id: str, into: IO[bytes], **query: Any) -> int:
+        """Write a host's history as a file (format csv or parquet) to `into`; returns its bytes. query: as the API's,
+        with `start` and `end` for `from` and `to`."""
+        renamed = {{"start": "from", "end": "to"}.get(name, name): value for name, value in query.items()}
+        params = {name: value for name, value in renamed.items() if value is not None}
+        written = 0
+        with self._stream("GET", f"/hosts/{host_id}/export", params=params, read_s=600.0) as answer:
+            for data in answer.iter_bytes():
+                written += into.write(data)
+        return written
+
+    # --- streams -------------------------------------------------------------------------------
+
+    def events(self, path: str, last_id: str | None = None) -> Iterator[tuple[str, str, Json]]:
+        """Server-sent events of `path` as (id, name, data); ends when the connection does."""
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id else {})
+        with self._stream("GET", path, headers=headers, read_s=QUIET_S) as answer:
+            identifier, name, data = "", "message", ""
+            for line in answer.iter_lines():
+                if line == "" and data:
+                    yield identifier, name, json.loads(data)
+                    name, data = "message", ""
+                elif line.startswith("id:"):
+                    identifier = line[3:].strip()
+                elif line.startswith("event:"):
+                    name = line[6:].strip()
+                elif line.startswith("data:"):
+                    data += line[5:].strip()
+
+    @contextmanager
+    def _stream(self, method: str, path: str, *, read_s: float | None, **options: Any) -> Iterator[httpx2.Response]:
+        try:
+            with self._http.stream(method, path, timeout=httpx2.Timeout(DEADLINE_S, read=read_s), **options) as answer:
+                if answer.status_code >= 300:
+                    answer.read()
+                    self._read(answer)
+                yield answer
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: Exception) -> MasterUnreachable:
+        return MasterUnreachable(
+            f"The Master at {self.config.url} does not answer ({type(error).__name__}: {error}). Is it running?"
+        )
+
+    @staticmethod
+    def _read(answer: httpx2.Response) -> Any:
+        if answer.status_code == 204:
+            return None
+        try:
+            document = answer.json()
+        except ValueError:
+            raise WindrowClientError(f"HTTP {answer.status_code} and no JSON from {answer.url}") from None
+        if answer.status_code >= 300:
+            raise ApiProblem(
+                answer.status_code, document if isinstance(document, dict) else {"detail": str(document)[:200]}
+            )
+        return document

@@ -1,0 +1,1 @@
+"""The tests of Windrow: read aloud, they are its specification."""

@@ -1,0 +1,129 @@
+"""Each distribution works with what it declares and nothing else, and the agent stays small.
+
+A clean environment gets the member's wheel, the wheels of ours it needs, and exactly the closure of what they declare,
+copied from this environment, so that no network is needed.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from importlib.metadata import Distribution
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.declarations import closure, member_declarations
+from tests.architecture.tree import MEMBERS, ROOT, members
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+STEP_S = 120
+AGENT_BYTES_MAX = 50_000_000
+"""What a GPU host has to download and keep over a bare Python, from design.md section 16."""
+
+IMPORT_ALL = """
+import importlib, json, sys
+failed = {}
+for name in json.load(sys.stdin):
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        failed[name] = f"{type(error).__name__}: {error}"
+print(json.dumps(failed))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One wheel per member, as hatchling builds it; the console is another test's matter."""
+    out = tmp_path_factory.mktemp("wheels")
+    for folder in MEMBERS:
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out / folder)]
+        subprocess.run(
+            command,
+            cwd=ROOT / folder,
+            env={**os.environ, "WINDROW_SKIP_CONSOLE": "1"},
+            check=True,
+            timeout=STEP_S,
+            capture_output=True,
+        )
+    return {folder: next((out / folder).glob("*.whl")) for folder in MEMBERS}
+
+
+def install(folder: str, wheels: dict[str, Path], target: Path) -> Path:
+    """A clean environment with one member and its declared closure; returns its site-packages."""
+    venv.create(target, with_pip=False, symlinks=True)
+    site = target / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    parts = member_declarations()
+    needed = {folder} | ({"proto"} if "windrow-proto" in parts[folder].dependencies else set())
+    for one in needed:
+        pip(target, "install", "--no-deps", "--no-index", str(wheels[one]))
+    for found in closure(frozenset().union(*(parts[one].dependencies for one in needed))).values():
+        copy(found, site)
+    return site
+
+
+def copy(found: Distribution, site: Path) -> None:
+    """Put the files of an installed distribution into another environment, scripts left out."""
+    for file in found.files or ():
+        source = Path(str(found.locate_file(file)))
+        if ".." in file.parts or not source.is_file():
+            continue
+        (site / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, site / file)
+
+
+def pip(target: Path, *arguments: str) -> None:
+    """Run this environment's pip on another environment."""
+    command = [sys.executable, "-m", "pip", "--python", str(target), "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=STEP_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def import_all(target: Path, names: list[str]) -> dict[str, str]:
+    """Import each module there; returns what failed."""
+    done = subprocess.run(
+        [target / "bin" / "python", "-I", "-c", IMPORT_ALL],
+        input=json.dumps(names),
+        capture_output=True,
+        text=True,
+        timeout=STEP_S,
+        check=True,
+        cwd=target,
+    )
+    failed: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return failed
+
+
+@pytest.mark.proves("each distribution installs and imports alone", by="make test")
+@pytest.mark.parametrize("folder", MEMBERS)
+def test_a_member_installs_alone_and_all_of_it_can_be_imported(
+    folder: str, wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    install(folder, wheels, tmp_path)
+    pip(tmp_path, "check")
+    names = [module.name for module in members(ROOT) if module.where.startswith(f"{folder}/")]
+    runnable = [name for name in names if not name.endswith("__main__") and ".migrations." not in name]
+    assert import_all(tmp_path, runnable) == {}
+
+
+@pytest.mark.proves("the agent installs in 50 MB", by="make test")
+def test_the_agent_takes_at_most_fifty_megabytes(wheels: dict[str, Path], tmp_path: Path) -> None:
+    site = install("agent", wheels, tmp_path)
+    compiled = [sys.executable, "-m", "compileall", "-q", str(site)]
+    subprocess.run(compiled, check=True, timeout=STEP_S, env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
+    sizes = {path.relative_to(site).parts[0]: 0 for path in site.rglob("*")}
+    for path in site.rglob("*"):
+        sizes[path.relative_to(site).parts[0]] += path.stat().st_size if path.is_file() else 0
+    largest = sorted(sizes.items(), key=lambda item: -item[1])[:8]
+    print("agent installed:", sum(sizes.values()), "bytes;", largest)
+    assert sum(sizes.values()) <= AGENT_BYTES_MAX, largest
+
+
+def test_a_member_that_imports_what_it_does_not_declare_is_caught(wheels: dict[str, Path], tmp_path: Path) -> None:
+    site = install("sdk", wheels, tmp_path)
+    (site / "windrow" / "planted.py").write_text("import grpc\n", encoding="utf-8")
+    assert "grpc" in import_all(tmp_path, ["windrow.planted"])["windrow.planted"]

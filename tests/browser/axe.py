@@ -1,0 +1,44 @@
+"""Runs axe-core, the accessibility checker, in a page: which rules of WCAG 2.2 A and AA it breaks, and where."""
+
+from typing import Any
+
+from playwright.async_api import Page
+
+from tests.browser.chromium import HERE, install_packages
+
+SCRIPT = HERE / "node_modules" / "axe-core" / "axe.min.js"
+RUN = """async (onlyColours) => {
+  const levels = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa"];
+  const wanted = onlyColours ? { type: "rule", values: ["color-contrast", "link-in-text-block"] } : levels;
+  const found = await axe.run(document, { runOnly: wanted, resultTypes: ["violations"] });
+  const told = (rule) => rule.nodes.map((node) => [rule.id, node.html.slice(0, 200), node.failureSummary]);
+  return found.violations.flatMap(told);
+}"""
+STILL = """() => {
+  const ends = document.getAnimations().filter((one) => one.effect.getComputedTiming().endTime !== Infinity);
+  return Promise.all(ends.map((one) => one.finished.catch(() => undefined)));
+}"""
+
+
+def axe_source() -> str:
+    """The checker's own script, fetched by npm like the browser; raises NoBrowser where that is not possible."""
+    if not SCRIPT.is_file():
+        install_packages()
+    return SCRIPT.read_text(encoding="utf-8")
+
+
+async def violations(page: Page, source: str) -> list[str]:
+    """What this page breaks just now: every rule in the light scheme, and in the dark one those that look at colours.
+
+    Half-faded text has no contrast: it is judged once nothing moves.
+    """
+    if not await page.evaluate("() => 'axe' in window"):
+        await page.evaluate(source)
+    found: list[Any] = []
+    for scheme in ("dark", "light"):
+        await page.emulate_media(color_scheme=scheme)
+        await page.wait_for_selector(f"html[data-mantine-color-scheme={scheme}]")
+        await page.evaluate(STILL)
+        told: list[Any] = await page.evaluate(RUN, scheme == "dark")
+        found += [f"{scheme}: {rule}: {html}\n    {summary}" for rule, html, summary in told]
+    return found

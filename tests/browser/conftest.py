@@ -1,0 +1,76 @@
+"""One real Chromium for all browser tests, and a fresh page for each. Tests here are coroutines: one loop for all."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+from playwright.async_api import Browser, Page, async_playwright
+
+from tests.browser.chromium import Chromium, NoBrowser, find_chromium
+from tests.browser.pretend_master import Served, built_console
+from tests.browser.pretend_world import make_world
+from tests.services import all_required
+
+START_MS = 30_000
+ACTION_MS = 10_000
+"""A person would have given up on a click by then."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of this folder drive the one browser."""
+    for item in items:
+        if "tests/browser/" in item.nodeid:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Chromium:
+    """The browser to start; without one the tests are skipped, or fail where all services are required."""
+    try:
+        return find_chromium()
+    except NoBrowser as missing:
+        if all_required():
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+async def browser(chromium: Chromium) -> AsyncIterator[Browser]:
+    """A running Chromium, started once."""
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(
+            executable_path=chromium.path,
+            headless=True,
+            args=["--no-sandbox"],  # also as root, and in containers
+            env={**os.environ, **chromium.environment},
+            timeout=START_MS,
+        )
+        yield running
+        await running.close()
+
+
+@pytest.fixture
+async def page(browser: Browser) -> AsyncIterator[Page]:
+    """A page of its own context; the locale is fixed because a POSIX one breaks number formatting in pages."""
+    context = await browser.new_context(locale="en-GB", viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(ACTION_MS)
+    yield await context.new_page()
+    await context.close()
+
+
+@pytest.fixture
+def pretend() -> Iterator[Callable[..., Served]]:
+    """Start pretend Masters: `pretend(neighbours=200)`. They serve the built console and made-up data."""
+    if built_console() is None:
+        (pytest.fail if all_required() else pytest.skip)("the console is not built: make setup")
+    started: list[Served] = []
+
+    def start(neighbours: int = 0, *, real_host: bool = True) -> Served:
+        served = Served(make_world(neighbours, real_host=real_host))
+        served.start()
+        started.append(served)
+        return served
+
+    yield start
+    for served in started:
+        served.stop()

@@ -1,0 +1,216 @@
+"""A pretend Master that serves the HTTP API's shapes from made-up data, and the built console: for tests of the console
+alone and for looking at its pages (`python -m tests.browser.pretend_master --neighbours 200`). Never shipped.
+"""
+
+import argparse
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import Body, FastAPI, Request, Response
+from fastapi.responses import FileResponse
+
+from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
+from tests.browser.pretend_http import listed, problem
+from tests.browser.pretend_records import overview_routes, record_routes
+from tests.browser.pretend_rental import cluster_routes, cluster_streams, health_routes, market_routes
+from tests.browser.pretend_world import Json, World, add_host, at, make_world, token
+from tests.waiting import poll
+from windrow_master.api.console import page as console_page
+from windrow_master.api.headers import HEADERS
+
+ROOT = Path(__file__).parents[2]
+TOKEN = "pretend-token"
+CSRF = "pretend-csrf"
+START_S = 10.0
+
+
+def make_app(world: World) -> FastAPI:
+    """All routes over one world."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app.middleware("http")(_gate(world))
+    _session_routes(app, world)
+    fleet_routes(app, world)
+    host_routes(app, world)
+    reading_routes(app, world)
+    cluster_routes(app, world)
+    cluster_streams(app, world)
+    market_routes(app, world)
+    health_routes(app, world)
+    overview_routes(app, world)
+    record_routes(app, world)
+    _page_routes(app)
+    return app
+
+
+def _gate(world: World) -> Any:
+    async def gate(request: Request, call_next: Any) -> Response:
+        path = request.url.path.removeprefix("/api/v1")
+        if request.url.path.startswith("/api/"):
+            for prefix, told in world.problems.items():
+                if path.startswith(prefix):
+                    return problem(**told)
+            signed = request.cookies.get("windrow_session") == TOKEN or path == "/session"
+            if not signed:
+                return problem(
+                    401, "unauthenticated", "Not signed in", "Who are you? Send a valid token, or sign in again."
+                )
+            given = request.headers.get("x-windrow-csrf")
+            if request.method != "GET" and path != "/session" and given != CSRF:
+                return problem(403, "forbidden", "Forbidden", "The header X-Windrow-CSRF is missing.")
+        answer: Response = await call_next(request)
+        # The real Master's own headers, so that a page they would break breaks here.
+        for name, value in HEADERS.items():
+            answer.headers.setdefault(name, value)
+        if path in {"/session", "/me"}:
+            answer.headers["X-Windrow-CSRF"] = CSRF
+        return answer
+
+    return gate
+
+
+def _session_routes(app: FastAPI, world: World) -> None:
+    @app.post("/api/v1/session")
+    async def sign_in(body: Json = Body()) -> Response:
+        if body.get("token") != TOKEN:
+            return problem(
+                401, "unauthenticated", "Not signed in", "This token is not known, or it has expired. Make another."
+            )
+        answer = Response(status_code=204)
+        answer.set_cookie("windrow_session", TOKEN, httponly=True, samesite="strict")
+        return answer
+
+    @app.delete("/api/v1/session")
+    async def sign_out() -> Response:
+        answer = Response(status_code=204)
+        answer.delete_cookie("windrow_session")
+        return answer
+
+    @app.get("/api/v1/me")
+    async def me() -> Json:
+        return {
+            "account": {"id": "account_1", "name": "first account"},
+            "roles": ["operator", "provider", "renter", "auditor"],
+            "token": {"id": "token_1", "name": "first", "expires_at": None},
+            "balance": {"amount": "99.912345", "currency": "CRD"},
+            "master": {"version": "0.1.0", "epoch": 3, "currency_is_test": True},
+        }
+
+    @app.get("/api/v1/tokens")
+    async def tokens() -> Json:
+        return listed(world.tokens)
+
+    @app.post("/api/v1/tokens")
+    async def make_token(body: Json = Body()) -> Json:
+        made = token(f"token_{len(world.tokens) + 1}", body["name"], body["roles"])
+        world.tokens.append(made)
+        return made | {"token": "wt_0123456789abcdef0123456789abcdef"}
+
+    @app.delete("/api/v1/tokens/{token_id}")
+    async def drop_token(token_id: str) -> Response:
+        world.tokens = [one for one in world.tokens if one["id"] != token_id]
+        return Response(status_code=204)
+
+    @app.get("/api/v1/join-tokens")
+    async def join_tokens() -> Json:
+        return listed(world.join_tokens)
+
+    @app.post("/api/v1/join-tokens")
+    async def make_join_token() -> Json:
+        world.join_tokens.append(
+            {"id": f"jt_{len(world.join_tokens)}", "role": "host", "expires_at": at(-900), "created_at": at()}
+        )
+        secret = "wj_" + "a" * 43 + "." + "0" * 32
+        command = f"curl -fsS https://master.example:8443/install.sh | sudo sh -s -- --token {secret}"
+        return {"join_token": secret, "command": command, "expires_at": at(-900)}
+
+
+def built_console() -> Path | None:
+    """The console as it was built: what the Master serves, else what the last build by hand left."""
+    places = (ROOT / "console" / "dist", ROOT / "master" / "windrow_master" / "static")
+    built = [place for place in places if (place / "index.html").is_file()]
+    return max(built, key=lambda place: (place / "index.html").stat().st_mtime, default=None)
+
+
+def _page_routes(app: FastAPI) -> None:
+    dist = built_console() or ROOT
+
+    @app.get("/healthz")
+    async def healthz() -> Json:
+        return {"ok": True}
+
+    @app.get("/{path:path}")
+    async def page(path: str) -> Response:
+        asset = (dist / path).resolve()
+        inside = path and asset.is_file() and asset.is_relative_to(dist)
+        return FileResponse(asset) if inside else console_page((dist / "index.html").read_text(), os.urandom(16).hex())
+
+
+class Served:
+    """A pretend Master on a port of this machine, in a thread of its own; can be stopped and started again."""
+
+    def __init__(self, world: World, around: Callable[[FastAPI], Any] = lambda app: app) -> None:
+        self.world = world
+        self._around = around
+        self.port = 0
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def sign_in_url(self) -> str:
+        """An address that signs in, as `windrow up` prints one, and shows the fleet."""
+        return f"{self.url}/fleet#token={TOKEN}"
+
+    def start(self) -> None:
+        """Listen; the second time on the same port as the first."""
+        config = uvicorn.Config(
+            self._around(make_app(self.world)),
+            host="127.0.0.1",
+            port=self.port,
+            log_level="critical",
+            ws="none",
+            lifespan="off",
+        )
+        self._server = uvicorn.Server(config)
+        listening = config.bind_socket()
+        self.port = listening.getsockname()[1]
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listening]}, daemon=True)
+        self._thread.start()
+        server = self._server
+        poll(lambda: server.started, START_S, "the pretend Master listens")
+
+    def stop(self) -> None:
+        """Fall silent at once, open streams included."""
+        if self._server is None or self._thread is None:
+            return
+        self._server.should_exit = True
+        self._server.force_exit = True
+        self._thread.join(START_S)
+        self._server = None
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, default=8099)
+    parser.add_argument("--neighbours", type=int, default=200)
+    options = parser.parse_args()
+    world = make_world(options.neighbours)
+    if options.neighbours:
+        add_host(
+            world, "host_019a0000-0000-7000-8000-0000000000ff", "evil \u202e<b>name</b>\x07", cards=1, simulated=True
+        )
+    print(f"http://127.0.0.1:{options.port}/#token={TOKEN}", flush=True)
+    uvicorn.run(make_app(world), host="127.0.0.1", port=options.port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The pretend Master's records: the overview, commands, the audit log and where one is signed in."""
+
+from typing import Any
+
+from fastapi import FastAPI, Response
+
+from tests.browser.pretend_http import listed, problem
+from tests.browser.pretend_world import Json, World, at
+
+USES = ("idle", "rented", "faulty", "offline", "withheld")
+DAYS = ("0.000000", "0.120000", "0.044400", "0.000000", "1.250000", "0.310000", "0.087655")
+
+
+def _use(slot: str, link: str) -> str:
+    if slot == "faulted":
+        return "faulty"
+    if link != "online":
+        return "offline"
+    return "idle" if slot == "free" else "rented"
+
+
+def _counts(uses: list[str]) -> Json:
+    return {"total": len(uses), **{use: uses.count(use) for use in USES}}
+
+
+def _host_uses(hosts: list[Json]) -> list[str]:
+    return [_use(host["slots"][0]["state"], host["link_state"]) for host in hosts]
+
+
+def overview_routes(app: FastAPI, world: World) -> None:
+    """The first page."""
+
+    @app.get("/api/v1/overview")
+    async def overview() -> Json:
+        hosts = list(world.hosts.values())
+        rows = list(world.gpu_rows.values())
+        tiers = []
+        for simulated, tier in sorted({(host["simulated"], host["tier"]) for host in hosts}):
+            of = [host for host in hosts if (host["simulated"], host["tier"]) == (simulated, tier)]
+            cards = [row for row in rows if row["tier"] == tier and row["simulated"] == simulated]
+            gpus = [_use(row["slot_state"], row["link_state"]) for row in cards]
+            one = {"tier": tier, "simulated": simulated, "hosts": _counts(_host_uses(of)), "gpus": _counts(gpus)}
+            tiers.append(one)
+        days = [{"day": at(86_400 * (6 - index))[:10], "amount": amount} for index, amount in enumerate(DAYS)]
+        revenue = {"scope": "all", "currency": "CRD", "test_money": True, "today": DAYS[-1], "days": days}
+        return {
+            "at": at(),
+            "hosts": _counts(_host_uses(hosts)),
+            "gpus": _counts([_use(row["slot_state"], row["link_state"]) for row in rows]),
+            "simulated_hosts": sum(host["simulated"] for host in hosts),
+            "simulated_gpus": sum(row["simulated"] for row in rows),
+            "tiers": tiers,
+            "per_hour": {"rented": "0.080000", "idle": "3.800000"},
+            "revenue": revenue | {"last_7_days": "1.812055"},
+            "accesses": len(world.accesses),
+            "events": world.events[:12],
+        }
+
+
+def _entries() -> list[Json]:
+    rows = (
+        ("account/account_1", "host.drain", "host_019a0000-0000-7000-8000-000000000001", "fan is loud"),
+        ("account/account_1", "token.make", "token_1", ""),
+        ("master", "account.make", "account_1", ""),
+    )
+    return [
+        {
+            "number": len(rows) - index,
+            "at": at(60 * (index + 1)),
+            "epoch": 3,
+            "actor": actor,
+            "action": action,
+            "subject": subject,
+            "reason": reason,
+            "fields": {"name": "=first"} if action == "token.make" else {},
+            "chain": f"{index:064x}",
+        }
+        for index, (actor, action, subject, reason) in enumerate(rows)
+    ]
+
+
+def record_routes(app: FastAPI, world: World) -> None:
+    """Commands, the audit log, sessions."""
+
+    @app.get("/api/v1/commands")
+    async def commands(host: str = "") -> Json:
+        return listed([row for row in reversed(world.commands.values()) if host in ("", row["host_id"])])
+
+    @app.get("/api/v1/commands/{command_id}")
+    async def command(command_id: str) -> Any:
+        found = world.commands.get(command_id)
+        return found or problem(404, "not_found", "Not found", "There is no such command.", command_id)
+
+    @app.get("/api/v1/audit")
+    async def audit(actor: str = "", action: str = "", subject: str = "") -> Json:
+        def fits(row: Json) -> bool:
+            by_action = row["action"].startswith(action) if action.endswith(".") else row["action"] == action
+            return (
+                (not actor or row["actor"] == actor)
+                and (not action or by_action)
+                and (not subject or row["subject"] == subject)
+            )
+
+        return listed([row for row in _entries() if fits(row)])
+
+    @app.get("/api/v1/audit/verify")
+    async def verify() -> Json:
+        broken = world.audit_broken
+        said = None if broken is None else f"Entry {broken} was changed after it was written."
+        head = {"number": 3, "chain": "0" * 64, "at": at(60)}
+        verdict = {"intact": broken is None, "entries": 3, "first_broken": broken, "problem": said}
+        return verdict | {"head": head, "anchor": head}
+
+    @app.get("/api/v1/sessions")
+    async def sessions() -> Json:
+        times = {"created_at": at(4000), "last_used_at": at(3), "expires_at": at(-86_400)}
+        token = {"token_id": "token_1", "token_name": "first"}
+        return listed(
+            [
+                {"id": "session_1", "browser": "Chromium on Linux", "current": True} | token | times,
+                {"id": "session_2", "browser": "Firefox on <b>X</b>", "current": False} | token | times,
+            ]
+        )
+
+    @app.delete("/api/v1/sessions/{session_id}")
+    async def end_session(session_id: str) -> Response:
+        world.event("session.ended", [session_id], f"{session_id} was ended")
+        return Response(status_code=204)

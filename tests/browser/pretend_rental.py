@@ -1,0 +1,321 @@
+"""The pretend Master's market: plans, clusters that come and go by themselves, their output, receipts, offers."""
+
+import asyncio
+import base64
+import io
+import json
+import tarfile
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import Body, FastAPI, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from tests.browser.pretend_http import TICK_S, listed, operation, problem, sse, stream
+from tests.browser.pretend_world import Json, World, at
+
+
+def _fit(world: World, request: Json) -> Json:
+    refusals: list[Json] = []
+    placement: list[Json] = []
+    for host in list(world.hosts.values())[:40]:
+        wanted, there = request.get("gpus", 0), len(host["gpus"])
+        if wanted > there:
+            refusals.append(
+                {
+                    "host_id": host["id"],
+                    "host_name": host["name"],
+                    "reason": f"has {there} GPUs, {wanted} are asked for",
+                }
+            )
+        elif request.get("host_id") not in {None, host["id"]}:
+            refusals.append({"host_id": host["id"], "host_name": host["name"], "reason": "another host was asked for"})
+        elif not placement:
+            price = host["price_per_hour"]
+            placement.append(
+                {
+                    "host_id": host["id"],
+                    "host_name": host["name"],
+                    "slots": [host["slots"][0]["id"]],
+                    "tier": host["tier"],
+                    "price_per_hour": price,
+                }
+            )
+    price = placement[0]["price_per_hour"] if placement else None
+    hold = f"{float(price) / 4:.6f}" if price else None
+    return {
+        "fits": bool(placement),
+        "placement": placement,
+        "price_per_hour": price,
+        "hold": hold,
+        "balance": "99.912345",
+        "refusals": refusals,
+    }
+
+
+def _requested(world: World, body: Json, fit: Json) -> str:
+    number = len(world.clusters) + 1
+    cluster_id = f"cluster_019a0000-2222-7000-8000-{number:012d}"
+    place = fit["placement"][0]
+    workload = {
+        "id": f"work_{number}",
+        "host_id": place["host_id"],
+        "host_name": place["host_name"],
+        "phase": "starting",
+        "runtime": "process",
+        "slots": place["slots"],
+        "exit_code": None,
+        "ports": [],
+        "running_s": 0,
+    }
+    world.clusters[cluster_id] = {
+        "id": cluster_id,
+        "name": body.get("name") or f"box-{number}",
+        "kind": body["kind"],
+        "phase": "creating",
+        "reason": None,
+        "steps": [{"at": at(), "name": "placed", "progress": 1.0, "detail": f"on {place['host_name']}"}],
+        "workloads": [workload],
+        "request": body,
+        "tier": place["tier"],
+        "price_per_hour": fit["price_per_hour"],
+        "cost_so_far": "0.000000",
+        "started_at": None,
+        "ended_at": None,
+        "created_at": at(),
+        "rental_id": f"rental_{number}",
+        "version": 1,
+    }
+    return cluster_id
+
+
+def cluster_routes(app: FastAPI, world: World) -> None:
+    """Plans, and clusters from asking to deleting."""
+
+    @app.post("/api/v1/clusters/plan")
+    async def plan(body: Json = Body()) -> Json:
+        return _fit(world, body)
+
+    @app.post("/api/v1/clusters")
+    async def create(body: Json = Body()) -> Response:
+        fit = _fit(world, body)
+        if not fit["fits"]:
+            return problem(
+                409,
+                "no_capacity",
+                "Nothing fits",
+                "No host fits this request now. The reasons are listed for each host.",
+            )
+        cluster_id = _requested(world, body, fit)
+        place = fit["placement"][0]
+        world.event(
+            "cluster_created", [cluster_id, place["host_id"]], f"{body.get('name') or 'a cluster'} was asked for"
+        )
+        return JSONResponse(
+            {"operation": operation("cluster_create", cluster_id), "cluster": world.clusters[cluster_id]}, 202
+        )
+
+    @app.get("/api/v1/clusters")
+    async def clusters() -> Json:
+        return listed(list(reversed(world.clusters.values())))
+
+    @app.get("/api/v1/clusters/{cluster_id}")
+    async def cluster(cluster_id: str) -> Any:
+        return world.clusters.get(cluster_id) or problem(
+            404, "not_found", "Not found", "There is no such cluster.", cluster_id
+        )
+
+    @app.delete("/api/v1/clusters/{cluster_id}")
+    async def delete(cluster_id: str) -> Response:
+        one = world.clusters[cluster_id]
+        one.update(phase="deleting", version=one["version"] + 1)
+        return JSONResponse({"operation": operation("cluster_delete", cluster_id)}, 202)
+
+    @app.get("/api/v1/clusters/{cluster_id}/explain")
+    async def explain(cluster_id: str) -> Json:
+        chosen = world.clusters[cluster_id]["workloads"][0]["host_name"]
+        return {
+            "decision": "decision_1",
+            "chosen": {"host": chosen, "score": 0.91},
+            "losers": [{"host": "sim-004", "reason": "dearer", "score": 0.74}],
+        }
+
+
+def _advance(world: World, one: Json) -> None:
+    work = one["workloads"][0]
+    one["version"] += 1
+    if one["phase"] == "creating" and len(one["steps"]) < 3:
+        one["steps"].append(
+            {"at": at(), "name": ("preparing", "starting")[len(one["steps"]) - 1], "progress": 1.0, "detail": None}
+        )
+    elif one["phase"] == "creating":
+        one.update(phase="running", started_at=at())
+        work.update(phase="running")
+        one["steps"].append({"at": at(), "name": "running", "progress": 1.0, "detail": None})
+        world.logs[one["id"]] = b"hello from the pretend host\n\x1b[31mred words\x1b[0m <b>markup</b>\n"
+    elif one["phase"] == "running":
+        work["running_s"] += TICK_S
+        one["cost_so_far"] = f"{float(one['price_per_hour']) / 3600 * work['running_s']:.6f}"
+        world.logs[one["id"]] += f"line after {work['running_s']:.0f} s\n".encode()
+    elif one["phase"] == "deleting":
+        one.update(phase="deleted", ended_at=at())
+        work.update(phase="gone", exit_code=143)
+        add_receipt(world, one)
+
+
+def add_receipt(world: World, one: Json) -> None:
+    """Charge for what ran."""
+    seconds = f"{int(one['workloads'][0]['running_s'])}.123456789"
+    receipt_id = one["rental_id"].replace("rental", "receipt")
+    line = {
+        "workload_id": "work_1",
+        "host_id": one["workloads"][0]["host_id"],
+        "running_seconds": seconds,
+        "receipts": 3,
+    }
+    transfers = [
+        {"id": f"tr_{n}", "debit": debit, "credit": credit, "amount": amount, "at": at(3 - n), "kind": kind}
+        for n, (debit, credit, amount, kind) in enumerate(
+            (
+                ("acct:account_1", f"hold:{one['rental_id']}", "0.020000", "hold"),
+                (f"hold:{one['rental_id']}", "acct:account_1", one["cost_so_far"], "charge"),
+                (f"hold:{one['rental_id']}", "acct:account_1", "0.019000", "void"),
+            )
+        )
+    ]
+    world.receipts[receipt_id] = {
+        "id": receipt_id,
+        "cluster_id": one["id"],
+        "cluster_name": one["name"],
+        "host_ids": [line["host_id"]],
+        "tier": one["tier"],
+        "price_per_hour": one["price_per_hour"],
+        "currency": "CRD",
+        "test_money": True,
+        "started_at": one["started_at"],
+        "ended_at": one["ended_at"],
+        "running_seconds": seconds,
+        "amount": one["cost_so_far"],
+        "lines": [line | {"first_number": 1, "last_number": 3, "final": True, "end_reason": "deleted by its renter"}],
+        "transfers": transfers,
+        "balance_after": "99.911000",
+    }
+
+
+def cluster_streams(app: FastAPI, world: World) -> None:
+    """A cluster as it goes on: its changes, output, a command inside, its files."""
+
+    @app.get("/api/v1/clusters/{cluster_id}/stream")
+    async def cluster_stream(cluster_id: str) -> StreamingResponse:
+        async def frames() -> AsyncIterator[str]:
+            while True:
+                one = world.clusters[cluster_id]
+                yield sse("cluster", one)
+                await asyncio.sleep(TICK_S / 2)
+                _advance(world, one)
+
+        return stream(frames)
+
+    @app.get("/api/v1/clusters/{cluster_id}/logs")
+    async def logs(cluster_id: str, offset: int = 0) -> StreamingResponse:
+        async def chunks() -> AsyncIterator[bytes]:
+            told = offset
+            while True:
+                text = world.logs.get(cluster_id, b"")
+                if len(text) > told:
+                    yield text[told:]
+                    told = len(text)
+                if world.clusters[cluster_id]["phase"] == "deleted":
+                    return
+                await asyncio.sleep(TICK_S / 4)
+
+        return StreamingResponse(chunks(), media_type="text/plain", headers={"X-Log-Truncated": "false"})
+
+    @app.post("/api/v1/clusters/{cluster_id}/exec")
+    async def run(cluster_id: str, body: Json = Body()) -> StreamingResponse:
+        async def lines() -> AsyncIterator[str]:
+            said = f"pretended to run: {' '.join(body['argv'])}\n".encode()
+            yield json.dumps({"stream": 1, "data": base64.b64encode(said).decode()}) + "\n"
+            yield json.dumps({"exit_code": 0}) + "\n"
+
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+    @app.get("/api/v1/clusters/{cluster_id}/files")
+    async def files(cluster_id: str) -> Response:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            member = tarfile.TarInfo("out.txt")
+            member.size = 2
+            archive.addfile(member, io.BytesIO(b"hi"))
+        return Response(packed.getvalue(), media_type="application/x-tar", headers={"X-Files-Truncated": "false"})
+
+
+def market_routes(app: FastAPI, world: World) -> None:
+    """Offers, prices and receipts."""
+
+    @app.get("/api/v1/offers")
+    async def offers() -> Json:
+        items = []
+        for tier in sorted({host["tier"] for host in world.hosts.values()}):
+            of = [host for host in world.hosts.values() if host["tier"] == tier]
+            free = sum(len(host["gpus"]) for host in of)
+            items.append(
+                {
+                    "tier": tier,
+                    "gpus_free": free,
+                    "hosts": len(of),
+                    "price_per_hour": world.prices.get(tier),
+                    "suggestion": "0.0750",
+                    "runtimes": of[0]["runtimes"],
+                    "min_memory_bytes": of[0]["memory_bytes"],
+                }
+            )
+        return listed(items)
+
+    @app.put("/api/v1/offers/{tier:path}")
+    async def price(tier: str, body: Json = Body()) -> Json:
+        world.prices[tier] = body["price_per_hour"]
+        return {"tier": tier, "price_per_hour": body["price_per_hour"]}
+
+    @app.get("/api/v1/receipts")
+    async def receipts() -> Json:
+        return listed(list(reversed(world.receipts.values())))
+
+    @app.get("/api/v1/receipts/{receipt_id}")
+    async def receipt(receipt_id: str) -> Any:
+        return world.receipts.get(receipt_id) or problem(
+            404, "not_found", "Not found", "There is no such receipt.", receipt_id
+        )
+
+
+def health_routes(app: FastAPI, world: World) -> None:
+    """How the pretend installation fares."""
+
+    @app.get("/api/v1/operators/health")
+    async def health() -> Json:
+        accesses = [
+            {
+                "access_id": f"access_{region}",
+                "region": region,
+                "workers": 2,
+                "agents": len(world.hosts) // 2,
+                "load_permille": 31 + 9 * index,
+                "connected_since": at(4000),
+                "queued_bytes": 0,
+            }
+            for index, region in enumerate(world.accesses)
+        ]
+        store = {"problem": None, "commits": 812, "writes": 4410, "failures": 0, "pending": 0}
+        return {
+            "master": {
+                "version": "0.1.0",
+                "epoch": 3,
+                "uptime_s": 4012,
+                "store": store,
+                "streams": 2,
+                "problems": [],
+                "log_lag": 0,
+                "duckdb_lag_s": 1.2,
+            },
+            "accesses": accesses,
+        }

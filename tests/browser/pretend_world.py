@@ -1,0 +1,249 @@
+"""Made-up hosts, cards and clusters in the shapes of the HTTP API, for tests of the console alone. Never shipped."""
+
+import random
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+Json = dict[str, Any]
+
+MODELS = (
+    ("NVIDIA H100 80GB HBM3", 80, "h100/A", "1.9000", 700),
+    ("NVIDIA A100-SXM4-40GB", 40, "a100/A", "0.9500", 400),
+)
+REGIONS = ("north", "south")
+GIB = 1024**3
+
+
+def at(seconds_ago: float = 0.0) -> str:
+    """A time as the API writes it."""
+    return (
+        (datetime.now(UTC) - timedelta(seconds=seconds_ago)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    )
+
+
+@dataclass
+class World:
+    """What the pretend Master knows; tests reach in and change it."""
+
+    hosts: dict[str, Json] = field(default_factory=dict)
+    gpu_rows: dict[str, Json] = field(default_factory=dict)
+    clusters: dict[str, Json] = field(default_factory=dict)
+    receipts: dict[str, Json] = field(default_factory=dict)
+    tokens: list[Json] = field(default_factory=list)
+    join_tokens: list[Json] = field(default_factory=list)
+    events: list[Json] = field(default_factory=list)
+    commands: dict[str, Json] = field(default_factory=dict)
+    accesses: tuple[str, ...] = REGIONS
+    """The regions whose Access is connected."""
+    audit_broken: int | None = None
+    """The first entry of the audit log that does not fit."""
+    prices: dict[str, str] = field(default_factory=lambda: {"cpu/A": "0.0800", "h100/A": "1.9000", "a100/A": "0.9500"})
+    logs: dict[str, bytes] = field(default_factory=dict)
+    version: int = 1
+    problems: dict[str, Json] = field(default_factory=dict)
+    """Path prefix to the problem it answers with, for tests of errors."""
+    dice: random.Random = field(default_factory=lambda: random.Random(7))
+
+    def event(self, kind: str, subjects: list[str], text: str) -> None:
+        """Note something that happened, newest first."""
+        row = {"id": f"event_{len(self.events):012d}", "at": at(), "kind": kind, "subjects": subjects, "text": text}
+        self.events.insert(0, row | {"actor": "system", "fields": {}})
+
+
+def make_world(neighbours: int, *, real_host: bool = True) -> World:
+    """One host like the machine of the tests, and that many simulated ones with eight cards each."""
+    world = World()
+    if real_host:
+        add_host(world, "host_019a0000-0000-7000-8000-000000000001", "workbench", cards=0, simulated=False)
+    for number in range(neighbours):
+        add_host(world, f"host_019a0000-0000-7000-9000-{number:012d}", f"sim-{number:03d}", cards=8, simulated=True)
+    world.tokens.append(token("token_1", "first", ["operator", "provider", "renter"]))
+    return world
+
+
+def token(token_id: str, name: str, roles: list[str]) -> Json:
+    """An API token's row."""
+    return {
+        "id": token_id,
+        "name": name,
+        "roles": roles,
+        "created_at": at(4000),
+        "last_used_at": at(3),
+        "expires_at": at(-86400 * 30),
+    }
+
+
+def add_host(world: World, host_id: str, name: str, *, cards: int, simulated: bool) -> Json:
+    """Let a host appear."""
+    model, gib, tier, price, _ = MODELS[world.dice.randrange(len(MODELS))]
+    region = REGIONS[len(world.hosts) % 2]
+    link = "suspect" if len(world.hosts) % 37 == 36 else "online"
+    gpus = _cards(host_id, cards, model, gib, tier)
+    host = _host(world, host_id, name, simulated, region, link, gpus) | {"price_per_hour": price if cards else "0.0800"}
+    host["tier"] = tier if cards else "cpu/A"
+    world.hosts[host_id] = host
+    for gpu in gpus:
+        world.gpu_rows[gpu["uuid"]] = {
+            "uuid": gpu["uuid"],
+            "host_id": host_id,
+            "host_name": name,
+            "region": region,
+            "simulated": simulated,
+            "name": gpu["name"],
+            "tier": tier,
+            "memory_bytes": gpu["memory_bytes"],
+            "link_state": link,
+            "slot_state": "free",
+            "price_per_hour": price,
+            "cluster_id": None,
+            **reading(world, gpu["memory_bytes"]),
+        }
+    world.event("host_joined", [host_id], f"{name} joined by way of region {region}")
+    if not simulated:
+        add_command(world, host_id)
+    return host
+
+
+def add_command(world: World, host_id: str) -> None:
+    """An order that was carried out, and one that failed."""
+    for number, (kind, state, error) in enumerate(
+        (("measure", "succeeded", None), ("create", "failed", "runtime_failed: the image could not be pulled"))
+    ):
+        command_id = f"command_019a0000-1111-7000-8000-{len(world.commands):012d}"
+        output = "first line\nsecond line with <b>markup</b>\n\u202eand a turned one"
+        world.commands[command_id] = {
+            "id": command_id,
+            "host_id": host_id,
+            "kind": kind,
+            "subject": None,
+            "state": state,
+            "step": "done" if error is None else "pulling",
+            "progress": 1.0 if error is None else 0.4,
+            "error": error,
+            "created_at": at(345 + number),
+            "sent_at": at(345),
+            "done_at": at(340),
+            "result": {"exit_code": "0", "output": output} if error is None else None,
+        }
+        world.event("command.done", [host_id, command_id], f"{kind} {state}")
+
+
+def _cards(host_id: str, count: int, model: str, gib: int, tier: str) -> list[Json]:
+    return [
+        {
+            "uuid": f"GPU-{host_id[-12:]}-{index}",
+            "index": index,
+            "vendor": "nvidia",
+            "name": model,
+            "memory_bytes": gib * GIB,
+            "tier": tier,
+            "tier_reasons": [
+                f"class {tier[:-2]} from the model table",
+                "measured at 97 % of what the model should give",
+            ],
+            "pci_bus_id": f"0000:{index + 16:02x}:00.0",
+            "live": None,
+            "slot_state": "free",
+            "unavailable_reason": None,
+        }
+        for index in range(count)
+    ]
+
+
+def _host(world: World, host_id: str, name: str, simulated: bool, region: str, link: str, gpus: list[Json]) -> Json:
+    return {
+        "id": host_id,
+        "name": name,
+        "simulated": simulated,
+        "owner_account": "account_1",
+        "admin_state": "active",
+        "verify_state": "unverified",
+        "link_state": link,
+        "headline": "online" if link == "online" else "suspect",
+        "headline_reason": None if link == "online" else "no heartbeat for 17 s",
+        "last_seen_at": at(1),
+        "access_id": f"access_{region}",
+        "region": region,
+        "address": "192.0.2.7",
+        "rtt_ms": 0.41,
+        "os": "Debian GNU/Linux 12",
+        "kernel": "6.1.0-28-amd64",
+        "cpu_model": "AMD EPYC 7763 64-Core Processor",
+        "cpu_count": 2 if not gpus else 64,
+        "memory_bytes": (8 if not gpus else 512) * GIB,
+        "disk_bytes": 250 * GIB,
+        "driver_version": "570.86.15" if gpus else None,
+        "cuda_version": "12.8" if gpus else None,
+        "runtimes": ["simulated"] if simulated else ["process", "docker"],
+        "conditions": []
+        if gpus
+        else [{"code": "no_gpu", "detail": "No GPU was found: this host offers its processors.", "since": at(600)}],
+        "tier_reasons": ["8 cards of one class, all healthy"]
+        if gpus
+        else [
+            "no GPU: class cpu",
+            "2 processors, 8 GiB memory",
+            "measured at 96 % of what this processor should give: grade A",
+        ],
+        "bandwidth": {"up_bps": 914e6, "down_bps": 938e6, "measured_at": at(340), "access_id": f"access_{region}"},
+        "gpus": gpus,
+        "slots": [slot(f"{host_id}/cpu/1", host_id, None)]
+        + [slot(f"{host_id}/{gpu['uuid']}", host_id, gpu["uuid"]) for gpu in gpus],
+        "live": live(world),
+        "agent_version": "0.1.0",
+        "created_at": at(7200),
+        "inventory_hash": "9f2c51d0",
+        "version": 1,
+    }
+
+
+def slot(slot_id: str, host_id: str, gpu: str | None) -> Json:
+    """A free slot."""
+    kind = "gpu" if gpu else "cpu"
+    return {
+        "id": slot_id,
+        "host_id": host_id,
+        "gpu_uuid": gpu,
+        "kind": kind,
+        "state": "free",
+        "unavailable": None,
+        "token": 3,
+        "cluster_id": None,
+    }
+
+
+def live(world: World) -> Json:
+    """A host's latest reading."""
+    draw = world.dice.random
+    return {
+        "cpu_ratio": round(0.1 + 0.5 * draw(), 3),
+        "memory_used_bytes": int((2 + draw()) * GIB),
+        "load1": round(draw() * 2, 2),
+        "rx_bps": draw() * 4e6,
+        "tx_bps": draw() * 2e6,
+        "disk_used_bytes": 61 * GIB,
+        "at": at(),
+    }
+
+
+def reading(world: World, memory: int) -> Json:
+    """A card's latest reading."""
+    use = world.dice.random() ** 2
+    return {
+        "utilization_ratio": round(use, 2),
+        "memory_used_bytes": int(memory * (0.05 + 0.9 * use)),
+        "temperature_celsius": int(34 + 45 * use),
+        "power_watts": round(60 + 600 * use, 1),
+        "at": at(),
+    }
+
+
+def change(world: World, count: int) -> list[Json]:
+    """Give that many cards a new reading, and hand back their rows."""
+    world.version += 1
+    chosen = world.dice.sample(sorted(world.gpu_rows), min(count, len(world.gpu_rows)))
+    for uuid in chosen:
+        row = world.gpu_rows[uuid]
+        world.gpu_rows[uuid] = row | reading(world, row["memory_bytes"])
+    return [world.gpu_rows[uuid] for uuid in chosen]

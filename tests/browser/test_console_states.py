@@ -1,0 +1,228 @@
+"""The console alone, against a pretend Master: empty, failing, cut off, hostile names, the address, the keyboard."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.pretend_master import Served
+from tests.browser.pretend_world import add_host
+
+Pretend = Callable[..., Served]
+BACK_MS = 25_000
+"""For the page to notice that the Master is back: it probes at most every ten seconds or so."""
+
+
+async def signed_in(page: Page, served: Served, path: str = "/fleet") -> None:
+    """Sign in as the printed address does, then go to a screen."""
+    await page.goto(served.sign_in_url)
+    await expect(page.get_by_role("heading", name="Fleet", level=1)).to_be_visible()
+    if path != "/fleet":
+        await page.goto(served.url + path)
+
+
+async def test_the_token_in_the_printed_address_signs_in_and_leaves_the_address_at_once(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend()
+    await page.goto(served.sign_in_url)
+    await expect(page.get_by_text("workbench")).to_be_visible()
+    assert page.url == f"{served.url}/fleet"
+    assert await page.evaluate("document.cookie") == ""
+
+
+async def test_a_wrong_token_is_refused_in_the_words_of_the_api_with_the_request_id(
+    page: Page, pretend: Pretend
+) -> None:
+    await page.goto(pretend().url)
+    await page.get_by_label("Token", exact=True).fill("wrong")
+    await page.get_by_role("button", name="Sign in").click()
+    problem = page.get_by_role("alert")
+    await expect(problem).to_contain_text("This token is not known, or it has expired.")
+    await expect(problem).to_contain_text("req_pretend_0001")
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("/", "windrow token add --join"),
+        ("/fleet", "windrow token add --join"),
+        ("/clusters", "windrow run -- python"),
+        ("/receipts", "windrow run -- python"),
+        ("/offers", "windrow offer ls"),
+        ("/events", "windrow event ls"),
+        ("/tokens", "windrow token add --join"),
+    ],
+)
+async def test_an_empty_list_holds_the_next_command(page: Page, pretend: Pretend, path: str, command: str) -> None:
+    await signed_in(page, pretend(real_host=False), path)
+    await expect(page.get_by_test_id("empty").get_by_label("next command", exact=True)).to_contain_text(command)
+
+
+async def test_a_host_without_a_gpu_has_a_row_and_a_page_where_absent_is_a_dash(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    await signed_in(page, served)
+    cells = page.get_by_role("row", name=re.compile("workbench")).get_by_role("cell")
+    assert await cells.nth(7).inner_text() == "–", "temperature"
+    assert await cells.nth(8).inner_text() == "–", "power"
+    await page.get_by_text("workbench").click()
+    await expect(page.get_by_role("heading", name="workbench")).to_be_visible()
+    await expect(page.get_by_text("No GPU was found: this host offers its processors.")).to_be_visible()
+    await expect(page.get_by_role("img", name=re.compile(r"^CPU\. CPU: now \d+%"))).to_be_visible()
+    await expect(page.locator("dt", has_text="GPU driver").locator("+ dd")).to_have_text("–")
+
+
+async def test_an_error_shows_the_words_of_the_api_its_code_and_the_request_id_and_can_be_tried_again(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend()
+    served.world.problems["/offers"] = {
+        "status": 500,
+        "code": "internal",
+        "title": "Ours",
+        "detail": "The prices could not be read.",
+    }
+    await signed_in(page, served, "/offers")
+    problem = page.get_by_role("alert")
+    await expect(problem).to_contain_text("The prices could not be read.")
+    await expect(problem).to_contain_text("internal · request req_pretend_0001")
+    served.world.problems.clear()
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.get_by_role("cell", name="cpu/A", exact=True)).to_be_visible()
+
+
+async def test_names_full_of_markup_and_control_characters_stay_harmless_text(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    name = "<img src=x onerror=document.title='owned'>\u202e\x07"
+    add_host(served.world, "host_019a0000-0000-7000-8000-0000000000ff", name, cards=1, simulated=True)
+    await signed_in(page, served, "/hosts/host_019a0000-0000-7000-8000-0000000000ff")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("<img src=x onerror=document.title='owned'>��")
+    assert await page.title() == "Host · Windrow"
+
+
+async def test_what_is_simulated_is_marked_wherever_it_stands(page: Page, pretend: Pretend) -> None:
+    served = pretend(neighbours=1)
+    await signed_in(page, served)
+    await expect(page.get_by_role("row", name=re.compile("sim-000")).first.get_by_text("simulated")).to_be_visible()
+    await expect(page.get_by_role("row", name=re.compile("workbench")).get_by_text("simulated")).to_have_count(0)
+    await expect(page.get_by_test_id("totals")).to_contain_text("1 simulated")
+    await page.get_by_role("row", name=re.compile("sim-000")).first.click()
+    await expect(page.get_by_role("banner").get_by_text("test money")).to_be_visible()
+    await expect(page.get_by_role("heading", level=1).locator("xpath=..").get_by_text("simulated")).to_be_visible()
+
+
+async def test_an_outage_is_said_and_the_page_goes_on_by_itself_when_the_master_is_back(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend()
+    await signed_in(page, served)
+    await expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    served.stop()
+    banner = page.get_by_text("The Master does not answer")
+    await expect(banner).to_be_visible(timeout=BACK_MS)
+    await expect(page.get_by_text("workbench")).to_be_visible()
+    served.start()
+    await expect(banner).to_be_hidden(timeout=BACK_MS)
+    await expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=BACK_MS)
+
+
+async def test_filter_and_order_live_in_the_address_and_survive_loading_it_again(page: Page, pretend: Pretend) -> None:
+    await signed_in(page, pretend(neighbours=4))
+    await page.keyboard.press("/")
+    await page.keyboard.type("sim temp>=0")
+    await page.get_by_role("button", name="Region").first.click()
+    await page.get_by_role("menuitemcheckbox", name=re.compile("north")).click()
+    await page.keyboard.press("Escape")
+    await page.get_by_role("columnheader", name="Temp").get_by_role("button").click()
+    await expect(page.get_by_test_id("shown")).to_have_text("16 of 33")
+    await expect(page).to_have_url(re.compile(r"/fleet\?q=sim\+temp%3E%3D0&region=north&sort=-temperature$"))
+    await page.reload()
+    await expect(page.get_by_test_id("shown")).to_have_text("16 of 33")
+    await expect(page.get_by_role("columnheader", name="Temp")).to_have_attribute("aria-sort", "descending")
+    await expect(page.get_by_label("Filter", exact=True)).to_have_value("sim temp>=0")
+
+
+async def test_a_host_is_reached_and_left_with_the_keyboard_alone(page: Page, pretend: Pretend) -> None:
+    await signed_in(page, pretend(neighbours=1))
+    await page.get_by_role("row", name=re.compile("workbench")).focus()
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="sim-000")).to_be_visible()
+    await page.keyboard.type("gc")
+    await expect(page.get_by_role("heading", name="Clusters")).to_be_visible()
+
+
+async def test_no_screen_asks_anything_of_another_host_or_breaks_the_masters_policy(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend(neighbours=2)
+    asked: set[str] = set()
+    complaints: list[str] = []
+    page.on("request", lambda request: asked.add("/".join(request.url.split("/")[:3])))
+    page.on(
+        "console",
+        lambda message: complaints.append(message.text) if "Content Security Policy" in message.text else None,
+    )
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    await signed_in(page, served)
+    host = next(iter(served.world.hosts))
+    for path in (
+        f"/hosts/{host}",
+        "/clusters",
+        "/clusters/new",
+        "/receipts",
+        "/offers",
+        "/join",
+        "/events",
+        "/tokens",
+        "/health",
+        "/",
+        "/commands",
+        "/audit",
+        "/settings",
+        "/nowhere",
+    ):
+        await page.goto(served.url + path)
+        await expect(page.get_by_role("main")).not_to_be_empty()
+    assert asked == {served.url}
+    assert complaints == []
+
+
+async def test_a_request_that_nobody_can_take_says_why_for_each_host(page: Page, pretend: Pretend) -> None:
+    await signed_in(page, pretend(), "/clusters/new")
+    await expect(page.get_by_test_id("plan")).to_contain_text("Fits")
+    await page.get_by_text("GPUs", exact=True).click()
+    await expect(page.get_by_test_id("plan")).to_contain_text("No host fits")
+    await expect(page.get_by_test_id("plan")).to_contain_text("workbench: has 0 GPUs, 1 are asked for")
+
+
+async def test_a_cluster_is_created_watched_and_deleted_by_mouse_and_leaves_a_receipt(
+    page: Page, pretend: Pretend
+) -> None:
+    await signed_in(page, pretend(), "/clusters/new")
+    await page.get_by_role("textbox", name="Command").fill("python -c 'print(6 * 7)'")
+    await page.get_by_role("textbox", name="Name").fill("answer")
+    await page.get_by_role("button", name="Create cluster").click()
+    await expect(page.get_by_test_id("phase")).to_have_text("Running")
+    await expect(page.get_by_test_id("steps")).to_contain_text("Placed")
+    await expect(page.get_by_test_id("log")).to_contain_text("red words <b>markup</b>")
+    await page.get_by_role("button", name="Delete").click()
+    await expect(page.get_by_role("button", name="Delete cluster")).to_be_disabled()
+    await page.get_by_label("Type answer to confirm").fill("answer")
+    await page.get_by_role("button", name="Delete cluster").click()
+    await expect(page.get_by_test_id("phase")).to_have_text("Deleted")
+    await page.get_by_text(re.compile(r"^Receipt: ")).click()
+    await expect(page.get_by_text("Test money: it buys nothing outside this installation")).to_be_visible()
+    await expect(page.get_by_test_id("amount")).to_contain_text("CRD")
+    await expect(page.get_by_text("deleted by its renter")).to_be_visible()
+
+
+async def test_a_join_token_gives_one_line_and_the_page_sees_the_host_arrive(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    await signed_in(page, served, "/join")
+    await page.get_by_role("button", name="Make a join token").click()
+    await expect(page.get_by_label("join command", exact=True)).to_contain_text("wj_")
+    await expect(page.get_by_text("Waiting for a new host")).to_be_visible()
+    add_host(served.world, "host_019a0000-0000-7000-8000-0000000000aa", "newcomer", cards=0, simulated=False)
+    await expect(page.get_by_test_id("arrived")).to_contain_text("newcomer")

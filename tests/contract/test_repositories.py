@@ -1,0 +1,209 @@
+"""What every repository must keep on each database: values come back as they went in, changes are compared and set."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.master_support import START_NS, opened_store
+from tests.unit.clusters import made
+from tests.unit.market.rentals import line, rental
+from windrow_master.clusters.model import ClusterPhase
+from windrow_master.fleet.model import CommandRow, EvidenceRow, GapRow, Host, Slot, SlotState
+from windrow_master.identity.model import Account, ApiToken, JoinToken, Member, MemberRole, Role, Standing
+from windrow_master.market.model import Ask
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Conflict, InvalidInput
+from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, SlotId, TokenId
+from windrow_proto.model import CommandKind, Kind, Lane
+from windrow_proto.units import Microcents
+
+SERVED = pytest.mark.proves("every repository on a real PostgreSQL")
+LARGE = 2**63 - 1
+TEXT = "Ångström ▶ 量子 '; DROP TABLE hosts; -- \t\n%s ? :x \\"
+BYTES = bytes(range(256))
+ACCOUNT = AccountId("account_1")
+HOST = Host(HostId("host_1"), TEXT, ACCOUNT, False, LARGE)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=SERVED)])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    url = request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
+    with opened_store(tmp_path, database=url) as store:
+        yield store
+
+
+@contextmanager
+def unit(store: Store) -> Iterator[UnitOfWork]:
+    """A transaction of the test's own on the writer."""
+    with store._engines.writer.begin() as connection:
+        yield UnitOfWork(connection, START_NS, store.epoch, lambda count: b"\1" * count)
+
+
+def test_identity_comes_back_as_it_went_in(store: Store) -> None:
+    account = Account(ACCOUNT, TEXT, frozenset({Role.RENTER, Role.OPERATOR}), LARGE)
+    token = ApiToken(TokenId("token_1"), ACCOUNT, TEXT, BYTES[:32], frozenset({Role.RENTER}), 1, LARGE, None)
+    joining = JoinToken(TokenId("join_1"), ACCOUNT, MemberRole.HOST, BYTES[32:64], 1, LARGE, None, None, None)
+    member = Member(
+        *("host_1", MemberRole.HOST, ACCOUNT, TEXT, True, BYTES[:32], 1, BYTES[32:64], TEXT, LARGE),
+        *(Standing.GOOD, "", ("10.0.0.1", "a.example"), 1),
+    )
+    with unit(store) as uow:
+        uow.accounts.add(account)
+        uow.tokens.add(token)
+        uow.join_tokens.add(joining)
+        uow.members.save(member)
+        uow.members.save(replace(member, generation=2, standing=Standing.QUARANTINED))
+        uow.join_tokens.use(joining.id, "host_1", 5)
+        uow.join_tokens.use(joining.id, "host_2", 6)
+    with unit(store) as uow:
+        assert uow.accounts.get(ACCOUNT) == uow.accounts.first() == uow.accounts.by_name(TEXT) == account
+        assert uow.tokens.by_hash(BYTES[:32]) == token
+        used = uow.join_tokens.get(joining.id)
+        assert used is not None
+        assert (used.used_by, used.used_at_ns) == ("host_1", 5)
+        assert uow.members.by_key(BYTES[:32]) == replace(member, generation=2, standing=Standing.QUARANTINED)
+        assert uow.members.banned() == ["host_1"]
+
+
+def test_hosts_are_saved_only_over_what_was_read(store: Store) -> None:
+    with unit(store) as uow:
+        uow.hosts.add(HOST)
+        assert uow.hosts.get(HOST.host_id) == HOST
+        newer = replace(HOST, version=2, boot_id=BootId(BYTES[:16]), tier_reasons=(TEXT,))
+        assert uow.hosts.save(newer)
+        assert not uow.hosts.save(replace(newer, admin_reason="late"))
+        assert uow.hosts.get(HOST.host_id) == newer
+
+
+def test_slots_have_one_holder_and_no_token_twice(store: Store) -> None:
+    free = Slot(SlotId("slot_1"), HOST.host_id, "gpu", None)
+    held = replace(free, state=SlotState.RESERVED, token=1, holder=ClusterId("cluster_1"), hold_expires_ns=LARGE)
+    with unit(store) as uow:
+        uow.hosts.add(HOST)
+        uow.slots.add(free)
+        assert uow.slots.swap(free, held)
+        assert not uow.slots.swap(free, replace(held, holder=ClusterId("cluster_2")))
+        assert uow.slots.get(free.slot_id) == held
+        assert uow.slots.expired(LARGE) == [held]
+        assert uow.slots.swap(held, replace(free, token=1))
+
+    def again(uow: UnitOfWork) -> None:
+        uow.slots.swap(replace(free, token=1), replace(held, holder=ClusterId("cluster_2")))
+
+    with pytest.raises(Conflict):
+        store.write_now(again, name="again")
+    with unit(store) as uow:
+        assert uow.slots.get(free.slot_id) == replace(free, token=1)
+        assert [grant.holder for grant in uow.slots.grants(free.slot_id)] == ["cluster_1"]
+
+
+def test_commands_are_open_until_they_are_done(store: Store) -> None:
+    command = CommandRow(
+        *(CommandId("command_1"), HOST.host_id, CommandKind(1), BYTES, TEXT, LARGE, 2, 3), result={"a": TEXT}
+    )
+    with unit(store) as uow:
+        uow.hosts.add(HOST)
+        uow.commands.add(command)
+        assert uow.commands.open_all() == uow.commands.open_of_host(HOST.host_id) == [command]
+        uow.commands.save(replace(command, done_at_ns=9))
+        assert uow.commands.open_all() == []
+        assert uow.commands.list(HOST.host_id) == [replace(command, done_at_ns=9)]
+
+
+def test_marks_are_put_in_place_of_earlier_ones_and_evidence_is_kept_once(store: Store) -> None:
+    boot = BootId(BYTES[:16])
+    row = EvidenceRow(HOST.host_id, boot, LARGE, Kind.RECEIPT, BYTES, 7)
+    gap = GapRow(HOST.host_id, Lane(1), boot, ((1, 2), (4, LARGE)), TEXT, 8)
+    with unit(store) as uow:
+        uow.marks.put(HOST.host_id, boot, ((1, 5),), 1)
+        uow.marks.put(HOST.host_id, boot, ((1, 5), (7, LARGE)), 2)
+        uow.evidence.keep(row)
+        uow.evidence.add_gap(gap)
+        uow.evidence.bury(row, TEXT)
+    with unit(store) as uow:
+        assert uow.marks.of_host(HOST.host_id) == {boot: ((1, 5), (7, LARGE))}
+        assert uow.evidence.list(HOST.host_id, [Kind.RECEIPT]) == [row]
+        assert uow.evidence.gaps_of_host(HOST.host_id) == [gap]
+        assert uow.evidence.buried(HOST.host_id) == 1
+        assert uow.marks.forget_before(3) == 1
+
+
+def test_clusters_and_what_their_work_asks_of_hosts(store: Store) -> None:
+    cluster, work = made.cluster(ClusterPhase.RUNNING), made.workload()
+    with unit(store) as uow:
+        uow.clusters.add(cluster, TEXT, BYTES[:32])
+        uow.workloads.add(work)
+        assert uow.clusters.get(cluster.cluster_id) == cluster
+        assert uow.clusters.by_key(cluster.account_id, TEXT) == (cluster, BYTES[:32])
+        assert uow.clusters.living() == [cluster]
+        assert uow.clusters.count(cluster.account_id) == 1
+        assert uow.workloads.held() == uow.workloads.held_on(work.host_id) == [work]
+        asked = uow.workloads.committed()[work.host_id]
+        assert (asked.cpus, asked.memory_bytes) == (work.cpus, work.memory_bytes)
+        uow.workloads.save(replace(work, is_released=True, ports={"80": 1}))
+        assert uow.workloads.held() == []
+        assert uow.workloads.of_cluster(cluster.cluster_id) == (replace(work, is_released=True, ports={"80": 1}),)
+
+
+def test_rentals_lines_and_asks(store: Store) -> None:
+    with unit(store) as uow:
+        uow.rentals.add(rental())
+        uow.rentals.add_line(line())
+        for price in (1, 2):
+            uow.asks.put(Ask(None, "tier", Microcents(price), price, TEXT))
+        assert uow.rentals.live() == [rental()]
+        assert uow.rentals.lines([rental().rental_id]) == [line()]
+        assert uow.asks.list_all() == [Ask(None, "tier", Microcents(2), 2, TEXT)]
+
+
+def test_answers_are_remembered_and_forgotten(store: Store) -> None:
+    with unit(store) as uow:
+        uow.idempotency.reserve(ACCOUNT, "key", BYTES[:32], 1, LARGE)
+        uow.idempotency.remember(ACCOUNT, "key", 201, {"Location": TEXT}, BYTES)
+    with unit(store) as uow:
+        found = uow.idempotency.get(ACCOUNT, "key")
+        assert found is not None
+        assert (found.status, found.headers, found.body) == (201, {"Location": TEXT}, BYTES)
+        uow.idempotency.forget_older(LARGE)
+        uow.idempotency.forget(ACCOUNT, "key")
+        assert uow.idempotency.get(ACCOUNT, "key") is None
+
+
+def test_events_and_operations_are_read_by_their_subjects(store: Store) -> None:
+    with unit(store) as uow:
+        for number in range(5):
+            uow.random_bytes = lambda count, n=number: bytes([n]) * count  # type: ignore[misc]
+            uow.event(f"kind.{number}", ["a", "b"] if number % 2 else ["a"], TEXT, {"text": TEXT})
+        operation = uow.operation("measure", "host_1", ACCOUNT)
+        assert uow.operations.running("host_1", "measure") == [operation]
+        uow.operations.finish(operation.id, LARGE, "conflict", TEXT)
+        uow.operations.finish(operation.id, 1)
+    with unit(store) as uow:
+        assert [row.kind for row in uow.events.newest("b")] == ["kind.3", "kind.1"]
+        assert [row.subjects for row in uow.events.after(0, "b")] == [("a", "b"), ("a", "b")]
+        ended = uow.operations.get(operation.id)
+        assert ended is not None
+        assert (ended.state.value, ended.error_detail, ended.done_at_ns) == ("failed", TEXT, LARGE)
+        assert uow.operations.running("host_1") == []
+
+
+def test_the_audit_log_is_chained_over_whatever_people_write(store: Store) -> None:
+    with unit(store) as uow:
+        for reason in ("one", TEXT, ""):
+            uow.audit("me", "act", "it", reason, {"text": TEXT})
+    with unit(store) as uow:
+        assert uow.audit_log.first_broken() is None
+        assert [entry.reason for entry in uow.audit_log.list("it")] == ["one", TEXT, ""]
+
+
+async def test_a_value_that_a_database_cannot_hold_is_the_askers_fault(store: Store) -> None:
+    def too_large(uow: UnitOfWork) -> None:
+        uow.hosts.add(replace(HOST, created_at_ns=2**63))
+
+    with pytest.raises((InvalidInput, OverflowError)):
+        await store.write(too_large, name="too_large")
+    assert await store.read(lambda uow: uow.hosts.list_all()) == []

@@ -1,0 +1,413 @@
+"""One contract for every runtime: simulated, process with and without bubblewrap, docker where a daemon answers."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import uuid
+
+import pytest
+
+from tests.support.places import (
+    BUBBLEWRAP,
+    DOCKER,
+    IMAGE,
+    PLAIN,
+    PROCESSES,
+    REAL,
+    WITH_IMAGES,
+    Place,
+    files_of,
+    in_pieces,
+    log_of,
+    new_id,
+    no_progress,
+    only,
+    run_to_end,
+    tar_of,
+    until_ended,
+)
+from tests.waiting import poll_async
+from windrow_agent.runtimes.docker import DockerRuntime
+from windrow_agent.runtimes.port import RunState
+from windrow_agent.runtimes.process import ProcessRuntime
+from windrow_proto.errors import (
+    Conflict,
+    ImageUnavailable,
+    InvalidInput,
+    NotFound,
+    TooLarge,
+    WindrowError,
+    WorkloadFailed,
+)
+from windrow_proto.ids import ClusterId, HostId
+from windrow_proto.model import WorkloadSpec
+from windrow_proto.units import MIB, MILLISECOND, SECOND
+
+
+async def test_a_command_runs_to_its_end_with_output_and_exit_code(place: Place):
+    spec = place.spec("echo", "hello", "there")
+    run = await run_to_end(place, spec)
+    assert (run.exit_code, run.workload_id, run.cluster_id, run.slots) == (
+        0,
+        spec.workload_id,
+        spec.cluster_id,
+        spec.slots,
+    )
+    assert run.started_wall_ns and run.running_ns >= 0
+    assert await log_of(place, spec.workload_id) == (b"hello there\n", False)
+    assert await log_of(place, spec.workload_id, offset=6) == (b"there\n", False)
+
+
+async def test_the_facts_say_that_it_works_here(place: Place):
+    facts = await place.runtime.facts()
+    assert facts.is_usable
+    assert facts.version
+
+
+async def test_preparing_and_starting_twice_runs_it_once(place: Place):
+    spec = place.spec("echo", "once")
+    for _ in range(2):
+        await place.runtime.prepare(spec, no_progress)
+        await place.runtime.start(spec.workload_id)
+    await until_ended(place, spec.workload_id)
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    assert (await log_of(place, spec.workload_id, follow=True))[0] == b"once\n"
+
+
+async def test_running_time_grows_and_stops_with_the_workload(place: Place):
+    spec = place.spec("sleep", "0.5")
+    await place.runtime.prepare(spec, no_progress)
+    first = await place.runtime.start(spec.workload_id)
+    last = await until_ended(place, spec.workload_id)
+    again = await place.runtime.observe(spec.workload_id)
+    assert first.running_ns <= last.running_ns
+    assert 400 * MILLISECOND <= last.running_ns < 10 * SECOND
+    assert again is not None and again.running_ns == last.running_ns
+
+
+async def test_another_agent_adopts_what_runs_and_its_time_goes_on(place: Place):
+    spec = place.spec("sleep", "300")
+    await place.runtime.prepare(spec, no_progress)
+    before = await place.runtime.start(spec.workload_id)
+    adopted = place.again()
+    try:
+        (run,) = await adopted.list()
+        assert (run.workload_id, run.state, run.slots) == (spec.workload_id, RunState.RUNNING, spec.slots)
+        assert run.running_ns >= before.running_ns
+        assert run.started_wall_ns == before.started_wall_ns
+        await adopted.stop(spec.workload_id, 0)
+        ended = await adopted.observe(spec.workload_id)
+        assert ended is not None and (ended.state, ended.exit_code) == (RunState.EXITED, 137)
+    finally:
+        await adopted.close()
+
+
+async def test_stopping_and_removing_twice_is_the_same_as_once(place: Place):
+    spec = place.spec("sleep", "300")
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    for _ in range(2):
+        await place.runtime.stop(spec.workload_id, 0)
+    for _ in range(2):
+        await place.runtime.remove(spec.workload_id)
+    assert await place.runtime.observe(spec.workload_id) is None
+    assert await place.runtime.list() == ()
+
+
+async def test_without_a_command_it_stays_up_until_it_is_removed(place: Place):
+    spec = place.spec()
+    await place.runtime.prepare(spec, no_progress)
+    run = await place.runtime.start(spec.workload_id)
+    assert run.state is RunState.RUNNING
+    await place.runtime.remove(spec.workload_id)
+    assert await place.runtime.list() == ()
+
+
+async def test_a_command_that_cannot_be_run_is_an_error_with_its_name(place: Place):
+    spec = place.spec("/nonexistent/program")
+    await place.runtime.prepare(spec, no_progress)
+    with pytest.raises(WorkloadFailed, match="/nonexistent/program"):
+        await place.runtime.start(spec.workload_id)
+
+
+async def test_an_unknown_workload_is_not_found(place: Place):
+    unknown = new_id()
+    assert await place.runtime.observe(unknown) is None
+    await place.runtime.stop(unknown, 0)
+    await place.runtime.remove(unknown)
+    for call in (
+        place.runtime.start(unknown),
+        place.runtime.logs(unknown, 0, False),
+        place.runtime.get_files(unknown, False, 0),
+        place.runtime.exec(unknown, ("true",)),
+        place.runtime.put_files(unknown, in_pieces(tar_of({})), 0),
+    ):
+        with pytest.raises(NotFound):
+            await call
+
+
+async def test_files_go_in_and_only_changed_ones_come_back(place: Place):
+    argv = ("write", "out.txt", "hi") if not place.is_real else ("sh", "-c", "cat kept.txt; printf hi >out.txt")
+    spec = place.spec(*argv)
+    await place.runtime.prepare(spec, no_progress)
+    taken = await place.runtime.put_files(spec.workload_id, in_pieces(tar_of({"kept.txt": b"old", "d/x": b"y"})), 0)
+    assert (taken.files, taken.bytes) == (2, 4)
+    await place.runtime.start(spec.workload_id)
+    await until_ended(place, spec.workload_id)
+    assert await files_of(place, spec.workload_id, changed_only=True) == ({"out.txt": b"hi"}, False)
+    everything, _ = await files_of(place, spec.workload_id, changed_only=False)
+    assert everything == {"kept.txt": b"old", "d/x": b"y", "out.txt": b"hi"}
+
+
+async def test_files_beyond_the_cap_are_left_out_and_it_says_so(place: Place):
+    spec = place.spec()
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.put_files(spec.workload_id, in_pieces(tar_of({"a": b"x" * 100, "b": b"y" * 5000})), 0)
+    assert await files_of(place, spec.workload_id, False, cap=1000) == ({"a": b"x" * 100}, True)
+    with pytest.raises(TooLarge):
+        await place.runtime.put_files(spec.workload_id, in_pieces(tar_of({"c": b"z" * 3 * MIB})), MIB)
+
+
+@pytest.mark.parametrize("name", ["../out", "/etc/out", "a/../../out"])
+async def test_an_archive_that_leads_out_of_the_folder_is_refused(place: Place, name: str):
+    spec = place.spec()
+    await place.runtime.prepare(spec, no_progress)
+    with pytest.raises(InvalidInput):
+        await place.runtime.put_files(spec.workload_id, in_pieces(tar_of({name: b"x"})), 0)
+
+
+async def test_a_stream_that_is_no_archive_is_refused(place: Place):
+    spec = place.spec()
+    await place.runtime.prepare(spec, no_progress)
+    with pytest.raises(InvalidInput):
+        await place.runtime.put_files(spec.workload_id, in_pieces(b"not a tar" * 1000), 0)
+
+
+async def test_one_more_command_runs_beside_it(place: Place):
+    spec = place.spec()
+    await place.runtime.prepare(spec, no_progress)
+    with pytest.raises(Conflict):
+        await place.runtime.exec(spec.workload_id, ("echo", "early"))
+    await place.runtime.start(spec.workload_id)
+    session = await place.runtime.exec(spec.workload_id, ("echo", "beside"))
+    output = b""
+    while (piece := await session.read()) is not None:
+        output += piece[1]
+    await session.close()
+    assert (output, session.exit_code) == (b"beside\n", 0)
+
+
+async def test_a_log_is_followed_until_the_end(place: Place):
+    argv = ("echo", "a line") if not place.is_real else ("sh", "-c", "echo a line; sleep 0.5; echo last")
+    spec = place.spec(*argv)
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    data, _ = await log_of(place, spec.workload_id, follow=True)
+    assert data in (b"a line\n", b"a line\nlast\n")
+    assert data.endswith(b"last\n") or not place.is_real
+
+
+@only(REAL)
+async def test_a_flooded_log_is_cut_and_says_so(place: Place):
+    spec = place.spec("sh", "-c", "yes 0123456789 | head -c 3000000", log_cap_bytes=MIB)
+    await run_to_end(place, spec)
+    data, truncated = await log_of(place, spec.workload_id, follow=True)
+    assert truncated
+    assert MIB <= len(data) < MIB + 200
+    assert b"the log was cut here" in data[-200:]
+
+
+@only(REAL)
+async def test_stopping_asks_before_it_kills(place: Place):
+    spec = place.spec("sh", "-c", "trap 'echo asked; exit 3' TERM; echo ready; while true; do sleep 0.1; done")
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    await _until_ready(place, spec)
+    await place.runtime.stop(spec.workload_id, 10 * SECOND)
+    run = await until_ended(place, spec.workload_id)
+    assert run.exit_code == 3
+    assert b"asked" in (await log_of(place, spec.workload_id))[0]
+
+
+@only(REAL)
+async def test_what_ignores_the_question_is_killed_with_all_it_started(place: Place):
+    nap = _nap()
+    spec = place.spec("sh", "-c", f"trap '' TERM; (trap '' TERM; {nap}) & echo ready; {nap}; {nap}")
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    await _until_ready(place, spec)
+    await place.runtime.stop(spec.workload_id, 100 * MILLISECOND)
+    run = await until_ended(place, spec.workload_id)
+    assert run.exit_code == 137
+    assert not _sleepers(nap)
+
+
+@only(REAL)
+async def test_children_left_behind_end_with_the_command(place: Place):
+    nap = _nap()
+    spec = place.spec("sh", "-c", f"{nap} & true")
+    await run_to_end(place, spec)
+    assert not _sleepers(nap)
+
+
+@only(REAL)
+async def test_an_exec_that_is_closed_leaves_nothing(place: Place):
+    nap = _nap()
+    spec = place.spec()
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    session = await place.runtime.exec(spec.workload_id, ("sh", "-c", f"echo up; {nap}"))
+    assert (await session.read()) == (1, b"up\n")
+    await session.close()
+    await poll_async(lambda: nap not in _commands(), 10, "the command has ended")
+
+
+@only(REAL)
+async def test_an_exec_takes_input_and_tells_its_exit_code_and_both_streams(place: Place):
+    spec = place.spec()
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    session = await place.runtime.exec(spec.workload_id, ("sh", "-c", "cat; echo bad >&2; exit 5"))
+    await session.write(b"given\n")
+    await session.write(b"")
+    pieces = []
+    while (piece := await session.read()) is not None:
+        pieces.append(piece)
+    await session.close()
+    assert b"".join(data for stream, data in pieces if stream == 1) == b"given\n"
+    assert b"".join(data for stream, data in pieces if stream == 2) == b"bad\n"
+    assert session.exit_code == 5
+
+
+@only(PROCESSES)
+async def test_the_environment_is_small_and_gpus_are_named_by_uuid(place: Place):
+    os.environ["WINDROW_TEST_SECRET"] = "must-not-leak"
+    with contextlib.ExitStack() as stack:
+        stack.callback(os.environ.pop, "WINDROW_TEST_SECRET")
+        spec = place.spec("env", env={"MINE": "1", "CUDA_VISIBLE_DEVICES": "GPU-not-mine"})
+        await run_to_end(place, spec)
+    text = (await log_of(place, spec.workload_id))[0].decode()
+    assert "MINE=1" in text.splitlines()
+    assert "CUDA_VISIBLE_DEVICES=" in text.splitlines()
+    assert "must-not-leak" not in text
+
+
+@only(PROCESSES)
+async def test_python_is_found(place: Place):
+    spec = place.spec("python", "-c", "print(6 * 7)")
+    run = await run_to_end(place, spec)
+    assert (run.exit_code, (await log_of(place, spec.workload_id))[0]) == (0, b"42\n")
+
+
+@only(BUBBLEWRAP)
+async def test_bubblewrap_hides_the_agents_folder(place: Place, tmp_path):
+    (tmp_path / "sign.key").write_text("secret")
+    spec = place.spec("sh", "-c", f"cat {tmp_path}/sign.key; touch /usr/x 2>/dev/null && echo writable; echo done")
+    await run_to_end(place, spec)
+    log = (await log_of(place, spec.workload_id))[0]
+    assert b"secret" not in log and b"writable" not in log and b"done" in log
+
+
+@only(PROCESSES)
+async def test_a_killed_shim_takes_its_workload_with_it_and_the_end_counts_as_unseen(place: Place):
+    nap = _nap()
+    spec = place.spec("sh", "-c", f"{nap} & {nap}")
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    runtime = place.runtime
+    assert isinstance(runtime, ProcessRuntime)
+    os.kill(runtime.shim_pid(spec.workload_id) or 0, signal.SIGKILL)
+
+    async def lost() -> bool:
+        run = await runtime.observe(spec.workload_id)
+        return run is not None and run.state is RunState.LOST
+
+    await poll_async(lost, 10, "the loss is seen")
+    await runtime.stop(spec.workload_id, 0)
+    assert not _sleepers(nap)
+
+
+@only(WITH_IMAGES)
+async def test_an_unknown_image_is_said_to_be_unavailable(place: Place):
+    spec = place.spec("echo")
+    spec = WorkloadSpec(new_id(), spec.cluster_id, spec.slots, spec.runtime, "missing.invalid/none:1", ("echo",))
+    with pytest.raises(ImageUnavailable):
+        await place.runtime.prepare(spec, no_progress)
+
+
+@only(PLAIN)
+async def test_a_process_workload_with_an_image_is_refused(place: Place):
+    with pytest.raises(WindrowError):
+        await place.runtime.prepare(WorkloadSpec(new_id(), ClusterId("c"), (), "process", image="busybox"), no_progress)
+
+
+@only(DOCKER)
+async def test_a_container_has_the_floor_of_isolation(place: Place):
+    probe = "touch /x 2>/dev/null && echo writable; touch /workspace/y && echo own; cat /proc/self/status"
+    spec = place.spec("sh", "-c", probe, memory_bytes=64 * MIB)
+    await run_to_end(place, spec)
+    log = (await log_of(place, spec.workload_id))[0].decode()
+    assert "writable" not in log and "own" in log
+    assert "CapEff:\t0000000000000000" in log
+    assert "NoNewPrivs:\t1" in log
+
+
+@only(DOCKER)
+async def test_containers_of_others_are_never_touched(place: Place):
+    foreign = await _docker("run", "-d", "--network", "none", IMAGE, "sleep", "300")
+    try:
+        stranger = DockerRuntime(place._folder / "other", HostId("host_" + "0" * 31 + "2"))
+        spec = place.spec()
+        await stranger.prepare(spec, no_progress)
+        assert await place.runtime.list() == ()
+        assert await place.runtime.observe(spec.workload_id) is None
+        await place.runtime.remove(spec.workload_id)
+        assert len(await stranger.list()) == 1
+        await stranger.remove(spec.workload_id)
+        await stranger.close()
+        assert await _docker("inspect", "-f", "{{.State.Running}}", foreign) == "true"
+    finally:
+        await _docker("rm", "-f", foreign)
+
+
+@only(DOCKER)
+async def test_ports_are_published_on_the_loopback_only(place: Place):
+    spec = place.spec("sleep", "300", ports=(8080,))
+    await place.runtime.prepare(spec, no_progress)
+    run = await place.runtime.start(spec.workload_id)
+    assert run.ports["8080"] > 1024
+
+
+async def _docker(*words: str) -> str:
+    command = ["docker", *words]
+    done = await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True, text=True, timeout=60)
+    return done.stdout.strip()
+
+
+def _commands() -> str:
+    lines = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            lines.append(file.read().replace(b"\0", b" ").decode(errors="replace"))
+    return "\n".join(lines)
+
+
+async def _until_ready(place: Place, spec: WorkloadSpec) -> None:
+    """Until the workload has said so: what it traps is trapped from then on."""
+
+    async def ready() -> bool:
+        return b"ready" in (await log_of(place, spec.workload_id))[0]
+
+    await poll_async(ready, 10, "the trap is set")
+
+
+def _nap() -> str:
+    """A command that nobody else runs: other tests run beside this one, and containers show in the same table."""
+    return f"sleep {10**6 + uuid.uuid4().int % 10**6}"
+
+
+def _sleepers(nap: str) -> list[str]:
+    return [line for line in _commands().splitlines() if nap in line and "sh -c" not in line]

@@ -1,0 +1,150 @@
+"""The mirror of the struct in fake_nvml.c, and the personas that fill it; what a test writes, the next call answers."""
+
+import ctypes
+import mmap
+from pathlib import Path
+from typing import Any, Self
+
+U32, U64 = ctypes.c_uint32, ctypes.c_uint64
+MAGIC = 0x57464E56
+ABSENT = 0xFFFFFFFF
+GPUS, PROCESSES, EVENTS = 16, 8, 64
+XID = 0x8
+ALL_EVENTS = 0x8 | 0x2 | 0x1
+
+
+class Process(ctypes.Structure):
+    _fields_ = [("pid", U32), ("is_graphics", U32), ("memory", U64)]
+
+
+class Gpu(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char * 96),
+        ("uuid", ctypes.c_char * 80),
+        ("bus_id", ctypes.c_char * 32),
+        ("serial", ctypes.c_char * 32),
+        ("vbios", ctypes.c_char * 32),
+        *((name, U32) for name in ("pci_device", "pci_subsystem", "capability_major", "capability_minor")),
+        *((name, U32) for name in ("lost", "fault", "calls", "process_count")),
+        *((name, U64) for name in ("memory_total", "memory_used", "memory_reserved")),
+        *((name, U64) for name in ("energy_mj", "throttle", "ecc_uncorrected")),
+        *((name, U32) for name in ("temperature", "memory_temperature", "slowdown")),
+        *((name, U32) for name in ("power_mw", "power_limit_mw", "power_limit_max_mw")),
+        *((name, U32) for name in ("utilization", "memory_utilization", "clock_sm", "clock_memory")),
+        *((name, U32) for name in ("clock_sm_max", "clock_memory_max", "performance_state", "fan")),
+        *((name, U32) for name in ("pcie_replays", "pcie_generation", "pcie_width")),
+        *((name, U32) for name in ("cores", "bus_bits", "ecc_mode", "mig_mode", "numa_node", "minor")),
+        *((name, U32) for name in ("remap_correctable", "remap_uncorrectable", "remap_pending", "remap_failed")),
+        ("event_types", U32),
+        ("processes", Process * PROCESSES),
+    ]
+
+
+class Event(ctypes.Structure):
+    _fields_ = [("gpu", U32), ("type", U32), ("value", U64)]
+
+
+class State(ctypes.Structure):
+    _fields_ = [
+        *((name, U32) for name in ("magic", "gpu_count", "init_code", "delay_us")),
+        *((name, U32) for name in ("hang", "cuda", "event_head", "hanging")),
+        ("driver", ctypes.c_char * 80),
+        ("events", Event * EVENTS),
+        ("gpus", Gpu * GPUS),
+    ]
+
+
+H100: dict[str, Any] = {
+    "name": b"NVIDIA H100 80GB HBM3",
+    "serial": b"1650000000000",
+    "vbios": b"96.00.89.00.01",
+    "pci_device": 0x233010DE,
+    "pci_subsystem": 0x16C110DE,
+    "capability_major": 9,
+    "capability_minor": 0,
+    "memory_total": 81559 << 20,
+    "memory_reserved": 551 << 20,
+    "temperature": 34,
+    "memory_temperature": 40,
+    "slowdown": 87,
+    "power_mw": 70_440,
+    "power_limit_mw": 700_000,
+    "power_limit_max_mw": 700_000,
+    "clock_sm": 1980,
+    "clock_memory": 2619,
+    "clock_sm_max": 1980,
+    "clock_memory_max": 2619,
+    "energy_mj": 123_456_789,
+    "fan": ABSENT,
+    "pcie_generation": 5,
+    "pcie_width": 16,
+    "cores": 16896,
+    "bus_bits": 5120,
+    "ecc_mode": 1,
+    "event_types": ALL_EVENTS,
+}
+
+RTX_4090: dict[str, Any] = {
+    **H100,
+    "name": b"NVIDIA GeForce RTX 4090",
+    "serial": b"",
+    "pci_device": 0x268410DE,
+    "capability_major": 8,
+    "capability_minor": 9,
+    "memory_total": 24564 << 20,
+    "memory_temperature": ABSENT,
+    "fan": 30,
+    "pcie_generation": 4,
+    "cores": 16384,
+    "bus_bits": 384,
+    "ecc_mode": 0,
+    "mig_mode": ABSENT,
+    "numa_node": ABSENT,
+    "remap_pending": ABSENT,
+}
+
+
+class FakeState:
+    """A state file with `count` cards of one persona, open for writing."""
+
+    def __init__(self, path: Path, count: int = 8, persona: dict[str, Any] | None = None) -> None:
+        self.path = path
+        path.write_bytes(bytes(ctypes.sizeof(State)))
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), 0)
+        self.state = State.from_buffer(self._map)
+        self.state.gpu_count, self.state.cuda, self.state.driver = count, 13000, b"580.95.05"
+        for index in range(count):
+            gpu = self.state.gpus[index]
+            for name, value in (persona or H100).items():
+                setattr(gpu, name, value)
+            gpu.uuid = b"GPU-00000000-0000-4000-8000-%012d" % index
+            gpu.bus_id = b"00000000:%02X:00.0" % (0x18 + 8 * index)
+            gpu.minor = index
+        self.state.magic = MAGIC
+
+    def gpu(self, index: int) -> Any:
+        """The live struct of one card."""
+        return self.state.gpus[index]
+
+    def uuid(self, index: int) -> str:
+        """The UUID of one card as text."""
+        return str(self.state.gpus[index].uuid.decode())
+
+    def xid(self, index: int, number: int) -> None:
+        """Let the driver report an XID to whoever waits."""
+        self.state.events[self.state.event_head % EVENTS] = Event(index, XID, number)
+        self.state.event_head += 1
+
+    def run_processes(self, index: int, *processes: tuple[int, bool]) -> None:
+        """Let these (pid, is graphics) run on a card."""
+        for at, (pid, is_graphics) in enumerate(processes):
+            self.state.gpus[index].processes[at] = Process(pid, int(is_graphics), 1 << 30)
+        self.state.gpus[index].process_count = len(processes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let a hanging call go; the mapping stays, since a thread may still read it."""
+        self.state.hang = 0

@@ -1,0 +1,324 @@
+"""Work that fails, never ends or floods its log, hosts that keep silent about it, and names meant to do harm."""
+
+import asyncio
+import os
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import truth
+from tests.support.raw_agent import RawAgent, access_address, dialled, joined
+from tests.support.rental import Renter
+from tests.support.stack import stack, wait_for
+from tests.waiting import poll_async
+from windrow_proto.errors import LinkClosed
+from windrow_proto.model import (
+    CommandPhase,
+    CommandStatus,
+    Event,
+    Kind,
+    Lane,
+    Observed,
+    ObservedWorkload,
+    WorkloadPhase,
+    observed_digest,
+)
+from windrow_proto.wire_command import decode_command, encode_status
+from windrow_proto.wire_host import encode_event, encode_observed
+from windrow_proto.wire_link import decode_query
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+MIB = 1 << 20
+LOG_CAP = 10 * MIB
+CUT = b"[windrow: the log was cut here"
+
+
+@pytest.fixture(scope="module")
+def renter() -> Iterator[Renter]:
+    with stack() as running:
+        found = Renter(running)
+        found.online()
+        yield found
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("a command that fails, cannot start, never ends or floods its log is answered and billed as signed")
+def test_a_command_that_fails_keeps_its_exit_code_and_is_billed_for_what_it_ran(renter: Renter) -> None:
+    cluster = renter.create("sh", "-c", "echo why >&2; exit 9", until="")
+
+    workload = renter.exited(cluster["id"])
+    log = renter.log(cluster["id"])
+    renter.delete(cluster["id"])
+
+    assert (workload["exit_code"], log) == (9, b"why\n")
+    assert renter.flaws(cluster["id"]) == []
+
+
+def test_a_command_that_is_killed_says_by_which_signal(renter: Renter) -> None:
+    cluster = renter.create("sh", "-c", "kill -KILL $$", until="")
+
+    workload = renter.exited(cluster["id"])
+    renter.delete(cluster["id"])
+
+    assert workload["exit_code"] in (-9, 137)
+    assert renter.flaws(cluster["id"]) == []
+
+
+def test_a_program_that_does_not_exist_is_a_stated_failure_and_the_slot_is_free_again(renter: Renter) -> None:
+    done = renter.windrow("run", "--no-files", "--", "no-such-program-anywhere")
+    (cluster, *_) = renter.all("/clusters")
+
+    assert done.returncode not in (0, 124)
+    assert "no-such-program-anywhere" in done.stderr + done.stdout
+    wait_for(lambda: all(slot["state"] == "free" for slot in renter.host()["slots"]))
+    renter.delete(cluster["id"])
+    assert renter.flaws(cluster["id"]) == []
+
+
+def test_a_command_that_never_ends_and_ignores_the_request_to_is_ended_by_its_deletion(renter: Renter) -> None:
+    script = "trap '' TERM INT HUP; echo deaf; while :; do sleep 1; done"
+    cluster = renter.create("sh", "-c", script)
+    wait_for(lambda: b"deaf" in renter.log(cluster["id"]))
+
+    receipt = renter.delete(cluster["id"])
+
+    assert receipt["lines"][0]["final"]
+    assert renter.flaws(cluster["id"]) == []
+
+
+def test_a_command_that_leaves_daemons_behind_leaves_none(renter: Renter) -> None:
+    marker = f"left-behind-{renter.host()['id']}"
+    script = f"(setsid sh -c 'while :; do sleep 1; done' {marker} &) ; echo gone"
+    cluster = renter.create("sh", "-c", script, until="")
+
+    renter.exited(cluster["id"])
+    renter.delete(cluster["id"])
+
+    assert truth.workload_processes(marker) == []
+
+
+@pytest.mark.proves("a log is capped at 10 MiB, and that is said in it and beside it")
+def test_a_flooded_log_is_cut_at_ten_mebibytes_and_says_so(renter: Renter) -> None:
+    cluster = renter.create("sh", "-c", "yes flood | head -c 20000000; echo end", until="")
+
+    assert renter.exited(cluster["id"])["exit_code"] == 0
+    log = renter.log(cluster["id"])
+    truncated = _log_header(renter, cluster["id"])
+    renter.delete(cluster["id"])
+
+    assert LOG_CAP <= len(log) <= LOG_CAP + 4096
+    assert CUT in log[-200:]
+    assert truncated == "true"
+    assert renter.flaws(cluster["id"]) == []
+
+
+# --- a host that keeps silent ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("a command is sent again until answered, and asked after instead of repeated once it was accepted")
+async def test_a_silent_host_is_sent_the_same_command_again_and_asked_once_it_had_accepted(
+    renter: Renter, tmp_path: Path
+) -> None:
+    agent = RawAgent(await joined(renter, tmp_path / "identity", name="silent"))
+    async with dialled(agent.identity.tls, access_address(renter)) as line:
+        await agent.greet_over(line)
+        await agent.tell_inventory()
+        await agent.beat()
+        cluster = await _rent(renter, agent)
+        first = await _command(agent)
+        again = await _command(agent)
+        await _answer(agent, again, CommandPhase.ACCEPTED)
+
+    async with dialled(agent.identity.tls, access_address(renter)) as line:
+        agent.restart(b"2" * 16)
+        await agent.greet_over(line)
+        await agent.beat()
+        asked = await _asked_after(agent)
+        await _answer(agent, first, CommandPhase.FAILED, error_code="workload_failed", error_detail="it was lost")
+        await agent.record(Kind.OBSERVED, encode_observed(_gone(first)))
+        ended = await poll_async(lambda: _ended(renter, cluster), deadline_s=30)
+
+    assert (again.command_id, again.create) == (first.command_id, first.create)
+    assert asked == (first.command_id,)
+    assert ended["phase"] == "Failed"
+    assert "it was lost" in ended["reason"]
+    wait_for(lambda: renter.receipt(cluster))
+    assert renter.flaws(cluster) == []
+
+
+@pytest.mark.chaos
+@pytest.mark.skipif(not os.environ.get("CHAOS"), reason="takes two minutes; `make chaos` runs it")
+async def test_a_creation_that_was_never_accepted_is_asked_after_and_costs_nothing(
+    renter: Renter, tmp_path: Path
+) -> None:
+    agent = RawAgent(await joined(renter, tmp_path / "identity", name="absent"))
+    async with dialled(agent.identity.tls, access_address(renter)) as line:
+        await agent.greet_over(line)
+        await agent.tell_inventory()
+        await agent.beat()
+        cluster = await _rent(renter, agent)
+        create = await _command(agent)
+
+    # It was sent, so nobody can know: Unknown, and the cluster waits for the host's word.
+    await poll_async(lambda: _creation(renter, agent)["state"] == "unknown", deadline_s=90)
+    assert renter.ask("GET", f"/clusters/{cluster}")["phase"] == "Creating"
+    async with dialled(agent.identity.tls, access_address(renter)) as line:
+        agent.restart(b"2" * 16)
+        await agent.greet_over(line)
+        await agent.beat()
+        asked = await _asked_after(agent)
+        await _answer(agent, create, CommandPhase.NEVER_SEEN)
+        delete = await _command(agent, is_create=False)
+        await _answer(agent, delete, CommandPhase.SUCCEEDED)
+        ended = await poll_async(lambda: _ended(renter, cluster), deadline_s=60)
+
+    assert create.command_id in asked
+    assert delete.delete.workload_id == create.create.workload_id
+    assert ended["phase"] == "Failed"
+    assert _creation(renter, agent)["state"] == "timed_out"
+    assert renter.receipt(cluster)["running_seconds"] == "0.000000000"
+    assert renter.flaws(cluster) == []
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+CONTROL = "\x1b[31mred\x1b]0;title\x07\x00\x08\x7f\u202egnp.exe\u2066\r\n\t"
+MARKUP = "<img src=x onerror=alert(1)>[bold red]rich[/]{{7*7}}'\";--"
+NASTY = CONTROL + MARKUP
+LINES = "\n\t"
+"""What a sentence over several lines may hold."""
+DIRECTIONS = "\u202a\u202e\u2066\u2069"
+FORBIDDEN = {chr(code) for code in (*range(32), *range(127, 160))} - set(LINES) | set(DIRECTIONS)
+
+
+@pytest.mark.proves("names full of control characters and markup are harmless in the API, the command line and events")
+async def test_nasty_names_are_harmless_everywhere(renter: Renter, tmp_path: Path) -> None:
+    agent = RawAgent(await joined(renter, tmp_path / "identity", name=_without_nul(NASTY)))
+    async with dialled(agent.identity.tls, access_address(renter)) as line:
+        await agent.greet_over(line)
+        nasty = _without_nul(NASTY)
+        await agent.tell_inventory(hostname=nasty, os=nasty, kernel=nasty, cpu_model=nasty, conditions=(nasty,))
+        await agent.record(Kind.EVENT, encode_event(Event(nasty, agent.clock.wall_ns(), nasty, nasty)))
+        await agent.beat()
+        await poll_async(lambda: _host(renter, agent)["cpu_count"])
+        cluster = renter.ask("POST", "/clusters", {"kind": "box", "argv": ["true"], "name": NASTY, "env": {"A": nasty}})
+        cluster_id = cluster["cluster"]["id"]
+        said = await asyncio.to_thread(_everything, renter, agent.host_id, cluster_id)
+    renter.exited(cluster_id)
+    renter.delete(cluster_id)
+
+    for where, text in said.items():
+        assert [hex(ord(one)) for one in FORBIDDEN & set(text)] == [], where
+    for where in ("host name", "cluster name"):
+        assert not set("<>[]{}\"';") & set(said[where]), (where, said[where])
+    # Elsewhere markup stays what it is, text: the command line prints it as it is written.
+    assert "[bold red]rich[/]" in said["cpu model"]
+    assert "[bold red]rich[/]" in said["cli host"]
+
+
+def _everything(renter: Renter, host_id: str, cluster_id: str) -> dict[str, str]:
+    host = renter.ask("GET", f"/hosts/{host_id}")
+    cluster = renter.ask("GET", f"/clusters/{cluster_id}")
+    texts = {"host name": host["name"], "cpu model": host["cpu_model"], "cluster name": cluster["name"]}
+    texts["api host"] = _strings(host)
+    texts["api events"] = _strings(renter.all("/events", subject=host_id))
+    texts["api cluster"] = _strings({key: value for key, value in cluster.items() if key != "request"})
+    for name, words in (
+        ("cli hosts", ("host", "ls")),
+        ("cli host", ("host", "show", host_id)),
+        ("cli events", ("event", "ls")),
+        ("cli clusters", ("cluster", "ls")),
+        ("cli cluster", ("cluster", "show", cluster_id)),
+    ):
+        done = renter.windrow(*words)
+        assert done.returncode == 0, done.stderr
+        texts[name] = done.stdout + done.stderr
+    return texts
+
+
+def _strings(value: Any) -> str:
+    """Every text inside, one a line."""
+    if isinstance(value, dict):
+        return "\n".join(_strings(inner) for inner in value.values())
+    if isinstance(value, list):
+        return "\n".join(_strings(inner) for inner in value)
+    return value if isinstance(value, str) else ""
+
+
+def _without_nul(text: str) -> str:
+    return text.replace("\x00", "")
+
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+
+async def _rent(renter: Renter, agent: RawAgent) -> str:
+    """Rent the host of this agent as soon as it is listed; returns the cluster."""
+    request = {"kind": "box", "argv": ["true"], "host_id": agent.host_id, "runtime": "simulated"}
+
+    def attempt() -> str:
+        if not _host(renter, agent)["price_per_hour"]:
+            return ""
+        return str(renter.ask("POST", "/clusters", request)["cluster"]["id"])
+
+    return await poll_async(lambda: asyncio.to_thread(attempt), deadline_s=20)
+
+
+def _host(renter: Renter, agent: RawAgent) -> Any:
+    return renter.ask("GET", f"/hosts/{agent.host_id}")
+
+
+def _creation(renter: Renter, agent: RawAgent) -> Any:
+    return next(one for one in renter.all("/commands", host=agent.host_id) if one["kind"] == "create")
+
+
+async def _command(agent: RawAgent, is_create: bool = True) -> Any:
+    """The next creation (or deletion) that the Master sends; measurements are not answered."""
+    while True:
+        try:
+            command = decode_command((await agent.next(Kind.COMMAND, deadline_s=20)).body)
+        except LinkClosed:
+            raise AssertionError("the link was closed") from None
+        if (command.create if is_create else command.delete) is not None:
+            return command
+
+
+async def _asked_after(agent: RawAgent) -> tuple[str, ...]:
+    """The commands that the Master asks after; it must not send a creation meanwhile."""
+    while True:
+        heard = await agent.next(Kind.QUERY, Kind.COMMAND, deadline_s=20)
+        if heard.kind is Kind.COMMAND:
+            assert decode_command(heard.body).create is None
+            continue
+        if ids := decode_query(heard.body).command_ids:
+            return tuple(ids)
+
+
+async def _answer(agent: RawAgent, command: Any, phase: CommandPhase, **more: Any) -> None:
+    sequence = await agent.record(Kind.COMMAND_STATUS, encode_status(CommandStatus(command.command_id, phase, **more)))
+    await agent.acked(Lane.EVIDENCE, sequence)
+
+
+def _gone(command: Any) -> Observed:
+    spec = command.create
+    workloads = (ObservedWorkload(spec.workload_id, WorkloadPhase.GONE, spec.slots, runtime=spec.runtime),)
+    return Observed(workloads, observed_digest(workloads), time.time_ns())
+
+
+def _ended(renter: Renter, cluster_id: str) -> Any:
+    cluster = renter.ask("GET", f"/clusters/{cluster_id}")
+    return cluster["phase"] in ("Deleted", "Failed") and cluster
+
+
+def _log_header(renter: Renter, cluster_id: str) -> str:
+    found = renter.stack.cli
+    url = f"{found['url']}/api/v1/clusters/{cluster_id}/logs"
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {found['token']}"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return str(answer.headers["X-Log-Truncated"])

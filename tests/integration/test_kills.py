@@ -1,0 +1,243 @@
+"""SIGKILL to each process of a running market while work runs: what was acknowledged, signed and deleted holds."""
+
+import contextlib
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tests.services import found, need
+from tests.support import truth
+from tests.support.killing import SCRIPT, Killer, command_flaws, remains, telemetry_flaws, watching
+from tests.support.rental import Renter, local_image
+from tests.support.stack import stack, wait_for
+from windrow_proto.samples import decode_batch
+
+pytestmark = [pytest.mark.slow, pytest.mark.chaos]
+
+IS_LONG = bool(os.environ.get("CHAOS"))
+ROUNDS = 20 if IS_LONG else 3
+SEED = int(os.environ.get("SEED") or 1)
+MOVED_S = 10.0
+SIMULATED = 200 if IS_LONG else 20
+
+
+@pytest.fixture
+def image(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Empty for a process, else a container image made here."""
+    if request.param == "process":
+        yield ""
+        return
+    need("docker")
+    need("busybox")
+    with local_image(tmp_path / "image") as name:
+        yield name
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.proves("agent, Master and Access are killed during a rental: it is deleted, billed and stored as signed")
+@pytest.mark.parametrize("image", ["process", pytest.param("docker", marks=pytest.mark.docker)], indirect=True)
+def test_a_rental_outlives_the_death_of_each_daemon_and_ends_clean(tmp_path: Path, image: str) -> None:
+    with watching() as seen, stack(folder=tmp_path) as running:
+        renter = Renter(running)
+        killer = Killer(renter)
+        host_id = renter.online()["id"]
+        marker = f"kills-{host_id}"
+        seen.markers.add(marker)
+        cluster = renter.create("sh", "-c", SCRIPT, marker, **({"image": image} if image else {}))
+        wait_for(lambda: b"tick 3" in renter.log(cluster["id"]))
+
+        for kind in ("agent", "master", "access"):
+            killer.kill_and_wait(kind)
+            assert len(truth.workload_processes(marker)) == 1
+        log = renter.log(cluster["id"])
+        receipt = renter.delete(cluster["id"])
+
+        wait_for(lambda: not remains(renter, host_id, cluster["id"]))
+        assert truth.workload_processes(marker) == []
+        assert _containers(host_id) == []
+        assert log.count(b"begin") == 1
+        assert len(seen.processes[marker]) == 1
+        assert renter.flaws(cluster["id"]) == []
+        assert command_flaws(running.data_dir, cluster["id"]) == []
+        assert telemetry_flaws(running.data_dir, running.data_dir / "agent") == []
+
+        # The deleted stays deleted whoever starts anew, and its receipt stays as it was.
+        for kind in ("agent", "master"):
+            killer.kill_and_wait(kind)
+        assert remains(renter, host_id, cluster["id"]) == []
+        assert len(seen.processes[marker]) == 1
+        assert renter.receipt(cluster["id"])["running_seconds"] == receipt["running_seconds"]
+        batches = truth.produced(running.data_dir / "agent")
+        assert telemetry_flaws(running.data_dir, running.data_dir / "agent") == []
+
+    assert truth.ledger_flaws(running.data_dir) == []
+    logged = _times_in_log(running.data_dir, host_id)
+    assert logged
+    assert logged <= _times_in_history(running.data_dir, host_id)
+    assert batches.keys <= set(truth.stored(running.data_dir))
+
+
+@pytest.mark.timeout(1500 if IS_LONG else 300)
+@pytest.mark.proves("daemons killed at random moments of many rentals: nothing runs twice, is lost or billed unsigned")
+def test_kills_at_random_moments_break_no_promise(tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    with watching() as seen, stack(folder=tmp_path) as running:
+        renter = Renter(running)
+        killer = Killer(renter)
+        host_id = renter.online()["id"]
+        clusters = []
+        for number in range(ROUNDS):
+            marker = f"round-{number}-{host_id}"
+            seen.markers.add(marker)
+            clusters.append(_round(renter, killer, chance, marker))
+            assert len(seen.processes.get(marker, ())) <= 1, (SEED, number, killer.killed)
+            assert renter.flaws(clusters[-1]) == [], (SEED, number, killer.killed)
+        wait_for(lambda: not remains(renter, host_id, *clusters))
+        said = (SEED, killer.killed)
+
+        assert all(len(processes) <= 1 for processes in seen.processes.values()), said
+        assert all(truth.workload_processes(marker) == [] for marker in seen.markers), said
+        assert renter.flaws(*clusters) == [], said
+        assert command_flaws(running.data_dir, *clusters) == [], said
+        assert telemetry_flaws(running.data_dir, running.data_dir / "agent") == [], said
+
+
+def _round(renter: Renter, killer: Killer, chance: random.Random, marker: str) -> str:
+    """One rental with one to three deaths at random moments of it, before and after its deletion; ends when it did."""
+    killer.well()
+    wait_for(lambda: all(slot["state"] == "free" for slot in renter.host()["slots"]))
+    kinds = chance.choices(("agent", "master", "access"), k=chance.randint(1, 3))
+    cluster_id = str(renter.create("sh", "-c", SCRIPT, marker, until="")["id"])
+    delete_after = chance.randint(0, len(kinds))
+    for number, kind in enumerate(kinds):
+        if number == delete_after:
+            wait_for(lambda: renter.ask("DELETE", f"/clusters/{cluster_id}") or True)
+        time.sleep(chance.uniform(0.0, 2.5))  # the moment itself is what is tried
+        killer.kill(kind)
+    renter.delete(cluster_id)
+    return cluster_id
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.proves("an Access that is killed: its agents are back elsewhere in 10 s, no acknowledged batch is lost")
+def test_the_agents_of_a_killed_access_move_and_lose_no_acknowledged_batch() -> None:
+    with stack("--simulate", str(SIMULATED)) as running:
+        renter = Renter(running)
+        killer = Killer(renter)
+        folders = [running.data_dir / "simulated" / f"{number:04d}" for number in range(SIMULATED)]
+        hosts = wait_for(lambda: (all_ := _online(renter)) and len(all_) == SIMULATED + 1 and all_)
+        wait_for(lambda: all(truth.produced(folder).keys for folder in folders))
+        victim = max(killer.access_pids(), key=lambda one: sum(host["access_id"] == one for host in hosts))
+        moving = {host["id"]: host["last_seen_at"] for host in hosts if host["access_id"] == victim}
+        assert moving
+
+        began = time.monotonic()
+        os.kill(killer.access_pids()[victim], 9)
+        wait_for(lambda: _back(renter, moving, victim), MOVED_S + 5, pause_s=0.2)
+        took_s = time.monotonic() - began
+        print(f"{len(moving)} of {len(hosts)} agents moved in {took_s:.1f} s")
+
+        assert took_s < MOVED_S
+        assert telemetry_flaws(running.data_dir, running.data_dir / "agent", *folders) == []
+
+
+def _online(renter: Renter) -> list[dict[str, Any]]:
+    return [host for host in renter.all("/hosts") if host["link_state"] == "online" and host["access_id"]]
+
+
+def _back(renter: Renter, moving: dict[str, str], victim: str) -> bool:
+    """Whether every host that was on the dead Access is heard through another one."""
+    hosts = {host["id"]: host for host in renter.all("/hosts")}
+    return all(hosts[one]["access_id"] != victim and hosts[one]["last_seen_at"] > at for one, at in moving.items())
+
+
+def _containers(host_id: str) -> list[str]:
+    return truth.containers(host_id) if found()["docker"].version else []
+
+
+def _times_in_log(data_dir: Path, host_id: str) -> set[int]:
+    """The instants, in milliseconds, of every sample of a host in the Master's log."""
+    batches = [
+        decode_batch(one.body)
+        for one in truth.log_records(data_dir)
+        if one.key[0] == host_id and one.kind == "KIND_TELEMETRY"
+    ]
+    return {batch.start_wall_ns // 10**6 + at for batch in batches for at in batch.at_ms}
+
+
+def _times_in_history(data_dir: Path, host_id: str) -> set[int]:
+    """The same in the files of history, of which a Master that was killed may leave several."""
+    query = "SELECT DISTINCT at_ms FROM raw JOIN device ON raw.device = device.number WHERE host = ?"
+    found: set[int] = set()
+    for path in (data_dir / "history").glob("*.duckdb"):
+        with duckdb.connect(str(path), read_only=True) as history:
+            found |= {int(row[0]) for row in history.execute(query, [host_id]).fetchall()}
+    return found
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("name", ["http", "trunk"])
+def test_a_stranger_on_a_port_of_the_master_stops_nothing_and_is_told_no_token(name: str) -> None:
+    with stack() as running, _Stranger() as stranger:
+        renter = Renter(running)
+        killer = Killer(renter)
+        seen_at = renter.online()["last_seen_at"]
+        before = running.cli["ports"]
+        killer.kill("master")
+        wait_for(lambda: stranger.take(before[name]))
+
+        wait_for(lambda: running.cli["ports"][name] != before[name])
+        killer.well(seen_at)
+        cluster = renter.create("true", until="")
+        renter.exited(cluster["id"])
+
+        assert renter.flaws(renter.delete(cluster["id"])["cluster_id"]) == []
+        assert running.process.poll() is None
+        assert not any(running.cli["token"].encode() in heard for heard in stranger.heard)
+
+
+class _Stranger:
+    """Somebody else's server; remembers who spoke to it."""
+
+    def __init__(self) -> None:
+        self.heard: list[bytes] = []
+        self._socket: socket.socket | None = None
+
+    def __enter__(self) -> "_Stranger":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._socket is not None:
+            self._socket.close()
+
+    def take(self, port: int) -> bool:
+        """Listen there, and answer nobody."""
+        listening = socket.socket()
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", port))
+        except OSError:
+            listening.close()
+            raise
+        listening.listen()
+        self._socket = listening
+        threading.Thread(target=self._serve, name="stranger", daemon=True).start()
+        return True
+
+    def _serve(self) -> None:
+        assert self._socket is not None
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._socket.accept()
+                with connection:
+                    connection.settimeout(5)
+                    self.heard.append(connection.recv(4096))
+                    connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")

@@ -1,0 +1,143 @@
+"""Renting containers through the shipped daemons: a local image, an unknown one, a service with a port, an orphan."""
+
+import json
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.services import need
+from tests.support import truth
+from tests.support.rental import Renter, local_image
+from tests.support.stack import stack, wait_for
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    need("docker")
+    need("busybox")
+    with local_image(tmp_path_factory.mktemp("image")) as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def renter(image: str) -> Iterator[Renter]:
+    with stack() as running:
+        found = Renter(running)
+        found.online()
+        wait_for(lambda: "docker" in found.host()["runtimes"])
+        yield found
+
+
+@pytest.mark.proves("a container is rented from a local image, billed by its signed life, and gone afterwards")
+def test_a_container_is_rented_shown_billed_and_gone(renter: Renter, image: str) -> None:
+    host_id = renter.host()["id"]
+    cluster = renter.create("sh", "-c", "echo from $(hostname); echo kept > note; sleep 300", image=image)
+
+    (container,) = truth.containers(host_id)
+    inspected = _inspect(container)
+    log = wait_for(lambda: renter.log(cluster["id"]))
+    inside = renter.windrow("cluster", "exec", cluster["id"], "--", "cat", "note")
+    receipt = renter.delete(cluster["id"])
+
+    assert log.startswith(b"from ")
+    assert (inside.returncode, inside.stdout) == (0, "kept\n")
+    assert inspected["Config"]["Labels"]["windrow.token"]
+    assert inspected["HostConfig"]["ReadonlyRootfs"] and not inspected["HostConfig"]["Privileged"]
+    assert truth.containers(host_id) == []
+    assert float(receipt["running_seconds"]) > 0
+    assert renter.flaws(cluster["id"]) == []
+
+
+def test_files_go_into_a_container_and_changed_ones_come_back(renter: Renter, image: str, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("carried")
+
+    done = renter.windrow(
+        "run", "--image", image, "--", "sh", "-c", "cat in.txt > out.txt; cat in.txt; exit 3", cwd=tmp_path
+    )
+
+    assert (done.returncode, (tmp_path / "out.txt").read_text()) == (3, "carried"), done.stderr
+    assert done.stdout.startswith("carried")
+    assert truth.containers(renter.host()["id"]) == []
+
+
+@pytest.mark.proves("an unknown image is a stated failure that costs nothing and frees the slot")
+def test_an_unknown_image_fails_with_its_name_and_costs_nothing(renter: Renter) -> None:
+    before = renter.balance()
+
+    failed = renter.create("true", image="windrow-test-nowhere.invalid/none:missing", until="Failed")
+    receipt = renter.receipt(failed["id"])
+
+    assert failed["phase"] == "Failed"
+    assert "windrow-test-nowhere.invalid/none:missing" in failed["reason"]
+    assert (receipt["running_seconds"], float(receipt["amount"])) == ("0.000000000", 0.0)
+    assert renter.balance() == before
+    assert renter.flaws(failed["id"]) == []
+    assert truth.containers(renter.host()["id"]) == []
+    wait_for(lambda: all(slot["state"] == "free" for slot in renter.host()["slots"]))
+
+
+def test_a_service_in_a_container_is_reached_at_its_port_until_it_is_deleted(renter: Renter, image: str) -> None:
+    cluster = renter.create(
+        "sh",
+        "-c",
+        "echo served > index.html; exec httpd -f -p 8080",
+        image=image,
+        kind="service",
+        ports=[8080],
+    )
+
+    (workload,) = wait_for(lambda: [w for w in _workloads(renter, cluster) if w["ports"]])
+    port = int(workload["ports"]["8080"])
+    answer = wait_for(lambda: _body(port))
+    renter.delete(cluster["id"])
+
+    assert answer == b"served\n"
+    assert _body(port) is None
+    assert renter.flaws(cluster["id"]) == []
+
+
+def test_a_container_that_was_never_asked_for_is_left_alone_when_it_is_not_ours(renter: Renter, image: str) -> None:
+    words = ["docker", "run", "-d", "--network", "none", "--label", "windrow.host=somebody-else", image, "sleep", "300"]
+    foreign = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    try:
+        cluster = renter.create("sleep", "300", image=image)
+        renter.delete(cluster["id"])
+        assert _inspect(foreign)["State"]["Running"]
+    finally:
+        subprocess.run(["docker", "rm", "-f", foreign], capture_output=True, timeout=60, check=True)
+
+
+def test_the_end_of_the_market_leaves_no_container(image: str) -> None:
+    with stack() as running:
+        renter = Renter(running)
+        host = renter.online()
+        wait_for(lambda: "docker" in renter.host()["runtimes"])
+        renter.create("sleep", "300", image=image)
+        assert len(truth.containers(host["id"])) == 1
+
+    assert truth.containers(host["id"]) == []
+
+
+def _inspect(container: str) -> Any:
+    done = subprocess.run(["docker", "inspect", container], capture_output=True, text=True, timeout=30, check=True)
+    return json.loads(done.stdout)[0]
+
+
+def _workloads(renter: Renter, cluster: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = renter.ask("GET", f"/clusters/{cluster['id']}")["workloads"]
+    return found
+
+
+def _body(port: int) -> bytes | None:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=2) as answer:
+            body: bytes = answer.read()
+            return body
+    except OSError:
+        return None

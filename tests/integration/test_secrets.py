@@ -1,0 +1,38 @@
+"""A running market keeps its secrets: in no log, command line, environment, database, or file that others can read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.canaries import collect, open_to_others, plant
+from tests.support.stack import Stack, stack, wait_for
+
+
+def _online(running: Stack) -> list[dict[str, Any]]:
+    with running.client() as api:
+        return [host for host in api.items("/hosts") if host["link_state"] == "online" and not host["simulated"]]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.proves(
+    "planted tokens, cookies and keys stand in no log, argv, environment or database of a running market"
+)
+def test_a_market_that_was_used_leaves_its_secrets_nowhere(tmp_path: Path) -> None:
+    with stack("--simulate", "1", folder=tmp_path) as running:
+        wait_for(lambda: _online(running))
+        with running.client() as api:
+            cluster = api.create_cluster({"argv": ["sh", "-c", "env; sleep 30"], "env": {"WORD": "of-the-renter"}})
+            wait_for(lambda: api.cluster(cluster["id"])["phase"] == "Running")
+            assert open_to_others(running.data_dir) == []
+            secrets = collect(running.data_dir)
+            plant(secrets, running.cli["url"], running.cli["token"])
+            api.delete_cluster(cluster["id"])
+            audit = api.get("/audit/verify")
+
+        names = set(secrets.found)
+        assert {"cli.json", "identity/ca.key", "identity/sign.key", "agent/identity/identity.json"} <= names
+        assert {"planted token", "planted join token", "planted session", "wrong token"} <= names
+        assert audit["intact"], audit["problem"]
+    # Leaving the stack looked everywhere, while it ran and after it had stopped.

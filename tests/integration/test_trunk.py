@@ -1,0 +1,361 @@
+"""The Master's end of the link, with a real store, a real segment log and real proofs, over the link in memory."""
+
+import pytest
+
+from tests.trunk_support import FakeAgent
+from tests.trunk_world import ACCESS_KEY, HOST, MASTER, running
+from tests.waiting import poll_async
+from windrow_master.fleet.model import AdminState, CommandState, LinkState
+from windrow_master.store.executors import InlineExecutor
+from windrow_master.telemetry.service import TelemetryService
+from windrow_proto.disk_memory import MemoryDisk
+from windrow_proto.errors import HostUnreachable, LinkClosed
+from windrow_proto.ids import CommandId, GpuUuid, HostId, WorkloadId
+from windrow_proto.keys import DOMAIN_CLAIM, SigningKey
+from windrow_proto.messages import (
+    Channel,
+    ChannelClose,
+    ChannelCredit,
+    ChannelData,
+    ChannelOpen,
+    Gap,
+    LaneMarks,
+)
+from windrow_proto.model import (
+    BandwidthClaim,
+    BandwidthResult,
+    ChannelPurpose,
+    Command,
+    CommandKind,
+    CommandPhase,
+    CommandStatus,
+    Event,
+    GpuFacts,
+    Inventory,
+    Kind,
+    Lane,
+    LeaseRenewal,
+)
+from windrow_proto.samples import Sample, encode_batch
+from windrow_proto.wire_command import decode_command, decode_leases, encode_status
+from windrow_proto.wire_host import encode_bandwidth, encode_claim, encode_event, encode_inventory
+from windrow_proto.wire_link import decode_channel, decode_query, decode_settings, encode_channel, encode_gap
+
+
+@pytest.fixture
+async def m(tmp_path):
+    async with running(tmp_path) as master:
+        yield master
+
+
+async def greet(m, agent=None, access=None, **options):
+    return await (agent or m.agent).greet(access or m.access, MASTER.public, **options)
+
+
+def samples(m, value=1):
+    return encode_batch([Sample(m.clock.wall_ns(), {("", 101): value})])
+
+
+async def test_a_host_is_online_with_its_first_heartbeat(m):
+    welcome = await greet(m)
+    assert welcome.inventory_wanted
+    await m.agent.beat()
+    reply = await m.agent.next(Kind.HEARTBEAT_REPLY)
+    assert reply.epoch == m.store.epoch
+    await poll_async(lambda: m.fleet.entry(HOST).host.link_state is LinkState.ONLINE)
+    assert m.fleet.entry(HOST).host.access_id == "access_1"
+    assert m.fleet.entry(HOST).host.region == "local-a"
+
+
+async def test_evidence_is_committed_before_it_is_acknowledged(m):
+    await greet(m)
+    inventory = Inventory(hostname="box", cpu_count=2, gpus=(GpuFacts(GpuUuid("GPU-1"), 0, "nvidia", "X"),))
+    await m.agent.record(Kind.INVENTORY, encode_inventory(inventory))
+    await m.agent.acked(Lane.EVIDENCE, 1)
+    host = await m.store.read(lambda uow: uow.hosts.get(HOST))
+    assert host.inventory == inventory
+    assert host.admin_state is AdminState.ACTIVE
+    assert await m.store.read(lambda uow: uow.marks.of_host(HOST)) == {m.agent.boot: ((1, 1),)}
+
+
+async def test_telemetry_is_acknowledged_after_its_fsync(m):
+    await greet(m)
+    await m.agent.record(Kind.TELEMETRY, samples(m), Lane.TELEMETRY)
+    await m.agent.acked(Lane.TELEMETRY, 1)
+    m.disk.crash()
+    kept = TelemetryService(
+        m.disk, m.directory, 99, m.clock, log_executor=InlineExecutor(), view_executor=InlineExecutor()
+    )
+    assert kept.have(HOST, m.agent.boot).ranges == ((1, 1),)
+    assert m.telemetry.live.get(HOST).get("", 101) == 0.001
+
+
+async def test_telemetry_that_the_disk_refuses_is_not_acknowledged_and_may_come_again(m):
+    await greet(m)
+    m.disk.inject("append", 28)
+    await m.agent.record(Kind.TELEMETRY, samples(m), Lane.TELEMETRY)
+    await poll_async(lambda: m.telemetry.log.figures.fsyncs)
+    await poll_async(lambda: not m.hub._routes[HOST].lane(Lane.TELEMETRY, m.agent.boot)._uncommitted.ranges)
+    await m.agent.record(Kind.TELEMETRY, samples(m), Lane.TELEMETRY, sequence=1)
+    await m.agent.acked(Lane.TELEMETRY, 1)
+
+
+async def test_what_comes_again_over_another_connection_is_stored_once_and_acknowledged_again(m):
+    await greet(m)
+    body = encode_event(Event("test.event", m.clock.wall_ns(), detail="once"))
+    await m.agent.record(Kind.EVENT, body)
+    await m.agent.acked(Lane.EVIDENCE, 1)
+    old = m.agent.boot
+    m.agent.restart(b"b" * 16)
+    welcome = await greet(m, unacked=(LaneMarks(Lane.EVIDENCE, old, ((1, 1),)),))
+    assert LaneMarks(Lane.EVIDENCE, old, ((1, 1),)) in welcome.have
+    await m.agent.record(Kind.EVENT, body, sequence=1, boot=old)
+    await m.agent.acked(Lane.EVIDENCE, 1, boot=old)
+    rows = await m.store.read(lambda uow: uow.events.newest(HOST))
+    assert [row.kind for row in rows].count("test.event") == 1
+
+
+async def test_a_gap_is_recorded_and_its_records_are_not_asked_for(m):
+    await greet(m)
+    gap = Gap(Lane.EVIDENCE, m.agent.boot, ((1, 3),), "spool_cap")
+    await m.agent.record(Kind.GAP, encode_gap(gap), sequence=4)
+    await m.agent.acked(Lane.EVIDENCE, 4)
+    (row,) = await m.store.read(lambda uow: uow.evidence.gaps_of_host(HOST))
+    assert (row.ranges, row.reason) == (((1, 3),), "spool_cap")
+
+
+async def test_a_poisoned_record_is_put_aside_and_its_neighbours_are_taken(m):
+    await greet(m)
+    await m.agent.record(Kind.INVENTORY, b"\xff\xff")
+    await m.agent.record(Kind.EVENT, encode_event(Event("test.event", 1)))
+    await m.agent.acked(Lane.EVIDENCE, 2)
+    assert await m.store.read(lambda uow: uow.evidence.buried(HOST)) == 1
+    kinds = [row.kind for row in await m.store.read(lambda uow: uow.events.newest(HOST))]
+    assert {"test.event", "evidence.put_aside"} <= set(kinds)
+
+
+async def test_a_replayed_frame_is_dropped_and_counted(m):
+    await greet(m)
+    await m.agent.beat()
+    await m.agent.next(Kind.HEARTBEAT_REPLY)
+    await m.agent.resend(m.agent.last_frame)
+    await m.agent.beat()
+    await m.agent.next(Kind.HEARTBEAT_REPLY)
+    route = m.hub._routes[HOST]
+    assert route.figures.refused == {"replayed": 1}
+
+
+async def test_a_forged_frame_is_dropped_and_counted(m):
+    await greet(m)
+    await m.agent.beat()
+    await m.agent.next(Kind.HEARTBEAT_REPLY)
+    frame = m.agent.last_frame
+    frame.sealed = frame.sealed[:-1] + bytes([frame.sealed[-1] ^ 1])
+    await m.agent.resend(frame)
+    await m.agent.beat()
+    await m.agent.next(Kind.HEARTBEAT_REPLY)
+    assert m.hub.figures.bad_proofs == 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "route", "code"),
+    [
+        (None, {}, "certificate_refused"),
+        ({"is_banned": True}, {}, "banned"),
+        ({}, {"not_after_ns": 1}, "certificate_refused"),
+        ({}, {"generation": 7}, "certificate_refused"),
+    ],
+)
+async def test_an_unwelcome_host_is_told_why_and_its_route_is_ended(m, facts, route, code):
+    agent = FakeAgent(m.clock, HostId("host_2"))
+    if facts is not None:
+        m.facts[agent.host_id] = agent.facts(**facts)
+    await agent.connect(m.access, MASTER.public, **route)
+    await poll_async(lambda: m.access.closed.get(agent.number) == code)
+
+
+async def test_a_hello_under_another_key_is_refused(m):
+    stranger = FakeAgent(m.clock)
+    await stranger.connect(m.access, MASTER.public)
+    await poll_async(lambda: m.access.closed.get(stranger.number) == "bad_proof")
+
+
+async def test_a_master_that_is_not_the_newest_steps_down(m):
+    stale = []
+    m.hub.ports.on_stale = lambda: stale.append(True)
+    await m.agent.connect(m.access, MASTER.public, epoch_seen=m.store.epoch + 1)
+    await poll_async(lambda: m.access.closed.get(m.agent.number) == "fenced")
+    assert stale == [True]
+
+
+async def test_two_live_agents_on_one_identity_are_noticed_and_quarantined(m):
+    await greet(m)
+    await m.agent.beat()
+    await m.agent.next(Kind.HEARTBEAT_REPLY)
+    twin = FakeAgent(m.clock, boot=b"b" * 16, signing=m.agent.signing)
+    await greet(m, twin)
+    await twin.beat()
+    await twin.next(Kind.HEARTBEAT_REPLY)
+    await greet(m)
+    await m.agent.beat()
+    await poll_async(lambda: m.fleet.entry(HOST).host.admin_state is AdminState.QUARANTINED)
+    await poll_async(lambda: HOST in m.access.bans)
+    assert m.access.closed[m.agent.number] == "banned"
+
+
+async def test_an_agent_that_restarts_is_no_clone(m):
+    for boot in (b"b", b"c", b"d"):
+        await greet(m)
+        await m.agent.beat()
+        await m.agent.next(Kind.HEARTBEAT_REPLY)
+        m.agent.restart(boot * 16)
+    assert m.hub.figures.clones == 0
+
+
+async def issue(m, kind=CommandKind.BENCHMARK):
+    command = Command(CommandId(""), kind)
+    return await m.store.write(lambda uow: m.fleet.issue(uow, HOST, command), name="issue")
+
+
+async def test_a_command_goes_at_once_and_its_result_is_written_down(m):
+    await greet(m)
+    command_id = await issue(m)
+    envelope = await m.agent.next(Kind.COMMAND)
+    assert envelope.not_after_ns > m.clock.wall_ns()
+    assert decode_command(envelope.body).command_id == command_id
+    for phase in (CommandPhase.ACCEPTED, CommandPhase.SUCCEEDED):
+        status = CommandStatus(command_id, phase, result={"score": "7"})
+        await m.agent.record(Kind.COMMAND_STATUS, encode_status(status))
+    await m.agent.acked(Lane.EVIDENCE, 2)
+    row = await m.store.read(lambda uow: uow.commands.get(command_id))
+    assert row.state is CommandState.SUCCEEDED
+    assert row.result == {"score": "7"}
+
+
+async def test_a_command_for_a_host_that_is_away_goes_when_it_is_back(m):
+    command_id = await issue(m)
+    await greet(m)
+    assert decode_command((await m.agent.next(Kind.COMMAND)).body).command_id == command_id
+    await poll_async(lambda: state_is(m, command_id, CommandState.SENT))
+
+
+async def state_is(m, command_id, state):
+    row = await m.store.read(lambda uow: uow.commands.get(command_id))
+    return row.state is state
+
+
+async def test_an_accepted_command_is_asked_for_and_never_sent_again_on_another_connection(m):
+    await greet(m)
+    command_id = await issue(m)
+    await m.agent.next(Kind.COMMAND)
+    await m.agent.record(Kind.COMMAND_STATUS, encode_status(CommandStatus(command_id, CommandPhase.ACCEPTED)))
+    await m.agent.acked(Lane.EVIDENCE, 1)
+    m.agent.restart(b"b" * 16)
+    await greet(m)
+    await m.agent.beat()
+    while True:
+        envelope = await m.agent.next(Kind.QUERY, Kind.COMMAND)
+        assert envelope.kind is Kind.QUERY
+        if decode_query(envelope.body).command_ids == (command_id,):
+            break
+
+
+async def test_a_bandwidth_counts_as_the_lower_of_both_and_only_with_the_relays_signature(m):
+    await greet(m)
+
+    async def report(key):
+        claim = encode_claim(BandwidthClaim("n", "access_1", HOST, 900, 500, 1, 1, 1, 1))
+        signature = key.sign(DOMAIN_CLAIM, claim)
+        result = BandwidthResult("n", "access_1", "local-a", 800, 700, 1, 1, 1, 1, claim, signature)
+        sequence = await m.agent.record(Kind.BANDWIDTH, encode_bandwidth(result))
+        await m.agent.acked(Lane.EVIDENCE, sequence)
+        return (await m.store.read(lambda uow: uow.hosts.get(HOST))).bandwidth
+
+    assert await report(SigningKey.generate()) is None
+    measured = await report(ACCESS_KEY)
+    assert (measured.up_bps, measured.down_bps) == (800, 500)
+
+
+async def test_watching_a_host_makes_it_send_each_second(m):
+    welcome = await greet(m)
+    assert welcome.settings.telemetry_period_ns == 5_000_000_000
+    async with m.telemetry.watch(HOST):
+        settings = decode_settings((await m.agent.next(Kind.SETTINGS)).body)
+        assert settings.telemetry_period_ns == 1_000_000_000
+
+
+async def test_a_channel_carries_data_both_ways_within_its_credit(m):
+    await greet(m)
+    stream = await m.hub.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.EXEC, argv=("ls",)))
+    opening = decode_channel((await m.agent.next(Kind.CHANNEL)).body)
+    assert opening.step == ChannelOpen(WorkloadId("work_1"), ChannelPurpose.EXEC, argv=("ls",))
+    number = opening.channel_id
+
+    async def say(step):
+        await m.agent.send(Kind.CHANNEL, Lane.CHANNEL, encode_channel(Channel(number, step)), 2)
+
+    await say(ChannelData(b"out", 1))
+    assert await stream.receive() == ChannelData(b"out", 1)
+    credit = 1 << 20
+    for _ in range(credit // 65536):
+        await stream.send(b"x" * 65536)
+    blocked = m.group.create_task(stream.send(b"more"))
+    for _ in range(credit // 65536):
+        assert decode_channel((await m.agent.next(Kind.CHANNEL)).body).step == ChannelData(b"x" * 65536)
+    assert not blocked.done()
+    await say(ChannelCredit(10))
+    await blocked
+    await say(ChannelClose(exit_code=3))
+    assert (await stream.receive()).exit_code == 3
+    with pytest.raises(LinkClosed):
+        await stream.receive()
+
+
+async def test_a_channel_breaks_with_its_trunk(m):
+    await greet(m)
+    stream = await m.hub.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.LOGS))
+    await m.access.link.close()
+    with pytest.raises(LinkClosed):
+        await stream.receive()
+    with pytest.raises(HostUnreachable):
+        await m.hub.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.LOGS))
+
+
+async def test_an_access_that_goes_leaves_the_map_as_draining(m):
+    assert [(p.access_id, p.draining) for p in m.hub.access_points()] == [("access_1", False)]
+    await m.access.link.close()
+    await poll_async(lambda: [(p.access_id, p.draining) for p in m.hub.access_points()] == [("access_1", True)])
+
+
+async def test_leases_are_renewed_with_a_time_after_which_they_are_worth_nothing(tmp_path):
+    async with running(tmp_path) as m:
+        await greet(m)
+        renewal = LeaseRenewal(WorkloadId("work_1"), 10, 10, 3)
+
+        async def renewals():
+            return {HOST: (renewal,)}
+
+        m.hub.ports.renewals = renewals
+        await m.hub.down.renew_once()
+        envelope = await m.agent.next(Kind.LEASES)
+        assert decode_leases(envelope.body) == (renewal,)
+        assert envelope.not_after_ns > m.clock.wall_ns()
+
+
+async def test_after_a_restart_of_the_master_nothing_acknowledged_is_forgotten(tmp_path):
+    disk = MemoryDisk()
+    async with running(tmp_path, disk) as m:
+        await greet(m)
+        await m.agent.record(Kind.EVENT, encode_event(Event("test.event", 1)))
+        await m.agent.acked(Lane.EVIDENCE, 1)
+        await m.agent.record(Kind.TELEMETRY, samples(m), Lane.TELEMETRY)
+        await m.agent.acked(Lane.TELEMETRY, 1)
+        agent = m.agent
+    disk.crash()
+    async with running(tmp_path, disk) as m:
+        m.facts[HOST] = agent.facts()
+        agent.clock = m.clock
+        unacked = (LaneMarks(Lane.EVIDENCE, agent.boot, ((1, 1),)), LaneMarks(Lane.TELEMETRY, agent.boot, ((1, 1),)))
+        welcome = await greet(m, agent, unacked=unacked)
+        assert welcome.epoch == 2
+        assert set(welcome.have) == set(unacked)

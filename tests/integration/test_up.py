@@ -1,0 +1,112 @@
+"""`windrow up` with the shipped daemons: the main job, an orderly end, and a second start that remembers."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.stack import WINDROW, Stack, stack, wait_for
+from tests.waiting import poll
+
+ONCE_S = 150
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _own_host(running: Stack) -> dict[str, Any]:
+    with running.client() as api:
+        hosts = [host for host in api.items("/hosts") if not host["simulated"]]
+    return hosts[0] if hosts else {}
+
+
+def _online(running: Stack) -> dict[str, Any]:
+    found: dict[str, Any] = wait_for(lambda: (h := _own_host(running)) and h["link_state"] == "online" and h)
+    return found
+
+
+def _stop(running: Stack, number: signal.Signals = signal.SIGINT) -> int:
+    running.process.send_signal(number)
+    return running.process.wait(90)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(ONCE_S + 30)
+@pytest.mark.proves("`make up ONCE=1`: this host listed, rented, output shown, deleted, receipt printed")
+def test_once_does_the_main_job_and_exits_zero(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [WINDROW, "up", "--once", "--data-dir", str(tmp_path / "data")],
+        capture_output=True,
+        text=True,
+        timeout=ONCE_S,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    for said in ("Host: ", "Tier: ", "Price: ", "step 3 of 3", "is Deleted", "Receipt receipt_", "running ", "Stopped"):
+        assert said in done.stdout, done.stdout
+    assert not list((tmp_path / "data").glob("*.lock"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.proves("Ctrl-C leaves no process and no lock; a second start has its accounts, hosts and events")
+def test_the_end_leaves_nothing_and_a_second_start_remembers(tmp_path: Path) -> None:
+    with stack(folder=tmp_path) as running:
+        first = _online(running)
+        token = running.cli["token"]
+        pids = running.pids()
+        assert {"master", "access", "agent"} <= set(running.daemons())
+        assert _stop(running, signal.SIGTERM) == 0
+        poll(lambda: not [pid for pid in pids if _is_alive(pid)], what="every daemon has ended")
+        assert not list(running.data_dir.glob("*.lock"))
+        assert "pids" not in running.cli
+
+    with stack(folder=tmp_path) as running:
+        second = _online(running)
+        with running.client() as api:
+            me = api.get("/me")
+            kinds = {event["kind"] for event in api.items(f"/events?subject={first['id']}")}
+        assert (second["id"], running.cli["token"], me["master"]["epoch"]) == (first["id"], token, 2)
+        assert "host.joined" in kinds
+        assert _stop(running, signal.SIGHUP) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.chaos
+def test_each_daemon_that_is_killed_comes_back_and_the_host_with_it(tmp_path: Path) -> None:
+    with stack(folder=tmp_path) as running:
+        _online(running)
+        for kind in ("access", "master", "agent"):
+            pid = running.daemons()[kind][0]
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda kind=kind, pid=pid: set(running.daemons().get(kind, [])) - {pid})
+            wait_for(lambda: len(running.daemons().get("access", [])) == 2)
+            _online(running)
+        assert _stop(running) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_simulated_hosts_that_are_not_asked_for_again_are_retired(tmp_path: Path) -> None:
+    def simulated(running: Stack, state: str) -> set[str]:
+        with running.client() as api:
+            return {host["id"] for host in api.items("/hosts", state=state, simulated="true")}
+
+    with stack("--simulate", "3", folder=tmp_path) as running:
+        three = wait_for(lambda: (found := simulated(running, "online")) and len(found) == 3 and found)
+        assert _stop(running) == 0
+    with stack("--simulate", "1", folder=tmp_path) as running:
+        retired = wait_for(lambda: (found := simulated(running, "retired")) and len(found) == 2 and found)
+        kept = wait_for(lambda: simulated(running, "online") - retired)
+        assert _stop(running) == 0
+
+    assert (kept < three, retired) == (True, three - kept)

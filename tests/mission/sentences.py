@@ -1,0 +1,245 @@
+"""The sentences of the mission's core document, in its order: what is asked, the command that shows it, what is open.
+
+A sentence is `shown` by a test of its own name in test_mission.py, or shown by another suite, or open with the reason.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence. shows: the command a person types to see it; elsewhere: the suite that proves it; missing: why not
+    yet."""
+
+    id: str
+    text: str
+    shows: str = ""
+    elsewhere: str = ""
+    missing: str = ""
+
+
+SENTENCES = (
+    Sentence(
+        "marketplace",
+        "a computing power marketplace designed to gather idle GPU hosts from various locations and systematically "
+        "integrate them",
+        shows="windrow host ls",
+    ),
+    Sentence(
+        "rental",
+        "It offers these resources to users through a flexible rental model",
+        shows="windrow run -- CMD",
+    ),
+    Sentence(
+        "onboarding",
+        "streamlining the deployment and management of these assets",
+        shows="windrow token add --join",
+        elsewhere="tests/integration/test_onboarding.py brings a second machine in by that line",
+    ),
+    Sentence(
+        "images",
+        "By deploying platform images, the platform can aggregate globally dispersed and idle GPU resources",
+        missing="hosts join by one line and a wheel; there are no images to boot from yet",
+    ),
+    Sentence(
+        "no-single-point",
+        "also mitigates the risk of single points of failure",
+        missing="an Access may die (see failover); the Master is still one process, which comes back by itself",
+    ),
+    Sentence(
+        "allocation",
+        "The platform automatically performs dynamic allocation and scheduling of GPU resources based on user needs.",
+        shows="windrow cluster create --plan --gpu H100 -- CMD",
+    ),
+    Sentence(
+        "distribution",
+        "considering factors such as workload, priority, and geographical location of computing tasks",
+        missing="placement looks at need, tier and price; not yet at priority and place",
+    ),
+    Sentence(
+        "interface",
+        "The platform offers an intuitive and user-friendly interface",
+        shows="open http://127.0.0.1:8000",
+        elsewhere="tests/browser rents by mouse in a real Chromium",
+    ),
+    Sentence("parts", "This consists of the Agent, Access, and Master components.", shows="windrow up"),
+    Sentence(
+        "agent-reports",
+        "The Agent (deployed on GPU hosts) is responsible for data collection and reporting.",
+        shows="windrow host show HOST",
+    ),
+    Sentence(
+        "access-protects",
+        "The Access component handles data relay and security protection.",
+        shows="GET /api/v1/operators/health; a foreign certificate is turned away",
+        elsewhere="tests/integration/test_faults_link.py",
+    ),
+    Sentence(
+        "master-stores",
+        "responsible for GPU identification and registration, as well as the aggregation and storage of various "
+        "monitoring data",
+        shows="GET /api/v1/hosts/HOST/history",
+    ),
+    Sentence(
+        "management",
+        "composed of resource management, monitoring system, console, and various operational systems",
+        missing="resource management and console are there; of the monitoring system alerts and reports are not",
+    ),
+    Sentence(
+        "gpu-figures",
+        "GPU model, memory capacity, core frequency, temperature, power consumption, and current load",
+        shows="windrow gpu ls --json",
+    ),
+    Sentence(
+        "tiers",
+        "GPUs can be categorized into different classes or tiers based on model, performance parameters, and other "
+        "characteristics.",
+        shows="windrow host show HOST (tier with its reasons)",
+    ),
+    Sentence(
+        "classifies",
+        "the Master identifies and classifies these resources based on basic information reported by the Agent",
+        shows="windrow offer ls",
+    ),
+    Sentence(
+        "gpu-speed",
+        "evaluating GPU performance metrics such as processing speed, memory, and network bandwidth",
+        missing="processors, memory and network are measured; the speed of a GPU is not yet",
+    ),
+    Sentence(
+        "aggregates",
+        "The Master aggregates monitoring data reported by the Agent and stores it in a database",
+        shows="GET /api/v1/hosts/HOST/history?metric=gpu_power_watts&gpu=GPU",
+    ),
+    Sentence(
+        "brands",
+        "The module supports GPUs from various brands and models, ensuring broad applicability.",
+        missing="NVIDIA through NVML; AMD and Intel are not read yet",
+    ),
+    Sentence(
+        "state-machines",
+        "It maintains the state machines of all Agents, determining the availability of GPU resources.",
+        shows="windrow host drain HOST; windrow host activate HOST",
+    ),
+    Sentence(
+        "commands",
+        "issue specific commands, such as cluster creation or deletion, and tracks the execution status of these "
+        "commands",
+        shows="windrow command ls",
+    ),
+    Sentence(
+        "api",
+        "Provides APIs or interfaces to integrate with other systems or modules",
+        shows="GET /api/v1/openapi.json",
+    ),
+    Sentence(
+        "dns",
+        "Agents connect to the nearest Access module through intelligent DNS routing.",
+        missing="agents find Accesses by a signed map and take the nearest; DNS is not used yet",
+    ),
+    Sentence(
+        "nearest",
+        "Access automatically selects the optimal connection point to minimize network latency",
+        shows="windrow host show HOST (its Access and round trip)",
+    ),
+    Sentence(
+        "balancing",
+        "enables load balancing across Access points, preventing server overload",
+        missing="the load that an Access reports breaks ties; that this balances a large fleet is not shown yet",
+    ),
+    Sentence(
+        "failover",
+        "the system automatically reroutes the Agent to another available service, ensuring the continuous reporting",
+        shows="kill the Access in use; windrow host show HOST",
+    ),
+    Sentence(
+        "gpu-facts",
+        "The Agent collects and reports basic GPU information such as core count, manufacturer, and CUDA version.",
+        shows="windrow host show HOST",
+    ),
+    Sentence(
+        "gpu-use",
+        "It monitors and reports GPU performance metrics such as utilization and memory usage",
+        shows="windrow gpu ls --json",
+    ),
+    Sentence(
+        "speed-test",
+        "The Agent periodically tests and reports the upload and download speeds of the GPU host.",
+        shows="windrow host measure HOST",
+    ),
+    Sentence(
+        "gpu-availability",
+        "obtaining detailed parameters and real-time status to assess GPU availability and compute performance",
+        missing="availability is judged and said with its reason; compute performance is not measured yet",
+    ),
+    Sentence(
+        "executes",
+        "The Agent executes commands issued by the Master, such as creating or deleting clusters, and provides "
+        "feedback on the results.",
+        shows="windrow cluster create; windrow cluster delete",
+    ),
+    Sentence(
+        "reclamation",
+        "including their allocation, reclamation, and monitoring",
+        shows="windrow gpu ls (free, running, free again)",
+    ),
+    Sentence(
+        "many-users",
+        "Dynamically allocates GPU resources to different users based on their needs and resource availability.",
+        missing="there is one account so far",
+    ),
+    Sentence(
+        "usage",
+        "Continuously monitors GPU resource usage, including memory consumption, compute unit utilization, and power "
+        "consumption",
+        shows="GET /api/v1/hosts/HOST/stream",
+    ),
+    Sentence(
+        "virtualization",
+        "Virtualizes and isolates GPU resources",
+        missing="whole GPUs only; containers and bubblewrap isolate, slices of a GPU are not rented yet",
+    ),
+    Sentence(
+        "fair",
+        "fair scheduling and priority-based scheduling",
+        missing="first come, first served so far",
+    ),
+    Sentence(
+        "security",
+        "Provides robust security mechanisms, including identity authentication and access control",
+        shows="windrow token add NAME --role auditor; what it may not do is refused",
+    ),
+    Sentence(
+        "dimensions",
+        "utilization, memory usage, temperature, power consumption, and the impact of job processes on GPU performance",
+        missing="all but the share that single processes have in it",
+    ),
+    Sentence("analysis", "Analyzes the collected data to gain insights", missing="charts only, no analysis yet"),
+    Sentence(
+        "alerts", "triggers alerts to enable prompt action to resolve issues", missing="events, but no alerts yet"
+    ),
+    Sentence("reports", "Generates reports across various dimensions", missing="no reports yet"),
+    Sentence(
+        "charts",
+        "clear visual representations of GPU resource usage, performance charts, and more",
+        shows="the host page of the console",
+        elsewhere="tests/browser/test_console_states.py and test_console_fleet.py",
+    ),
+    Sentence(
+        "submit",
+        "makes it easy for users to submit computing tasks, query results, and manage GPU resources",
+        shows='windrow run -- python -c "..." in a folder',
+    ),
+    Sentence(
+        "one-click",
+        "allows users to manage GPU resources with a single click",
+        shows="the console's buttons",
+        elsewhere="tests/browser/test_console_rental.py",
+    ),
+    Sentence(
+        "rich-api",
+        "Offers a rich set of APIs, enabling users to access various reports and data efficiently.",
+        missing="data yes, reports not yet",
+    ),
+)
+BY_ID = {sentence.id: sentence for sentence in SENTENCES}

@@ -1,0 +1,195 @@
+"""Runs a command among real services: `python -m tests.provision -- COMMAND...`.
+
+Without PROVISION=1 it only runs the command, on what is there. With it, as root on Debian, it first installs what only
+Debian has and starts a Docker daemon of its own where none answers; it says each thing it does, and stops at the end
+what it started. A service that then still is missing is a failure of the tests that need it.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+from tests.services import PROVISION, REQUIRED
+from tests.waiting import poll
+
+APT_S = 600
+"""For apt to fetch and unpack: the packages together have 70 MB."""
+DAEMON_S = 60.0
+STOP_S = 30.0
+ANSWER_S = 10
+SOCKET = Path("/var/run/docker.sock")
+
+DAEMON_PLAIN: tuple[str, ...] = ()
+DAEMON_CONFINED = ("--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=vfs")
+"""For machines that forbid firewall rules or mounts: containers without a network, which is what our own tests use."""
+
+
+class NotProvided(Exception):
+    """A service could not be provided; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One Debian package and how to see that it is not needed."""
+
+    name: str
+    is_present: Callable[[], bool]
+    why: str
+
+
+def packages() -> tuple[Package, ...]:
+    """What only Debian has."""
+    return (
+        Package("docker.io", lambda: daemon_answers() or bool(shutil.which("dockerd")), "a real Docker Engine"),
+        Package("busybox-static", lambda: Path("/bin/busybox").exists(), "images made without a registry"),
+        Package("bubblewrap", lambda: bool(shutil.which("bwrap")), "confined processes"),
+        Package("victoria-metrics", lambda: bool(shutil.which("victoria-metrics")), "a metrics store, and a peer"),
+        Package("prometheus", lambda: bool(shutil.which("prometheus")), "a metrics store that also scrapes us"),
+    )
+
+
+def install_missing() -> None:
+    """Install what is absent; ask for fresh lists only where a package is unknown to the ones we have."""
+    missing = [package for package in packages() if not package.is_present()]
+    if not missing:
+        return
+    for package in missing:
+        say(f"installing {package.name}: {package.why}")
+    names = [package.name for package in missing]
+    if any(not _is_known(name) for name in names):
+        _apt("update")
+    _apt("install", "--yes", "--no-install-recommends", *names)
+
+
+def daemon_answers() -> bool:
+    """Whether some Docker daemon serves us already: at its socket, or where the environment says."""
+    host = os.environ.get("DOCKER_HOST", f"unix://{SOCKET}")
+    if not shutil.which("docker"):
+        return host == f"unix://{SOCKET}" and SOCKET.is_socket()
+    try:
+        return subprocess.run(["docker", "version"], capture_output=True, timeout=ANSWER_S, check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+@contextmanager
+def docker_daemon() -> Iterator[None]:
+    """A Docker daemon: the one that answers, or our own with all its state in a temporary folder."""
+    if daemon_answers():
+        yield
+        return
+    state = Path(tempfile.mkdtemp(prefix="windrow-docker-"))
+    try:
+        with (state / "log").open("wb") as log:
+            process = _start_daemon(state, log.fileno())
+            say(f"started dockerd ({process.pid}), state in {state}")
+            try:
+                yield
+            finally:
+                _stop(process)
+                say("stopped dockerd")
+    finally:
+        shutil.rmtree(state, ignore_errors=True)
+
+
+def _start_daemon(state: Path, log: int) -> subprocess.Popen[bytes]:
+    for extra in (DAEMON_PLAIN, DAEMON_CONFINED):
+        folders = [f"--data-root={state / 'data'}", f"--exec-root={state / 'exec'}", f"--pidfile={state / 'pid'}"]
+        command = ["dockerd", f"--host=unix://{SOCKET}", *folders, *extra]
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        try:
+            poll(partial(_is_settled, process), DAEMON_S, "dockerd answers")
+        except AssertionError:
+            _stop(process)
+        if process.poll() is None:
+            return process
+        say(f"dockerd with {' '.join(extra) or 'its defaults'} ended with {process.returncode}")
+    tail = (state / "log").read_text(errors="replace").strip().splitlines()[-5:]
+    raise NotProvided("no Docker daemon could be started here:\n" + "\n".join(tail))
+
+
+def _is_settled(process: subprocess.Popen[bytes]) -> bool:
+    return process.poll() is not None or daemon_answers()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(timeout=STOP_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _is_known(name: str) -> bool:
+    shown = subprocess.run(["apt-cache", "policy", name], capture_output=True, text=True, timeout=60, check=False)
+    return "Candidate: " in shown.stdout and "Candidate: (none)" not in shown.stdout
+
+
+def _apt(*arguments: str) -> None:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    command = ["apt-get", "--quiet=2", *arguments]
+    done = subprocess.run(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=APT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise NotProvided(f"`{' '.join(command)}` ended with {done.returncode}:\n{done.stdout[-1500:]}")
+
+
+def say(what: str) -> None:
+    """One line about what is done to this machine."""
+    print(f"provision: {what}", flush=True)
+
+
+def run(command: Sequence[str], environment: dict[str, str]) -> int:
+    """Run the command to its end; a signal to us reaches it first, and we outlive it to clean up."""
+    child = subprocess.Popen(command, env=environment)
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        child.send_signal(number)
+
+    kept = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGHUP)}
+    kept[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the child as well
+    try:
+        return child.wait()
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Provide, run, and take away again; the exit status is the command's."""
+    command = list(arguments[1:] if arguments[:1] == ["--"] else arguments)
+    if os.environ.get(PROVISION, "") in {"", "0"}:
+        return run(command, dict(os.environ))
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        print("PROVISION=1 installs Debian packages and starts a daemon: run it as root on Debian.", file=sys.stderr)
+        return 2
+    try:
+        install_missing()
+        with docker_daemon():
+            return run(command, {**os.environ, REQUIRED: "1"})
+    except NotProvided as missing:
+        print(f"provision: {missing}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

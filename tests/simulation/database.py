@@ -1,0 +1,310 @@
+"""SQLite on a disk that a test can cut the power of: a driver module for SQLAlchemy over apsw, on files in memory.
+
+A write is durable once its file was synced. `Power.cut` throws away what was not, all of it or, by the seed, some of it
+in any order, as a disk with a cache may. Tests only; held to the contract suite of the real store (tests/contract).
+"""
+
+import itertools
+import random
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import apsw
+from sqlalchemy import create_engine
+from sqlalchemy.pool import StaticPool
+
+from windrow_master.store.engine import Engines, set_up
+
+SECTOR = 4096
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(slots=True)
+class MemoryFile:
+    """One file: what is safe, and the writes and cuts since the last sync."""
+
+    durable: bytearray = field(default_factory=bytearray)
+    content: bytearray = field(default_factory=bytearray)
+    pending: list[tuple[int, bytes | None]] = field(default_factory=list)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write at an offset; a hole before it reads as zeros."""
+        _put(self.content, offset, data)
+        self.pending.append((offset, data))
+
+    def truncate(self, size: int) -> None:
+        """Cut to a size."""
+        del self.content[size:]
+        self.pending.append((size, None))
+
+    def sync(self) -> None:
+        """Make everything so far safe."""
+        self.durable = bytearray(self.content)
+        self.pending.clear()
+
+    def lose(self, luck: random.Random | None) -> "MemoryFile":
+        """What is left: what was safe, with those pending steps that reached the platter by luck."""
+        state = bytearray(self.durable)
+        for offset, data in self.pending:
+            if luck is None or luck.random() < 0.5:
+                continue
+            if data is None:
+                del state[offset:]
+            else:
+                _put(state, offset, data)
+        return MemoryFile(state, bytearray(state))
+
+
+def _put(target: bytearray, offset: int, data: bytes) -> None:
+    if len(target) < offset:
+        target.extend(bytes(offset - len(target)))
+    target[offset : offset + len(data)] = data
+
+
+class Power(apsw.VFS):
+    """A disk of one machine. refuse: the step (write or sync) from which on it fails, None while it works."""
+
+    def __init__(self, files: dict[str, MemoryFile] | None = None) -> None:
+        self.files: dict[str, MemoryFile] = files or {}
+        self.steps = 0
+        self.refuse: int | None = None
+        self.ignores_sync = False
+        self.name = f"power-{next(_NUMBERS)}"
+        super().__init__(self.name, "")
+
+    def cut(self, luck: random.Random | None = None) -> "Power":
+        """Cut the power: unsynced steps are lost, or by `luck` each survives with even odds.
+
+        Returns the disk as the next start finds it; whoever still holds this one open changes nothing on that.
+        """
+        self.refuse = None  # what the old machine does now meets no disk any more
+        return Power({path: file.lose(luck) for path, file in self.files.items()})
+
+    def worst(self) -> "Power":
+        """What a cut would leave at the least; this one goes on."""
+        return Power({path: file.lose(None) for path, file in self.files.items()})
+
+    def step(self) -> None:
+        """Count one write or sync, and fail at the appointed one."""
+        self.steps += 1
+        if self.refuse is not None and self.steps >= self.refuse:
+            raise apsw.IOError("the disk failed")
+
+    def xOpen(self, name: Any, flags: list[int]) -> Any:  # noqa: N802 # SQLite's name
+        path = name.filename() if isinstance(name, apsw.URIFilename) else (name or f"temp-{len(self.files)}")
+        file = self.files.setdefault(path, MemoryFile())
+        flags[1] = flags[0]
+        return PowerFile(self, file)
+
+    def xDelete(self, name: str, sync: bool) -> None:  # noqa: N802
+        self.step()
+        self.files.pop(name, None)
+
+    def xAccess(self, name: str, flags: int) -> bool:  # noqa: N802
+        return name in self.files
+
+    def xFullPathname(self, name: str) -> str:  # noqa: N802
+        return name
+
+
+class PowerFile:
+    """SQLite's view of one open file."""
+
+    def __init__(self, power: Power, file: MemoryFile) -> None:
+        self._power = power
+        self._file = file
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
+        return bytes(self._file.content[offset : offset + amount])
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+        self._power.step()
+        self._file.write(offset, bytes(data))
+
+    def xTruncate(self, size: int) -> None:  # noqa: N802
+        self._power.step()
+        self._file.truncate(size)
+
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        self._power.step()
+        if not self._power.ignores_sync:
+            self._file.sync()
+
+    def xFileSize(self) -> int:  # noqa: N802
+        return len(self._file.content)
+
+    def xLock(self, level: int) -> None:  # noqa: N802
+        return None
+
+    def xUnlock(self, level: int) -> None:  # noqa: N802
+        return None
+
+    def xCheckReservedLock(self) -> bool:  # noqa: N802
+        return False
+
+    def xFileControl(self, operation: int, pointer: int) -> bool:  # noqa: N802
+        return False
+
+    def xSectorSize(self) -> int:  # noqa: N802
+        return SECTOR
+
+    def xDeviceCharacteristics(self) -> int:  # noqa: N802
+        return 0
+
+    def xClose(self) -> None:  # noqa: N802
+        return None
+
+
+class Cursor:
+    """A DB-API cursor over apsw."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+        self._cursor = connection.raw.cursor()
+        self._cursor.exec_trace = self._begun
+        self._rows: list[tuple[Any, ...]] = []
+        self.description: tuple[tuple[Any, ...], ...] | None = None
+        self.rowcount = -1
+        self.lastrowid: int | None = None
+        self.arraysize = 1
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> "Cursor":
+        """Run one statement and fetch all of it."""
+        before = self._connection.raw.total_changes()
+        self.description = None
+        try:
+            self._rows = []
+            self._rows = list(self._cursor.execute(statement, tuple(parameters) or None))
+        except apsw.Error as error:
+            raise _translated(error) from error
+        changed = self._connection.raw.total_changes() - before
+        self.rowcount = changed if self.description is None or changed else -1
+        self.lastrowid = self._connection.raw.last_insert_rowid()
+        return self
+
+    def _begun(self, cursor: apsw.Cursor, _statement: str, _parameters: object) -> bool:
+        # Asked here and not afterwards: a query without rows is over before anybody could ask it for its columns.
+        columns = cursor.get_description()
+        self.description = tuple((name, declared, None, None, None, None, None) for name, declared in columns) or None
+        return True
+
+    def executemany(self, statement: str, many: Iterable[Sequence[Any]]) -> "Cursor":
+        """Run one statement for each set of parameters."""
+        total = 0
+        for parameters in many:
+            total += max(0, self.execute(statement, parameters).rowcount)
+        self.rowcount = total
+        return self
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row."""
+        return self._rows.pop(0) if self._rows else None
+
+    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
+        """The next rows."""
+        count = size or self.arraysize
+        taken, self._rows = self._rows[:count], self._rows[count:]
+        return taken
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """The other rows."""
+        taken, self._rows = self._rows, []
+        return taken
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        self._rows = []
+        self._cursor.close(force=True)
+
+
+class Connection:
+    """A DB-API connection over apsw; transactions are the caller's statements, as with isolation_level None."""
+
+    isolation_level: str | None = None
+
+    def __init__(self, path: str, vfs: str) -> None:
+        self.raw = apsw.Connection(path, vfs=vfs)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether BEGIN was said and not ended."""
+        return bool(self.raw.in_transaction)
+
+    def cursor(self, *_: Any) -> Cursor:
+        """A new cursor."""
+        return Cursor(self)
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Cursor:
+        """Run one statement on a new cursor."""
+        return self.cursor().execute(statement, parameters)
+
+    def commit(self) -> None:
+        """End the transaction, if there is one."""
+        if self.in_transaction:
+            self.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo the transaction, if there is one."""
+        if self.in_transaction:
+            self.execute("ROLLBACK")
+
+    def create_function(self, name: str, arity: int, function: Any, *, deterministic: bool = False) -> None:
+        """Add an SQL function."""
+        self.raw.create_scalar_function(name, function, arity, deterministic=deterministic)
+
+    def close(self) -> None:
+        """Close; the file stays with its disk."""
+        self.raw.close(True)
+
+
+_KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (
+    (apsw.ConstraintError, sqlite3.IntegrityError),
+    (apsw.IOError, sqlite3.OperationalError),
+    (apsw.FullError, sqlite3.OperationalError),
+    (apsw.BusyError, sqlite3.OperationalError),
+    (apsw.SQLError, sqlite3.OperationalError),
+    (apsw.CorruptError, sqlite3.DatabaseError),
+)
+
+
+def _translated(error: apsw.Error) -> Exception:
+    kind = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), sqlite3.OperationalError)
+    made = kind(str(error))
+    code = getattr(error, "extendedresult", None) or getattr(error, "result", None)
+    if code is not None:
+        made.sqlite_errorcode = code  # type: ignore[attr-defined]  # what the standard driver sets
+    return made
+
+
+def driver(power: Power) -> Any:
+    """A DB-API module whose files are on this disk, for `create_engine(..., module=driver(power))`."""
+    names = (
+        "Error DatabaseError OperationalError IntegrityError ProgrammingError InterfaceError InternalError DataError"
+    )
+    names += " NotSupportedError Warning Binary PARSE_DECLTYPES PARSE_COLNAMES"
+    module = SimpleNamespace(**{name: getattr(sqlite3, name) for name in names.split()})
+    module.paramstyle, module.apilevel, module.threadsafety = "qmark", "2.0", 1
+    module.sqlite_version_info = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    module.sqlite_version = apsw.sqlite_lib_version()
+    module.connect = lambda path, **_: Connection(path, power.name)
+    return module
+
+
+def sharing_engines(power: Power, path: str = "/master.sqlite3") -> Engines:
+    """The store's engines on this disk: one connection for both, since the twin's files have no shared memory.
+
+    Reads and writes take turns, as they do with the store's inline executor; each says which it is when it begins.
+    """
+    module = driver(power)
+    connection = module.connect(path)
+    module.connect = lambda *_, **__: connection
+    pragmas = ("PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
+    more = ("PRAGMA foreign_keys=ON", "PRAGMA temp_store=MEMORY")
+    writer = create_engine(f"sqlite:///{path}", module=module, poolclass=StaticPool)
+    set_up(writer, begin="PRAGMA query_only=OFF; BEGIN IMMEDIATE", pragmas=(*pragmas, *more))
+    reader = create_engine(f"sqlite:///{path}", module=module, poolclass=StaticPool)
+    set_up(reader, begin="PRAGMA query_only=ON; BEGIN", pragmas=())
+    return Engines(writer, reader)

@@ -1,0 +1,226 @@
+"""What goes wrong, drawn from the seed: deaths, power cuts, cuts of the network, bad weather, clocks that jump."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.simulation.books import copy_of
+from tests.simulation.database import Power
+from tests.simulation.machines import MASTER, AccessMachine, HostMachine, forked
+from windrow_proto.disk_memory import MemoryDisk
+from windrow_proto.link_memory import Weather
+from windrow_proto.units import MILLISECOND, SECOND
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+FOUL = (
+    Weather(1 * MILLISECOND, 12 * MILLISECOND, 0.002),
+    Weather(40 * MILLISECOND, 400 * MILLISECOND, 0.0),
+    Weather(0, 1500 * MILLISECOND, 0.0005),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of fault and how often it is drawn."""
+
+    name: str
+    weight: int
+
+
+KINDS = (
+    Kind("kill agent", 6),
+    Kind("cut power of host", 3),
+    Kind("kill access", 2),
+    Kind("kill master", 1),
+    Kind("cut power of master", 2),
+    Kind("fail disk of master", 1),
+    Kind("partition host", 4),
+    Kind("partition access", 1),
+    Kind("reset streams", 3),
+    Kind("weather", 2),
+    Kind("clock jumps", 4),
+    Kind("withhold", 2),
+    Kind("restore master", 0),
+    Kind("isolate host", 0),
+    Kind("stray box", 0),
+)
+"""What has weight 0 breaks promises by itself, or needs a plan of its own: it is only drawn where a plan names it."""
+ISOLATED_S = 150
+"""Longer than the short terms of plans that name it."""
+
+
+class Faults:
+    """Everything that goes wrong in one history."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._luck = random.Random(f"{world.seed}|faults")
+        wanted = world.plan.faults
+        self._kinds = [kind for kind in KINDS if (kind.name in wanted if wanted else kind.weight)]
+        self._repairs: list[asyncio.Task[None]] = []
+        self._copy: tuple[Power, MemoryDisk] | None = None
+        self._isolated: set[str] = set()
+
+    async def rain(self, duration_ns: int) -> None:
+        """Let faults happen for so long; each repairs itself after a while."""
+        world, luck = self._world, self._luck
+        until_ns = world.clock.monotonic_ns() + duration_ns
+        while world.clock.monotonic_ns() < until_ns:
+            await world.clock.sleep_ns(int(world.plan.fault_every_ns * (0.2 + 1.6 * luck.random())))
+            if not self._kinds:
+                continue
+            kind = luck.choices(self._kinds, [max(1, kind.weight) for kind in self._kinds])[0]
+            await self._strike(kind.name)
+
+    async def _strike(self, name: str) -> None:
+        host = self._luck.choice(self._world.hosts)
+        access = self._luck.choice(self._world.accesses)
+        match name:
+            case "kill agent":
+                self._host_down(host, None)
+            case "cut power of host":
+                self._host_down(host, self._luck)
+            case "kill access":
+                self._access_down(access)
+            case "kill master" | "cut power of master":
+                self._master_down(self._luck if name.startswith("cut") else None, name)
+            case "fail disk of master":
+                await self._master_disk()
+            case "partition host":
+                self._partition(host.host_id, access.address, name)
+            case "partition access":
+                self._partition(access.peer.subject_id, MASTER, name)
+            case "reset streams":
+                if self._world.network.reset(dialer=self._luck.choice((host.host_id, access.peer.subject_id))):
+                    self._world.count(name)
+            case "weather":
+                self._world.network.weather = self._luck.choice(FOUL)
+                self._world.count(name)
+                self._later(20, self._fair)
+            case "withhold":
+                self._play_withheld()
+            case "restore master":
+                self._restore()
+            case "isolate host":
+                self._isolate(host)
+            case "stray box":
+                self._stray(host)
+            case "clock jumps":
+                host.clock.skew_ns += self._luck.choice((-3600, -600, -20, 20, 600, 3600)) * SECOND
+                self._world.count(name)
+
+    def _fair(self) -> None:
+        from tests.simulation.world import FAIR
+
+        self._world.network.weather = FAIR
+
+    def _host_down(self, host: HostMachine, luck: random.Random | None) -> None:
+        if not host.is_up:
+            return
+        host.kill(luck)
+        self._world.count("kill agent" if luck is None else "cut power of host")
+        self._later(self._luck.choice((0.1, 1, 5, 30, 90)), lambda: None if host.is_up else host.start())
+
+    def _access_down(self, access: AccessMachine) -> None:
+        if not access.is_up:
+            return
+        access.kill()
+        self._world.count("kill access")
+        self._later(self._luck.choice((0.5, 3, 25)), lambda: None if access.is_up else access.start())
+
+    def _master_down(self, luck: random.Random | None, name: str) -> None:
+        master = self._world.master
+        if not master.is_up:
+            return
+        if luck is not None:
+            from tests.simulation import judges
+
+            self._world.verdicts += judges.at_power_cut(self._world)
+        master.kill(luck)
+        self._world.count(name)
+        self._later(self._luck.choice((0.5, 2, 10)), lambda: None if master.is_up else master.start())
+
+    async def _master_disk(self) -> None:
+        """The disk fails in the middle of a write, and soon afterwards the power."""
+        master = self._world.master
+        if not master.is_up or master.rooms is None:
+            return
+        master.power.refuse = master.power.steps + self._luck.randrange(1, 8)
+        self._world.count("fail disk of master")
+        await asyncio.sleep(self._luck.random() * 3)
+        self._master_down(self._luck, "cut power of master")
+
+    def _play_withheld(self) -> None:
+        """Let the hosts connect anew whose creations were kept back and that have taken the delete since."""
+        world = self._world
+        for host in world.hosts:
+            kept = [w for access in world.accesses for w in access.withheld.get(host.host_id, {})]
+            if any(workload_id in world.witness.deletes_told for workload_id in kept):
+                world.network.reset(dialer=host.host_id)
+                world.count("withhold")
+
+    def _restore(self) -> None:
+        """Bring the Master back from a copy of its disks that was taken the last time."""
+        master = self._world.master
+        if not master.is_up:
+            return
+        kept, self._copy = self._copy, None
+        if kept is None:
+            self._copy = copy_of(master.power), forked(master.disk, None)
+            return
+        master.kill(None)
+        master.power, master.disk = kept
+        master.start()
+        self._world.count("restore master")
+
+    def _partition(self, dialer: str, address: str, name: str) -> None:
+        network = self._world.network
+        network.partition(dialer, address)
+        self._world.count(name)
+        self._later(self._luck.choice((3, 12, 40)), network.heal)
+
+    def _isolate(self, host: HostMachine) -> None:
+        """Let a host reach nobody, for longer than it may go on alone."""
+        if host.host_id in self._isolated:
+            return
+        self._isolated.add(host.host_id)
+        for access in self._world.accesses:
+            self._world.network.partition(host.host_id, access.address)
+        self._world.count("isolate host")
+        self._later(ISOLATED_S, self._world.network.heal)
+
+    def _stray(self, host: HostMachine) -> None:
+        """Something with our mark is on a host again that was deleted there, as when its removal had failed."""
+        gone = {life.workload_id: life for life in self._world.witness.lives[host.host_id] if life.ended_ns is not None}
+        for workload_id in gone:
+            kept = self._world.witness.removed.get(workload_id)
+            if kept is not None and workload_id not in host.machine.boxes:
+                host.machine.boxes[kept.spec.workload_id] = kept
+                kept.started_ns, kept.stopped_ns, kept.ends_ns = host.clock.monotonic_ns(), None, None
+                self._world.count("stray box")
+                return
+
+    def _later(self, delay_s: float, repair: Callable[[], None]) -> None:
+        async def wait() -> None:
+            await asyncio.sleep(delay_s)
+            repair()
+
+        self._repairs.append(self._world.loop.create_task(wait()))
+
+    async def heal(self) -> None:
+        """Repair everything now."""
+        world = self._world
+        for task in self._repairs:
+            task.cancel()
+        await asyncio.gather(*self._repairs, return_exceptions=True)
+        world.network.heal()
+        self._fair()
+        if not world.master.is_up:
+            world.master.start()
+        for machine in (*world.accesses, *world.hosts):
+            if not machine.is_up:
+                machine.start()

@@ -1,0 +1,340 @@
+"""The machines of a simulated market, each a process with its own clock and disks: a Master, an Access, a GPU host.
+
+`start` runs the shipped shells as the daemons' main modules wire them; `kill` ends the process between two of its
+steps. SIGKILL leaves what was written, a power cut only what was synced, with a torn tail by the seed.
+"""
+
+import asyncio
+import copy
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.database import MemoryFile, Power, sharing_engines
+from tests.simulation.loop import Process, SeededRng, VirtualClock
+from tests.simulation.witness import ONLOOKER, DiaryRuntime, TappedDialer
+from windrow_access.core.admission import Limits
+from windrow_access.probes import Bandwidth
+from windrow_access.relay import Relay, RelayFacts
+from windrow_agent.runtimes.simulated import SimulatedMachine
+from windrow_agent.sampler import Sampler
+from windrow_agent.service import AgentService, Parts
+from windrow_agent.simulate import SimulatedHost
+from windrow_agent.threads import InlineRunner
+from windrow_master import rooms as master_rooms
+from windrow_master.rooms import Rooms
+from windrow_master.store.executors import InlineExecutor
+from windrow_proto.disk_memory import MemoryDisk
+from windrow_proto.errors import WindrowError
+from windrow_proto.ids import AccessId, HostId
+from windrow_proto.keys import ExchangeKey, SigningKey
+from windrow_proto.messages import AccessPoint, RegionMap
+from windrow_proto.model import Benchmark, Kind
+from windrow_proto.ports import BandwidthLink, FrameLink, PeerFacts, PingFacts
+from windrow_proto.units import SECOND
+from windrow_proto.v1 import link_pb2
+from windrow_proto.wire import unseal
+from windrow_proto.wire_command import decode_command
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+MASTER = "master:7444"
+PERSONAS = ("cpu", "2xRTX3090", "cpu", "4xRTX4090")
+"""Small machines: an hour of samples of eight-card hosts is a minute of real time, and tells nothing more."""
+
+
+def forked(disk: MemoryDisk, luck: random.Random | None) -> MemoryDisk:
+    """The disk as the next process finds it; the old process may go on with the old one. luck: the power was cut."""
+    survivor = copy.deepcopy(disk)
+    if luck is not None:
+        survivor.crash(keep_unsynced=lambda _, count: luck.randrange(count + 1))
+    return survivor
+
+
+class Machine:
+    """What all have in common: a name, a clock, and at most one living process."""
+
+    def __init__(self, world: "World", name: str, skew_ns: int = 0) -> None:
+        self.world, self.name = world, name
+        self.clock = VirtualClock(world.loop, skew_ns)
+        self.process: Process | None = None
+        self.lives = 0
+
+    @property
+    def is_up(self) -> bool:
+        """Whether its process runs."""
+        return self.process is not None
+
+    def rng(self, what: str = "") -> SeededRng:
+        """Randomness of this machine's present life."""
+        return SeededRng(f"{self.world.seed}|{self.name}|{self.lives}|{what}")
+
+    def start(self) -> None:
+        """Start its process."""
+        raise AssertionError(f"{self.name} is no particular machine")
+
+    def _launch(self, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.lives += 1
+        self.process = process = Process(f"{self.name}#{self.lives}")
+
+        async def guarded() -> None:
+            try:
+                await main()
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                self.world.crashes.append(f"{process.name} ended with {error!r}")
+                raise
+
+        self.world.loop.create_task(guarded(), name=process.name, context=process.context.copy())
+
+    def _die(self) -> None:
+        assert self.process is not None
+        self.world.loop.kill(self.process)
+        self.process = None
+
+
+class MasterMachine(Machine):
+    """The control plane's machine."""
+
+    def __init__(self, world: "World", directory: Path) -> None:
+        super().__init__(world, "master")
+        self.directory = directory
+        self.power = Power()
+        self.disk = MemoryDisk()
+        self.rooms: Rooms | None = None
+
+    def start(self) -> None:
+        """Open the rooms and serve the trunk."""
+        self._launch(self._main)
+
+    async def _main(self) -> None:
+        self.rooms = rooms = master_rooms.build(
+            self.directory,
+            self.clock,
+            self.rng(),
+            database="sqlite:///master.sqlite3",
+            disk=self.disk,
+            make_executor=InlineExecutor,
+            open_engines=lambda _: sharing_engines(self.power),
+        )
+        exchange = self.rng("exchange")
+        rooms.hub.ports.exchange_key = lambda: ExchangeKey.from_raw(exchange.random_bytes(32))
+        rooms.telemetry.view = NoHistory()  # type: ignore[assignment]  # DuckDB has a file and threads of its own
+        self.world.tap(rooms)
+        rooms.fleet.start()
+        await self.world.network.serve_trunk(MASTER, rooms.hub)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(rooms.hub.run())
+            tasks.create_task(rooms.fleet.run())
+            tasks.create_task(rooms.telemetry.run())
+            tasks.create_task(self._tick(rooms))
+
+    async def _tick(self, rooms: Rooms) -> None:
+        while True:
+            try:
+                await rooms.clusters.tick()
+            except WindrowError as error:
+                self.world.witness.trace.add(f"master tick failed {error.code}")
+            await self.clock.sleep_ns(5 * SECOND)
+
+    async def ask(self, work: Callable[[Rooms], Awaitable[Any]], deadline_s: float = 10.0) -> Any:
+        """Have something done by the living Master as HTTP would; TimeoutError when it does not answer."""
+        process, rooms = self.process, self.rooms
+        if process is None or rooms is None:
+            await asyncio.sleep(0.5)
+            raise TimeoutError("no Master")
+
+        async def ask() -> Any:
+            return await work(rooms)
+
+        task = self.world.loop.create_task(ask(), context=process.context.copy())
+        done, _ = await asyncio.wait({task}, timeout=deadline_s)
+        if not done:
+            raise TimeoutError("the Master did not answer")
+        return task.result()
+
+    def kill(self, luck: random.Random | None) -> None:
+        """End it; with `luck` the power is cut."""
+        rooms, self.rooms = self.rooms, None
+        self._die()
+        self.world.network.remove(MASTER)
+        if luck is None:
+            kept = {path: MemoryFile(bytearray(file.content), bytearray(file.content)) for path, file in self._files()}
+            self.power = Power(kept)
+        else:
+            self.power = self.power.cut(luck)
+        self.disk = forked(self.disk, luck)
+        if rooms is not None and rooms.store._lock is not None:
+            rooms.store._lock.release()  # as the kernel does for a process that is gone
+
+    def _files(self) -> list[tuple[str, MemoryFile]]:
+        return list(self.power.files.items())
+
+
+class NoHistory:
+    """In place of the DuckDB view: nothing follows the log."""
+
+    cursor = None
+
+    async def run(self) -> None:
+        """For ever."""
+        await asyncio.Event().wait()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class AccessMachine(Machine):
+    """A relay's machine. It keeps nothing but its identity."""
+
+    def __init__(self, world: "World", number: int, peer: PeerFacts, signing: SigningKey) -> None:
+        super().__init__(world, f"access-{number}")
+        self.peer, self.signing = peer, signing
+        self.address, self.region = f"access-{number}:7443", f"region-{number}"
+        self.withheld: dict[str, dict[str, link_pb2.Frame]] = {}
+        self.luck = random.Random(f"{world.seed}|{self.name}|withhold")
+
+    def start(self) -> None:
+        """Listen for agents and attach to the Master."""
+        self._launch(self._main)
+
+    async def _main(self) -> None:
+        rng, network = self.rng(), self.world.network
+        access_id = AccessId(self.peer.subject_id)
+        facts = RelayFacts(access_id, self.region, 0, self.address, "0.1.0", self.signing.public)
+        bandwidth = Bandwidth(access_id, self.signing, self.clock, rng)
+        relay = Relay(facts, lambda: network.dial_trunk([MASTER], self.peer), bandwidth, self.clock, rng, Limits())
+        await network.serve_agents(self.address, Withholding(relay, self))
+        await relay.run()
+
+    def kill(self) -> None:
+        """End it."""
+        self._die()
+        self.world.network.remove(self.address)
+        self.world.network.reset(dialer=self.peer.subject_id)
+
+
+class Withholding:
+    """An Access that is not honest: it keeps back creations and plays them to the host's next connection."""
+
+    def __init__(self, relay: Relay, access: AccessMachine) -> None:
+        self._relay, self._access = relay, access
+
+    async def accepted(self, peer: PeerFacts, link: FrameLink) -> None:
+        """Serve the stream, with what was kept back and may be kept back."""
+        await self._relay.accepted(peer, WithholdingLink(link, peer.subject_id, self._access))
+
+    async def pinged(self, peer: PeerFacts) -> PingFacts:
+        """As it is."""
+        return await self._relay.pinged(peer)
+
+    async def measured(self, peer: PeerFacts, link: BandwidthLink) -> None:
+        """As it is."""
+        await self._relay.measured(peer, link)
+
+
+class WithholdingLink:
+    """One agent's stream through such an Access."""
+
+    def __init__(self, link: FrameLink, host_id: str, access: AccessMachine) -> None:
+        self._link, self._host_id, self._access = link, host_id, access
+        self._old = access.withheld.pop(host_id, {})
+        self._kept = access.withheld[host_id] = {}
+
+    async def send(self, frame: link_pb2.Frame) -> None:
+        """Send it, or keep it; right after the welcome what was kept back before is played."""
+        envelope = unseal(frame, ONLOOKER)
+        if envelope.kind is Kind.COMMAND:
+            command = decode_command(envelope.body)
+            about = command.create
+            if about is not None and self._wants(about.workload_id):
+                self._kept[about.workload_id] = frame
+                return
+        await self._link.send(frame)
+        if envelope.kind is Kind.WELCOME:
+            old, self._old = self._old, {}
+            for kept in old.values():
+                await self._link.send(kept)
+
+    def _wants(self, workload_id: str) -> bool:
+        return workload_id in self._kept or self._access.luck.random() < self._access.world.plan.withhold_chance
+
+    async def receive(self) -> link_pb2.Frame:
+        """As it is."""
+        return await self._link.receive()
+
+    async def close(self) -> None:
+        """As it is."""
+        await self._link.close()
+
+
+class HostMachine(Machine):
+    """A simulated GPU host with a real agent on it."""
+
+    def __init__(
+        self, world: "World", number: int, peer: PeerFacts, signing: SigningKey, master_public: bytes, skew_ns: int
+    ) -> None:
+        super().__init__(world, f"host-{number:02d}", skew_ns)
+        self.number, self.peer, self.signing, self.master_public = number, peer, signing, master_public
+        self.disk = MemoryDisk()
+        self.machine = SimulatedMachine(self.clock)
+        self.boots = 1
+        self._luck = random.Random(f"{world.seed}|{self.name}|prepare")
+
+    @property
+    def host_id(self) -> HostId:
+        """Its id."""
+        return HostId(self.peer.subject_id)
+
+    def start(self) -> None:
+        """Start the agent."""
+        self.world.witness.agent_started(self.host_id)
+        self._launch(lambda: AgentService(self._parts()).run())
+
+    def _parts(self) -> Parts:
+        world, rng = self.world, self.rng()
+        host = SimulatedHost(world.seed, self.number, self.clock, PERSONAS[self.number % len(PERSONAS)])
+        points = tuple(AccessPoint(a.peer.subject_id, a.region, a.address, 0, False) for a in world.accesses)
+
+        async def benchmarks() -> tuple[Benchmark, ...]:
+            return host.benchmarks()
+
+        return Parts(
+            host_id=self.host_id,
+            signing=self.signing,
+            master_public=self.master_public,
+            generation=lambda: self.peer.generation,
+            regions=RegionMap(1, points),
+            dialer=TappedDialer(world.network.dialer(self.peer), self.name, self.host_id, world.witness),
+            clock=self.clock,
+            rng=rng,
+            disk=self.disk,
+            directory="/agent",
+            runner=InlineRunner(self.clock),
+            kernel_boot=f"{self.name} boot {self.boots}",
+            sampler=Sampler(self.clock, host.gpus, host.reader),
+            runtimes={"simulated": DiaryRuntime(self.machine, self.host_id, world.witness, self._prepare_ns)},
+            agent_version="0.1.0",
+            measure_benchmarks=benchmarks,
+        )
+
+    def _prepare_ns(self) -> int:
+        return int(self._luck.choice((0, 0.2, 1, 4)) * SECOND)
+
+    def kill(self, luck: random.Random | None) -> None:
+        """End the agent; with `luck` the machine loses its power, and all that ran with it."""
+        self._die()
+        self.world.witness.agent_ended(self.host_id, was_cut=luck is not None)
+        self.world.network.reset(dialer=self.host_id)
+        self.disk = forked(self.disk, luck)
+        if luck is None:
+            return
+        for life in self.world.witness.lives[self.host_id]:
+            if life.ended_ns is None:
+                life.ended_ns, life.was_cut = self.world.witness.now_ns(), True
+        self.machine.reboot()
+        self.boots += 1
+        self.clock.reboot()

@@ -1,0 +1,268 @@
+"""Bugs that the test plants, to see that the judges would find them. Each is a patch that ends with its `with`.
+
+Nothing in the product can be told to behave like this: what is patched here are methods of the shipped modules, as a
+careless change of theirs would read.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from sqlalchemy import text
+
+from windrow_agent import journal
+from windrow_agent.core import lease
+from windrow_agent.runtimes.simulated import SimulatedRuntime
+from windrow_agent.workloads import Keeper
+from windrow_master.clusters.life.service import LifeDesk
+from windrow_master.clusters.placing.service import Placer
+from windrow_master.fleet.evidence.service import EvidenceDesk
+from windrow_master.fleet.model import SlotState
+from windrow_master.fleet.slots.service import SlotDesk
+from windrow_master.market import ledger
+from windrow_master.store import fleet_repository
+from windrow_master.store.fleet_repository import SlotRepository, _slot_values
+from windrow_master.store.tables_fleet import slots as slots_table
+from windrow_master.telemetry.log.service import TelemetryLog
+from windrow_proto.errors import WindrowError
+from windrow_proto.session import AgentSession
+from windrow_proto.units import MINUTE, SECOND
+
+if TYPE_CHECKING:
+    from tests.simulation.world import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """One planted bug: what it breaks (the beginning of the sentence that must be said), and how to plant it."""
+
+    name: str
+    promise: str
+    plant: Callable[[], Any]
+    faults: tuple[str, ...]
+    needs: Mapping[str, Any] | None = None
+
+
+@contextmanager
+def ack_before_fsync() -> Iterator[None]:
+    """The telemetry log answers first and syncs with the next group."""
+    write = TelemetryLog._write
+
+    def hasty(self: TelemetryLog, group: list[Any]) -> None:
+        sync, self._log.sync = self._log.sync, lambda: None  # type: ignore[method-assign]
+        self.__dict__.setdefault("_late", []).append(None)
+        try:
+            write(self, group)
+        finally:
+            del self._log.sync
+        if len(self.__dict__["_late"]) % 5 == 0:
+            sync()
+
+    with mock.patch.object(TelemetryLog, "_write", hasty):
+        yield
+
+
+@contextmanager
+def no_compare_and_set() -> Iterator[None]:
+    """Placement looks at the fleet as it was a moment ago, and granting does not look again."""
+    snapshot = Placer.snapshot
+
+    def stale(self: Placer, uow: Any, cpus: int) -> Any:
+        kept = self.__dict__.get("_kept")
+        if kept is None or uow.now_wall_ns - kept[0] > 10_000_000_000:
+            kept = self.__dict__["_kept"] = (uow.now_wall_ns, snapshot(self, uow, cpus))
+        return kept[1]
+
+    def reserve(self: SlotDesk, uow: Any, slot: Any, cluster_id: Any, expires_ns: Any, actor: str, reason: str) -> Any:
+        after = replace(slot, state=SlotState.RESERVED, holder=cluster_id, token=slot.token + 1)
+        fields = {"from": str(slot.state), "to": "reserved", "token": str(after.token), "holder": cluster_id}
+        uow.audit(actor, "slot.reserve", slot.slot_id, reason, fields)
+        self._swap(uow, slot, after)
+        return after
+
+    def swap(self: SlotRepository, before: Any, after: Any) -> bool:
+        query = slots_table.update().where(slots_table.c.slot_id == before.slot_id)
+        return self._connection.execute(query.values(**_slot_values(after))).rowcount == 1
+
+    with (
+        mock.patch.object(Placer, "snapshot", stale),
+        mock.patch.object(SlotDesk, "_reserve", reserve),
+        mock.patch.object(SlotRepository, "swap", swap),
+    ):
+        yield
+
+
+@contextmanager
+def no_tombstone() -> Iterator[None]:
+    """The agent's journal forgets deletes."""
+    with mock.patch.object(journal, "tombstone", lambda workload_id, at_wall_ns: ("epoch", 0)):
+        yield
+
+
+@contextmanager
+def token_unchecked() -> Iterator[None]:
+    """The agent takes any token."""
+    with mock.patch.object(lease, "fence", lambda book, workload_id, slots: None):
+        yield
+
+
+@contextmanager
+def receipt_from_wall_time() -> Iterator[None]:
+    """Running time is what the wall clock says went by."""
+    observe = SimulatedRuntime.observe
+
+    async def wall(self: SimulatedRuntime, workload_id: Any) -> Any:
+        run = await observe(self, workload_id)
+        if run is None or run.started_wall_ns is None:
+            return run
+        return replace(run, running_ns=max(0, self._machine.clock.wall_ns() - run.started_wall_ns))
+
+    with mock.patch.object(SimulatedRuntime, "observe", wall):
+        yield
+
+
+@contextmanager
+def evidence_unmarked() -> Iterator[None]:
+    """Evidence is acknowledged although its mark was forgotten."""
+
+    def careless(self: EvidenceDesk, uow: Any, items: Any) -> None:
+        for item in items:
+            try:
+                self._take_one(uow, item)
+            except WindrowError:
+                continue
+
+    with mock.patch.object(EvidenceDesk, "take", careless):
+        yield
+
+
+@contextmanager
+def charge_by_lease() -> Iterator[None]:
+    """What is charged is the time the slot was leased, not what was signed."""
+
+    def billable(line: Any) -> int:
+        return max(0, line.seen_at_ns - line.lease_from_ns)
+
+    with mock.patch.object(ledger, "billable_ns", billable):
+        yield
+
+
+@contextmanager
+def lease_without_end() -> Iterator[None]:
+    """The agent waits for the Master to say that the time is over."""
+    found = lease.lapsed
+
+    def unpaid_only(book: Any, now_ns: int) -> Any:
+        return tuple(lapse for lapse in found(book, now_ns) if lapse.reason != lease.LAPSED)
+
+    with mock.patch.object(lease, "lapsed", unpaid_only):
+        yield
+
+
+@contextmanager
+def paid_until_ignored() -> Iterator[None]:
+    """What a hold pays for is the Master's business, says the agent."""
+    with mock.patch.object(lease.Lease, "ends_ns", property(lambda self: self.lease_until_ns)):
+        yield
+
+
+@contextmanager
+def lease_on_the_wall_clock() -> Iterator[None]:
+    """Deadlines are compared with what time it is, not with how much has passed."""
+    found, began = lease.lapsed, Keeper.recover
+
+    async def recover(self: Keeper) -> None:
+        self.__dict__["_offset"] = self._clock.wall_ns() - self._clock.monotonic_ns()
+        await began(self)
+
+    async def end_lapsed(self: Keeper) -> None:
+        while True:
+            for lapse in found(self.journal.book, self._clock.wall_ns() - self.__dict__["_offset"]):
+                await self._lapse(lapse)
+            await self._clock.sleep_ns(1_000_000_000)
+
+    with mock.patch.object(Keeper, "recover", recover), mock.patch.object(Keeper, "_end_lapsed", end_lapsed):
+        yield
+
+
+@contextmanager
+def reaper_skips_tombstones() -> Iterator[None]:
+    """What was deleted once is left alone by the sweep of a host."""
+    reap = Keeper._reap_orphans
+
+    async def skip(self: Keeper, now_ns: int) -> None:
+        lists = {runtime: runtime.list for runtime in self.runtimes.values()}
+
+        async def without(runtime: Any) -> Any:
+            return tuple(run for run in await lists[runtime]() if run.workload_id not in self.journal.tombstones)
+
+        with ExitStack() as stack:
+            for runtime in self.runtimes.values():
+                stack.enter_context(mock.patch.object(runtime, "list", lambda runtime=runtime: without(runtime)))
+            await reap(self, now_ns)
+
+    with mock.patch.object(Keeper, "_reap_orphans", skip):
+        yield
+
+
+@contextmanager
+def freed_before_the_host_said_so() -> Iterator[None]:
+    """A slot is given back when the end is ordered."""
+    order = LifeDesk._order_end
+
+    def hasty(self: LifeDesk, uow: Any, workload: Any, actor: str) -> None:
+        order(self, uow, workload, actor)
+        self._fleet.slots_released(uow, workload.slots, actor, "it will end soon")
+
+    with mock.patch.object(LifeDesk, "_order_end", hasty):
+        yield
+
+
+@contextmanager
+def grant_left_open() -> Iterator[None]:
+    """A slot is freed and the row of its holding forgotten."""
+    with mock.patch.object(fleet_repository, "_END_GRANT", text("SELECT :was_id, :now_ns")):
+        yield
+
+
+@contextmanager
+def epoch_forgotten() -> Iterator[None]:
+    """The agent forgets with each connection which Master it has served."""
+    leave = AgentSession.on_disconnect
+
+    def forget(self: AgentSession) -> None:
+        leave(self)
+        self.epoch = 0
+
+    with mock.patch.object(AgentSession, "on_disconnect", forget):
+        yield
+
+
+POWER = ("cut power of master", "kill agent", "reset streams")
+HOSTS = ("kill agent", "cut power of host", "partition host", "reset streams")
+OLD_MASTERS = ("restore master", "kill master")
+ALONE, STRAY = ("isolate host",), ("stray box",)
+FEW = {"hosts": 2, "renters": 2}
+BUGS = (
+    Bug("ack before fsync", "I1", ack_before_fsync, POWER),
+    Bug("no compare-and-set in the grant", "I2", no_compare_and_set, ("reset streams",)),
+    Bug("no tombstone on the agent", "I3", no_tombstone, ("withhold",), {"withhold_chance": 0.6}),
+    Bug("token unchecked on the agent", "I2", token_unchecked, ("restore master",), {"hosts_only": True}),
+    Bug("receipt from wall time", "I6", receipt_from_wall_time, ("clock jumps",)),
+    Bug("evidence acknowledged without its mark", "I1", evidence_unmarked, POWER),
+    Bug("charged by lease", "I6", charge_by_lease, HOSTS),
+    Bug("lease not ended by the host", "I6", lease_without_end, ALONE, {**FEW, "lease_ns": 75 * SECOND}),
+    Bug("paid_until ignored", "I6", paid_until_ignored, ALONE, {**FEW, "hold_ns": 75 * SECOND}),
+    Bug("lease on the wall clock", "I6", lease_on_the_wall_clock, ("clock jumps",), {**FEW, "faulty_ns": MINUTE}),
+    Bug("reconcile skips tombstones", "I8", reaper_skips_tombstones, STRAY, {**FEW, "settle_ns": 100 * SECOND}),
+    Bug("slot freed before its host said so", "I2", freed_before_the_host_said_so, HOSTS, {"faulty_ns": MINUTE}),
+    Bug("grant left open", "I2", grant_left_open, HOSTS, {**FEW, "faulty_ns": MINUTE}),
+    Bug("epoch forgotten by the agent", "I7", epoch_forgotten, OLD_MASTERS, {**FEW, "hosts_only": True}),
+)
+
+
+def plan_of(bug: Bug, plan: "Plan") -> "Plan":
+    """The plan in which this bug is looked for: more of the faults that bring it out."""
+    return replace(plan, faults=bug.faults, **(bug.needs or {}))

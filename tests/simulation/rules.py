@@ -1,0 +1,45 @@
+"""The transitions of design.md section 5 as the judges know them: written down a second time, on purpose."""
+
+SLOT_MOVES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("free", "reserve"): ("reserved",),
+    ("reserved", "start"): ("starting",),
+    ("reserved", "release"): ("free",),
+    ("starting", "ran"): ("running",),
+    ("starting", "stop"): ("stopping",),
+    ("running", "stop"): ("stopping",),
+    ("starting", "stopped"): ("scrubbing",),
+    ("running", "stopped"): ("scrubbing",),
+    ("stopping", "stopped"): ("scrubbing",),
+    ("scrubbing", "scrubbed"): ("free",),
+    ("faulted", "reverified"): ("free",),
+    **{
+        (state, "fault"): ("faulted",) for state in ("free", "reserved", "starting", "running", "stopping", "scrubbing")
+    },
+}
+"""State and event of a slot; anything else is a broken promise."""
+
+CLUSTER_MOVES: dict[str, tuple[str, ...]] = {
+    "Requested": ("Queued", "Placing", "Failed", "Deleted"),
+    "Queued": ("Placing", "Failed", "Deleted"),
+    "Placing": ("Queued", "Creating", "Failed", "Deleted"),
+    "Creating": ("Running", "Deleting", "Failed"),
+    "Running": ("Degraded", "Deleting", "Failed"),
+    "Degraded": ("Running", "Deleting", "Failed"),
+    "Deleting": ("Deleted",),
+}
+
+HOST_MOVES: dict[str, dict[str, tuple[str, ...]]] = {
+    "admin": {
+        "enrolled": ("active", "quarantined", "retired"),
+        "active": ("draining", "quarantined", "retired"),
+        "draining": ("active", "maintenance", "quarantined", "retired"),
+        "maintenance": ("active", "quarantined", "retired"),
+        "quarantined": ("active", "retired"),
+    },
+    "link": {
+        "unseen": ("online",),
+        "online": ("suspect",),
+        "suspect": ("online", "lost"),
+        "lost": ("online",),
+    },
+}

@@ -1,0 +1,66 @@
+"""The disk of the simulation: committed survives every power cut, unsynced does not, a failing disk refuses."""
+
+import random
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.pool import StaticPool
+
+from tests.simulation.database import Power, driver
+from windrow_master.store.engine import set_up
+
+PRAGMAS = ("PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
+
+
+def engine(power: Power, *pragmas: str) -> Engine:
+    made = create_engine("sqlite:////db", module=driver(power), poolclass=StaticPool)
+    set_up(made, begin="BEGIN IMMEDIATE", pragmas=(*PRAGMAS, *pragmas))
+    return made
+
+
+def insert(to: Engine, value: int) -> None:
+    with to.begin() as connection:
+        connection.execute(text("insert into t values (:v)"), {"v": value})
+
+
+def table(to: Engine) -> None:
+    with to.begin() as connection:
+        connection.execute(text("create table if not exists t (v integer primary key)"))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_was_committed_survives_a_power_cut(seed: int) -> None:
+    power, luck = Power(), random.Random(seed)
+    committed = 0
+    for _ in range(3):
+        opened = engine(power)  # one connection for each life of the machine, as the lock has no owner here
+        table(opened)
+        for _ in range(luck.randrange(1, 20)):
+            insert(opened, committed)
+            committed += 1
+        power = power.cut(luck)
+    with engine(power).begin() as connection:
+        assert connection.execute(text("select count(*) from t")).scalar_one() == committed
+        assert connection.execute(text("pragma integrity_check")).scalar_one() == "ok"
+
+
+def test_the_control_without_syncs_loses_what_was_committed() -> None:
+    power = Power()
+    power.ignores_sync = True
+    opened = engine(power)
+    table(opened)
+    insert(opened, 1)
+    assert all(not file.content for file in power.cut().files.values())
+
+
+def test_a_failing_disk_is_an_error_and_not_a_commit() -> None:
+    power = Power()
+    opened = engine(power)
+    table(opened)
+    insert(opened, 1)
+    power.refuse = power.steps + 2
+    with pytest.raises(OperationalError):
+        insert(opened, 2)
+    with engine(power.cut()).begin() as connection:
+        assert connection.execute(text("select v from t")).scalars().all() == [1]

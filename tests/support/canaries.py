@@ -1,0 +1,129 @@
+"""Secrets that are planted or found in a running market, and every place they must not turn up in.
+
+`tests.support.stack.stack` ends every test with `leaks`: command lines and environments of all processes, logs, what
+`windrow up` printed, core files, and the bytes of the databases.
+"""
+
+import base64
+import contextlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+
+LINE_MIN = 24
+"""Shorter pieces of a key's text could stand anywhere by chance."""
+SECRET_FILES = (".key", "identity.json", "cli.json", "tokens", "token")
+DEADLINE_S = 5.0
+
+
+@dataclass
+class Canaries:
+    """Secrets by a name for people; each as the byte strings it could be written as."""
+
+    found: dict[str, set[bytes]] = field(default_factory=dict)
+
+    def add(self, name: str, secret: str | bytes) -> None:
+        """Look for this one, in each way that it is likely to be written."""
+        raw = secret.encode() if isinstance(secret, str) else secret
+        forms = {raw}
+        if isinstance(secret, bytes):
+            forms |= {raw.hex().encode(), base64.b64encode(raw).rstrip(b"="), repr(raw)[2:-1].encode()}
+        self.found.setdefault(name, set()).update(form for form in forms if len(form) >= LINE_MIN)
+
+    def add_pem(self, name: str, text: str) -> None:
+        """Look for every line of a private key."""
+        for block in re.findall(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(.*?)-----END", text, re.DOTALL):
+            for line in block.split():
+                self.add(name, line)
+
+    def in_bytes(self, data: bytes) -> list[str]:
+        """Names of those that stand in these bytes."""
+        return sorted(name for name, forms in self.found.items() if any(form in data for form in forms))
+
+
+def collect(data_dir: Path) -> Canaries:
+    """Every secret that lies in the files of this market."""
+    canaries = Canaries()
+    for path in sorted(data_dir.rglob("*")):
+        if not path.name.endswith(SECRET_FILES) or not path.is_file() or path.is_symlink():
+            continue
+        name, data = str(path.relative_to(data_dir)), path.read_bytes()
+        if b"PRIVATE KEY-----" in data:
+            text = json.loads(data)["tls_key_pem"] if path.suffix == ".json" else data.decode()
+            canaries.add_pem(name, text)
+        elif path.suffix == ".key":
+            canaries.add(name, data)
+        elif path.name == "cli.json":
+            canaries.add(name, str(json.loads(data).get("token") or ""))
+        else:
+            for line in data.decode(errors="replace").split():
+                canaries.add(name, line)
+    return canaries
+
+
+def plant(canaries: Canaries, url: str, token: str) -> None:
+    """Have this Master make one of each secret, use it, and be given wrong ones; a Master that is down makes none."""
+    bearer = {"Authorization": f"Bearer {token}"}
+    with httpx2.Client(base_url=f"{url}/api/v1", timeout=DEADLINE_S) as client, contextlib.suppress(httpx2.HTTPError):
+        made = client.post("/tokens", json={"name": "canary"}, headers=bearer).json()["token"]
+        canaries.add("planted token", made)
+        joining = client.post("/join-tokens", json={}, headers=bearer).json()["join_token"]
+        canaries.add("planted join token", joining)
+        signed_in = client.post("/session", json={"token": made})
+        cookie = signed_in.headers["set-cookie"].split("=", 1)[1].split(";")[0]
+        canaries.add("planted session", cookie)
+        canaries.add("planted CSRF token", signed_in.headers["x-windrow-csrf"])
+        wrong = "wt_" + "Canary0123456789" * 3
+        canaries.add("wrong token", wrong)
+        client.post("/session", json={"token": wrong})
+        client.get("/me", headers={"Authorization": f"Bearer {wrong}"})
+        client.get(f"/hosts/{wrong}", headers={"Authorization": f"Basic {wrong}"})
+        client.post("/join", json={"join_token": joining, "tls_csr_pem": "x", "sign_public": "x", "proof": "x"})
+        client.post("/tokens", json={"name": 7, "token": made}, headers=bearer)
+        client.delete("/session", headers={"X-Windrow-CSRF": signed_in.headers["x-windrow-csrf"]})
+
+
+def leaks(canaries: Canaries, pids: Iterable[int], data_dir: Path) -> list[str]:
+    """Where a secret was found, one sentence each; empty is what every test wants."""
+    found = []
+    for where, data in [*_processes(pids), *_files(data_dir)]:
+        found += [f"{name} stands in {where}" for name in canaries.in_bytes(data)]
+    return found
+
+
+def _processes(pids: Iterable[int]) -> Iterator[tuple[str, bytes]]:
+    for pid in pids:
+        for part in ("cmdline", "environ"):
+            with contextlib.suppress(OSError):
+                yield f"/proc/{pid}/{part}", Path(f"/proc/{pid}/{part}").read_bytes()
+
+
+def _files(data_dir: Path) -> Iterator[tuple[str, bytes]]:
+    places = [*data_dir.parent.glob("*.log"), *data_dir.rglob("*.log"), *data_dir.rglob("core*")]
+    places += [*data_dir.rglob("*.sqlite3*"), *data_dir.rglob("*.anchor")]
+    for path in sorted(set(places)):
+        if path.is_file():
+            with contextlib.suppress(OSError):
+                yield str(path), path.read_bytes()
+
+
+def open_to_others(data_dir: Path) -> list[str]:
+    """Folders and secret files of this market that another user of the machine could read.
+
+    What a workload makes inside its own folder, which is closed, is as the renter wants it.
+    """
+    found = []
+    for path in [data_dir, *sorted(data_dir.rglob("*"))]:
+        inside = path.relative_to(data_dir)
+        if path.is_symlink() or any(part.startswith("workload_") for part in inside.parts[:-1]):
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            mode = path.stat().st_mode & 0o777
+            is_secret = path.is_dir() or path.name.endswith((*SECRET_FILES, ".sqlite3", ".anchor", ".log"))
+            if is_secret and mode & 0o077:
+                found.append(f"{inside} is {mode:o}")
+    return found

@@ -1,0 +1,144 @@
+"""Killing daemons of a running market at any moment, watching meanwhile that nothing runs twice, judging the end."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support import truth
+from tests.support.rental import Renter
+from tests.support.stack import wait_for
+from tests.waiting import poll
+
+BACK_S = 60.0
+"""For a daemon that was killed, with the supervisor's pause, and for its host to be online again."""
+SCRIPT = "echo begin $$; i=0; while :; do i=$((i+1)); echo tick $i; sleep 0.2; done"
+LOOK_S = 0.1
+
+
+@dataclass(slots=True)
+class Seen:
+    """Every process that ever ran under each marker."""
+
+    markers: set[str] = field(default_factory=set)
+    processes: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
+
+    def look(self) -> None:
+        for marker in tuple(self.markers):
+            found = self.processes.setdefault(marker, set())
+            found |= {(one.pid, one.start_ticks) for one in truth.workload_processes(marker)}
+
+
+@contextmanager
+def watching() -> Iterator[Seen]:
+    """Look at the process table all the time, from a thread."""
+    seen, ended = Seen(), threading.Event()
+
+    def run() -> None:
+        while not ended.wait(LOOK_S):
+            seen.look()
+
+    thread = threading.Thread(target=run, name="watching")
+    thread.start()
+    try:
+        yield seen
+    finally:
+        ended.set()
+        thread.join()
+
+
+class Killer:
+    """Sends SIGKILL to the daemons of one stack and waits until what was killed is back."""
+
+    def __init__(self, renter: Renter) -> None:
+        self.renter = renter
+        self.stack = renter.stack
+        self.killed: list[str] = []
+
+    def access_in_use(self) -> int:
+        """The pid of the Access through which this host is connected."""
+        return self.access_pids()[self.renter.host()["access_id"]]
+
+    def access_pids(self) -> dict[str, int]:
+        """Pid by id of each Access, as each says of itself."""
+        found = [json.loads(path.read_text()) for path in self.stack.data_dir.glob("access-*/access.json")]
+        return {one["access_id"]: int(one["pid"]) for one in found}
+
+    def pid(self, kind: str) -> int:
+        """One process of a kind: master, agent or access (the one in use, if the Master can say)."""
+        if kind == "access":
+            try:
+                pid = self.access_in_use()
+                os.kill(pid, 0)
+                return pid
+            except Exception:  # no Master to ask, or that one has gone: any of them
+                pass
+        return int(wait_for(lambda: self.stack.daemons().get(kind))[0])
+
+    def kill(self, kind: str) -> int:
+        """SIGKILL at once; returns the pid that was."""
+        pid = self.pid(kind)
+        os.kill(pid, signal.SIGKILL)
+        self.killed.append(kind)
+        return pid
+
+    def kill_and_wait(self, kind: str) -> None:
+        """SIGKILL, then wait until the supervisor's next one serves and this host is heard of again."""
+        before = self.renter.host()["last_seen_at"]
+        pid = self.kill(kind)
+        wait_for(lambda: set(self.stack.daemons().get(kind, [])) - {pid}, BACK_S)
+        self.well(before)
+
+    def well(self, since: str = "") -> dict[str, Any]:
+        """Wait until all daemons are there and this host was heard of after `since`."""
+        wait_for(lambda: {"master", "access", "agent"} <= set(self.stack.daemons()), BACK_S)
+        found: dict[str, Any] = wait_for(
+            lambda: (h := self.renter.host()) and h["link_state"] == "online" and h["last_seen_at"] > since and h,
+            BACK_S,
+        )
+        return found
+
+
+def telemetry_flaws(data_dir: Path, *agent_dirs: Path) -> list[str]:
+    """What of the telemetry that these agents had spooled by now is not in the Master's log exactly once.
+
+    The agents send from the spool and keep what was acknowledged for ten minutes: the spool holds all that was ever
+    acknowledged in a short test, and more. Waits for what is still on its way.
+    """
+    spooled = {key for folder in agent_dirs for key in truth.produced(folder).keys}
+    assert spooled
+    try:
+        poll(lambda: spooled <= set(truth.stored(data_dir)), 30, "what was spooled is in the log")
+    except AssertionError:
+        missing = spooled - set(truth.stored(data_dir))
+        return [f"{len(missing)} of {len(spooled)} spooled batches are not in the log"]
+    return [f"{key} is {times} times in the log" for key, times in truth.stored(data_dir).items() if times != 1]
+
+
+def remains(renter: Renter, host_id: str, *cluster_ids: str) -> list[str]:
+    """What is still there of deleted clusters: processes, shims, folders, containers."""
+    process_dir = renter.stack.data_dir / "agent" / "process"
+    found = [f"process {one.pid}: {' '.join(one.argv)[:120]}" for one in truth.naming(f"{process_dir}/workload_")]
+    found += [f"folder {path.name}" for path in process_dir.glob("workload_*")]
+    for cluster_id in cluster_ids:
+        phase = renter.ask("GET", f"/clusters/{cluster_id}")["phase"]
+        found += [] if phase in ("Deleted", "Failed") else [f"{cluster_id} is {phase}"]
+    return found
+
+
+def command_flaws(data_dir: Path, *cluster_ids: str) -> list[str]:
+    """Where a workload was created other than once, or a command has no final answer."""
+    flaws = []
+    for cluster_id in cluster_ids:
+        for workload in truth.rows(data_dir, "SELECT workload_id FROM workloads WHERE cluster_id = ?", cluster_id):
+            name = workload["workload_id"]
+            commands = truth.rows(data_dir, "SELECT kind, state FROM commands WHERE subject = ?", name)
+            kinds = [row["kind"] for row in commands]
+            if kinds.count(1) != 1:
+                flaws.append(f"{name} was asked for by {kinds.count(1)} commands")
+    return flaws

@@ -1,0 +1,154 @@
+"""Where runtimes are tried: each kind on this machine, with an image made here and folders of the test's own."""
+
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.services import need
+from tests.waiting import poll_async
+from windrow_agent.runtimes.docker import DockerRuntime
+from windrow_agent.runtimes.port import Run, RunState, Runtime
+from windrow_agent.runtimes.process import ProcessRuntime
+from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
+from windrow_proto.clock import SystemClock
+from windrow_proto.ids import ClusterId, HostId, SlotId, WorkloadId
+from windrow_proto.model import SlotGrant, WorkloadSpec
+
+IMAGE = "windrow-test-busybox:local"
+HOST = HostId("host_" + uuid.uuid4().hex)
+"""Its own in each run: two runs on one Docker daemon never see each other's containers."""
+BUBBLEWRAP = pytest.param("bubblewrap", marks=pytest.mark.proves("processes isolated by bubblewrap"))
+DOCKER = pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.proves("containers on a real Docker")])
+PLAIN = "plain"
+PROCESSES = (PLAIN, BUBBLEWRAP)
+WITH_IMAGES = ("simulated", DOCKER)
+REAL = (*PROCESSES, DOCKER)
+KINDS = ("simulated", *REAL)
+
+
+def only(kinds):
+    """Run a test for these kinds of runtime and no others."""
+    return pytest.mark.parametrize("place", kinds if type(kinds) is tuple else (kinds,), indirect=True)
+
+
+class Place:
+    """A runtime and how to make another one over the same state, as a restarted agent does."""
+
+    def __init__(self, kind: str, folder) -> None:
+        self.kind, self._folder = kind, folder
+        self._machine = SimulatedMachine(SystemClock())
+        self.runtime = self.again()
+
+    @property
+    def image(self) -> str:
+        return IMAGE if self.kind == "docker" else ""
+
+    @property
+    def is_real(self) -> bool:
+        return self.kind != "simulated"
+
+    def again(self) -> Runtime:
+        if self.kind == "simulated":
+            return SimulatedRuntime(self._machine)
+        if self.kind == "docker":
+            return DockerRuntime(self._folder / "docker", HOST)
+        return ProcessRuntime(self._folder / "process", self._folder, self.kind == "bubblewrap")
+
+    def spec(self, *argv: str, **more) -> WorkloadSpec:
+        slots = (SlotGrant(SlotId("cpu/0"), 7),)
+        return WorkloadSpec(new_id(), ClusterId("cluster_x"), slots, self.runtime.name, self.image, argv, **more)
+
+
+def new_id() -> WorkloadId:
+    return WorkloadId("work_" + os.urandom(16).hex())
+
+
+@pytest.fixture(scope="session")
+def busybox_image(tmp_path_factory) -> str:
+    """An image made here from one static binary: no registry is asked."""
+    need("docker")
+    need("busybox")
+    root = tmp_path_factory.mktemp("image")
+    (root / "bin").mkdir()
+    shutil.copy(str(shutil.which("busybox")), root / "bin" / "busybox")
+    for name in ("sh", "sleep", "echo", "cat", "head", "yes", "id", "touch", "true", "test", "dd", "ls", "grep"):
+        (root / "bin" / name).symlink_to("busybox")
+    archive = root / "image.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(root / "bin", "bin")
+        for folder in ("tmp", "proc", "sys", "dev", "etc"):
+            member = tarfile.TarInfo(folder)
+            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(member)
+    subprocess.run(["docker", "import", str(archive), IMAGE], check=True, capture_output=True, timeout=60)
+    return IMAGE
+
+
+@pytest.fixture(params=KINDS)
+async def place(request, tmp_path) -> AsyncIterator[Place]:
+    if request.param == "bubblewrap":
+        need("bubblewrap")
+    if request.param == "docker":
+        request.getfixturevalue("busybox_image")
+    here = Place(request.param, tmp_path)
+    try:
+        yield here
+    finally:
+        for run in await here.runtime.list():
+            await here.runtime.remove(run.workload_id)
+        await here.runtime.close()
+
+
+def no_progress(step: str, progress_permille: int) -> None:
+    del step, progress_permille
+
+
+async def run_to_end(place: Place, spec: WorkloadSpec) -> Run:
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    return await until_ended(place, spec.workload_id)
+
+
+async def until_ended(place: Place, workload_id: WorkloadId) -> Run:
+    async def look() -> Run | None:
+        run = await place.runtime.observe(workload_id)
+        return run if run is not None and run.state is RunState.EXITED else None
+
+    run = await poll_async(look, 20, f"{workload_id} exits")
+    assert run is not None
+    return run
+
+
+async def log_of(place: Place, workload_id: WorkloadId, offset: int = 0, follow: bool = False) -> tuple[bytes, bool]:
+    stream = await place.runtime.logs(workload_id, offset, follow)
+    data = b"".join([piece async for piece in stream])
+    return data, stream.truncated
+
+
+def tar_of(files: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime = len(data), 1_700_000_000
+            tar.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+async def in_pieces(data: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), 4096):
+        yield data[start : start + 4096]
+
+
+async def files_of(place: Place, workload_id: WorkloadId, changed_only: bool, cap: int = 0) -> tuple[dict, bool]:
+    stream = await place.runtime.get_files(workload_id, changed_only, cap)
+    data = b"".join([piece async for piece in stream])
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        found = {m.name: tar.extractfile(m).read() for m in tar if m.isreg()}  # type: ignore[union-attr]
+    return found, stream.truncated

@@ -1,0 +1,141 @@
+"""A renter on a running market: the command line as a person types it, and clusters through the API."""
+
+import os
+import shutil
+import subprocess
+import tarfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support import truth
+from tests.support.stack import WINDROW, Stack, wait_for
+
+COMMAND_S = 90
+PHASE_S = 60
+ENDED = ("Deleted", "Failed")
+APPLETS = ("sh", "sleep", "echo", "cat", "httpd", "test", "ls", "wget", "hostname")
+
+
+class Renter:
+    """Rents on one stack; every wait has its deadline."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+
+    # --- by command line ---------------------------------------------------------------------------------------------
+
+    def windrow(self, *words: str, cwd: Path | None = None, within_s: float = COMMAND_S) -> Any:
+        """Run `windrow ...` to its end; returns the finished process with text output."""
+        found = self.stack.cli
+        environment = os.environ | {"WINDROW_URL": found["url"], "WINDROW_TOKEN": found["token"]}
+        return subprocess.run(
+            [WINDROW, *words], cwd=cwd, env=environment, capture_output=True, text=True, timeout=within_s, check=False
+        )
+
+    # --- by API ------------------------------------------------------------------------------------------------------
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """One call."""
+        with self.stack.client() as api:
+            return api.request(method, path, body=body)
+
+    def all(self, path: str, **params: Any) -> list[dict[str, Any]]:
+        """Every item of a list."""
+        with self.stack.client() as api:
+            return list(api.items(path, **params))
+
+    def host(self) -> dict[str, Any]:
+        """This machine's own host; raises StopIteration while there is none."""
+        return next(host for host in self.all("/hosts") if not host["simulated"])
+
+    def online(self) -> dict[str, Any]:
+        """The same once it is online and may be rented."""
+        found: dict[str, Any] = wait_for(
+            lambda: (h := self.host()) and h["link_state"] == "online" and h["price_per_hour"] and h
+        )
+        return found
+
+    def create(self, *argv: str, until: str = "Running", **more: Any) -> dict[str, Any]:
+        """Ask for a cluster that runs `argv` and wait for a phase."""
+        asked = self.ask("POST", "/clusters", {"kind": "box", "argv": list(argv), **more})["cluster"]
+        return self.phase(asked["id"], until, *ENDED) if until else asked
+
+    def phase(self, cluster_id: str, *phases: str, within_s: float = PHASE_S) -> dict[str, Any]:
+        """Wait until the cluster is in one of these phases."""
+        found: dict[str, Any] = wait_for(
+            lambda: (c := self.ask("GET", f"/clusters/{cluster_id}")) and c["phase"] in phases and c, within_s
+        )
+        return found
+
+    def exited(self, cluster_id: str, within_s: float = PHASE_S) -> dict[str, Any]:
+        """Wait until its one workload has ended by itself; returns the workload."""
+
+        def look() -> Any:
+            (one,) = self.ask("GET", f"/clusters/{cluster_id}")["workloads"]
+            return one["exit_code"] is not None and one
+
+        found: dict[str, Any] = wait_for(look, within_s)
+        return found
+
+    def delete(self, cluster_id: str) -> dict[str, Any]:
+        """Delete it and wait for its end and its last receipt; safe to repeat, and while daemons come and go."""
+        wait_for(lambda: self.ask("DELETE", f"/clusters/{cluster_id}") or True)
+        self.phase(cluster_id, *ENDED)
+        return self.receipt(cluster_id)
+
+    def receipt(self, cluster_id: str) -> dict[str, Any]:
+        """The closed receipt of a cluster."""
+        found: dict[str, Any] = wait_for(
+            lambda: next((one for one in self.all("/receipts", cluster=cluster_id) if one["ended_at"]), None), PHASE_S
+        )
+        return found
+
+    def log(self, cluster_id: str) -> bytes:
+        """What it has written so far."""
+        with self.stack.client() as api:
+            return b"".join(api.logs(cluster_id))
+
+    def balance(self) -> str:
+        """What the account can spend, as the Master writes it."""
+        return str(self.ask("GET", "/me")["balance"]["amount"])
+
+    def events(self, subject: str) -> list[str]:
+        """The kinds of a subject's events."""
+        return [event["kind"] for event in self.all("/events", subject=subject)]
+
+    # --- what must hold at the end -----------------------------------------------------------------------------------
+
+    def flaws(self, *cluster_ids: str) -> list[str]:
+        """What is wrong with the ledger and with the bills of these clusters; empty when nothing is."""
+        data_dir = self.stack.data_dir
+        return truth.ledger_flaws(data_dir) + [f for one in cluster_ids for f in truth.billing_flaws(data_dir, one)]
+
+
+@contextmanager
+def local_image(folder: Path) -> Iterator[str]:
+    """A container image of one static binary, imported here: no registry is asked. Its name is its own, so that tests
+    that run at the same time, in this checkout or in another, do not remove each other's."""
+    name = f"windrow-test-{uuid.uuid4().hex[:12]}:local"
+    _import_image(folder, name)
+    try:
+        yield name
+    finally:
+        subprocess.run(["docker", "rmi", "-f", name], capture_output=True, timeout=60, check=False)
+
+
+def _import_image(folder: Path, name: str) -> None:
+    (folder / "bin").mkdir(parents=True)
+    shutil.copy(str(shutil.which("busybox")), folder / "bin" / "busybox")
+    for applet in APPLETS:
+        (folder / "bin" / applet).symlink_to("busybox")
+    archive = folder / "image.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(folder / "bin", "bin")
+        for inner in ("tmp", "proc", "sys", "dev", "etc"):
+            member = tarfile.TarInfo(inner)
+            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(member)
+    subprocess.run(["docker", "import", str(archive), name], check=True, capture_output=True, timeout=60)

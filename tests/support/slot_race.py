@@ -1,0 +1,123 @@
+"""One of several processes that each believe they lead and race for the slots of one database.
+
+    python -m tests.support.slot_race URL NUMBER GUARDS
+
+GUARDS: `shipped`; `swap` (only the compare-and-set is left), `index` (only the database's own guard), `none`.
+It speaks lines: `ready`, then for each `go` from its parent what it was granted as JSON; after `free` the same slots
+are given back, after `look` it reads anew. It decides on what it read before anybody wrote: the worst that a stale
+leader can know.
+"""
+
+import contextlib
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+from unittest import mock
+
+from sqlalchemy import Connection, Engine, bindparam, update
+from sqlalchemy.exc import OperationalError
+
+from windrow_master.fleet.slots.service import SlotDesk
+from windrow_master.store import fleet_repository
+from windrow_master.store.engine import engines_of
+from windrow_master.store.fleet_repository import SlotRepository
+from windrow_master.store.tables_fleet import slots as slots_table
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Conflict
+from windrow_proto.ids import ClusterId
+from windrow_proto.model import SlotGrant
+
+T = TypeVar("T")
+TRIES = 200
+"""Against `database is locked` on a busy machine: losing a turn is no verdict."""
+
+_BLIND = update(slots_table).where(slots_table.c.slot_id == bindparam("was_id"))
+
+
+def blind_swap(self: SlotRepository, before: Any, after: Any) -> bool:
+    """Write the row whatever it says now, and keep no row of the holding."""
+    values = fleet_repository._slot_values(after) | {"was_id": before.slot_id}
+    return self._connection.execute(_BLIND, values).rowcount == 1
+
+
+@contextlib.contextmanager
+def without(guards: str) -> Iterator[None]:
+    """Take protections out of the shipped code."""
+    with contextlib.ExitStack() as stack:
+        if guards == "swap":
+            stack.enter_context(mock.patch.object(SlotRepository, "_open_grant", lambda self, slot, holder: None))
+        if guards == "index":
+            stack.enter_context(mock.patch.object(fleet_repository, "_SWAP_SLOT", _BLIND))
+        if guards == "none":
+            stack.enter_context(mock.patch.object(SlotRepository, "swap", blind_swap))
+        yield
+
+
+class Racer:
+    """A Master that never looks whether it still leads."""
+
+    def __init__(self, engine: Engine, number: int) -> None:
+        self._engine, self._luck = engine, random.Random(number)
+        self._holder = ClusterId(f"cluster_{number}")
+        self._desk = SlotDesk(lambda host_id: None)
+
+    def read(self) -> list[Any]:
+        """All slots as they are now."""
+        return self._try(lambda uow: list(uow.slots.list_all()))
+
+    def race(self, seen: list[Any]) -> list[SlotGrant]:
+        """Try for every slot, in an order of its own."""
+        won: list[SlotGrant] = []
+        for slot in self._luck.sample(seen, len(seen)):
+            with contextlib.suppress(Conflict):
+                won += self._try(lambda uow, slot=slot: self._grant(uow, slot))  # type: ignore[misc]
+        return won
+
+    def release(self, won: list[SlotGrant]) -> int:
+        """Give back what was won."""
+        return sum(self._try(lambda uow, g=grant: self._desk.released(uow, [g], "race", "over")) for grant in won)  # type: ignore[misc]
+
+    def _grant(self, uow: UnitOfWork, slot: Any) -> tuple[SlotGrant, ...]:
+        with mock.patch.object(self._desk, "_load", lambda uow, slot_ids: [slot]):
+            return self._desk.grant(uow, [slot.slot_id], self._holder, "race", "race")
+
+    def _try(self, work: Callable[[UnitOfWork], T]) -> T:
+        for turn in range(TRIES):
+            try:
+                with self._engine.begin() as connection:
+                    return work(_unit(connection))
+            except OperationalError:
+                if turn == TRIES - 1:
+                    raise
+        raise AssertionError("not reached")
+
+
+def _unit(connection: Connection) -> UnitOfWork:
+    unit = UnitOfWork(connection, 0, 1, lambda count: b"\0" * count)
+    # The audit's chain has one writer by its own rules; here several pretend, and the slots alone are judged.
+    unit.audit = lambda *_, **__: None  # type: ignore[method-assign]
+    return unit
+
+
+def main() -> None:
+    """Race until the parent closes the pipe."""
+    url, number, guards = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    racer = Racer(engines_of(url).writer, number)
+    seen, won = racer.read(), []
+    print("ready", flush=True)
+    with without(guards):
+        for line in sys.stdin:
+            if line.strip() == "go":
+                won = racer.race(seen)
+                print(json.dumps([(grant.slot_id, grant.token) for grant in won]), flush=True)
+            elif line.strip() == "free":
+                print(json.dumps(racer.release(won)), flush=True)
+            else:
+                seen = racer.read()
+                print("ready", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""The shipped stack for tests and benchmarks: `windrow up` in its own folder, its daemons' pids, a client for it."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.canaries import Canaries, collect, leaks, plant
+from windrow.client import Client
+from windrow.config import Config
+
+WINDROW = str(Path(sys.executable).with_name("windrow"))
+START_S = 120.0
+STOP_S = 60.0
+
+
+@dataclass(slots=True)
+class Stack:
+    """One running market. started_at: monotonic seconds at which the command was given."""
+
+    process: "subprocess.Popen[bytes]"
+    data_dir: Path
+    started_at: float
+
+    @property
+    def cli(self) -> dict[str, Any]:
+        """What the Master wrote for clients; raises FileNotFoundError until it has."""
+        record: dict[str, Any] = json.loads((self.data_dir / "cli.json").read_text())
+        return record
+
+    def client(self) -> Client:
+        """A client with the first account's token."""
+        return Client(Config(self.cli["url"], self.cli["token"]))
+
+    def pids(self) -> list[int]:
+        """Every process below the supervisor."""
+        return _descendants(self.process.pid)
+
+    def daemons(self) -> dict[str, list[int]]:
+        """Pids by daemon name (master, access, agent), children of the supervisor included."""
+        found: dict[str, list[int]] = {}
+        for pid in _descendants(self.process.pid):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            for word in words[:4]:
+                name = os.path.basename(word).decode(errors="replace")
+                kind = next(
+                    (k for k in ("master", "access", "agent") if name.startswith((f"windrow-{k}", f"windrow_{k}"))),
+                    None,
+                )
+                if kind is not None:
+                    found.setdefault(kind, []).append(pid)
+                    break
+        return found
+
+
+def _descendants(root: int) -> list[int]:
+    parents: dict[int, list[int]] = {}
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                fields = (path / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            parents.setdefault(int(fields[1]), []).append(int(path.name))
+    found, todo = [], [root]
+    while todo:
+        children = parents.get(todo.pop(), [])
+        found += children
+        todo += children
+    return found
+
+
+def _choose_ports(data_dir: Path) -> None:
+    """Give a new market ports of its own, as if of its last start: while its Master is down after a kill, no other
+    market that is tested at the same time takes them."""
+    http, https, trunk, access = random.SystemRandom().sample(range(20_000, 32_000, 10), 4)
+    data_dir.mkdir(parents=True, mode=0o700)
+    ports = {"http": http, "https": https, "trunk": trunk, "access": [access, access + 1]}
+    masters = [{"http": http + n, "https": https + n, "trunk": trunk + n} for n in range(3)]
+    (data_dir / "cli.json").write_text(json.dumps({"ports": ports, "masters": masters}))
+
+
+@contextmanager
+def stack(*flags: str, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Iterator[Stack]:
+    """Run `windrow up` with these flags; stops it as Ctrl-C does, and kills it if it does not stop.
+
+    At the end no secret may stand in a log, a command line, an environment or a database (tests/support/canaries.py).
+
+    folder: where its data directory lies and stays, for a second start; else a temporary one.
+    environment: what it gets beside this process's own.
+    """
+    with ExitStack() as cleanup:
+        place = folder or Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="windrow-stack-")))
+        data_dir = place / "data"
+        if not data_dir.exists():
+            _choose_ports(data_dir)
+        log = (place / "up.log").open("ab")
+        began = time.monotonic()
+        process = subprocess.Popen(
+            [WINDROW, "up", "--data-dir", str(data_dir), *flags],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=os.environ | dict(environment or {}),
+        )
+        running = Stack(process, data_dir, began)
+        found: list[str] = []
+        secrets = Canaries()
+        try:
+            yield running
+            secrets, found = _watched(running)
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            log.close()
+        found += leaks(secrets, (), data_dir)
+        assert not found, "; ".join(found[:20])
+
+
+def _watched(running: Stack) -> tuple[Canaries, list[str]]:
+    """The secrets of this market, those planted now included, and where any stands that it must not."""
+    secrets = collect(running.data_dir)
+    if running.process.poll() is None and running.cli.get("token"):
+        plant(secrets, running.cli["url"], running.cli["token"])
+    return secrets, leaks(secrets, running.pids(), running.data_dir)
+
+
+def wait_for(read: Any, deadline_s: float = START_S, pause_s: float = 0.02) -> Any:
+    """The first true answer of `read`, which may raise meanwhile; raises TimeoutError."""
+    ends = time.monotonic() + deadline_s
+    last: Exception | None = None
+    while time.monotonic() < ends:
+        try:
+            if found := read():
+                return found
+        except Exception as error:  # not up yet: the deadline judges
+            last = error
+        time.sleep(pause_s)
+    raise TimeoutError(f"nothing within {deadline_s:.0f} s; last: {last!r}")

@@ -1,0 +1,50 @@
+"""What an Access process decides at its start: its port, its configuration, when to renew."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from windrow_access.config import RunConfig, parse
+from windrow_access.core.renewal import is_due
+from windrow_access.main import free_port
+from windrow_proto.errors import InvalidInput
+
+
+def test_a_taken_port_is_followed_by_the_next_free_one() -> None:
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        taken = holder.getsockname()[1]
+        assert free_port("127.0.0.1", taken) > taken
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "--listen", "nowhere"],
+        ["run", "--region", "a b"],
+        ["run", "--region", ""],
+        ["run", "--workers", "0"],
+        ["run", "--trunk", "host"],
+        ["run", "--advertise", "x:99999"],
+    ],
+)
+def test_a_bad_argument_is_named(arguments: list[str]) -> None:
+    with pytest.raises(InvalidInput):
+        parse(arguments)
+
+
+def test_what_was_said_is_what_runs(tmp_path: Path) -> None:
+    config = parse(
+        ["run", "--data-dir", str(tmp_path), "--listen", "0.0.0.0:7443", "--region", "eu-1", "--workers", "4"]
+    )
+    assert isinstance(config, RunConfig)
+    assert (config.host, config.port, config.region, config.workers) == ("0.0.0.0", 7443, "eu-1", 4)
+
+
+def test_renewal_is_due_at_half_life_and_never_before_the_beginning() -> None:
+    assert not is_due(100, 200, 149)
+    assert is_due(100, 200, 150)
+    assert not is_due(100, 200, 0)

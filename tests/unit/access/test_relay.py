@@ -1,0 +1,300 @@
+"""The relay over links in memory: what it lets in, what it moves, and what happens when either side goes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from windrow_access.core.admission import Limits
+from windrow_access.probes import Bandwidth
+from windrow_access.relay import Relay, RelayFacts
+from windrow_proto import keys, wire_host
+from windrow_proto.errors import (
+    Banned,
+    CertificateRefused,
+    Forbidden,
+    InvalidInput,
+    LinkClosed,
+    Unavailable,
+    WindrowError,
+)
+from windrow_proto.ids import AccessId, HostId
+from windrow_proto.ports import PeerFacts
+from windrow_proto.v1 import link_pb2, services_pb2
+from windrow_proto.wire import TOGETHER_MAX, put_together
+
+HOST = HostId("host_" + "0" * 32)
+FAR_NS = 1 << 62
+
+
+class Pipe:
+    """One side of an in-memory stream of anything."""
+
+    def __init__(self) -> None:
+        self.inbox: asyncio.Queue[object] = asyncio.Queue()
+        self.peer: Pipe | None = None
+        self.closed = False
+
+    async def send(self, message) -> None:
+        if self.closed:
+            raise LinkClosed
+        assert self.peer is not None
+        self.peer.inbox.put_nowait(message)
+        await asyncio.sleep(0)
+
+    async def receive(self):
+        message = await self.inbox.get()
+        if isinstance(message, WindrowError):
+            raise message
+        return message
+
+    async def close(self) -> None:
+        if not self.closed and self.peer is not None:
+            self.closed = True
+            self.peer.inbox.put_nowait(LinkClosed())
+            self.inbox.put_nowait(LinkClosed())
+
+
+def pair() -> tuple[Pipe, Pipe]:
+    near, far = Pipe(), Pipe()
+    near.peer, far.peer = far, near
+    return near, far
+
+
+class TestClock:
+    """Time that a test moves by waiting for nothing."""
+
+    __test__ = False
+
+    def monotonic_ns(self) -> int:
+        return 10**9
+
+    def wall_ns(self) -> int:
+        return 10**18
+
+    async def sleep_ns(self, duration_ns: int) -> None:
+        await asyncio.sleep(3600 if duration_ns > 10**9 else 0)
+
+
+class TestRng:
+    """Half of everything."""
+
+    __test__ = False
+
+    def random_bytes(self, count: int) -> bytes:
+        return bytes(count)
+
+    def uniform(self) -> float:
+        return 0.5
+
+
+def peer(role: str = "host", not_after_ns: int = FAR_NS, host: str = HOST) -> PeerFacts:
+    return PeerFacts(role, host, 1, not_after_ns, "10.0.0.1:5000", b"c" * 32)
+
+
+def frame(sequence: int = 1, frame_class: int = 0, lane: int = 1, sealed: bytes = b"opaque") -> link_pb2.Frame:
+    made = link_pb2.Frame(sequence=sequence, sealed=sealed)
+    for name, number in (("frame_class", frame_class), ("lane", lane)):
+        setattr(made, name, number)
+    return made
+
+
+class World:
+    """A relay with its trunk's far end in the test's hands."""
+
+    def __init__(self) -> None:
+        self.trunks: asyncio.Queue[Pipe] = asyncio.Queue()
+        clock, rng = TestClock(), TestRng()
+        self.signing = keys.SigningKey.generate()
+        facts = RelayFacts("access_1", "local-a", 0, "127.0.0.1:7443", "0.1.0", self.signing.public)
+        bandwidth = Bandwidth(AccessId("access_1"), self.signing, clock, rng)
+        self.relay = Relay(facts, self.dial, bandwidth, clock, rng, Limits())
+        self.master: Pipe
+
+    async def dial(self) -> Pipe:
+        near, far = pair()
+        self.trunks.put_nowait(far)
+        return near
+
+    async def welcome(self) -> None:
+        self.master = await asyncio.wait_for(self.trunks.get(), 5)
+        hello = (await self.master.receive()).items[0].hello
+        assert hello.region == "local-a"
+        item = services_pb2.TrunkItem(welcome=services_pb2.TrunkWelcome(epoch=1, leader=True))
+        await self.master.send(services_pb2.TrunkBatch(items=[item]))
+        await asyncio.wait_for(self.relay.attached.wait(), 5)
+
+    async def next_item(self, kind: str) -> services_pb2.TrunkItem:
+        while True:
+            for item in (await asyncio.wait_for(self.master.receive(), 5)).items:
+                if item.WhichOneof("what") == kind:
+                    return item
+
+
+@asynccontextmanager
+async def world() -> AsyncIterator[World]:
+    made = World()
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(made.relay.run())
+        await made.welcome()
+        yield made
+        running.cancel()
+
+
+async def test_frames_pass_unopened_both_ways_after_their_route_is_opened() -> None:
+    async with world() as w, asyncio.TaskGroup() as tasks:
+        near, agent = pair()
+        serving = tasks.create_task(w.relay.accepted(peer(), near))
+        opened = await w.next_item("opened")
+        assert opened.opened.host_id == HOST
+        await agent.send(frame(7))
+        moved = await w.next_item("frame")
+        assert (moved.route, moved.frame.sequence, moved.frame.sealed) == (opened.route, 7, b"opaque")
+        down = services_pb2.TrunkItem(route=opened.route, frame=frame(1, sealed=b"down"))
+        await w.master.send(services_pb2.TrunkBatch(items=[down]))
+        assert (await asyncio.wait_for(agent.receive(), 5)).sealed == b"down"
+        serving.cancel()
+
+
+async def test_frames_of_one_message_pass_as_if_each_had_come_alone() -> None:
+    async with world() as w, asyncio.TaskGroup() as tasks:
+        near, agent = pair()
+        serving = tasks.create_task(w.relay.accepted(peer(), near))
+        await w.next_item("opened")
+        await agent.send(put_together([frame(n) for n in range(1, TOGETHER_MAX + 1)]))
+        await agent.send(frame(TOGETHER_MAX + 1))
+        moved: list[link_pb2.Frame] = []
+        while len(moved) <= TOGETHER_MAX:
+            batch = await asyncio.wait_for(w.master.receive(), 5)
+            moved += [item.frame for item in batch.items if item.WhichOneof("what") == "frame"]
+        assert moved == [frame(n) for n in range(1, TOGETHER_MAX + 2)]
+        serving.cancel()
+
+
+async def test_an_agent_that_goes_is_reported_to_the_master() -> None:
+    async with world() as w:
+        near, agent = pair()
+        async with asyncio.TaskGroup() as tasks:
+            serving = tasks.create_task(expect(LinkClosed, w.relay.accepted(peer(), near)))
+            opened = await w.next_item("opened")
+            await agent.close()
+            assert (await w.next_item("closed")).route == opened.route
+            await serving
+
+
+async def expect(error: type[WindrowError], work) -> None:
+    with pytest.raises(error):
+        await work
+
+
+async def test_a_lost_master_ends_every_stream_so_that_agents_dial_again() -> None:
+    async with world() as w, asyncio.TaskGroup() as tasks:
+        near, _ = pair()
+        ended = tasks.create_task(expect(Unavailable, w.relay.accepted(peer(), near)))
+        await w.next_item("opened")
+        await w.master.close()
+        await asyncio.wait_for(ended, 5)
+        await w.welcome()
+        tasks.create_task(expect(LinkClosed, w.relay.accepted(peer(), (again := pair())[0])))
+        await w.next_item("opened")
+        await again[1].close()
+
+
+async def test_nobody_is_let_in_without_a_master_a_host_role_or_a_live_certificate() -> None:
+    made = World()
+    await expect(Unavailable, made.relay.accepted(peer(), pair()[0]))
+    async with world() as w:
+        await expect(Forbidden, w.relay.accepted(peer(role="access"), pair()[0]))
+        await expect(CertificateRefused, w.relay.accepted(peer(not_after_ns=1), pair()[0]))
+
+
+async def test_a_ban_ends_the_stream() -> None:
+    async with world() as w, asyncio.TaskGroup() as tasks:
+        ended = tasks.create_task(expect(Banned, w.relay.accepted(peer(), pair()[0])))
+        await w.next_item("opened")
+        item = services_pb2.TrunkItem(bans=services_pb2.BanList(host_ids=[HOST]))
+        await w.master.send(services_pb2.TrunkBatch(items=[item]))
+        await asyncio.wait_for(ended, 5)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        frame(frame_class=0, lane=2),
+        frame(frame_class=1, lane=1),
+        frame(frame_class=1, lane=2, sealed=b"x" * (257 << 10)),
+        frame(lane=9),
+        put_together([frame(1), frame(2, frame_class=1, lane=1)]),
+        put_together([frame(1), put_together([frame(2), frame(3)])]),
+        put_together([frame(n) for n in range(1, TOGETHER_MAX + 2)]),
+    ],
+)
+async def test_a_frame_in_a_class_that_is_not_its_lanes_ends_the_stream(bad: link_pb2.Frame) -> None:
+    async with world() as w, asyncio.TaskGroup() as tasks:
+        near, agent = pair()
+        ended = tasks.create_task(expect(InvalidInput, w.relay.accepted(peer(), near)))
+        await w.next_item("opened")
+        await agent.send(bad)
+        await asyncio.wait_for(ended, 5)
+
+
+async def test_the_newer_stream_of_a_host_wins() -> None:
+    async with world() as w, asyncio.TaskGroup() as tasks:
+        old = tasks.create_task(expect(LinkClosed, w.relay.accepted(peer(), pair()[0])))
+        first = await w.next_item("opened")
+        near, agent = pair()
+        new = tasks.create_task(expect(LinkClosed, w.relay.accepted(peer(), near)))
+        second = await w.next_item("opened")
+        assert second.route > first.route
+        await asyncio.wait_for(old, 5)
+        assert not new.done()
+        await agent.close()
+
+
+async def test_a_measurement_counts_what_arrived_and_is_signed() -> None:
+    made = World()
+    near, agent = pair()
+    bandwidth = Bandwidth(AccessId("access_1"), made.signing, StepClock(), TestRng())
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(bandwidth.serve(HOST, near))
+        start = services_pb2.BandwidthStart(nonce="n1", duration_ns=10**9, cap_bytes=1 << 20)
+        await agent.send(services_pb2.BandwidthChunk(start=start))
+        for _ in range(4):
+            await agent.send(services_pb2.BandwidthChunk(payload=bytes(1000)))
+        await agent.send(services_pb2.BandwidthChunk(direction_done=True))
+        received = 0
+        while not (chunk := await asyncio.wait_for(agent.receive(), 5)).direction_done:
+            received += len(chunk.payload)
+        await agent.send(services_pb2.BandwidthChunk(direction_done=True))
+        answer = await asyncio.wait_for(agent.receive(), 5)
+    keys.verify_signature(made.signing.public, keys.DOMAIN_CLAIM, answer.claim, answer.claim_signature)
+    claim = wire_host.decode_claim(answer.claim)
+    assert (claim.host_id, claim.nonce, claim.up_bytes, claim.down_bytes) == (HOST, "n1", 4000, received)
+    assert claim.up_bits_per_s > 0
+    assert received <= 1 << 20
+
+
+class StepClock(TestClock):
+    """Each look at the clock is ten milliseconds later."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self._now_ns = 0
+
+    def monotonic_ns(self) -> int:
+        self._now_ns += 10_000_000
+        return self._now_ns
+
+
+async def test_a_measurement_that_sends_more_than_agreed_is_refused() -> None:
+    made = World()
+    near, agent = pair()
+    bandwidth = Bandwidth(AccessId("access_1"), made.signing, StepClock(), TestRng())
+    async with asyncio.TaskGroup() as tasks:
+        refused = tasks.create_task(expect(InvalidInput, bandwidth.serve(HOST, near)))
+        start = services_pb2.BandwidthStart(nonce="n1", duration_ns=10**9, cap_bytes=1000)
+        await agent.send(services_pb2.BandwidthChunk(start=start))
+        await agent.send(services_pb2.BandwidthChunk(payload=bytes(1001)))
+        await asyncio.wait_for(refused, 5)

@@ -1,0 +1,1 @@
+"""What the agent does with commands, disks, runtimes and the link."""

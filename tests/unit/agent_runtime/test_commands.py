@@ -1,0 +1,87 @@
+"""Every command that was taken gets a result, however the commands of one workload cross each other."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tests.simulation.loop import VirtualClock, VirtualLoop, run
+from windrow_agent.commands import CommandDesk
+from windrow_agent.core.command import FINAL, Phase
+from windrow_agent.journal import Journal, JournalDesk
+from windrow_agent.outbox import Outbox
+from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
+from windrow_agent.spool import Spool
+from windrow_agent.threads import InlineRunner
+from windrow_agent.workloads import Keeper
+from windrow_proto.disk_memory import MemoryDisk
+from windrow_proto.ids import BootId, ClusterId, CommandId, SlotId, WorkloadId
+from windrow_proto.model import Command, CommandKind, DeleteSpec, SlotGrant, WorkloadSpec
+from windrow_proto.units import SECOND
+
+SLOTS = (SlotGrant(SlotId("host_1/cpu/0"), 1),)
+WORKLOAD = WorkloadId("workload_1")
+SPEC = WorkloadSpec(WORKLOAD, ClusterId("cluster_1"), SLOTS, "simulated", lease_ns=10**12, paid_ns=10**12)
+CREATE = Command(CommandId("command_1"), CommandKind.CREATE, create=SPEC)
+DELETE = Command(CommandId("command_2"), CommandKind.DELETE, delete=DeleteSpec(WORKLOAD, SLOTS, 0))
+
+
+async def _never(*_: object) -> dict[str, str]:
+    return {}
+
+
+async def _cross(loop: VirtualLoop) -> dict[str, bool]:
+    """Let a create and its delete arrive at once; says which of them has a result."""
+    clock, disk = VirtualClock(loop), MemoryDisk()
+    runner = InlineRunner(clock)
+    desk = JournalDesk(Journal(disk, "/journal", clock.wall_ns, "boot"), runner)
+    outbox = Outbox(Spool(disk, "/spool", BootId(b"b" * 16), clock.wall_ns), runner, clock)
+    async with asyncio.TaskGroup() as group:
+
+        def spawn(work, name):
+            return group.create_task(work, name=name)
+
+        keeper = Keeper(desk, outbox, {"simulated": SimulatedRuntime(SimulatedMachine(clock))}, clock, "boot", spawn)
+        commands = CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never)
+        async with asyncio.TaskGroup() as both:
+            both.create_task(commands.arrived(CREATE))
+            both.create_task(commands.arrived(DELETE))
+    return {key: entry.state.phase in FINAL for key, entry in desk.journal.commands.items()}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_creation_that_is_deleted_at_once_has_a_result_in_whatever_order_their_steps_come(seed: int) -> None:
+    assert run(seed, _cross) == {"command_1": True, "command_2": True}
+
+
+class SlowRuntime(SimulatedRuntime):
+    """Takes two seconds to prepare."""
+
+    async def prepare(self, spec, progress):
+        await self._machine.clock.sleep_ns(2 * SECOND)
+        await super().prepare(spec, progress)
+
+
+async def _lapse(loop: VirtualLoop) -> tuple[int, list[str]]:
+    """Let a lease run out while its work is still being prepared; says what started and what is left."""
+    clock, disk = VirtualClock(loop), MemoryDisk()
+    runner, machine = InlineRunner(clock), SimulatedMachine(clock)
+    desk = JournalDesk(Journal(disk, "/journal", clock.wall_ns, "boot"), runner)
+    outbox = Outbox(Spool(disk, "/spool", BootId(b"b" * 16), clock.wall_ns), runner, clock)
+    async with asyncio.TaskGroup() as group:
+
+        def spawn(work, name):
+            return group.create_task(work, name=name)
+
+        keeper = Keeper(desk, outbox, {"simulated": SlowRuntime(machine)}, clock, "boot", spawn)
+        commands = CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never)
+        keeping = group.create_task(keeper.run())
+        await commands.arrived(replace(CREATE, create=replace(SPEC, lease_ns=SECOND)))
+        await clock.sleep_ns(10 * SECOND)
+        keeping.cancel()
+    assert desk.journal.commands[CREATE.command_id].state.phase is Phase.FAILED
+    return machine.starts, sorted(machine.boxes)
+
+
+def test_work_whose_lease_lapses_while_it_is_prepared_never_starts() -> None:
+    assert run(1, _lapse) == (0, [])

@@ -1,0 +1,55 @@
+"""The command line, and that the agent stays slim."""
+
+import io
+import subprocess
+import sys
+
+import pytest
+
+from windrow_agent import config, main
+from windrow_proto.errors import Conflict, InvalidInput
+
+HEAVY = ("docker", "requests", "urllib3", "numpy", "pydantic", "sqlalchemy")
+
+
+def test_importing_the_agent_loads_nothing_heavy():
+    code = f"import sys, windrow_agent.main; print([m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_token_comes_from_a_file_and_never_from_an_argument(tmp_path):
+    (tmp_path / "t").write_text("wj_secret\n")
+    assert config.read_token(str(tmp_path / "t")).strip() == "wj_secret"
+    with pytest.raises(InvalidInput):
+        config.read_token(str(tmp_path / "missing"))
+    with pytest.raises(SystemExit):
+        config.parse(["join", "https://x", "--token", "wj_secret"])
+
+
+def test_two_agents_do_not_share_a_folder(tmp_path):
+    with main.only_agent(tmp_path), pytest.raises(Conflict), main.only_agent(tmp_path):
+        pass
+
+
+def test_running_before_joining_says_how_to_join(tmp_path, capsys):
+    assert main.main(["run", "--data-dir", str(tmp_path)]) == 1
+    assert "windrow-agent join" in capsys.readouterr().err
+
+
+def test_uninstalling_removes_all_that_was_kept_and_asks_first(tmp_path, capsys, monkeypatch):
+    folder = tmp_path / "agent"
+    (folder / "identity").mkdir(parents=True)
+    (folder / "spool").mkdir()
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert main.main(["uninstall", "--data-dir", str(folder)]) == 1
+    assert folder.exists()
+    assert main.main(["uninstall", "--yes", "--data-dir", str(folder)]) == 0
+    assert not folder.exists()
+
+
+def test_unknown_runtimes_and_counts_are_refused(tmp_path):
+    with pytest.raises(InvalidInput):
+        config.parse(["run", "--runtimes", "docker,magic"])
+    with pytest.raises(InvalidInput):
+        config.parse(["simulate", "--count", "0"])

@@ -1,0 +1,142 @@
+"""A workload on its host: every pair of phase and event, and what its receipts promise."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windrow_agent.core import workload as w
+from windrow_proto.ids import ClusterId, SlotId, WorkloadId
+from windrow_proto.model import SlotGrant, WorkloadPhase, WorkloadSpec
+
+SPEC = WorkloadSpec(WorkloadId("work_a"), ClusterId("cl"), (SlotGrant(SlotId("s"), 3),), "process")
+EVENTS: tuple[tuple[str, w.Event], ...] = (
+    ("prepared", w.Prepared()),
+    ("files", w.FilesCame()),
+    ("started", w.Started(100, 1, {"80": 8080})),
+    ("ran", w.Ran(50)),
+    ("ended", w.Ended(0, 60, "exited")),
+    ("broke", w.Broke("no image")),
+    ("end_asked", w.EndAsked("deleted")),
+    ("removed", w.Removed()),
+)
+
+TABLE = """
+PREPARING     prepared  PREPARING     Start
+PREPARING     files     PREPARING     -
+PREPARING     started   RUNNING       SendReceipt SendObserved
+PREPARING     ran       PREPARING     -
+PREPARING     ended     EXITED        FINAL SendObserved
+PREPARING     broke     FAILED        SendObserved
+PREPARING     end_asked STOPPING      SendObserved StopAndRemove
+PREPARING     removed   GONE          FINAL SendObserved
+WAITING_FILES prepared  WAITING_FILES -
+WAITING_FILES files     PREPARING     Start SendObserved
+WAITING_FILES started   RUNNING       SendReceipt SendObserved
+WAITING_FILES ran       WAITING_FILES -
+WAITING_FILES ended     EXITED        FINAL SendObserved
+WAITING_FILES broke     FAILED        SendObserved
+WAITING_FILES end_asked STOPPING      SendObserved StopAndRemove
+WAITING_FILES removed   GONE          FINAL SendObserved
+RUNNING       prepared  RUNNING       -
+RUNNING       files     RUNNING       -
+RUNNING       started   RUNNING       -
+RUNNING       ran       RUNNING       SendReceipt
+RUNNING       ended     EXITED        FINAL SendObserved
+RUNNING       broke     RUNNING       -
+RUNNING       end_asked STOPPING      SendObserved StopAndRemove
+RUNNING       removed   GONE          FINAL SendObserved
+EXITED        prepared  EXITED        -
+EXITED        files     EXITED        -
+EXITED        started   EXITED        -
+EXITED        ran       EXITED        -
+EXITED        ended     EXITED        -
+EXITED        broke     EXITED        -
+EXITED        end_asked STOPPING      SendObserved StopAndRemove
+EXITED        removed   GONE          FINAL SendObserved
+STOPPING      prepared  STOPPING      -
+STOPPING      files     STOPPING      -
+STOPPING      started   STOPPING      SendReceipt SendObserved
+STOPPING      ran       STOPPING      SendReceipt
+STOPPING      ended     STOPPING      FINAL SendObserved
+STOPPING      broke     STOPPING      -
+STOPPING      end_asked STOPPING      -
+STOPPING      removed   GONE          FINAL SendObserved
+GONE          prepared  GONE          -
+GONE          files     GONE          -
+GONE          started   GONE          -
+GONE          ran       GONE          -
+GONE          ended     GONE          -
+GONE          broke     GONE          -
+GONE          end_asked GONE          -
+GONE          removed   GONE          -
+FAILED        prepared  FAILED        -
+FAILED        files     FAILED        -
+FAILED        started   RUNNING       SendReceipt SendObserved
+FAILED        ran       FAILED        -
+FAILED        ended     EXITED        FINAL SendObserved
+FAILED        broke     FAILED        -
+FAILED        end_asked STOPPING      SendObserved StopAndRemove
+FAILED        removed   GONE          FINAL SendObserved
+""".strip()
+
+
+def _name(effect: w.Effect) -> str:
+    return "FINAL" if isinstance(effect, w.SendReceipt) and effect.final else type(effect).__name__
+
+
+def test_every_phase_answers_every_event_as_the_table_says():
+    lines = []
+    for phase in list(WorkloadPhase)[1:]:
+        for name, event in EVENTS:
+            state = replace(w.begin(SPEC), phase=phase, started_wall_ns=90)
+            after, effects = w.step(state, event)
+            names = " ".join(map(_name, effects)) or "-"
+            lines.append(f"{phase.name:<13} {name:<9} {after.phase.name:<13} {names}")
+    assert "\n".join(lines) == TABLE
+
+
+def test_a_workload_that_never_started_gets_no_receipt():
+    state, effects = w.step(w.begin(SPEC), w.EndAsked("deleted"))
+    state, more = w.step(state, w.Removed())
+    assert state.phase is WorkloadPhase.GONE
+    assert not any(isinstance(effect, w.SendReceipt) for effect in (*effects, *more))
+
+
+def test_files_are_waited_for_before_the_start():
+    state, effects = w.step(w.begin(replace(SPEC, await_files=True)), w.Prepared())
+    assert (state.phase, effects) == (WorkloadPhase.WAITING_FILES, (w.SendObserved(),))
+    state, effects = w.step(state, w.FilesCame())
+    assert effects == (w.Start(), w.SendObserved())
+
+
+def test_the_first_reason_of_an_end_stands():
+    state, _ = w.step(w.begin(SPEC), w.Started(100, 0))
+    state, _ = w.step(state, w.EndAsked("unpaid"))
+    state, _ = w.step(state, w.Ended(-9, 70, "exited"))
+    assert w.receipt(state, 200).end_reason == "unpaid"
+
+
+@given(st.lists(st.sampled_from([event for _, event in EVENTS]), max_size=40))
+def test_receipts_are_numbered_without_holes_never_fall_and_end_once(events: list[w.Event]):
+    state, numbers, longest, finals = w.begin(SPEC), 0, 0, 0
+    for event in events:
+        state, effects = w.step(state, event)
+        for effect in effects:
+            if isinstance(effect, w.SendReceipt):
+                made = w.receipt(state, 0)
+                numbers += 1
+                finals += made.final
+                assert made.number == numbers
+                assert made.running_ns >= longest
+                assert made.final == effect.final
+                longest = made.running_ns
+    assert finals <= 1
+
+
+@given(st.lists(st.sampled_from([event for _, event in EVENTS]), max_size=40))
+def test_what_is_gone_stays_gone(events: list[w.Event]):
+    state = replace(w.begin(SPEC), phase=WorkloadPhase.GONE)
+    for event in events:
+        state, effects = w.step(state, event)
+        assert (state.phase, effects) == (WorkloadPhase.GONE, ())

@@ -1,0 +1,315 @@
+"""Clusters and the market over HTTP: the shapes of plan/api, and what goes on inside through a scripted host."""
+
+import base64
+import io
+import json
+import tarfile
+from contextlib import closing
+from dataclasses import dataclass
+
+import httpx2
+import pytest
+
+from tests.master_support import ManualClock, SeededRng
+from tests.waiting import poll_async
+from windrow_master import rooms
+from windrow_master.api.app import build_app
+from windrow_master.clusters.access.service import WorkAccess
+from windrow_master.fleet.machines import LinkEvent
+from windrow_master.store.executors import InlineExecutor
+from windrow_proto.disk_memory import MemoryDisk
+from windrow_proto.errors import HostUnreachable
+from windrow_proto.ids import HostId
+from windrow_proto.messages import ChannelClose, ChannelData
+from windrow_proto.model import (
+    ChannelPurpose,
+    CommandKind,
+    CommandPhase,
+    CommandStatus,
+    Inventory,
+    ObservedWorkload,
+    Receipt,
+    WorkloadPhase,
+)
+from windrow_proto.units import GIB, SECOND
+from windrow_proto.wire_command import decode_command
+
+HOST = HostId("host_a")
+
+
+class ScriptedStream:
+    """A channel whose host says what a test has written down."""
+
+    def __init__(self, script):
+        self.script = list(script)
+        self.sent = b""
+        self.closings = []
+
+    async def send(self, data, stream=0):
+        self.sent += data
+
+    async def receive(self):
+        return self.script.pop(0)
+
+    async def close(self, closing):
+        self.closings.append(closing)
+
+
+class ScriptedBroker:
+    """Opens the streams that a test has prepared, and remembers what was asked."""
+
+    def __init__(self):
+        self.streams = []
+        self.opened = []
+
+    async def open(self, host_id, opening):
+        self.opened.append((host_id, opening))
+        if not self.streams:
+            raise HostUnreachable(subject=host_id)
+        return self.streams.pop(0)
+
+
+@dataclass
+class Site:
+    client: httpx2.AsyncClient
+    rooms: rooms.Rooms
+    broker: ScriptedBroker
+    clock: ManualClock
+
+    async def running(self):
+        """A cluster whose work runs."""
+        answer = await self.client.post("/api/v1/clusters", json={"argv": ["sleep", "9"], "cpus": 2, "name": "demo"})
+        assert answer.status_code == 202, answer.text
+        cluster = answer.json()["cluster"]
+        spec = self.spec(CommandKind.CREATE).create
+        self.write(
+            lambda uow: self.life.on_workload(
+                uow, HOST, ObservedWorkload(spec.workload_id, WorkloadPhase.RUNNING, spec.slots)
+            )
+        )
+        self.receipt(spec, 1, 0)
+        return cluster["id"], spec
+
+    @property
+    def life(self):
+        return self.rooms.clusters.life
+
+    def write(self, change):
+        return self.rooms.store.write_now(change, name="test")
+
+    def spec(self, kind):
+        rows = self.rooms.store.read_now(lambda uow: uow.commands.open_of_host(HOST))
+        return [decode_command(row.body) for row in rows if row.kind is kind][-1]
+
+    def receipt(self, spec, number, seconds, final=False):
+        started = self.clock.wall_ns()
+        signed = Receipt(
+            spec.workload_id,
+            spec.cluster_id,
+            spec.slots,
+            number,
+            int(seconds * SECOND),
+            started,
+            started,
+            final,
+            None,
+            "deleted" if final else "",
+        )
+        self.write(lambda uow: self.life.on_receipt(uow, HOST, signed, b"sealed"))
+
+    async def get(self, path, status=200, **params):
+        answer = await self.client.get(f"/api/v1{path}", params=params)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+
+@pytest.fixture
+async def site(tmp_path):
+    clock = ManualClock()
+    opened = rooms.build(tmp_path, clock, SeededRng(3), disk=MemoryDisk(), make_executor=InlineExecutor)
+    with closing(opened):
+        identity = opened.services.identity
+        owner = identity.first_account()
+        token = identity.local_token(owner, None)
+        broker = ScriptedBroker()
+        opened.services.inside = WorkAccess(opened.clusters, broker)
+
+        def join(uow):
+            inventory = Inventory(hostname="a", cpu_count=4, memory_bytes=16 * GIB, runtimes=("process",))
+            opened.fleet.enrol(uow, HOST, "a", owner.id, False, "test")
+            opened.fleet.hosts.inventory(uow, HOST, inventory)
+            opened.fleet.hosts.link(uow, HOST, LinkEvent.HEARD, "heard", uow.now_wall_ns)
+
+        opened.store.write_now(join, name="test")
+        transport = httpx2.ASGITransport(build_app(opened.services, tmp_path), raise_app_exceptions=False)
+        headers = {"Authorization": f"Bearer {token}"}
+        async with httpx2.AsyncClient(transport=transport, base_url="http://master", headers=headers) as client:
+            yield Site(client, opened, broker, clock)
+
+
+async def test_an_offer_names_its_price_its_unit_and_where_the_suggestion_comes_from(site):
+    (offer,) = (await site.get("/offers"))["items"]
+    assert (offer["tier"], offer["unit"], offer["simulated"], offer["free"]) == ("cpu/C", "processor", False, 1)
+    assert offer["price_per_hour"] == offer["suggestion"] == "0.0175"
+    assert "paperspace" in offer["suggestion_reason"]
+
+
+async def test_a_price_can_be_set_and_a_running_rental_keeps_its_own(site):
+    cluster_id, _ = await site.running()
+    answer = await site.client.put("/api/v1/offers/cpu/C", json={"price_per_hour": "0.50"})
+    assert answer.status_code == 200 and answer.json()["items"][0]["price_per_hour"] == "0.50"
+    assert (await site.get(f"/clusters/{cluster_id}"))["price_per_hour"] == "0.035"
+    for wrong in ("1e3", "-1", "0.000000001", "2000"):
+        answer = await site.client.put("/api/v1/offers/cpu/C", json={"price_per_hour": wrong})
+        assert answer.status_code == 422
+
+
+async def test_a_plan_shows_place_price_hold_and_balance_or_the_refusals(site):
+    fits = (await site.client.post("/api/v1/clusters/plan", json={"cpus": 2})).json()
+    assert (fits["fits"], fits["price_per_hour"], fits["hold"], fits["balance"]) == (True, "0.035", "0.00875", "100.00")
+    assert fits["placement"][0]["slots"] == [f"{HOST}/cpu/0"]
+    refused = (await site.client.post("/api/v1/clusters/plan", json={"gpus": 1})).json()
+    assert not refused["fits"]
+    assert refused["refusals"] == [{"host_id": HOST, "host_name": "a", "reason": "it has no GPU"}]
+
+
+async def test_no_capacity_is_a_problem_with_a_reason_for_each_host(site):
+    answer = await site.client.post("/api/v1/clusters", json={"gpus": 1})
+    assert (answer.status_code, answer.json()["code"]) == (409, "no_capacity")
+    assert answer.json()["reasons"][0]["reason"] == "it has no GPU"
+
+
+async def test_a_misspelt_field_is_refused(site):
+    assert (await site.client.post("/api/v1/clusters", json={"gpu": 1})).status_code == 422
+
+
+async def test_a_repeated_key_answers_with_the_same_cluster(site):
+    headers = {"Idempotency-Key": "k"}
+    first = await site.client.post("/api/v1/clusters", json={"argv": ["a"]}, headers=headers)
+    again = await site.client.post("/api/v1/clusters", json={"argv": ["a"]}, headers=headers)
+    other = await site.client.post("/api/v1/clusters", json={"argv": ["b"]}, headers=headers)
+    assert first.json()["cluster"]["id"] == again.json()["cluster"]["id"]
+    assert other.status_code == 409
+
+
+async def test_from_creating_to_a_receipt_that_ends_at_the_last_signed_second(site):
+    cluster_id, spec = await site.running()
+    assert (await site.get(f"/clusters/{cluster_id}"))["phase"] == "Running"
+    site.clock.advance(20 * SECOND)
+    deleted = await site.client.delete(f"/api/v1/clusters/{cluster_id}")
+    assert deleted.status_code == 202
+    site.receipt(spec, 2, 12.345678901, final=True)
+    command = site.spec(CommandKind.DELETE)
+    status = CommandStatus(command.command_id, CommandPhase.SUCCEEDED)
+    site.write(lambda uow: site.rooms.fleet.commands.on_status(uow, HOST, status))
+    operation = await site.get(f"/operations/{deleted.json()['operation']['id']}")
+    assert operation["state"] == "succeeded"
+    (listed,) = (await site.get("/receipts", cluster=cluster_id))["items"]
+    receipt = await site.get(f"/receipts/{listed['id']}")
+    assert receipt["running_seconds"] == "12.345678901"
+    assert receipt["amount"] == "0.00012002"
+    assert receipt["ended_at"] is not None and receipt["test_money"]
+    assert [transfer["kind"] for transfer in receipt["transfers"]] == ["hold", "charge", "void"]
+    (line,) = receipt["lines"]
+    assert (line["receipts"], line["first_number"], line["last_number"], line["final"]) == (2, 1, 2, True)
+    transfers = (await site.get("/ledger/transfers"))["items"]
+    assert [transfer["kind"] for transfer in transfers] == ["void", "charge", "hold", "mint"]
+    accounts = {row["account"]: row["amount"] for row in (await site.get("/ledger/balances"))["items"]}
+    assert accounts["mint:test"] == "-100.00"
+
+
+async def test_why_it_runs_there(site):
+    cluster_id, _ = await site.running()
+    found = await site.get(f"/clusters/{cluster_id}/explain")
+    assert found["chosen"]["host_id"] == HOST and found["losers"] == []
+
+
+async def test_a_log_is_given_byte_by_byte_and_says_when_it_was_cut(site):
+    cluster_id, spec = await site.running()
+    stream = ScriptedStream([ChannelData(b"\xff<b>one\n"), ChannelData(b"two"), ChannelClose(truncated=True)])
+    site.broker.streams = [stream]
+    answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/logs", params={"offset": 3})
+    assert answer.content == b"\xff<b>one\ntwo"
+    assert answer.headers["x-log-truncated"] == "true" and answer.headers["x-content-type-options"] == "nosniff"
+    ((host_id, opening),) = site.broker.opened
+    assert (host_id, opening.purpose, opening.offset) == (HOST, ChannelPurpose.LOGS, 3)
+    assert opening.workload_id == spec.workload_id and stream.closings
+
+
+async def test_a_followed_log_ends_with_the_work(site):
+    cluster_id, _ = await site.running()
+    site.broker.streams = [ScriptedStream([ChannelData(b"a"), ChannelData(b"b"), ChannelClose()])]
+    answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/logs", params={"follow": "true"})
+    assert answer.content == b"ab"
+
+
+async def test_a_host_that_is_away_is_a_problem_and_not_half_an_answer(site):
+    cluster_id, _ = await site.running()
+    answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/logs", params={"follow": "true"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "host_unreachable")
+
+
+async def test_a_command_inside_answers_in_lines_and_its_exit_code_comes_last(site):
+    cluster_id, _ = await site.running()
+    site.broker.streams = [ScriptedStream([ChannelData(b"out", 1), ChannelData(b"err", 2), ChannelClose(exit_code=7)])]
+    answer = await site.client.post(f"/api/v1/clusters/{cluster_id}/exec", json={"argv": ["ls"]})
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert [base64.b64decode(line["data"]) for line in lines[:-1]] == [b"out", b"err"]
+    assert lines[-1] == {"exit_code": 7}
+
+
+async def test_a_command_that_fails_says_so_in_its_last_line(site):
+    cluster_id, _ = await site.running()
+    site.broker.streams = [ScriptedStream([ChannelClose("workload_failed", "no such program")])]
+    answer = await site.client.post(f"/api/v1/clusters/{cluster_id}/exec", json={"argv": ["nope"]})
+    assert json.loads(answer.text)["error"]["code"] == "workload_failed"
+
+
+def tar_of(**files):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+async def test_files_go_in_are_counted_and_committed(site):
+    cluster_id, _ = await site.running()
+    stream = ScriptedStream([ChannelClose()])
+    site.broker.streams = [stream]
+    data = tar_of(a=b"1" * 70_000, b=b"", c=b"x")
+    answer = await site.client.put(f"/api/v1/clusters/{cluster_id}/files", params={"commit": "true"}, content=data)
+    assert answer.json() == {"bytes": len(data), "files": 3}
+    assert stream.sent == data and stream.closings[0].commit
+
+
+async def test_files_that_a_host_refuses_are_its_problem_in_words(site):
+    cluster_id, _ = await site.running()
+    site.broker.streams = [ScriptedStream([ChannelClose("storage_failed", "no space left")])]
+    answer = await site.client.put(f"/api/v1/clusters/{cluster_id}/files", content=tar_of(a=b"1"))
+    assert (answer.status_code, answer.json()["detail"]) == (503, "no space left")
+
+
+async def test_files_come_out_and_the_header_says_whether_they_were_cut(site):
+    cluster_id, _ = await site.running()
+    site.broker.streams = [ScriptedStream([ChannelData(b"tar"), ChannelData(b"red"), ChannelClose(truncated=True)])]
+    answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/files", params={"changed": "true"})
+    assert (answer.content, answer.headers["x-files-truncated"]) == (b"tarred", "true")
+    assert site.broker.opened[0][1].changed_only
+
+
+async def test_what_is_gone_has_no_inside(site):
+    cluster_id, _ = await site.running()
+    await site.client.delete(f"/api/v1/clusters/{cluster_id}")
+    answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/logs")
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+async def test_a_change_wakes_whoever_follows_the_cluster(site):
+    cluster_id, spec = await site.running()
+    with site.rooms.services.broadcaster.listen(f"cluster/{cluster_id}") as listener:
+        site.receipt(spec, 2, 10)
+        woken = await poll_async(lambda: listener.next(0.1))
+    assert woken.event == "changed"

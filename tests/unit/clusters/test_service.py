@@ -1,0 +1,389 @@
+"""Clusters from asking to gone, on a real store with a host that reports."""
+
+import pytest
+
+from tests.unit.clusters.world import HOST, OPERATOR, OTHER, OWNER, STRANGER, market_world, principal
+from windrow_master.clusters.model import ClusterPhase, ClusterRequest, WorkPhase
+from windrow_master.clusters.workloads import KEPT_AFTER_EXIT_NS, LOST_AFTER_NS
+from windrow_master.fleet.machines import AdminEvent, LinkEvent
+from windrow_master.identity.model import Role
+from windrow_master.market.model import MINT, RentalState, Transfer, TransferKind, account_of
+from windrow_master.placement.model import Decision
+from windrow_master.store.model import OperationState
+from windrow_proto.errors import IdempotencyMismatch, InsufficientFunds, InvalidInput, NoCapacity, NotFound
+from windrow_proto.ids import ClusterId, TransferId
+from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
+from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, charge
+
+FULL = 100 * MICROCENTS_PER_UNIT
+
+
+@pytest.fixture
+def m(tmp_path):
+    with market_world(tmp_path) as made:
+        yield made
+
+
+async def operation_state(m, operation):
+    return (await m.store.read(lambda uow: uow.operations.get(operation.id))).state
+
+
+async def test_a_plan_says_where_and_for_how_much_and_changes_nothing(m):
+    preview = await m.clusters.plan(principal(), ClusterRequest(cpus=2))
+    assert preview.chosen is not None and preview.chosen.host_id == HOST
+    assert preview.chosen.price_per_hour == 2 * 175 * MICROCENTS_PER_UNIT // 10_000
+    assert (preview.balance, m.balance()) == (FULL, FULL)
+    assert set(m.slots().values()) == {"free"}
+
+
+async def test_creating_holds_money_leases_the_slot_and_orders_the_work_together(m):
+    view = await m.create(cpus=2, env={"A": "b"}, await_files=True)
+    spec = m.spec()
+    assert (view.cluster.phase, view.workloads[0].phase) == (ClusterPhase.CREATING, WorkPhase.PENDING)
+    assert (spec.runtime, spec.cpu_milli, spec.await_files, dict(spec.env)) == ("process", 2000, True, {"A": "b"})
+    assert (spec.slots[0].slot_id, spec.slots[0].token) == (f"{HOST}/cpu/0", 1)
+    assert (spec.lease_ns, spec.paid_ns) == (30 * MINUTE, 15 * MINUTE)
+    assert m.balance() == FULL - m.rental(view.cluster.cluster_id).held
+    assert set(m.slots().values()) == {"starting"}
+
+
+async def test_the_preview_and_the_creation_agree(m):
+    for number in range(4):
+        m.join(f"host_{number}")
+    preview = await m.clusters.plan(principal(), ClusterRequest())
+    view = await m.create()
+    assert view.workloads[0].host_id == preview.chosen.host_id
+
+
+async def test_a_request_that_nothing_fits_gets_a_reason_for_each_host_and_changes_nothing(m):
+    m.join(OTHER)
+    with pytest.raises(NoCapacity) as refused:
+        await m.create(gpus=1)
+    assert sorted(reason["host_id"] for reason in refused.value.reasons) == [HOST, OTHER]
+    assert {reason["reason"] for reason in refused.value.reasons} == {"it has no GPU"}
+    assert m.balance() == FULL and not m.commands(CommandKind.CREATE)
+
+
+async def test_a_stranger_without_an_image_is_told_what_to_do(m):
+    with pytest.raises(NoCapacity, match="add --image"):
+        await m.create(principal(STRANGER))
+
+
+async def test_without_fifteen_minutes_of_funds_nothing_starts(m):
+    await m.market.set_ask(OWNER, "cpu/C", Microcents(401 * MICROCENTS_PER_UNIT), "account/1")
+    with pytest.raises(InsufficientFunds, match=r"The first 15 minutes cost 100\.25, the account has 100\.00"):
+        await m.create()
+    assert set(m.slots().values()) == {"free"} and not m.commands(CommandKind.CREATE)
+
+
+async def test_the_same_key_makes_one_cluster_and_another_request_under_it_is_refused(m):
+    first = await m.create(key="k1", cpus=2)
+    again = await m.create(key="k1", cpus=2)
+    assert again.cluster.cluster_id == first.cluster.cluster_id
+    assert len(m.commands(CommandKind.CREATE)) == 1
+    with pytest.raises(IdempotencyMismatch):
+        await m.create(key="k1", cpus=1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"cpus": 0},
+        {"gpus": -1},
+        {"gpu_model": "h100"},
+        {"argv": ("a\0b",)},
+        {"env": {"1A": ""}},
+        {"ports": (0,)},
+        {"image": "no spaces"},
+        {"runtime": "process", "image": "busybox"},
+    ],
+)
+async def test_a_request_beyond_its_limits_names_the_field(m, wrong):
+    with pytest.raises(InvalidInput) as refused:
+        await m.create(**wrong)
+    assert refused.value.subject in wrong
+
+
+async def test_a_name_full_of_control_characters_and_markup_is_made_harmless(m):
+    view = await m.create(name="<b>\x1b[31m\u202eevil</b>\n")
+    assert view.cluster.name == "b 31m evil /b"
+
+
+async def test_progress_of_the_host_becomes_steps_and_running_ends_the_operation(m):
+    operation, view = await m.clusters.create(principal(), ClusterRequest(argv=("true",)))
+    spec, cluster_id = m.spec(), view.cluster.cluster_id
+    m.status(CommandKind.CREATE, CommandPhase.ACCEPTED)
+    m.status(CommandKind.CREATE, CommandPhase.RUNNING, step="preparing", progress_permille=500)
+    m.report(spec, WorkloadPhase.PREPARING)
+    assert [step.name for step in (await m.cluster(cluster_id)).steps] == ["placed", "preparing"]
+    assert await operation_state(m, operation) is OperationState.RUNNING
+    m.report(spec, WorkloadPhase.RUNNING, ports={"80": 4000})
+    cluster = await m.cluster(cluster_id)
+    assert (cluster.phase, set(m.slots().values())) == (ClusterPhase.RUNNING, {"running"})
+    assert (await m.workload(cluster_id)).ports == {"80": 4000}
+    assert await operation_state(m, operation) is OperationState.SUCCEEDED
+
+
+async def test_an_unknown_image_fails_with_its_reason_and_gives_back_slot_and_money(m):
+    operation, view = await m.clusters.create(principal(), ClusterRequest(image="nobody/nothing"))
+    m.status(CommandKind.CREATE, CommandPhase.FAILED, error_code="image_unavailable", error_detail="pull access denied")
+    cluster = await m.cluster(view.cluster.cluster_id)
+    assert (cluster.phase, cluster.reason) == (ClusterPhase.FAILED, "image_unavailable: pull access denied")
+    assert await operation_state(m, operation) is OperationState.FAILED
+    m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
+    assert set(m.slots().values()) == {"free"}
+    assert (m.balance(), m.rental(view.cluster.cluster_id).state) == (FULL, RentalState.CLOSED)
+
+
+async def test_a_command_that_is_never_taken_fails_the_cluster(m):
+    view = await m.create()
+    m.clock.advance(2 * MINUTE)
+    await m.fleet._time_out()
+    cluster = await m.cluster(view.cluster.cluster_id)
+    assert cluster.phase is ClusterPhase.FAILED and "deadline_exceeded" in cluster.reason
+
+
+async def test_work_that_ends_by_itself_keeps_its_files_for_a_while_and_costs_nothing_more(m):
+    cluster_id, spec = await m.running()
+    m.clock.advance(12 * SECOND)
+    m.receipt(spec, 2, 12, final=True, end_reason="exited", exit_code=3)
+    m.report(spec, WorkloadPhase.EXITED, exit_code=3, running_ns=12 * SECOND)
+    cluster = await m.cluster(cluster_id)
+    assert cluster.phase is ClusterPhase.RUNNING and "exit code 3" in cluster.reason
+    assert (await m.workload(cluster_id)).exit_code == 3
+    m.clock.advance(KEPT_AFTER_EXIT_NS)
+    await m.clusters.tick()
+    assert (await m.cluster(cluster_id)).phase is ClusterPhase.DELETING
+
+
+async def test_a_delete_ends_the_work_gives_back_the_slot_and_closes_the_rental_at_the_last_signed_second(m):
+    cluster_id, spec = await m.running()
+    m.clock.advance(25 * SECOND)
+    await m.ended(cluster_id, spec, 3, 24.5)
+    cluster, rental = await m.cluster(cluster_id), m.rental(cluster_id)
+    assert cluster.phase is ClusterPhase.DELETED and cluster.ended_at_ns is not None
+    assert set(m.slots().values()) == {"free"}
+    assert rental.state is RentalState.CLOSED
+    assert rental.charged == charge(rental.price_per_hour, int(24.5 * SECOND))
+
+
+async def test_a_delete_is_answered_in_every_phase_and_twice(m):
+    view = await m.create()
+    cluster_id = view.cluster.cluster_id
+    first, _ = await m.clusters.delete(principal(), cluster_id)
+    second, _ = await m.clusters.delete(principal(), cluster_id)
+    assert first.id == second.id and len(m.commands(CommandKind.DELETE)) == 1
+    m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
+    assert await operation_state(m, first) is OperationState.SUCCEEDED
+    third, after = await m.clusters.delete(principal(), cluster_id)
+    assert (third.state, after.cluster.phase) == (OperationState.SUCCEEDED, ClusterPhase.DELETED)
+    assert m.balance() == FULL
+
+
+async def test_what_is_deleted_never_comes_back_by_a_late_report(m):
+    cluster_id, spec = await m.running()
+    await m.ended(cluster_id, spec, 2, 5)
+    m.report(spec, WorkloadPhase.RUNNING)
+    m.receipt(spec, 9, 500)
+    assert (await m.cluster(cluster_id)).phase is ClusterPhase.DELETED
+    assert m.rental(cluster_id).charged == charge(m.rental(cluster_id).price_per_hour, 5 * SECOND)
+    assert "receipt.refused" in m.events(HOST)
+
+
+async def test_a_lost_host_degrades_comes_back_or_is_given_up(m):
+    cluster_id, spec = await m.running()
+    for _ in range(2):
+        m.link(LinkEvent.SILENT)
+        assert (await m.cluster(cluster_id)).phase is ClusterPhase.RUNNING
+        m.link(LinkEvent.SILENT_LONG)
+        assert (await m.cluster(cluster_id)).phase is ClusterPhase.DEGRADED
+        m.link(LinkEvent.HEARD)
+        assert (await m.cluster(cluster_id)).phase is ClusterPhase.RUNNING
+    m.link(LinkEvent.SILENT)
+    m.link(LinkEvent.SILENT_LONG)
+    m.clock.advance(LOST_AFTER_NS + 2 * MINUTE)
+    await m.clusters.tick()
+    cluster = await m.cluster(cluster_id)
+    assert cluster.phase is ClusterPhase.FAILED and cluster.reason.startswith("host_lost")
+    assert m.rental(cluster_id).state is RentalState.CLOSED
+    assert set(m.slots().values()) == {"stopping"}, "the slot stays taken until the host says that it has ended"
+    m.report(spec, WorkloadPhase.GONE)
+    assert set(m.slots().values()) == {"free"}
+
+
+async def test_deleting_on_a_lost_host_does_not_wait_beyond_its_lease(m):
+    cluster_id, _ = await m.running()
+    m.link(LinkEvent.SILENT)
+    m.link(LinkEvent.SILENT_LONG)
+    await m.clusters.delete(principal(), cluster_id)
+    await m.clusters.tick()
+    assert (await m.cluster(cluster_id)).phase is ClusterPhase.DELETING
+    m.clock.advance(LOST_AFTER_NS + 2 * MINUTE)
+    await m.clusters.tick()
+    assert (await m.cluster(cluster_id)).phase is ClusterPhase.DELETED
+    assert m.rental(cluster_id).state is RentalState.CLOSED
+
+
+async def test_a_delete_that_a_host_could_not_do_is_ordered_again(m):
+    cluster_id, _ = await m.running()
+    await m.clusters.delete(principal(), cluster_id)
+    m.status(CommandKind.DELETE, CommandPhase.FAILED, error_code="runtime_unavailable", error_detail="no daemon")
+    assert (await m.cluster(cluster_id)).steps[-1].name == "delete_failed"
+    m.clock.advance(MINUTE)
+    await m.clusters.tick()
+    m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
+    assert (await m.cluster(cluster_id)).phase is ClusterPhase.DELETED
+
+
+async def test_work_that_vanished_from_its_host_fails_the_cluster_and_frees_the_slot(m):
+    cluster_id, spec = await m.running()
+    m.receipt(spec, 2, 7, final=True, end_reason="unpaid")
+    m.report(spec, WorkloadPhase.GONE, running_ns=7 * SECOND)
+    cluster = await m.cluster(cluster_id)
+    assert cluster.phase is ClusterPhase.FAILED and "funds ran out" in cluster.reason
+    assert set(m.slots().values()) == {"free"}
+    assert m.rental(cluster_id).state is RentalState.CLOSED
+    assert len(m.commands(CommandKind.DELETE)) == 1, "its tombstone still goes out"
+
+
+async def test_work_that_ends_for_want_of_money_says_so_in_the_order_in_which_hosts_tell_it(m):
+    cluster_id, spec = await m.running()
+    m.report(spec, WorkloadPhase.STOPPING, running_ns=7 * SECOND, detail="unpaid")
+    assert set(m.slots().values()) == {"stopping"}
+    m.receipt(spec, 2, 7, final=True, end_reason="unpaid")
+    assert set(m.slots().values()) == {"scrubbing"}
+    m.report(spec, WorkloadPhase.GONE, running_ns=7 * SECOND, detail="unpaid")
+    assert set(m.slots().values()) == {"free"}
+    cluster = await m.cluster(cluster_id)
+    assert cluster.phase is ClusterPhase.FAILED and "funds ran out" in cluster.reason
+    assert m.rental(cluster_id).state is RentalState.CLOSED
+    assert {"cluster.failed", "rental.unpaid", "rental.closed"} <= set(m.events(cluster_id))
+
+
+async def test_a_slot_is_scrubbed_between_the_end_of_its_work_and_the_next_holder(m):
+    cluster_id, spec = await m.running()
+    await m.clusters.delete(principal(), cluster_id)
+    assert set(m.slots().values()) == {"stopping"}
+    m.receipt(spec, 2, 5, final=True, end_reason="deleted")
+    assert set(m.slots().values()) == {"scrubbing"}
+    with pytest.raises(NoCapacity, match="in use"):
+        await m.create()
+    m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
+    assert set(m.slots().values()) == {"free"}
+    rows = m.read(lambda uow: uow.audit_log.list(spec.slots[0].slot_id))
+    assert [row.action for row in rows][-4:] == ["slot.ran", "slot.stop", "slot.stopped", "slot.scrubbed"]
+
+
+async def test_work_that_had_ended_by_itself_goes_straight_to_scrubbing_when_it_is_deleted(m):
+    cluster_id, spec = await m.running()
+    m.report(spec, WorkloadPhase.EXITED, exit_code=0)
+    m.receipt(spec, 2, 5, final=True, end_reason="exited", exit_code=0)
+    assert set(m.slots().values()) == {"running"}, "its files are still there to be fetched"
+    await m.clusters.delete(principal(), cluster_id)
+    assert set(m.slots().values()) == {"scrubbing"}
+
+
+async def test_a_renter_hears_once_that_the_funds_run_out_before_they_do(m):
+    cluster_id, spec = await m.running(who=principal(STRANGER), image="alpine")
+    spent, now = m.balance(STRANGER), m.clock.wall_ns()
+    take = Transfer(TransferId("transfer_x"), account_of(STRANGER), MINT, spent, TransferKind.VOID, None, now, "test")
+    m.write(lambda uow: uow.ledger.post(take))
+    m.clock.advance(10 * MINUTE)
+    m.receipt(spec, 2, 600)
+    for _ in range(3):
+        (renewal,) = (await m.clusters.renewals())[HOST]
+        m.clock.advance(30 * SECOND)
+    assert 0 < renewal.paid_ns < renewal.lease_ns
+    assert m.events(cluster_id).count("rental.funds_low") == 1
+
+
+async def test_a_gpu_that_breaks_fails_the_work_on_it_only(m):
+    m.join(OTHER, gpus=2)
+    one, spec = await m.running(gpus=1)
+    two, _ = await m.running(gpus=1)
+    m.write(lambda uow: m.clusters.life.on_slots_lost(uow, OTHER, (spec.slots[0].slot_id,), "the GPU is out of order"))
+    assert (await m.cluster(one)).phase is ClusterPhase.FAILED
+    assert (await m.cluster(two)).phase is ClusterPhase.RUNNING
+
+
+async def test_others_see_nothing_operators_see_all_and_only_the_owner_goes_inside(m):
+    view = await m.create()
+    cluster_id = view.cluster.cluster_id
+    stranger = principal(STRANGER)
+    auditor = principal(STRANGER, {Role.AUDITOR, Role.RENTER})
+    for ask in (m.clusters.get, m.clusters.delete, m.clusters.explain):
+        with pytest.raises(NotFound):
+            await ask(stranger, cluster_id)
+    assert list(await m.clusters.list(stranger, None, 10)) == []
+    assert len(await m.clusters.list(OPERATOR, None, 10)) == 1
+    assert (await m.clusters.get(auditor, cluster_id)).cluster.cluster_id == cluster_id
+    with pytest.raises(NotFound):
+        await m.clusters.delete(auditor, cluster_id)
+    with pytest.raises(NotFound):
+        await m.clusters.get_own(OPERATOR, cluster_id)
+    with pytest.raises(NotFound):
+        await m.clusters.get(principal(), ClusterId("cluster_none"))
+
+
+async def test_why_it_runs_there_is_answered_from_the_record(m):
+    m.join(OTHER)
+    m.decide(AdminEvent.DRAIN, OTHER)
+    view = await m.create()
+    decision = await m.clusters.explain(principal(), view.cluster.cluster_id)
+    assert isinstance(decision, Decision) and decision.chosen is not None
+    assert decision.chosen.host_id == HOST
+    assert [verdict.reason for verdict in decision.verdicts if verdict.reason] == [
+        "its owner or an operator holds it: it is draining"
+    ]
+
+
+async def test_a_drained_host_keeps_its_work_and_gets_no_new_one(m):
+    cluster_id, _ = await m.running()
+    m.decide(AdminEvent.DRAIN)
+    assert (await m.cluster(cluster_id)).phase is ClusterPhase.RUNNING
+    with pytest.raises(NoCapacity, match="it is draining"):
+        await m.create()
+
+
+async def test_desired_is_what_holds_slots_and_whether_it_should_run(m):
+    cluster_id, spec = await m.running()
+    (wanted,) = m.read(lambda uow: m.clusters.desired(uow, HOST))
+    assert (wanted.workload_id, wanted.slots, wanted.should_run) == (spec.workload_id, spec.slots, True)
+    await m.clusters.delete(principal(), cluster_id)
+    (wanted,) = m.read(lambda uow: m.clusters.desired(uow, HOST))
+    assert not wanted.should_run
+    m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
+    assert m.read(lambda uow: m.clusters.desired(uow, HOST)) == ()
+
+
+async def test_leases_are_renewed_while_the_host_is_online_and_the_work_lives(m):
+    cluster_id, spec = await m.running()
+    (renewal,) = (await m.clusters.renewals())[HOST]
+    assert (renewal.workload_id, renewal.token, renewal.lease_ns) == (spec.workload_id, 1, 30 * MINUTE)
+    m.link(LinkEvent.SILENT)
+    assert await m.clusters.renewals() == {}
+    m.link(LinkEvent.HEARD)
+    assert HOST in await m.clusters.renewals()
+    await m.clusters.delete(principal(), cluster_id)
+    assert await m.clusters.renewals() == {}
+
+
+async def test_two_clusters_do_not_share_a_processor_slot(m):
+    await m.create()
+    with pytest.raises(NoCapacity, match="in use"):
+        await m.create()
+
+
+async def test_simulated_hosts_serve_only_those_who_ask_for_them(m):
+    m.join(OTHER, simulated=True, runtimes=("simulated",))
+    view = await m.create(simulated=True)
+    assert (view.workloads[0].host_id, view.workloads[0].runtime) == (OTHER, "simulated")
+    offers = await m.clusters.offers()
+    assert [(offer.tier, offer.simulated, offer.free) for offer in offers] == [("cpu/C", False, 1), ("cpu/C", True, 0)]
+
+
+async def test_listeners_hear_of_each_change_after_its_commit(m):
+    heard: list[ClusterId] = []
+    m.clusters.on_change(heard.append)
+    cluster_id, _ = await m.running()
+    assert heard and set(heard) == {cluster_id}

@@ -1,0 +1,185 @@
+"""A small market on a real store: hosts that report what they are told to, a renter, and a clock moved by hand."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from tests.master_support import START_NS, ManualClock, SeededRng, opened_store
+from windrow_master.clusters.model import ClusterRequest
+from windrow_master.clusters.service import ClusterService
+from windrow_master.fleet.machines import AdminEvent, LinkEvent
+from windrow_master.fleet.ports import FleetPorts
+from windrow_master.fleet.service import FleetService
+from windrow_master.identity.model import ALL_ROLES, Principal, Role
+from windrow_master.market.service import MarketService
+from windrow_master.store.store import Store
+from windrow_proto.ids import AccountId, GpuUuid, HostId, TokenId
+from windrow_proto.model import (
+    Command,
+    CommandKind,
+    CommandPhase,
+    CommandStatus,
+    GpuFacts,
+    Inventory,
+    ObservedWorkload,
+    Receipt,
+    WorkloadPhase,
+    WorkloadSpec,
+)
+from windrow_proto.units import GIB, SECOND
+from windrow_proto.wire_command import decode_command
+
+OWNER, STRANGER = AccountId("account_owner"), AccountId("account_stranger")
+HOST, OTHER = HostId("host_a"), HostId("host_b")
+
+
+def principal(account=OWNER, roles=frozenset({Role.RENTER, Role.PROVIDER})) -> Principal:
+    return Principal(account, str(account), frozenset(roles), TokenId("token_1"), "test", START_NS + 10**18)
+
+
+OPERATOR = principal(AccountId("account_operator"), ALL_ROLES)
+
+
+class Market:
+    """Everything between a renter's request and a host's reports, without the link between them."""
+
+    def __init__(self, store: Store, clock: ManualClock) -> None:
+        self.store, self.clock = store, clock
+        self.fleet = FleetService(store, clock, SeededRng())
+        self.market = MarketService(store)
+        self.clusters = ClusterService(store, self.fleet, self.market)
+        life = self.clusters.life
+        self.fleet.ports = self.fleet.evidence._ports = FleetPorts(
+            on_workload=life.on_workload,
+            on_command=life.on_command,
+            on_receipt=life.on_receipt,
+            on_host_link=life.on_host_link,
+            on_slots_lost=life.on_slots_lost,
+            desired=self.clusters.desired,
+        )
+        for account in (OWNER, STRANGER):
+            self.write(lambda uow, account=account: self.market.open_account(uow, account))
+
+    def write(self, change):
+        return self.store.write_now(change, name="test")
+
+    def read(self, look):
+        return self.store.read_now(look)
+
+    def join(self, host_id=HOST, gpus=0, simulated=False, runtimes=("docker", "process"), name=""):
+        """A host joins, says what it is, and is Online."""
+        cards = tuple(
+            GpuFacts(
+                GpuUuid(f"GPU-{host_id}-{n}"),
+                n,
+                "nvidia",
+                "NVIDIA H100 PCIe",
+                pci_device_id=0x233110DE,
+                memory_bytes=80 * GIB,
+            )
+            for n in range(gpus)
+        )
+        inventory = Inventory(
+            hostname=host_id, cpu_count=4, memory_bytes=16 * GIB, gpus=cards, runtimes=runtimes, simulated=simulated
+        )
+
+        def change(uow):
+            self.fleet.enrol(uow, host_id, name or host_id, OWNER, simulated, "account/account_owner")
+            self.fleet.hosts.inventory(uow, host_id, inventory)
+            self.fleet.hosts.link(uow, host_id, LinkEvent.HEARD, "heard", uow.now_wall_ns)
+
+        self.write(change)
+
+    def link(self, event: LinkEvent, host_id=HOST):
+        def change(uow):
+            after = self.fleet.hosts.link(uow, host_id, event, "test", uow.now_wall_ns)
+            if after is not None:
+                self.clusters.life.on_host_link(uow, host_id, after.link_state)
+
+        self.write(change)
+
+    def decide(self, event: AdminEvent, host_id=HOST):
+        self.write(lambda uow: self.fleet.hosts.decide(uow, host_id, event, "account/1", "test"))
+
+    async def create(self, who=None, key=None, **request):
+        asked = ClusterRequest(**{"argv": ("true",), **request})
+        _, view = await self.clusters.create(who or principal(), asked, key)
+        return view
+
+    def commands(self, kind: CommandKind, host_id=HOST) -> list[Command]:
+        rows = self.read(lambda uow: uow.commands.open_of_host(host_id))
+        return [decode_command(row.body) for row in rows if row.kind is kind]
+
+    def spec(self, host_id=HOST) -> WorkloadSpec:
+        """What the latest create command asks of the host."""
+        (*_, command) = self.commands(CommandKind.CREATE, host_id)
+        assert command.create is not None
+        return command.create
+
+    def status(self, kind: CommandKind, phase: CommandPhase, host_id=HOST, **other):
+        """The host answers its latest open command of this kind."""
+        (*_, command) = self.commands(kind, host_id)
+        status = CommandStatus(command.command_id, phase, **other)
+        self.write(lambda uow: self.fleet.commands.on_status(uow, host_id, status))
+
+    def report(self, spec: WorkloadSpec, phase: WorkloadPhase, host_id=HOST, **other):
+        seen = ObservedWorkload(spec.workload_id, phase, spec.slots, runtime=spec.runtime, **other)
+        self.write(lambda uow: self.clusters.life.on_workload(uow, host_id, seen))
+
+    def receipt(self, spec: WorkloadSpec, number: int, seconds: float, host_id=HOST, **other):
+        signed = Receipt(
+            spec.workload_id, spec.cluster_id, spec.slots, number, int(seconds * SECOND), START_NS, START_NS
+        )
+        signed = replace(signed, **other)
+        self.write(lambda uow: self.clusters.life.on_receipt(uow, host_id, signed, b"sealed"))
+
+    async def running(self, **request):
+        """A cluster whose work runs, with its first receipt."""
+        view = await self.create(**request)
+        spec = self.spec(view.workloads[0].host_id)
+        host_id = view.workloads[0].host_id
+        self.status(CommandKind.CREATE, CommandPhase.SUCCEEDED, host_id)
+        self.report(spec, WorkloadPhase.RUNNING, host_id)
+        self.receipt(spec, 1, 0, host_id)
+        return view.cluster.cluster_id, spec
+
+    async def ended(self, cluster_id, spec, number, seconds, who=None):
+        """Delete it and let the host do it: final receipt, gone, result."""
+        await self.clusters.delete(who or principal(), cluster_id)
+        self.receipt(spec, number, seconds, final=True, end_reason="deleted", exit_code=143)
+        self.report(spec, WorkloadPhase.GONE, running_ns=int(seconds * SECOND))
+        self.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
+
+    async def cluster(self, cluster_id, who=None):
+        return (await self.clusters.get(who or OPERATOR, cluster_id)).cluster
+
+    async def workload(self, cluster_id):
+        return (await self.clusters.get(OPERATOR, cluster_id)).workloads[0]
+
+    def slots(self, host_id=HOST):
+        return {slot.slot_id: slot.state.value for slot in self.read(lambda uow: uow.slots.of_host(host_id))}
+
+    def balance(self, account=OWNER):
+        return self.read(lambda uow: self.market.balance(uow, account))
+
+    def rental(self, cluster_id):
+        return self.read(lambda uow: uow.rentals.of_cluster(cluster_id))
+
+    def events(self, subject):
+        return [row.kind for row in self.read(lambda uow: uow.events.newest(subject, limit=100))]
+
+    def check(self):
+        """The promises about money hold."""
+        assert self.read(self.market.verify) == ()
+
+
+@contextmanager
+def market_world(directory: Path) -> Iterator[Market]:
+    """A fresh market with one real host of the owner; at the end the ledger must balance."""
+    clock = ManualClock()
+    with opened_store(directory, clock) as store:
+        made = Market(store, clock)
+        made.join()
+        yield made
+        made.check()

@@ -1,0 +1,81 @@
+"""A small fleet on a real store, for the tests of the fleet's shell."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.master_support import ManualClock, SeededRng, opened_store
+from windrow_master.fleet.evidence.service import EvidenceItem
+from windrow_master.fleet.presence.service import Route
+from windrow_master.fleet.service import FleetService
+from windrow_master.store.store import Store
+from windrow_proto.ids import AccountId, BootId, HostId
+from windrow_proto.messages import Heartbeat, Record
+from windrow_proto.model import GpuFacts, Inventory, Kind
+from windrow_proto.wire_host import encode_inventory
+
+HOST = HostId("host_1")
+OTHER = HostId("host_2")
+OWNER = AccountId("account_1")
+BOOT = BootId(b"b" * 16)
+
+
+class World:
+    """A store, a clock moved by hand and the fleet on both."""
+
+    def __init__(self, store: Store, clock: ManualClock) -> None:
+        self.store, self.clock = store, clock
+        self.fleet = FleetService(store, clock, SeededRng())
+        self._sequence = 0
+
+    def write(self, change):
+        return self.store.write_now(change, name="test")
+
+    def read(self, look):
+        return self.store.read_now(look)
+
+    def join(self, host_id=HOST, simulated=False):
+        self.write(lambda uow: self.fleet.enrol(uow, host_id, str(host_id), OWNER, simulated, "account/account_1"))
+
+    def record(self, kind, body, sequence=None, host_id=HOST, boot=BOOT):
+        if sequence is None:
+            self._sequence += 1
+            sequence = self._sequence
+        return EvidenceItem(host_id, Record(boot, sequence, kind, body), b"sealed " + body)
+
+    def take(self, *items):
+        self.write(lambda uow: self.fleet.evidence.take(uow, items))
+
+    def equip(self, *uuids, host_id=HOST, conditions=()):
+        """Let a host send an inventory with these GPUs."""
+        gpus = tuple(
+            GpuFacts(uuid, n, "nvidia", "NVIDIA H100", pci_device_id=0x233010DE) for n, uuid in enumerate(uuids)
+        )
+        inventory = Inventory(hostname=host_id, cpu_count=4, memory_bytes=1 << 34, gpus=gpus, conditions=conditions)
+        self.take(self.record(Kind.INVENTORY, encode_inventory(inventory), host_id=host_id))
+
+    def connect(self, host_id=HOST, access="acc_1", boot=BOOT):
+        self.fleet.presence.opened(host_id, Route(access, "local-a", "127.0.0.1:1", boot))
+
+    def beat(self, host_id=HOST, conditions=(), digest=b""):
+        self.fleet.presence.heard(host_id, Heartbeat(self.clock.wall_ns(), 1, "", digest, conditions))
+
+    def host(self, host_id=HOST):
+        return self.read(lambda uow: uow.hosts.get(host_id))
+
+    def slots(self, host_id=HOST):
+        return {slot.slot_id: slot for slot in self.read(lambda uow: uow.slots.of_host(host_id))}
+
+    def events(self, subject=HOST):
+        rows = self.read(lambda uow: uow.events.newest(subject))
+        return [row.kind for row in rows]
+
+
+@contextmanager
+def world(directory: Path, database: str | None = None) -> Iterator[World]:
+    """A fresh world with one host, joined; on SQLite in the directory, or on the database of a URL."""
+    clock = ManualClock()
+    with opened_store(directory, clock, database=database) as store:
+        made = World(store, clock)
+        made.join()
+        yield made

@@ -1,0 +1,42 @@
+"""Whose price counts, and what all slots together offer."""
+
+from windrow_master.market.model import Ask, Listing, PriceUnit
+from windrow_master.market.offers import PriceBook, offers
+from windrow_proto.ids import AccountId, HostId
+from windrow_proto.units import GIB, Bytes, Microcents
+
+A, B = AccountId("account_a"), AccountId("account_b")
+
+
+def ask(account: AccountId | None, price: int, tier: str = "h100/A") -> Ask:
+    return Ask(account, tier, Microcents(price), 0, "test")
+
+
+def listing(
+    owner: AccountId = A, host: str = "a", free: bool = True, simulated: bool = False, tier: str = "h100/A"
+) -> Listing:
+    return Listing(HostId(host), owner, tier, True, free, simulated, ("docker",), Bytes(80 * GIB))
+
+
+def test_the_owners_ask_comes_before_the_operators_and_that_before_the_suggestion() -> None:
+    book = PriceBook([ask(A, 1), ask(None, 2)])
+    assert (book.price(A, "h100/A"), book.price(B, "h100/A")) == (1, 2)
+    assert book.price(A, "h200/A") > 100
+
+
+def test_an_offer_shows_the_lowest_price_that_can_be_had() -> None:
+    book = PriceBook([ask(A, 1), ask(B, 2)])
+    (offer,) = offers([listing(A, free=False), listing(B, "b")], book)
+    assert (offer.price_per_hour, offer.free, offer.total, offer.hosts) == (2, 1, 2, 2)
+    (offer,) = offers([listing(A, free=False), listing(B, "b", free=False)], book)
+    assert (offer.price_per_hour, offer.free) == (1, 0)
+
+
+def test_simulated_slots_never_mix_with_real_ones() -> None:
+    found = offers([listing(), listing(host="s", simulated=True)], PriceBook([]))
+    assert [(offer.simulated, offer.total) for offer in found] == [(False, 1), (True, 1)]
+
+
+def test_processors_are_priced_by_the_piece_and_what_has_no_tier_is_not_offered() -> None:
+    found = offers([listing(tier="cpu/B"), listing(tier="")], PriceBook([]))
+    assert [(offer.tier, offer.unit) for offer in found] == [("cpu/B", PriceUnit.PROCESSOR)]

@@ -1,0 +1,176 @@
+"""Promises of the HTTP face: who is let in, how failures look, what is remembered, what browsers are told."""
+
+import json
+from pathlib import Path
+
+import pytest
+from fastapi.routing import APIRoute
+
+from tests.unit.master_api.conftest import Api
+from windrow_master.api import console, health
+from windrow_master.api.app import description
+from windrow_master.api.auth import RULES
+from windrow_master.api.paging import read_cursor, write_cursor
+from windrow_master.api.routers import ROUTERS
+from windrow_proto.units import MILLISECOND
+
+OPENAPI = Path(__file__).parents[3] / "docs" / "openapi.json"
+
+
+def _routes() -> list[tuple[str, str]]:
+    routers = (*ROUTERS, health.root, console.root)
+    found = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
+    return [(method, route.path) for route in found for method in sorted(route.methods or ())]
+
+
+def test_every_route_has_a_rule() -> None:
+    missing = [route for route in _routes() if route not in RULES]
+
+    assert len(_routes()) > 15
+    assert missing == [], "add them to RULES in windrow_master/api/auth.py"
+
+
+def test_the_committed_description_of_the_api_is_the_one_it_gives() -> None:
+    assert json.loads(OPENAPI.read_text()) == json.loads(json.dumps(description())), "run: make openapi"
+    assert description()["openapi"].startswith("3.1")
+
+
+async def test_a_stranger_is_refused_with_a_problem_that_names_the_request(api: Api) -> None:
+    answer = await api.stranger.get("/api/v1/me")
+
+    body = answer.json()
+    assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json")
+    assert (body["code"], body["type"]) == ("unauthenticated", "https://windrow.dev/errors/unauthenticated")
+    assert body["request_id"] == answer.headers["x-request-id"]
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_me_says_who_i_am(api: Api) -> None:
+    body = (await api.client.get("/api/v1/me")).json()
+
+    assert body["account"]["name"] == "owner"
+    assert body["roles"] == ["auditor", "operator", "provider", "renter"]
+    assert body["master"] == {"version": "test", "epoch": 1, "currency_is_test": True}
+
+
+async def test_a_role_that_lacks_the_permission_is_forbidden_and_told_which_would_do(api: Api) -> None:
+    made = await api.client.post("/api/v1/tokens", json={"name": "r", "roles": ["renter"]})
+    bearer = {"Authorization": f"Bearer {made.json()['token']}"}
+
+    answer = await api.stranger.post("/api/v1/join-tokens", json={}, headers=bearer)
+
+    assert answer.status_code == 403
+    assert "operator or provider" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/api/v1/nothing", 404, "not_found"),
+        ("PATCH", "/api/v1/me", 405, "invalid_input"),
+        ("GET", "/api/v1/operations/operation_none", 404, "not_found"),
+        ("GET", "/api/v1/events?limit=0", 422, "invalid_input"),
+        ("GET", "/api/v1/tokens?cursor=%FF", 422, "invalid_input"),
+    ],
+)
+async def test_every_failure_is_a_problem(api: Api, method: str, path: str, status: int, code: str) -> None:
+    answer = await api.client.request(method, path)
+
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_an_invalid_body_names_the_field(api: Api) -> None:
+    answer = await api.client.post("/api/v1/tokens", json={"name": "x", "expires_in_s": -1, "oops": 1})
+
+    assert {reason["field"] for reason in answer.json()["reasons"]} == {"expires_in_s", "oops"}
+
+
+async def test_our_own_fault_shows_an_id_and_no_inside(api: Api) -> None:
+    async def broken(_account: object) -> dict[str, str]:
+        raise RuntimeError("secret inside")
+
+    api.services.balance = broken
+    answer = await api.client.get("/api/v1/me")
+
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert "secret inside" not in answer.text
+    assert answer.json()["request_id"] in answer.json()["detail"]
+
+
+async def test_a_body_over_the_limit_is_refused(api: Api) -> None:
+    answer = await api.client.post("/api/v1/session", content=b"x" * (1024 * 1024 + 1))
+
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+async def test_a_revoked_token_is_refused_at_once(api: Api) -> None:
+    made = (await api.client.post("/api/v1/tokens", json={"name": "x"})).json()
+    bearer = {"Authorization": f"Bearer {made['token']}"}
+    assert (await api.stranger.get("/api/v1/me", headers=bearer)).status_code == 200
+
+    assert (await api.client.delete(f"/api/v1/tokens/{made['id']}")).status_code == 204
+
+    assert (await api.stranger.get("/api/v1/me", headers=bearer)).status_code == 401
+
+
+async def test_lists_page_by_cursor_to_the_end(api: Api) -> None:
+    for number in range(5):
+        api.clock.advance(MILLISECOND)
+        await api.client.post("/api/v1/tokens", json={"name": f"t{number}"})
+    names, cursor, pages = [], None, 0
+    while pages == 0 or cursor:
+        answer = (
+            await api.client.get("/api/v1/tokens", params={"limit": 2, **({"cursor": cursor} if cursor else {})})
+        ).json()
+        names += [item["name"] for item in answer["items"]]
+        cursor, pages = answer["next_cursor"], pages + 1
+
+    assert names == ["cli.json", "t0", "t1", "t2", "t3", "t4"]
+    assert pages == 3
+
+
+def test_a_cursor_carries_its_position() -> None:
+    assert read_cursor(write_cursor("host_1/é")) == "host_1/é"
+
+
+async def test_health_names_its_problems(api: Api) -> None:
+    api.services.health.problems.append(lambda: "the disk is full")
+
+    answer = await api.stranger.get("/healthz")
+
+    assert (answer.status_code, answer.json()["problems"]) == (503, ["the disk is full"])
+    health = (await api.client.get("/api/v1/operators/health")).json()
+    assert health["master"]["epoch"] == 1
+    assert health["accesses"] == []
+
+
+async def test_metrics_count_requests_by_route(api: Api) -> None:
+    await api.client.get("/api/v1/me")
+
+    text = (await api.client.get("/metrics")).text
+
+    assert 'windrow_http_requests_total{method="GET",route="/api/v1/me",status="200"} 1.0' in text
+    assert "windrow_epoch 1.0" in text
+
+
+async def test_without_a_built_console_the_page_says_how_to_build_it(api: Api) -> None:
+    (api.static / "NOT_BUILT.txt").write_text("npm was <out> of reach")
+
+    answer = await api.stranger.get("/hosts/host_1")
+
+    assert answer.status_code == 200
+    assert "make setup" in answer.text and "npm was &lt;out&gt; of reach" in answer.text
+
+
+async def test_the_console_serves_its_page_for_every_path_and_its_assets_for_ever(api: Api) -> None:
+    (api.static / "assets").mkdir()
+    (api.static / "index.html").write_text("<p>console</p>")
+    (api.static / "assets" / "a-1.js").write_text("1")
+
+    assert (await api.stranger.get("/clusters/cluster_1")).text == "<p>console</p>"
+    asset = await api.stranger.get("/assets/a-1.js")
+    assert "immutable" in asset.headers["cache-control"]
+    assert (await api.stranger.get("/assets/gone.js")).status_code == 404
+    assert (await api.stranger.get("/%2e%2e/data/master.sqlite3")).status_code == 404
+    assert (await api.stranger.get("/api/v1x")).status_code == 404

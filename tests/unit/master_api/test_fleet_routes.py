@@ -1,0 +1,186 @@
+"""The fleet's and telemetry's routes: what they show, what they let be decided, and what they refuse."""
+
+import json
+
+import pytest
+
+from windrow_proto.ids import AccountId, BootId, GpuUuid, HostId
+from windrow_proto.messages import Heartbeat, Record
+from windrow_proto.model import FrameClass, GpuFacts, Inventory, Kind
+from windrow_proto.samples import Sample, encode_batch
+from windrow_proto.units import time_text
+
+HOST = HostId("host_1")
+BOOT = BootId(b"b" * 16)
+
+
+@pytest.fixture
+async def fleet(api):
+    """One real host with a GPU, one simulated one without."""
+    services = api.services
+    owner = services.identity.first_account().id
+    inventory = Inventory(
+        hostname="box", cpu_model="Some CPU", cpu_count=4, gpus=(GpuFacts(GpuUuid("GPU-1"), 0, "nvidia", "X1"),)
+    )
+
+    def make(uow):
+        services.fleet.enrol(uow, HOST, "box", owner, False, "account/x")
+        services.fleet.enrol(uow, HostId("host_2"), "toy", AccountId("account_other"), True, "account/x")
+        services.fleet.hosts.inventory(uow, HOST, inventory)
+        services.fleet.hosts.inventory(uow, HostId("host_2"), Inventory(hostname="toy"))
+
+    await services.store.write(make, name="test")
+    await services.fleet.refresh()
+    return services.fleet
+
+
+async def send(api, sequence, values):
+    body = encode_batch([Sample(api.clock.wall_ns(), values)])
+    one = Record(BOOT, sequence, Kind.TELEMETRY, body)
+    await api.services.telemetry.append(HOST, [(one, FrameClass.LIVE)])
+
+
+async def ok(response):
+    assert response.status_code < 300, response.text
+    return response.json()
+
+
+async def test_hosts_are_listed_with_gpus_slots_and_reasons(api, fleet):
+    listed = await ok(await api.client.get("/api/v1/hosts"))
+    box, toy = listed["items"]
+    assert (box["id"], box["simulated"], toy["simulated"]) == (HOST, False, True)
+    assert box["headline"] == "enrolled"
+    assert box["admin_state"] == "active"
+    assert {slot["kind"] for slot in box["slots"]} == {"cpu", "gpu"}
+    assert box["gpus"][0]["tier"] == "unlisted/C"
+    assert "not in the model table" in box["gpus"][0]["tier_reasons"][0]
+    assert box["bandwidth"] is None
+    assert box["live"] is None
+    assert box["price_per_hour"] is not None
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("?simulated=true", ["host_2"]),
+        ("?q=x1", ["host_1"]),
+        ("?q=TOY", ["host_2"]),
+        ("?state=active", ["host_1", "host_2"]),
+        ("?state=lost", []),
+        ("?limit=1", ["host_1"]),
+    ],
+)
+async def test_hosts_are_filtered(api, fleet, query, found):
+    listed = await ok(await api.client.get(f"/api/v1/hosts{query}"))
+    assert [item["id"] for item in listed["items"]] == found
+
+
+async def test_pages_of_hosts_follow_each_other(api, fleet):
+    first = await ok(await api.client.get("/api/v1/hosts?limit=1"))
+    second = await ok(await api.client.get(f"/api/v1/hosts?limit=1&cursor={first['next_cursor']}"))
+    assert (first["items"][0]["id"], second["items"][0]["id"], second["next_cursor"]) == ("host_1", "host_2", None)
+
+
+async def test_live_figures_are_in_the_metrics_units(api, fleet):
+    await send(api, 1, {("", 101): 250, ("GPU-1", 1): 50, ("GPU-1", 4): None})
+    box = await ok(await api.client.get(f"/api/v1/hosts/{HOST}"))
+    assert box["live"]["cpu_ratio"] == 0.25
+    assert box["live"]["load1"] is None
+    assert box["gpus"][0]["live"]["utilization_ratio"] == 0.5
+    assert box["gpus"][0]["live"]["temperature_celsius"] is None
+    rows = await ok(await api.client.get("/api/v1/gpus"))
+    assert [(row["uuid"], row["utilization_ratio"]) for row in rows["items"]] == [("GPU-1", 0.5)]
+
+
+async def test_gpus_are_shaped_once_and_answered_by_version(api, fleet):
+    first = await api.client.get("/api/v1/gpus")
+    again = await api.client.get("/api/v1/gpus", headers={"If-None-Match": first.headers["etag"]})
+    assert again.status_code == 304
+    api.clock.advance(10**9)
+    await send(api, 1, {("GPU-1", 1): 50})
+    changed = await api.client.get("/api/v1/gpus", headers={"If-None-Match": first.headers["etag"]})
+    assert changed.json()["version"] > first.json()["version"]
+
+
+async def test_an_operator_drains_activates_and_retires_a_host(api, fleet):
+    drained = await ok(await api.client.post(f"/api/v1/hosts/{HOST}/drain", json={"reason": "new fan"}))
+    assert (drained["admin_state"], drained["headline"]) == ("draining", "draining")
+    await ok(await api.client.post(f"/api/v1/hosts/{HOST}/activate", json={}))
+    await ok(await api.client.post(f"/api/v1/hosts/{HOST}/maintenance", json={}))
+    await ok(await api.client.post(f"/api/v1/hosts/{HOST}/quarantine", json={}))
+    await ok(await api.client.post(f"/api/v1/hosts/{HOST}/activate", json={}))
+    await ok(await api.client.post(f"/api/v1/hosts/{HOST}/retire", json={}))
+    refused = await api.client.post(f"/api/v1/hosts/{HOST}/activate", json={})
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    listed = await ok(await api.client.get("/api/v1/hosts"))
+    assert [item["id"] for item in listed["items"]] == ["host_2"]
+
+
+async def test_what_there_is_not_is_not_found(api, fleet):
+    for path in ("hosts/nope", "hosts/nope/history?metric=host_cpu_ratio", "commands/nope"):
+        answer = await api.client.get(f"/api/v1/{path}")
+        assert answer.status_code == 404, path
+
+
+async def test_a_host_that_is_away_cannot_be_measured(api, fleet):
+    answer = await api.client.post(f"/api/v1/hosts/{HOST}/measure")
+    assert (answer.status_code, answer.json()["code"]) == (503, "host_unreachable")
+
+
+async def test_measuring_is_an_operation_that_names_its_command(api, fleet):
+    from windrow_master.fleet.presence.service import Route
+
+    fleet.presence.opened(HOST, Route("access_1", "local-a", "", BOOT))
+    fleet.presence.heard(HOST, Heartbeat(api.clock.wall_ns(), 1, "", b""))
+    answer = await api.client.post(f"/api/v1/hosts/{HOST}/measure")
+    assert answer.status_code == 202
+    command_id = answer.json()["operation"]["subject"]
+    shown = await ok(await api.client.get(f"/api/v1/commands/{command_id}"))
+    assert (shown["kind"], shown["state"], shown["host_id"]) == ("measure_bandwidth", "queued", HOST)
+    listed = await ok(await api.client.get(f"/api/v1/commands?host={HOST}"))
+    assert [item["id"] for item in listed["items"]] == [command_id]
+
+
+async def test_history_is_points_with_nulls(api, fleet):
+    await send(api, 1, {("", 101): 250, ("GPU-1", 4): 61})
+    await api.services.telemetry.view.catch_up()
+    at_s = api.clock.wall_ns() // 10**9
+    span = f"from={time_text((at_s - 1) * 10**9)}&to={time_text((at_s + 2) * 10**9)}&step_s=1"
+    path = f"/api/v1/hosts/{HOST}/history?metric=host_cpu_ratio&metric=gpu_temperature_celsius&{span}"
+    body = await ok(await api.client.get(path))
+    cpu, gpu = body["series"]
+    assert [value for _, value in cpu["points"]] == [None, 0.25, None]
+    assert (gpu["gpu"], gpu["unit"], [v for _, v in gpu["points"]]) == ("GPU-1", "Cel", [None, 61, None])
+    assert cpu["points"][1][0] == at_s * 1000
+    api.services.telemetry.view.close()
+
+
+@pytest.mark.parametrize("query", ["metric=nope", "metric=host_cpu_ratio&from=yesterday", "metric=host_load1&step_s=0"])
+async def test_a_bad_question_to_history_is_refused_with_a_sentence(api, fleet, query):
+    answer = await api.client.get(f"/api/v1/hosts/{HOST}/history?{query}")
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+
+
+async def test_the_catalog_names_every_metric_with_its_unit(api):
+    items = (await ok(await api.client.get("/api/v1/metrics/catalog")))["items"]
+    assert {"name": "gpu_power_watts", "unit": "W"}.items() <= next(
+        i for i in items if i["name"] == "gpu_power_watts"
+    ).items()
+
+
+async def test_the_feed_streams_what_changed_and_only_that(api, fleet):
+    from windrow_master.api.fleet_routes import feed_of
+
+    stream = feed_of(api.services).stream(None)
+    rows = await anext(stream)
+    hosts = await anext(stream)
+    assert (rows.event, hosts.event) == ("rows", "hosts")
+    assert len(hosts.data["hosts"]) == 2
+    api.clock.advance(10**9)
+    await send(api, 1, {("GPU-1", 1): 50})
+    rows = await anext(stream)
+    hosts = await anext(stream)
+    assert [row["utilization_ratio"] for row in rows.data["rows"]] == [0.5]
+    assert [host["id"] for host in hosts.data["hosts"]] == [HOST]
+    json.dumps(hosts.data)
+    await stream.aclose()

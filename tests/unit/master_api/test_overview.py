@@ -1,0 +1,134 @@
+"""The overview: each host and GPU counts once, revenue is what the ledger says, nobody is told more than is theirs."""
+
+from dataclasses import replace
+
+import pytest
+
+from windrow_master.api.overview import DAYS, Earnings, Use, glance, host_use, slot_use
+from windrow_master.fleet.model import AdminState, Host, LinkState, Slot, SlotState
+from windrow_master.fleet.view import Entry
+from windrow_master.identity.model import Role
+from windrow_master.market.model import FEES, MINT, Transfer, TransferKind, account_of
+from windrow_master.market.offers import PriceBook
+from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId, TransferId
+from windrow_proto.units import DAY, MICROCENTS_PER_UNIT, Microcents
+
+HOST = HostId("host_1")
+OWNER = AccountId("account_1")
+
+
+def host(**changes):
+    made = Host(HOST, "box", OWNER, False, 0, admin_state=AdminState.ACTIVE, link_state=LinkState.ONLINE, tier="h100/A")
+    return replace(made, **changes)
+
+
+def slot(number, **changes):
+    made = Slot(SlotId(f"{HOST}/gpu/{number}"), HOST, "gpu", GpuUuid(f"GPU-{number}"), tier="h100/A")
+    return replace(made, **changes)
+
+
+def entry(of, *slots):
+    return Entry(of, tuple(slots), 1)
+
+
+@pytest.mark.parametrize(
+    ("of", "changes", "use"),
+    [
+        ({}, {}, Use.IDLE),
+        ({}, {"state": SlotState.RUNNING}, Use.RENTED),
+        ({}, {"state": SlotState.SCRUBBING}, Use.RENTED),
+        ({}, {"unavailable": "the host's other share is rented"}, Use.WITHHELD),
+        ({"admin_state": AdminState.DRAINING}, {}, Use.WITHHELD),
+        ({"admin_state": AdminState.DRAINING}, {"state": SlotState.RUNNING}, Use.RENTED),
+        ({"link_state": LinkState.LOST}, {"state": SlotState.RUNNING}, Use.OFFLINE),
+        ({"link_state": LinkState.UNSEEN}, {}, Use.OFFLINE),
+        ({"link_state": LinkState.LOST}, {"state": SlotState.FAULTED}, Use.FAULTY),
+        ({"admin_state": AdminState.QUARANTINED}, {}, Use.FAULTY),
+    ],
+)
+def test_a_gpu_is_in_the_first_group_that_holds(of, changes, use):
+    assert slot_use(entry(host(**of)), slot(0, **changes)) is use
+
+
+def test_a_host_is_rented_when_any_of_its_slots_is_and_idle_when_any_may_be_had():
+    assert host_use(entry(host(), slot(0), slot(1, state=SlotState.RUNNING))) is Use.RENTED
+    assert host_use(entry(host(), slot(0), slot(1, unavailable="busy"))) is Use.IDLE
+    assert host_use(entry(host(), slot(0, state=SlotState.FAULTED), slot(1, state=SlotState.RUNNING))) is Use.FAULTY
+    assert host_use(entry(host(link_state=LinkState.SUSPECT), slot(0))) is Use.OFFLINE
+    assert host_use(entry(host())) is Use.WITHHELD
+
+
+def test_the_groups_sum_up_to_all_hosts_and_gpus_that_are_not_retired_and_simulated_ones_earn_nothing():
+    toy = host(simulated=True)
+    sums = glance(
+        [
+            entry(host(), slot(0), slot(1, state=SlotState.RUNNING)),
+            entry(toy, slot(2, state=SlotState.RUNNING)),
+            entry(host(admin_state=AdminState.RETIRED), slot(3)),
+        ],
+        PriceBook(()),
+    )
+    assert sum(sums.hosts.counts.values()) == 2
+    assert sum(sums.gpus.counts.values()) == 3
+    assert (sums.simulated_hosts, sums.simulated_gpus) == (1, 1)
+    assert sums.rented_per_hour == sums.idle_per_hour > 0
+    assert set(sums.tiers) == {(False, "h100/A"), (True, "h100/A")}
+
+
+def test_earnings_are_folded_once_however_they_are_cut_and_days_that_passed_are_let_go():
+    whole, cut = Earnings(), Earnings()
+    now_ns = 100 * DAY + 5
+    whole.fold(3, [("acct:a", 100, 7), ("platform:fees", 100, 1), ("acct:a", 95, 5)], now_ns)
+    cut.fold(1, [("acct:a", 95, 5)], now_ns)
+    cut.fold(3, [("acct:a", 100, 7), ("platform:fees", 100, 1)], now_ns)
+    assert whole.days(None, now_ns) == cut.days(None, now_ns)
+    assert [amount for _, amount in whole.days("acct:a", now_ns)] == [0, 5, 0, 0, 0, 0, 7]
+    cut.fold(4, [], now_ns + DAYS * DAY)
+    assert cut.by_day == {}
+
+
+def pay(api, number, amount, kind=TransferKind.CHARGE, to=None, age_ns=0):
+    owner = api.services.identity.first_account().id
+    credit = to or account_of(owner)
+    now_ns = api.clock.wall_ns() - age_ns
+    transfer = Transfer(TransferId(f"transfer_{number}"), MINT, credit, Microcents(amount), kind, None, now_ns, "")
+    return api.services.store.write(lambda uow: uow.ledger.post(transfer), name="test")
+
+
+async def asked(api):
+    response = await api.client.get("/api/v1/overview")
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def test_revenue_is_what_the_ledger_paid_by_day_and_each_payment_counts_once_however_often_one_looks(api):
+    before = await asked(api)
+    assert before["revenue"]["today"] == before["revenue"]["last_7_days"]
+    assert float(before["revenue"]["today"]) == 0, "credits that were minted are not revenue"
+    await pay(api, 1, 2 * MICROCENTS_PER_UNIT)
+    await pay(api, 2, 1 * MICROCENTS_PER_UNIT, TransferKind.FEE, FEES)
+    await pay(api, 3, 4 * MICROCENTS_PER_UNIT, age_ns=3 * DAY)
+    await pay(api, 4, 8 * MICROCENTS_PER_UNIT, age_ns=40 * DAY)
+    first, again = await asked(api), await asked(api)
+    assert first["revenue"] == again["revenue"]
+    assert float(first["revenue"]["today"]) == 3
+    assert float(first["revenue"]["last_7_days"]) == 7
+    assert len(first["revenue"]["days"]) == DAYS
+    assert first["revenue"]["scope"] == "all"
+
+
+async def test_a_provider_sees_its_own_revenue_and_no_events(api):
+    await pay(api, 1, 2 * MICROCENTS_PER_UNIT)
+    await pay(api, 2, 1 * MICROCENTS_PER_UNIT, TransferKind.FEE, FEES)
+    made = await api.client.post(
+        "/api/v1/tokens", json={"name": "p", "roles": [Role.PROVIDER.value], "expires_in_s": 3600}
+    )
+    bearer = {"Authorization": f"Bearer {made.json()['token']}"}
+    told = (await api.stranger.get("/api/v1/overview", headers=bearer)).json()
+    assert told["revenue"]["scope"] == "own"
+    assert float(told["revenue"]["today"]) == 2
+    assert told["events"] == []
+
+
+async def test_nobody_is_told_without_signing_in(api):
+    assert (await api.stranger.get("/api/v1/overview")).status_code == 401

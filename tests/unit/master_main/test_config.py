@@ -1,0 +1,93 @@
+"""Promises of the Master's configuration: flags over environment, refused with a sentence, printable."""
+
+from pathlib import Path
+
+import pytest
+
+from windrow_master.config import parse
+from windrow_proto.errors import InvalidInput
+
+
+def test_the_defaults_listen_on_this_machine_only(tmp_path: Path) -> None:
+    config = parse(["--data-dir", str(tmp_path)], {})
+
+    assert (config.listen, config.public, config.http_port) == ("127.0.0.1", "127.0.0.1", None)
+    assert config.database == f"sqlite:///{tmp_path}/master.sqlite3"
+
+
+def test_flags_win_over_the_environment(tmp_path: Path) -> None:
+    environment = {"WINDROW_LISTEN": "10.0.0.1", "WINDROW_PUBLIC": "a.example", "WINDROW_DATA_DIR": str(tmp_path / "e")}
+
+    config = parse(["--data-dir", str(tmp_path / "f"), "--listen", "0.0.0.0"], environment)
+
+    assert (config.listen, config.public, config.data_dir) == ("0.0.0.0", "a.example", tmp_path / "f")
+
+
+def test_a_url_names_the_database_and_others_are_refused_in_words(tmp_path: Path) -> None:
+    here = parse([], {"WINDROW_DATABASE_URL": f"sqlite:///{tmp_path}/x.sqlite3"})
+    assert here.database == f"sqlite:///{tmp_path}/x.sqlite3"
+    there = parse([], {"WINDROW_DATABASE_URL": "postgresql+psycopg://user@db/windrow"})
+    assert there.database == "postgresql+psycopg://user@db/windrow"
+
+    with pytest.raises(InvalidInput, match="mysql database") as refused:
+        parse([], {"WINDROW_DATABASE_URL": "mysql://user:hunter2@db/windrow"})
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["user:canary@db:5432/windrow", "user@db/windrow?password=canary", "/w?password=canary"]
+)
+def test_the_password_of_the_database_is_never_printed(url: str) -> None:
+    printed = str(parse([], {"WINDROW_DATABASE_URL": f"postgresql+psycopg://{url}"}).printable())
+
+    assert "canary" not in printed
+    assert "postgresql+psycopg://" in printed
+
+
+@pytest.mark.parametrize("arguments", [["--listen", "a b"], ["--public", "evil\n"], ["--http-port", "70000"]])
+def test_what_is_wrong_is_refused_by_its_flag(arguments: list[str]) -> None:
+    with pytest.raises(InvalidInput, match=arguments[0]):
+        parse(arguments, {})
+
+
+def test_the_printed_configuration_is_plain_values() -> None:
+    printed = parse([], {}).printable()
+
+    assert all(value is None or isinstance(value, str | int) for value in printed.values())
+
+
+def test_a_bus_is_named_by_url_or_by_a_file_that_holds_it_and_its_password_is_never_printed(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("rediss://:canary@cache:6379/1\n")
+
+    plain = parse([], {"WINDROW_REDIS_URL": "redis://user:canary@cache:6379/0"})
+    filed = parse([], {"WINDROW_REDIS_URL_FILE": str(tmp_path / "url")})
+
+    assert parse([], {}).redis_url == ""
+    assert plain.redis_url == "redis://user:canary@cache:6379/0"
+    assert filed.redis_url == "rediss://:canary@cache:6379/1"
+    assert "canary" not in str(plain.printable()) + str(filed.printable())
+    assert plain.printable()["redis_url"] == "redis://user@cache:6379/0"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"WINDROW_REDIS_URL": "http://user:canary@cache/"},
+        {"WINDROW_REDIS_URL": "redis://:canary@cache/", "WINDROW_REDIS_URL_FILE": "/x"},
+        {"WINDROW_REDIS_URL_FILE": "/nowhere/at/all"},
+        {"WINDROW_RATE_LIMITS": "sometimes"},
+    ],
+)
+def test_a_setting_that_cannot_be_meant_is_refused_by_its_name_and_without_its_value(
+    environment: dict[str, str],
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse([], environment)
+
+    assert next(iter(environment)).removesuffix("_FILE") in str(refused.value)
+    assert "canary" not in str(refused.value)
+
+
+def test_rate_limits_are_on_unless_switched_off(tmp_path: Path) -> None:
+    assert parse([], {}).rate_limits
+    assert not parse([], {"WINDROW_RATE_LIMITS": "off"}).rate_limits

@@ -1,0 +1,100 @@
+"""Promises of the supervisor: restarts what dies, stops what is asked to, leaves nothing behind."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import poll, poll_async
+from windrow_master import supervisor
+from windrow_master.supervisor import Daemon
+
+PYTHON = sys.executable
+SLEEPER = (PYTHON, "-c", "import time; print('up', flush=True); time.sleep(600)")
+DEAF = (
+    PYTHON,
+    "-c",
+    "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)",
+)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def test_a_daemon_that_dies_is_started_again_and_said(tmp_path: Path) -> None:
+    said: list[str] = []
+    daemon = Daemon("master", SLEEPER, tmp_path / "master.log")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(supervisor.keep(daemon, said.append))
+        first = await poll_async(lambda: daemon.pid or 0)
+        os.kill(first, signal.SIGKILL)
+        second = await poll_async(lambda: daemon.pid if daemon.pid not in (None, first) else 0) or 0
+        await supervisor.stop(daemon)
+
+    assert daemon.restarts == 1
+    assert "SIGKILL" in said[0] and str(tmp_path / "master.log") in said[0]
+    assert not _is_alive(first) and not _is_alive(second)
+
+
+async def test_a_daemon_that_keeps_dying_is_started_ever_more_slowly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "BACKOFF_FIRST_S", 0.01)
+    said: list[str] = []
+    daemon = Daemon("agent", (PYTHON, "-c", "print('no disk'); raise SystemExit(3)"), tmp_path / "agent.log")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(supervisor.keep(daemon, said.append))
+        await poll_async(lambda: len(said) >= 4)
+        await supervisor.stop(daemon)
+
+    pauses = [float(line.split(" in ")[1].split(" s")[0]) for line in said[:4]]
+    assert pauses == [0.01, 0.02, 0.04, 0.08]
+    assert "exit code 3" in said[0]
+    assert "no disk" in daemon.tail()
+
+
+async def test_a_daemon_deaf_to_the_signal_is_killed_with_its_children(tmp_path: Path) -> None:
+    daemon = Daemon("access", DEAF, tmp_path / "access.log")
+    await supervisor.start(daemon)
+    await poll_async(lambda: "up" in daemon.tail())
+    pid = daemon.pid
+    assert pid is not None
+
+    began = time.monotonic()
+    await supervisor.stop(daemon, within_s=0.2)
+
+    assert time.monotonic() - began < 5
+    assert not _is_alive(pid)
+
+
+async def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    assert await supervisor.run_once((PYTHON, "-c", "raise SystemExit(4)"), tmp_path / "a.log", 30) == 4
+    assert await supervisor.run_once(SLEEPER, tmp_path / "b.log", 0.3) == 124
+
+
+def test_daemons_do_not_outlive_a_killed_supervisor(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, sys\nfrom pathlib import Path\nfrom windrow_master import supervisor\n"
+        f"daemon = supervisor.Daemon('x', {SLEEPER!r}, Path({str(tmp_path / 'x.log')!r}))\n"
+        "async def main():\n    await supervisor.start(daemon)\n    print(daemon.pid, flush=True)\n"
+        "    await asyncio.sleep(600)\nasyncio.run(main())\n"
+    )
+    parent = subprocess.Popen([PYTHON, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert _is_alive(child)
+
+    parent.kill()
+    parent.wait(10)
+    parent.stdout.close()
+
+    poll(lambda: not _is_alive(child), what="the daemon ends with its supervisor")

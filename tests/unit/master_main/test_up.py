@@ -1,0 +1,126 @@
+"""Promises of `windrow up --once` and of what it says, against a Master played by a script."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from windrow_master import up_once
+from windrow_master.up import _progress
+from windrow_master.up_client import MasterHttp
+from windrow_master.up_once import Job
+from windrow_proto.errors import DeadlineExceeded, LinkClosed, NotFound, Unavailable, WorkloadFailed
+
+HOST = {
+    "id": "host_1", "name": "rack-7", "link_state": "online", "tier": "cpu/B", "tier_reasons": ["2 cores"],
+    "price_per_hour": "0.03", "gpus": [], "cpu_model": "x", "cpu_count": 2, "conditions": [],
+    "bandwidth": {"up_bps": 2_000_000, "down_bps": 3_000_000},
+}  # fmt: skip
+RECEIPT = {
+    "id": "receipt_1", "cluster_id": "cluster_1", "currency": "TEST", "started_at": "a", "ended_at": "b",
+    "running_seconds": "3.000000001", "price_per_hour": "0.03", "tier": "cpu/B", "amount": "0.00002500",
+    "balance_after": "99.99997500",
+}  # fmt: skip
+
+
+class PlayedMaster(MasterHttp):
+    """Answers as a Master would: the cluster takes a few looks to start and to go."""
+
+    def __init__(self, exit_code: int = 0, starts_as: str = "Running") -> None:
+        super().__init__("http://nowhere", "wt_x")
+        self.asked: list[tuple[str, str]] = []
+        self.exit_code, self.starts_as = exit_code, starts_as
+        self.is_deleted = False
+        self.looks = 0
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        self.asked.append((method, path))
+        if path == "/hosts/host_1":
+            self.looks += 1
+            return HOST | ({"link_state": "unseen"} if self.looks == 1 else {})
+        if (method, path) == ("POST", "/clusters"):
+            return {"cluster": {"id": "cluster_1"}}
+        if (method, path) == ("DELETE", "/clusters/cluster_1"):
+            self.is_deleted = True
+            return {}
+        if path == "/clusters/cluster_1":
+            phase = "Deleted" if self.is_deleted else self.starts_as
+            return {"id": "cluster_1", "phase": phase, "reason": "no", "workloads": [{"exit_code": self.exit_code}]}
+        if path.startswith("/receipts"):
+            return {"items": [RECEIPT], "next_cursor": None}
+        raise NotFound(path)
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        yield from ([b"hello\n"] if path.endswith("offset=0") else [])
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(up_once, "LOOK_S", 0.001)
+
+
+def _run(master: MasterHttp, is_stopped: bool = False) -> tuple[list[str], list[bytes]]:
+    said: list[str] = []
+    shown: list[bytes] = []
+    Job(master, "host_1", said.append, shown.append, lambda: is_stopped).run()
+    return said, shown
+
+
+def test_the_main_job_goes_from_the_host_to_the_receipt() -> None:
+    master = PlayedMaster()
+
+    said, shown = _run(master)
+
+    text = "\n".join(said)
+    order = ["Host: rack-7", "Tier: cpu/B", "- 2 cores", "Price: 0.03", "Rented: cluster_1".replace(": ", ": cluster "),
+             "Output:", "Deleted: cluster cluster_1", "Receipt receipt_1", "3.000000001 s", "99.99997500"]  # fmt: skip
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert b"".join(shown) == b"hello\n"
+
+
+def test_a_workload_that_fails_is_still_deleted() -> None:
+    master = PlayedMaster(exit_code=3)
+
+    with pytest.raises(WorkloadFailed, match="3"):
+        _run(master)
+
+    assert ("DELETE", "/clusters/cluster_1") in master.asked
+
+
+def test_a_cluster_that_fails_says_why() -> None:
+    with pytest.raises(WorkloadFailed, match="no"):
+        _run(PlayedMaster(starts_as="Failed"))
+
+
+def test_waiting_ends_with_what_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Absent(PlayedMaster):
+        def call(self, method: str, path: str, body: Any = None) -> Any:
+            raise Unavailable("nobody there")
+
+    monkeypatch.setattr(up_once, "ONLINE_S", 0.01)
+
+    with pytest.raises(DeadlineExceeded, match=r"Online.*nobody there"):
+        _run(Absent())
+
+
+def test_a_stop_ends_the_job_at_its_next_look() -> None:
+    with pytest.raises(LinkClosed):
+        _run(PlayedMaster(), is_stopped=True)
+
+
+def test_progress_says_each_fact_of_this_host_in_words() -> None:
+    lines = list(_progress(HOST | {"conditions": [{"code": "gpu.no_driver", "detail": "no GPU driver"}]}, 3.21))
+
+    assert lines == [
+        "Online  rack-7 after 3.2 s: 2 processors, 0 GPUs",
+        "Condition gpu.no_driver  no GPU driver",
+        "Tier cpu/B  2 cores",
+        "Bandwidth  2 Mbit/s up, 3 Mbit/s down, measured by the relay",
+        "Listed  at 0.03 per hour (test money). Rent it: windrow run -- echo hello",
+    ]
+
+
+def test_nobody_at_the_address_is_a_sentence() -> None:
+    with pytest.raises(Unavailable, match="does not answer"):
+        MasterHttp("http://127.0.0.1:1", "wt_x").call("GET", "/me")

@@ -1,0 +1,225 @@
+"""Where a request runs and why not elsewhere."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windrow_master.placement.model import (
+    Candidate,
+    Placement,
+    Refusal,
+    Request,
+    Runtime,
+    SlotOffer,
+    Snapshot,
+    Weights,
+)
+from windrow_master.placement.plan import KEPT_LOSERS, plan, replay
+from windrow_master.placement.record import parse_record, record_bytes
+from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId
+from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, Bytes, Microcents
+
+OWNER = AccountId("account_owner")
+RENTER = AccountId("account_renter")
+
+
+def gpu(number: int, host: str = "a", name: str = "NVIDIA H100 PCIe", gib: int = 80, cents: int = 200) -> SlotOffer:
+    return SlotOffer(
+        SlotId(f"GPU-{host}-{number}"),
+        "h100/A",
+        Microcents(cents * MICROCENTS_PER_UNIT // 100),
+        None,
+        GpuUuid(f"GPU-{host}-{number}"),
+        name,
+        Bytes(gib * GIB),
+    )
+
+
+def cpu(host: str = "a", cents: int = 2) -> SlotOffer:
+    return SlotOffer(SlotId(f"{host}/cpu/0"), "cpu/B", Microcents(cents * MICROCENTS_PER_UNIT // 100))
+
+
+def host(name: str, *slots: SlotOffer, **other: object) -> Candidate:
+    made = Candidate(
+        host_id=HostId(f"host_{name}"),
+        host_name=name,
+        owner_account=OWNER,
+        simulated=False,
+        admin_state="active",
+        verify_state="unverified",
+        link_state="online",
+        is_settled=True,
+        runtimes=("docker", "process"),
+        cpus_free=16,
+        memory_free_bytes=Bytes(64 * GIB),
+        slots=slots,
+    )
+    return replace(made, **other)  # type: ignore[arg-type]
+
+
+def request(**other: object) -> Request:
+    return replace(Request(account_id=RENTER, tie_seed="t", image="busybox"), **other)  # type: ignore[arg-type]
+
+
+def placed(answer: Placement | Refusal) -> Placement:
+    assert isinstance(answer, Placement), answer
+    return answer
+
+
+def reasons(answer: Placement | Refusal) -> list[str]:
+    assert isinstance(answer, Refusal), answer
+    return [verdict.reason or "" for verdict in answer.reasons]
+
+
+def test_a_cpu_request_takes_one_processor_slot() -> None:
+    chosen = placed(plan(request(), Snapshot((host("a", cpu()),)))).chosen
+    assert (chosen.slot_ids, chosen.tier, chosen.runtime) == (("a/cpu/0",), "cpu/B", Runtime.DOCKER)
+
+
+def test_a_gpu_request_takes_whole_gpus_of_one_host_and_pays_for_each() -> None:
+    chosen = placed(plan(request(gpus=2), Snapshot((host("a", gpu(0), gpu(1), gpu(2), cpu()),)))).chosen
+    assert chosen.slot_ids == ("GPU-a-0", "GPU-a-1")
+    assert chosen.price_per_hour == 4 * MICROCENTS_PER_UNIT
+
+
+@pytest.mark.parametrize(
+    ("change", "asked", "words"),
+    [
+        ({"admin_state": "draining"}, {}, "it is draining"),
+        ({"link_state": "suspect"}, {}, "its link is suspect"),
+        ({"is_settled": False}, {}, "less than 60 s ago"),
+        ({"verify_state": "failed"}, {}, "until it is verified it runs its owner's work only"),
+        ({"runtimes": ("process",)}, {}, "its docker runtime is not available"),
+        ({"simulated": True}, {}, "it is simulated"),
+        ({}, {"wants_simulated": True}, "it is a real host"),
+        ({}, {"host_id": HostId("host_b")}, "not the host you named"),
+        ({}, {"image": None}, "you name no image, it is not your host, and it has no default image: add --image"),
+        ({}, {"image": None, "runtime": Runtime.PROCESS}, "plain processes run only for the owner"),
+        ({"runtimes": ("docker",)}, {"image": None, "account_id": OWNER}, "it has no process runtime now"),
+        ({}, {"cpus": 17}, "16 processors free, you ask for 17"),
+        ({}, {"memory_bytes": Bytes(65 * GIB)}, "64.0 GiB of memory free, you ask for 65.0"),
+        ({}, {"gpus": 3}, "it has 2 GPUs and one host must hold all 3"),
+        ({}, {"gpus": 1, "gpu_model": "A100"}, "2 of another model (NVIDIA H100 PCIe)"),
+        ({}, {"gpus": 1, "gpu_memory_bytes": Bytes(81 * GIB)}, "2 with only 80 GiB"),
+        ({}, {"gpus": 1, "tier": "h100/B"}, "2 in tier h100/A"),
+        ({}, {"gpus": 1, "max_price_per_hour": Microcents(1)}, "costs more an hour than you allow"),
+        ({"slots": ()}, {}, "it has no processor slot"),
+    ],
+)
+def test_a_refusal_says_for_each_host_why(change: dict[str, object], asked: dict[str, object], words: str) -> None:
+    made = replace(host("a", gpu(0), gpu(1), cpu()), **change)  # type: ignore[arg-type]
+    (reason,) = reasons(plan(request(**asked), Snapshot((made,))))
+    assert words in reason
+
+
+def test_a_busy_gpu_is_counted_with_its_reason() -> None:
+    busy = replace(gpu(0), taken="in use")
+    (reason,) = reasons(plan(request(gpus=2), Snapshot((host("a", busy, gpu(1)),))))
+    assert reason == "1 of its 2 GPUs fit, you ask for 2: 1 in use"
+
+
+def test_the_owners_own_work_without_an_image_runs_as_a_process() -> None:
+    answer = placed(plan(request(account_id=OWNER, image=None), Snapshot((host("a", cpu()),))))
+    assert (answer.chosen.runtime, answer.chosen.image) == (Runtime.PROCESS, None)
+
+
+def test_a_stranger_without_an_image_gets_the_hosts_default_image() -> None:
+    answer = placed(plan(request(image=None), Snapshot((host("a", cpu(), default_image="debian:13"),))))
+    assert (answer.chosen.runtime, answer.chosen.image) == (Runtime.DOCKER, "debian:13")
+
+
+def test_an_image_is_always_a_container_even_for_the_owner() -> None:
+    assert placed(plan(request(account_id=OWNER), Snapshot((host("a", cpu()),)))).chosen.runtime is Runtime.DOCKER
+
+
+def test_a_simulated_host_serves_who_asks_for_it_or_names_it() -> None:
+    fleet = Snapshot((host("a", cpu(), simulated=True, runtimes=("simulated",)), host("b", cpu("b"))))
+    assert placed(plan(request(wants_simulated=True), fleet)).chosen.runtime is Runtime.SIMULATED
+    assert placed(plan(request(host_id=HostId("host_a")), fleet)).chosen.host_id == "host_a"
+    assert placed(plan(request(), fleet)).chosen.host_id == "host_b"
+
+
+def test_until_verification_exists_unverified_hosts_are_schedulable_and_afterwards_for_their_owner_only() -> None:
+    fleet = Snapshot((host("a", cpu()),), verification_exists=True)
+    assert "until it is verified" in reasons(plan(request(), fleet))[0]
+    assert placed(plan(request(account_id=OWNER), fleet)).chosen.host_id == "host_a"
+
+
+def test_the_cheaper_of_two_equal_hosts_wins() -> None:
+    fleet = Snapshot((host("a", gpu(0, cents=300)), host("b", gpu(0, "b", cents=200))))
+    assert placed(plan(request(gpus=1), fleet)).chosen.host_id == "host_b"
+
+
+def test_a_small_request_leaves_the_large_gap_whole() -> None:
+    full = host("a", *(gpu(number) for number in range(8)))
+    rest = host("b", gpu(0, "b"))
+    assert placed(plan(request(gpus=1), Snapshot((full, rest)))).chosen.host_id == "host_b"
+
+
+def test_cpu_work_stays_away_from_gpus() -> None:
+    fleet = Snapshot((host("a", gpu(0), cpu()), host("b", cpu("b"))))
+    assert placed(plan(request(), fleet)).chosen.host_id == "host_b"
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "is_it"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "A100 80GB", True),
+        ("NVIDIA GeForce RTX 4090", "rtx4090", True),
+        ("NVIDIA L40S", "L4", False),
+        ("NVIDIA RTX A4000", "RTX 4000", False),
+    ],
+)
+def test_a_model_is_named_as_people_write_it(name: str, wanted: str, is_it: bool) -> None:
+    answer = plan(request(gpus=1, gpu_model=wanted), Snapshot((host("a", gpu(0, name=name)),)))
+    assert isinstance(answer, Placement) is is_it
+
+
+def test_equal_hosts_share_the_load_fairly_and_the_order_of_the_list_does_not_matter() -> None:
+    hosts = tuple(host(f"h{number}", cpu(f"h{number}")) for number in range(4))
+    counts: dict[str, int] = {}
+    for seed in range(1000):
+        asked = request(tie_seed=str(seed))
+        first = placed(plan(asked, Snapshot(hosts))).chosen
+        assert placed(plan(asked, Snapshot(hosts[::-1]))).chosen == first
+        counts[first.host_id] = counts.get(first.host_id, 0) + 1
+    assert max(counts.values()) < 2 * min(counts.values())
+
+
+@given(
+    asked=st.builds(
+        lambda gpus, cpus, owner, image: request(
+            gpus=gpus, cpus=cpus, account_id=OWNER if owner else RENTER, image=image
+        ),
+        st.integers(0, 3),
+        st.integers(1, 20),
+        st.booleans(),
+        st.sampled_from([None, "busybox"]),
+    ),
+    busy=st.lists(st.booleans(), min_size=24, max_size=24),
+    weights=st.builds(Weights, st.integers(0, 5), st.integers(0, 5)),
+)
+def test_a_record_read_back_and_replayed_gives_the_same_bytes(
+    asked: Request, busy: list[bool], weights: Weights
+) -> None:
+    hosts = tuple(
+        host(f"h{number}", replace(gpu(0, f"h{number}"), taken="in use" if flag else None), cpu(f"h{number}"))
+        for number, flag in enumerate(busy)
+    )
+    record = record_bytes(plan(asked, Snapshot(hosts), weights).decision)
+    read = parse_record(record)
+    assert record_bytes(read) == record
+    assert record_bytes(replay(read)) == record
+    assert len(read.candidates) == KEPT_LOSERS + 1
+    assert sum(read.unkept.values()) == len(hosts) - KEPT_LOSERS - 1
+
+
+def test_a_record_answers_what_if_cost_weighed_more() -> None:
+    near = host("a", gpu(0, cents=400), verify_state="verified")
+    cheap = host("b", gpu(0, "b", cents=100))
+    decision = placed(plan(request(gpus=1), Snapshot((near, cheap)), Weights(cost=1, trust=9))).decision
+    assert decision.chosen is not None and decision.chosen.host_id == "host_a"
+    other = replay(decision, Weights(cost=20)).chosen
+    assert other is not None and other.host_id == "host_b"

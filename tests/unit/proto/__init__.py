@@ -1,0 +1,1 @@
+"""The contract, module by module."""

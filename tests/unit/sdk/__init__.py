@@ -1,0 +1,1 @@
+"""What the SDK and the command decide without a Master."""

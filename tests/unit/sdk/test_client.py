@@ -1,0 +1,96 @@
+"""The client: where the Master is found, how problems look, how pages and streams are read."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from windrow.cli.output import exit_code, plain
+from windrow.client import Client
+from windrow.config import Config, find, save
+from windrow.errors import ApiProblem, NoMaster, WaitTimedOut
+
+
+def client(handler: Callable[[httpx2.Request], httpx2.Response]) -> Client:
+    return Client(Config("http://master", "wr_secret"), transport=httpx2.MockTransport(handler))
+
+
+def test_lists_are_read_to_the_last_page() -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        second = request.url.params.get("cursor") == "c2"
+        return httpx2.Response(
+            200, json={"items": [{"id": 2 if second else 1}], "next_cursor": None if second else "c2"}
+        )
+
+    with client(answer) as api:
+        assert [item["id"] for item in api.items("/hosts")] == [1, 2]
+
+
+def test_a_problem_becomes_an_exception_with_its_code_reasons_and_exit_code() -> None:
+    document = {"code": "no_capacity", "detail": "No host fits.", "reasons": [{"host_id": "h"}], "request_id": "r1"}
+    with client(lambda request: httpx2.Response(409, json=document)) as api, pytest.raises(ApiProblem) as caught:
+        api.plan({})
+    assert (caught.value.code, caught.value.request_id, caught.value.reasons) == (
+        "no_capacity",
+        "r1",
+        [{"host_id": "h"}],
+    )
+    assert exit_code(caught.value) == 5
+
+
+def test_a_post_whose_answer_was_lost_is_repeated_with_the_same_key() -> None:
+    keys: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        keys.append(request.headers["Idempotency-Key"])
+        if len(keys) == 1:
+            raise httpx2.ReadError("gone", request=request)
+        return httpx2.Response(202, json={"cluster": {"id": "cluster_1"}})
+
+    with client(answer) as api:
+        assert api.create_cluster({})["id"] == "cluster_1"
+    assert len(keys) == 2
+    assert keys[0] == keys[1]
+
+
+def test_server_sent_events_are_read_with_id_and_name() -> None:
+    text = ': hello\n\nid: 7\nevent: rows\ndata: {"a":1}\n\n'
+    answer = httpx2.Response(200, content=text.encode(), headers={"Content-Type": "text/event-stream"})
+    with client(lambda request: answer) as api:
+        assert list(api.events("/fleet/stream")) == [("7", "rows", {"a": 1})]
+
+
+def test_a_wait_ends_at_its_deadline() -> None:
+    with client(lambda request: httpx2.Response(200, json={"phase": "Queued", "version": 1})) as api:
+        with pytest.raises(WaitTimedOut) as caught:
+            api.wait_cluster("cluster_1", lambda c: False, timeout_s=0)
+        assert exit_code(caught.value) == 124
+
+
+def test_the_nearest_data_directory_upward_names_the_master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WINDROW_URL", "WINDROW_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    below = tmp_path / "project" / "deep"
+    below.mkdir(parents=True)
+    with pytest.raises(NoMaster):
+        find(start=below)
+    (tmp_path / "project" / ".windrow").mkdir()
+    record = {"url": "http://127.0.0.1:8000", "token": "t"}
+    (tmp_path / "project" / ".windrow" / "cli.json").write_text(json.dumps(record))
+    assert find(start=below).url == "http://127.0.0.1:8000"
+
+
+def test_a_login_is_readable_by_its_owner_alone_and_never_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    config = Config("https://m", "wr_secret")
+    assert save(config).stat().st_mode & 0o777 == 0o600
+    assert "wr_secret" not in repr(config)
+
+
+def test_names_from_strangers_cannot_steer_the_terminal() -> None:
+    assert plain("a\x1b[31mb\n\u202ec") == "a\ufffd[31mb\ufffd\ufffdc"

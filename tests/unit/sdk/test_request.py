@@ -1,0 +1,43 @@
+"""What a person types becomes the request they meant, or a sentence that says how to write it."""
+
+import pytest
+
+from windrow.cli.request import cluster_request, parse_env, parse_gpu, parse_size
+from windrow.errors import WindrowClientError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("24GB", {"gpus": 1, "gpu_memory_bytes": 24 * 10**9}),
+        ("24GiB:2", {"gpus": 2, "gpu_memory_bytes": 24 * 2**30}),
+        ("H100", {"gpus": 1, "gpu_model": "H100"}),
+        ("H100:8", {"gpus": 8, "gpu_model": "H100"}),
+        ("RTX 4090", {"gpus": 1, "gpu_model": "RTX 4090"}),
+        ("2", {"gpus": 2}),
+    ],
+)
+def test_gpu_wishes_are_understood(text: str, expected: dict[str, object]) -> None:
+    assert parse_gpu(text) == expected
+
+
+@pytest.mark.parametrize("text", ["H100:0", "H100:x", "", "H100;rm", "24GB:99999"])
+def test_a_gpu_wish_nobody_can_mean_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(WindrowClientError, match="--gpu"):
+        parse_gpu(text)
+
+
+def test_sizes_tell_powers_of_1000_from_powers_of_1024() -> None:
+    assert (parse_size("1GB"), parse_size("1GiB"), parse_size("1.5M")) == (10**9, 2**30, 1_500_000)
+    with pytest.raises(WindrowClientError, match="not a size"):
+        parse_size("much")
+
+
+def test_environment_pairs_need_a_name() -> None:
+    assert parse_env(["A=1", "B=x=y"]) == {"A": "1", "B": "x=y"}
+    with pytest.raises(WindrowClientError, match="NAME=value"):
+        parse_env(["=1"])
+
+
+def test_what_was_not_said_is_left_out_of_the_request() -> None:
+    assert cluster_request(argv=["true"]) == {"kind": "box", "cpus": 1, "argv": ["true"], "await_files": False}

@@ -1,0 +1,299 @@
+"""The permission matrix: every route asked by everybody, and every object by those it does not belong to."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi.routing import APIRoute
+
+from tests.master_support import ManualClock, SeededRng
+from windrow_master import rooms
+from windrow_master.api import console, health, onboarding_routes, sight
+from windrow_master.api.app import build_api, build_app
+from windrow_master.api.auth import RULES, V1
+from windrow_master.api.permissions import OBJECTS, Reach, document
+from windrow_master.api.routers import ROUTERS
+from windrow_master.clusters.model import ClusterRequest
+from windrow_master.fleet.machines import LinkEvent
+from windrow_master.identity.decide import GRANTS, Permission
+from windrow_master.identity.model import Account, MemberRole, Principal, Role
+from windrow_master.rooms import Rooms
+from windrow_master.store.executors import InlineExecutor
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.disk_memory import MemoryDisk
+from windrow_proto.ids import AccountId, HostId, TokenId
+from windrow_proto.model import Inventory
+from windrow_proto.units import DAY, GIB
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "permissions.md"
+ANSWER_S = 20.0
+OWNER = AccountId("account_a")
+HOST = HostId("host_1")
+CUSTOMER = frozenset({Role.RENTER, Role.PROVIDER})
+OTHERS: dict[str, frozenset[Role]] = {
+    **{str(role): frozenset({role}) for role in Role},
+    "rival": CUSTOMER,
+}
+"""Who is not the owner: an account for each role alone, and one with all that a customer may have."""
+OVERSEERS = {"operator", "auditor"}
+
+
+def _routes() -> list[tuple[str, str]]:
+    """Every route of the application."""
+    routers = (*ROUTERS, health.root, onboarding_routes.root, console.root)
+    found = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
+    return sorted((method, route.path) for route in found for method in route.methods or ())
+
+
+ROUTES = _routes()
+
+
+@dataclass
+class World:
+    """A Master on which one account owns one of everything, with tokens of that account and of others."""
+
+    app: Any
+    opened: Rooms
+    tokens: dict[str, str]
+    ids: dict[str, str]
+
+    async def ask(self, method: str, path: str, token: str | None) -> int:
+        """The status of the answer; a stream is let go of once it has begun."""
+        headers = [(b"host", b"master"), (b"content-type", b"application/json")]
+        if token is not None:
+            headers.append((b"authorization", f"Bearer {token}".encode()))
+        body = b"{}" if method in {"POST", "PUT"} and not path.endswith("/files") else b""
+        body = b'{"argv": ["true"]}' if path.endswith("/exec") else body
+        path, _, query = path.partition("?")
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "scheme": "http",
+            "root_path": "",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": headers,
+            "client": ("127.0.0.1", 9),
+            "server": ("master", 80),
+        }
+        begun: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        told = False
+
+        async def receive() -> dict[str, Any]:
+            nonlocal told
+            if told:
+                await asyncio.Event().wait()
+            told = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start" and not begun.done():
+                begun.set_result(message["status"])
+
+        async with asyncio.timeout(ANSWER_S), asyncio.TaskGroup() as group:
+            serving = group.create_task(self.app(scope, receive, send))
+            status = await begun
+            serving.cancel()
+        return status
+
+    def address(self, method: str, template: str) -> str:
+        """The template with the owner's ids in it."""
+        kind = template.removeprefix(V1).split("/")[1]
+        path = template.replace("{token_id}", self.ids.get(kind, ""))
+        for name, value in self.ids.items():
+            path = path.replace(name, value) if name.startswith("{") else path
+        assert "{" not in path, f"give {template} an id"
+        return path
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    clock = ManualClock()
+    opened = rooms.build(tmp_path / "d", clock, SeededRng(7), disk=MemoryDisk(), make_executor=InlineExecutor)
+    with closing(opened):
+        static = tmp_path / "static"
+        static.mkdir()
+        (static / "index.html").write_text("console")
+        app = build_app(opened.services, static)
+        tokens = await _accounts(opened, clock)
+        ids = await _objects(opened, tokens["owner"])
+        yield World(app, opened, tokens, ids)
+
+
+async def _accounts(opened: Rooms, clock: ManualClock) -> dict[str, str]:
+    identity = opened.identity
+    identity.first_account()
+    made = {}
+    for name, roles in {"owner": CUSTOMER, **OTHERS}.items():
+        account = OWNER if name == "owner" else AccountId(f"account_{name}")
+
+        def add(uow: UnitOfWork, account: AccountId = account, roles: frozenset[Role] = roles) -> None:
+            uow.accounts.add(Account(account, str(account), roles, uow.now_wall_ns))
+            opened.market.open_account(uow, account)
+
+        await opened.store.write(add, name="test")
+        someone = Principal(account, str(account), roles, TokenId("token_x"), "x", clock.wall_ns() + DAY)
+        _, made[name] = await identity.make_token(someone, name, roles, DAY)
+    return made
+
+
+async def _objects(opened: Rooms, token: str) -> dict[str, str]:
+    identity = opened.identity
+    owner = await identity.authenticate(token)
+
+    def join(uow: UnitOfWork) -> None:
+        inventory = Inventory(hostname="box", cpu_count=4, memory_bytes=16 * GIB, runtimes=("process",))
+        opened.fleet.enrol(uow, HOST, "box", OWNER, False, owner.actor)
+        opened.fleet.hosts.inventory(uow, HOST, inventory)
+        opened.fleet.hosts.link(uow, HOST, LinkEvent.HEARD, "heard", uow.now_wall_ns)
+
+    await opened.store.write(join, name="test")
+    await opened.fleet.refresh()
+    operation, view = await opened.clusters.create(owner, ClusterRequest(argv=("true",)), None)
+    (command, *_) = await opened.store.read(lambda uow: uow.commands.list(HOST))
+    session, _, _ = await identity.asking.sign_in(token, "browser")
+    spare, _ = await identity.make_token(owner, "spare", frozenset({Role.RENTER}), DAY)
+    join_token, _ = await identity.make_join_token(owner, MemberRole.HOST)
+    return {
+        "{host_id}": HOST,
+        "{cluster_id}": view.cluster.cluster_id,
+        "{receipt_id}": view.cluster.rental_id.replace("rental_", "receipt_"),
+        "{operation_id}": operation.id,
+        "{command_id}": command.command_id,
+        "{session_id}": session.id,
+        "{tier:path}": "cpu/C",
+        "{name}": "windrow.whl",
+        "{path:path}": "",
+        "tokens": spare.id,
+        "join-tokens": join_token.id,
+    }
+
+
+def test_every_route_has_a_rule_and_every_rule_a_route() -> None:
+    assert len(ROUTES) > 45
+    assert sorted(set(ROUTES) ^ set(RULES)) == [("GET", f"{V1}/openapi.json")], "its route is the framework's"
+
+
+def test_every_route_of_the_description_is_among_them() -> None:
+    described = {
+        (method.upper(), path) for path, methods in build_api().openapi()["paths"].items() for method in methods
+    }
+
+    assert len(described) > 45
+    assert described <= {(method, path.replace(":path", "")) for method, path in ROUTES}
+
+
+def test_every_route_that_names_an_object_says_whose() -> None:
+    named = {route for route in ROUTES if "{" in route[1]}
+
+    assert sorted(named ^ set(OBJECTS)) == [], "add it to OBJECTS in windrow_master/api/permissions.py"
+
+
+def test_the_committed_table_is_the_one_the_code_gives() -> None:
+    assert DOCUMENT.read_text() == document(), "run: python -m windrow_master.api.permissions docs/permissions.md"
+
+
+async def test_each_route_answers_everybody_as_the_table_says(world: World) -> None:
+    differing = {}
+
+    for route in sorted(RULES):
+        said, wanted = await _asked_by_everybody(world, route), _wanted_of_everybody(route)
+        if said != wanted:
+            differing[" ".join(route)] = {"said": said, "wanted": wanted}
+
+    assert differing == {}
+
+
+async def _asked_by_everybody(world: World, route: tuple[str, str]) -> dict[str, int | str]:
+    method, template = route
+    path = world.address(method, template)
+    if template.endswith("/events/stream"):
+        path += f"?subject={HOST}"
+    statuses = {"nobody": await world.ask(method, path, None)}
+    for name in (*OTHERS, "owner"):  # the owner last: what it asks for may end the object
+        statuses[name] = await world.ask(method, path, world.tokens[name])
+    may_be_absent = template == "/dl/{name}"  # no wheels are built in a test
+    return {name: _shown(status, may_be_absent) for name, status in statuses.items()}
+
+
+def _wanted_of_everybody(route: tuple[str, str]) -> dict[str, int | str]:
+    permission, reach = RULES[route], OBJECTS.get(route, Reach.ALL)
+    return {
+        "nobody": "in" if permission is Permission.NOBODY else 401,
+        **{name: _wanted(permission, reach, name, roles) for name, roles in OTHERS.items()},
+        "owner": _wanted(permission, Reach.ALL, "owner", CUSTOMER),
+    }
+
+
+def _shown(status: int, may_be_absent: bool) -> int | str:
+    # Answered by the route, whatever it said: also that the host is not there (503), or that it is over (409).
+    return (
+        status
+        if status in {401, 403, 405} or (status >= 500 and status != 503) or (status == 404 and not may_be_absent)
+        else "in"
+    )
+
+
+def _wanted(permission: Permission, reach: Reach, name: str, roles: frozenset[Role]) -> int | str:
+    if permission is Permission.NOBODY:
+        return "in"
+    if not GRANTS[permission] & roles:
+        return 403
+    sees = {
+        Reach.ALL: True,
+        Reach.OWN: False,
+        Reach.OWN_OR_OVERSEEN: name in OVERSEERS,
+        Reach.OWN_OR_OPERATED: name == "operator",
+    }
+    return "in" if sees[reach] else 404
+
+
+async def test_lists_hold_nothing_of_others(world: World) -> None:
+    async def items(path: str, name: str) -> list[Any]:
+        headers = {"Authorization": f"Bearer {world.tokens[name]}"}
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(world.app), base_url="http://m") as client:
+            answer = await client.get(V1 + path, headers=headers)
+        assert answer.status_code == 200, answer.text
+        found: list[Any] = answer.json()["items"]
+        return found
+
+    lists = ("/clusters", "/receipts", "/operations", "/commands", "/commands?host=host_1", "/ledger/transfers")
+    for path in (*lists, "/sessions", "/join-tokens"):
+        assert await items(path, "owner"), path
+    for path in lists:
+        mine = [item for item in await items(path, "rival") if "mint" not in str(item)]
+        assert mine == [], path
+    assert await items("/sessions", "rival") == await items("/join-tokens", "rival") == []
+    assert {item["id"] for item in await items("/tokens", "rival")}.isdisjoint(
+        {item["id"] for item in await items("/tokens", "owner")}
+    )
+
+
+@pytest.mark.parametrize("name", ["{cluster_id}", "{operation_id}", "{command_id}", "{receipt_id}"])
+async def test_events_of_anothers_object_are_not_there(world: World, name: str) -> None:
+    path = f"{V1}/events?subject={world.ids[name]}"
+    stream = f"{V1}/events/stream?subject={world.ids[name]}"
+
+    for who, status in (("owner", 200), ("rival", 404), ("renter", 404), ("operator", 200), ("auditor", 200)):
+        assert await world.ask("GET", path, world.tokens[who]) == status
+        assert await world.ask("GET", stream, world.tokens[who]) == status
+
+
+async def test_a_hosts_events_tell_strangers_nothing_of_what_others_run_there(world: World) -> None:
+    async def kinds(name: str) -> set[str]:
+        principal = await world.opened.identity.authenticate(world.tokens[name])
+        rows = await world.opened.store.read(lambda uow: sight.seen_events(uow, principal, uow.events.newest(HOST)))
+        return {row.kind for row in rows}
+
+    assert "cluster.creating" in await kinds("owner")
+    assert "cluster.creating" in await kinds("auditor")
+    assert "cluster.creating" not in await kinds("rival")
+    assert "host.enrolled" in await kinds("rival")
