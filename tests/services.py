@@ -4,6 +4,7 @@ import functools
 import os
 import re
 import shutil
+import socket
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,9 +80,13 @@ def _docker_socket() -> str | None:
     import docker
     import docker.errors
 
+    kind, _, path = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").partition("://")
     try:
+        if kind == "unix":
+            with socket.socket(socket.AF_UNIX) as knock:  # the library leaves its socket open where nobody answers
+                knock.connect(path)
         client = docker.from_env(timeout=int(ASK_S))
-    except docker.errors.DockerException:
+    except (docker.errors.DockerException, OSError):
         return None
     try:
         return str(client.version()["Version"])

@@ -17,7 +17,7 @@ from windrow_access.core.queues import FairQueues
 from windrow_access.core.routing import RouteFacts, Routes
 from windrow_access.outbox import FRAME_OVERHEAD_BYTES, Outbox
 from windrow_access.probes import Bandwidth
-from windrow_access.together import together
+from windrow_proto.together import together
 from windrow_proto.errors import (
     CertificateRefused,
     Forbidden,

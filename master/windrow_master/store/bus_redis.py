@@ -33,6 +33,7 @@ from windrow_master.store.bus import (
     check_url,
 )
 from windrow_proto.ports import Clock, Rng
+from windrow_proto.together import together
 from windrow_proto.units import SECOND
 
 COUNT_S: Final = 0.1
@@ -184,10 +185,7 @@ class RedisBus:
                 await hearing.subscribe(self._channel)
                 await self._beat(client)
             self._up(client)
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._hear(hearing))
-                group.create_task(self._say(client))
-                group.create_task(self._beats(client))
+            await together(self._hear(hearing), self._say(client), self._beats(client))
         except* FAILURES as errors:
             self._down(_reason(errors))
         finally:
