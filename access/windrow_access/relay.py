@@ -17,7 +17,6 @@ from windrow_access.core.queues import FairQueues
 from windrow_access.core.routing import RouteFacts, Routes
 from windrow_access.outbox import FRAME_OVERHEAD_BYTES, Outbox
 from windrow_access.probes import Bandwidth
-from windrow_proto.together import together
 from windrow_proto.errors import (
     CertificateRefused,
     Forbidden,
@@ -30,6 +29,7 @@ from windrow_proto.errors import (
 )
 from windrow_proto.ports import BandwidthLink, Clock, FrameLink, PeerFacts, PingFacts, Rng, TrunkLink
 from windrow_proto.scrape import Figure
+from windrow_proto.together import together
 from windrow_proto.units import MILLISECOND, SECOND
 from windrow_proto.v1 import link_pb2, services_pb2
 from windrow_proto.wire import take_apart

@@ -12,12 +12,12 @@ from windrow_access.core.admission import Limits
 from windrow_access.core.renewal import is_due
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
-from windrow_proto.together import together
 from windrow_proto import enrol, keys, link_grpc, scrape
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import AccessId
 from windrow_proto.ports import TrunkLink
+from windrow_proto.together import together
 from windrow_proto.units import MINUTE
 
 log = structlog.get_logger()

@@ -323,12 +323,13 @@ async def test_a_bus_that_is_stopped_in_the_moment_its_connection_breaks_ends(
 
     bus = _through(server, "one")
     monkeypatch.setattr(bus, "_hear", break_when_stopped)
-    running = asyncio.create_task(bus.run())
-    await _up(bus)
-    running.cancel()
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(bus.run())
+        await _up(bus)
+        running.cancel()
+        ended, _ = await asyncio.wait({running}, timeout=10)
+        running.cancel()
 
-    ended, _ = await asyncio.wait({running}, timeout=10)
-    running.cancel()
     assert ended
 
 

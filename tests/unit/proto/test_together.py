@@ -59,10 +59,10 @@ async def test_a_cancellation_comes_out_although_a_work_fails_in_that_moment(bre
         finally:
             raise breaks
 
-    task = asyncio.create_task(together(break_when_stopped(), _for_ever()))
-    await asyncio.sleep(0.01)
-    task.cancel()
-    await asyncio.wait({task}, timeout=10)
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(together(break_when_stopped(), _for_ever()))
+        await asyncio.sleep(0.01)
+        task.cancel()
 
     assert task.cancelled()
 
@@ -75,4 +75,7 @@ async def test_a_failure_leaves_no_cancellation_behind() -> None:
         assert task is not None
         return task.cancelling()
 
-    assert await asyncio.create_task(caller()) == 0
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(caller())
+
+    assert task.result() == 0
