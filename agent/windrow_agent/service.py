@@ -33,6 +33,7 @@ from windrow_proto.model import BandwidthSpec, Benchmark, Event, Inventory, Kind
 from windrow_proto.ports import Clock, Dialer, Disk, FrameLink, Rng
 from windrow_proto.samples import encode_batch
 from windrow_proto.session import AgentSession
+from windrow_proto.together import together
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND, seconds
 from windrow_proto.wire import Envelope
 from windrow_proto.wire_command import decode_command, decode_leases
@@ -234,10 +235,10 @@ class AgentService:
         task.add_done_callback(lambda _: work.close())  # cancelled before its first step, it was never begun
         return task
 
-    async def _forever(self, work: Callable[[], Awaitable[None]], name: str) -> None:
+    async def _forever(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
         while True:
             try:
-                await work()
+                await together(work())
                 return
             except WindrowError as error:
                 log.error("part_failed", part=name, code=error.code, detail=error.detail)
