@@ -41,7 +41,7 @@ def _cli(data_dir: Path, process: "subprocess.Popen[bytes]") -> dict[str, Any]:
             return None
         return record if record["pids"]["master"] == process.pid else None
 
-    found = poll(read, 30)
+    found = poll(read, 60)
     assert found is not None
     return found
 
