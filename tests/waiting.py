@@ -8,11 +8,13 @@ from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
+PATIENCE_S = 30.0
+"""Far beyond what any condition needs: it is spent only where a test fails, and a busy machine is no failure."""
 STEP_S = 0.02
 """Between two looks: short beside any deadline used in tests, long beside one look."""
 
 
-def poll(condition: Callable[[], T], deadline_s: float = 10.0, what: str = "") -> T:
+def poll(condition: Callable[[], T], deadline_s: float = PATIENCE_S, what: str = "") -> T:
     """Call `condition` until it returns something true, and return that; fail after `deadline_s` seconds."""
     end = time.monotonic() + deadline_s
     while True:
@@ -25,10 +27,10 @@ def poll(condition: Callable[[], T], deadline_s: float = 10.0, what: str = "") -
 
 
 @overload
-async def poll_async(condition: Callable[[], Awaitable[T]], deadline_s: float = 10.0, what: str = "") -> T: ...
+async def poll_async(condition: Callable[[], Awaitable[T]], deadline_s: float = PATIENCE_S, what: str = "") -> T: ...
 @overload
-async def poll_async(condition: Callable[[], T], deadline_s: float = 10.0, what: str = "") -> T: ...
-async def poll_async(condition: Callable[[], Any], deadline_s: float = 10.0, what: str = "") -> Any:
+async def poll_async(condition: Callable[[], T], deadline_s: float = PATIENCE_S, what: str = "") -> T: ...
+async def poll_async(condition: Callable[[], Any], deadline_s: float = PATIENCE_S, what: str = "") -> Any:
     """The same on the event loop; `condition` may be a function or a coroutine function."""
     end = time.monotonic() + deadline_s
     while True:

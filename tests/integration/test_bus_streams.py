@@ -153,7 +153,7 @@ async def test_an_event_committed_by_the_leader_reaches_the_streams_of_another_p
     async with kept_up(*readers):
         numbers = [await site.leader.note(f"kind.{n}") for n in range(50)]
 
-        await poll_async(lambda: all(reader.numbers == numbers for reader in readers), 5)
+        await poll_async(lambda: all(reader.numbers == numbers for reader in readers))
 
 
 async def test_a_change_of_a_cluster_wakes_its_streams_in_another_process(site: Site) -> None:

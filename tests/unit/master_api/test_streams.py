@@ -18,7 +18,7 @@ async def _take(messages, count: int) -> list[sse.Message]:
     async def take() -> list[sse.Message]:
         return [await anext(messages) for _ in range(count)]
 
-    return await asyncio.wait_for(take(), 5)
+    return await asyncio.wait_for(take(), 30)
 
 
 async def test_a_returning_listener_gets_what_it_missed_then_what_comes_each_once(api: Api) -> None:
