@@ -10,19 +10,23 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import structlog
 
-from windrow_master import logs, rooms, serving, standby
+from windrow_master import logs, rooms, rooms_history, serving, standby
 from windrow_master.api.app import build_app
 from windrow_master.api.limits import Limits
-from windrow_master.config import HTTP_PORT, HTTPS_PORT, TRUNK_PORT, Config, from_process
+from windrow_master.config import HTTP_PORT, HTTPS_PORT, SQLITE_PREFIX, TRUNK_PORT, Config, from_process
 from windrow_master.onboarding.join_line import is_loopback
 from windrow_master.rooms import Rooms
 from windrow_master.store.bus import Bus, MemoryBus
+from windrow_master.store.opening import own_folder
+from windrow_master.store.room import Room, one_of_each_disk
 from windrow_master.store.seat import Candidate, Claim
 from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.disk import OsDisk
 from windrow_proto.errors import Conflict, Fenced, WindrowError
 from windrow_proto.link_grpc import serve_trunk
 from windrow_proto.ports import Clock
@@ -131,6 +135,8 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     opened.services.bus = open_bus(config, opened)
+    room = opened.services.room
+    assert room is not None, "a Master that serves has disks"
     opened.services.limits = Limits() if config.rate_limits else None
     app = build_app(opened.services)
     assert opened.services.tail is not None, "the application made it"
@@ -152,6 +158,7 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
             opened.hub.run(),
             opened.fleet.run(),
             opened.telemetry.run(),
+            room.keep(rooms_history.event_writer(opened.store, "master/storage")),
             opened.services.wheelhouse.run(),
             opened.services.bus.run(),
             opened.services.tail.run(),
@@ -222,12 +229,14 @@ async def stand_by(config: Config, doors: Doors) -> Claim | None:
 def run(config: Config) -> None:
     """One Master, from its lock, or its wait for the seat, to its end."""
     os.umask(0o077)
-    config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    own_folder(config.data_dir)
     log.info("master_starting", pid=os.getpid(), **config.printable())
+    room = room_of(config)
+    room.look_before_start()
     cli = serving.CliFile(config.data_dir / "cli.json")
     doors = open_doors(config, cli)
     try:
-        opened = _lead(config, doors)
+        opened = _lead(config, doors, room)
         if opened is None:
             return
         try:
@@ -240,18 +249,32 @@ def run(config: Config) -> None:
         log.info("master_stopped", pid=os.getpid())
 
 
-def _lead(config: Config, doors: Doors) -> Rooms | None:
+def room_of(config: Config) -> Room:
+    """What watches the disks of the log and, where it is a file, of the database."""
+    database = config.database.removeprefix(SQLITE_PREFIX)
+    folders = [config.data_dir] if config.is_shared else [config.data_dir, Path(database).parent]
+    return Room(OsDisk(), one_of_each_disk(folders), SystemClock())
+
+
+def _lead(config: Config, doors: Doors, room: Room) -> Rooms | None:
     """The rooms, once this Master may lead; None when it is told to stop before that."""
     if not config.is_shared:
         return rooms.build(
-            config.data_dir, SystemClock(), SystemRng(), database=config.database, history=config.history
+            config.data_dir,
+            SystemClock(),
+            SystemRng(),
+            database=config.database,
+            history=config.history,
+            room=room,
         )
     while True:
         claim = asyncio.run(stand_by(config, doors))
         if claim is None:
             return None
         try:
-            return rooms.build(config.data_dir, SystemClock(), SystemRng(), claim=claim, history=config.history)
+            return rooms.build(
+                config.data_dir, SystemClock(), SystemRng(), claim=claim, history=config.history, room=room
+            )
         except Conflict as error:
             log.info("seat_taken_by_another", error=str(error))
 

@@ -24,11 +24,13 @@ from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.store.bus import MemoryBus
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.executors import Executor, ThreadExecutor
+from windrow_master.store.room import Room
 from windrow_master.store.seat import Claim
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
+from windrow_proto.ballast import ReservedDisk
 from windrow_proto.disk import OsDisk
 from windrow_proto.ids import AccountId, HostId
 from windrow_proto.ports import Clock, Disk, Rng
@@ -74,8 +76,12 @@ def build(
     open_engines: Callable[[str], Engines] = engines_of,
     claim: Claim | None = None,
     history: HistorySettings | None = None,
+    room: Room | None = None,
 ) -> Rooms:
-    """Open the store and every room on it. Before the loop. disk holds the telemetry log; the real one by default."""
+    """Open the store and every room on it. Before the loop. disk holds the telemetry log; the real one by default.
+
+    room: watches the disks; without it nothing is full until a write says so.
+    """
     store = Store.open(
         data_dir,
         clock,
@@ -85,6 +91,7 @@ def build(
         database=database,
         open_engines=open_engines,
         claim=claim,
+        spend=(lambda: False) if room is None else room.spend,
     )
     try:
         authority = Authority.open(data_dir / "identity", clock.wall_ns())
@@ -94,12 +101,22 @@ def build(
         clusters = ClusterService(store, fleet, market)
         executors = (make_executor(),)
         telemetry = rooms_history.telemetry_of(
-            history or HistorySettings(), disk or OsDisk(), data_dir, store.epoch, clock, rng, fleet, make_executor
+            history or HistorySettings(),
+            disk or OsDisk(),
+            data_dir,
+            store.epoch,
+            clock,
+            rng,
+            fleet,
+            make_executor,
+            room,
         )
         hub = LinkHub(fleet, telemetry, clock, epoch=store.epoch, signing=authority.signing)
         services = Services(
             store=store,
-            audit=AuditService(store, data_dir, disk or OsDisk(), authority.signing, clock, executors[0]),
+            audit=AuditService(
+                store, data_dir, _reserved(disk or OsDisk(), room), authority.signing, clock, executors[0]
+            ),
             identity=identity,
             clock=clock,
             rng=rng,
@@ -114,6 +131,7 @@ def build(
             inside=WorkAccess(clusters, hub),
             version=__version__,
             started_at_ns=clock.monotonic_ns(),
+            room=room,
         )
         rooms = Rooms(store, authority, identity, fleet, market, clusters, telemetry, hub, services, executors)
         _introduce(rooms)
@@ -121,6 +139,10 @@ def build(
     except BaseException:
         store.close()
         raise
+
+
+def _reserved(disk: Disk, room: Room | None) -> Disk:
+    return disk if room is None else ReservedDisk(disk, room)
 
 
 def _introduce(rooms: Rooms) -> None:
@@ -152,7 +174,10 @@ def _introduce(rooms: Rooms) -> None:
 
     rooms.services.health.telemetry = lambda: rooms_history.health(rooms.telemetry)
     rooms.services.health.figures.append(lambda: rooms_history.figures(rooms.telemetry, fleet))
+    rooms.services.health.conditions.append(lambda: rooms_history.conditions(rooms.telemetry))
     rooms_history.introduce(rooms.telemetry, rooms.store)
+    if rooms.services.room is not None:
+        _introduce_room(rooms, rooms.services.room)
     rooms.services.balance = balance
     identity.hooks.on_account = rooms.market.open_account
     identity.hooks.on_host_joined = host_joined
@@ -166,6 +191,16 @@ def _introduce(rooms: Rooms) -> None:
     fleet.ports.on_host_link = clusters.life.on_host_link
     fleet.ports.on_slots_lost = clusters.life.on_slots_lost
     _introduce_hub(rooms)
+
+
+def _introduce_room(rooms: Rooms, room: Room) -> None:
+    def figures() -> Iterable[Figure]:
+        yield "disk_full", "1 while a disk has no room and no new work is taken", float(not room.has_room()), {}
+        for folder, free in room.free_bytes().items():
+            yield "disk_free_bytes", "Free on each disk, beside the ballast", free, {"folder": folder}
+
+    rooms.services.health.figures.append(figures)
+    rooms.services.health.conditions.append(room.conditions)
 
 
 def _introduce_hub(rooms: Rooms) -> None:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from windrow_master.api.metrics import Figure
 from windrow_master.fleet.service import FleetService
+from windrow_master.store.room import Room, Tell
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.model import Place
@@ -15,8 +16,11 @@ from windrow_master.telemetry.ports import Executor
 from windrow_master.telemetry.remote.service import RemoteView
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
+from windrow_proto.ballast import ReservedDisk
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.units import SECOND
+
+LOG_FAILED: Final = "master.log_failed"
 
 
 def telemetry_of(
@@ -28,6 +32,7 @@ def telemetry_of(
     rng: Rng,
     fleet: FleetService,
     make_executor: Callable[[], Executor],
+    room: Room | None = None,
 ) -> TelemetryService:
     """Telemetry with the views that are configured; it ends the executors that it is given here."""
     store = settings.store()
@@ -47,6 +52,8 @@ def telemetry_of(
         retention=settings.retention,
         has_embedded=settings.has_embedded,
         remote=remote,
+        reserved=disk if room is None else ReservedDisk(disk, room),
+        admit=(lambda: None) if room is None else room.admit,
     )
 
 
@@ -63,13 +70,29 @@ def tiers_of(fleet: FleetService) -> Mapping[Place, str]:
 def introduce(telemetry: TelemetryService, store: Store) -> None:
     """Let telemetry write events."""
 
+    telemetry.on_event(event_writer(store, "master/history"))
+
+
+def event_writer(store: Store, subject: str) -> Tell:
+    """What writes an event about a part of the Master."""
+
     async def write(kind: str, text: str, fields: Mapping[str, str]) -> None:
         def event(uow: UnitOfWork) -> None:
-            uow.event(kind, ["master/history"], text, fields, "master")
+            uow.event(kind, [subject], text, fields, "master")
 
         await store.write(event, name=kind)
 
-    telemetry.on_event(write)
+    return write
+
+
+def conditions(telemetry: TelemetryService) -> Iterable[tuple[str, str, int]]:
+    """What of it is not as it should be."""
+    if telemetry.log.problem:
+        detail = (
+            f"Samples are not stored: {telemetry.log.problem} The agents keep theirs and send them again; each write "
+            "tries a new segment. Look after the disk that holds the data directory."
+        )
+        yield LOG_FAILED, detail, telemetry.log.problem_since_ns
 
 
 def health(telemetry: TelemetryService) -> dict[str, Any]:
@@ -90,12 +113,13 @@ def figures(telemetry: TelemetryService, fleet: FleetService) -> Iterable[Figure
     yield "log_records_total", "Records of telemetry made durable", log.records, {}
     yield "log_appended_bytes_total", "Bytes of telemetry made durable", log.bytes, {}
     yield "log_fsyncs_total", "Groups made durable at once", log.fsyncs, {}
+    yield "log_failed_fsyncs_total", "Groups of which none could be made durable", log.failed_fsyncs, {}
     yield "log_pending_records", "Records that wait for the disk", telemetry.log.pending, {}
     yield "log_dropped_segments_total", "Segments that were old and read", log.dropped_segments, {}
     yield "log_forced_segments_total", "Segments that the disk budget took early", log.forced_segments, {}
     yield "log_unread_segments_total", "Of these, not yet read by every view", log.unread_segments, {}
     yield "log_damaged_records_total", "Records that could not be read", log.damage, {}
-    yield "log_failed", "1 after a failed fsync, when the log refuses", float(bool(telemetry.log.problem)), {}
+    yield "log_failed", "1 from a failed fsync until the next that succeeds", float(bool(telemetry.log.problem)), {}
     yield "live_bad_batches_total", "Live batches that could not be read", telemetry.live.bad_batches, {}
     for view in telemetry.views:
         told = view.health()

@@ -1,81 +1,103 @@
-"""Room kept for a full disk: a file of no use that is deleted when a write that must not fail finds no room.
+"""Room kept for a full disk: a file of no use that is given up, whole or in pieces, when a write that must not fail
+finds no room.
 
-What is bulk never spends it. While it is spent, its owner takes no new work; deletes, results and receipts go on.
-Blocking, like the disk; spent and refilled from one thread at a time.
+What is bulk never spends it. While any of it is spent, its owner takes no new work; deletes, results and receipts go
+on. Blocking, like the disk; spent and refilled from one thread at a time.
 """
 
+import contextlib
 import errno
-from typing import Final
+from typing import Final, Protocol
 
 from windrow_proto.ports import Disk
 from windrow_proto.units import MIB
 
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""What the system says when there is no room: on the disk, or for this user."""
 _CHUNK: Final = bytes(range(256)) * 1024
 """Not zeros: a file system that squeezes or skips those would keep no room for them."""
+
+
+class Spender(Protocol):
+    """Has room to give away."""
+
+    def spend(self) -> bool:
+        """Give some away; returns whether there was any."""
 
 
 class Ballast:
     """One file of `size` bytes; 0: there is none, and nothing is full for its lack."""
 
-    def __init__(self, disk: Disk, path: str, size: int, spare: int = 32 * MIB) -> None:
-        """spare: bytes that must stay free beside it, or it is not laid down."""
+    def __init__(self, disk: Disk, path: str, size: int, spare: int = 32 * MIB, piece: int | None = None) -> None:
+        """spare: bytes that must stay free beside it, or it is not laid down. piece: bytes given up at a time, so that
+        who fills the disk does not get all of it at once; None: the whole."""
         self._disk, self._path, self._size, self._spare = disk, path, size, spare
-        self._is_whole = False
+        self._piece = piece or size
+        self._held: int | None = None
 
     @property
     def is_spent(self) -> bool:
-        """Whether the disk is so full that there is no ballast."""
-        return self._size > 0 and not self._is_whole
+        """Whether the disk is so full that the ballast is not whole."""
+        return self._size > 0 and (self._held or 0) < self._size
 
     def tend(self) -> bool:
         """Lay it down where there is room again; returns whether the disk is full. At the start, and now and then."""
-        if self._is_whole or self._size == 0:
-            return False
-        try:
-            self._is_whole = self._has_file() or self._laid()
-        except OSError:
-            self._remove()  # half of it would be in the way of what needs the room
-        return not self._is_whole
+        if self.is_spent:
+            before = 0
+            try:
+                before = self._found()
+                if before < self._size:
+                    self._lay(before)
+                self._held = self._size
+            except OSError:
+                self._cut(before)  # half of it would be in the way of what needs the room
+        return self.is_spent
 
     def spend(self) -> bool:
-        """Give its room away; returns whether there was any."""
-        had = self._is_whole
-        self._is_whole = False
-        return self._remove() and had
+        """Give a piece of its room away; returns whether there was any."""
+        try:
+            held = self._found()
+        except OSError:
+            return False
+        return held > 0 and self._cut(max(0, held - self._piece))
 
-    def _has_file(self) -> bool:
-        folder, _, name = self._path.rpartition("/")
-        return name in self._disk.list(folder) and self._disk.size(self._path) >= self._size
+    def _found(self) -> int:
+        if self._held is None:
+            folder, _, name = self._path.rpartition("/")
+            is_there = name in self._disk.list(folder)
+            self._held = min(self._size, self._disk.size(self._path)) if is_there else 0
+        return self._held
 
-    def _laid(self) -> bool:
+    def _lay(self, before: int) -> None:
         folder = self._path.rpartition("/")[0]
         self._disk.make_directory(folder)
-        if self._disk.free_bytes(folder) < self._size + self._spare:
-            return False
-        self._disk.delete(self._path)
-        left = self._size
+        if self._disk.free_bytes(folder) < self._size - before + self._spare:
+            raise OSError(errno.ENOSPC, "no room for the ballast yet", self._path)
+        left = self._size - before
         while left > 0:
             self._disk.append(self._path, _CHUNK[:left])
             left -= min(left, len(_CHUNK))
         self._disk.sync(self._path)
         self._disk.sync_directory(folder)
         self._disk.release(self._path)
-        return True
 
-    def _remove(self) -> bool:
-        try:
+    def _cut(self, size: int) -> bool:
+        """Leave so much of it; what is on the disk is looked up again where that fails."""
+        self._held = None
+        with contextlib.suppress(OSError):
             self._disk.release(self._path)
-            self._disk.delete(self._path)
-        except OSError:
-            return False
-        return True
+            if size > 0:
+                self._disk.truncate(self._path, size)
+            else:
+                self._disk.delete(self._path)
+            self._held = size
+        return self._held is not None
 
 
 class ReservedDisk:
     """The Disk port for what must be written: an append that finds the disk full spends the ballast and is repeated."""
 
-    def __init__(self, disk: Disk, ballast: Ballast) -> None:
+    def __init__(self, disk: Disk, ballast: Spender) -> None:
         self._disk, self._ballast = disk, ballast
 
     def append(self, path: str, data: bytes) -> None:
@@ -87,7 +109,7 @@ class ReservedDisk:
         try:
             self._disk.append(path, data)
         except OSError as error:
-            if error.errno not in _FULL or not self._ballast.spend():
+            if error.errno not in FULL or not self._ballast.spend():
                 raise
             self._disk.truncate(path, before)
             self._disk.append(path, data)

@@ -179,6 +179,12 @@ class StorageFailed(WindrowError):
     code, grpc, http, fault, retryable = "storage_failed", "UNAVAILABLE", 503, Fault.WORLD, True
 
 
+class DiskFull(StorageFailed):
+    """The Master's disk is full: no new work until there is room. Free some there, and it goes on by itself."""
+
+    code, grpc, http, fault, retryable = "disk_full", "UNAVAILABLE", 503, Fault.WORLD, True
+
+
 def _all(root: type[WindrowError]) -> list[type[WindrowError]]:
     found = [root]
     for child in root.__subclasses__():

@@ -205,6 +205,7 @@ class SegmentLog:
         self._disk, self._directory, self._segment_bytes, self._wall_ns = disk, directory, segment_bytes, wall_ns
         self._sizes: dict[int, int] = {}
         self._current: int | None = None
+        self._highest = 0
         self._dirty = False
         self._synced_end = 0
         self._broken = ""
@@ -259,7 +260,7 @@ class SegmentLog:
     def end(self) -> Position:
         """Where the next record will begin, if the segment is not full by then."""
         if self._current is None:
-            return Position(max(self._sizes, default=0) + 1, HEADER_BYTES)
+            return Position(self._following, HEADER_BYTES)
         return Position(self._current, self._sizes[self._current])
 
     def append(self, payload: bytes) -> Position:
@@ -291,7 +292,7 @@ class SegmentLog:
             if used == HEADER_BYTES or used + size <= self._segment_bytes:
                 return self._current
             self.roll()
-        number = max(self._sizes, default=0) + 1
+        number = self._following
         path = segment_path(self._directory, number)
         bare = _HEADER.pack(MAGIC, VERSION, self._wall_ns(), 0)[:-4]
         try:
@@ -305,8 +306,13 @@ class SegmentLog:
                 del self._sizes[number]
             raise StorageFailed(f"A new segment could not be started: {error}", subject=self._directory) from error
         self._sizes[number] = self._synced_end = HEADER_BYTES
-        self._current, self._dirty = number, True
+        self._current, self._highest, self._dirty = number, number, True
         return number
+
+    @property
+    def _following(self) -> int:
+        """Never a number that was used: a follower may stand in a segment that was taken back."""
+        return max(self._highest, *self._sizes, 0) + 1
 
     def _write(self, segment: int, data: bytes) -> None:
         path = segment_path(self._directory, segment)

@@ -2,6 +2,7 @@
 
 Bytes are safe after the file's sync, names after their folder's sync. Of everything else a cut leaves any part: whole
 sectors of a write, in any order, with zeros where the length came through and the bytes did not; a name or not.
+A sync that fails does what Linux does: what was to be written is forgotten, still seen, and no later sync writes it.
 """
 
 import errno
@@ -21,6 +22,22 @@ class Inode:
     durable: bytes = b""
     content: bytearray = field(default_factory=bytearray)
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
+
+    def synced(self) -> None:
+        """What was written since the last sync is safe; not what an earlier sync gave up."""
+        state = bytearray(self.durable)
+        for offset, data in self.pending:
+            if data is None:
+                del state[offset:]
+                continue
+            state.extend(bytes(max(0, offset - len(state))))
+            state[offset : offset + len(data)] = data
+        self.durable = bytes(state)
+        self.pending.clear()
+
+    def given_up(self) -> None:
+        """The pages could not be written and count as clean from now on."""
+        self.pending = [(offset, data) for offset, data in self.pending if data is None]
 
     def left(self, luck: random.Random) -> bytes:
         """What a cut leaves of it."""
@@ -151,10 +168,13 @@ class Platter:
 
     def sync(self, path: str) -> None:
         """Make the bytes safe."""
-        self._step("sync")
         inode = self._made(path)
-        inode.durable = bytes(inode.content)
-        inode.pending.clear()
+        try:
+            self._step("sync")
+        except OSError:
+            inode.given_up()
+            raise
+        inode.synced()
 
     def sync_directory(self, path: str) -> None:
         """Make the names directly in a folder safe."""

@@ -17,6 +17,7 @@ from windrow_master.telemetry.model import LogRecord
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.model import Kind
+from windrow_proto.segments import SegmentLog
 from windrow_proto.units import SECOND
 
 STRIDE = 1 if os.environ.get("TORTURE") else 5
@@ -60,6 +61,20 @@ async def test_every_call_of_the_telemetry_logs_disk_may_fail(number: int) -> No
         failed += disk.refused > 0
         assert judge_log(Cut(disk.image(random.Random(at)), promise, "")) == [], f"call {at} of {whole.calls}"
     assert failed >= whole.calls // STRIDE // 2, "hardly any of the faults happened"
+
+
+async def test_the_sweep_catches_a_log_that_syncs_the_same_file_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trusting(log: SegmentLog) -> None:
+        log._broken, log._dirty = "", True
+
+    monkeypatch.setattr(SegmentLog, "begin_anew", trusting)
+    faults: list[str] = []
+    for at in range(1, 60):
+        disk = Platter()
+        disk.fault = Fault(at, errno.EIO)
+        promise = await append_all(disk)
+        faults += judge_log(Cut(disk.image(random.Random(at)), promise, ""))
+    assert any("is lost" in fault for fault in faults)
 
 
 class Failing(Power):

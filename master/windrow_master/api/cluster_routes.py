@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from windrow_master.api import sse
 from windrow_master.api.cluster_shapes import cluster_json, explanation_json, plan_json
-from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.context import Asking, Services, Serving, admit_new_work
 from windrow_master.api.event_tail import CLUSTER
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
@@ -122,6 +122,7 @@ async def create_cluster(
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
     """Rent and start; the operation ends when it runs."""
+    admit_new_work(services)
     operation, view = await services.clusters.create(principal, body.parsed(), idempotency_key)
     return accepted(operation, {"cluster": cluster_json(view)})
 

@@ -18,6 +18,7 @@ from windrow_master.identity.service import IdentityService
 from windrow_master.market.service import MarketService
 from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.store.bus import Bus
+from windrow_master.store.room import Room
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.errors import Unauthenticated
@@ -64,8 +65,16 @@ class Services:
     """How often anybody may ask; None: as often as they like."""
     tail: "EventTail | None" = None
     """What tells the streams; made with the application, and it runs while the Master serves."""
+    room: Room | None = None
+    """Watches the disks, where they are this Master's own."""
     inside: WorkAccess | None = None
     """The way into workloads, once there is a link to hosts: `WorkAccess(clusters, broker)`."""
+
+
+def admit_new_work(services: Services) -> None:
+    """Raises DiskFull where there is no room for more than what is there already."""
+    if services.room is not None:
+        services.room.admit()
 
 
 def services_of(request: Request) -> Services:

@@ -28,6 +28,8 @@ class HealthSources:
     accesses: Callable[[], Iterable[Mapping[str, Any]]] = tuple
     figures: list[Callable[[], Iterable[metrics.Figure]]] = field(default_factory=list)
     problems: list[Callable[[], str | None]] = field(default_factory=list)
+    conditions: list[Callable[[], Iterable[tuple[str, str, int]]]] = field(default_factory=list)
+    """Each tells the code, the detail and since when (wall nanoseconds) of what is not as it should be."""
 
 
 router = make_router("operators")
@@ -94,14 +96,16 @@ def _problems(services: Services) -> list[str]:
 
 def _conditions(services: Services) -> list[dict[str, str | None]]:
     """What is not as it should be and fails nothing: /healthz stays well."""
+    told = [condition for source in services.health.conditions for condition in source()]
+    found = [{"code": code, "detail": detail, "since": time_or_none(at)} for code, detail, at in told]
     health = services.bus.health
     if health.problem is None:
-        return []
+        return found
     detail = (
         f"The bus reaches this process only: {health.problem}. Live pages of other processes are up to a second late, "
         "and limits are counted by each process alone. Nothing is lost; look after the server of WINDROW_REDIS_URL."
     )
-    return [{"code": "bus_alone", "detail": detail, "since": time_or_none(health.since_ns)}]
+    return [{"code": "bus_alone", "detail": detail, "since": time_or_none(health.since_ns)}, *found]
 
 
 async def _bus(services: Services) -> dict[str, Any]:

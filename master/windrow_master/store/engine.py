@@ -141,6 +141,10 @@ def sqlite_engines(path: Path) -> Engines:
     return Engines(writer, reader)
 
 
+RECOVERED: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
+"""What an earlier process left in SQLite's log is moved into the database before anything is written behind it: where
+that process' last fsync failed, the log may be whole in memory only, and a commit behind a hole is lost with it."""
+
 _COMMON: Final = (
     f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}",
     "PRAGMA foreign_keys=ON",
@@ -150,6 +154,7 @@ _COMMON: Final = (
 _WRITER: Final = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
+    RECOVERED,
     f"PRAGMA wal_autocheckpoint={WAL_PAGES}",
     *_COMMON,
 )

@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.leader import BEAT_NS, Seat, Sighting, has_lost, may_take, see
 from windrow_master.store.migrate import upgrade
+from windrow_master.store.opening import explained
 from windrow_master.store.tables_core import leader
 from windrow_proto.errors import StorageFailed
 from windrow_proto.ports import Clock
@@ -52,10 +53,11 @@ class Candidate:
         self._engines = engines_of(url)
         assert self._engines.seat is not None
         try:
-            upgrade(self._engines.writer)
-        except SQLAlchemyError as error:
+            with explained(url):
+                upgrade(self._engines.writer)
+        except StorageFailed:
             self._engines.dispose()
-            raise StorageFailed(f"The database cannot be used: {_reason(error)}.") from error
+            raise
         self._leadership = Leadership(self._engines.seat, clock, holder, address)
 
     def ask(self) -> tuple[Seat, Claim | None]:

@@ -22,9 +22,18 @@ from windrow_master.store.executors import Executor, ThreadExecutor
 from windrow_master.store.lock import DirectoryLock
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.model import EventRow
+from windrow_master.store.opening import explained
 from windrow_master.store.seat import Claim
 from windrow_master.store.unit import Part, UnitOfWork
-from windrow_proto.errors import DeadlineExceeded, Fenced, InvalidInput, StorageFailed, Unavailable, WindrowError
+from windrow_proto.errors import (
+    DeadlineExceeded,
+    DiskFull,
+    Fenced,
+    InvalidInput,
+    StorageFailed,
+    Unavailable,
+    WindrowError,
+)
 from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import SECOND, seconds
 
@@ -38,6 +47,10 @@ WRITE_DEADLINE_NS: Final = 30 * SECOND
 READ_DEADLINE_NS: Final = 30 * SECOND
 SQLITE_IOERR: Final = 10
 """SQLite's primary code for an input or output error: what was written before it is no longer certain."""
+SQLITE_FULL: Final = 13
+SQLITE_IOERR_SHMSIZE: Final = 4_874
+"""No room for the index of SQLite's log: nothing was written yet."""
+POSTGRESQL_DISK_FULL: Final = "53100"
 
 log = structlog.get_logger(__name__)
 
@@ -77,13 +90,18 @@ class Store:
         version: str,
         lock: DirectoryLock | None,
         claim: Claim | None = None,
+        spend: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin a new term on a migrated database. Use `open` unless you bring your own engines."""
+        """Begin a new term on a migrated database. Use `open` unless you bring your own engines.
+
+        spend: gives room on a full disk away, and says whether there was any; called on the writer.
+        """
         self._engines = engines
         self._clock = clock
         self._rng = rng
         self._executor = executor
         self._lock = lock
+        self._spend = spend
         self._pending: deque[_Job] = deque()
         self._is_flushing = False
         self._broken: str | None = None
@@ -110,6 +128,7 @@ class Store:
         database: str | None = None,
         open_engines: Callable[[str], Engines] = engines_of,
         claim: Claim | None = None,
+        spend: Callable[[], bool] = lambda: False,
     ) -> "Store":
         """Open (or create) the database, bring its schema up to date and begin a new term.
 
@@ -120,14 +139,15 @@ class Store:
         open_engines: opens the database at a URL; another one only where its disk is simulated.
         """
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        engines = (
-            claim.engines if claim is not None else open_engines(database or sqlite_url(directory / "master.sqlite3"))
-        )
+        url = database or sqlite_url(directory / "master.sqlite3")
+        engines = claim.engines if claim is not None else open_engines(url)
         lock: DirectoryLock | None = None
         try:
             lock = None if engines.is_shared else DirectoryLock(directory)
-            upgrade(engines.writer)
-            return cls(engines, clock, rng, executor or ThreadExecutor(), version=version, lock=lock, claim=claim)
+            worker = executor or ThreadExecutor()
+            with explained(url):
+                upgrade(engines.writer)
+                return cls(engines, clock, rng, worker, version=version, lock=lock, claim=claim, spend=spend)
         except BaseException:
             if claim is not None:
                 claim.leadership.close()
@@ -291,10 +311,22 @@ class Store:
         """Run the jobs in one transaction; afterwards each has its unit and result, or its error. Never raises."""
         with self._guard:
             try:
-                self._transact(jobs)
+                self._transact_in_room(jobs)
             except BaseException as error:
                 self._fail(jobs, error)
             self.figures.pending = len(self._pending)
+
+    def _transact_in_room(self, jobs: list[_Job]) -> None:
+        """The same again, as long as it finds the disk full and there is room to give away."""
+        while True:
+            try:
+                return self._transact(jobs)
+            except DBAPIError as error:
+                if not _is_full(error) or not self._spend():
+                    raise
+                log.warning("commit_spends_ballast", count=len(jobs), error=_reason(error))
+            for job in jobs:
+                job.unit, job.result, job.error = None, None, None
 
     def _transact(self, jobs: list[_Job]) -> None:
         if self._broken is not None:
@@ -342,7 +374,7 @@ class Store:
         try:
             job.result = job.function(unit)
         except Exception as error:
-            if isinstance(error, DBAPIError) and _is_disk_error(error):
+            if isinstance(error, DBAPIError) and (_is_disk_error(error) or _is_full(error)):
                 raise
             # Where the database has thrown the whole transaction away this raises, and all jobs fail with it.
             if part is not None:
@@ -376,7 +408,8 @@ def _told(error: Exception) -> Exception:
 
 
 def _storage_failed(error: BaseException) -> WindrowError:
-    failure = StorageFailed(f"The database refused a write: {_reason(error)}. Nothing was changed.")
+    kind = DiskFull if isinstance(error, DBAPIError) and _is_full(error) else StorageFailed
+    failure = kind(f"The database refused a write: {_reason(error)}. Nothing was changed.")
     failure.__cause__ = error
     return failure
 
@@ -386,6 +419,13 @@ def _reason(error: BaseException) -> str:
     return str(origin).splitlines()[0][:200] if str(origin) else type(origin).__name__
 
 
+def _is_full(error: DBAPIError) -> bool:
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    if isinstance(code, int):
+        return code & 0xFF == SQLITE_FULL or code == SQLITE_IOERR_SHMSIZE
+    return getattr(error.orig, "sqlstate", None) == POSTGRESQL_DISK_FULL
+
+
 def _is_disk_error(error: DBAPIError) -> bool:
     code = getattr(error.orig, "sqlite_errorcode", None)
-    return isinstance(code, int) and code & 0xFF == SQLITE_IOERR
+    return isinstance(code, int) and code & 0xFF == SQLITE_IOERR and not _is_full(error)

@@ -67,16 +67,20 @@ class TelemetryService:
         retention: Retention | None = None,
         has_embedded: bool = True,
         remote: RemoteView | None = None,
+        reserved: Disk | None = None,
+        admit: Callable[[], None] = lambda: None,
     ) -> None:
         """Open the log of this term below `directory`/log; blocking, for the start. The views open in `run`.
 
         has_embedded: whether DuckDB follows the log and answers the charts. remote: a metrics store that follows, too,
-        and answers them where DuckDB does not.
+        and answers them where DuckDB does not. reserved, admit: as the log is given them.
         """
         log_directory = f"{directory}/log"
         self._clock = clock
         self._fleet_size = fleet_size
-        self.log = TelemetryLog(disk, log_directory, epoch, clock, log_executor, retention)
+        self.log = TelemetryLog(
+            disk, log_directory, epoch, clock, log_executor, retention, reserved=reserved, admit=admit
+        )
         self.live = LiveView()
         self.view = HistoryView(disk, log_directory, epoch, directory / "history", clock, view_executor)
         self.remote = remote

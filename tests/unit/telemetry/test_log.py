@@ -40,13 +40,39 @@ async def test_control_what_was_appended_without_fsync_does_not(t):
     assert list(read_log(t.disk, f"{t.directory}/log/000000000001")) == []
 
 
-async def test_a_failed_fsync_answers_nobody_and_the_log_refuses_from_then_on(t):
+async def test_a_failed_fsync_answers_nobody_and_the_next_write_begins_a_new_segment(t):
+    await t.send(1, body(t))
+    t.disk.inject("sync", errno.EIO)
+    with pytest.raises(StorageFailed):
+        await t.send(2, body(t))
+    assert t.have() == ((1, 1),)
+    assert t.service.log.problem
+    await t.send(3, body(t))
+    assert not t.service.log.problem
+    t.disk.crash()
+    t.reopen()
+    assert t.have() == ((1, 1), (3, 3))
+    assert [at.segment for at, _ in read_log(t.disk, f"{t.directory}/log/000000000001")] == [1, 2]
+
+
+async def test_a_number_of_a_segment_that_was_taken_back_is_not_used_again(t):
     t.disk.inject("sync", errno.EIO)
     with pytest.raises(StorageFailed):
         await t.send(1, body(t))
-    assert t.have() == ()
+    await t.send(2, body(t))
+    assert [at.segment for at, _ in read_log(t.disk, f"{t.directory}/log/000000000001")] == [2]
+
+
+async def test_what_fails_goes_on_failing_until_the_disk_works_again(t):
+    t.disk.inject("sync", errno.EIO)
+    with pytest.raises(StorageFailed):
+        await t.send(1, body(t))
+    t.disk.inject("append", errno.EIO)
     with pytest.raises(StorageFailed):
         await t.send(2, body(t))
+    await t.send(3, body(t))
+    assert t.have() == ((3, 3),)
+    assert t.service.log.figures.failed_fsyncs == 1
 
 
 async def test_a_full_disk_refuses_and_the_log_goes_on_when_there_is_room(t):

@@ -1,7 +1,7 @@
 """Appends what hosts sent to the term's segment log, fsyncs many appends at once, and answers only after the fsync.
 
 append(records) ──▶ pending ──▶ one write, one fsync (own thread) ──▶ marks grow ──▶ futures: may be acknowledged
-                    (bounded)    fails: nothing is acknowledged, the log refuses from then on
+                    (bounded)    fails: nothing of it is acknowledged; the next write begins a new segment
 
  <data>/log/<epoch>/NNNNNNNNNNNN.seg   one directory per term, older ones stay readable
  <data>/log/marks.json                 checkpoint of the marks; what the log holds behind it is read again at a start
@@ -70,6 +70,7 @@ class LogFigures:
     records: int = 0
     bytes: int = 0
     fsyncs: int = 0
+    failed_fsyncs: int = 0
     dropped_segments: int = 0
     forced_segments: int = 0
     unread_segments: int = 0
@@ -105,11 +106,19 @@ class TelemetryLog:
         clock: Clock,
         executor: Executor,
         retention: Retention | None = None,
+        *,
+        reserved: Disk | None = None,
+        admit: Callable[[], None] = lambda: None,
     ) -> None:
-        """Open the term's directory and rebuild the marks; blocking, for the start. Raises StorageFailed."""
+        """Open the term's directory and rebuild the marks; blocking, for the start. Raises StorageFailed.
+
+        reserved: the same disk for the checkpoint, with room kept for it: before it is written nothing can be deleted.
+        admit: raises DiskFull while there is no room for samples.
+        """
         self._retention = retention or Retention()
         self._disk, self._directory, self._epoch = disk, directory, epoch
         self._clock, self._executor = clock, executor
+        self._reserved, self._admit = reserved or disk, admit
         self.figures = LogFigures()
         try:
             self._disk.make_directory(directory)
@@ -126,17 +135,18 @@ class TelemetryLog:
         self._own_sequence = self.marks.have(OWN_NAME, self._own_boot).highest
         self._checkpoint_due_ns = clock.monotonic_ns() + CHECKPOINT_EVERY_NS
         self._problem = ""
+        self.problem_since_ns = 0
         self._listeners: list[Callable[[], None]] = []
         self._on_forced: Callable[[Forced], None] = lambda forced: None
 
     # --- on the loop -----------------------------------------------------------------------------------------------
 
     async def append(self, batch: Sequence[LogRecord]) -> None:
-        """Store records; returns after the fsync that covers them. Raises StorageFailed or Unavailable: not stored."""
+        """Store records; returns after the fsync that covers them. Raises StorageFailed (DiskFull where that is why) or
+        Unavailable: not stored."""
+        self._admit()
         job = _Job(tuple(batch), [records.encode(one) for one in batch], asyncio.get_running_loop().create_future())
         size = sum(map(len, job.payloads))
-        if self._problem:
-            raise StorageFailed(self._problem)
         if self._pending_bytes + size > PENDING_BYTES_MAX:
             raise Unavailable("Too much telemetry waits for the disk; the agents keep theirs and send it again.")
         self._pending.append(job)
@@ -164,7 +174,7 @@ class TelemetryLog:
 
     @property
     def problem(self) -> str:
-        """Why the log refuses; empty while it works."""
+        """Why the last write failed; empty while it works."""
         return self._problem
 
     def _flush_soon(self) -> None:
@@ -206,18 +216,28 @@ class TelemetryLog:
 
     def _write(self, group: list[_Job]) -> None:
         """Append each job, then make all of them durable. A job that does not fit on the disk fails alone; a failed
-        fsync fails all, for good: what of it is on the disk is found by the next start."""
-        for job in group:
-            try:
-                self._log.append_all(job.payloads)
-            except WindrowError as error:
-                job.error = error
+        fsync fails all. Nobody knows what of such a segment is on the disk: it is cut to what was known to be there,
+        never trusted again, and the next write begins another."""
         try:
+            if self._log.is_broken:
+                self._log.begin_anew()
+            for job in group:
+                try:
+                    self._log.append_all(job.payloads)
+                except WindrowError as error:
+                    job.error = error
             self._log.sync()
         except WindrowError as error:
+            if not self._problem:
+                self.problem_since_ns = self._clock.wall_ns()
             self._problem = error.detail
+            self.figures.failed_fsyncs += 1
             for job in group:
                 job.error = job.error or error
+        else:
+            if self._problem:
+                log.warning("telemetry_log_goes_on", after=self._problem)
+            self._problem = ""
         stored = [job for job in group if job.error is None]
         for job in group:
             if job.error is not None:
@@ -320,12 +340,12 @@ class TelemetryLog:
 
     def _checkpoint(self, data: bytes) -> None:
         draft, path = f"{self._directory}/{_CHECKPOINT}.new", f"{self._directory}/{_CHECKPOINT}"
-        self._disk.delete(draft)
-        self._disk.append(draft, data)
-        self._disk.sync(draft)
-        self._disk.release(draft)
-        self._disk.rename(draft, path)
-        self._disk.sync_directory(self._directory)
+        self._reserved.delete(draft)
+        self._reserved.append(draft, data)
+        self._reserved.sync(draft)
+        self._reserved.release(draft)
+        self._reserved.rename(draft, path)
+        self._reserved.sync_directory(self._directory)
 
     def _drop_old(self, slowest: LogPosition | None) -> list[Forced]:
         """Delete segments that are old and that every view has passed, then what the budget does not allow; never the
