@@ -85,7 +85,14 @@ async def measure(folder: Path, peer: Victoria | None) -> dict[str, float]:
             disk, log, 1, f"{folder}/history", clock, SystemRng(), executor, store, tiers=lambda: places
         )
     service = TelemetryService(
-        disk, folder, 1, clock, log_executor=ThreadExecutor(), view_executor=ThreadExecutor(), remote=remote
+        disk,
+        folder,
+        1,
+        clock,
+        log_executor=ThreadExecutor(),
+        view_executor=ThreadExecutor(),
+        remote=remote,
+        tiers=lambda: places,
     )
     try:
         now_ms = clock.wall_ns() // MILLISECOND // MINUTE_MS * MINUTE_MS
@@ -99,7 +106,7 @@ async def measure(folder: Path, peer: Victoria | None) -> dict[str, float]:
             SeriesKey(HostId("host_0"), f"GPU-0-{gpu}", m) for gpu in range(GPUS_PER_HOST) for m in (POWER, USE)
         )
         host = SeriesQuery(keys, now_ms - HOUR_MS, now_ms, MINUTE_MS)
-        fleet = GroupQuery(POWER, places, start_ms, now_ms, 5 * MINUTE // MILLISECOND)
+        fleet = GroupQuery(POWER, start_ms, now_ms, 5 * MINUTE // MILLISECOND)
         found = {
             "host_1h_ms": await timed_ms(lambda: service.view.series(host)),
             "fleet_24h_ms": await timed_ms(lambda: service.view.grouped(fleet)),

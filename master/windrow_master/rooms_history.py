@@ -36,10 +36,9 @@ def telemetry_of(
 ) -> TelemetryService:
     """Telemetry with the views that are configured; it ends the executors that it is given here."""
     store = settings.store()
-    remote = None
+    remote, tiers = None, partial(tiers_of, fleet)
     if store is not None:
         log, history = f"{data_dir}/log", f"{data_dir}/history"
-        tiers = partial(tiers_of, fleet)
         remote = RemoteView(disk, log, epoch, history, clock, rng, make_executor(), store, tiers=tiers)
     return TelemetryService(
         disk,
@@ -52,6 +51,7 @@ def telemetry_of(
         retention=settings.retention,
         has_embedded=settings.has_embedded,
         remote=remote,
+        tiers=tiers,
         reserved=disk if room is None else ReservedDisk(disk, room),
         admit=(lambda: None) if room is None else room.admit,
     )

@@ -59,6 +59,7 @@ class History:
             view_executor=InlineExecutor(),
             has_embedded=remote is None,
             remote=remote,
+            tiers=lambda: TIERS,
         )
 
     async def send(self, at_ms, *rows, host=HOST, boot=BOOT):
@@ -184,5 +185,5 @@ async def test_a_tier_is_the_mean_of_its_gpus(h):
     at = h.clock.wall_ns() // MILLISECOND // MINUTE_MS * MINUTE_MS
     await h.send(at, {("GPU-1", POWER): 100, ("GPU-2", POWER): 300, ("GPU-3", POWER): 500})
     await h.settle()
-    found = await h.service.grouped(GroupQuery(POWER, TIERS, at, at + 2 * MINUTE_MS, MINUTE_MS))
+    found = await h.service.grouped(GroupQuery(POWER, at, at + 2 * MINUTE_MS, MINUTE_MS))
     assert {name: points[0] for name, points in found.items()} == {"h100/A": (at, 20.0), "a100/B": (at, 50.0)}

@@ -14,7 +14,6 @@ from fastapi.responses import StreamingResponse
 from windrow_master.api.context import Services, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.telemetry_routes import METRICS_MAX, keys_of, moment, step_s_of
-from windrow_master.rooms_history import tiers_of
 from windrow_master.telemetry import export
 from windrow_master.telemetry.model import GroupQuery, SeriesQuery
 from windrow_master.telemetry.parquet import ParquetFile
@@ -40,13 +39,12 @@ async def fleet_history(
     end: Annotated[str | None, Query(alias="to", max_length=40)] = None,
     step_s: Annotated[int | None, Query(ge=1, le=86_400)] = None,
 ) -> Any:
-    """Means of a gauge of GPUs over the whole fleet, by tier; without `from`, the last day."""
+    """Means of a gauge of GPUs over the whole fleet, by the tier of each at that time; without `from`, the last day."""
     known = BY_NAME.get(metric)
     if known is None or known.scope is not Scope.GPU or known.counter:
         raise InvalidInput(f"{metric[:64]} is no gauge of GPUs; GET /api/v1/metrics/catalog lists the metrics.")
     from_ms, to_ms, step_ms = _window(services, start, end, step_s, DAY)
-    groups = tiers_of(services.fleet)
-    found = await services.telemetry.grouped(GroupQuery(known.number, groups, from_ms, to_ms, step_ms))
+    found = await services.telemetry.grouped(GroupQuery(known.number, from_ms, to_ms, step_ms))
     series = [
         {"metric": known.name, "tier": tier or None, "unit": known.unit, "points": [list(point) for point in points]}
         for tier, points in sorted(found.items())

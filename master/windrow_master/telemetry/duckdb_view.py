@@ -8,9 +8,9 @@ them all; a damaged one is put aside under another name, and the new one takes i
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import duckdb
 import numpy as np
@@ -21,12 +21,15 @@ from windrow_master.telemetry import history_sql as sql
 from windrow_master.telemetry.decode import Decoded, Decoder, Rows
 from windrow_master.telemetry.follow import follow
 from windrow_master.telemetry.history_read import Devices, Source
+from windrow_master.telemetry.history_roll import band, incoming, members_of, prepare, roll, take_late, tell_members
 from windrow_master.telemetry.model import (
     GroupPoints,
     GroupQuery,
     LogPosition,
+    Place,
     SeriesPoints,
     SeriesQuery,
+    Tiers,
     ViewHealth,
 )
 from windrow_master.telemetry.ports import Executor
@@ -43,8 +46,6 @@ CYCLE_BYTES_MAX: Final = 8 * MIB
 """Of log per transaction: bounds memory, and the wait of a chart behind it."""
 RETAIN_EVERY_NS: Final = HOUR
 ROLL_EVERY_NS: Final = MINUTE
-SPANS_PER_ROLL: Final = 240
-"""Minutes (or hours) rolled up at once; the rest follows in the next cycle."""
 MEMORY_LIMIT: Final = "256MB"
 WAL_BYTES_MAX: Final = "32MB"
 """Of the view's own log before it is worked into the file: each time costs blocks that are not quite full."""
@@ -65,9 +66,17 @@ class HistoryView:
     """One DuckDB file that is written, and older ones that are only read."""
 
     def __init__(
-        self, disk: Disk, log_directory: str, epoch: int, directory: Path, clock: Clock, executor: Executor
+        self,
+        disk: Disk,
+        log_directory: str,
+        epoch: int,
+        directory: Path,
+        clock: Clock,
+        executor: Executor,
+        tiers: Tiers = dict,
     ) -> None:
         """directory: where the files are; the log of all terms up to `epoch` is read through `disk`. Opens nothing."""
+        self._tiers = tiers
         self._epoch = epoch
         self._disk, self._log_directory, self._directory = disk, log_directory, directory
         self._clock, self._executor = clock, executor
@@ -78,7 +87,9 @@ class HistoryView:
         self._numbers: Devices = {}
         self._new_devices: list[tuple[HostId, str]] = []
         self._decoder = Decoder(self._number)
-        self._stale: set[tuple[int, int]] = set()
+        self._rolled = sql.Rolled()
+        self._unbanded: set[int] = set()
+        self._members: dict[int, str] = {}
         self._cursor: LogPosition | None = None
         self._taken_ns = 0
         self._rows = 0
@@ -111,7 +122,8 @@ class HistoryView:
 
     async def catch_up_once(self) -> int:
         """One cycle: take in what the log holds behind the cursor, at most CYCLE_BYTES_MAX; returns how many rows."""
-        return await self._on_writer(self._cycle)
+        tiers = self._tiers() if self._is_due("tiers", ROLL_EVERY_NS) else None
+        return await self._on_writer(lambda: self._cycle(tiers))
 
     async def catch_up(self) -> None:
         """Take in all there is; for tests and before closing."""
@@ -131,11 +143,12 @@ class HistoryView:
         )
 
     async def grouped(self, query: GroupQuery) -> GroupPoints:
-        """Means over groups of devices."""
+        """Means by tier."""
         steps = -(-(query.to_ms - query.from_ms) // query.step_ms) if query.step_ms > 0 else 0
         if steps <= 0 or steps > POINTS_MAX:
             raise InvalidInput(f"A chart has 1 to {POINTS_MAX} points; ask for a longer step or a shorter time.")
-        return await self._ask(lambda: history_read.means(self._sources(), query, self._clock.wall_ns() // MILLISECOND))
+        names, now_ms = sorted(set(self._tiers().values())), self._clock.wall_ns() // MILLISECOND
+        return await self._ask(lambda: history_read.means(self._sources(), query, names, now_ms))
 
     async def _ask(self, work: Callable[[], T]) -> T:
         """Run a question beside the writer; while an earlier one hangs, refuse at once."""
@@ -264,14 +277,19 @@ class HistoryView:
         self._numbers = _devices_of(connection)
         self._new_devices = []
         self._decoder.forget()
-        self._stale.clear()
+        self._rolled = prepare(connection)
+        self._unbanded.clear()
+        self._members = members_of(connection)
         row = connection.execute("SELECT epoch, segment, place FROM cursor").fetchone()
         self._cursor = LogPosition(*row) if row is not None else LogPosition(0, 0, 0)
 
     # --- following the log -----------------------------------------------------------------------------------------
 
-    def _cycle(self) -> int:
+    def _cycle(self, tiers: Mapping[Place, str] | None) -> int:
+        """tiers: of all GPUs, now and then."""
         connection = self._connection or self._open()
+        if self._is_due("roll", ROLL_EVERY_NS):
+            self._roll(connection)  # first: what is taken in afterwards and belongs before its mark comes late
         found = follow(
             self._disk, self._log_directory, self._epoch, self._cursor or LogPosition(0, 0, 0), CYCLE_BYTES_MAX
         )
@@ -281,10 +299,9 @@ class HistoryView:
         decoded = self._dated(self._decoder.decode(found.batches))
         if found.cursor != self._cursor:
             self._insert(connection, decoded, found.cursor)
+        if tiers is not None:
+            self._tell(connection, tiers)
         self._problem = ""
-        if self._is_due("roll", ROLL_EVERY_NS):
-            self._roll(connection, sql.MINUTE)
-            self._roll(connection, sql.HOUR)
         if self._is_due("retain", RETAIN_EVERY_NS):
             now_ms = self._clock.wall_ns() // MILLISECOND
             for statement, kept_ms in sql.RETAIN:
@@ -312,20 +329,21 @@ class HistoryView:
         return number
 
     def _insert(self, connection: duckdb.DuckDBPyConnection, decoded: Decoded, cursor: LogPosition) -> None:
-        """Rows, devices, what became stale, and the cursor: all of it or nothing."""
+        """Rows, devices, the roll-ups of late rows, what is to be banded, and the cursor: all of it or nothing."""
         connection.begin()
         try:
             if self._new_devices:
                 self._insert_devices(connection, self._new_devices)
-            stale: set[tuple[int, int]] = set()
+            touched: set[int] = set()
             for scope, tables in decoded.rows.items():
                 for rows in tables:
                     _insert_rows(connection, scope, rows)
-                    for level in (sql.MINUTE, sql.HOUR):
-                        spans = np.unique(rows.at_ms // level.span_ms) * level.span_ms
-                        stale |= {(level.span_ms, at_ms) for at_ms in spans.tolist()}
-            for span_ms, at_ms in stale - self._stale:
-                connection.execute("INSERT OR IGNORE INTO stale VALUES (?, ?)", [span_ms, at_ms])
+                    take_late(connection, scope, rows, self._rolled)
+                    if scope is Scope.GPU:
+                        touched.update((np.unique(rows.at_ms // sql.FIVE_MS) * sql.FIVE_MS).tolist())
+            added = sorted(touched - self._unbanded)
+            if added:
+                connection.executemany("INSERT INTO unbanded VALUES (?)", [[at_ms] for at_ms in added])
             connection.execute("DELETE FROM cursor")
             connection.execute("INSERT INTO cursor VALUES (?, ?, ?)", [cursor.epoch, cursor.segment, cursor.offset])
             connection.commit()
@@ -334,7 +352,7 @@ class HistoryView:
             self._read_state(connection)
             raise
         self._new_devices = []
-        self._stale |= stale
+        self._unbanded |= touched
         self._cursor = cursor
         self._rows += decoded.values
         self._bad_batches += decoded.bad_batches
@@ -348,36 +366,19 @@ class HistoryView:
         connection.register("added", incoming)
         connection.execute("INSERT INTO device SELECT number, host, device FROM added")
         connection.unregister("added")
+        self._due.pop("tiers", None)  # the next cycle says which tiers these are in
 
-    def _roll(self, connection: duckdb.DuckDBPyConnection, level: sql.Level) -> None:
-        """Roll up the spans that are over and stale, replacing what was rolled up of them before."""
-        now_ms = self._clock.wall_ns() // MILLISECOND
-        source_kept_ms = sql.RAW_KEPT_MS if level is sql.MINUTE else sql.MINUTE_KEPT_MS
-        connection.execute(
-            "DELETE FROM stale WHERE span_ms = ? AND at_ms < ?", [level.span_ms, now_ms - source_kept_ms]
-        )
-        due = connection.execute(
-            "SELECT at_ms FROM stale WHERE span_ms = ? AND at_ms + span_ms + ? < ? ORDER BY at_ms LIMIT ?",
-            [level.span_ms, level.grace_ms, now_ms, SPANS_PER_ROLL],
-        ).fetchall()
-        if not due:
-            return
-        spans = [int(row[0]) for row in due]
-        named = ", ".join(map(str, spans))
-        where = (
-            f"at_ms >= {spans[0]} AND at_ms < {spans[-1] + level.span_ms} "
-            f"AND at_ms - at_ms % {level.span_ms} IN ({named})"
-        )
-        connection.begin()
-        try:
-            connection.execute(f"DELETE FROM {level.name} WHERE at_ms IN ({named})")
-            connection.execute(f"INSERT INTO {level.name} {sql.grouped(level, where)} ORDER BY metric, device, at_ms")
-            connection.execute(f"DELETE FROM stale WHERE span_ms = {level.span_ms} AND at_ms IN ({named})")
-            connection.commit()
-            self._stale.clear()
-        except BaseException:
-            connection.rollback()
-            raise
+    def _roll(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._rolled = roll(connection, self._rolled, self._clock.wall_ns() // MILLISECOND)
+        cells, is_more = band(connection, self._rolled)
+        self._unbanded.difference_update(cells)
+        if is_more:
+            self._due.pop("roll", None)
+
+    def _tell(self, connection: duckdb.DuckDBPyConnection, tiers: Mapping[Place, str]) -> None:
+        told = {self._numbers[place]: tier for place, tier in tiers.items() if place in self._numbers}
+        tell_members(connection, self._members, told, self._clock.wall_ns() // MILLISECOND)
+        self._members |= told
 
     def _is_due(self, what: str, every_ns: int) -> bool:
         now_ns = self._clock.monotonic_ns()
@@ -425,19 +426,14 @@ def _insert_rows(connection: duckdb.DuckDBPyConnection, scope: Scope | None, row
     """Append rows to their table: a column per metric, or (scope None) a row per value."""
     if not len(rows.device):
         return
-    ordered = rows.in_order()
-    incoming: dict[str, Any] = {"device": ordered.device.astype(np.int32), "at_ms": ordered.at_ms}
-    for metric, values in ordered.columns.items():
-        mask = ordered.absent.get(metric)
-        incoming[sql.column(metric)] = values if mask is None else np.ma.MaskedArray(values, mask)
-    connection.register("incoming", incoming)
-    named = ", ".join(sql.column(metric) for metric in ordered.columns)
+    connection.register("incoming", incoming(rows.in_order()))
+    named = ", ".join(sql.column(metric) for metric in rows.columns)
     if scope is not None:
         connection.execute(
             f"INSERT INTO {sql.WIDE[scope]} (device, at_ms, {named}) SELECT device, at_ms, {named} FROM incoming"
         )
     else:
-        (metric,) = ordered.columns
+        (metric,) = rows.columns
         connection.execute(
             f"INSERT INTO {sql.NARROW} SELECT device, at_ms, {metric}, {named} FROM incoming WHERE {named} IS NOT NULL"
         )

@@ -3,10 +3,9 @@
 Knows of a file only that it has cursors which execute SQL; DuckDB itself is behind duckdb_view.py.
 """
 
-from collections.abc import Sequence
-from typing import Any, Protocol
-
-import numpy as np
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
 
 from windrow_master.telemetry import history_sql as sql
 from windrow_master.telemetry.model import GroupPoints, GroupQuery, Place, SeriesKey, SeriesPoints, SeriesQuery
@@ -24,6 +23,20 @@ class Connection(Protocol):
 
 
 Source = tuple[Connection, Devices]
+
+RANGES_MAX: Final = 16
+"""Stretches of a chart that are asked for one by one; beyond it, all between the first and the last at once."""
+
+
+@contextmanager
+def _asking(source: Connection) -> Iterator[tuple[Any, sql.Rolled]]:
+    """A cursor that sees one state of the file throughout, and how far that is rolled up."""
+    cursor = source.cursor()
+    try:
+        cursor.begin()
+        yield cursor, sql.Rolled(*cursor.execute("SELECT minute_ms, hour_ms FROM rolled").fetchone())
+    finally:
+        cursor.close()
 
 
 def points(sources: Sequence[Source], query: SeriesQuery, now_ms: int) -> tuple[SeriesPoints, ...]:
@@ -54,9 +67,9 @@ def _points_of(
         return
     level = sql.level_for(query.step_ms, query.from_ms, now_ms)
     devices, metrics = {device for device, _ in asked}, {metric for _, metric in asked}
-    condition = [*devices, *metrics, query.from_ms, query.to_ms]
-    parameters: list[Any] = [query.from_ms, query.step_ms, *condition * sql.copies(level)]
-    rows = source.cursor().execute(sql.points(level, len(devices), len(metrics)), parameters).fetchall()
+    with _asking(source) as (cursor, rolled):
+        text = sql.points(level, devices, metrics, query.from_ms, query.to_ms, query.step_ms, rolled)
+        rows = cursor.execute(text).fetchall()
     for device, number, step, mean, high in rows:
         key = asked.get((device, number))
         if key is None:
@@ -66,23 +79,38 @@ def _points_of(
         found[key][step] = value * (metric.scale if metric is not None else 1.0)
 
 
-def means(sources: Sequence[Source], query: GroupQuery, now_ms: int) -> GroupPoints:
-    """Means over groups of devices; later sources win."""
+def means(sources: Sequence[Source], query: GroupQuery, names: Sequence[str], now_ms: int) -> GroupPoints:
+    """Means by tier, of these and of all that were; later sources win."""
     steps = -(-(query.to_ms - query.from_ms) // query.step_ms)
-    names = sorted(set(query.groups.values()))
     found: dict[str, list[float | None]] = {name: [None] * steps for name in names}
-    places = {name: place for place, name in enumerate(names)}
     metric = BY_NUMBER.get(query.metric)
-    level = sql.level_for(query.step_ms, query.from_ms, now_ms)
-    text = sql.means(level, query.metric, query.from_ms, query.to_ms, query.step_ms)
-    for connection, numbers in sources:
-        members = [(numbers[place], places[name]) for place, name in query.groups.items() if place in numbers]
-        if not members:
-            continue
-        cursor = connection.cursor()
-        columns = np.array(members, dtype=np.int32)
-        cursor.register("members", {"device": columns[:, 0].copy(), "named": columns[:, 1].copy()})
-        for named, step, mean in cursor.execute(text).fetchall():
-            found[names[named]][step] = mean * (metric.scale if metric is not None else 1.0)
+    for connection, _ in sources:
+        for tier, step, mean in _means_of(connection, query, now_ms):
+            of_tier = found.setdefault(tier, [None] * steps)
+            of_tier[step] = mean * (metric.scale if metric is not None else 1.0)
     at = [query.from_ms + n * query.step_ms for n in range(steps)]
-    return {name: tuple(zip(at, values, strict=True)) for name, values in found.items()}
+    return {name: tuple(zip(at, values, strict=True)) for name, values in sorted(found.items())}
+
+
+def _means_of(source: Connection, query: GroupQuery, now_ms: int) -> list[tuple[str, int, float]]:
+    metric, from_ms, to_ms, step_ms = query.metric, query.from_ms, query.to_ms, query.step_ms
+    with _asking(source) as (cursor, rolled):
+        if metric in sql.BANDED and from_ms % sql.FIVE_MS == 0 and step_ms % sql.FIVE_MS == 0:
+            cells = [row[0] for row in cursor.execute(sql.UNBANDED, [from_ms, to_ms]).fetchall()]
+            text = sql.banded_means(metric, from_ms, to_ms, step_ms, _ranges(cells), rolled)
+        else:
+            level = sql.level_for(step_ms, from_ms, now_ms)
+            text = sql.means(level, metric, from_ms, to_ms, step_ms, rolled)
+        rows: list[tuple[str, int, float]] = cursor.execute(text).fetchall()
+        return rows
+
+
+def _ranges(cells: Sequence[int]) -> list[tuple[int, int]]:
+    """Sorted beginnings of five minutes as half-open ranges that hold them all."""
+    ranges: list[tuple[int, int]] = []
+    for cell_ms in cells:
+        if ranges and ranges[-1][1] == cell_ms:
+            ranges[-1] = ranges[-1][0], cell_ms + sql.FIVE_MS
+        else:
+            ranges.append((cell_ms, cell_ms + sql.FIVE_MS))
+    return ranges if len(ranges) <= RANGES_MAX else [(ranges[0][0], ranges[-1][1])]

@@ -5,19 +5,26 @@ gpu, host, other  samples as they were sent: a row per device and instant, a col
 raw     all of these as one row per value, a view
 minute  low, high, total, count per series        kept 90 days
 hour    the same                                  kept 5 years
+rolled  up to when samples are in minute, and in hour. Later ones are taken from the level below when a chart asks;
+        earlier ones that come late are added as rows of their own: what a series had is the sum of its rows
+band    per tier, gauge of GPUs and five minutes: the sum of its GPUs' means, and how many they are   kept 5 years
+unbanded  which five minutes are not in band yet, or were touched by late samples since
+member  from when on a GPU was in a tier; its first counts for the time before, too
 device  the number of each host and each of its GPUs; a series is a device and a metric
-stale   which minutes and hours are not rolled up yet, or were touched by late samples since
 cursor  up to where in the log all of this goes: written in the same transaction as the rows
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_proto.metrics import METRICS, Metric, Scope
+from windrow_proto.metrics import BY_NUMBER, METRICS, Metric, Scope
 from windrow_proto.units import DAY, MILLISECOND
 
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 3_600_000
+FIVE_MS: Final = 300_000
+"""Of a band: the step of a day's chart, and every longer one is made of it."""
 RAW_KEPT_MS: Final = 4 * DAY // MILLISECOND
 MINUTE_KEPT_MS: Final = 90 * DAY // MILLISECOND
 HOUR_KEPT_MS: Final = 5 * 365 * DAY // MILLISECOND
@@ -66,99 +73,204 @@ SCHEMA: Final = (
         " low BIGINT NOT NULL, high BIGINT NOT NULL, total DOUBLE NOT NULL, count BIGINT NOT NULL)"
         for name in ("minute", "hour")
     ),
-    "CREATE TABLE IF NOT EXISTS stale (span_ms BIGINT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (span_ms, at_ms))",
+    "CREATE TABLE IF NOT EXISTS rolled (minute_ms BIGINT NOT NULL, hour_ms BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS member (device INTEGER NOT NULL, from_ms BIGINT NOT NULL, tier VARCHAR NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS band (tier VARCHAR NOT NULL, metric BIGINT NOT NULL, at_ms BIGINT NOT NULL,"
+    " total DOUBLE NOT NULL, devices BIGINT NOT NULL)",
+    # Without a key: a deleted one that a reader still sees would refuse to come back. The same may stand here twice.
+    "CREATE TABLE IF NOT EXISTS unbanded (at_ms BIGINT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS cursor (epoch BIGINT NOT NULL, segment BIGINT NOT NULL, place BIGINT NOT NULL)",
 )
+BANDED: Final = tuple(m.number for m in METRICS if m.scope is Scope.GPU and not m.counter)
+"""The metrics that bands are made of."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One table of rolled-up rows, and from what it is made."""
+    """One table of rolled-up rows."""
 
     name: str
     span_ms: int
-    kept_ms: int
-    grace_ms: int
 
 
-MINUTE: Final = Level("minute", MINUTE_MS, MINUTE_KEPT_MS, 90_000)
-HOUR: Final = Level("hour", HOUR_MS, HOUR_KEPT_MS, 180_000)
-"""grace_ms: how long after its end a span is rolled up, so that it is done once and not with every late batch."""
+MINUTE: Final = Level("minute", MINUTE_MS)
+HOUR: Final = Level("hour", HOUR_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """Up to when (wall milliseconds, whole minutes and hours) all samples are in `minute`, and in `hour`."""
+
+    minute_ms: int = 0
+    hour_ms: int = 0
+
+    def of(self, level: Level | None) -> int:
+        """From when on a level has nothing and the one below is asked."""
+        return {None: 0, MINUTE: self.minute_ms, HOUR: self.hour_ms}[level]
+
 
 RETAIN: Final = (
     *((f"DELETE FROM {table} WHERE at_ms < ?", RAW_KEPT_MS) for table in (*WIDE.values(), NARROW)),
     ("DELETE FROM minute WHERE at_ms < ?", MINUTE_KEPT_MS),
     ("DELETE FROM hour WHERE at_ms < ?", HOUR_KEPT_MS),
+    ("DELETE FROM band WHERE at_ms < ?", HOUR_KEPT_MS),
 )
 
 
-def grouped(level: Level, where: str) -> str:
-    """Rows of a level as made from the level below, for the spans that `where` names (over at_ms of the source)."""
-    key = f"at_ms - at_ms % {level.span_ms}"
-    if level is MINUTE:
-        columns = "min(value) AS low, max(value) AS high, sum(value)::DOUBLE AS total, count(*) AS count"
-        return f"SELECT device, metric, {key} AS at_ms, {columns} FROM raw WHERE {where} GROUP BY 1, 2, 3"
-    columns = "min(low) AS low, max(high) AS high, sum(total) AS total, sum(count)::BIGINT AS count"
-    return f"SELECT device, metric, {key} AS at_ms, {columns} FROM ({rows(MINUTE, where)}) GROUP BY 1, 2, 3"
+# --- rolling up ------------------------------------------------------------------------------------------------------
 
 
-def rows(level: Level, where: str) -> str:
-    """All rows of a level: what is rolled up, and what is stale made on the spot from the level below."""
-    stale = f"(SELECT at_ms FROM stale WHERE span_ms = {level.span_ms})"
-    fresh = f"({where}) AND at_ms - at_ms % {level.span_ms} IN {stale}"
+def rolled_wide(level: Level, source: str, metrics: Sequence[int], where: str) -> str:
+    """Rows of a level made of a table with a column per metric: grouped once for all of them, then told apart."""
+    columns = ", ".join(
+        f"min({c}) AS low_{c}, max({c}) AS high_{c}, sum({c})::DOUBLE AS total_{c}, count({c}) AS count_{c}"
+        for c in map(column, metrics)
+    )
+    parts = (
+        f"SELECT device, {m}::BIGINT AS metric, at_ms, low_{c}, high_{c}, total_{c}, count_{c}"
+        f" FROM spans WHERE count_{c} > 0"
+        for m, c in ((m, column(m)) for m in metrics)
+    )
+    return (
+        f"WITH spans AS MATERIALIZED (SELECT device, at_ms - at_ms % {level.span_ms} AS at_ms, {columns}"
+        f" FROM {source} WHERE {where} GROUP BY 1, 2) {' UNION ALL '.join(parts)} ORDER BY 2, 1, 3"
+    )
+
+
+def rolled_narrow(level: Level, source: str, where: str) -> str:
+    """The same of a table with a row per value."""
+    return (
+        f"SELECT device, metric, at_ms - at_ms % {level.span_ms} AS at_ms, min(value), max(value), sum(value)::DOUBLE,"
+        f" count(*) FROM {source} WHERE {where} GROUP BY 1, 2, 3 ORDER BY 2, 1, 3"
+    )
+
+
+def rolled_hours(where: str) -> str:
+    """Rows of `hour` made of those of `minute`."""
+    return (
+        f"SELECT device, metric, at_ms - at_ms % {HOUR_MS} AS at_ms, min(low), max(high), sum(total),"
+        f" sum(count)::BIGINT FROM minute WHERE {where} GROUP BY 1, 2, 3 ORDER BY 2, 1, 3"
+    )
+
+
+def rolled_samples(level: Level, where: str) -> tuple[str, ...]:
+    """Rows of a level made of all samples."""
+    wide = (rolled_wide(level, WIDE[scope], [m.number for m in _metrics(scope)], where) for scope in Scope)
+    return *wide, rolled_narrow(level, NARROW, where)
+
+
+def bands(cell_ms: int) -> str:
+    """Rows of `band` for one five minutes that are in `minute` as a whole."""
+    where = f"metric IN ({_listed(BANDED)}) AND {_between(cell_ms, cell_ms + FIVE_MS)}"
+    return _by_tier(f"SELECT device, metric, at_ms, total, count FROM minute WHERE {where}", FIVE_MS, 0)
+
+
+# --- asking ----------------------------------------------------------------------------------------------------------
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(f"{number:d}" for number in numbers)
+
+
+def _between(from_ms: int, to_ms: int) -> str:
+    return f"at_ms >= {from_ms:d} AND at_ms < {to_ms:d}"
+
+
+def rows(level: Level | None, metrics: Iterable[int], where: str, rolled: Rolled) -> str:
+    """All rows of some metrics: those of a level, and of the levels below what is not in it yet. A series may have
+    several rows for a span: their totals and counts add up. Numbers are given as parsed and stand in the text, so that
+    of the tables only the columns that are asked for are read."""
+    numbers = list(metrics)
     columns = "device, metric, at_ms, low, high, total, count"
+    parts = []
+    if level is HOUR:
+        parts.append(f"SELECT {columns} FROM hour WHERE metric IN ({_listed(numbers)}) AND {where}")
+    if level is not None:
+        begun = f" AND at_ms >= {rolled.hour_ms}" if level is HOUR else ""
+        parts.append(f"SELECT {columns} FROM minute WHERE metric IN ({_listed(numbers)}) AND {where}{begun}")
+    begun = f" AND at_ms >= {rolled.minute_ms}" if level is not None else ""
+    one = "{0} AS low, {0} AS high, {0}::DOUBLE AS total, 1::BIGINT AS count"
+    for number in numbers:
+        known = BY_NUMBER.get(number)
+        if known is not None:
+            parts.append(
+                f"SELECT device, {number:d}::BIGINT AS metric, at_ms, {one.format(column(number))}"
+                f" FROM {WIDE[known.scope]} WHERE {column(number)} IS NOT NULL AND {where}{begun}"
+            )
+    # Also of what is known now, and was not when it came.
+    parts.append(
+        f"SELECT device, metric, at_ms, {one.format('value')} FROM {NARROW}"
+        f" WHERE metric IN ({_listed(numbers)}) AND {where}{begun}"
+    )
+    return " UNION ALL ".join(parts)
+
+
+def points(
+    level: Level | None,
+    devices: Iterable[int],
+    metrics: Iterable[int],
+    from_ms: int,
+    to_ms: int,
+    step_ms: int,
+    rolled: Rolled,
+) -> str:
+    """One row per series and step: device, metric, step number, mean, high."""
+    where = f"device IN ({_listed(devices)}) AND {_between(from_ms, to_ms)}"
     return (
-        f"SELECT {columns} FROM {level.name} WHERE ({where}) AND at_ms NOT IN {stale} "
-        f"UNION ALL SELECT {columns} FROM ({grouped(level, fresh)})"
+        f"SELECT device, metric, (at_ms - {from_ms:d}) // {step_ms:d} AS step, sum(total) / sum(count) AS mean,"
+        f" max(high) AS high FROM ({rows(level, metrics, where, rolled)}) GROUP BY 1, 2, 3"
     )
 
 
-def points(level: Level | None, devices: int, metrics: int) -> str:
-    """One row per series and step: device, metric, step number, mean, high. Parameters: from, step, then what
-    `copies` says how often: the devices, the metrics, from, to."""
-    where = (
-        f"device IN ({', '.join('?' * devices)}) AND metric IN ({', '.join('?' * metrics)}) "
-        "AND at_ms >= ? AND at_ms < ?"
-    )
-    if level is None:
-        source = (
-            f"SELECT device, metric, at_ms, value AS high, value::DOUBLE AS total, 1 AS count FROM raw WHERE {where}"
-        )
-    else:
-        source = rows(level, where)
+def _by_tier(source: str, span_ms: int, from_ms: int) -> str:
+    """Tier, metric, beginning of the span, sum of the means of the tier's GPUs, how many they are. A GPU is in the
+    tier that it was in when the span began. source: device, metric, at_ms, total, count."""
+    begun = f"at_ms - (at_ms - {from_ms:d}) % {span_ms:d}"
+    means = f"SELECT device, metric, {begun} AS at_ms, sum(total) / sum(count) AS mean FROM ({source}) GROUP BY 1, 2, 3"
     return (
-        "SELECT device, metric, (at_ms - ?) // ? AS step, sum(total) / sum(count) AS mean, max(high) AS high "
-        f"FROM ({source}) GROUP BY 1, 2, 3"
+        "SELECT tier, metric, at_ms, sum(mean) AS total, count(*) AS devices"
+        f" FROM ({means}) AS means ASOF JOIN member ON means.device = member.device AND means.at_ms >= member.from_ms"
+        " GROUP BY 1, 2, 3"
     )
 
 
-def means(level: Level | None, metric: int, from_ms: int, to_ms: int, step_ms: int) -> str:
-    """One row per group and step: group, step number, mean of its devices' values. Joins the table `members`
-    (device, named), which the caller gives; all numbers come from parsed integers."""
-    where = f"metric = {metric:d} AND at_ms >= {from_ms:d} AND at_ms < {to_ms:d}"
-    if level is None:
-        source = f"SELECT device, at_ms, value::DOUBLE AS total, 1 AS count FROM raw WHERE {where}"
-    else:
-        source = f"SELECT device, at_ms, total, count FROM ({rows(level, where)})"
-    per_device = (
-        f"SELECT device, (at_ms - {from_ms:d}) // {step_ms:d} AS step, sum(total) AS total, sum(count) AS count "
-        f"FROM ({source}) GROUP BY 1, 2"
-    )
+def means(level: Level | None, metric: int, from_ms: int, to_ms: int, step_ms: int, rolled: Rolled) -> str:
+    """One row per tier and step: tier, step number, mean of its GPUs' means."""
+    source = rows(level, [metric], _between(from_ms, to_ms), rolled)
     return (
-        f"SELECT named, step, avg(total / count) AS mean FROM ({per_device}) JOIN members USING (device) GROUP BY 1, 2"
+        f"SELECT tier, (at_ms - {from_ms:d}) // {step_ms:d} AS step, total / devices"
+        f" FROM ({_by_tier(source, step_ms, from_ms)})"
     )
 
 
-def copies(level: Level | None) -> int:
-    """How often the condition, and so its parameters, stands in `points`."""
-    return {None: 1, MINUTE: 2, HOUR: 3}[level]
+UNBANDED: Final = "SELECT DISTINCT at_ms FROM unbanded WHERE at_ms >= ? AND at_ms < ? ORDER BY at_ms"
+
+
+def banded_means(
+    metric: int, from_ms: int, to_ms: int, step_ms: int, fresh: Iterable[tuple[int, int]], rolled: Rolled
+) -> str:
+    """The same for steps of whole five minutes: the mean over the five minutes of each GPU. fresh: ranges (ms, half
+    open) that hold all of `unbanded` between the ends; what is in it is made of the minutes on the spot."""
+    is_fresh = f"at_ms - at_ms % {FIVE_MS} IN (SELECT at_ms FROM unbanded)"
+    parts = [
+        f"SELECT tier, at_ms, total, devices FROM band WHERE metric = {metric:d} AND {_between(from_ms, to_ms)}"
+        " AND at_ms NOT IN (SELECT at_ms FROM unbanded)"
+    ]
+    for begin_ms, end_ms in fresh:
+        where = f"{_between(max(begin_ms, from_ms), min(end_ms, to_ms))} AND {is_fresh}"
+        made = _by_tier(rows(MINUTE, [metric], where, rolled), FIVE_MS, 0)
+        parts.append(f"SELECT tier, at_ms, total, devices FROM ({made})")
+    return (
+        f"SELECT tier, (at_ms - {from_ms:d}) // {step_ms:d} AS step, sum(total) / sum(devices)"
+        f" FROM ({' UNION ALL '.join(parts)}) GROUP BY 1, 2"
+    )
 
 
 def level_for(step_ms: int, from_ms: int, now_ms: int) -> Level | None:
-    """The coarsest level that still answers a step, or a finer one's age makes necessary; None is raw."""
+    """The coarsest level that steps are whole multiples of, or whose age makes a finer one empty; None is raw."""
     age_ms = now_ms - from_ms
-    if step_ms >= HOUR_MS or age_ms > MINUTE_KEPT_MS:
+    if (step_ms % HOUR_MS == 0 and from_ms % HOUR_MS == 0) or age_ms > MINUTE_KEPT_MS:
         return HOUR
-    if step_ms >= MINUTE_MS or age_ms > RAW_KEPT_MS:
+    if (step_ms % MINUTE_MS == 0 and from_ms % MINUTE_MS == 0) or age_ms > RAW_KEPT_MS:
         return MINUTE
     return None

@@ -1,6 +1,6 @@
 """Telemetry's values: a record of the log, a position in it, a question about history and its answer. Frozen."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,9 @@ NS_PER_MS: Final = 1_000_000
 
 Place = tuple[HostId, str]
 """A host and one of its GPUs by uuid; "" is the host itself."""
+
+Tiers = Callable[[], Mapping[Place, str]]
+"""The tier of each GPU now; called on the loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +66,16 @@ class SeriesPoints:
 
 @dataclass(frozen=True, slots=True)
 class GroupQuery:
-    """The mean of one metric over groups of devices, per step, between two wall times (ms, half open).
-
-    groups: the name of the group (a tier) that each device is in.
-    """
+    """The mean of one gauge over the GPUs of each tier, per step, between two wall times (ms, half open)."""
 
     metric: int
-    groups: Mapping[Place, str]
     from_ms: int
     to_ms: int
     step_ms: int
 
 
 GroupPoints = Mapping[str, tuple[tuple[int, float | None], ...]]
-"""Of each group: (start of the step in ms, mean in the metric's unit)."""
+"""Of each tier: (start of the step in ms, mean in the metric's unit)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ class HistoryPort(Protocol):
         """Points of each series in the order asked. Raises Unavailable, soon, with the reason."""
 
     async def grouped(self, query: GroupQuery) -> GroupPoints:
-        """The mean of the devices' means, for each group. Raises Unavailable."""
+        """The mean of the means of a tier's GPUs, for each tier; a GPU counts where it was when the step began, and in
+        a step of whole five minutes once for each of them in which it was read. Raises Unavailable."""
 
     def health(self) -> ViewHealth:
         """How it is doing."""

@@ -24,6 +24,7 @@ from windrow_master.telemetry.model import (
     LogRecord,
     SeriesPoints,
     SeriesQuery,
+    Tiers,
     ViewHealth,
 )
 from windrow_master.telemetry.ports import Executor, HistoryPort
@@ -67,13 +68,15 @@ class TelemetryService:
         retention: Retention | None = None,
         has_embedded: bool = True,
         remote: RemoteView | None = None,
+        tiers: Tiers = dict,
         reserved: Disk | None = None,
         admit: Callable[[], None] = lambda: None,
     ) -> None:
         """Open the log of this term below `directory`/log; blocking, for the start. The views open in `run`.
 
         has_embedded: whether DuckDB follows the log and answers the charts. remote: a metrics store that follows, too,
-        and answers them where DuckDB does not. reserved, admit: as the log is given them.
+        and answers them where DuckDB does not. tiers: what charts of the fleet are grouped by. reserved, admit: as the
+        log is given them.
         """
         log_directory = f"{directory}/log"
         self._clock = clock
@@ -82,7 +85,7 @@ class TelemetryService:
             disk, log_directory, epoch, clock, log_executor, retention, reserved=reserved, admit=admit
         )
         self.live = LiveView()
-        self.view = HistoryView(disk, log_directory, epoch, directory / "history", clock, view_executor)
+        self.view = HistoryView(disk, log_directory, epoch, directory / "history", clock, view_executor, tiers)
         self.remote = remote
         self.exports: list[object] = []
         """One for each export that runs."""
@@ -159,7 +162,7 @@ class TelemetryService:
         return await self.charts.series(query)
 
     async def grouped(self, query: GroupQuery) -> GroupPoints:
-        """Means over groups of devices."""
+        """Means by tier."""
         return await self.charts.grouped(query)
 
     def health(self) -> ViewHealth:

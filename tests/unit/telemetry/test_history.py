@@ -249,9 +249,9 @@ async def test_a_new_file_takes_in_all_of_the_log_and_the_old_one_still_answers(
 async def test_a_group_is_the_mean_of_its_devices_whoever_sends_more_often(t):
     start = now_ms(t)
     at = t.clock.wall_ns()
+    t.tiers = {(HOST, "GPU-1"): "h100/A", (HOST, "GPU-2"): "h100/A", (HOST, "GPU-3"): "cpu/B"}
     await t.send(1, batch(at, {("GPU-1", 4): 10, ("GPU-2", 4): 40}, {("GPU-1", 4): 30}))
     await t.service.view.catch_up()
-    groups = {(HOST, "GPU-1"): "h100/A", (HOST, "GPU-2"): "h100/A", (HOST, "GPU-3"): "cpu/B"}
-    query = GroupQuery(4, groups, start, start + 4000, 2000)
+    query = GroupQuery(4, start, start + 4000, 2000)
     answer = await t.service.view.grouped(query)
     assert answer == {"h100/A": ((start, 30.0), (start + 2000, None)), "cpu/B": ((start, None), (start + 2000, None))}

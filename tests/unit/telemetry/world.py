@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.master_support import ManualClock
 from windrow_master.store.executors import InlineExecutor
+from windrow_master.telemetry.model import Place
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import BootId, HostId
@@ -31,6 +32,7 @@ class Telemetry:
 
     def __init__(self, directory: Path) -> None:
         self.disk, self.directory, self.clock, self.epoch = MemoryDisk(), directory, ManualClock(), 0
+        self.tiers: dict[Place, str] = {}
         self.reopen()
 
     def reopen(self):
@@ -42,6 +44,7 @@ class Telemetry:
             self.clock,
             log_executor=InlineExecutor(),
             view_executor=InlineExecutor(),
+            tiers=lambda: self.tiers,
         )
 
     async def send(self, sequence, body, **kwargs):

@@ -27,6 +27,7 @@ from windrow_master.telemetry.model import (
     Place,
     SeriesPoints,
     SeriesQuery,
+    Tiers,
     ViewHealth,
 )
 from windrow_master.telemetry.ports import Executor
@@ -95,7 +96,7 @@ class RemoteView:
         executor: Executor,
         store: MetricsStore,
         *,
-        tiers: Callable[[], Mapping[Place, str]] = dict,
+        tiers: Tiers = dict,
     ) -> None:
         """directory: where its cursor is kept. tiers: of each GPU now. Opens nothing."""
         self._disk, self._log_directory, self._epoch, self._directory = disk, log_directory, epoch, directory
@@ -174,10 +175,7 @@ class RemoteView:
     async def grouped(self, query: GroupQuery) -> GroupPoints:
         """Means over the GPUs of each tier, by the tiers this view told the store."""
         (data,) = await self._ask((promql.grouped_question(query),))
-        wanted = set(query.groups.values())
-        return {
-            name: points for name, points in promql.groups(query, promql.read_answer(data)).items() if name in wanted
-        }
+        return promql.groups(query, promql.read_answer(data))
 
     async def _ask(self, questions: Sequence[Question]) -> list[bytes]:
         if self._clock.monotonic_ns() < self._mute_until_ns:

@@ -1,0 +1,177 @@
+"""Rolls samples up in a file of history: minutes, hours, and the means of tiers. Exact, however late a sample comes.
+
+Samples up to a mark (`rolled`) are in the roll-ups, in one transaction with the mark; what comes later than that is
+added when it comes. Like history_read it knows of a file only that it executes SQL. It never reads a clock.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from windrow_master.telemetry import history_sql as sql
+from windrow_master.telemetry.decode import Rows
+from windrow_proto.metrics import Scope
+from windrow_proto.units import MILLISECOND, MINUTE
+
+GRACE_MS: Final = MINUTE // MILLISECOND
+"""How long after its end a minute is rolled up: two of the longest periods of batches, so that few come late."""
+BANDS_PER_ROLL: Final = 24
+"""Two hours of a fleet's day: a roll holds up what is taken in meanwhile."""
+LATE_ROWS: Final = 1 << 16
+"""Of a table, rolled up at once: what grouping them needs stays far below the memory limit."""
+
+
+class Connection(Protocol):
+    """An open file that is written."""
+
+    def execute(self, query: str, parameters: Any = ...) -> Any:
+        """Run a statement."""
+
+    def begin(self) -> Any:
+        """Begin a transaction."""
+
+    def commit(self) -> Any:
+        """Keep it."""
+
+    def rollback(self) -> Any:
+        """Undo it."""
+
+    def register(self, name: str, columns: Any) -> Any:
+        """Give columns a name that statements can use."""
+
+    def unregister(self, name: str) -> Any:
+        """Take the name away."""
+
+
+def prepare(connection: Connection) -> sql.Rolled:
+    """Where a file's roll-ups are; one of a version that kept no mark gets it here."""
+    row = connection.execute("SELECT minute_ms, hour_ms FROM rolled").fetchone()
+    if row is not None:
+        return sql.Rolled(*row)
+    rolled = sql.Rolled()
+    connection.begin()
+    try:
+        has_stale = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'stale'").fetchone()
+        if has_stale is not None:
+            rolled = _from_stale(connection)
+        connection.execute("INSERT INTO rolled VALUES (?, ?)", [rolled.minute_ms, rolled.hour_ms])
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+    return rolled
+
+
+def _from_stale(connection: Connection) -> sql.Rolled:
+    """A file whose table `stale` names the spans that are not rolled up: do these, and mark the rest as done."""
+    rolled = sql.Rolled()
+    for level in (sql.MINUTE, sql.HOUR):
+        (until_ms,) = connection.execute(
+            f"SELECT coalesce(max(at_ms) + {level.span_ms}, 0) FROM {level.name}"
+        ).fetchone()
+        stale = f"(SELECT at_ms FROM stale WHERE span_ms = {level.span_ms})"
+        connection.execute(f"DELETE FROM {level.name} WHERE at_ms IN {stale}")
+        where = f"at_ms < {until_ms} AND at_ms - at_ms % {level.span_ms} IN {stale}"
+        made = sql.rolled_samples(level, where) if level is sql.MINUTE else (sql.rolled_hours(where),)
+        for one in made:
+            connection.execute(f"INSERT INTO {level.name} {one}")
+        rolled = replace(rolled, **{f"{level.name}_ms": until_ms})
+    connection.execute(
+        f"INSERT INTO unbanded SELECT DISTINCT at_ms - at_ms % {sql.FIVE_MS} FROM minute"
+        f" WHERE metric IN ({', '.join(map(str, sql.BANDED))})"
+    )
+    connection.execute("DROP TABLE stale")
+    return rolled
+
+
+def roll(connection: Connection, rolled: sql.Rolled, now_ms: int) -> sql.Rolled:
+    """Roll up what is over; returns how far that is now."""
+    minute_ms = max(rolled.minute_ms, (now_ms - GRACE_MS) // sql.MINUTE_MS * sql.MINUTE_MS)
+    after = sql.Rolled(minute_ms, max(rolled.hour_ms, minute_ms // sql.HOUR_MS * sql.HOUR_MS))
+    if after == rolled:
+        return rolled
+    connection.begin()
+    try:
+        for one in sql.rolled_samples(sql.MINUTE, f"at_ms >= {rolled.minute_ms} AND at_ms < {after.minute_ms}"):
+            connection.execute(f"INSERT INTO minute {one}")
+        if after.hour_ms > rolled.hour_ms:
+            where = f"at_ms >= {rolled.hour_ms} AND at_ms < {after.hour_ms}"
+            connection.execute(f"INSERT INTO hour {sql.rolled_hours(where)}")
+        connection.execute("UPDATE rolled SET minute_ms = ?, hour_ms = ?", [after.minute_ms, after.hour_ms])
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+    return after
+
+
+def take_late(connection: Connection, scope: Scope | None, rows: Rows, rolled: sql.Rolled) -> None:
+    """Add rows that come later than the roll-ups they belong to; within the transaction that inserts them."""
+    for level in (sql.MINUTE, sql.HOUR):
+        late = rows.where(rows.at_ms < rolled.of(level))
+        for first in range(0, len(late.device), LATE_ROWS):
+            part = slice(first, first + LATE_ROWS)
+            connection.register("late", incoming(late, part))
+            if scope is not None:
+                text = sql.rolled_wide(level, "late", list(late.columns), "TRUE")
+            else:
+                (metric,) = late.columns
+                source = f"(SELECT device, at_ms, {metric}::BIGINT AS metric, {sql.column(metric)} AS value FROM late)"
+                text = sql.rolled_narrow(level, source, "value IS NOT NULL")
+            connection.execute(f"INSERT INTO {level.name} {text}")
+            connection.unregister("late")
+
+
+def incoming(rows: Rows, part: slice = slice(None)) -> dict[str, Any]:
+    """Rows as columns that a statement can read."""
+    columns: dict[str, Any] = {"device": rows.device[part].astype(np.int32), "at_ms": rows.at_ms[part]}
+    for metric, values in rows.columns.items():
+        mask = rows.absent.get(metric)
+        name = sql.column(metric)
+        columns[name] = values[part] if mask is None else np.ma.MaskedArray(values[part], mask[part])
+    return columns
+
+
+def tell_members(connection: Connection, known: Mapping[int, str], told: Mapping[int, str], now_ms: int) -> None:
+    """Write down which GPUs (by number) are in another tier than before."""
+    changed = [(device, tier) for device, tier in told.items() if known.get(device) != tier]
+    if not changed:
+        return
+    added = {
+        "device": np.array([device for device, _ in changed], dtype=np.int32),
+        "from_ms": np.array([now_ms if device in known else 0 for device, _ in changed], dtype=np.int64),
+        "tier": np.array([tier for _, tier in changed], dtype=object),
+    }
+    connection.register("added", added)
+    try:
+        connection.execute("INSERT INTO member SELECT device, from_ms, tier FROM added")
+    finally:
+        connection.unregister("added")
+
+
+def members_of(connection: Connection) -> dict[int, str]:
+    """The tier that each GPU was last told to be in."""
+    rows = connection.execute("SELECT device, arg_max(tier, from_ms) FROM member GROUP BY 1").fetchall()
+    return dict(rows)
+
+
+def band(connection: Connection, rolled: sql.Rolled) -> tuple[Sequence[int], bool]:
+    """Make the bands that are due; returns which, and whether there are more."""
+    due = connection.execute(
+        f"SELECT DISTINCT at_ms FROM unbanded WHERE at_ms <= {rolled.minute_ms - sql.FIVE_MS}"
+        f" ORDER BY at_ms DESC LIMIT {BANDS_PER_ROLL + 1}"
+    ).fetchall()
+    cells = [int(row[0]) for row in due]
+    for cell_ms in cells[:BANDS_PER_ROLL]:
+        connection.begin()
+        try:
+            connection.execute("DELETE FROM band WHERE at_ms = ?", [cell_ms])
+            connection.execute(f"INSERT INTO band {sql.bands(cell_ms)} ORDER BY 2, 1")
+            connection.execute("DELETE FROM unbanded WHERE at_ms = ?", [cell_ms])
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+    return cells[:BANDS_PER_ROLL], len(cells) > BANDS_PER_ROLL
