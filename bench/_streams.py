@@ -1,0 +1,172 @@
+"""The near end of `relay`: many agents' streams with a certificate and a connection each, and frames at a steady pace.
+
+Nothing of an agent but its stream: what is in a frame is nobody's business on the way.
+
+`python -m bench._streams FOLDER` obeys lines of JSON on its standard input and answers each with one:
+open {name, address, first, count} | pace {name, seconds, per_s} | touch {name} | shut {name} | stop
+"""
+
+import asyncio
+import json
+import os
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bench._far import HEAD
+from windrow_proto import link_grpc
+from windrow_proto.errors import LinkClosed, TooMany
+from windrow_proto.keys import TlsIdentity
+from windrow_proto.ports import FrameLink
+from windrow_proto.units import SECOND
+from windrow_proto.v1 import link_pb2
+
+SEALED_BYTES = 600
+"""About a batch of eight cards and five seconds."""
+ANSWER_EVERY = 10
+"""One frame in so many comes back, as acks do."""
+SENDERS = 8
+"""Tasks that share the streams: a write waits for gRPC, and the next frame is due before that."""
+OPENING_AT_ONCE = 16
+OPEN_DEADLINE_S = 600.0
+"""An Access lets 50 streams a second in from one address, after the first 400."""
+DIAL_DEADLINE_NS = 15 * SECOND
+ANSWER_DEADLINE_S = 10.0
+
+
+class Streams:
+    """The streams of one name, opened to one address."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.back_ms: list[float] = []
+        self.lost = 0
+        self._dialers: list[link_grpc.GrpcDialer] = []
+        self._links: list[FrameLink] = []
+        self._padding = secrets.token_bytes(SEALED_BYTES - HEAD.size)
+
+    async def open(self, identities: list[TlsIdentity], tasks: asyncio.TaskGroup) -> int:
+        """Dial until every one is let in; returns how many were sent away for a moment meanwhile."""
+        gate, refused = asyncio.Semaphore(OPENING_AT_ONCE), 0
+
+        async def one(identity: TlsIdentity) -> None:
+            nonlocal refused
+            async with gate:
+                dialer = link_grpc.GrpcDialer(identity)
+                while True:
+                    try:
+                        link = await dialer.connect(self.address, DIAL_DEADLINE_NS)
+                        break
+                    except LinkClosed as error:
+                        if not isinstance(error.__cause__, TooMany):
+                            raise
+                        refused += 1
+                        await asyncio.sleep(0.2 + secrets.randbelow(400) / 1000)
+            self._dialers.append(dialer)
+            self._links.append(link)
+            tasks.create_task(self._hear(link))
+
+        async with asyncio.timeout(OPEN_DEADLINE_S), asyncio.TaskGroup() as opening:
+            for identity in identities:
+                opening.create_task(one(identity))
+        return refused
+
+    async def _hear(self, link: FrameLink) -> None:
+        while True:
+            try:
+                frame = await link.receive()
+            except LinkClosed:
+                self.lost += 1
+                return
+            sent_ns, _ = HEAD.unpack_from(frame.sealed)
+            self.back_ms.append((time.monotonic_ns() - sent_ns) / 1e6)
+
+    async def _send(self, number: int, *, answered: bool) -> None:
+        sealed = HEAD.pack(time.monotonic_ns(), answered) + self._padding
+        lane, live = link_pb2.LANE_TELEMETRY, link_pb2.FRAME_CLASS_LIVE
+        await self._links[number].send(
+            link_pb2.Frame(frame_class=live, lane=lane, sequence=time.monotonic_ns(), sealed=sealed)
+        )
+
+    async def pace(self, seconds: float, per_s: float) -> dict[str, Any]:
+        """Send so many a second, in turn on all streams; a frame is stamped as it is written, so that what this
+        process lags behind is not counted as the way's."""
+        self.back_ms.clear()
+        began = time.perf_counter()
+        step_s, count = SENDERS / per_s, int(seconds * per_s / SENDERS)
+
+        async def sender(place: int) -> None:
+            for turn in range(count):
+                due = began + turn * step_s + place / per_s
+                await asyncio.sleep(max(0.0, due - time.perf_counter()))
+                frame = turn * SENDERS + place
+                await self._send(frame % len(self._links), answered=frame % ANSWER_EVERY == 0)
+
+        async with asyncio.TaskGroup() as sending:
+            for place in range(SENDERS):
+                sending.create_task(sender(place))
+        took_s = time.perf_counter() - began
+        await self._answers(len(range(0, count * SENDERS, ANSWER_EVERY)))
+        back = [round(ms, 4) for ms in self.back_ms]
+        return {"sent": count * SENDERS, "seconds": took_s, "back_ms": back, "lost": self.lost}
+
+    async def touch(self) -> dict[str, Any]:
+        """One frame on each stream and back: whatever is set up at the first use is set up then."""
+        self.back_ms.clear()
+        for number in range(len(self._links)):
+            await self._send(number, answered=True)
+        await self._answers(len(self._links))
+        return {"answered": len(self.back_ms), "lost": self.lost}
+
+    async def _answers(self, wanted: int) -> None:
+        """Wait for the answers, or not longer than ANSWER_DEADLINE_S without a new one."""
+        last, moved = -1, time.perf_counter()
+        while len(self.back_ms) < wanted and time.perf_counter() - moved < ANSWER_DEADLINE_S:
+            if len(self.back_ms) != last:
+                last, moved = len(self.back_ms), time.perf_counter()
+            await asyncio.sleep(0.02)
+
+    async def shut(self) -> None:
+        """End them all."""
+        for dialer in self._dialers:
+            await dialer.close()
+
+
+async def obey(order: dict[str, Any], known: dict[str, Streams], folder: Path, tasks: asyncio.TaskGroup) -> Any:
+    """Carry out one order."""
+    match order["do"]:
+        case "open":
+            streams = known.setdefault(order["name"], Streams(order["address"]))
+            records = json.loads((folder / "hosts.json").read_text())[order["first"] : order["first"] + order["count"]]
+            identities = [TlsIdentity(*(r[part].encode() for part in ("key", "certificate", "ca"))) for r in records]
+            began = time.perf_counter()
+            refused = await streams.open(identities, tasks)
+            return {"seconds": time.perf_counter() - began, "refused": refused}
+        case "pace":
+            return await known[order["name"]].pace(order["seconds"], order["per_s"])
+        case "touch":
+            return await known[order["name"]].touch()
+        case "shut":
+            await known.pop(order["name"]).shut()
+            return {}
+        case other:
+            raise ValueError(f"there is no order {other!r}")
+
+
+async def main(folder: Path) -> None:
+    """Obey orders until `stop` or the end of the input."""
+    known: dict[str, Streams] = {}
+    async with asyncio.TaskGroup() as tasks:
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            order = json.loads(line)
+            if order["do"] == "stop":
+                break
+            sys.stdout.write(json.dumps(await obey(order, known, folder, tasks)) + "\n")
+            sys.stdout.flush()
+        os._exit(0)  # thousands of streams need no farewell: the other end sees their connections end
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))
