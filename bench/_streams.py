@@ -3,7 +3,7 @@
 Nothing of an agent but its stream: what is in a frame is nobody's business on the way.
 
 `python -m bench._streams FOLDER` obeys lines of JSON on its standard input and answers each with one:
-open {name, address, first, count} | pace {name, seconds, per_s} | touch {name} | shut {name} | stop
+open {name, address, first, count} | pace {name, seconds, per_s} | shut {name} | stop
 """
 
 import asyncio
@@ -55,15 +55,9 @@ class Streams:
             nonlocal refused
             async with gate:
                 dialer = link_grpc.GrpcDialer(identity)
-                while True:
-                    try:
-                        link = await dialer.connect(self.address, DIAL_DEADLINE_NS)
-                        break
-                    except LinkClosed as error:
-                        if not isinstance(error.__cause__, TooMany):
-                            raise
-                        refused += 1
-                        await asyncio.sleep(0.2 + secrets.randbelow(400) / 1000)
+                while (link := await self._let_in(dialer)) is None:
+                    refused += 1
+                    await asyncio.sleep(0.2 + secrets.randbelow(400) / 1000)
             self._dialers.append(dialer)
             self._links.append(link)
             tasks.create_task(self._hear(link))
@@ -72,6 +66,19 @@ class Streams:
             for identity in identities:
                 opening.create_task(one(identity))
         return refused
+
+    async def _let_in(self, dialer: link_grpc.GrpcDialer) -> FrameLink | None:
+        """A stream on which one frame came back, so that it is in use; None where the Access says to come again."""
+        try:
+            link = await dialer.connect(self.address, DIAL_DEADLINE_NS)
+            await link.send(self._frame(answered=True))
+            async with asyncio.timeout(ANSWER_DEADLINE_S):
+                await link.receive()
+        except LinkClosed as error:
+            if not isinstance(error.__cause__, TooMany):
+                raise
+            return None
+        return link
 
     async def _hear(self, link: FrameLink) -> None:
         while True:
@@ -83,12 +90,10 @@ class Streams:
             sent_ns, _ = HEAD.unpack_from(frame.sealed)
             self.back_ms.append((time.monotonic_ns() - sent_ns) / 1e6)
 
-    async def _send(self, number: int, *, answered: bool) -> None:
+    def _frame(self, *, answered: bool) -> link_pb2.Frame:
         sealed = HEAD.pack(time.monotonic_ns(), answered) + self._padding
         lane, live = link_pb2.LANE_TELEMETRY, link_pb2.FRAME_CLASS_LIVE
-        await self._links[number].send(
-            link_pb2.Frame(frame_class=live, lane=lane, sequence=time.monotonic_ns(), sealed=sealed)
-        )
+        return link_pb2.Frame(frame_class=live, lane=lane, sequence=time.monotonic_ns(), sealed=sealed)
 
     async def pace(self, seconds: float, per_s: float) -> dict[str, Any]:
         """Send so many a second, in turn on all streams; a frame is stamped as it is written, so that what this
@@ -102,7 +107,7 @@ class Streams:
                 due = began + turn * step_s + place / per_s
                 await asyncio.sleep(max(0.0, due - time.perf_counter()))
                 frame = turn * SENDERS + place
-                await self._send(frame % len(self._links), answered=frame % ANSWER_EVERY == 0)
+                await self._links[frame % len(self._links)].send(self._frame(answered=frame % ANSWER_EVERY == 0))
 
         async with asyncio.TaskGroup() as sending:
             for place in range(SENDERS):
@@ -111,14 +116,6 @@ class Streams:
         await self._answers(len(range(0, count * SENDERS, ANSWER_EVERY)))
         back = [round(ms, 4) for ms in self.back_ms]
         return {"sent": count * SENDERS, "seconds": took_s, "back_ms": back, "lost": self.lost}
-
-    async def touch(self) -> dict[str, Any]:
-        """One frame on each stream and back: whatever is set up at the first use is set up then."""
-        self.back_ms.clear()
-        for number in range(len(self._links)):
-            await self._send(number, answered=True)
-        await self._answers(len(self._links))
-        return {"answered": len(self.back_ms), "lost": self.lost}
 
     async def _answers(self, wanted: int) -> None:
         """Wait for the answers, or not longer than ANSWER_DEADLINE_S without a new one."""
@@ -143,11 +140,9 @@ async def obey(order: dict[str, Any], known: dict[str, Streams], folder: Path, t
             identities = [TlsIdentity(*(r[part].encode() for part in ("key", "certificate", "ca"))) for r in records]
             began = time.perf_counter()
             refused = await streams.open(identities, tasks)
-            return {"seconds": time.perf_counter() - began, "refused": refused}
+            return {"seconds": time.perf_counter() - began, "refused": refused, "lost": streams.lost}
         case "pace":
             return await known[order["name"]].pace(order["seconds"], order["per_s"])
-        case "touch":
-            return await known[order["name"]].touch()
         case "shut":
             await known.pop(order["name"]).shut()
             return {}

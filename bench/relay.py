@@ -150,19 +150,18 @@ def measure_ways(
 
 
 def measure_memory(streams: Ordered, address: str, pid: int, first: int, agents: int) -> Memory:
-    """Open agents in steps, use each stream once, and read the Access' memory. first: of the unused certificates."""
+    """Open agents in steps, each used once, and read the Access' memory. first: of the unused certificates."""
     points = [(0, rss_mib(pid))]
     before = cpu_seconds([pid])
     opened = min(BURST, agents // STEPS)
     answer = streams.ask(do="open", name="many", address=address, first=first, count=opened)
     cpu_s = cpu_seconds([pid]) - before
-    lost = done = 0
+    done = opened
     for step in range(1, STEPS + 1):
         wanted = agents * step // STEPS
-        start = max(done, opened)
-        streams.ask(do="open", name="many", address=address, first=first + start, count=wanted - start)
+        order = {"name": "many", "address": address, "first": first + done, "count": wanted - done}
+        lost = streams.ask(do="open", **order)["lost"]
         done = wanted
-        lost = streams.ask(do="touch", name="many")["lost"]
         points.append((wanted, rss_mib(pid)))
     return Memory(tuple(points), opened, answer["seconds"], cpu_s, lost)
 
