@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
@@ -16,7 +15,7 @@ from typing import IO, Final
 
 import structlog
 
-from windrow_agent import benchmarks, figures, onboard
+from windrow_agent import benchmarks, figures, footprint, onboard
 from windrow_agent.config import Config, parse, read_token
 from windrow_agent.enrol import Membership, join, join_in_thread
 from windrow_agent.gpu.nvml import NvmlBackend
@@ -47,9 +46,6 @@ JOINS_AT_ONCE: Final = 4
 RESTART_ADVISED_CHECK_S: Final = 30.0
 EXIT_RESTART: Final = 75
 """Asks a supervisor to start the agent again at once (EX_TEMPFAIL): the driver's library was replaced."""
-M_TRIM_THRESHOLD: Final = -1
-M_ARENA_MAX: Final = -8
-"""Numbers of malloc.h."""
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -73,15 +69,6 @@ def agent_version() -> str:
         with contextlib.suppress(PackageNotFoundError):
             return version(name)
     return "0"
-
-
-def keep_small() -> None:
-    """Let the C library share one heap among threads and give back what it frees: a dozen idle threads of gRPC would
-    otherwise keep a heap each, tens of megabytes after one bandwidth measurement. Where it is not glibc: nothing."""
-    library = ctypes.CDLL(None)
-    with contextlib.suppress(AttributeError):
-        library.mallopt(M_ARENA_MAX, 1)
-        library.mallopt(M_TRIM_THRESHOLD, 128 * 1024)
 
 
 @contextlib.contextmanager
@@ -214,9 +201,15 @@ async def serve(agents: Sequence[tuple[AgentService, Membership]]) -> int:
         status = EXIT_RESTART
         service.stop()
 
+    async def all_of_them() -> None:
+        async with asyncio.TaskGroup() as group:
+            for service, membership in agents:
+                group.create_task(one(service, membership), name=str(service.parts.host_id))
+
     async with asyncio.TaskGroup() as group:
-        for service, membership in agents:
-            group.create_task(one(service, membership), name=str(service.parts.host_id))
+        small = group.create_task(footprint.stay_small(), name="footprint")
+        await all_of_them()
+        small.cancel()
     return status
 
 
@@ -325,7 +318,7 @@ def joined(config: Config) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The console script; returns its exit status: 0 good, 1 failed with a sentence on standard error."""
     configure_log()
-    keep_small()
+    footprint.keep_small()
     os.umask(0o077)
     try:
         return _dispatch(parse(sys.argv[1:] if arguments is None else arguments))

@@ -79,6 +79,7 @@ class Sampler:
         self._samples: deque[Sample] = deque()
         self._workloads = 0
         self._changed = asyncio.Event()
+        self._sampled = asyncio.Event()
         self._known: object = None
         self.simulated = backend.simulated or host.simulated
 
@@ -131,6 +132,11 @@ class Sampler:
         """Until there are events to take, or conditions, facts or GPUs differ from those at the last return."""
         await self._changed.wait()
         self._changed.clear()
+
+    async def wait_sample(self) -> None:
+        """Until there is a sample that was not there at the last return."""
+        await self._sampled.wait()
+        self._sampled.clear()
 
     # --- what others set ---------------------------------------------------------------------------
 
@@ -210,6 +216,7 @@ class Sampler:
         if len(self._samples) > SAMPLES_MAX:
             self._samples.popleft()
             self.dropped += 1
+        self._sampled.set()
 
     async def _read_host(self) -> Mapping[int, int | None] | None:
         try:

@@ -13,12 +13,11 @@ import structlog
 from windrow_agent.channels import ChannelDesk
 from windrow_agent.commands import CommandDesk
 from windrow_agent.connection import Connection, Greeting
-from windrow_agent.core.inventory import HostFacts, build_inventory
-from windrow_agent.core.sampling import batches
 from windrow_agent.dialling import Home
 from windrow_agent.journal import Journal, JournalDesk, epoch_fact
 from windrow_agent.outbox import Outbox
 from windrow_agent.probes import measure
+from windrow_agent.report import Reporter, Sources
 from windrow_agent.room import STORAGE_DAMAGED, Room
 from windrow_agent.runtimes.port import Runtime
 from windrow_agent.sampler import Sampler
@@ -29,15 +28,14 @@ from windrow_proto.errors import CertificateRefused, StorageFailed, Unavailable,
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.keys import SigningKey
 from windrow_proto.messages import Heartbeat, RegionMap, Settings, Welcome
-from windrow_proto.model import BandwidthSpec, Benchmark, Event, Inventory, Kind, Lane, inventory_hash
+from windrow_proto.model import BandwidthSpec, Benchmark, Event, Kind, Lane
 from windrow_proto.ports import Clock, Dialer, Disk, FrameLink, Rng
-from windrow_proto.samples import encode_batch
 from windrow_proto.session import AgentSession
 from windrow_proto.together import together
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND, seconds
 from windrow_proto.wire import Envelope
 from windrow_proto.wire_command import decode_command, decode_leases
-from windrow_proto.wire_host import encode_bandwidth, encode_event, encode_inventory
+from windrow_proto.wire_host import encode_bandwidth
 from windrow_proto.wire_link import (
     decode_ack,
     decode_channel,
@@ -52,11 +50,6 @@ log = structlog.get_logger()
 
 DEFAULT_SETTINGS: Final = Settings(5 * SECOND, SECOND, 5 * SECOND, 64, 8, 262_144)
 """Until a Master has said otherwise."""
-VALUES_PER_BATCH: Final = 20_000
-"""Of one telemetry message: 256 KiB holds three times as many."""
-PROBE_RUNTIMES_NS: Final = MINUTE
-NEW_NS: Final = 5 * SECOND
-"""After its start an agent sends its first samples each second, so that a page shows it at once."""
 RESTART_NS: Final = SECOND
 """Before a part that failed unexpectedly is started again."""
 FLUSH_NS: Final = 3 * SECOND
@@ -99,18 +92,13 @@ class AgentService:
         self.parts = parts
         self.boot_id = BootId(parts.rng.random_bytes(16))
         self.settings = DEFAULT_SETTINGS
-        self.benchmarks = parts.benchmarks
         self.connected = asyncio.Event()
         self._began_ns = parts.clock.monotonic_ns()
         self._stop = asyncio.Event()
-        self._inventory: Inventory | None = None
-        self._sent_hash = ""
-        self._runtimes: dict[str, str] = {}
         self._room = Room(parts.disk, parts.directory, parts.ballast_bytes, parts.runner, parts.clock)
         self._connection: Connection | None = None
         self._channels: ChannelDesk | None = None
         self._group: asyncio.TaskGroup | None = None
-        self._changed = asyncio.Event()
         self.home = Home(parts.host_id, parts.dialer, parts.clock, parts.rng, parts.regions, self._serve)
 
     # --- life -----------------------------------------------------------------------------------------------------
@@ -147,6 +135,8 @@ class AgentService:
         self.outbox = Outbox(spool, parts.runner, clock)
         self.session = AgentSession(parts.host_id, self.boot_id, journal.epoch)
         self.keeper = Keeper(self._desk, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn)
+        sources = Sources(parts.sampler, parts.runtimes, self.keeper, parts.agent_version, lambda: self._room.faults)
+        self.report = Reporter(sources, self.outbox, clock, parts.benchmarks)
         self.commands = CommandDesk(
             *(self._desk, self.outbox, self.keeper, clock, parts.kernel_boot, self._spawn),
             measure=self._measure_bandwidth,
@@ -156,7 +146,8 @@ class AgentService:
         lost = spool.lost_bytes + sum(damage.lost_bytes for damage in journal.damaged if damage.reason != "torn_tail")
         if lost or journal.unreadable:
             self._room.faults.add(STORAGE_DAMAGED)
-            await self._event(STORAGE_DAMAGED, f"{lost} bytes and {journal.unreadable} facts were unreadable")
+            detail = f"{lost} bytes and {journal.unreadable} facts were unreadable"
+            await self.report.event(Event(STORAGE_DAMAGED, clock.wall_ns(), "", detail))
 
     async def run(self) -> None:
         """Everything, until `stop`; then in order: no new work, last words sent, link closed, disk closed."""
@@ -170,11 +161,11 @@ class AgentService:
                 loops = (
                     (self.home.run, "link"),
                     (self.parts.sampler.run, "sampler"),
-                    (self._send_telemetry, "telemetry"),
-                    (self._send_changes, "changes"),
+                    (self.report.send_samples, "telemetry"),
+                    (self.report.send_changes, "changes"),
                     (self.keeper.run, "workloads"),
-                    (self._probe_runtimes, "runtimes"),
-                    (lambda: self._room.keep(self._changed.set), "disk"),
+                    (self.report.probe_runtimes, "runtimes"),
+                    (lambda: self._room.keep(self.report.changed), "disk"),
                 )
                 tasks = [group.create_task(self._forever(work, name), name=name) for work, name in loops]
                 await self._stop.wait()
@@ -254,7 +245,7 @@ class AgentService:
         connection = Connection(
             link, self.session, parts.signing, parts.master_public, self.outbox, self, parts.clock, parts.rng
         )
-        greeting = Greeting(parts.agent_version, parts.generation(), self.hash, parts.sampler.simulated)
+        greeting = Greeting(parts.agent_version, parts.generation(), self.report.hash, parts.sampler.simulated)
         try:
             await connection.run(greeting, self._heartbeats)
         finally:
@@ -268,8 +259,7 @@ class AgentService:
         self._set(welcome.settings)
         self._connection = connection
         if welcome.inventory_wanted:
-            self._sent_hash = ""
-            self._changed.set()
+            self.report.inventory_wanted()
 
     async def _heartbeats(self, connection: Connection) -> None:
         assert connection.group is not None
@@ -287,9 +277,9 @@ class AgentService:
         return Heartbeat(
             wall_ns=clock.wall_ns(),
             uptime_ns=clock.monotonic_ns() - self._began_ns,
-            inventory_hash=self.hash,
+            inventory_hash=self.report.hash,
             observed_digest=self.keeper.digest(),
-            conditions=self.conditions,
+            conditions=self.report.conditions,
             sampling_age_ns=self.parts.sampler.age_ns(),
             access_id=answer.access_id if answer is not None else "",
             access_rtt_ns=answer.rtt_ns if answer is not None else -1,
@@ -314,8 +304,7 @@ class AgentService:
             case Kind.HEARTBEAT_REPLY:
                 reply = decode_heartbeat_reply(body)
                 if reply.inventory_wanted:
-                    self._sent_hash = ""
-                    self._changed.set()
+                    self.report.inventory_wanted()
                 if reply.observed_wanted:
                     await self.keeper.tell_observed(is_asked=True)
             case Kind.COMMAND:
@@ -338,92 +327,14 @@ class AgentService:
     def _set(self, settings: Settings) -> None:
         self.settings = settings
         self.parts.sampler.set_period(settings.sample_period_ns)
-        self._changed.set()
+        self.report.batch_period_ns = settings.telemetry_period_ns
+        self.report.changed()
 
     def _new_regions(self, body: bytes) -> None:
         regions = decode_region_map(body)
         if regions.version > self.home.regions.version:
             self.home.regions = regions
             self.parts.save_regions(body)
-
-    # --- what is told ---------------------------------------------------------------------------------------------
-
-    @property
-    def hash(self) -> str:
-        """Of the inventory as it is now; empty until the host was read."""
-        return inventory_hash(self._inventory) if self._inventory is not None else ""
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """All that is the matter with this host and its agent."""
-        return (
-            *(condition.text for condition in self.parts.sampler.conditions),
-            *sorted(self._room.faults),
-        )
-
-    async def _send_telemetry(self) -> None:
-        sampler = self.parts.sampler
-        while True:
-            await self.parts.clock.sleep_ns(self._telemetry_wait_ns())
-            sampler.set_workloads(self.keeper.running())
-            sampler.set_leased(self.keeper.leased_gpus())
-            for batch in batches(sampler.take(), VALUES_PER_BATCH):
-                await self.outbox.put_telemetry(encode_batch(batch))
-
-    def _telemetry_wait_ns(self) -> int:
-        """The leased period, but a second while the agent is new: who starts a host looks at it now."""
-        is_new = self.parts.clock.monotonic_ns() - self._began_ns < NEW_NS
-        return min(self.settings.telemetry_period_ns, SECOND) if is_new else self.settings.telemetry_period_ns
-
-    async def _send_changes(self) -> None:
-        """Events and inventory, whenever the sampler, the runtimes or the Master give a reason."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._relay_sampler_changes(), name="sampler changes")
-            while True:
-                for event in self.parts.sampler.take_events():
-                    await self.outbox.put(Lane.EVIDENCE, Kind.EVENT, encode_event(event))
-                await self._send_inventory()
-                await self._changed.wait()
-                self._changed.clear()
-
-    async def _relay_sampler_changes(self) -> None:
-        while True:
-            await self.parts.sampler.wait_change()
-            self._changed.set()
-
-    async def _send_inventory(self) -> None:
-        sampler = self.parts.sampler
-        if sampler.host_facts == HostFacts():
-            return  # not read yet; it will be a change
-        self._inventory = build_inventory(
-            sampler.host_facts,
-            sampler.gpus,
-            agent_version=self.parts.agent_version,
-            simulated=sampler.simulated,
-            runtimes=self._runtimes,
-            runtime_versions=self._runtimes,
-            conditions=self.conditions,
-            benchmarks=self.benchmarks,
-        )
-        if self.hash != self._sent_hash:
-            await self.outbox.put(Lane.EVIDENCE, Kind.INVENTORY, encode_inventory(self._inventory))
-            self._sent_hash = self.hash
-
-    async def _probe_runtimes(self) -> None:
-        while True:
-            found: dict[str, str] = {}
-            for name, runtime in self.parts.runtimes.items():
-                facts = await runtime.facts()
-                if facts.is_usable:
-                    found[name] = facts.version
-            if found != self._runtimes:
-                self._runtimes = found
-                self._changed.set()
-            await self.parts.clock.sleep_ns(PROBE_RUNTIMES_NS)
-
-    async def _event(self, code: str, detail: str) -> None:
-        event = Event(code, self.parts.clock.wall_ns(), "", detail)
-        await self.outbox.put(Lane.EVIDENCE, Kind.EVENT, encode_event(event))
 
     # --- what commands ask ----------------------------------------------------------------------------------------
 
@@ -440,11 +351,11 @@ class AgentService:
     async def _benchmark(self) -> Mapping[str, str]:
         try:
             async with asyncio.timeout(seconds(2 * MINUTE)):
-                self.benchmarks = await self.parts.measure_benchmarks()
+                found = await self.parts.measure_benchmarks()
         except TimeoutError as error:
             raise Unavailable("The benchmarks did not end in time.") from error
-        self._changed.set()
-        return {one.name: f"{one.value:g} {one.unit}" for one in self.benchmarks}
+        self.report.set_benchmarks(found)
+        return {one.name: f"{one.value:g} {one.unit}" for one in found}
 
 
 class _Stopped(Exception):

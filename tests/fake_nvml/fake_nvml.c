@@ -19,7 +19,7 @@
 #define GPUS 16
 #define PROCESSES 8
 #define EVENTS 64
-#define POLL_MS 5 /* how often a waiting thread looks for events: its cost shows in the agent's own figures */
+#define POLL_MS 20 /* how often a waiting thread looks for events; a driver wakes it, so this cost is the fake's own */
 #define ABSENT 0xFFFFFFFFu /* in a 32-bit figure: this card does not support it */
 
 enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7,

@@ -80,6 +80,12 @@ def bounded_period(period_ns: int) -> int:
     return SECOND if period_ns <= 0 else max(PERIOD_MIN_NS, min(PERIOD_MAX_NS, period_ns))
 
 
+def is_batch_due(since_ns: int, sample_period_ns: int, batch_period_ns: int) -> bool:
+    """Whether a batch goes with the sample that is there now, `since_ns` after the last batch: the sample that lies
+    nearest to the batches' period ends a batch, so that none of them waits."""
+    return since_ns + sample_period_ns // 2 >= batch_period_ns
+
+
 def batches(samples: Iterable[Sample], values_max: int) -> Iterator[list[Sample]]:
     """Samples in order, in groups of at most `values_max` values; one that alone has more is a group of its own."""
     group: list[Sample] = []

@@ -1,8 +1,8 @@
 """Workloads as process trees of this user, each under a detached shim that outlives the agent.
 
 Weaker than a container: offered to the account that owns the host, never to strangers. Everything about a workload is
-in its own folder; what `start.json` and `end.json` say there is believed, and nothing is kept in memory, so that a
-restarted agent goes on where it was.
+in its own folder; what `start.json` and `end.json` say there is believed, and nothing is kept in memory but what cannot
+change while it runs, so that a restarted agent goes on where it was.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,6 +52,28 @@ SHIM: Final = str(Path(shim.__file__))
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """What cannot change while a workload runs: a look at it then costs three system calls and reads no record."""
+
+    run: Run
+    shim_pid: int
+    shim_ticks: int
+    began_monotonic_ns: int
+    kept: tuple[str, str]
+    """Files: the one whose absence means that it was removed, and the one whose presence means that it ended."""
+
+    def look(self) -> Run | None:
+        """The run as it is now; None where its folder has to be read."""
+        specification, end = self.kept
+        if not os.path.exists(specification) or not shim.is_alive(self.shim_pid, self.shim_ticks):
+            return None
+        # Looked at after its shim was: as long as there is no record of an end, it ran at that moment.
+        if os.path.exists(end):
+            return None
+        return replace(self.run, running_ns=time.monotonic_ns() - self.began_monotonic_ns)
+
+
 class ProcessRuntime:
     """The runtime `process`; `folder` is its own, `hidden` what workloads must not see."""
 
@@ -63,6 +85,7 @@ class ProcessRuntime:
         self._find = functools.partial(sandbox.find_sandbox, hidden, is_bubblewrap_wanted)
         self._sandbox: sandbox.Sandbox | None = None
         self._interpreters = folder / "bin"
+        self._live: dict[WorkloadId, _Live] = {}
 
     async def facts(self) -> RuntimeFacts:
         """Whether a shim can be started here at all, and whether bubblewrap works."""
@@ -141,9 +164,16 @@ class ProcessRuntime:
         return files.packed(folder / "work", known, cap_bytes or FILES_CAP_BYTES)
 
     async def observe(self, workload_id: WorkloadId) -> Run | None:
-        """Read the folder's records and look whether the shim they name is alive."""
-        folder = self._path(workload_id)
-        return _observe(folder) if (folder / "spec.json").exists() else None
+        """Look whether the shim that its records name is alive."""
+        known = self._live.pop(workload_id, None)
+        run = known.look() if known is not None else None
+        if known is None or run is None:
+            folder = self._path(workload_id)
+            run = _observe(folder) if (folder / "spec.json").exists() else None
+            known = _live(folder, run) if run is not None and run.state is RunState.RUNNING else None
+        if known is not None:
+            self._live[workload_id] = known
+        return run
 
     async def list(self) -> tuple[Run, ...]:
         """Every folder that holds a whole specification."""
@@ -295,18 +325,20 @@ def _observe(folder: Path) -> Run:
     return replace(run, state=RunState.LOST)
 
 
+def _live(folder: Path, run: Run) -> _Live:
+    """What need not be read again of a workload that was just seen to run."""
+    began = _read(folder / "start.json")
+    kept = (str(folder / "spec.json"), str(folder / "end.json"))
+    return _Live(run, int(began["shim_pid"]), int(began["shim_ticks"]), int(began["monotonic_ns"]), kept)
+
+
 def _shim_pid(folder: Path) -> int | None:
     """The shim that `start.json` names, if it is this very process and not another with its number."""
     began = _read(folder / "start.json")
     if not began or began["boot_id"] != shim.boot_id():
         return None
-    try:
-        is_same = shim.start_ticks(int(began["shim_pid"])) == began["shim_ticks"]
-        with open(f"/proc/{began['shim_pid']}/stat", "rb") as file:
-            is_zombie = file.read().rpartition(b")")[2].split()[0] == b"Z"
-    except OSError:
-        return None
-    return int(began["shim_pid"]) if is_same and not is_zombie else None
+    pid = int(began["shim_pid"])
+    return pid if shim.is_alive(pid, int(began["shim_ticks"])) else None
 
 
 def _signal(folder: Path, number: int) -> None:

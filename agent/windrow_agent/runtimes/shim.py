@@ -32,8 +32,22 @@ def prctl(option: int, value: int) -> None:
 
 def start_ticks(pid: int) -> int:
     """Field 22 of /proc/PID/stat: with the pid it names a process for the life of the kernel."""
+    return int(_stat(pid)[19])
+
+
+def is_alive(pid: int, ticks: int) -> bool:
+    """Whether this very process, and no other with its number, is there and has not ended."""
+    try:
+        fields = _stat(pid)
+    except OSError:
+        return False
+    return int(fields[19]) == ticks and fields[0] != b"Z"
+
+
+def _stat(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat from the third on."""
     with open(f"/proc/{pid}/stat", "rb") as file:
-        return int(file.read().rpartition(b")")[2].split()[19])
+        return file.read().rpartition(b")")[2].split()
 
 
 def boot_id() -> str:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow_agent.core import sampling, scaling
-from windrow_agent.core.sampling import Due, batches
+from windrow_agent.core.sampling import Due, batches, is_batch_due
 from windrow_proto.metrics import BY_NUMBER
 from windrow_proto.samples import Sample
 from windrow_proto.units import SECOND
@@ -93,3 +93,21 @@ def test_a_backlog_of_samples_is_cut_into_messages_in_order() -> None:
     assert [[sample.at_wall_ns for sample in group] for group in groups] == [[0, 1], [2, 3], [4]]
     assert list(batches([], values_max=7)) == []
     assert [len(group) for group in batches(samples[:2], values_max=1)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("since_s", "sample_s", "batch_s", "due"),
+    [
+        (0.99, 1, 1, True),  # watched: each sample goes at once, and a little jitter does not hold it back
+        (1.2, 1, 1, True),
+        (0.4, 1, 1, False),
+        (4.49, 1, 5, False),
+        (4.6, 1, 5, True),
+        (9.0, 1, 5, True),
+        (5.0, 30, 5, True),  # samples are rarer than batches: each is one
+    ],
+)
+def test_a_batch_ends_with_the_sample_that_lies_nearest_to_its_period(
+    since_s: float, sample_s: int, batch_s: int, due: bool
+) -> None:
+    assert is_batch_due(int(since_s * SECOND), sample_s * SECOND, batch_s * SECOND) is due

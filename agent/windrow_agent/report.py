@@ -1,0 +1,148 @@
+"""What a host tells of itself without being asked: its samples, its inventory, its events, what is the matter with it.
+
+It decides nothing and keeps nothing: everything goes to the outbox, which stores it and has it sent.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from windrow_agent.core.inventory import HostFacts, build_inventory
+from windrow_agent.core.sampling import batches, is_batch_due
+from windrow_agent.outbox import Outbox
+from windrow_agent.runtimes.port import Runtime
+from windrow_agent.sampler import Sampler
+from windrow_agent.workloads import Keeper
+from windrow_proto.model import Benchmark, Event, Inventory, Kind, Lane, inventory_hash
+from windrow_proto.ports import Clock
+from windrow_proto.samples import encode_batch
+from windrow_proto.units import MINUTE, SECOND
+from windrow_proto.wire_host import encode_event, encode_inventory
+
+VALUES_PER_BATCH: Final = 20_000
+"""Of one telemetry message: 256 KiB holds three times as many."""
+PROBE_RUNTIMES_NS: Final = MINUTE
+NEW_NS: Final = 5 * SECOND
+"""After its start an agent sends its samples each second, so that a page shows it at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a report comes from. faults: what is the matter with the agent itself."""
+
+    sampler: Sampler
+    runtimes: Mapping[str, Runtime]
+    keeper: Keeper
+    agent_version: str
+    faults: Callable[[], Iterable[str]]
+
+
+class Reporter:
+    """One agent's report; `send_samples`, `send_changes` and `probe_runtimes` run for as long as the agent does."""
+
+    def __init__(self, sources: Sources, outbox: Outbox, clock: Clock, benchmarks: tuple[Benchmark, ...] = ()) -> None:
+        self.batch_period_ns = 5 * SECOND
+        """Between two batches of samples, as the Master leased it last."""
+        self.hash = ""
+        """Of the inventory as it is now; empty until the host was read."""
+        self._sources, self._outbox, self._clock = sources, outbox, clock
+        self._benchmarks = benchmarks
+        self._began_ns = clock.monotonic_ns()
+        self._inventory: Inventory | None = None
+        self._sent_hash = ""
+        self._runtimes: dict[str, str] = {}
+        self._changed = asyncio.Event()
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """All that is the matter with this host and its agent."""
+        standing = self._sources.sampler.conditions
+        return (*(condition.text for condition in standing), *sorted(self._sources.faults()))
+
+    def changed(self) -> None:
+        """Look again whether there is something to tell."""
+        self._changed.set()
+
+    def inventory_wanted(self) -> None:
+        """Tell the inventory, though it may have been told already."""
+        self._sent_hash = ""
+        self._changed.set()
+
+    def set_benchmarks(self, benchmarks: tuple[Benchmark, ...]) -> None:
+        """They are new."""
+        self._benchmarks = benchmarks
+        self._changed.set()
+
+    async def event(self, event: Event) -> None:
+        """Tell one event; returns when it is on the disk."""
+        await self._outbox.put(Lane.EVIDENCE, Kind.EVENT, encode_event(event))
+
+    # --- for as long as the agent runs ----------------------------------------------------------------------------
+
+    async def send_samples(self) -> None:
+        """A batch goes the moment its last sample is whole: no sample waits for a clock of the line's own."""
+        sampler, keeper = self._sources.sampler, self._sources.keeper
+        sent_ns = self._clock.monotonic_ns()
+        while True:
+            await sampler.wait_sample()
+            sampler.set_workloads(keeper.running())
+            sampler.set_leased(keeper.leased_gpus())
+            now_ns = self._clock.monotonic_ns()
+            if is_batch_due(now_ns - sent_ns, sampler.period_ns, self._batch_period_now_ns(now_ns)):
+                sent_ns = now_ns
+                for batch in batches(sampler.take(), VALUES_PER_BATCH):
+                    await self._outbox.put_telemetry(encode_batch(batch))
+
+    def _batch_period_now_ns(self, now_ns: int) -> int:
+        is_new = now_ns - self._began_ns < NEW_NS
+        return min(self.batch_period_ns, SECOND) if is_new else self.batch_period_ns
+
+    async def send_changes(self) -> None:
+        """Events and inventory, whenever the sampler, the runtimes or the Master give a reason."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._relay_sampler_changes(), name="sampler changes")
+            while True:
+                for event in self._sources.sampler.take_events():
+                    await self.event(event)
+                await self._send_inventory()
+                await self._changed.wait()
+                self._changed.clear()
+
+    async def _relay_sampler_changes(self) -> None:
+        while True:
+            await self._sources.sampler.wait_change()
+            self._changed.set()
+
+    async def _send_inventory(self) -> None:
+        sampler = self._sources.sampler
+        if sampler.host_facts == HostFacts():
+            return  # not read yet; it will be a change
+        inventory = build_inventory(
+            sampler.host_facts,
+            sampler.gpus,
+            agent_version=self._sources.agent_version,
+            simulated=sampler.simulated,
+            runtimes=self._runtimes,
+            runtime_versions=self._runtimes,
+            conditions=self.conditions,
+            benchmarks=self._benchmarks,
+        )
+        if inventory != self._inventory:
+            self._inventory, self.hash = inventory, inventory_hash(inventory)
+        if self.hash != self._sent_hash:
+            await self._outbox.put(Lane.EVIDENCE, Kind.INVENTORY, encode_inventory(inventory))
+            self._sent_hash = self.hash
+
+    async def probe_runtimes(self) -> None:
+        """See every minute which runtimes can be used."""
+        while True:
+            found: dict[str, str] = {}
+            for name, runtime in self._sources.runtimes.items():
+                facts = await runtime.facts()
+                if facts.is_usable:
+                    found[name] = facts.version
+            if found != self._runtimes:
+                self._runtimes = found
+                self._changed.set()
+            await self._clock.sleep_ns(PROBE_RUNTIMES_NS)

@@ -1,0 +1,44 @@
+"""What was only needed for a start is given back, and what is needed still works."""
+
+import subprocess
+import sys
+
+from windrow_agent.footprint import text_mappings
+
+MAPS = """\
+55e0c0000000-55e0c0001000 r--p 00000000 08:01 1311 /usr/bin/python3.11
+55e0c0001000-55e0c0002000 r-xp 00001000 08:01 1311 /usr/bin/python3.11
+55e0c0002000-55e0c0003000 rw-p 00002000 08:01 1311 /usr/bin/python3.11
+55e0c1000000-55e0c1021000 rw-p 00000000 00:00 0 [heap]
+7f0000000000-7f0000001000 r-xp 00000000 00:00 0
+7f0000002000-7f0000004000 r-xp 00003000 08:01 77 /opt/with a space/lib.so
+7f0000005000-7f0000006000 rwxp 00003000 08:01 77 /opt/written/lib.so
+7f0000006000-7f0000007000 r-xs 00003000 08:01 78 /opt/shared/lib.so
+7ffc00000000-7ffc00002000 r-xp 00000000 00:00 0 [vdso]
+"""
+
+CHILD = """
+import hashlib, json, re, ssl
+import cryptography.hazmat.primitives.asymmetric.ed25519 as ed
+from windrow_agent.footprint import give_back
+def resident():
+    return int(re.search(r"RssFile:\\s+(\\d+)", open("/proc/self/status").read())[1])
+before = resident()
+give_back()
+print(before, resident())
+key = ed.Ed25519PrivateKey.generate()
+key.public_key().verify(key.sign(b"said"), b"said")
+print(hashlib.sha256(b"said").hexdigest()[:8], ssl.create_default_context().verify_mode.name)
+"""
+
+
+def test_only_text_of_files_that_nothing_can_have_written_to_is_dropped():
+    wanted = [(0x55E0C0001000, 0x55E0C0002000), (0x7F0000002000, 0x7F0000004000)]
+    assert list(text_mappings(MAPS.splitlines())) == wanted
+
+
+def test_a_process_is_smaller_after_giving_back_and_works_as_before():
+    said = subprocess.run([sys.executable, "-c", CHILD], check=True, capture_output=True, text=True, timeout=60).stdout
+    before, after, digest, mode = said.split()
+    assert int(after) < int(before)
+    assert (digest, mode) == ("fb46c79b", "CERT_REQUIRED")
