@@ -79,6 +79,8 @@ class CommandDesk:
         self._creating: dict[str, tuple[CommandId, asyncio.Task[None]]] = {}
         self._said_ns: dict[CommandId, int] = {}
         self._measuring = asyncio.Lock()
+        self._untold: dict[CommandId, bytes] = {}
+        self._is_telling = False
 
     async def arrived(self, command: Command) -> None:
         """A command came, for the first time or again."""
@@ -173,7 +175,7 @@ class CommandDesk:
                 self._said_ns.pop(state.command_id, None)
                 log.info("command_done", command_id=state.command_id, phase=state.phase.name, code=state.error_code)
             case core.Report():
-                await self._report(state)
+                self._report(state)
             case core.Enqueue():
                 self._begin(state.command_id, command, self._run(state.command_id, command))
             case core.Investigate():
@@ -197,7 +199,8 @@ class CommandDesk:
             found.append(facts.tombstone(command.delete.workload_id, wall_ns))
         return found
 
-    async def _report(self, state: CommandState) -> None:
+    def _report(self, state: CommandState) -> None:
+        """Have the status told beside what is done next; of one command only the newest is still worth telling."""
         status = CommandStatus(
             state.command_id,
             core.REPORTED_AS[state.phase],
@@ -208,7 +211,26 @@ class CommandDesk:
             dict(state.result),
             self._clock.wall_ns(),
         )
-        await self._outbox.put(Lane.EVIDENCE, Kind.COMMAND_STATUS, encode_status(status))
+        self._untold[state.command_id] = encode_status(status)
+        if not self._is_telling:
+            self._is_telling = True
+            self._spawn(self._tell(), "statuses")
+
+    async def _tell(self) -> None:
+        """Until nothing is untold. What the disk refuses is told again when the Master asks."""
+        failure: StorageFailed | None = None
+        try:
+            while self._untold:
+                bodies = list(self._untold.values())
+                self._untold.clear()
+                try:
+                    await self._outbox.put_all(Lane.EVIDENCE, [(Kind.COMMAND_STATUS, body) for body in bodies])
+                except StorageFailed as error:
+                    failure = error
+        finally:
+            self._is_telling = False
+        if failure is not None:
+            raise failure
 
     # --- doing ----------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from windrow_agent.core import lease as leases
 from windrow_agent.core import workload as work
 from windrow_agent.core.workload import WorkloadState
 from windrow_agent.journal import JournalDesk
+from windrow_agent.orphans import ORPHANS_EVERY_NS, Orphans
 from windrow_agent.outbox import Outbox
 from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime
 from windrow_proto.errors import Conflict, NotFound, RuntimeUnavailable, StorageFailed, WindrowError
@@ -42,10 +43,7 @@ PREPARE_NS: Final = 30 * MINUTE
 START_NS: Final = MINUTE
 LAPSE_GRACE_NS: Final = 10 * SECOND
 """Between SIGTERM and SIGKILL when nobody named a grace."""
-ORPHAN_GRACE_NS: Final = 5 * MINUTE
-"""Before what carries our mark and nobody asked for is removed."""
 LOOK_NS: Final = SECOND
-ORPHANS_EVERY_NS: Final = MINUTE
 GONE_KEPT_NS: Final = 10 * MINUTE
 """How long what is gone is still told of: longer than a Master needs to come back."""
 HOST_STOPPED: Final = "host_stopped"
@@ -54,6 +52,7 @@ LOST: Final = "lost"
 EXITED: Final = "exited"
 DELETED: Final = "deleted"
 
+Message = tuple[Kind, bytes]
 Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 
 
@@ -79,7 +78,7 @@ class Keeper:
         self._lapsing: set[WorkloadId] = set()
         self._halted: dict[WorkloadId, str] = {}
         self._gone_ns: dict[WorkloadId, int] = {}
-        self._orphans_ns: dict[WorkloadId, int] = {}
+        self._orphans = Orphans(self.journal, runtimes)
         self._told: bytes | None = None
         self.is_recovered = asyncio.Event()
 
@@ -267,9 +266,9 @@ class Keeper:
         for workload_id, entry in list(self.journal.workloads.items()):
             state = entry.state
             if state.is_final_sent and not entry.is_final_spooled:
-                await self._spool_receipt(state)
+                await self._spool(state, [self._receipt(state)])
             if state.phase is WorkloadPhase.RUNNING:
-                self._watch(workload_id)
+                self._watch(workload_id, was_seen=False)
             elif state.phase is WorkloadPhase.STOPPING:
                 self._spawn(self._retry_end(workload_id), f"end {workload_id}")
             elif state.phase is WorkloadPhase.GONE:
@@ -301,7 +300,7 @@ class Keeper:
     async def _sweep(self) -> None:
         while True:
             now_ns = self._clock.monotonic_ns()
-            await self._reap_orphans(now_ns)
+            await self._orphans.reap(now_ns)
             await self._forget_gone(now_ns)
             await self._clock.sleep_ns(ORPHANS_EVERY_NS)
 
@@ -316,13 +315,8 @@ class Keeper:
 
     async def tell_observed(self, is_asked: bool = False) -> None:
         """Send what runs here, if it differs from what was sent last or somebody asks."""
-        workloads = self.observed()
-        digest = observed_digest(workloads)
-        if digest == self._told and not is_asked:
-            return
-        self._told = digest
-        body = encode_observed(Observed(workloads, digest, self._clock.wall_ns()))
-        await self._outbox.put(Lane.EVIDENCE, Kind.OBSERVED, body)
+        if news := self._news(is_asked):
+            await self._outbox.put_all(Lane.EVIDENCE, news)
 
     # --- inside ---------------------------------------------------------------------------------------------------
 
@@ -335,37 +329,55 @@ class Keeper:
             state, effects = work.step(entry.state, event)
             if state == entry.state and not effects:
                 return ()
-            await self._desk.write([facts.workload_fact(state, entry.is_final_spooled)])
-            if any(isinstance(effect, work.SendReceipt) for effect in effects):
-                await self._spool_receipt(state)
-        if work.SendObserved() in effects:
-            log.info("workload_phase", workload_id=workload_id, phase=state.phase.name, reason=state.end_reason)
-            await self.tell_observed()
+            if state != entry.state:
+                await self._desk.write([facts.workload_fact(state, entry.is_final_spooled)])
+            is_receipted = any(isinstance(effect, work.SendReceipt) for effect in effects)
+            news = [self._receipt(state)] if is_receipted else []
+            if work.SendObserved() in effects:
+                log.info("workload_phase", workload_id=workload_id, phase=state.phase.name, reason=state.end_reason)
+                news += self._news()
+            await self._spool(state if is_receipted else None, news)
         return effects
 
-    async def _spool_receipt(self, state: WorkloadState) -> None:
-        body = encode_receipt(work.receipt(state, self._clock.wall_ns()))
-        await self._outbox.put(Lane.EVIDENCE, Kind.RECEIPT, body)
-        if state.is_final_sent:
-            await self._desk.write([facts.workload_fact(state, True)])
+    async def _spool(self, receipted: WorkloadState | None, news: list[Message]) -> None:
+        """Store what is to be told with one fsync; then note that the final receipt, if it was among it, is there."""
+        if news:
+            await self._outbox.put_all(Lane.EVIDENCE, news)
+        if receipted is not None and receipted.is_final_sent:
+            await self._desk.write([facts.workload_fact(receipted, True)])
+
+    def _receipt(self, state: WorkloadState) -> Message:
+        return Kind.RECEIPT, encode_receipt(work.receipt(state, self._clock.wall_ns()))
+
+    def _news(self, is_asked: bool = False) -> list[Message]:
+        """What runs here, if it differs from what was told last or somebody asks."""
+        workloads = self.observed()
+        digest = observed_digest(workloads)
+        if digest == self._told and not is_asked:
+            return []
+        self._told = digest
+        return [(Kind.OBSERVED, encode_observed(Observed(workloads, digest, self._clock.wall_ns())))]
 
     async def _started(self, workload_id: WorkloadId, run: Run) -> None:
         started_wall_ns = run.started_wall_ns if run.started_wall_ns is not None else self._clock.wall_ns()
         await self._apply(workload_id, work.Started(started_wall_ns, run.running_ns, run.ports))
-        self._watch(workload_id)
+        self._watch(workload_id, was_seen=True)
 
     async def _ended(self, workload_id: WorkloadId, run: Run, reason: str) -> None:
         is_seen = run.state is RunState.EXITED
         told = reason or (EXITED if is_seen else LOST)
         await self._apply(workload_id, work.Ended(run.exit_code if is_seen else None, run.running_ns, told))
 
-    def _watch(self, workload_id: WorkloadId) -> None:
+    def _watch(self, workload_id: WorkloadId, *, was_seen: bool) -> None:
+        """Look at it until it ends. was_seen: just now, so that the first look can wait like every other."""
         known = self._watches.get(workload_id)
         if known is None or known.done():
-            self._watches[workload_id] = self._spawn(self._watching(workload_id), f"watch {workload_id}")
+            self._watches[workload_id] = self._spawn(self._watching(workload_id, was_seen), f"watch {workload_id}")
 
-    async def _watching(self, workload_id: WorkloadId) -> None:
+    async def _watching(self, workload_id: WorkloadId, was_seen: bool) -> None:
         runtime = self.runtime_of(workload_id)
+        if was_seen:
+            await self._clock.sleep_ns(runtime.poll_ns)
         receipt_ns = self._clock.monotonic_ns() + work.RECEIPT_EVERY_NS
         while True:
             state = self.state(workload_id)
@@ -414,25 +426,6 @@ class Keeper:
             except (RuntimeUnavailable, StorageFailed) as error:
                 log.warning("end_delayed", workload_id=workload_id, detail=error.detail)
                 await self._clock.sleep_ns(5 * SECOND)
-
-    async def _reap_orphans(self, now_ns: int) -> None:
-        seen: set[WorkloadId] = set()
-        for runtime in self.runtimes.values():
-            try:
-                runs = await runtime.list()
-            except RuntimeUnavailable:
-                continue
-            for run in runs:
-                state = self.state(run.workload_id)
-                if state is not None and state.phase is not WorkloadPhase.GONE:
-                    continue
-                seen.add(run.workload_id)
-                first_ns = self._orphans_ns.setdefault(run.workload_id, now_ns)
-                if run.workload_id in self.journal.tombstones or now_ns - first_ns >= ORPHAN_GRACE_NS:
-                    log.warning("orphan_removed", workload_id=run.workload_id, runtime=runtime.name)
-                    with contextlib.suppress(RuntimeUnavailable):
-                        await runtime.remove(run.workload_id)
-        self._orphans_ns = {key: first for key, first in self._orphans_ns.items() if key in seen}
 
     async def _forget_gone(self, now_ns: int) -> None:
         old = [key for key, gone_ns in self._gone_ns.items() if now_ns - gone_ns >= GONE_KEPT_NS]

@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from windrow_agent import journal
 from windrow_agent.core import lease
+from windrow_agent.orphans import Orphans
 from windrow_agent.runtimes.simulated import SimulatedRuntime
 from windrow_agent.workloads import Keeper
 from windrow_master.clusters.life.service import LifeDesk
@@ -190,9 +191,9 @@ def lease_on_the_wall_clock() -> Iterator[None]:
 @contextmanager
 def reaper_skips_tombstones() -> Iterator[None]:
     """What was deleted once is left alone by the sweep of a host."""
-    reap = Keeper._reap_orphans
+    reap = Orphans.reap
 
-    async def skip(self: Keeper, now_ns: int) -> None:
+    async def skip(self: Orphans, now_ns: int) -> None:
         lists = {runtime: runtime.list for runtime in self.runtimes.values()}
 
         async def without(runtime: Any) -> Any:
@@ -203,7 +204,7 @@ def reaper_skips_tombstones() -> Iterator[None]:
                 stack.enter_context(mock.patch.object(runtime, "list", lambda runtime=runtime: without(runtime)))
             await reap(self, now_ns)
 
-    with mock.patch.object(Keeper, "_reap_orphans", skip):
+    with mock.patch.object(Orphans, "reap", skip):
         yield
 
 

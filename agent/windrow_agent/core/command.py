@@ -172,7 +172,7 @@ def step(state: CommandState, event: Event) -> Step:
         case Journaled():
             if state.phase is not Phase.RECEIVED:
                 return state, ()  # a late answer of the disk
-            return replace(state, phase=Phase.ACCEPTED), (Report(), Enqueue())
+            return replace(state, phase=Phase.ACCEPTED), (Enqueue(), Report())
         case Begun():
             if state.phase is not Phase.ACCEPTED:
                 return state, ()  # its turn came twice
@@ -219,7 +219,7 @@ def _progress(state: CommandState, event: Progressed) -> Step:
 
 def _resume(state: CommandState) -> Step:
     if state.phase is Phase.RECEIVED or state.phase is Phase.ACCEPTED:
-        return replace(state, phase=Phase.ACCEPTED), (Report(), Enqueue())
+        return replace(state, phase=Phase.ACCEPTED), (Enqueue(), Report())
     if state.phase is Phase.RUNNING:
         return state, (Investigate(),)
     return state, ()

@@ -9,11 +9,11 @@ import asyncio
 import concurrent.futures
 import contextlib
 import functools
-import json
+import http
 import os
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -66,6 +66,8 @@ class DockerRuntime:
         self._folder, self._host_id, self._base_url = folder, host_id, base_url
         self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, "windrow-docker")
         self._made: Any = None
+        self._ids: dict[WorkloadId, str] = {}
+        self._unstarted: dict[WorkloadId, str] = {}
 
     async def facts(self) -> RuntimeFacts:
         """Ask the daemon for its version."""
@@ -79,12 +81,16 @@ class DockerRuntime:
         """Have the image, then the volume and the container; a container of this name is taken as it is."""
         if not spec.image:
             raise InvalidInput("A container needs an image.", subject=spec.workload_id)
-        if await self._find(spec.workload_id) is not None:
+        if not spec.argv and await self._find(spec.workload_id) is not None:
             return
-        image = await self._image(spec, progress)
+        # Where the request names a command the daemon is asked at once: it says so if it has no such image.
+        image = await self._image(spec, progress) if not spec.argv else None
         progress("preparing", 500)
-        await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S)
-        progress("preparing", 1000)
+        try:
+            await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S)
+        except NotFound:
+            image = await self._image(spec, progress)
+            await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S)
 
     async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
         """Check the archive, then let the daemon unpack it into the volume."""
@@ -104,17 +110,16 @@ class DockerRuntime:
 
     async def start(self, workload_id: WorkloadId) -> Run:
         """Start the container unless it ever ran; note the monotonic time of its start."""
-        container = await self._known(workload_id)
-        if container["State"]["Status"] == "created":
-            await asyncio.to_thread(self._note_start, workload_id)
+        container_id = self._unstarted.pop(workload_id, None)
+        if container_id is None:
+            container = await self._known(workload_id)
+            container_id = container["Id"] if container["State"]["Status"] == "created" else None
+        if container_id is not None:
+            start = functools.partial(self._start, workload_id=workload_id, container_id=container_id)
             try:
-                await self._call(lambda api: api.start(container["Id"]), CALL_S)
+                return await self._call(start, CALL_S)
             except InvalidInput as error:
                 raise WorkloadFailed(f"The container could not start: {error.detail}", subject=workload_id) from error
-            now_ns, wall_ns = time.monotonic_ns(), time.time_ns()
-            container = await self._known(workload_id)
-            note = self._folder / workload_id / "start.json"
-            await asyncio.to_thread(facts_of.correct_start, note, container, now_ns, wall_ns)
         run = await self.observe(workload_id)
         if run is None:
             raise NotFound(f"{workload_id} went away while it started.", subject=workload_id)
@@ -185,6 +190,8 @@ class DockerRuntime:
         name = facts_of.volume_name(workload_id)
         await self._call(functools.partial(_remove_volume, name=name, host_id=self._host_id), CALL_S)
         await asyncio.to_thread(self._forget, workload_id)
+        self._ids.pop(workload_id, None)
+        self._unstarted.pop(workload_id, None)
 
     async def close(self) -> None:
         """Close the connection; containers go on."""
@@ -225,8 +232,16 @@ class DockerRuntime:
         return bool(await asyncio.to_thread(docker_socket.ask, self._base_url, path, CALL_S))
 
     async def _find(self, workload_id: WorkloadId) -> dict[str, Any] | None:
-        find = functools.partial(_inspect_own, workload_id=workload_id, host_id=self._host_id)
-        return await self._call(find, CALL_S)
+        return await self._call(functools.partial(self._inspect, workload_id=workload_id), CALL_S)
+
+    def _inspect(self, api: Any, workload_id: WorkloadId) -> dict[str, Any] | None:
+        """By its id where that is known, which no other container ever has; else by our marks."""
+        known = self._ids.get(workload_id)
+        container = _inspect_one(api, known) if known is not None else None
+        container = container or _inspect_own(api, workload_id, self._host_id)
+        if container is not None:
+            self._ids[workload_id] = container["Id"]
+        return container
 
     async def _known(self, workload_id: WorkloadId) -> dict[str, Any]:
         container = await self._find(workload_id)
@@ -252,32 +267,48 @@ class DockerRuntime:
             detail = f"The image {spec.image!r} is not on this host and could not be pulled: {why}"
             raise ImageUnavailable(detail, subject=spec.workload_id) from error
 
-    def _create(self, api: Any, spec: WorkloadSpec, image: dict[str, Any]) -> None:
+    def _create(self, api: Any, spec: WorkloadSpec, image: dict[str, Any] | None) -> None:
+        """image: as inspected; None where the request names the command. Raises NotFound if the image is not here."""
+        import docker.errors
+
         labels = facts_of.labels(spec, self._host_id, min(spec.log_cap_bytes or LOG_CAP_BYTES, LOG_CAP_BYTES))
         volume = facts_of.volume_name(spec.workload_id)
         api.create_volume(volume, labels=labels)
-        has_command = bool(image.get("Config", {}).get("Cmd") or image.get("Config", {}).get("Entrypoint"))
-        api.create_container(
-            spec.image,
-            command=list(spec.argv) or (None if has_command else ["sleep", "2147483647"]),
-            name=facts_of.container_name(spec),
-            labels=labels,
-            environment={"HOME": "/tmp", **spec.env, **facts_of.fixed_environment(spec)},
-            working_dir=facts_of.WORKSPACE,
-            stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
-            ports=list(spec.ports),
-            host_config=api.create_host_config(**facts_of.host_config(spec, os.cpu_count() or 1)),
-        )
-        own = self._own_folder(spec.workload_id)
-        (own / "spec.json").write_text(json.dumps(asdict(replace(spec, env={}))))
+        config = (image or {}).get("Config", {})
+        has_command = bool(config.get("Cmd") or config.get("Entrypoint"))
+        try:
+            made = api.create_container(
+                spec.image,
+                command=list(spec.argv) or (None if has_command else ["sleep", "2147483647"]),
+                name=facts_of.container_name(spec),
+                labels=labels,
+                environment={"HOME": "/tmp", **spec.env, **facts_of.fixed_environment(spec)},
+                working_dir=facts_of.WORKSPACE,
+                stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
+                ports=list(spec.ports),
+                host_config=api.create_host_config(**facts_of.host_config(spec, os.cpu_count() or 1)),
+            )
+        except docker.errors.APIError as error:
+            is_taken = error.status_code == http.HTTPStatus.CONFLICT
+            if is_taken and self._inspect(api, spec.workload_id) is not None:
+                return  # made before a crash; taken as it is
+            raise
+        self._ids[spec.workload_id] = self._unstarted[spec.workload_id] = made["Id"]
+
+    def _start(self, api: Any, workload_id: WorkloadId, container_id: str) -> Run:
+        """Note the time, start it, and say what runs: its own answer, since the daemon's says when it began."""
+        note = self._own_folder(workload_id) / "start.json"
+        facts_of.write_start(note, time.monotonic_ns())
+        api.start(container_id)
+        now_ns, wall_ns = time.monotonic_ns(), time.time_ns()
+        container = _dict(api.inspect_container(container_id))
+        facts_of.correct_start(note, container, now_ns, wall_ns)
+        return self._run(container, now_ns, wall_ns)
 
     def _own_folder(self, workload_id: WorkloadId) -> Path:
         folder = self._folder / workload_id
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
-
-    def _note_start(self, workload_id: WorkloadId) -> None:
-        facts_of.write_start(self._own_folder(workload_id) / "start.json", time.monotonic_ns())
 
     def _run(self, container: dict[str, Any], now_ns: int, wall_ns: int) -> Run:
         start = facts_of.read_start(self._folder / facts_of.workload_of(container) / "start.json")
@@ -309,12 +340,19 @@ def _kill(api: Any, container: str) -> None:
 
 
 def _inspect_own(api: Any, workload_id: WorkloadId, host_id: HostId) -> dict[str, Any] | None:
+    found = (_inspect_one(api, one["Id"]) for one in _by_labels(api, host_id, workload_id))
+    return next((container for container in found if container is not None), None)
+
+
+def _inspect_one(api: Any, container_id: str) -> dict[str, Any] | None:
+    """A container that is there and is not just going away."""
     import docker.errors
 
-    for found in _by_labels(api, host_id, workload_id):
-        with contextlib.suppress(docker.errors.NotFound):
-            return _dict(api.inspect_container(found["Id"]))
-    return None
+    try:
+        container = _dict(api.inspect_container(container_id))
+    except docker.errors.NotFound:
+        return None
+    return None if container["State"]["Status"] == "removing" else container
 
 
 def _by_labels(api: Any, host_id: HostId, workload_id: WorkloadId | None) -> list[dict[str, Any]]:

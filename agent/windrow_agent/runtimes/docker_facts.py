@@ -72,9 +72,10 @@ class StartNote:
 
 
 def write_start(path: Path, monotonic_ns: int) -> None:
-    """Keep the first start that was noted."""
-    if not path.exists():
-        write_whole(str(path.parent), path.name, {"boot_id": boot_id(), "monotonic_ns": monotonic_ns})
+    """Keep the first start of this boot that was noted."""
+    noted = read_start(path)
+    if noted is None or noted.boot_id != boot_id():
+        _note(path, StartNote(boot_id(), monotonic_ns))
 
 
 def correct_start(path: Path, container: dict[str, Any], now_ns: int, wall_ns: int) -> None:
@@ -84,7 +85,14 @@ def correct_start(path: Path, container: dict[str, Any], now_ns: int, wall_ns: i
     if start is None or start.boot_id != boot_id() or began_wall_ns is None:
         return
     began_ns = max(start.monotonic_ns, now_ns - max(0, wall_ns - began_wall_ns))
-    write_whole(str(path.parent), path.name, {"boot_id": start.boot_id, "monotonic_ns": began_ns})
+    _note(path, StartNote(start.boot_id, began_ns))
+
+
+def _note(path: Path, start: StartNote) -> None:
+    """Whole or not at all, and not synced: a power cut ends the boot in which alone it means anything."""
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps({"boot_id": start.boot_id, "monotonic_ns": start.monotonic_ns}))
+    beside.replace(path)
 
 
 def read_start(path: Path) -> StartNote | None:

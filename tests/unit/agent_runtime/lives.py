@@ -1,7 +1,7 @@
 """A host in virtual time on which agents live one after another, for tests of what outlives them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
@@ -93,14 +93,13 @@ class Host:
         desk = JournalDesk(Journal(self.disk, "/journal", self.clock.wall_ns, "kernel"), runner)
         spool = Spool(self.disk, "/spool", BootId(bytes([self.boot]) * 16), self.clock.wall_ns)
         outbox = Outbox(spool, runner, self.clock)
-        put, receipts = outbox.put, self.receipts
+        put_all, receipts = outbox.put_all, self.receipts
 
-        async def noting(lane: Any, kind: Kind, body: bytes) -> None:
-            await put(lane, kind, body)
-            if kind is Kind.RECEIPT:
-                receipts.append(decode_receipt(body))
+        async def noting(lane: Any, messages: Sequence[tuple[Kind, bytes]]) -> None:
+            await put_all(lane, messages)
+            receipts.extend(decode_receipt(body) for kind, body in messages if kind is Kind.RECEIPT)
 
-        outbox.put = noting  # type: ignore[method-assign]
+        outbox.put_all = noting  # type: ignore[method-assign]
         tasks: set[asyncio.Task[None]] = set()
 
         def spawn(doing: Any, name: str) -> "asyncio.Task[None]":

@@ -35,12 +35,12 @@ NEW        missed     NEW        -
 NEW        asked      NEW        Report
 RECEIVED   arrived    RECEIVED   Report
 RECEIVED   refused    RECEIVED   Report
-RECEIVED   journaled  ACCEPTED   Report Enqueue
+RECEIVED   journaled  ACCEPTED   Enqueue Report
 RECEIVED   begun      RECEIVED   -
 RECEIVED   progressed RECEIVED   -
 RECEIVED   finished   RECEIVED   -
 RECEIVED   broke      FAILED     WriteDone Report
-RECEIVED   resumed    ACCEPTED   Report Enqueue
+RECEIVED   resumed    ACCEPTED   Enqueue Report
 RECEIVED   missed     RECEIVED   -
 RECEIVED   asked      RECEIVED   Report
 ACCEPTED   arrived    ACCEPTED   Report
@@ -50,7 +50,7 @@ ACCEPTED   begun      RUNNING    WriteStarted Report Perform
 ACCEPTED   progressed ACCEPTED   -
 ACCEPTED   finished   ACCEPTED   -
 ACCEPTED   broke      FAILED     WriteDone Report
-ACCEPTED   resumed    ACCEPTED   Report Enqueue
+ACCEPTED   resumed    ACCEPTED   Enqueue Report
 ACCEPTED   missed     ACCEPTED   -
 ACCEPTED   asked      ACCEPTED   Report
 RUNNING    arrived    RUNNING    Report

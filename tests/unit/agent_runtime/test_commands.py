@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,10 @@ from windrow_agent.threads import InlineRunner
 from windrow_agent.workloads import Keeper
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import BootId, ClusterId, CommandId, SlotId, WorkloadId
-from windrow_proto.model import Command, CommandKind, DeleteSpec, SlotGrant, WorkloadSpec
-from windrow_proto.units import SECOND
+from windrow_proto.messages import Query
+from windrow_proto.model import Command, CommandKind, CommandPhase, DeleteSpec, Kind, SlotGrant, WorkloadSpec
+from windrow_proto.units import MILLISECOND, SECOND
+from windrow_proto.wire_command import decode_status
 
 SLOTS = (SlotGrant(SlotId("host_1/cpu/0"), 1),)
 WORKLOAD = WorkloadId("workload_1")
@@ -85,3 +88,58 @@ async def _lapse(loop: VirtualLoop) -> tuple[int, list[str]]:
 
 def test_work_whose_lease_lapses_while_it_is_prepared_never_starts() -> None:
     assert run(1, _lapse) == (0, [])
+
+
+class SlowDisk(InlineRunner):
+    """Takes a millisecond for each call, so that what is said meanwhile has to wait."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(clock)
+        self._own, self._turn = clock, asyncio.Lock()
+
+    async def call(self, work):
+        async with self._turn:
+            await self._own.sleep_ns(MILLISECOND)
+            return await super().call(work)
+
+
+async def _told(loop: VirtualLoop) -> list[list[Any]]:
+    """Let a creation run on a slow disk; says what went into the spool, write by write."""
+    clock, disk = VirtualClock(loop), MemoryDisk()
+    runner, machine = SlowDisk(clock), SimulatedMachine(clock)
+    desk = JournalDesk(Journal(disk, "/journal", clock.wall_ns, "boot"), runner)
+    outbox = Outbox(Spool(disk, "/spool", BootId(b"b" * 16), clock.wall_ns), runner, clock)
+    put_all, writes = outbox.put_all, []
+
+    async def noting(lane, messages):
+        writes.append([decode_status(b).phase if k is Kind.COMMAND_STATUS else k for k, b in messages])
+        await put_all(lane, messages)
+
+    outbox.put_all = noting  # type: ignore[method-assign]
+    async with asyncio.TaskGroup() as group:
+
+        def spawn(work, name):
+            return group.create_task(work, name=name)
+
+        keeper = Keeper(desk, outbox, {"simulated": SimulatedRuntime(machine)}, clock, "boot", spawn)
+        commands = CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never)
+        keeping = group.create_task(keeper.run())
+        await commands.arrived(CREATE)
+        for _ in range(20):
+            await commands.asked(Query((CREATE.command_id,)))  # twenty answers while the disk is at its first
+        await clock.sleep_ns(SECOND)
+        keeping.cancel()
+        machine.boxes.clear()  # gone: whoever watches it sees that and ends
+        await clock.sleep_ns(10 * SECOND)
+    return writes
+
+
+def test_the_first_receipt_and_the_word_that_it_runs_cost_one_write() -> None:
+    writes = run(1, _told)
+    assert [Kind.RECEIPT, Kind.OBSERVED] in writes
+
+
+def test_of_one_command_only_the_newest_status_waits_for_the_disk() -> None:
+    statuses = [phase for write in run(1, _told) for phase in write if isinstance(phase, CommandPhase)]
+    assert statuses[-1] is CommandPhase.SUCCEEDED
+    assert len(statuses) < 10
