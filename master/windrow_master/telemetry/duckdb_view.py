@@ -109,15 +109,17 @@ class HistoryView:
     async def run(self) -> None:
         """Follow the log until cancelled; a failure is said, counted and tried again."""
         while True:
+            is_failing = False
             try:
                 await self.catch_up_once()
             except Exception as error:
+                is_failing = True
                 # The top of this task: whatever the view suffers, the Master goes on without charts.
                 self._problem = str(error)[:300]
                 log.exception("history_view_failed", error=self._problem)
                 if is_damage(error):
                     await self._on_writer(self._set_aside)
-            if not self._is_behind:
+            if is_failing or not self._is_behind:
                 await self._clock.sleep_ns(CYCLE_NS)
 
     async def catch_up_once(self) -> int:

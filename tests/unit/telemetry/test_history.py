@@ -1,5 +1,7 @@
 """The view of history says what the log says, whatever happens to it, and says nothing where nothing was read."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -255,3 +257,23 @@ async def test_a_group_is_the_mean_of_its_devices_whoever_sends_more_often(t):
     query = GroupQuery(4, start, start + 4000, 2000)
     answer = await t.service.view.grouped(query)
     assert answer == {"h100/A": ((start, 30.0), (start + 2000, None)), "cpu/B": ((start, None), (start + 2000, None))}
+
+
+async def test_a_cycle_that_fails_with_a_backlog_ahead_waits_before_the_next(t, monkeypatch):
+    tries = []
+
+    async def forever(duration_ns):
+        await asyncio.Event().wait()
+
+    def failing(*_):
+        tries.append(1)
+        raise RuntimeError("cannot be written")
+
+    monkeypatch.setattr(t.clock, "sleep_ns", forever)
+    monkeypatch.setattr(t.service.view, "_insert", failing)
+    await t.send(1, batch(t.clock.wall_ns(), {("", 101): 7}))
+    running = asyncio.ensure_future(t.service.view.run())
+    for _ in range(200):
+        await asyncio.sleep(0)
+    running.cancel()
+    assert len(tries) == 1
