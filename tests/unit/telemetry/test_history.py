@@ -272,8 +272,9 @@ async def test_a_cycle_that_fails_with_a_backlog_ahead_waits_before_the_next(t, 
     monkeypatch.setattr(t.clock, "sleep_ns", forever)
     monkeypatch.setattr(t.service.view, "_insert", failing)
     await t.send(1, batch(t.clock.wall_ns(), {("", 101): 7}))
-    running = asyncio.ensure_future(t.service.view.run())
-    for _ in range(200):
-        await asyncio.sleep(0)
-    running.cancel()
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(t.service.view.run())
+        for _ in range(200):
+            await asyncio.sleep(0)
+        running.cancel()
     assert len(tries) == 1
