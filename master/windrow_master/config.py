@@ -41,6 +41,8 @@ class Config:
     redis_url: str = ""
     """Redis or Valkey, which other Masters of the same database share; empty: the bus is this process'."""
     rate_limits: bool = True
+    accept_clock: bool = False
+    """Start although this machine's clock cannot be right beside the audit log's last entry."""
     history: HistorySettings = field(default_factory=HistorySettings)
 
     @property
@@ -86,6 +88,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         log_level=read.log_level,
         redis_url=_redis(_secret("WINDROW_REDIS_URL", environment)),
         rate_limits=_switch("WINDROW_RATE_LIMITS", environment),
+        accept_clock=_switch("WINDROW_ACCEPT_CLOCK", environment, "off"),
         history=read_settings(lambda name: _secret(name, environment)),
     )
 
@@ -117,8 +120,8 @@ def _redis(url: str | None) -> str:
     return check_url(url) if url else ""
 
 
-def _switch(name: str, environment: Mapping[str, str]) -> bool:
-    text = environment.get(name, "on")
+def _switch(name: str, environment: Mapping[str, str], default: str = "on") -> bool:
+    text = environment.get(name, default)
     if text not in {"on", "off"}:
         raise InvalidInput(f"{name} is on or off.")
     return text == "on"

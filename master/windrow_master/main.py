@@ -15,17 +15,18 @@ from typing import Final
 
 import structlog
 
-from windrow_master import logs, rooms, rooms_history, serving, standby
+from windrow_master import logs, rooms, serving, standby
 from windrow_master.api.app import build_app
 from windrow_master.api.limits import Limits
 from windrow_master.config import HTTP_PORT, HTTPS_PORT, SQLITE_PREFIX, TRUNK_PORT, Config, from_process
 from windrow_master.onboarding.join_line import is_loopback
 from windrow_master.rooms import Rooms
+from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import Bus, MemoryBus
 from windrow_master.store.opening import own_folder
 from windrow_master.store.room import Room, one_of_each_disk
 from windrow_master.store.seat import Candidate, Claim
-from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.clock import BootClock, SystemRng
 from windrow_proto.disk import OsDisk
 from windrow_proto.errors import Conflict, Fenced, WindrowError
 from windrow_proto.link_grpc import serve_trunk
@@ -135,8 +136,6 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     opened.services.bus = open_bus(config, opened)
-    room = opened.services.room
-    assert room is not None, "a Master that serves has disks"
     opened.services.limits = Limits() if config.rate_limits else None
     app = build_app(opened.services)
     assert opened.services.tail is not None, "the application made it"
@@ -158,7 +157,7 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
             opened.hub.run(),
             opened.fleet.run(),
             opened.telemetry.run(),
-            room.keep(rooms_history.event_writer(opened.store, "master/storage")),
+            *opened.watching(),
             opened.services.wheelhouse.run(),
             opened.services.bus.run(),
             opened.services.tail.run(),
@@ -213,7 +212,7 @@ async def stand_by(config: Config, doors: Doors) -> Claim | None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     holder = f"{os.uname().nodename}/{os.getpid()}"
     address = _https_url(config, doors)
-    candidate = await asyncio.to_thread(Candidate, config.database, SystemClock(), holder, address)
+    candidate = await asyncio.to_thread(Candidate, config.database, BootClock(), holder, address)
     app = standby.StandbyApp()
     # A server closes the socket it was given: the doors themselves are for when this Master leads.
     servers = [serving.HttpServer(app, doors.http.dup(), None)]
@@ -229,14 +228,14 @@ async def stand_by(config: Config, doors: Doors) -> Claim | None:
 def run(config: Config) -> None:
     """One Master, from its lock, or its wait for the seat, to its end."""
     os.umask(0o077)
-    own_folder(config.data_dir)
     log.info("master_starting", pid=os.getpid(), **config.printable())
-    room = room_of(config)
+    clock = SteadyClock(BootClock(), config.accept_clock)
+    room = room_of(config, clock)
     room.look_before_start()
     cli = serving.CliFile(config.data_dir / "cli.json")
     doors = open_doors(config, cli)
     try:
-        opened = _lead(config, doors, room)
+        opened = _lead(config, doors, clock, room)
         if opened is None:
             return
         try:
@@ -249,19 +248,21 @@ def run(config: Config) -> None:
         log.info("master_stopped", pid=os.getpid())
 
 
-def room_of(config: Config) -> Room:
+def room_of(config: Config, clock: Clock) -> Room:
     """What watches the disks of the log and, where it is a file, of the database."""
     database = config.database.removeprefix(SQLITE_PREFIX)
     folders = [config.data_dir] if config.is_shared else [config.data_dir, Path(database).parent]
-    return Room(OsDisk(), one_of_each_disk(folders), SystemClock())
+    for folder in folders:
+        own_folder(folder)
+    return Room(OsDisk(), one_of_each_disk(folders), clock)
 
 
-def _lead(config: Config, doors: Doors, room: Room) -> Rooms | None:
+def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room) -> Rooms | None:
     """The rooms, once this Master may lead; None when it is told to stop before that."""
     if not config.is_shared:
         return rooms.build(
             config.data_dir,
-            SystemClock(),
+            clock,
             SystemRng(),
             database=config.database,
             history=config.history,
@@ -273,7 +274,12 @@ def _lead(config: Config, doors: Doors, room: Room) -> Rooms | None:
             return None
         try:
             return rooms.build(
-                config.data_dir, SystemClock(), SystemRng(), claim=claim, history=config.history, room=room
+                config.data_dir,
+                clock,
+                SystemRng(),
+                claim=claim,
+                history=config.history,
+                room=room,
             )
         except Conflict as error:
             log.info("seat_taken_by_another", error=str(error))

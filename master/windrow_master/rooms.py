@@ -1,8 +1,9 @@
 """Wires the rooms of one Master to one another; knows who tells whom what, and does nothing else."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from windrow_master import __version__, rooms_history
 from windrow_master.api.context import Services
@@ -21,6 +22,7 @@ from windrow_master.identity.model import Member, MemberRole, Standing
 from windrow_master.identity.service import IdentityService
 from windrow_master.market.service import MarketService
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import MemoryBus
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.executors import Executor, ThreadExecutor
@@ -57,6 +59,14 @@ class Rooms:
         """The audit log."""
         return self.services.audit
 
+    def watching(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """What looks after the disks and the clock, until it is cancelled."""
+        services = self.services
+        if services.room is not None:
+            yield services.room.keep(rooms_history.event_writer(self.store, "master/storage"))
+        if isinstance(services.clock, SteadyClock):
+            yield services.clock.keep(rooms_history.event_writer(self.store, "master/clock"))
+
     def close(self) -> None:
         """Let go of the log, record the end, release the lock."""
         self.telemetry.close()
@@ -92,6 +102,7 @@ def build(
         open_engines=open_engines,
         claim=claim,
         spend=(lambda: False) if room is None else room.spend,
+        resume=clock.resume if isinstance(clock, SteadyClock) else lambda last_ns: None,
     )
     try:
         authority = Authority.open(data_dir / "identity", clock.wall_ns())
@@ -176,6 +187,8 @@ def _introduce(rooms: Rooms) -> None:
     rooms.services.health.figures.append(lambda: rooms_history.figures(rooms.telemetry, fleet))
     rooms.services.health.conditions.append(lambda: rooms_history.conditions(rooms.telemetry))
     rooms_history.introduce(rooms.telemetry, rooms.store)
+    if isinstance(rooms.services.clock, SteadyClock):
+        rooms.services.health.conditions.append(rooms.services.clock.conditions)
     if rooms.services.room is not None:
         _introduce_room(rooms, rooms.services.room)
     rooms.services.balance = balance

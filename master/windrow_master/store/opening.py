@@ -45,8 +45,8 @@ def own_folder(path: Path) -> None:
         is_writable, reason = False, _reason(error)
     if not is_writable:
         raise StorageFailed(
-            f"The data directory {path} cannot be used: {reason}. Give it to user {os.getuid()}, or choose another "
-            "with --data-dir.",
+            f"The folder {path} cannot be used: {reason}. Give it to user {os.getuid()}, or choose another "
+            "with --data-dir (or WINDROW_DATABASE_URL, if it holds the database).",
             subject=str(path),
         )
 

@@ -189,9 +189,8 @@ class Room:
 
 
 def one_of_each_disk(folders: Iterable[Path]) -> list[str]:
-    """Of these folders the first on each file system; those that are not there yet are made."""
+    """Of these folders the first on each file system."""
     found: dict[int, str] = {}
     for folder in folders:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         found.setdefault(os.stat(folder).st_dev, str(folder))
     return list(found.values())

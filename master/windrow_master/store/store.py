@@ -16,7 +16,8 @@ import structlog
 from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.exc import DataError, DBAPIError, InternalError, OperationalError
 
-from windrow_master.store.core_repository import ChainHead, TermRepository
+from windrow_master.audit.model import Wanted
+from windrow_master.store.core_repository import AuditRepository, ChainHead, TermRepository
 from windrow_master.store.engine import Engines, engines_of, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
 from windrow_master.store.lock import DirectoryLock
@@ -129,6 +130,7 @@ class Store:
         open_engines: Callable[[str], Engines] = engines_of,
         claim: Claim | None = None,
         spend: Callable[[], bool] = lambda: False,
+        resume: Callable[[int | None], None] = lambda last_ns: None,
     ) -> "Store":
         """Open (or create) the database, bring its schema up to date and begin a new term.
 
@@ -136,6 +138,7 @@ class Store:
         taken as `claim` says, or from whoever has it where there is none.
         database: its URL; a SQLite file in `directory` by default.
         claim: from a Candidate, with the engines it opened.
+        resume: told the time of the audit log's last entry (None: there is none) before the term begins.
         open_engines: opens the database at a URL; another one only where its disk is simulated.
         """
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -147,6 +150,7 @@ class Store:
             worker = executor or ThreadExecutor()
             with explained(url):
                 upgrade(engines.writer)
+                resume(_last_ns(engines))
                 return cls(engines, clock, rng, worker, version=version, lock=lock, claim=claim, spend=spend)
         except BaseException:
             if claim is not None:
@@ -395,6 +399,12 @@ class Store:
         for job in jobs:
             job.unit, job.result = None, None
             job.error = job.error or failure
+
+
+def _last_ns(engines: Engines) -> int | None:
+    with engines.reader.begin() as connection:
+        entries = AuditRepository(connection, ChainHead()).newest(Wanted(), None, 1)
+    return entries[0].at_ns if entries else None
 
 
 def _told(error: Exception) -> Exception:

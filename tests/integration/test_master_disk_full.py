@@ -1,0 +1,112 @@
+"""The shipped market on a disk that is really full: nothing new is taken, nothing is lost, a delete is followed
+through, and everything goes on by itself when there is room again."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.killing import telemetry_flaws
+from tests.support.rental import Renter
+from tests.support.small_disk import MOUNT, SmallDisk, small_disk
+from tests.support.stack import STOP_S, WINDROW, Stack, wait_for
+from tests.waiting import poll
+from windrow.errors import ApiProblem
+from windrow_proto import enrol
+from windrow_proto.errors import DiskFull
+from windrow_proto.units import MIB
+
+DISK_BYTES = 512 * MIB
+
+
+@contextmanager
+def market(disk: SmallDisk, log: Path) -> Iterator[Stack]:
+    """`windrow up` with its data directory on this disk."""
+    with log.open("ab") as said:
+        command = [*disk.inside, WINDROW, "up", "--data-dir", f"{MOUNT}/data"]
+        process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
+        try:
+            yield Stack(process, disk.seen / "data", time.monotonic())
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def health(renter: Renter) -> dict[str, Any]:
+    """What the Master says of itself."""
+    found: dict[str, Any] = renter.ask("GET", "/operators/health")["master"]
+    return found
+
+
+def codes(renter: Renter) -> list[str]:
+    """The codes of its conditions."""
+    return [condition["code"] for condition in health(renter)["conditions"]]
+
+
+def refused(renter: Renter) -> ApiProblem:
+    """Ask for a cluster, which must be refused."""
+    with pytest.raises(ApiProblem) as raised:
+        renter.create("sleep", "600", until="")
+    return raised.value
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(420)
+@pytest.mark.proves("a Master on a full disk: refuses new work, follows a delete through, starts, and recovers")
+def test_a_market_on_a_full_disk_deletes_starts_again_and_recovers(tmp_path: Path) -> None:
+    with small_disk(DISK_BYTES, elsewhere=["data/agent"]) as disk:
+        with market(disk, tmp_path / "up.log") as running:
+            renter = Renter(running)
+            wait_for(renter.online)
+            first = renter.create("sleep", "600")
+            poll(lambda: (disk.seen / "data/ballast").exists(), 60, "the ballast is laid down")
+            token = renter.ask("POST", "/join-tokens", {"role": "host"})["join_token"]
+
+            disk.fill()
+            poll(lambda: "master.disk_full" in codes(renter), 60, "the Master says that its disk is full")
+            problem = refused(renter)
+            assert (problem.status, problem.code) == (503, "disk_full") and "Free " in str(problem)
+            https_url, folder = running.cli["https_url"], enrol.IdentityFolder(tmp_path / "late")
+            with pytest.raises(DiskFull):
+                enrol.join(folder, https_url, token, enrol.JoinRequest("host", "late"))
+            renter.delete(first["id"])
+
+            disk.empty()
+            poll(lambda: "master.disk_full" not in codes(renter), 60, "the Master has seen that there is room")
+            second = renter.create("sleep", "600")
+
+            # Whoever fills it takes what is given up, too, and the Master is killed: it starts on what it has left.
+            disk.fill()
+            poll(lambda: "master.disk_full" in codes(renter), 60, "the Master says so again")
+            disk.fill()
+            before = health(renter)["epoch"]
+            os.kill(running.cli["pids"]["master"], signal.SIGKILL)
+            wait_for(lambda: health(renter)["epoch"] > before)
+            assert wait_for(lambda: "master.disk_full" in codes(renter))
+            stored = health(renter)["log"]["records"]
+            renter.delete(second["id"])
+            assert health(renter)["log"]["records"] == stored, "samples have eaten the room that was kept"
+
+            disk.empty()
+            poll(lambda: "master.disk_full" not in codes(renter), 60, "the Master has seen that there is room again")
+            third = renter.create("echo", "again")
+            renter.delete(third["id"])
+            assert not telemetry_flaws(running.data_dir, running.data_dir / "agent")
+            kinds = renter.events("master/storage")
+            assert kinds.count("master_disk_full") >= 2 and kinds.count("master_disk_has_room") >= 1
+            enrol.join(folder, https_url, token, enrol.JoinRequest("host", "late"))
+        # SQLite finds no file through another process' root: it is judged on a copy.
+        shutil.copytree(disk.seen / "data", tmp_path / "copy")
+    judged = Renter(Stack(running.process, tmp_path / "copy", running.started_at))
+    assert not judged.flaws(first["id"], second["id"], third["id"])
