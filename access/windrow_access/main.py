@@ -13,7 +13,7 @@ import structlog
 
 from windrow_access.config import PORT_TRIES, JoinConfig, RunConfig, parse
 from windrow_access.worker import Worker
-from windrow_proto import enrol, redact
+from windrow_proto import enrol, oneline, redact
 from windrow_proto.errors import Unavailable, WindrowError
 
 log = structlog.get_logger()
@@ -37,6 +37,7 @@ def configure_log() -> None:
         ],
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
     )
+    oneline.install()
 
 
 def free_port(host: str, port: int) -> int:

@@ -27,6 +27,8 @@ class Config:
     command: str
     data_dir: Path
     docker_url: str = DEFAULT_URL
+    registries: tuple[str, ...] = ()
+    """The only ones that images are pulled from; empty: any public one."""
     runtimes: tuple[str, ...] = RUNTIMES
     is_bubblewrap_wanted: bool = True
     master_url: str = ""
@@ -61,6 +63,7 @@ def parse(arguments: Sequence[str]) -> Config:
         command=found.command,
         data_dir=(found.data_dir or default_data_dir()).absolute(),
         docker_url=os.environ.get("DOCKER_HOST") or DEFAULT_URL,
+        registries=tuple(name for name in (getattr(found, "registries", "") or "").split(",") if name),
         runtimes=runtimes or RUNTIMES,
         is_bubblewrap_wanted=not getattr(found, "no_bubblewrap", False),
         master_url=getattr(found, "master_url", "") or "",
@@ -100,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = command("run", "Serve this host until a signal.")
     run.add_argument("--runtimes", help="which of docker,process may be used (default both)")
+    run.add_argument("--registries", help="pull images only from these, a list by comma; `default` is the daemon's own")
     run.add_argument("--no-bubblewrap", action="store_true", help="do not wrap process workloads, even where it works")
     run.add_argument("--metrics-port", type=int, help="serve /metrics on this port of 127.0.0.1")
     join = command("join", "Make this host a member: keys are made here, the Master signs a certificate.")

@@ -31,7 +31,7 @@ from windrow_agent.service import AgentService, Parts
 from windrow_agent.simulate import SimulatedHost
 from windrow_agent.spool import SpoolCaps
 from windrow_agent.threads import Runner, SharedRunner, ThreadRunner
-from windrow_proto import redact, scrape
+from windrow_proto import oneline, redact, scrape
 from windrow_proto.clock import BootClock, SystemRng
 from windrow_proto.disk import OsDisk
 from windrow_proto.errors import Conflict, InvalidInput, WindrowError
@@ -61,6 +61,7 @@ def configure_log() -> None:
         ],
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
     )
+    oneline.install()
 
 
 def agent_version() -> str:
@@ -111,7 +112,9 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
         hidden = data_dir.parent if (data_dir.parent / "cli.json").exists() else data_dir
         runtimes["process"] = ProcessRuntime(data_dir / "process", hidden, config.is_bubblewrap_wanted)
     if "docker" in config.runtimes:
-        runtimes["docker"] = DockerRuntime(data_dir / "docker", membership.host_id, config.docker_url)
+        runtimes["docker"] = DockerRuntime(
+            data_dir / "docker", membership.host_id, config.docker_url, config.registries
+        )
     parts = Parts(
         host_id=membership.host_id,
         signing=membership.identity.signing,

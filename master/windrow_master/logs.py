@@ -5,7 +5,7 @@ import sys
 
 import structlog
 
-from windrow_proto import redact
+from windrow_proto import oneline, redact
 
 
 def set_up(level: str) -> None:
@@ -39,3 +39,4 @@ def set_up(level: str) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("windrow_master").setLevel(level.upper())
+    oneline.catch_crashes()

@@ -35,14 +35,20 @@ def user_file() -> Path:
 
 def _read(path: Path) -> Config | None:
     try:
-        record = json.loads(path.read_text())
-    except FileNotFoundError:
+        with path.open() as file:
+            if os.fstat(file.fileno()).st_mode & 0o077:
+                # What came with somebody's repository must not name the Master that gets our folder and token.
+                raise WindrowClientError(
+                    f"{path} can be read by others, so `windrow` did not write it. If it is yours: chmod 600 {path}"
+                )
+            record = json.load(file)
+        return Config(str(record["url"]), str(record["token"]), record.get("ca_file"), source=str(path))
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise WindrowClientError(
             f"{path} cannot be read ({error}). Remove it, or run `windrow login` again."
         ) from error
-    return Config(str(record["url"]), str(record["token"]), record.get("ca_file"), source=str(path))
 
 
 def find(url: str | None = None, token: str | None = None, start: Path | None = None) -> Config:

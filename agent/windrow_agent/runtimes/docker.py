@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from windrow_agent.runtimes import docker_facts as facts_of
-from windrow_agent.runtimes import docker_socket, files
+from windrow_agent.runtimes import docker_socket, files, registries
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, read_archive
 from windrow_agent.runtimes.port import (
     FILES_CAP_BYTES,
@@ -62,8 +62,10 @@ class DockerRuntime:
     name = NAME
     poll_ns = 400 * MILLISECOND
 
-    def __init__(self, folder: Path, host_id: HostId, base_url: str = DEFAULT_URL) -> None:
-        self._folder, self._host_id, self._base_url = folder, host_id, base_url
+    def __init__(
+        self, folder: Path, host_id: HostId, base_url: str = DEFAULT_URL, registries: tuple[str, ...] = ()
+    ) -> None:
+        self._folder, self._host_id, self._base_url, self._registries = folder, host_id, base_url, registries
         self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, "windrow-docker")
         self._made: Any = None
         self._ids: dict[WorkloadId, str] = {}
@@ -253,6 +255,7 @@ class DockerRuntime:
         with contextlib.suppress(NotFound):
             return await self._call(lambda api: _dict(api.inspect_image(spec.image)), CALL_S)
         try:
+            await self._call(lambda api: registries.check(spec.image, self._registries), CALL_S)
             client = await self._call(lambda api: api, CALL_S)
             pipe: ThreadPipe[int] = ThreadPipe(functools.partial(_pull, client, spec.image), "windrow-docker-pull")
             async with asyncio.timeout(None) as patience:
@@ -391,4 +394,4 @@ def _pull(api: Any, image: str, pipe: ThreadPipe[int]) -> None:
         for line in api.pull(repository, tag=tag or "latest", stream=True, decode=True):
             pipe.put(facts_of.progress_of(line, layers))
     except (docker.errors.DockerException, OSError) as error:
-        raise ImageUnavailable(_explain(error)) from error
+        raise ImageUnavailable(facts_of.without_body(_explain(error))) from error

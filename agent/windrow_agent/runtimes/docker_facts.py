@@ -182,10 +182,16 @@ def host_config(spec: WorkloadSpec, processors: int) -> dict[str, Any]:
     }
 
 
+def without_body(text: str) -> str:
+    """The daemon's words without what a server said that is no registry: a renter named the server, and reads this."""
+    words, mark, _ = text.partition("response body")
+    return words + mark
+
+
 def progress_of(line: dict[str, Any], layers: dict[str, tuple[int, int]]) -> int:
     """What one line of a pull says: how much of the bytes known so far has come, 0 to 1000. Raises ImageUnavailable."""
     if "error" in line:
-        raise ImageUnavailable(str(line["error"])[:300])
+        raise ImageUnavailable(without_body(str(line["error"])[:300]))
     detail = line.get("progressDetail") or {}
     if line.get("id") and detail.get("total"):
         layers[line["id"]] = (int(detail.get("current", 0)), int(detail["total"]))

@@ -1,5 +1,6 @@
 """Points of history as CSV: one line a point, safe to open in a spreadsheet. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -12,8 +13,8 @@ POINTS_MAX: Final = 2_000_000
 """Of one export, absent ones included."""
 POINTS_PER_PART: Final = 50_000
 """Asked for and sent at a time: what an export holds in memory."""
-DANGEROUS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a spreadsheet takes for the beginning of a formula."""
+FORMULA: Final = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@|%\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+"""What a spreadsheet takes for the beginning of a formula, after what some strip (as console/src/csv.ts)."""
 
 Row = tuple[int, str, str, str, str, str, float]
 """Wall milliseconds, host, its name, GPU ("" the host), metric, unit, value."""
@@ -55,7 +56,7 @@ def header() -> str:
 def cell(value: object) -> str:
     """A text in quotes where it needs them; one that would begin a formula begins with an apostrophe instead."""
     text = str(value)
-    if text.lstrip(" ").startswith(DANGEROUS):
+    if FORMULA.match(text):
         text = "'" + text
     if any(c in text for c in ',"\r\n'):
         return '"' + text.replace('"', '""') + '"'

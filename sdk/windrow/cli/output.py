@@ -19,8 +19,8 @@ PIPE_WIDTH = 400
 
 Column = tuple[str, Callable[[dict[str, Any]], Any]]
 
-err = Console(stderr=True, highlight=False)
-out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+err = Console(stderr=True, highlight=False, emoji=False)
+out = Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def plain(value: Any) -> str:
@@ -32,8 +32,11 @@ def plain(value: Any) -> str:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, indented where a person reads it."""
-    sys.stdout.write(json.dumps(value, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False) + "\n")
+    """One JSON document, indented where a person reads it; what no screen should see is written as \\uXXXX."""
+    text = json.dumps(value, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False)
+    if not text.replace("\n", "").isprintable():
+        text = "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+    sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 

@@ -79,7 +79,9 @@ def test_the_nearest_data_directory_upward_names_the_master(tmp_path: Path, monk
         find(start=below)
     (tmp_path / "project" / ".windrow").mkdir()
     record = {"url": "http://127.0.0.1:8000", "token": "t"}
-    (tmp_path / "project" / ".windrow" / "cli.json").write_text(json.dumps(record))
+    file = tmp_path / "project" / ".windrow" / "cli.json"
+    file.write_text(json.dumps(record))
+    file.chmod(0o600)
     assert find(start=below).url == "http://127.0.0.1:8000"
 
 

@@ -1,0 +1,71 @@
+"""Which registries a renter may have this host ask: none on this machine, its network or a cloud's metadata address.
+
+The container daemon looks the name up once more by itself, so a name that answers differently each time gets by, and
+so does a registry that sends its client elsewhere. Who must be sure names the registries: then no other is asked.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+from typing import Final
+
+from windrow_proto.errors import ImageUnavailable
+
+DEFAULT: Final = "default"
+"""In the owner's list: the registry that the daemon asks for images which name none."""
+NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def check(image: str, allowed: Iterable[str] = ()) -> None:
+    """Let an image through whose registry may be asked; raises ImageUnavailable. Blocks while a name is looked up.
+
+    allowed: the owner's list (`host[:port]` or DEFAULT), these and no others; empty: all that are public.
+    """
+    registry, listed = registry_of(image), frozenset(allowed)
+    if listed:
+        if registry in listed:
+            return
+        raise ImageUnavailable(f"this host asks only the registries that its owner listed, and not {registry}")
+    if registry == DEFAULT:
+        return
+    host = _host(registry)
+    try:
+        found = {str(address[4][0]) for address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+    except (OSError, UnicodeError) as error:
+        raise ImageUnavailable(f"the registry {registry} cannot be looked up from this host") from error
+    if not found or not all(is_public(address) for address in found):
+        raise ImageUnavailable(f"the registry {registry} is not a public one; the host's owner has to list it")
+
+
+def registry_of(image: str) -> str:
+    """The registry in an image's name as container daemons read it: what stands before the first `/`, if it has a dot,
+    a colon or a capital letter or is `localhost`; else DEFAULT."""
+    first, slash, _ = image.partition("/")
+    is_host = "." in first or ":" in first or first == "localhost" or first != first.lower()
+    return first if slash and is_host else DEFAULT
+
+
+def is_public(text: str) -> bool:
+    """Whether an address lies on the open internet, whatever address of the older kind it hides."""
+    try:
+        address: Address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return all(one.is_global and not one.is_multicast for one in (address, *_hidden(address)))
+
+
+def _hidden(address: Address) -> list[ipaddress.IPv4Address]:
+    if not isinstance(address, ipaddress.IPv6Address):
+        return []
+    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    if address in NAT64:
+        found.append(ipaddress.IPv4Address(address.packed[-4:]))
+    return [one for one in found if one is not None]
+
+
+def _host(registry: str) -> str:
+    if registry.startswith("["):
+        return registry[1:].partition("]")[0]
+    return registry.partition(":")[0]
