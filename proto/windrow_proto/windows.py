@@ -216,6 +216,9 @@ class ReceiveLane:
 
     def missing(self, now_ns: int) -> Intervals:
         """Holes that were there MISSING_AFTER_NS ago and still are; each is named at most that often."""
+        if not self._uncommitted.ranges and self.have.through == self.have.highest:  # nearly always: nothing is missing
+            self._holes, self._holes_at_ns = Intervals(), now_ns
+            return self._holes
         here = self.have.union(self._uncommitted)
         holes = here.missing_below(here.highest)
         if self._holes_at_ns is None or not self._holes.ranges:

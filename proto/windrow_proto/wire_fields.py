@@ -33,6 +33,7 @@ SEALED_BYTES_MAX: Final = CONTROL_BYTES_MAX + 4096
 M = TypeVar("M", bound=Message)
 
 _KEPT_IN_DETAIL = "\n\t"
+_LANES: Final = {int(one): one for one in Lane}
 
 
 def parse(message: type[M], data: bytes, limit: int = CONTROL_BYTES_MAX) -> M:
@@ -131,10 +132,10 @@ def boot_id(value: bytes) -> BootId:
 
 def lane(value: int) -> Lane:
     """A received lane; raises InvalidInput for one we do not know."""
-    try:
-        return Lane(value)
-    except ValueError as error:
-        raise InvalidInput(f"There is no lane {value}.") from error
+    found = _LANES.get(value)
+    if found is None:
+        raise InvalidInput(f"There is no lane {value}.")
+    return found
 
 
 def digest(value: bytes, what: str) -> bytes:

@@ -16,6 +16,7 @@ from windrow_master.fleet.evidence.service import EvidenceItem
 from windrow_master.fleet.service import FleetService
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.errors import WindrowError
+from windrow_proto.ids import BootId
 from windrow_proto.messages import Record
 from windrow_proto.model import FrameClass, Kind, Lane
 from windrow_proto.units import MIB
@@ -106,11 +107,16 @@ class Pump:
 
     def _acknowledge(self, taken: Sequence[Waiting]) -> None:
         routes: dict[int, HostRoute] = {}
+        stored: dict[tuple[int, BootId], list[int]] = {}
         for one in taken:
-            one.route.commit(self._lane, one.record.origin_boot, (one.record.origin_sequence,))
+            place = id(one.route)
+            routes[place] = one.route
+            stored.setdefault((place, one.record.origin_boot), []).append(one.record.origin_sequence)
+        for (place, boot), sequences in stored.items():
+            routes[place].commit(self._lane, boot, sequences)
+        for one in taken:
             if one.record.kind is Kind.GAP:
                 _fill(one)
-            routes[id(one.route)] = one.route
         self._flush(route for route in routes.values() if not self._is_late(route))
 
     def _is_late(self, route: HostRoute) -> bool:

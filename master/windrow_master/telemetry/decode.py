@@ -33,6 +33,8 @@ Group = tuple[Scope | None, dict[int, Series], tuple[int, ...]]
 VARINT_BYTES_MAX: Final = 10
 AT_ONCE: Final = 64
 """Batches whose differences are unpacked together: what lies between stays in the processor's cache."""
+STEPS_MAX: Final = 16
+"""Instants up to which all series are summed one instant after the other: numpy's own way costs thrice on so few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,9 @@ class Rows:
 
     def in_order(self) -> "Rows":
         """Sorted by device, then instant: runs of one device compress best."""
+        same = self.device[1:] == self.device[:-1]
+        if ((self.device[1:] > self.device[:-1]) | same & (self.at_ms[1:] >= self.at_ms[:-1])).all():
+            return self  # nearly always: batches of one layout come out of `_unstack` so
         order = np.lexsort((self.at_ms, self.device))
         columns = {metric: column[order] for metric, column in self.columns.items()}
         return Rows(self.device[order], self.at_ms[order], columns, {m: mask[order] for m, mask in self.absent.items()})
@@ -217,7 +222,7 @@ def _unstack(stack: _Stack) -> tuple[list[tuple[Scope | None, Rows]], int]:
     for first in range(0, count, AT_ONCE):
         part = slice(first, first + AT_ONCE)
         deltas, are_long = _varints(stack.values[part])
-        np.cumsum(_signed(deltas).reshape(-1, series, width), axis=2, out=values[part])
+        _sum_up(_signed(deltas).reshape(-1, series, width), values[part])
         is_bad[part] |= are_long.reshape(-1, series * width).any(axis=1)
     absent = _absent(stack.absent, values.shape)
     at_ms = at_ms + np.array(stack.start_ms)[:, None]
@@ -227,19 +232,33 @@ def _unstack(stack: _Stack) -> tuple[list[tuple[Scope | None, Rows]], int]:
         places = np.array([[place for place, _ in series] for series in of_scope.values()])
         chosen = list(of_scope)
         numbers = devices[:, chosen] if devices is not None else np.stack([one[chosen] for one in stack.devices])
-        size = count, len(chosen), width
-        columns = {m: values[:, places[:, at], :].reshape(-1) for at, m in enumerate(names)}
+        # What is moved is a device's stretch of a batch, and each only once: to its place in the order of the rows.
+        order = np.lexsort((np.repeat(at_ms[:, 0], len(chosen)), numbers.reshape(-1)))
+        batch, which = order // len(chosen), order % len(chosen)
+        if is_bad.any():
+            batch, which = batch[~is_bad[batch]], which[~is_bad[batch]]
+        columns = {m: values[batch, places[which, at]].reshape(-1) for at, m in enumerate(names)}
         masks: dict[int, Mask] = {}
         if absent is not None:
-            masks = {m: absent[:, places[:, at], :].reshape(-1) for at, m in enumerate(names)}
+            masks = {m: absent[batch, places[which, at]].reshape(-1) for at, m in enumerate(names)}
         rows = Rows(
-            np.broadcast_to(numbers[:, :, None], size).reshape(-1),
-            np.broadcast_to(at_ms[:, None, :], size).reshape(-1),
+            np.repeat(numbers[batch, which], width),
+            at_ms[batch].reshape(-1),
             columns,
             {metric: mask for metric, mask in masks.items() if mask.any()},
         )
-        found.append((scope, rows.where(~np.repeat(is_bad, len(chosen) * width))))
+        found.append((scope, rows))
     return found, int(is_bad.sum())
+
+
+def _sum_up(deltas: Int64, values: Int64) -> None:
+    """values[batch, series, instant]: the sums of the differences up to there."""
+    if deltas.shape[2] > STEPS_MAX:
+        np.cumsum(deltas, axis=2, out=values)
+        return
+    values[:, :, 0] = deltas[:, :, 0]
+    for instant in range(1, deltas.shape[2]):
+        np.add(values[:, :, instant - 1], deltas[:, :, instant], out=values[:, :, instant])
 
 
 def _groups(metrics: Sequence[int], device_of: Sequence[int]) -> Iterable[Group]:
