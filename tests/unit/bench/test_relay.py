@@ -1,6 +1,7 @@
 """What `relay` promises: figures computed as said, its identities usable, and every shortfall in words."""
 
 import time
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,11 @@ MEMORY = relay.Memory(((0, 70.0), (50, 75.0), (100, 80.0)), opened=50, open_s=0.
 
 
 def way(extra=0.0, **changes):
-    values = {"ms": [ms + extra for ms in TIMES], "back_ms": [2 * ms + extra for ms in TIMES], "sent": 100}
+    values: dict[str, Any] = {
+        "ms": [ms + extra for ms in TIMES],
+        "back_ms": [2 * ms + extra for ms in TIMES],
+        "sent": 100,
+    }
     return relay.Way(**(values | {"seconds": 0.05, "cpu_s": 0.02, "lost": 0} | changes))
 
 
