@@ -201,6 +201,36 @@ def decode_batch(data: bytes) -> Batch:
     )
 
 
+def decode_ends(data: bytes) -> Batch:
+    """The first and the last instant of a body, for who looks at nothing between; raises as `decode_batch` does.
+
+    A body of one instant has that one. Values between the ends are summed and not checked.
+    """
+    message = parse_batch(data)
+    instants = len(message.at_ms)
+    if instants == 1:
+        return decode_batch(data)
+    devices = [HOST_DEVICE, *(fields.text(device) for device in message.devices)]
+    deltas, absent = list(message.values), message.absent
+    columns: list[tuple[int | None, ...]] = []
+    for begin in range(0, len(deltas), instants):
+        end = begin + instants - 1
+        first, last = deltas[begin], sum(deltas[begin : end + 1])
+        if not -_INT64 <= last < _INT64:
+            raise InvalidInput("A value of a batch does not fit 64 bits.")
+        if absent:
+            is_first_absent, is_last_absent = (absent[place // 8] >> place % 8 & 1 for place in (begin, end))
+            columns.append((None if is_first_absent else first, None if is_last_absent else last))
+        else:
+            columns.append((first, last))
+    return Batch(
+        start_wall_ns=message.start_wall_ns,
+        at_ms=(message.at_ms[0], message.at_ms[-1]),
+        series=tuple((devices[d], m) for d, m in zip(message.device, message.metric, strict=True)),
+        values=tuple(columns),
+    )
+
+
 def scale_value(metric: int, value: float) -> int:
     """A reading in the metric's unit as the wire's integer, rounded half to even; raises InvalidInput if there is no
     such metric or the reading is not a finite number."""

@@ -9,9 +9,9 @@ from fastapi import Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from windrow_master.api import sse
+from windrow_master.api import lasting, sse
 from windrow_master.api.cluster_shapes import cluster_json, explanation_json, plan_json
-from windrow_master.api.context import Asking, Services, Serving, admit_new_work
+from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
@@ -122,7 +122,6 @@ async def create_cluster(
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
     """Rent and start; the operation ends when it runs."""
-    admit_new_work(services)
     operation, view = await services.clusters.create(principal, body.parsed(), idempotency_key)
     return accepted(operation, {"cluster": cluster_json(view)})
 
@@ -157,11 +156,11 @@ async def explain_cluster(services: Serving, principal: Asking, cluster_id: str)
 
 
 @router.get("/clusters/{cluster_id}/stream")
-async def cluster_stream(services: Serving, principal: Asking, cluster_id: str) -> Response:
+async def cluster_stream(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
     """The cluster each time it changes (server-sent events)."""
     first = await services.clusters.get(principal, ClusterId(cluster_id))
     listener = services.broadcaster.listen(f"cluster/{cluster_id}")
-    return sse.stream(_followed(services, principal, listener, first))
+    return lasting.stream(request, _followed(services, principal, listener, first))
 
 
 async def _followed(
@@ -191,6 +190,7 @@ async def _followed(
 
 @router.get("/clusters/{cluster_id}/logs")
 async def logs(
+    request: Request,
     services: Serving,
     principal: Asking,
     cluster_id: str,
@@ -203,14 +203,14 @@ async def logs(
     safe = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
     if follow:
         pieces = await inside.follow(principal, ClusterId(cluster_id), offset)
-        return StreamingResponse(pieces, media_type="text/plain; charset=utf-8", headers=safe)
+        return lasting.Lasting(request, pieces, media_type="text/plain; charset=utf-8", headers=safe)
     data, is_cut = await inside.log(principal, ClusterId(cluster_id), offset)
     headers = {**safe, "X-Log-Truncated": _flag(is_cut)}
     return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
 
 
 @router.post("/clusters/{cluster_id}/exec")
-async def execute(services: Serving, principal: Asking, cluster_id: str, body: ExecBody) -> Response:
+async def execute(request: Request, services: Serving, principal: Asking, cluster_id: str, body: ExecBody) -> Response:
     """Run one more command inside: lines of JSON with its output, the last one with its exit code or an error."""
     pieces = await inside_of(services).execute(principal, ClusterId(cluster_id), tuple(body.argv))
 
@@ -218,7 +218,8 @@ async def execute(services: Serving, principal: Asking, cluster_id: str, body: E
         async for part in pieces:
             yield json.dumps(_exec_json(part, cluster_id), separators=(",", ":")).encode() + b"\n"
 
-    return StreamingResponse(lines(), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
+    safe = {"Cache-Control": "no-store"}
+    return lasting.Lasting(request, lines(), media_type="application/x-ndjson", headers=safe)
 
 
 @router.put("/clusters/{cluster_id}/files", response_model=FilesArrived)

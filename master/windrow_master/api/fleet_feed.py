@@ -1,16 +1,19 @@
-"""The fleet as JSON, made once for all who look: each host is shaped anew only when it, its samples or a price changed.
+"""The fleet as JSON text, made once for all who look: each host is written anew only when it, its samples or a price
+changed, and each step of a stream once for all its readers.
 
-Every shaped host carries the version at which it changed; a stream asks for what is newer than what it sent last.
+Every host carries the version at which it changed; a stream asks for what is newer than what it sent last. Versions
+begin at the time in microseconds, so that one of an earlier Master is old to the next.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from windrow_master.api import fleet_shapes as shapes
+from windrow_master.api import fleet_texts as texts
 from windrow_master.api import sse
+from windrow_master.fleet.model import AdminState
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.view import Entry
 from windrow_master.market.offers import PriceBook
@@ -19,28 +22,41 @@ from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.ids import HostId
 from windrow_proto.ports import Clock
-from windrow_proto.units import SECOND
+from windrow_proto.units import MICROSECOND, SECOND
 
 PERIOD_NS: Final = SECOND
 PRICES_KEPT_NS: Final = 5 * SECOND
-MADE_AT_ONCE: Final = 50
-"""Hosts shaped before others on the loop have their turn: some ten milliseconds."""
+MADE_AT_ONCE: Final = 25
+"""Hosts written before others on the loop have their turn: some ten milliseconds."""
 QUIET_PERIODS: Final = 15
 """Periods without news after which a comment keeps the stream alive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """One host as JSON, and at which version of the feed it came to look so."""
+    """One host as text, and at which version of the feed it came to look so."""
 
     key: tuple[int, int, int]
     version: int
-    summary: dict[str, Any]
-    rows: list[dict[str, Any]]
+    is_shown: bool
+    head: bytes
+    gpus: bytes
+    rows: bytes
+    frames: texts.Frames
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """One host with its link and GPUs: what a page of hosts is put together from."""
+
+    of: Shaped
+    seen: tuple[int | None, int | None]
+    number: int
+    text: bytes
 
 
 class FleetFeed:
-    """The shaped fleet. Used on the loop."""
+    """The written fleet. Used on the loop."""
 
     def __init__(
         self, store: Store, fleet: FleetService, telemetry: TelemetryService, market: MarketService, clock: Clock
@@ -48,13 +64,16 @@ class FleetFeed:
         self._store, self._fleet, self._telemetry, self._market = store, fleet, telemetry, market
         self._clock = clock
         self._shaped: dict[HostId, Shaped] = {}
-        self._texts: dict[HostId, tuple[tuple[int | None, ...], str]] = {}
+        self._wholes: dict[HostId, Whole] = {}
+        self._steps: dict[int, tuple[sse.Message, ...]] = {}
+        self._steps_version = 0
+        self._turn = asyncio.Lock()
         self._book: PriceBook | None = None
         self._book_ns = 0
         self._book_version = 0
         self._asks: object = None
         self._refreshed_ns = -PERIOD_NS
-        self.version = 0
+        self.version = self._number = clock.wall_ns() // MICROSECOND
 
     async def book(self) -> PriceBook:
         """The prices, at most five seconds old."""
@@ -68,58 +87,102 @@ class FleetFeed:
         return self._book
 
     async def refresh(self) -> None:
-        """Shape anew what has changed; at most once a period, however many look."""
-        now_ns = self._clock.monotonic_ns()
-        if now_ns - self._refreshed_ns < PERIOD_NS // 2 and self._shaped:
-            return
-        self._refreshed_ns = now_ns
-        book = await self.book()
-        live = self._telemetry.live
-        for entry in self._fleet.view:
-            host_id = entry.host.host_id
-            key = entry.version, live.version_of(host_id), self._book_version
-            before = self._shaped.get(host_id)
-            if before is None or before.key != key:
-                self.version += 1
-                reading = live.get(host_id)
-                summary = shapes.summary_json(entry, self._fleet.presence.get(host_id), reading, book)
-                rows = shapes.rows_json(entry, reading, book)
-                self._shaped[host_id] = Shaped(key, self.version, summary, rows)
+        """Write anew what has changed; at most once a period, however many look."""
+        async with self._turn:  # who comes meanwhile waits for all of it, and not for a part
+            now_ns = self._clock.monotonic_ns()
+            if now_ns - self._refreshed_ns < PERIOD_NS // 2 and self._shaped:
+                return
+            self._refreshed_ns = now_ns
+            await self._write(self._fleet.view)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Every GPU of hosts that are not retired."""
-        return [row for shaped in self._shaped.values() if _is_shown(shaped) for row in shaped.rows]
+    async def _write(self, entries: Iterable[Entry]) -> None:
+        book, made = await self.book(), 0
+        for entry in entries:
+            made += self._is_written(entry, book)
+            if made >= MADE_AT_ONCE:
+                made = 0
+                await asyncio.sleep(0)
+
+    def _is_written(self, entry: Entry, book: PriceBook) -> bool:
+        """Write one host; False if it was as it is."""
+        host_id = entry.host.host_id
+        key = entry.version, self._telemetry.live.version_of(host_id), self._book_version
+        before = self._shaped.get(host_id)
+        if before is not None and before.key >= key:  # an older entry may come from a list that was made earlier
+            return False
+        kept = None if before is None else before.frames
+        if kept is None or (kept.entry_version, kept.book_version) != (entry.version, self._book_version):
+            kept = texts.frames(entry, book, self._book_version)
+        reading = self._telemetry.live.get(host_id)
+        gpus, rows = texts.filled(kept, reading)
+        self.version += 1
+        self._shaped[host_id] = Shaped(
+            key,
+            self.version,
+            entry.host.admin_state is not AdminState.RETIRED,
+            texts.head_text(entry, reading, book).encode(),
+            gpus.encode(),
+            rows.encode(),
+            kept,
+        )
+        return True
+
+    def rows(self) -> list[bytes]:
+        """Every GPU of hosts that are not retired, as text: a piece for each host."""
+        return [shaped.rows for shaped in self._shaped.values() if shaped.is_shown and shaped.rows]
 
     def host(self, entry: Entry, book: PriceBook) -> dict[str, Any]:
         """One host whole, as of now."""
         host_id = entry.host.host_id
         return shapes.host_json(entry, self._fleet.presence.get(host_id), self._telemetry.live.get(host_id), book)
 
-    async def texts(self, entries: Sequence[Entry]) -> list[str]:
-        """The same of many hosts, each as JSON text, made anew only where something changed since the last time.
+    async def wholes(self, entries: Sequence[Entry]) -> list[Whole]:
+        """The same of many hosts, each as text with a number that changes with it; only what changed is written anew.
 
-        A page of a thousand hosts is eight megabytes of text, most of it the same as a second ago.
+        A page of a thousand hosts is seven megabytes, most of it the same as a second ago.
         """
-        book = await self.book()
-        found, made = [], 0
-        for entry in entries:
-            host_id = entry.host.host_id
-            presence = self._fleet.presence.get(host_id)
-            seen = (None, None) if presence is None else (presence.last_seen_ns, presence.rtt_ns)
-            key = (entry.version, self._telemetry.live.version_of(host_id), self._book_version, *seen)
-            before = self._texts.get(host_id)
-            if before is None or before[0] != key:
-                text = json.dumps(self.host(entry, book), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-                before = self._texts[host_id] = (key, text)
-                made += 1
-                if made % MADE_AT_ONCE == 0:
-                    await asyncio.sleep(0)
-            found.append(before[1])
+        await self._write(entries)
+        return [self._whole(entry) for entry in entries]
+
+    def _whole(self, entry: Entry) -> Whole:
+        host_id = entry.host.host_id
+        shaped, presence = self._shaped[host_id], self._fleet.presence.get(host_id)
+        seen = (None, None) if presence is None else (presence.last_seen_ns, presence.rtt_ns)
+        before = self._wholes.get(host_id)
+        if before is None or before.of is not shaped or before.seen != seen:
+            link = texts.link_text(entry, presence).encode()
+            text = b'%b,%b,"gpus":[%b]}' % (shaped.head, link, shaped.gpus)
+            self._number += 1
+            before = self._wholes[host_id] = Whole(shaped, seen, self._number, text)
+        return before
+
+    def _summary(self, host_id: HostId, shaped: Shaped) -> bytes:
+        entry = self._fleet.view.get(host_id)
+        assert entry is not None, "what was written is in the view"
+        return b"%b,%b}" % (shaped.head, texts.link_text(entry, self._fleet.presence.get(host_id)).encode())
+
+    def news(self, after: int) -> tuple[sse.Message, ...]:
+        """What changed after a version, as messages that all who ask for the same share."""
+        if self._steps_version != self.version:
+            self._steps.clear()
+            self._steps_version = self.version
+        found = self._steps.get(after)
+        if found is None:
+            found = self._steps[after] = self._messages(after)
         return found
 
-    def since(self, version: int) -> tuple[Shaped, ...]:
-        """The hosts that changed after a version."""
-        return tuple(shaped for shaped in self._shaped.values() if shaped.version > version)
+    def _messages(self, after: int) -> tuple[sse.Message, ...]:
+        changed = [(host_id, shaped) for host_id, shaped in self._shaped.items() if shaped.version > after]
+        parts = {
+            "rows": b",".join(shaped.rows for _, shaped in changed if shaped.rows),
+            "hosts": b",".join(self._summary(host_id, shaped) for host_id, shaped in changed),
+        }
+        head = b'{"version":%d,' % self.version
+        return tuple(
+            sse.Message(name, id=str(self.version), text=b'%b"%b":[%b]}' % (head, name.encode(), text))
+            for name, text in parts.items()
+            if text
+        )
 
     async def stream(self, seen: int | None) -> AsyncGenerator[sse.Message, None]:
         """Changed rows and hosts, once a second; everything first, unless the listener says what it has seen."""
@@ -127,27 +190,11 @@ class FleetFeed:
         quiet = 0
         while True:
             await self.refresh()
-            news = self.since(last)
-            last = max((shaped.version for shaped in news), default=last)
-            for message in _messages(news, last):
+            news, last = self.news(last), self.version
+            for message in news:
                 yield message
             quiet = 0 if news else quiet + 1
             if quiet >= QUIET_PERIODS:
                 quiet = 0
                 yield sse.ALIVE
             await self._clock.sleep_ns(PERIOD_NS)
-
-
-def _messages(news: Iterable[Shaped], version: int) -> list[sse.Message]:
-    rows = [row for shaped in news for row in shaped.rows]
-    hosts = [shaped.summary for shaped in news]
-    messages = []
-    if rows:
-        messages.append(sse.Message("rows", {"version": version, "rows": rows}, str(version)))
-    if hosts:
-        messages.append(sse.Message("hosts", {"version": version, "hosts": hosts}, str(version)))
-    return messages
-
-
-def _is_shown(shaped: Shaped) -> bool:
-    return bool(shaped.summary["admin_state"] != "retired")

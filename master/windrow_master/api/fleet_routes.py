@@ -9,7 +9,8 @@ from fastapi import Body as FromBody
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from windrow_master.api import sight, sse
+from windrow_master.api import lasting, sight, sse
+from windrow_master.api.answers import listed, tag_of, tagged_text
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.fleet_feed import FleetFeed
 from windrow_master.api.fleet_shapes import command_json
@@ -49,6 +50,7 @@ def feed_of(services: Services) -> FleetFeed:
 
 @router.get("/hosts")
 async def hosts(
+    request: Request,
     services: Serving,
     state: Text = None,
     simulated: bool | None = None,
@@ -66,9 +68,10 @@ async def hosts(
     ]
     shown = found[:limit]
     following = json.dumps(write_cursor(shown[-1].host.host_id) if len(found) > limit else None)
-    # Put together as text: to walk through a thousand hosts again for each reader takes a second.
-    texts = ",".join(await feed_of(services).texts(shown))
-    return Response(f'{{"items":[{texts}],"next_cursor":{following}}}', media_type="application/json")
+    wholes = await feed_of(services).wholes(shown)
+    rest = f'"next_cursor":{following}'.encode()
+    tag = tag_of([len(found) > limit, *(whole.number for whole in wholes)])
+    return tagged_text(request, tag, lambda: listed([whole.text for whole in wholes], rest))
 
 
 def _matches(entry: Entry, state: str | None, simulated: bool | None, q: str | None) -> bool:
@@ -165,14 +168,18 @@ async def gpus(services: Serving, request: Request) -> Any:
     """Every GPU of the fleet as one flat list, without pages."""
     feed = feed_of(services)
     await feed.refresh()
-    tag = f"{services.store.epoch}.{feed.version}"
-    return tagged(request, {"items": feed.rows(), "version": feed.version}, tag)
+    version = feed.version
+    return tagged_text(request, str(version), lambda: listed(feed.rows(), f'"version":{version}'.encode()))
 
 
 @router.get("/fleet/stream")
-async def fleet_stream(services: Serving, request: Request) -> Response:
-    """Rows (`rows`) and hosts (`hosts`) as they change, at most once a second; everything first."""
-    return sse.stream(feed_of(services).stream(sse.last_event_id(request)))
+async def fleet_stream(
+    services: Serving, request: Request, after: Annotated[int | None, Query(ge=0, lt=2**63)] = None
+) -> Response:
+    """Rows (`rows`) and hosts (`hosts`) as they change, at most once a second; everything first, or what changed after
+    a version that a list or a message named (`after`, or Last-Event-ID)."""
+    seen = sse.last_event_id(request)
+    return lasting.stream(request, feed_of(services).stream(after if seen is None else seen))
 
 
 @router.get("/commands")

@@ -22,6 +22,9 @@ GPU_LIVE = {
     "power_watts": "gpu_power_watts",
     "clock_sm_hertz": "gpu_clock_sm_hertz",
 }
+GPU_NUMBERS = tuple((name, BY_NAME[metric].number) for name, metric in GPU_LIVE.items())
+ROW_NUMBERS = GPU_NUMBERS[:4]
+"""Without the clock, which the list of the whole fleet does not show."""
 HOST_LIVE = {
     "cpu_ratio": "host_cpu_ratio",
     "memory_used_bytes": "host_memory_used_bytes",
@@ -34,12 +37,18 @@ def host_json(entry: Entry, live: Live | None, reading: Reading | None, book: Pr
     """A host with its GPUs and slots."""
     slots = {slot.gpu_uuid: slot for slot in entry.slots if slot.gpu_uuid is not None}
     inventory = entry.host.inventory
-    gpus = [] if inventory is None else [_gpu_json(gpu, slots.get(gpu.uuid), reading) for gpu in inventory.gpus]
+    facts = inventory.gpus if inventory else ()
+    gpus = [gpu_json(gpu, slots.get(gpu.uuid), gpu_live_json(gpu.uuid, reading)) for gpu in facts]
     return {**summary_json(entry, live, reading, book), "gpus": gpus}
 
 
 def summary_json(entry: Entry, live: Live | None, reading: Reading | None, book: PriceBook) -> Json:
     """A host without its GPUs."""
+    return {**head_json(entry, reading, book), **link_json(entry.host, live)}
+
+
+def head_json(entry: Entry, reading: Reading | None, book: PriceBook) -> Json:
+    """A host without its GPUs and without what every heartbeat changes."""
     host, inventory = entry.host, entry.host.inventory
     headline = host.headline(entry.slots)
     return {
@@ -72,11 +81,11 @@ def summary_json(entry: Entry, live: Live | None, reading: Reading | None, book:
         "slots": [slot_json(slot) for slot in entry.slots],
         "live": _host_live_json(reading),
         "version": entry.version,
-        **_link_json(host, live),
     }
 
 
-def _link_json(host: Host, live: Live | None) -> Json:
+def link_json(host: Host, live: Live | None) -> Json:
+    """What is known of a host's link; every heartbeat changes it."""
     seen_ns = live.last_seen_ns if live is not None and live.last_seen_ns is not None else host.last_seen_ns
     rtt_ns = live.rtt_ns if live is not None else None
     return {
@@ -115,10 +124,15 @@ def _host_live_json(reading: Reading | None) -> Json | None:
     return {**_values(reading, "", HOST_LIVE), **rates, "at": time_text(reading.at_ns)}
 
 
-def _gpu_json(gpu: GpuFacts, slot: Slot | None, reading: Reading | None) -> Json:
-    live = None
-    if reading is not None and gpu.uuid in reading.values:
-        live = {**_values(reading, gpu.uuid, GPU_LIVE), "at": time_text(reading.at_ns)}
+def gpu_live_json(uuid: str, reading: Reading | None) -> Json | None:
+    """What a GPU reads now; None where nothing was read of it."""
+    if reading is None or uuid not in reading.values:
+        return None
+    return {**_values(reading, uuid, GPU_LIVE), "at": time_text(reading.at_ns)}
+
+
+def gpu_json(gpu: GpuFacts, slot: Slot | None, live: Json | None) -> Json:
+    """A GPU of a host; `live` is the last field, so that a text can be cut before it."""
     return {
         "uuid": gpu.uuid,
         "index": gpu.index,
@@ -129,9 +143,9 @@ def _gpu_json(gpu: GpuFacts, slot: Slot | None, reading: Reading | None) -> Json
         "tier_reasons": list(slot.tier_reasons) if slot else [],
         "pci_bus_id": gpu.pci_bus_id or None,
         "core_count": gpu.core_count,
-        "live": live,
         "slot_state": slot.state if slot else None,
         "unavailable_reason": slot.unavailable if slot else None,
+        "live": live,
     }
 
 
@@ -149,36 +163,29 @@ def slot_json(slot: Slot) -> Json:
     }
 
 
-def rows_json(entry: Entry, reading: Reading | None, book: PriceBook) -> list[Json]:
-    """One row per GPU of a host, for the flat list of the whole fleet."""
+ROW_LIVE = ("utilization_ratio", "memory_used_bytes", "temperature_celsius", "power_watts", "at")
+"""The last fields of a row, in their order."""
+
+
+def row_json(entry: Entry, gpu: GpuFacts, slot: Slot | None, book: PriceBook, live: Json | None) -> Json:
+    """One GPU of a host for the flat list of the whole fleet; what it reads stands last."""
     host = entry.host
-    slots = {slot.gpu_uuid: slot for slot in entry.slots if slot.gpu_uuid is not None}
-    rows = []
-    for gpu in host.inventory.gpus if host.inventory else ():
-        slot = slots.get(gpu.uuid)
-        tier = slot.tier if slot is not None else ""
-        row = {
-            "uuid": gpu.uuid,
-            "host_id": host.host_id,
-            "host_name": host.name,
-            "region": host.region or None,
-            "simulated": host.simulated,
-            "name": gpu.name,
-            "tier": tier or None,
-            "memory_bytes": gpu.memory_bytes,
-            "link_state": host.link_state,
-            "slot_state": slot.state if slot is not None else None,
-            "price_per_hour": _price(host, tier, book),
-            "cluster_id": slot.holder if slot is not None else None,
-            "at": None,
-            **dict.fromkeys(("utilization_ratio", "memory_used_bytes", "temperature_celsius", "power_watts")),
-        }
-        if reading is not None and gpu.uuid in reading.values:
-            live = _values(reading, gpu.uuid, GPU_LIVE)
-            live.pop("clock_sm_hertz")
-            row |= {**live, "at": time_text(reading.at_ns)}
-        rows.append(row)
-    return rows
+    tier = slot.tier if slot is not None else ""
+    return {
+        "uuid": gpu.uuid,
+        "host_id": host.host_id,
+        "host_name": host.name,
+        "region": host.region or None,
+        "simulated": host.simulated,
+        "name": gpu.name,
+        "tier": tier or None,
+        "memory_bytes": gpu.memory_bytes,
+        "link_state": host.link_state,
+        "slot_state": slot.state if slot is not None else None,
+        "price_per_hour": _price(host, tier, book),
+        "cluster_id": slot.holder if slot is not None else None,
+        **{name: None if live is None else live[name] for name in ROW_LIVE},
+    }
 
 
 def reading_json(reading: Reading) -> Json:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
-from windrow_master.api import sight, sse
+from windrow_master.api import lasting, sight, sse
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import Cursor, Limit, event_json, operation_json, page, read_cursor
@@ -93,7 +93,7 @@ async def events_stream(request: Request, services: Serving, principal: Asking, 
         raise NotFound(subject=subject[:64])
     seen = sse.last_event_id(request)
     listener = services.broadcaster.listen(EVERYTHING if subject is None else f"{EVERYTHING}/{subject}")
-    return sse.stream(_resumed(services, listener, seen, subject, principal))
+    return lasting.stream(request, _resumed(services, listener, seen, subject, principal))
 
 
 async def _resumed(

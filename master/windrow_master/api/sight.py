@@ -13,7 +13,7 @@ from windrow_master.identity.model import Principal, Role
 from windrow_master.market.model import RentalId
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, OperationId, WorkloadId
+from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, OperationId, TokenId, WorkloadId
 
 OVERSEERS: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 PRIVATE: Final = frozenset(
@@ -51,6 +51,12 @@ def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
         case "rental" | "receipt":
             rental = uow.rentals.get(RentalId("rental_" + subject.partition("_")[2]))
             return rental.renter if rental is not None else None
+        case "token":
+            token = uow.tokens.get(TokenId(subject))
+            return token.account_id if token is not None else None
+        case "jointoken":
+            ticket = uow.join_tokens.get(TokenId(subject))
+            return ticket.account_id if ticket is not None else None
         case "operation":
             operation = uow.operations.get(OperationId(subject))
             return operation.account_id if operation is not None else None

@@ -7,11 +7,10 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fastapi import Request
-from fastapi.responses import StreamingResponse
 
 from windrow_proto.errors import InvalidInput, TooMany
 
@@ -24,16 +23,25 @@ COMMENT_S: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One event of a stream; `id` is what Last-Event-ID repeats, None where there is nothing to resume from."""
+    """One event of a stream; `id` is what Last-Event-ID repeats, None where there is nothing to resume from.
+
+    text: the data as JSON on one line, from a maker that has it so; `data` is then left empty.
+    """
 
     event: str
-    data: Mapping[str, Any]
+    data: Mapping[str, Any] = field(default_factory=dict)
     id: str | None = None
+    text: bytes | None = None
+    _wire: bytes | None = field(default=None, init=False, compare=False, repr=False)
 
     def encode(self) -> bytes:
-        """As it goes over the wire; JSON has no line breaks, so one data line is enough."""
-        head = f"id: {self.id}\n" if self.id is not None else ""
-        return f"{head}event: {self.event}\ndata: {json.dumps(self.data, separators=(',', ':'))}\n\n".encode()
+        """As it goes over the wire, made once for all who listen; JSON has no line breaks: one data line is enough."""
+        if self._wire is None:
+            head = f"id: {self.id}\n" if self.id is not None else ""
+            text = self.text if self.text is not None else json.dumps(self.data, separators=(",", ":")).encode()
+            object.__setattr__(self, "_wire", b"%bevent: %b\ndata: %b\n\n" % (head.encode(), self.event.encode(), text))
+        assert self._wire is not None
+        return self._wire
 
 
 RESYNC: Final = Message("resync", {})
@@ -153,17 +161,12 @@ def last_event_id(request: Request) -> int | None:
     return int(text)
 
 
-def stream(messages: AsyncIterator[Message]) -> StreamingResponse:
-    """Answer with these messages as they come."""
-
-    async def encoded() -> AsyncIterator[bytes]:
-        # Said at once, so that the browser knows the stream is open before the first event.
-        yield b": open\n\n"
-        async for message in messages:
-            yield message.encode() if message.event else b": alive\n\n"
-
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(encoded(), media_type="text/event-stream", headers=headers)
+async def encoded(messages: AsyncIterator[Message]) -> AsyncIterator[bytes]:
+    """These messages as they go over the wire, as they come."""
+    # Said at once, so that the browser knows the stream is open before the first event.
+    yield b": open\n\n"
+    async for message in messages:
+        yield message.encode() if message.event else b": alive\n\n"
 
 
 ALIVE: Final = Message("", {})

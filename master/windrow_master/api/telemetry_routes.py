@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Final
 
-from fastapi import Query, Response
+from fastapi import Query, Request, Response
 
-from windrow_master.api import sse
+from windrow_master.api import lasting, sse
 from windrow_master.api.context import Services, Serving
 from windrow_master.api.fleet_shapes import reading_json
 from windrow_master.api.idempotency import make_router
@@ -44,10 +44,10 @@ async def catalog() -> Any:
 
 
 @router.get("/hosts/{host_id}/stream")
-async def host_stream(services: Serving, host_id: str) -> Response:
+async def host_stream(request: Request, services: Serving, host_id: str) -> Response:
     """The samples of one host as they come; while this is open the host sends them each second."""
     entry = services.fleet.entry(HostId(host_id))
-    return sse.stream(_live(services, entry.host.host_id))
+    return lasting.stream(request, _live(services, entry.host.host_id))
 
 
 async def _live(services: Services, host_id: HostId) -> AsyncIterator[sse.Message]:

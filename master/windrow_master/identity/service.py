@@ -116,6 +116,8 @@ class IdentityService:
         if isinstance(verdict, decide.Repeat):
             assert known is not None
             return known
+        if known is None:
+            self._store.admit()
         generation = verdict.generation if isinstance(verdict, decide.Rejoin) else 1
         member_id = known.id if known is not None else uow.mint(request.role.value)
         issued = self._authority.issue_member(
@@ -253,10 +255,14 @@ class IdentityService:
             raise Forbidden(f"A token can have only roles that you have: {', '.join(sorted(principal.roles))}.")
         if not 0 < life_ns <= TOKEN_LIFE_NS_MAX:
             raise InvalidInput("expires_in_s must be above 0 and at most 90 days.")
-        return await self._store.write(
-            lambda uow: self._make_token(uow, principal.account_id, name, roles, life_ns, principal.actor),
-            name="token.make",
-        )
+
+        def make(uow: UnitOfWork) -> tuple[ApiToken, str]:
+            token, text = self._make_token(uow, principal.account_id, name, roles, life_ns, principal.actor)
+            said = f"A token was made: {token.name} ({', '.join(sorted(roles))})"
+            uow.event("token.made", (token.id, token.account_id), said, actor=principal.actor)
+            return token, text
+
+        return await self._store.write(make, name="token.make")
 
     def _make_token(
         self, uow: UnitOfWork, account_id: AccountId, name: str, roles: frozenset[Role], life_ns: int, actor: str
@@ -292,6 +298,8 @@ class IdentityService:
                 uow.tokens.revoke(token_id, uow.now_wall_ns)
                 uow.sessions.revoke_of(token_id, uow.now_wall_ns)
                 uow.audit(principal.actor, "token.revoke", token_id)
+                said = f"A token was revoked: {token.name}; browsers that signed in with it are signed out"
+                uow.event("token.revoked", (token_id, token.account_id), said, actor=principal.actor)
             uow.after_commit(self.asking.forget)
 
         await self._store.write(revoke, name="token.revoke")
@@ -312,6 +320,8 @@ class IdentityService:
             token = JoinToken(token_id, principal.account_id, role, digest, uow.now_wall_ns, until, None, None, None)
             uow.join_tokens.add(token)
             uow.audit(principal.actor, "join_token.make", token.id, fields={"role": role.value})
+            said = f"A join token was made, for {_KINDS[role]}"
+            uow.event("join_token.made", (token.id, token.account_id), said, actor=principal.actor)
             return token, text
 
         return await self._store.write(make, name="join_token.make")
@@ -331,6 +341,8 @@ class IdentityService:
                 raise NotFound(subject=token_id)
             uow.join_tokens.revoke(token_id, uow.now_wall_ns)
             uow.audit(principal.actor, "join_token.revoke", token_id)
+            subjects = (token_id, token.account_id)
+            uow.event("join_token.revoked", subjects, "A join token was revoked", actor=principal.actor)
 
         await self._store.write(revoke, name="join_token.revoke")
 

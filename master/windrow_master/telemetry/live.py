@@ -11,7 +11,7 @@ from windrow_master.telemetry.model import NS_PER_MS
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.metrics import BY_NUMBER
-from windrow_proto.samples import Batch, decode_batch
+from windrow_proto.samples import Batch, decode_ends
 
 RATED: Final = {104: "rx_bps", 105: "tx_bps"}
 """Counters of bytes that people read as a rate, in bits per second."""
@@ -67,7 +67,7 @@ class LiveView:
         if slot.body is not None:
             body, slot.body = slot.body, None
             try:
-                slot.reading = to_reading(decode_batch(body), slot.reading)
+                slot.reading = to_reading(decode_ends(body), slot.reading)
             except WindrowError:
                 self.bad_batches += 1
         return slot.reading

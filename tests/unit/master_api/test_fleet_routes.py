@@ -40,6 +40,11 @@ async def send(api, sequence, values):
     await api.services.telemetry.append(HOST, [(one, FrameClass.LIVE)])
 
 
+def read(message):
+    """The data of a message, from what goes over the wire."""
+    return json.loads(message.encode().decode().split("data: ", 1)[1])
+
+
 async def ok(response):
     assert response.status_code < 300, response.text
     return response.json()
@@ -175,12 +180,76 @@ async def test_the_feed_streams_what_changed_and_only_that(api, fleet):
     rows = await anext(stream)
     hosts = await anext(stream)
     assert (rows.event, hosts.event) == ("rows", "hosts")
-    assert len(hosts.data["hosts"]) == 2
+    assert len(read(hosts)["hosts"]) == 2
     api.clock.advance(10**9)
     await send(api, 1, {("GPU-1", 1): 50})
     rows = await anext(stream)
     hosts = await anext(stream)
-    assert [row["utilization_ratio"] for row in rows.data["rows"]] == [0.5]
-    assert [host["id"] for host in hosts.data["hosts"]] == [HOST]
-    json.dumps(hosts.data)
+    assert [row["utilization_ratio"] for row in read(rows)["rows"]] == [0.5]
+    assert [host["id"] for host in read(hosts)["hosts"]] == [HOST]
     await stream.aclose()
+
+
+@pytest.mark.parametrize("path", ["hosts", "gpus"])
+async def test_a_list_that_the_caller_has_is_not_sent_again_until_something_changed(api, fleet, path):
+    first = await api.client.get(f"/api/v1/{path}")
+    again = await api.client.get(f"/api/v1/{path}", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    api.clock.advance(10**9)
+    await send(api, 1, {("GPU-1", 1): 50})
+    changed = await api.client.get(f"/api/v1/{path}", headers={"If-None-Match": first.headers["etag"]})
+    assert (changed.status_code, changed.headers["content-length"]) == (200, str(len(changed.content)))
+
+
+async def test_a_page_without_hosts_is_a_page(api, fleet):
+    assert await ok(await api.client.get("/api/v1/hosts?q=nobody")) == {"items": [], "next_cursor": None}
+
+
+async def test_a_host_in_a_list_is_the_host_of_its_own_page(api, fleet):
+    from windrow_proto.messages import Heartbeat as Beat
+
+    for step in range(3):  # never seen, a sample, a heartbeat
+        if step == 1:
+            await send(api, 1, {("", 101): 250, ("GPU-1", 1): 33, ("GPU-1", 4): None})
+        if step == 2:
+            fleet.presence.heard(HOST, Beat(api.clock.wall_ns(), 1, "", b""))
+        listed = await ok(await api.client.get("/api/v1/hosts"))
+        alone = [await ok(await api.client.get(f"/api/v1/hosts/{host['id']}")) for host in listed["items"]]
+        assert listed["items"] == alone
+
+
+async def test_listeners_in_step_share_what_was_written_once(api, fleet):
+    from windrow_master.api.fleet_routes import feed_of
+
+    one, other = (feed_of(api.services).stream(None) for _ in range(2))
+    first, second = await anext(one), await anext(other)
+    assert first is second
+    assert first.encode() is second.encode()
+    await one.aclose()
+    await other.aclose()
+
+
+async def test_a_stream_after_the_lists_version_tells_only_what_changed_since(api, fleet):
+    from windrow_master.api.fleet_routes import feed_of
+
+    version = (await ok(await api.client.get("/api/v1/gpus")))["version"]
+    stream = feed_of(api.services).stream(version)
+    api.clock.advance(10**9)
+    await send(api, 1, {("GPU-1", 1): 50})
+    rows, hosts = await anext(stream), await anext(stream)
+    assert [row["uuid"] for row in read(rows)["rows"]] == ["GPU-1"]
+    assert [host["id"] for host in read(hosts)["hosts"]] == [HOST]
+    await stream.aclose()
+
+
+async def test_a_version_of_an_earlier_master_is_old_to_the_next(api, fleet):
+    from windrow_master.api.fleet_feed import FleetFeed
+    from windrow_master.api.fleet_routes import feed_of
+
+    version = (await ok(await api.client.get("/api/v1/gpus")))["version"]
+    api.clock.advance(10**9)
+    services = api.services
+    restarted = FleetFeed(services.store, fleet, services.telemetry, services.market, api.clock)
+    await restarted.refresh()
+    assert feed_of(services) is not restarted
+    assert len(read(restarted.news(version)[-1])["hosts"]) == 2

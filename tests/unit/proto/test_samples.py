@@ -37,6 +37,19 @@ def test_what_was_read_comes_back_and_absent_stays_absent(rows):
         assert batch.values[place] == tuple(row.get(key) for row in rows)
 
 
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.dictionaries(keys_of_series, readings, max_size=6), min_size=1, max_size=6))
+def test_the_ends_of_a_body_are_its_first_and_last_instants(rows):
+    body = samples.encode_batch([Sample(START + n * SECOND, row) for n, row in enumerate(rows)])
+
+    whole, ends = samples.decode_batch(body), samples.decode_ends(body)
+
+    places = (0, -1) if len(rows) > 1 else (0,)
+    assert (ends.start_wall_ns, ends.series) == (whole.start_wall_ns, whole.series)
+    assert ends.at_ms == tuple(whole.at_ms[place] for place in places)
+    assert ends.values == tuple(tuple(column[place] for place in places) for column in whole.values)
+
+
 def test_an_instant_keeps_its_millisecond_and_never_goes_back():
     times = [START, START + 1_999_999, START - SECOND, START + 3 * MILLISECOND]
 

@@ -1,0 +1,82 @@
+"""Hosts and their GPUs as pieces of JSON text: what seldom changes is written once, a sample's values are added. Pure.
+
+A host's text is `head`, link, `gpus`: a sample makes new heads and GPUs, a heartbeat only a new link.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from windrow_master.api import fleet_shapes as shapes
+from windrow_master.fleet.presence.service import Live
+from windrow_master.fleet.view import Entry
+from windrow_master.market.offers import PriceBook
+from windrow_master.telemetry.live import Reading
+from windrow_proto.units import time_text
+
+_WRITER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_NO_ROW_LIVE: Final = "," + _WRITER.encode(dict.fromkeys(shapes.ROW_LIVE))[1:]
+_NO_LIVE: Final = "null}"
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """What stays of a host from one sample to the next: of each GPU its uuid, and its text and its row before what is
+    live. Good for one version of the host and of the prices."""
+
+    entry_version: int
+    book_version: int
+    gpus: tuple[tuple[str, str, str], ...]
+
+
+def text_of(value: Any) -> str:
+    """A value as compact JSON."""
+    return _WRITER.encode(value)
+
+
+def frames(entry: Entry, book: PriceBook, book_version: int) -> Frames:
+    """The frames of a host as it is now."""
+    slots = {slot.gpu_uuid: slot for slot in entry.slots if slot.gpu_uuid is not None}
+    inventory = entry.host.inventory
+    found = []
+    for gpu in inventory.gpus if inventory else ():
+        slot = slots.get(gpu.uuid)
+        whole = text_of(shapes.gpu_json(gpu, slot, None)).removesuffix(_NO_LIVE)
+        row = text_of(shapes.row_json(entry, gpu, slot, book, None)).removesuffix(_NO_ROW_LIVE)
+        found.append((str(gpu.uuid), whole, row))
+    return Frames(entry.version, book_version, tuple(found))
+
+
+def filled(kept: Frames, reading: Reading | None) -> tuple[str, str]:
+    """The GPUs and the rows of a host with what they read, each joined by commas."""
+    gpus, rows = [], []
+    at = "" if reading is None else f'"at":"{time_text(reading.at_ns)}"}}'
+    for uuid, whole, row in kept.gpus:
+        values = None if reading is None else reading.values.get(uuid)
+        if values is None:
+            gpus.append(whole + _NO_LIVE)
+            rows.append(row + _NO_ROW_LIVE)
+            continue
+        live = _fields(shapes.GPU_NUMBERS, values)
+        gpus.append(f"{whole}{{{live}{at}}}")
+        rows.append(f"{row},{_fields(shapes.ROW_NUMBERS, values)}{at}")
+    return ",".join(gpus), ",".join(rows)
+
+
+def _fields(numbers: tuple[tuple[str, int], ...], values: Any) -> str:
+    # A float's repr is its JSON; NaN and infinities never come from the wire's integers.
+    written = []
+    for name, number in numbers:
+        value = values.get(number)
+        written.append(f'"{name}":{"null" if value is None else repr(value)},')
+    return "".join(written)
+
+
+def head_text(entry: Entry, reading: Reading | None, book: PriceBook) -> str:
+    """A host without its GPUs and its link, its closing brace left off."""
+    return text_of(shapes.head_json(entry, reading, book))[:-1]
+
+
+def link_text(entry: Entry, live: Live | None) -> str:
+    """A host's link, without braces."""
+    return text_of(shapes.link_json(entry.host, live))[1:-1]

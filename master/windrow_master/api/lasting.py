@@ -1,0 +1,73 @@
+"""Answers that last: streams of events, logs that are followed, output of commands. They end with the right to them.
+
+Who asks is looked at again every two seconds; a token that was revoked, a session that ended and a role that is gone
+end the answer, whichever process committed that (identity keeps principals for two seconds). Its next request is told
+why.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+import structlog
+from fastapi import Request
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from windrow_master.api import sse
+from windrow_master.api.auth import authorise
+from windrow_master.api.context import services_of
+from windrow_proto.errors import Forbidden, Unauthenticated, WindrowError
+from windrow_proto.units import SECOND
+
+LOOK_NS: Final = 2 * SECOND
+"""Between two looks; one costs what any request's sign-in costs, and that is kept for all streams of a token."""
+
+log = structlog.get_logger(__name__)
+
+
+class Lasting(StreamingResponse):
+    """A streamed answer that ends when its request would no longer be allowed."""
+
+    def __init__(
+        self, request: Request, pieces: AsyncIterator[bytes], *, media_type: str, headers: Mapping[str, str]
+    ) -> None:
+        super().__init__(pieces, media_type=media_type, headers=headers)
+        self._request = request
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until the pieces end, the listener goes, or the right to them is gone."""
+        async with asyncio.TaskGroup() as group:
+            try:
+                async with asyncio.timeout(None) as right:
+                    looking = group.create_task(self._look(right))
+                    await super().__call__(scope, receive, send)
+            except TimeoutError:
+                if not right.expired():
+                    raise
+                log.info("stream_ended", path=scope["path"][:200], reason="the right to it is gone")
+                await send({"type": "http.response.body", "body": b""})
+            finally:
+                looking.cancel()
+
+    async def _look(self, right: asyncio.Timeout) -> None:
+        while await _is_allowed(self._request):
+            await services_of(self._request).clock.sleep_ns(LOOK_NS)
+        right.reschedule(asyncio.get_running_loop().time())
+
+
+async def _is_allowed(request: Request) -> bool:
+    request.state.principal = None  # asked anew
+    try:
+        await authorise(request)
+    except (Unauthenticated, Forbidden):
+        return False
+    except WindrowError:
+        return True  # the store does not answer: the next look will tell
+    return True
+
+
+def stream(request: Request, messages: AsyncIterator[sse.Message]) -> Lasting:
+    """Answer with these messages as they come."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return Lasting(request, sse.encoded(messages), media_type="text/event-stream", headers=headers)
