@@ -101,7 +101,7 @@ def build(
         database=database,
         open_engines=open_engines,
         claim=claim,
-        spend=(lambda: False) if room is None else room.spend,
+        room=room,
         resume=clock.resume if isinstance(clock, SteadyClock) else lambda last_ns: None,
     )
     try:

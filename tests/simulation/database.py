@@ -93,6 +93,9 @@ class Power(apsw.VFS):
         if self.refuse is not None and self.steps >= self.refuse:
             raise apsw.IOError("the disk failed")
 
+    def take(self, growth_bytes: int) -> None:
+        """A file is about to grow; here there is always room."""
+
     def xOpen(self, name: Any, flags: list[int]) -> Any:  # noqa: N802 # SQLite's name
         path = name.filename() if isinstance(name, apsw.URIFilename) else (name or f"temp-{len(self.files)}")
         file = self.files.setdefault(path, MemoryFile())
@@ -122,6 +125,7 @@ class PowerFile:
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
         self._power.step()
+        self._power.take(max(0, offset + len(data) - len(self._file.content)))
         self._file.write(offset, bytes(data))
 
     def xTruncate(self, size: int) -> None:  # noqa: N802

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.books import copy_of
 from tests.simulation.database import Power
+from tests.simulation.full_disk import SharedDisk
 from tests.simulation.machines import MASTER, AccessMachine, HostMachine, forked
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.link_memory import Weather
-from windrow_proto.units import MILLISECOND, SECOND
+from windrow_proto.units import DAY, MILLISECOND, SECOND
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -47,8 +48,11 @@ KINDS = (
     Kind("restore master", 0),
     Kind("isolate host", 0),
     Kind("stray box", 0),
+    Kind("master's clock jumps", 0),
+    Kind("fill disk of master", 0),
 )
 """What has weight 0 breaks promises by itself, or needs a plan of its own: it is only drawn where a plan names it."""
+YEARS = (-30, -3, -1, 1, 3, 70)
 ISOLATED_S = 150
 """Longer than the short terms of plans that name it."""
 
@@ -112,6 +116,11 @@ class Faults:
             case "clock jumps":
                 host.clock.skew_ns += self._luck.choice((-3600, -600, -20, 20, 600, 3600)) * SECOND
                 self._world.count(name)
+            case "fill disk of master":
+                self._fill()
+            case "master's clock jumps":
+                self._world.master.clock.skew_ns += self._luck.choice(YEARS) * 365 * DAY
+                self._world.count(name)
 
     def _fair(self) -> None:
         from tests.simulation.world import FAIR
@@ -153,6 +162,16 @@ class Faults:
         self._world.count("fail disk of master")
         await asyncio.sleep(self._luck.random() * 3)
         self._master_down(self._luck, "cut power of master")
+
+    def _fill(self) -> None:
+        """Somebody fills the Master's disk at one of its next writes, and empties it after a while."""
+        disk = self._world.master.disk
+        assert isinstance(disk, SharedDisk), "the plan fills a disk"
+        if disk.capacity_bytes is not None or disk.power.fill_at:
+            return
+        disk.power.fill_at = disk.power.steps + self._luck.randrange(1, 40)
+        self._world.count("fill disk of master")
+        self._later(self._luck.choice((10, 30, 60)), disk.empty)
 
     def _play_withheld(self) -> None:
         """Let the hosts connect anew whose creations were kept back and that have taken the delete since."""
@@ -217,6 +236,9 @@ class Faults:
         for task in self._repairs:
             task.cancel()
         await asyncio.gather(*self._repairs, return_exceptions=True)
+        if isinstance(world.master.disk, SharedDisk):
+            world.master.disk.power.fill_at = 0
+            world.master.disk.empty()
         world.network.heal()
         self._fair()
         if not world.master.is_up:

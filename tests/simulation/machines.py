@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.database import MemoryFile, Power, sharing_engines
+from tests.simulation.full_disk import SharedDisk
 from tests.simulation.loop import Process, SeededRng, VirtualClock
 from tests.simulation.witness import ONLOOKER, DiaryRuntime, TappedDialer
 from windrow_access.core.admission import Limits
@@ -24,6 +25,7 @@ from windrow_agent.simulate import SimulatedHost
 from windrow_agent.threads import InlineRunner
 from windrow_master import rooms as master_rooms
 from windrow_master.rooms import Rooms
+from windrow_master.steady import SteadyClock
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import WindrowError
@@ -102,8 +104,9 @@ class MasterMachine(Machine):
     def __init__(self, world: "World", directory: Path) -> None:
         super().__init__(world, "master")
         self.directory = directory
-        self.power = Power()
-        self.disk = MemoryDisk()
+        shared = SharedDisk() if world.plan.fills_disk else None
+        self.power: Power = Power() if shared is None else shared.power
+        self.disk: MemoryDisk = shared or MemoryDisk()
         self.rooms: Rooms | None = None
 
     def start(self) -> None:
@@ -111,14 +114,16 @@ class MasterMachine(Machine):
         self._launch(self._main)
 
     async def _main(self) -> None:
+        clock = SteadyClock(self.clock)
         self.rooms = rooms = master_rooms.build(
             self.directory,
-            self.clock,
+            clock,
             self.rng(),
             database="sqlite:///master.sqlite3",
             disk=self.disk,
             make_executor=InlineExecutor,
             open_engines=lambda _: sharing_engines(self.power),
+            room=self.disk.room(clock) if isinstance(self.disk, SharedDisk) else None,
         )
         exchange = self.rng("exchange")
         rooms.hub.ports.exchange_key = lambda: ExchangeKey.from_raw(exchange.random_bytes(32))
@@ -131,6 +136,8 @@ class MasterMachine(Machine):
             tasks.create_task(rooms.fleet.run())
             tasks.create_task(rooms.telemetry.run())
             tasks.create_task(self._tick(rooms))
+            for work in rooms.watching():
+                tasks.create_task(work)
 
     async def _tick(self, rooms: Rooms) -> None:
         while True:

@@ -65,6 +65,8 @@ class Plan:
     """How long a host may go on alone, where the product's half hour is longer than a history."""
     hold_ns: int | None = None
     """How long a hold pays ahead, likewise."""
+    fills_disk: bool = False
+    """The Master's log and database share a disk that may be filled."""
     hosts_only: bool = False
     """The Master comes back from an old copy: what it forgot is its own, the hosts must keep their promises."""
 

@@ -71,12 +71,6 @@ class Services:
     """The way into workloads, once there is a link to hosts: `WorkAccess(clusters, broker)`."""
 
 
-def admit_new_work(services: Services) -> None:
-    """Raises DiskFull where there is no room for more than what is there already."""
-    if services.room is not None:
-        services.room.admit()
-
-
 def services_of(request: Request) -> Services:
     """The services of the application that serves this request."""
     services: Services = request.app.state.services

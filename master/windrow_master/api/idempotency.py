@@ -19,6 +19,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import (
     Conflict,
     DeadlineExceeded,
+    DiskFull,
     Fault,
     IdempotencyMismatch,
     InvalidInput,
@@ -89,7 +90,8 @@ async def _once(request: Request, handler: Handler, key: str) -> Response:
     try:
         answer = await handler(request)
     except WindrowError as error:
-        is_known = error.fault is not Fault.OURS and not isinstance(error, DeadlineExceeded | StorageFailed)
+        is_unsure = isinstance(error, DeadlineExceeded | StorageFailed) and not isinstance(error, DiskFull)
+        is_known = error.fault is not Fault.OURS and not is_unsure
         if is_known:
             await services.store.write(
                 lambda uow: uow.idempotency.forget(principal.account_id, key), name="idempotency.forget"

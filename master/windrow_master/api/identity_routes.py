@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from windrow_master.api import browsers
-from windrow_master.api.context import Asking, Serving, admit_new_work
+from windrow_master.api.context import Asking, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.onboarding_routes import join_command
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
@@ -181,7 +181,6 @@ async def revoke_join_token(services: Serving, principal: Asking, token_id: str)
 @router.post("/join")
 async def join(services: Serving, body: JoinBody) -> Any:
     """Become a host or an Access, by join token and proof of possession of both keys."""
-    admit_new_work(services)
     request = JoinRequest(
         join_token=body.join_token,
         tls_csr_pem=body.tls_csr_pem.encode(),

@@ -86,7 +86,8 @@ class ClusterService:
     async def create(
         self, principal: Principal, request: ClusterRequest, key: str | None = None
     ) -> tuple[Operation, ClusterView]:
-        """Rent and start, or raise NoCapacity with one reason per host, InsufficientFunds, or InvalidInput.
+        """Rent and start, or raise NoCapacity with one reason per host, InsufficientFunds, InvalidInput,
+        or DiskFull where the Master has no room for more.
 
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made.
         """
@@ -95,6 +96,7 @@ class ClusterService:
             known = uow.clusters.by_key(principal.account_id, key) if key is not None else None
             if known is not None:
                 return self._again(uow, principal, request, known)
+            self._store.admit()
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
             found = self._placer.place(uow, asked, principal.account_id)

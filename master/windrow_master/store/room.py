@@ -30,11 +30,11 @@ PIECE_BYTES: Final = 8 * MIB
 """Given up at a time: who fills the disk without end gets one piece, not all of them."""
 FLOOR_BYTES: Final = 64 * MIB
 """Below it the disk counts as full, so that the ordinary end of a disk is met before any write fails."""
-MORE_BYTES: Final = 8 * MIB
-"""Above the floor before a full disk has room again: it does not become full and not full by turns."""
-LOW_BYTES: Final = 4 * MIB
-"""Below it a piece goes before anybody asks: small files, as those of the programs' logs, have no ballast to spend."""
-WANTED_BYTES: Final = BALLAST_BYTES + FLOOR_BYTES + MORE_BYTES
+MORE_ONE_IN: Final = 8
+"""Of the floor, above it, before a full disk has room again: it does not become full and not full by turns."""
+LOW_ONE_IN: Final = 16
+"""Of the floor: below it a piece goes before anybody asks, for small files that spend nothing, as those of our logs."""
+WANTED_BYTES: Final = BALLAST_BYTES + FLOOR_BYTES + FLOOR_BYTES // MORE_ONE_IN
 """Free on a disk without ballast: enough for all of it."""
 LOOK_EVERY_NS: Final = 2 * SECOND
 DISK_FULL: Final = "master.disk_full"
@@ -167,9 +167,9 @@ class Room:
         free = self._free(folder)
         if free is None:
             return True
-        if free < LOW_BYTES:
+        if free < self._floor_bytes // LOW_ONE_IN:
             ballast.spend()
-        edge = self._floor_bytes + (MORE_BYTES if self._shortage is not None else 0)
+        edge = self._floor_bytes + (self._floor_bytes // MORE_ONE_IN if self._shortage is not None else 0)
         # A ballast that was spent is laid down first, out of the room that came back.
         return free < edge or (ballast.is_spent and ballast.tend())
 

@@ -24,6 +24,7 @@ from windrow_master.store.lock import DirectoryLock
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.model import EventRow
 from windrow_master.store.opening import explained
+from windrow_master.store.room import Room
 from windrow_master.store.seat import Claim
 from windrow_master.store.unit import Part, UnitOfWork
 from windrow_proto.errors import (
@@ -91,18 +92,18 @@ class Store:
         version: str,
         lock: DirectoryLock | None,
         claim: Claim | None = None,
-        spend: Callable[[], bool] = lambda: False,
+        room: Room | None = None,
     ) -> None:
         """Begin a new term on a migrated database. Use `open` unless you bring your own engines.
 
-        spend: gives room on a full disk away, and says whether there was any; called on the writer.
+        room: watches the disks, and has some to give away; without it nothing is full until a write says so.
         """
         self._engines = engines
         self._clock = clock
         self._rng = rng
         self._executor = executor
         self._lock = lock
-        self._spend = spend
+        self._room = room
         self._pending: deque[_Job] = deque()
         self._is_flushing = False
         self._broken: str | None = None
@@ -129,7 +130,7 @@ class Store:
         database: str | None = None,
         open_engines: Callable[[str], Engines] = engines_of,
         claim: Claim | None = None,
-        spend: Callable[[], bool] = lambda: False,
+        room: Room | None = None,
         resume: Callable[[int | None], None] = lambda last_ns: None,
     ) -> "Store":
         """Open (or create) the database, bring its schema up to date and begin a new term.
@@ -151,7 +152,7 @@ class Store:
             with explained(url):
                 upgrade(engines.writer)
                 resume(_last_ns(engines))
-                return cls(engines, clock, rng, worker, version=version, lock=lock, claim=claim, spend=spend)
+                return cls(engines, clock, rng, worker, version=version, lock=lock, claim=claim, room=room)
         except BaseException:
             if claim is not None:
                 claim.leadership.close()
@@ -194,6 +195,11 @@ class Store:
                 return await self._executor.read(lambda: self._read(fn))
         except TimeoutError:
             raise DeadlineExceeded(f"Reading took longer than {seconds(deadline_ns):g} s.") from None
+
+    def admit(self) -> None:
+        """Raises DiskFull, with the way out, while there is no room for new work; for that before it begins."""
+        if self._room is not None:
+            self._room.admit()
 
     def on_event(self, listener: Callable[[EventRow], None]) -> None:
         """Call `listener` on the loop for every event row, after its commit and in order."""
@@ -326,7 +332,7 @@ class Store:
             try:
                 return self._transact(jobs)
             except DBAPIError as error:
-                if not _is_full(error) or not self._spend():
+                if not _is_full(error) or self._room is None or not self._room.spend():
                     raise
                 log.warning("commit_spends_ballast", count=len(jobs), error=_reason(error))
             for job in jobs:
