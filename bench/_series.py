@@ -1,8 +1,8 @@
 """What 1,000 hosts with eight cards each would read: slow walks of every GPU metric, the same for the same seed. Pure.
 
 Four cards of five work, the rest are idle. Readings change as cards' do: temperatures by a degree now and then, power
-and clocks with noise, counters upwards, error counters and P-states hardly ever. Instants lie a second apart with the
-few milliseconds of jitter that a sampling thread has.
+and clocks with noise, counters upwards, error counters and P-states hardly ever. Instants lie a second (or the plan's
+step) apart with the few milliseconds of jitter that a sampling thread has.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,15 @@ JITTER_MS = 4
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much there is: `batches` batches of `instants` samples each, of `gpus` cards on each of `hosts` hosts."""
+    """How much there is: `batches` batches of `instants` samples each, of `gpus` cards on each of `hosts` hosts, one
+    instant each `step_ms`."""
 
     hosts: int
     batches: int
     gpus: int = 8
     instants: int = 5
     seed: int = 1
+    step_ms: int = SECOND_MS
 
     @property
     def values_per_batch(self) -> int:
@@ -41,7 +43,7 @@ class Plan:
     @property
     def span_ms(self) -> int:
         """The time that all batches cover."""
-        return self.batches * self.instants * SECOND_MS
+        return self.batches * self.instants * self.step_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def host_series(plan: Plan, host: int, start_ms: int) -> HostSeries:
         15: fixed(np.where(busy[:, 0], level(1, 9), 0)),
     }
     offset = int(draw.integers(0, SECOND_MS))
-    at_ms = start_ms + offset + np.arange(instants) * SECOND_MS + draw.integers(0, JITTER_MS, instants)
+    at_ms = start_ms + offset + np.arange(instants) * plan.step_ms + draw.integers(0, JITTER_MS, instants)
     return HostSeries(at_ms, np.stack([columns[metric] for metric in METRICS], axis=1).astype(np.int64))
 
 

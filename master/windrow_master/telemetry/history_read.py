@@ -67,16 +67,21 @@ def _points_of(
         return
     level = sql.level_for(query.step_ms, query.from_ms, now_ms)
     devices, metrics = {device for device, _ in asked}, {metric for _, metric in asked}
+    sums: dict[tuple[int, int, int], tuple[float, int, int]] = {}
     with _asking(source) as (cursor, rolled):
-        text = sql.points(level, devices, metrics, query.from_ms, query.to_ms, query.step_ms, rolled)
-        rows = cursor.execute(text).fetchall()
-    for device, number, step, mean, high in rows:
-        key = asked.get((device, number))
-        if key is None:
-            continue  # another metric of that device was asked, and this one of another
-        metric = BY_NUMBER.get(key.metric)
-        value = high if metric is not None and metric.counter else mean
-        found[key][step] = value * (metric.scale if metric is not None else 1.0)
+        for text, named in sql.points(level, devices, metrics, query.from_ms, query.to_ms, query.step_ms, rolled):
+            for device, step, *values in cursor.execute(text).fetchall():
+                for place, number in enumerate(named):
+                    total, count, high = values[3 * place : 3 * place + 3]
+                    if count and (device, number) in asked:
+                        before = sums.get((device, number, step))
+                        if before is not None:
+                            total, count, high = before[0] + total, before[1] + count, max(before[2], high)
+                        sums[device, number, step] = total, count, high
+    for (device, number, step), (total, count, high) in sums.items():
+        metric = BY_NUMBER.get(number)
+        value = high if metric is not None and metric.counter else total / count
+        found[asked[device, number]][step] = value * (metric.scale if metric is not None else 1.0)
 
 
 def means(sources: Sequence[Source], query: GroupQuery, names: Sequence[str], now_ms: int) -> GroupPoints:

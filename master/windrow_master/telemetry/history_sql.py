@@ -14,7 +14,7 @@ device  the number of each host and each of its GPUs; a series is a device and a
 cursor  up to where in the log all of this goes: written in the same transaction as the rows
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -197,11 +197,11 @@ def rows(level: Level | None, metrics: Iterable[int], where: str, rolled: Rolled
                 f"SELECT device, {number:d}::BIGINT AS metric, at_ms, {one.format(column(number))}"
                 f" FROM {WIDE[known.scope]} WHERE {column(number)} IS NOT NULL AND {where}{begun}"
             )
-    # Also of what is known now, and was not when it came.
-    parts.append(
-        f"SELECT device, metric, at_ms, {one.format('value')} FROM {NARROW}"
-        f" WHERE metric IN ({_listed(numbers)}) AND {where}{begun}"
-    )
+        else:
+            parts.append(
+                f"SELECT device, metric, at_ms, {one.format('value')} FROM {NARROW}"
+                f" WHERE metric = {number:d} AND {where}{begun}"
+            )
     return " UNION ALL ".join(parts)
 
 
@@ -213,12 +213,37 @@ def points(
     to_ms: int,
     step_ms: int,
     rolled: Rolled,
-) -> str:
-    """One row per series and step: device, metric, step number, mean, high."""
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Questions, and the metrics that each answers for: rows of device, step number, then for each of these metrics
+    total, count and highest. The same device and step may stand in several answers. Small ones, since what a chart of
+    one host costs is the planning of a large one."""
+    numbers = tuple(metrics)
+    step = f"(at_ms - {from_ms:d}) // {step_ms:d}"
     where = f"device IN ({_listed(devices)}) AND {_between(from_ms, to_ms)}"
+    if level is HOUR:
+        for m in numbers:
+            yield _rolled_points("hour", m, step, where), (m,)
+    if level is not None:
+        begun = f" AND at_ms >= {rolled.hour_ms}" if level is HOUR else ""
+        for m in numbers:
+            yield _rolled_points("minute", m, step, where + begun), (m,)
+    if level is not None:
+        where += f" AND at_ms >= {rolled.minute_ms}"
+    for scope in Scope:
+        known = tuple(m for m in numbers if m in BY_NUMBER and BY_NUMBER[m].scope is scope)
+        if known:
+            values = ", ".join(f"sum({c})::DOUBLE, count({c}), max({c})" for c in map(column, known))
+            yield f"SELECT device, {step}, {values} FROM {WIDE[scope]} WHERE {where} GROUP BY 1, 2", known
+    for m in numbers:
+        if m not in BY_NUMBER:
+            values = "sum(value)::DOUBLE, count(value), max(value)"
+            yield f"SELECT device, {step}, {values} FROM {NARROW} WHERE metric = {m:d} AND {where} GROUP BY 1, 2", (m,)
+
+
+def _rolled_points(table: str, metric: int, step: str, where: str) -> str:
     return (
-        f"SELECT device, metric, (at_ms - {from_ms:d}) // {step_ms:d} AS step, sum(total) / sum(count) AS mean,"
-        f" max(high) AS high FROM ({rows(level, metrics, where, rolled)}) GROUP BY 1, 2, 3"
+        f"SELECT device, {step}, sum(total), sum(count), max(high) FROM {table}"
+        f" WHERE metric = {metric:d} AND {where} GROUP BY 1, 2"
     )
 
 
