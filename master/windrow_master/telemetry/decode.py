@@ -41,13 +41,15 @@ STEPS_MAX: Final = 16
 class Rows:
     """Rows of one table: device number, instant in wall milliseconds, and the metrics' columns of wire integers.
 
-    absent: which places of a column are no values; a metric without an entry has none of those.
+    absent: which places of a column are no values; a metric without an entry has none of those. is_in_order: by device,
+    and each device's by when its batches began.
     """
 
     device: Int64
     at_ms: Int64
     columns: Mapping[int, Int64]
     absent: Mapping[int, Mask]
+    is_in_order: bool = False
 
     @property
     def values(self) -> int:
@@ -59,16 +61,17 @@ class Rows:
         if keep.all():
             return self
         columns = {metric: column[keep] for metric, column in self.columns.items()}
-        return Rows(self.device[keep], self.at_ms[keep], columns, {m: mask[keep] for m, mask in self.absent.items()})
+        absent = {m: mask[keep] for m, mask in self.absent.items()}
+        return Rows(self.device[keep], self.at_ms[keep], columns, absent, self.is_in_order)
 
     def in_order(self) -> "Rows":
         """Sorted by device, then instant: runs of one device compress best."""
-        same = self.device[1:] == self.device[:-1]
-        if ((self.device[1:] > self.device[:-1]) | same & (self.at_ms[1:] >= self.at_ms[:-1])).all():
-            return self  # nearly always: batches of one layout come out of `_unstack` so
+        if self.is_in_order:
+            return self
         order = np.lexsort((self.at_ms, self.device))
         columns = {metric: column[order] for metric, column in self.columns.items()}
-        return Rows(self.device[order], self.at_ms[order], columns, {m: mask[order] for m, mask in self.absent.items()})
+        absent = {m: mask[order] for m, mask in self.absent.items()}
+        return Rows(self.device[order], self.at_ms[order], columns, absent, is_in_order=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +228,13 @@ def _unstack(stack: _Stack) -> tuple[list[tuple[Scope | None, Rows]], int]:
         _sum_up(_signed(deltas).reshape(-1, series, width), values[part])
         is_bad[part] |= are_long.reshape(-1, series * width).any(axis=1)
     absent = _absent(stack.absent, values.shape)
+    all_values = values.reshape(-1, width)
+    all_absent = absent.reshape(-1, width) if absent is not None else None
     at_ms = at_ms + np.array(stack.start_ms)[:, None]
     devices = np.stack(stack.devices) if len({len(one) for one in stack.devices}) == 1 else None
     found = []
     for scope, of_scope, names in stack.layout.groups:
-        places = np.array([[place for place, _ in series] for series in of_scope.values()])
+        places = np.array([[place for place, _ in of_device] for of_device in of_scope.values()])
         chosen = list(of_scope)
         numbers = devices[:, chosen] if devices is not None else np.stack([one[chosen] for one in stack.devices])
         # What is moved is a device's stretch of a batch, and each only once: to its place in the order of the rows.
@@ -237,15 +242,17 @@ def _unstack(stack: _Stack) -> tuple[list[tuple[Scope | None, Rows]], int]:
         batch, which = order // len(chosen), order % len(chosen)
         if is_bad.any():
             batch, which = batch[~is_bad[batch]], which[~is_bad[batch]]
-        columns = {m: values[batch, places[which, at]].reshape(-1) for at, m in enumerate(names)}
+        stretch = (batch * series)[:, None] + places[which]
+        columns = {m: all_values.take(stretch[:, at], axis=0).reshape(-1) for at, m in enumerate(names)}
         masks: dict[int, Mask] = {}
-        if absent is not None:
-            masks = {m: absent[batch, places[which, at]].reshape(-1) for at, m in enumerate(names)}
+        if all_absent is not None:
+            masks = {m: all_absent.take(stretch[:, at], axis=0).reshape(-1) for at, m in enumerate(names)}
         rows = Rows(
             np.repeat(numbers[batch, which], width),
             at_ms[batch].reshape(-1),
             columns,
             {metric: mask for metric, mask in masks.items() if mask.any()},
+            is_in_order=True,
         )
         found.append((scope, rows))
     return found, int(is_bad.sum())

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from windrow_master.telemetry.decode import Decoder
+from windrow_master.telemetry.decode import STEPS_MAX, Decoder
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.samples import Sample, decode_batch, deflate, encode_batch, parse_columns
@@ -124,3 +124,39 @@ def test_what_is_not_laid_out_as_usual_is_laid_out_anew():
     assert parse_columns(ODD["in two pieces"]) == usual
     assert parse_columns(ODD["unpacked"]) == usual
     assert parse_columns(ODD["a field of a newer peer"]) == usual
+
+
+def test_rows_come_device_by_device_and_in_time_however_the_batches_came():
+    rng, second = random.Random(7), 1_000_000_000
+    keys = [(gpu, metric) for gpu in GPUS for metric in (1, 2)]
+    wanted: dict[tuple[HostId, str, int, int], int] = {}
+    sent = []
+    for host in (HostId("h1"), HostId("h2")):
+        for place in range(4):
+            samples = []
+            for n in range(5):
+                at_ns = START_NS + (place * 5 + n) * second
+                row = {key: rng.randrange(1 << 40) for key in keys}
+                wanted |= {(host, gpu, metric, at_ns // 1_000_000): row[gpu, metric] for gpu, metric in keys}
+                samples.append(Sample(at_ns, row))
+            sent.append((host, encode_batch(samples)))
+    rng.shuffle(sent)
+    numbers: dict[int, tuple[HostId, str]] = {}
+    decoder = Decoder(lambda host_id, device: numbers.setdefault(len(numbers), (host_id, device)) and len(numbers) - 1)
+    (rows,) = (one for tables in decoder.decode(sent).rows.values() for one in tables)
+    ordered = rows.in_order()
+    places = list(zip(ordered.device.tolist(), ordered.at_ms.tolist(), strict=True))
+    assert places == sorted(places)
+    found = {
+        (*numbers[device], metric, at_ms): value
+        for metric, column in ordered.columns.items()
+        for (device, at_ms), value in zip(places, column.tolist(), strict=True)
+    }
+    assert found == wanted
+
+
+@pytest.mark.parametrize("instants", [1, 2, STEPS_MAX, STEPS_MAX + 1, 40])
+def test_short_and_long_batches_are_summed_up_alike(instants):
+    rng = random.Random(instants)
+    bodies = [made(rng, instants=instants) for _ in range(5)]
+    assert read_at_once(bodies) == read_one_by_one(bodies)
