@@ -14,6 +14,7 @@ from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
 from windrow_proto import enrol, keys, link_grpc, scrape
 from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.endure import endure
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import AccessId
 from windrow_proto.ports import TrunkLink
@@ -47,6 +48,7 @@ class Worker:
         await self._renew_if_due()
         relay = self._relay()
         server = await link_grpc.serve_agents(relay, self._tls, f"{self._config.host}:{self._port}")
+        endure()
         log.info("access_listening", address=server.address, region=self._config.region, worker=self._worker)
         base = self._config.metrics_port
         port = base + self._worker if base else base

@@ -26,8 +26,10 @@ from windrow_master.store.bus import Bus, MemoryBus
 from windrow_master.store.opening import own_folder
 from windrow_master.store.room import Room, one_of_each_disk
 from windrow_master.store.seat import Candidate, Claim
+from windrow_master.telemetry.rebuild import service as rebuild
 from windrow_proto.clock import BootClock, SystemRng
 from windrow_proto.disk import OsDisk
+from windrow_proto.endure import endure
 from windrow_proto.errors import Conflict, Fenced, WindrowError
 from windrow_proto.link_grpc import serve_trunk
 from windrow_proto.ports import Clock
@@ -40,6 +42,7 @@ DRAIN_S: Final = 10.0
 """For what is already asked to be written when the Master stops."""
 OVERTAKEN_EVERY_NS: Final = SECOND // 4
 CLUSTERS_EVERY_NS: Final = 5 * SECOND
+REBUILD: Final = "rebuild-history"
 EXIT_FAILURE: Final = 1
 EXIT_USAGE: Final = 2
 
@@ -168,6 +171,7 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
         keeping = [group.create_task(work) for work in loops]
         servers = [group.create_task(server.run_until(closing)) for server in (http, https)]
         watching = group.create_task(_until_overtaken(opened, stop)) if config.is_shared else None
+        endure()
         log.info("master_ready", epoch=opened.store.epoch, https_url=opened.services.https_url)
         await stop.wait()
         if watching is not None:
@@ -287,8 +291,11 @@ def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room) -> Rooms
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The daemon's entry point: exits 0 after an orderly stop, 1 with a sentence when it cannot run."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == [REBUILD]:
+        sys.exit(rebuild.main(words[1:]))
     try:
-        config = from_process(sys.argv[1:] if arguments is None else arguments)
+        config = from_process(words)
     except WindrowError as error:
         print(error.detail, file=sys.stderr)
         sys.exit(EXIT_USAGE)
