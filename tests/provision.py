@@ -54,6 +54,9 @@ def packages() -> tuple[Package, ...]:
         Package("bubblewrap", lambda: bool(shutil.which("bwrap")), "confined processes"),
         Package("victoria-metrics", lambda: bool(shutil.which("victoria-metrics")), "a metrics store, and a peer"),
         Package("prometheus", lambda: bool(shutil.which("prometheus")), "a metrics store that also scrapes us"),
+        Package(
+            "prometheus-node-exporter", lambda: bool(shutil.which("prometheus-node-exporter")), "a peer of our agent"
+        ),
     )
 
 

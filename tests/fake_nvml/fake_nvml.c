@@ -32,7 +32,8 @@ typedef struct {
     uint32_t pci_device, pci_subsystem, capability_major, capability_minor;
     uint32_t lost, fault, calls, process_count;
     uint64_t memory_total, memory_used, memory_reserved, energy_mj, throttle, ecc_uncorrected;
-    uint32_t temperature, memory_temperature, slowdown, power_mw, power_limit_mw, power_limit_max_mw;
+    uint64_t temperature_read_ns; /* wall clock at which this temperature was first asked for */
+    uint32_t temperature, temperature_read, memory_temperature, slowdown, power_mw, power_limit_mw, power_limit_max_mw;
     uint32_t utilization, memory_utilization, clock_sm, clock_memory, clock_sm_max, clock_memory_max;
     uint32_t performance_state, fan, pcie_replays, pcie_generation, pcie_width;
     uint32_t cores, bus_bits, ecc_mode, mig_mode, numa_node, minor;
@@ -193,7 +194,14 @@ EXPORT int nvmlDeviceGetMemoryInfo(void *handle, memory_v1_t *out) {
 
 EXPORT int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned *out) {
     ENTER;
-    return sensor ? INVALID_ARGUMENT : figure(gpu->temperature, out);
+    uint32_t now = gpu->temperature;
+    if (!sensor && now != gpu->temperature_read) {
+        struct timespec wall;
+        clock_gettime(CLOCK_REALTIME, &wall);
+        gpu->temperature_read_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
+        gpu->temperature_read = now;
+    }
+    return sensor ? INVALID_ARGUMENT : figure(now, out);
 }
 EXPORT int nvmlDeviceGetTemperatureThreshold(void *handle, int kind, unsigned *out) {
     ENTER;

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = 1
+UUID = "nvmlDeviceGetUUID()"
 PYTHON_ERROR = -1
 """The return code written where the bindings raised something that is no NVMLError."""
 
@@ -128,20 +129,23 @@ def record() -> dict[str, Any]:
     try:
         count = nvml.nvmlDeviceGetCount()
         system = {key(name, (), {}): call(nvml, name, getattr(nvml, name)) for name in SYSTEM}
-        gpus = [_record_gpu(nvml, nvml.nvmlDeviceGetHandleByIndex(index)) for index in range(count)]
+        gpus = [_record_gpu(nvml, index) for index in range(count)]
     finally:
         nvml.nvmlShutdown()
     machine = f"{platform.system()} {platform.machine()}"
     return {"format": FORMAT, "machine": machine, "init_us": init_us, "system": system, "gpus": gpus}
 
 
-def _record_gpu(nvml: Any, handle: Any) -> dict[str, Any]:
-    answers = {}
+def _record_gpu(nvml: Any, index: int) -> dict[str, Any]:
+    handle, answers = nvml.nvmlDeviceGetHandleByIndex(index), {}
     for name in getters(nvml):
         function = getattr(nvml, name)
         for arguments in ARGUMENTS.get(name, [()]):
             for named in OPTIONAL.get(name, [{}]):
                 answers[key(name, arguments, named)] = call(nvml, name, function, handle, *arguments, **named)
+    own = answers[UUID]
+    if own["code"] == 0:  # masked, and still another than its neighbours': one UUID twice would be one card
+        own["value"] = f"{own['value'][:-2]}{index:02d}"
     return answers
 
 

@@ -1,6 +1,8 @@
 """What real NVML answered once is read rightly for ever, and the fake library answers alike."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.hardware.record import record
 from tests.hardware.replay import Replay
 from windrow_agent.gpu.nvml import NvmlBackend
 
+ROOT = Path(__file__).parents[2]
 RECORDINGS = sorted(Path(__file__).with_name("recordings").glob("*.json"))
 REAL = pytest.mark.proves(
     "readings of a real NVIDIA card, recorded and replayed", by="python -m tests.hardware.record on a host with a GPU"
@@ -61,6 +64,21 @@ def test_the_recorder_and_the_replay_agree(fake_nvml: FakeNvml, tmp_path: Path, 
     first = backend.inventory().gpus[0].uuid
     assert {number: value for (owner, number), value in found.items() if owner == first} == expected
     assert not stand_in.unknown - {"nvmlDeviceGetSupportedEventTypes()"}
+    assert len(backend.inventory().gpus) == 8
+
+
+@pytest.mark.proves("a recording is made by one command, on the fake")
+def test_the_command_writes_a_recording_without_identifiers(fake_nvml: FakeNvml, tmp_path: Path):
+    out = tmp_path / "found.json"
+    command = [sys.executable, "-m", "tests.hardware.record", str(out)]
+    ended = subprocess.run(
+        command, env=fake_nvml.environment, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT
+    )
+    assert (ended.returncode, ended.stdout[:6]) == (0, "8 GPUs"), ended.stderr
+    assert fake_nvml.state.uuid(0)[-17:] == "8000-000000000000"  # what must not stand in it
+    assert "-4000-8000-" not in out.read_text()
+    uuids = [gpu["nvmlDeviceGetUUID()"]["value"] for gpu in json.loads(out.read_text())["gpus"]]
+    assert (len(set(uuids)), uuids[7]) == (8, "GPU-00000000-0000-0000-0000-000000000007")
 
 
 @REAL

@@ -44,6 +44,7 @@ class _Kind(Enum):
     INVENTORY = "inventory"
     SWEEP = "sweep"
     LISTEN = "listen"
+    CLOSE = "close"
 
 
 DEADLINE_NS: Final[Mapping[_Kind, int]] = {
@@ -51,6 +52,7 @@ DEADLINE_NS: Final[Mapping[_Kind, int]] = {
     _Kind.INVENTORY: OPEN_DEADLINE_NS,  # the first look at each card may be what starts it
     _Kind.SWEEP: SWEEP_DEADLINE_NS,
     _Kind.LISTEN: SWEEP_DEADLINE_NS + LISTEN_NS,
+    _Kind.CLOSE: SWEEP_DEADLINE_NS,
 }
 
 
@@ -80,6 +82,7 @@ class GpuWatch:
         self._call: _Call | None = None
         self._refused: Condition | None = Condition(ConditionCode.INITIALISING)
         self._is_open = False
+        self._close_wanted = False
         self._retry_ns = 0
         self._sweep_wanted: bool | None = None
         self._listen_wanted = False
@@ -179,7 +182,10 @@ class GpuWatch:
 
     def _next(self, group: asyncio.TaskGroup, now_ns: int, next_tick_ns: int) -> None:
         backend = self._backend
-        if not self._is_open:
+        if self._close_wanted:
+            self._close_wanted = False
+            self._start(group, _Kind.CLOSE, backend.close, now_ns)
+        elif not self._is_open:
             self._sweep_wanted = None
             if now_ns >= self._retry_ns:
                 self._start(group, _Kind.OPEN, backend.open, now_ns)
@@ -210,6 +216,8 @@ class GpuWatch:
     # --- answers ---------------------------------------------------------------------------------
 
     def _answer(self, kind: _Kind, answer: object, now_ns: int, wall_ns: int) -> None:
+        if kind is _Kind.CLOSE:
+            return
         if isinstance(answer, _Failed):
             self._shut(Condition(ConditionCode.UNAVAILABLE, detail=answer.detail), now_ns)
             return
@@ -268,7 +276,7 @@ class GpuWatch:
 
     def _shut(self, why: Condition, now_ns: int) -> None:
         log.warning("gpu_closed", condition=why.text, detail=why.detail)
-        self._backend.close()
+        self._close_wanted = True  # on its thread: a broken driver may hang in this as well
         self._is_open, self._refused, self._reported = False, why, ()
         self._retry_ns = now_ns + REOPEN_AFTER_NS
         self._states = {uuid: availability.stalled(state) for uuid, state in self._states.items()}

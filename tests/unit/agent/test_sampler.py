@@ -170,6 +170,22 @@ async def test_the_period_changes_while_running(fake_nvml: FakeNvml, tmp_path: P
         assert sampler.period_ns == FAST
 
 
+async def test_a_broken_driver_is_let_go_on_its_thread_and_never_on_the_loop(fake_nvml: FakeNvml, tmp_path: Path):
+    closed_by: list[str] = []
+
+    class Told(NvmlBackend):
+        def close(self) -> None:
+            closed_by.append(threading.current_thread().name)
+            super().close()
+
+    async with sampling(make(Told(pci_devices=tmp_path / "pci"), tmp_path)) as sampler:
+        await poll_async(lambda: len(sampler.gpus.gpus) == 8)
+        opened = len(closed_by)
+        fake_nvml.state.gpu(0).fault = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
+        await poll_async(lambda: len(closed_by) > opened)
+    assert set(closed_by) == {"windrow-gpu"}
+
+
 async def test_a_driver_replaced_under_us_advises_a_restart(fake_nvml: FakeNvml, tmp_path: Path):
     async with sampling(make(nvml(tmp_path), tmp_path)) as sampler:
         await poll_async(lambda: len(sampler.gpus.gpus) == 8)
