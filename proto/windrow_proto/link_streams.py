@@ -11,8 +11,9 @@ from typing import Any, Final, Generic, TypeVar
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
-from windrow_proto.errors import LinkClosed, WindrowError, from_code
+from windrow_proto.errors import InvalidInput, LinkClosed, WindrowError, from_code
 
 T = TypeVar("T")
 
@@ -88,7 +89,7 @@ class GrpcLink(Generic[T]):
         self._is_sender_freed = False
         self._awaited: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
-        self._fault: LinkClosed | None = None
+        self._fault: LinkClosed | InvalidInput | None = None
         self.closed = asyncio.Event()
 
     async def send(self, message: T) -> None:
@@ -119,7 +120,7 @@ class GrpcLink(Generic[T]):
 
     async def receive(self) -> T:
         """The next message, in the order sent. Raises LinkClosed when the stream has ended; its `__cause__` is the
-        WindrowError that the other side named, if it named one."""
+        WindrowError that the other side named, if it named one. Raises InvalidInput when no message came but noise."""
         while not self._arrived:
             self._raise_if_closed()
             loop = asyncio.get_running_loop()
@@ -139,11 +140,12 @@ class GrpcLink(Generic[T]):
         self._arrived.clear()
         await self.end("this end closed it")
 
-    async def end(self, reason: str, cause: BaseException | None = None) -> None:
+    async def end(self, reason: str, cause: BaseException | None = None, *, is_noise: bool = False) -> None:
         """Say why to whoever sends, or receives when all that has come is received, and end the call."""
         if self._fault is not None:
             return
-        self._fault = LinkClosed(f"The stream has ended: {reason}")
+        kind = InvalidInput if is_noise else LinkClosed
+        self._fault = kind(f"The stream has ended: {reason}")
         self._fault.__cause__ = cause
         self.closed.set()
         current = asyncio.current_task()
@@ -156,12 +158,14 @@ class GrpcLink(Generic[T]):
 
     def _raise_if_closed(self) -> None:
         if self._fault is not None:
-            fault = LinkClosed(self._fault.detail)
+            fault = type(self._fault)(self._fault.detail)
             raise fault from self._fault.__cause__
 
     async def _read_ahead(self) -> None:
         try:
             while (message := await self._read()) is not grpc.aio.EOF:
+                if message is None:
+                    raise DecodeError  # how gRPC's client, unlike its server, tells of what it could not read
                 self._arrived.append(message)
                 _wake(self._awaited)
                 if len(self._arrived) >= READ_AHEAD:
@@ -171,6 +175,8 @@ class GrpcLink(Generic[T]):
             await self.end("the peer closed it")
         except STREAM_ERRORS as error:
             await self.end(words(error), named_error(error))
+        except DecodeError:
+            await self.end("what came is no message of this protocol", is_noise=True)
         except asyncio.CancelledError:
             await self.end("the call was cancelled")
             raise

@@ -58,6 +58,8 @@ ASK_AGAIN_NS: Final = 10 * SECOND
 DEPARTED_KEPT_NS: Final = 5 * MINUTE
 """An Access that went stays in the map, as draining, for the time of a restart."""
 BAD_PROOFS_MAX: Final = 16
+MISUSES: Final = frozenset({"invalid_input", "too_large", "bad_proof"})
+"""What a route ends with that said what no agent says."""
 """A route that brings more than this is ended: something on the way rewrites messages."""
 SUPERSEDED_MAX: Final = 16
 
@@ -140,7 +142,7 @@ class LinkHub:
         while True:
             try:
                 batch = await trunk.receive()
-            except LinkClosed:
+            except (LinkClosed, InvalidInput):
                 return
             for item in batch.items:
                 self._take(trunk, item, tasks)
@@ -174,6 +176,7 @@ class LinkHub:
                 gone = trunk.routes.pop(item.route, None)
                 if gone is not None:
                     self._close(gone, "the agent has disconnected")
+                    self._note_misuse(gone, item.closed.reason)
             case "load":
                 trunk.load = item.load
             case _:
@@ -348,10 +351,16 @@ class LinkHub:
 
     def _end(self, trunk: Trunk, number: int, route: HostRoute, error: WindrowError) -> None:
         self._count(self.figures.refused_routes, error.code)
+        self._note_misuse(route, error.code)
         log.warning("route_ended", host_id=route.host_id, access_id=trunk.access_id, code=error.code)
         trunk.routes.pop(number, None)
         trunk.put_close(number, error.code, error.detail)
         self._close(route, error.code)
+
+    def _note_misuse(self, route: HostRoute, code: str) -> None:
+        """Somebody sent what no agent sends: an event, if it was under the host's key, and not for each time."""
+        if code in MISUSES and route.is_confirmed:
+            self.down.later(partial(self._fleet.link_misused, route.host_id, code))
 
     def _close(self, route: HostRoute, reason: str) -> None:
         route.close(reason)

@@ -199,6 +199,10 @@ class FleetService:
         """The same as `quarantine`, in a unit of work of its own; a retired host stays retired."""
         await self._store.write(lambda uow: self.quarantine(uow, host_id, reason, actor), name="host.quarantine")
 
+    async def link_misused(self, host_id: HostId, code: str) -> None:
+        """A host's connection was ended for what it sent."""
+        await self._store.write(lambda uow: self.hosts.misused(uow, host_id, code), name="host.misuse")
+
     def heartbeat_interval_ns(self) -> int:
         """How often agents are to send heartbeats."""
         return max(HEARTBEAT_MIN_NS, len(self.view) * SECOND // HEARTBEATS_PER_S_MAX)

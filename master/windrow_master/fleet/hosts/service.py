@@ -22,8 +22,11 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import AccountId, BootId, HostId, SlotId
 from windrow_proto.model import Inventory, inventory_hash
+from windrow_proto.units import MINUTE
 
 BANNED: Final = (AdminState.QUARANTINED, AdminState.RETIRED)
+MISUSE_EVERY_NS: Final = 10 * MINUTE
+"""A host that comes back and does it again fills no list of events."""
 _ADMIN_TEXTS: Final = {
     AdminState.ACTIVE: "{name} is active",
     AdminState.DRAINING: "{name} is draining: nothing new starts there",
@@ -43,6 +46,7 @@ class HostDesk:
         banned: Callable[[UnitOfWork, HostId, bool], None],
     ) -> None:
         self._slots = slots
+        self._misuse_due_ns: dict[HostId, int] = {}
         self._touched = touched
         self._banned = banned
 
@@ -60,6 +64,15 @@ class HostDesk:
             raise Conflict(subject=host.host_id)
         uow.after_commit(lambda: self._touched(host.host_id))
         return after
+
+    def misused(self, uow: UnitOfWork, host_id: HostId, code: str) -> None:
+        """A host's connection was ended for what it sent: told at most once in MISUSE_EVERY_NS."""
+        host = uow.hosts.get(host_id)
+        if host is None or uow.now_wall_ns < self._misuse_due_ns.get(host_id, 0):
+            return
+        self._misuse_due_ns[host_id] = uow.now_wall_ns + MISUSE_EVERY_NS
+        text = f"{host.name} sent what no agent sends, and was disconnected ({code})"
+        uow.event("host.link_misused", (host_id,), text, {"code": code})
 
     def enrol(
         self, uow: UnitOfWork, host_id: HostId, name: str, owner_account: AccountId, simulated: bool, actor: str
