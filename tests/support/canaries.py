@@ -1,16 +1,19 @@
 """Secrets that are planted or found in a running market, and every place they must not turn up in.
 
-`tests.support.stack.stack` ends every test with `leaks`: command lines and environments of all processes, logs, what
-`windrow up` printed, core files, and the bytes of the databases.
+`tests.support.stack.stack` ends every test with `leaks`: command lines and environments of all processes, and every
+file of the data directory but those that hold secrets by their names: logs, what `windrow up` printed, core files,
+databases, the history, spools and journals. `in_database` looks through the rows of a database on a server.
 """
 
 import base64
 import contextlib
 import json
 import re
+import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx2
 
@@ -29,9 +32,9 @@ class Canaries:
     def add(self, name: str, secret: str | bytes) -> None:
         """Look for this one, in each way that it is likely to be written."""
         raw = secret.encode() if isinstance(secret, str) else secret
-        forms = {raw}
+        forms = {raw, raw.hex().encode(), base64.b64encode(raw).rstrip(b"=")}
         if isinstance(secret, bytes):
-            forms |= {raw.hex().encode(), base64.b64encode(raw).rstrip(b"="), repr(raw)[2:-1].encode()}
+            forms.add(repr(raw)[2:-1].encode())
         self.found.setdefault(name, set()).update(form for form in forms if len(form) >= LINE_MIN)
 
     def add_pem(self, name: str, text: str) -> None:
@@ -67,24 +70,29 @@ def collect(data_dir: Path) -> Canaries:
 
 def plant(canaries: Canaries, url: str, token: str) -> None:
     """Have this Master make one of each secret, use it, and be given wrong ones; a Master that is down makes none."""
-    bearer = {"Authorization": f"Bearer {token}"}
     with httpx2.Client(base_url=f"{url}/api/v1", timeout=DEADLINE_S) as client, contextlib.suppress(httpx2.HTTPError):
-        made = client.post("/tokens", json={"name": "canary"}, headers=bearer).json()["token"]
-        canaries.add("planted token", made)
-        joining = client.post("/join-tokens", json={}, headers=bearer).json()["join_token"]
-        canaries.add("planted join token", joining)
-        signed_in = client.post("/session", json={"token": made})
-        cookie = signed_in.headers["set-cookie"].split("=", 1)[1].split(";")[0]
-        canaries.add("planted session", cookie)
-        canaries.add("planted CSRF token", signed_in.headers["x-windrow-csrf"])
-        wrong = "wt_" + "Canary0123456789" * 3
-        canaries.add("wrong token", wrong)
-        client.post("/session", json={"token": wrong})
-        client.get("/me", headers={"Authorization": f"Bearer {wrong}"})
-        client.get(f"/hosts/{wrong}", headers={"Authorization": f"Basic {wrong}"})
-        client.post("/join", json={"join_token": joining, "tls_csr_pem": "x", "sign_public": "x", "proof": "x"})
-        client.post("/tokens", json={"name": 7, "token": made}, headers=bearer)
-        client.delete("/session", headers={"X-Windrow-CSRF": signed_in.headers["x-windrow-csrf"]})
+        plant_over(canaries, client, token)
+
+
+def plant_over(canaries: Canaries, client: Any, token: str) -> None:
+    """The same over a client (httpx2's or Starlette's) whose base is the API."""
+    bearer = {"Authorization": f"Bearer {token}"}
+    made = client.post("/tokens", json={"name": "canary"}, headers=bearer).json()["token"]
+    canaries.add("planted token", made)
+    joining = client.post("/join-tokens", json={}, headers=bearer).json()["join_token"]
+    canaries.add("planted join token", joining)
+    signed_in = client.post("/session", json={"token": made})
+    cookie = signed_in.headers["set-cookie"].split("=", 1)[1].split(";")[0]
+    canaries.add("planted session", cookie)
+    canaries.add("planted CSRF token", signed_in.headers["x-windrow-csrf"])
+    wrong = "wt_" + "Canary0123456789" * 3
+    canaries.add("wrong token", wrong)
+    client.post("/session", json={"token": wrong})
+    client.get("/me", headers={"Authorization": f"Bearer {wrong}"})
+    client.get(f"/hosts/{wrong}", headers={"Authorization": f"Basic {wrong}"})
+    client.post("/join", json={"join_token": joining, "tls_csr_pem": "x", "sign_public": "x", "proof": "x"})
+    client.post("/tokens", json={"name": 7, "token": made}, headers=bearer)
+    client.delete("/session", headers={"X-Windrow-CSRF": signed_in.headers["x-windrow-csrf"]})
 
 
 def leaks(canaries: Canaries, pids: Iterable[int], data_dir: Path) -> list[str]:
@@ -103,12 +111,31 @@ def _processes(pids: Iterable[int]) -> Iterator[tuple[str, bytes]]:
 
 
 def _files(data_dir: Path) -> Iterator[tuple[str, bytes]]:
-    places = [*data_dir.parent.glob("*.log"), *data_dir.rglob("*.log"), *data_dir.rglob("core*")]
-    places += [*data_dir.rglob("*.sqlite3*"), *data_dir.rglob("*.anchor")]
-    for path in sorted(set(places)):
-        if path.is_file():
+    """What lies there and is not named as a secret, and the logs beside it; what a renter put into a workload's own
+    folder is the renter's."""
+    found = [path for path in data_dir.rglob("*") if not _is_renters(path.relative_to(data_dir))]
+    for path in sorted({*data_dir.parent.glob("*.log"), *found}):
+        if path.is_file() and not path.is_symlink() and not path.name.endswith(SECRET_FILES):
             with contextlib.suppress(OSError):
                 yield str(path), path.read_bytes()
+
+
+def _is_renters(inside: Path) -> bool:
+    return any(part.startswith("workload_") for part in inside.parts[:-1])
+
+
+def in_database(canaries: Canaries, connection: Any) -> list[str]:
+    """Where a secret stands in the rows of a database, one sentence each. connection: psycopg's, or sqlite3's."""
+    is_sqlite = isinstance(connection, sqlite3.Connection)
+    named = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    if not is_sqlite:
+        named = "SELECT tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+    found = []
+    for (table,) in connection.execute(named).fetchall():
+        cells = (cell for row in connection.execute(f'SELECT * FROM "{table}"') for cell in row)
+        text = b"\0".join(bytes(cell) if isinstance(cell, bytes | memoryview) else str(cell).encode() for cell in cells)
+        found += [f"{name} stands in the table {table}" for name in canaries.in_bytes(text)]
+    return found
 
 
 def open_to_others(data_dir: Path) -> list[str]:
@@ -119,7 +146,7 @@ def open_to_others(data_dir: Path) -> list[str]:
     found = []
     for path in [data_dir, *sorted(data_dir.rglob("*"))]:
         inside = path.relative_to(data_dir)
-        if path.is_symlink() or any(part.startswith("workload_") for part in inside.parts[:-1]):
+        if path.is_symlink() or _is_renters(inside):
             continue
         with contextlib.suppress(FileNotFoundError):
             mode = path.stat().st_mode & 0o777

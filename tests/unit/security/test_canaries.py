@@ -30,13 +30,20 @@ def data_dir(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("place", ["logs/master.log", "../up.log", "master.sqlite3", "master.sqlite3-wal", "core.123"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("logs/master.log", "../up.log", "logs/crash.txt", "core.123"),
+        *("master.sqlite3", "master.sqlite3-wal", "history/history-0001.duckdb", "log/1/000001.seg", "agent/journal"),
+    ],
+)
 @pytest.mark.parametrize("secret", ["cli.json", "identity/tls.key", "identity/sign.key"])
 def test_a_secret_in_a_file_is_found(data_dir: Path, place: str, secret: str) -> None:
     canaries = collect(data_dir)
     assert leaks(canaries, [os.getpid()], data_dir) == []
     written = sorted(canaries.found[secret])[0]
 
+    (data_dir / place).parent.mkdir(parents=True, exist_ok=True)
     (data_dir / place).write_bytes(b'{"event": "x", "said": "' + written + b'"}\n')
 
     assert [found.split(" stands in ")[0] for found in leaks(canaries, [], data_dir)] == [secret]
