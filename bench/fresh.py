@@ -145,7 +145,7 @@ async def row_after(page: Page, at: float) -> float | None:
 
 async def faults(
     page: Page, fake: FakeNvml, count: int, losses: int, chance: random.Random
-) -> list[list[float | None]]:
+) -> tuple[list[float | None], list[float | None]]:
     """Seconds from XIDs to their rows, and from lost cards to theirs."""
     xids: list[float | None] = []
     lost: list[float | None] = []
