@@ -16,7 +16,7 @@ import apsw
 from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 
-from windrow_master.store.engine import Engines, set_up
+from windrow_master.store.engine import RECOVERED, Engines, set_up
 
 SECTOR = 4096
 _NUMBERS = itertools.count(1)
@@ -42,8 +42,16 @@ class MemoryFile:
 
     def sync(self) -> None:
         """Make everything so far safe."""
-        self.durable = bytearray(self.content)
+        for offset, data in self.pending:
+            if data is None:
+                del self.durable[offset:]
+            else:
+                _put(self.durable, offset, data)
         self.pending.clear()
+
+    def given_up(self) -> None:
+        """A sync failed as it does on Linux: what was to be written is still seen, and no later sync writes it."""
+        self.pending = [step for step in self.pending if step[1] is None]
 
     def lose(self, luck: random.Random | None) -> "MemoryFile":
         """What is left: what was safe, with those pending steps that reached the platter by luck."""
@@ -133,7 +141,11 @@ class PowerFile:
         self._file.truncate(size)
 
     def xSync(self, flags: int) -> None:  # noqa: N802
-        self._power.step()
+        try:
+            self._power.step()
+        except apsw.Error:
+            self._file.given_up()
+            raise
         if not self._power.ignores_sync:
             self._file.sync()
 
@@ -273,11 +285,14 @@ _KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (
     (apsw.CorruptError, sqlite3.DatabaseError),
 )
 
+_CODES: dict[type[Exception], int] = {apsw.IOError: apsw.SQLITE_IOERR, apsw.FullError: apsw.SQLITE_FULL}
+"""What SQLite would have said where the disk raised it."""
+
 
 def _translated(error: apsw.Error) -> Exception:
     kind = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), sqlite3.OperationalError)
     made = kind(str(error))
-    code = getattr(error, "extendedresult", None) or getattr(error, "result", None)
+    code = getattr(error, "extendedresult", None) or getattr(error, "result", None) or _CODES.get(type(error))
     if code is not None:
         made.sqlite_errorcode = code  # type: ignore[attr-defined]  # what the standard driver sets
     return made
@@ -306,7 +321,7 @@ def sharing_engines(power: Power, path: str = "/master.sqlite3") -> Engines:
     connection = module.connect(path)
     module.connect = lambda *_, **__: connection
     pragmas = ("PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
-    more = ("PRAGMA foreign_keys=ON", "PRAGMA temp_store=MEMORY")
+    more = (RECOVERED, "PRAGMA foreign_keys=ON", "PRAGMA temp_store=MEMORY")
     writer = create_engine(f"sqlite:///{path}", module=module, poolclass=StaticPool)
     set_up(writer, begin="PRAGMA query_only=OFF; BEGIN IMMEDIATE", pragmas=(*pragmas, *more))
     reader = create_engine(f"sqlite:///{path}", module=module, poolclass=StaticPool)

@@ -10,6 +10,7 @@ from windrow_proto.units import MIB
 
 FLOOR_BYTES = MIB
 PIECE_BYTES = MIB
+BLOCK_BYTES = 4_096
 BALLAST_BYTES = 16 * MIB
 """SQLite's log grows by as much between two checkpoints."""
 
@@ -76,7 +77,7 @@ class SharedPower(Power):
             self.disk.fill()
 
     def take(self, growth_bytes: int) -> None:
-        """Refuse to grow where there is no room."""
-        if growth_bytes > self.disk.free_bytes(""):
+        """Refuse where there is no room: as some file systems do, also for what is written over something old."""
+        if max(growth_bytes, BLOCK_BYTES) > self.disk.free_bytes(""):
             self.disk.refused += 1
             raise apsw.FullError("no room")

@@ -5,16 +5,20 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import apsw
+import pytest
 
 from tests.master_support import ManualClock, SeededRng
-from tests.simulation.database import Power, sharing_engines
+from tests.simulation import database
+from tests.simulation.database import MemoryFile, Power, sharing_engines
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import StorageFailed
 
-IMAGES = 400 if os.environ.get("TORTURE") else 16
+IMAGES = 1_200 if os.environ.get("TORTURE") else 16
 STARTS = 20 if os.environ.get("TORTURE") else 2
 """Of the images, those on which a whole store is opened; the others are read with SQLite itself."""
 FIRST = int(os.environ.get("SEED") or "1")
@@ -98,6 +102,55 @@ def test_sqlite_keeps_what_was_committed_through_power_cuts(tmp_path: Path) -> N
         store = opened(power, tmp_path / f"again-{number}")
         assert store.epoch == 2
         store.close()
+
+
+def lost_behind_a_failed_sync(folder: Path) -> set[str]:
+    """A commit's fsync fails, the Master is killed and started again, goes on, and the power goes; what is missing."""
+    power = Power()
+    first = opened(power, folder / "first")
+    first.write_now(two_rows(0), name="torture")
+    power.refuse = power.steps + steps_to_sync(folder / "probe")
+    with pytest.raises(StorageFailed):
+        first.write_now(two_rows(1), name="torture")
+    power.refuse = None
+    again = opened(power, folder / "again")
+    for number in (2, 3):
+        again.write_now(two_rows(number), name="torture")
+    cut = power.cut()
+    connection = apsw.Connection("/master.sqlite3", vfs=cut.name)
+    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+    kept = {
+        str(subject) for (subject,) in connection.execute("SELECT subject FROM audit WHERE action LIKE 'torture.%'")
+    }
+    connection.close(True)
+    again.close()
+    return {"subject/0", "subject/2", "subject/3"} - kept
+
+
+def steps_to_sync(folder: Path) -> int:
+    """Which step of the second write is its sync."""
+    power = Power()
+    store = opened(power, folder)
+    store.write_now(two_rows(0), name="torture")
+    began, seen, sync = power.steps, [], MemoryFile.sync
+
+    def noted(file: MemoryFile) -> None:
+        seen.append(power.steps - began)
+        sync(file)
+
+    with mock.patch.object(MemoryFile, "sync", noted):
+        store.write_now(two_rows(1), name="torture")
+    store.close()
+    return seen[0]
+
+
+def test_what_is_committed_after_a_failed_fsync_and_a_new_start_survives_a_power_cut(tmp_path: Path) -> None:
+    assert lost_behind_a_failed_sync(tmp_path) == set()
+
+
+def test_without_moving_what_was_left_it_would_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "RECOVERED", "PRAGMA user_version")
+    assert lost_behind_a_failed_sync(tmp_path) == {"subject/2", "subject/3"}
 
 
 def test_the_judge_catches_a_database_without_syncs(tmp_path: Path) -> None:
