@@ -55,13 +55,15 @@ def victoriametrics() -> Iterator[MetricsServer]:
 
 
 @contextmanager
-def prometheus(config: str = PROMETHEUS_CONFIG + OUT_OF_ORDER) -> Iterator[MetricsServer]:
-    """Prometheus that takes remote writes."""
+def prometheus(config: str = PROMETHEUS_CONFIG + OUT_OF_ORDER, *beside: Path) -> Iterator[MetricsServer]:
+    """Prometheus that takes remote writes. beside: files that the configuration names, copied to its folder."""
     need("prometheus")
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="windrow-prometheus-") as folder:
         path = Path(folder) / "prometheus.yml"
         path.write_text(config)
+        for file in beside:
+            shutil.copy(file, folder)
         flags = [
             *(f"--config.file={path}", f"--storage.tsdb.path={folder}/data", f"--web.listen-address=127.0.0.1:{port}"),
             *("--web.enable-remote-write-receiver", "--log.level=error"),

@@ -2,14 +2,13 @@
 
 import asyncio
 import contextlib
-import shutil
-import tempfile
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Send
+from starlette.types import Scope as Connection
 
 from windrow_master.api.context import Services, Serving
 from windrow_master.api.idempotency import make_router
@@ -52,7 +51,19 @@ async def fleet_history(
     return {"series": series, "step_s": step_ms // 1000}
 
 
-@router.get("/hosts/{host_id}/export", response_class=StreamingResponse)
+@router.get(
+    "/hosts/{host_id}/export",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "The file: time, host, host_name, gpu, metric, unit, value.",
+            "content": {
+                "text/csv": {"schema": {"type": "string"}},
+                PARQUET: {"schema": {"type": "string", "format": "binary"}},
+            },
+        }
+    },
+)
 async def export_series(
     services: Serving,
     host_id: str,
@@ -63,7 +74,8 @@ async def export_series(
     end: Annotated[str | None, Query(alias="to", max_length=40)] = None,
     step_s: Annotated[int | None, Query(ge=1, le=86_400)] = None,
 ) -> Response:
-    """Any series of a host as a file: a line for each value, as `history` gives them, streamed."""
+    """Any series of a host as a file: a line for each value, as `history` gives them; without `from`, the last
+    hour. At most 2,000,000 points (a longer step or a shorter time asks for fewer) and four exports at a time."""
     entry = services.fleet.entry(HostId(host_id))
     uuids = [found.uuid for found in entry.host.inventory.gpus] if entry.host.inventory else []
     from_ms, to_ms, step_ms = _window(services, start, end, step_s, HOUR)
@@ -90,7 +102,7 @@ async def export_series(
     name = f"{entry.host.host_id}.{file_format}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
     kind = CSV if file_format == "csv" else PARQUET
-    return StreamingResponse(_joined(first, stream), media_type=kind, headers=headers)
+    return ExportResponse(first, stream, kind, headers)
 
 
 def _window(
@@ -112,26 +124,25 @@ async def _batches(services: Services, query: SeriesQuery, host_name: str) -> As
 
 async def _csv(batches: AsyncGenerator[list[export.Row], None]) -> AsyncGenerator[bytes, None]:
     head = export.header()
-    async for rows in batches:
-        yield (head + export.csv_text(rows)).encode()
-        head = ""
+    async with contextlib.aclosing(batches):
+        async for rows in batches:
+            yield (head + export.csv_text(rows)).encode()
+            head = ""
 
 
 async def _parquet(batches: AsyncGenerator[list[export.Row], None]) -> AsyncGenerator[bytes, None]:
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="windrow-export-"))
+    made = await asyncio.to_thread(ParquetFile)
     try:
-        made = await asyncio.to_thread(ParquetFile, folder)
-        try:
+        async with contextlib.aclosing(batches):
             async for rows in batches:
                 await asyncio.to_thread(made.add, rows)
-            path = await asyncio.to_thread(made.write)
-        finally:
-            await asyncio.to_thread(made.close)
-        with path.open("rb") as file:
-            while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
-                yield chunk
+        file = await asyncio.to_thread(made.finish)
     finally:
-        await asyncio.to_thread(shutil.rmtree, folder, True)
+        # After `finish` nothing is left to do; where it was cut short, not even a cancelled caller leaves the folder.
+        made.close()
+    with file:
+        while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
+            yield chunk
 
 
 async def _seated(body: AsyncGenerator[bytes, None], seats: list[object], seat: object) -> AsyncGenerator[bytes, None]:
@@ -144,7 +155,21 @@ async def _seated(body: AsyncGenerator[bytes, None], seats: list[object], seat: 
 
 
 async def _joined(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    async with contextlib.aclosing(rest) as stream:
-        yield first
-        async for chunk in stream:
-            yield chunk
+    yield first
+    async for chunk in rest:
+        yield chunk
+
+
+class ExportResponse(StreamingResponse):
+    """An answer that ends its stream whatever becomes of the caller, also of one that left before the first byte."""
+
+    def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None], media_type: str, headers: dict[str, str]):
+        self._rest = rest
+        super().__init__(_joined(first, rest), media_type=media_type, headers=headers)
+
+    async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
+        """Answer, then give back the seat and what the stream holds."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._rest.aclose()

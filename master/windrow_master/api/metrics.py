@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from windrow_proto.units import SECOND
@@ -40,13 +40,14 @@ class Gauges(Collector):
     def __init__(self, source: Callable[[], Iterable[Figure]]) -> None:
         self._source = source
 
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        """One family per name."""
-        families: dict[str, GaugeMetricFamily] = {}
+    def collect(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
+        """One family per name; one that ends in `_total` is a counter, whose name Prometheus' library says without."""
+        families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
         for name, text, value, labels in self._source():
             family = families.get(name)
             if family is None:
-                family = families[name] = GaugeMetricFamily(f"windrow_{name}", text, labels=sorted(labels))
+                kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+                family = families[name] = kind(f"windrow_{name}", text, labels=sorted(labels))
             family.add_metric([labels[label] for label in sorted(labels)], value)
         return families.values()
 

@@ -18,10 +18,10 @@ import structlog
 
 from windrow_master.telemetry import history_read
 from windrow_master.telemetry import history_sql as sql
-from windrow_master.telemetry.decode import Decoded, Decoder, Rows
+from windrow_master.telemetry.decode import Decoded, Decoder
 from windrow_master.telemetry.follow import follow
 from windrow_master.telemetry.history_read import Devices, Source
-from windrow_master.telemetry.history_roll import band, incoming, members_of, prepare, roll, take_late, tell_members
+from windrow_master.telemetry.history_roll import band, insert_rows, members_of, prepare, roll, take_late, tell_members
 from windrow_master.telemetry.model import (
     GroupPoints,
     GroupQuery,
@@ -33,7 +33,7 @@ from windrow_master.telemetry.model import (
     ViewHealth,
 )
 from windrow_master.telemetry.ports import Executor
-from windrow_proto.errors import InvalidInput, Unavailable
+from windrow_proto.errors import Conflict, InvalidInput, Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.metrics import Scope
 from windrow_proto.ports import Clock, Disk
@@ -194,6 +194,11 @@ class HistoryView:
         """Where it is in the log; None before it was opened."""
         return self._cursor
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether there may be more in the log than it has taken in."""
+        return self._is_behind
+
     def close(self) -> None:
         """Write the file out and let go of it; safe to call twice."""
         self._executor.close()
@@ -235,10 +240,8 @@ class HistoryView:
         for number in [following] if self._is_new_wanted else [*reversed(numbers), following]:
             path = self._file(number)
             try:
-                connection = _connect(path, read_only=False)
-                for statement in sql.SCHEMA:
-                    connection.execute(statement)
-            except duckdb.Error as error:
+                connection = open_file(path)
+            except (duckdb.Error, Conflict) as error:
                 log.warning("history_file_not_opened", path=str(path), error=str(error)[:300])
                 if is_damage(error):
                     put_aside(path)
@@ -282,8 +285,8 @@ class HistoryView:
         self._rolled = prepare(connection)
         self._unbanded.clear()
         self._members = members_of(connection)
-        row = connection.execute("SELECT epoch, segment, place FROM cursor").fetchone()
-        self._cursor = LogPosition(*row) if row is not None else LogPosition(0, 0, 0)
+        kept = connection.execute("SELECT epoch, segment, place FROM cursor").fetchall()
+        self._cursor = LogPosition(*kept[0]) if kept else LogPosition(0, 0, 0)
 
     # --- following the log -----------------------------------------------------------------------------------------
 
@@ -339,7 +342,7 @@ class HistoryView:
             touched: set[int] = set()
             for scope, tables in decoded.rows.items():
                 for rows in tables:
-                    _insert_rows(connection, scope, rows)
+                    insert_rows(connection, scope, rows)
                     take_late(connection, scope, rows, self._rolled)
                     if scope is Scope.GPU:
                         touched.update((np.unique(rows.at_ms // sql.FIVE_MS) * sql.FIVE_MS).tolist())
@@ -372,7 +375,8 @@ class HistoryView:
 
     def _roll(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._rolled = roll(connection, self._rolled, self._clock.wall_ns() // MILLISECOND)
-        cells, is_more = band(connection, self._rolled)
+        # Until it is told who is in which tier, there is nothing to make bands of: they stay due.
+        cells, is_more = band(connection, self._rolled) if self._members else ((), False)
         self._unbanded.difference_update(cells)
         if is_more:
             self._due.pop("roll", None)
@@ -402,6 +406,19 @@ def is_damage(error: BaseException) -> bool:
     return isinstance(error, duckdb.Error) and "lock" not in said and any(words in said for words in DAMAGE)
 
 
+def open_file(path: Path) -> duckdb.DuckDBPyConnection:
+    """A file of history for writing, made or brought up to date; raises Conflict where another process holds it."""
+    try:
+        connection = _connect(path, read_only=False)
+    except duckdb.IOException as error:
+        if is_damage(error):
+            raise
+        raise Conflict(f"{path} cannot be opened ({str(error)[:200]}). Stop the Master that uses it first.") from error
+    for statement in sql.SCHEMA:
+        connection.execute(statement)
+    return connection
+
+
 def put_aside(path: Path) -> None:
     """Keep a damaged file and its write-ahead log for whoever wants to look at them, where nobody opens them again."""
     for one in (path, path.with_name(path.name + ".wal")):
@@ -422,21 +439,3 @@ def _connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
 def _devices_of(connection: duckdb.DuckDBPyConnection) -> Devices:
     rows = connection.execute("SELECT number, host, device FROM device").fetchall()
     return {(HostId(host), device): number for number, host, device in rows}
-
-
-def _insert_rows(connection: duckdb.DuckDBPyConnection, scope: Scope | None, rows: Rows) -> None:
-    """Append rows to their table: a column per metric, or (scope None) a row per value."""
-    if not len(rows.device):
-        return
-    connection.register("incoming", incoming(rows.in_order()))
-    named = ", ".join(sql.column(metric) for metric in rows.columns)
-    if scope is not None:
-        connection.execute(
-            f"INSERT INTO {sql.WIDE[scope]} (device, at_ms, {named}) SELECT device, at_ms, {named} FROM incoming"
-        )
-    else:
-        (metric,) = rows.columns
-        connection.execute(
-            f"INSERT INTO {sql.NARROW} SELECT device, at_ms, {metric}, {named} FROM incoming WHERE {named} IS NOT NULL"
-        )
-    connection.unregister("incoming")

@@ -34,7 +34,8 @@ def _asking(source: Connection) -> Iterator[tuple[Any, sql.Rolled]]:
     cursor = source.cursor()
     try:
         cursor.begin()
-        yield cursor, sql.Rolled(*cursor.execute("SELECT minute_ms, hour_ms FROM rolled").fetchone())
+        ((minute_ms, hour_ms),) = cursor.execute("SELECT minute_ms, hour_ms FROM rolled").fetchall()
+        yield cursor, sql.Rolled(minute_ms, hour_ms)
     finally:
         cursor.close()
 

@@ -47,14 +47,15 @@ class Connection(Protocol):
 
 def prepare(connection: Connection) -> sql.Rolled:
     """Where a file's roll-ups are; one of a version that kept no mark gets it here."""
-    row = connection.execute("SELECT minute_ms, hour_ms FROM rolled").fetchone()
-    if row is not None:
-        return sql.Rolled(*row)
+    # Answers are always fetched whole: the rest of one would be in the way of what the connection does next.
+    marks = connection.execute("SELECT minute_ms, hour_ms FROM rolled").fetchall()
+    if marks:
+        return sql.Rolled(*marks[0])
     rolled = sql.Rolled()
     connection.begin()
     try:
-        has_stale = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'stale'").fetchone()
-        if has_stale is not None:
+        has_stale = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'stale'").fetchall()
+        if has_stale:
             rolled = _from_stale(connection)
         connection.execute("INSERT INTO rolled VALUES (?, ?)", [rolled.minute_ms, rolled.hour_ms])
         connection.commit()
@@ -68,9 +69,9 @@ def _from_stale(connection: Connection) -> sql.Rolled:
     """A file whose table `stale` names the spans that are not rolled up: do these, and mark the rest as done."""
     rolled = sql.Rolled()
     for level in (sql.MINUTE, sql.HOUR):
-        (until_ms,) = connection.execute(
+        ((until_ms,),) = connection.execute(
             f"SELECT coalesce(max(at_ms) + {level.span_ms}, 0) FROM {level.name}"
-        ).fetchone()
+        ).fetchall()
         stale = f"(SELECT at_ms FROM stale WHERE span_ms = {level.span_ms})"
         connection.execute(f"DELETE FROM {level.name} WHERE at_ms IN {stale}")
         where = f"at_ms < {until_ms} AND at_ms - at_ms % {level.span_ms} IN {stale}"
@@ -105,6 +106,24 @@ def roll(connection: Connection, rolled: sql.Rolled, now_ms: int) -> sql.Rolled:
         connection.rollback()
         raise
     return after
+
+
+def insert_rows(connection: Connection, scope: Scope | None, rows: Rows) -> None:
+    """Append rows to their table: a column per metric, or (scope None) a row per value."""
+    if not len(rows.device):
+        return
+    connection.register("incoming", incoming(rows.in_order()))
+    named = ", ".join(sql.column(metric) for metric in rows.columns)
+    if scope is not None:
+        connection.execute(
+            f"INSERT INTO {sql.WIDE[scope]} (device, at_ms, {named}) SELECT device, at_ms, {named} FROM incoming"
+        )
+    else:
+        (metric,) = rows.columns
+        connection.execute(
+            f"INSERT INTO {sql.NARROW} SELECT device, at_ms, {metric}, {named} FROM incoming WHERE {named} IS NOT NULL"
+        )
+    connection.unregister("incoming")
 
 
 def take_late(connection: Connection, scope: Scope | None, rows: Rows, rolled: sql.Rolled) -> None:

@@ -1,8 +1,11 @@
 """The second door to DuckDB: rows of an export as one Parquet file. Blocking; call it from a thread."""
 
+import shutil
+import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import duckdb
 import numpy as np
@@ -13,13 +16,13 @@ MEMORY_LIMIT: Final = "256MB"
 
 
 class ParquetFile:
-    """Collects rows part by part in a database beside the file, then writes it."""
+    """Collects rows part by part in a database in a folder of its own, then writes the file; none of it stays."""
 
-    def __init__(self, folder: Path) -> None:
-        """folder: of its own, removed by the caller with all that is in it."""
-        self.path = folder / "export.parquet"
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="windrow-export-"))
+        self._turn = threading.Lock()
         settings: dict[str, str | bool | int | float | list[str]] = {"memory_limit": MEMORY_LIMIT, "threads": 1}
-        self._connection = duckdb.connect(str(folder / "rows.duckdb"), config=settings)
+        self._connection = duckdb.connect(str(self._folder / "rows.duckdb"), config=settings)
         texts = ", ".join(f"{name} VARCHAR NOT NULL" for name in HEADER[1:-1])
         self._connection.execute(f"CREATE TABLE rows (time TIMESTAMPTZ NOT NULL, {texts}, value DOUBLE NOT NULL)")
 
@@ -30,17 +33,24 @@ class ParquetFile:
         at_ms, *texts, values = zip(*rows, strict=True)
         columns = {"at_ms": np.array(at_ms, dtype=np.int64), "value": np.array(values, dtype=np.float64)}
         columns |= {name: np.array(column, dtype=object) for name, column in zip(HEADER[1:-1], texts, strict=True)}
-        self._connection.register("incoming", columns)
         named = ", ".join(HEADER[1:])
-        self._connection.execute(f"INSERT INTO rows SELECT to_timestamp(at_ms / 1000.0), {named} FROM incoming")
-        self._connection.unregister("incoming")
+        with self._turn:
+            self._connection.register("incoming", columns)
+            self._connection.execute(f"INSERT INTO rows SELECT to_timestamp(at_ms / 1000.0), {named} FROM incoming")
+            self._connection.unregister("incoming")
 
-    def write(self) -> Path:
-        """Write the file and say where it is."""
-        target = str(self.path).replace("'", "''")
-        self._connection.execute(f"COPY rows TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
-        return self.path
+    def finish(self) -> BinaryIO:
+        """Write the file and give it, open; what it was made of is gone then, and it goes when it is closed."""
+        path = self._folder / "export.parquet"
+        target = str(path).replace("'", "''")
+        with self._turn:
+            self._connection.execute(f"COPY rows TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+        file = path.open("rb")
+        self.close()
+        return file
 
     def close(self) -> None:
-        """Let go of the database."""
-        self._connection.close()
+        """Remove the folder, after what another thread still writes into it; safe to call twice."""
+        with self._turn:
+            self._connection.close()
+            shutil.rmtree(self._folder, ignore_errors=True)

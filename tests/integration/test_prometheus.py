@@ -1,0 +1,164 @@
+"""A real Prometheus, run with the file in deploy/, finds what the daemons tell; board and alerts are in its tongue."""
+
+import json
+import re
+import subprocess
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.services import need
+from tests.support.metrics_stores import MetricsServer, free_port, get, prometheus
+from tests.support.stack import WINDROW, Stack, stack, wait_for
+
+pytestmark = [pytest.mark.slow]
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+JOBS = {"windrow-master": "8000", "windrow-access": "9443", "windrow-agent": "9444"}
+"""The ports that deploy/prometheus/prometheus.yml names."""
+A_SERIES_OF_EACH = {
+    "windrow-master": "windrow_log_records_total > 0",
+    "windrow-access": "windrow_access_attached == 1",
+    "windrow-agent": "windrow_agent_connected == 1",
+}
+PROMTOOL_S = 30
+PATIENCE_S = 90.0
+
+
+@pytest.fixture(scope="module")
+def ports() -> dict[str, int]:
+    """Where each daemon serves its figures; the Master's is known when it runs."""
+    need("prometheus")
+    return {"windrow-access": free_port(), "windrow-agent": free_port()}
+
+
+@pytest.fixture(scope="module")
+def market(tmp_path_factory: pytest.TempPathFactory, ports: dict[str, int]) -> Iterator[Stack]:
+    """A shipped market, and beside it a relay and an agent that were told to serve their figures."""
+    folder = tmp_path_factory.mktemp("scraped")
+    with ExitStack() as cleanup:
+        running = cleanup.enter_context(stack(folder=folder))
+        wait_for(lambda: hosts(running))
+        url = running.cli["https_url"]
+        ports["windrow-master"] = running.cli["ports"]["http"]
+        for role, name in (("access", "windrow-access"), ("host", "windrow-agent")):
+            place = folder / name
+            token = folder / f"{name}.token"
+            with running.client() as api:
+                token.write_text(api.request("POST", "/join-tokens", body={"role": role})["join_token"])
+            token.chmod(0o600)
+            own = ["--name", "127.0.0.1"] if role == "access" else ["--name", "scraped"]
+            program = str(Path(WINDROW).with_name(name))
+            subprocess.run(
+                [program, "join", url, "--token-file", str(token), "--data-dir", str(place), *own],
+                check=True,
+                timeout=60,
+                capture_output=True,
+            )
+            flags = ["--data-dir", str(place), "--metrics-port", str(ports[name])]
+            if role == "access":
+                flags += ["--listen", f"127.0.0.1:{free_port()}", "--region", "scraped"]
+                flags += ["--trunk", f"127.0.0.1:{running.cli['ports']['trunk']}"]
+            cleanup.enter_context(process([program, "run", *flags], folder / f"{name}.log"))
+        for port in ports.values():
+            wait_for(lambda port=port: figures(port))
+        yield running
+
+
+@contextmanager
+def process(command: list[str], log: Path) -> Iterator[None]:
+    """A daemon that ends with the test."""
+    with log.open("ab") as said:
+        running = subprocess.Popen(command, stdout=said, stderr=said)
+        try:
+            yield
+        finally:
+            running.terminate()
+            try:
+                running.wait(30)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                running.wait()
+
+
+@pytest.fixture(scope="module")
+def server(market: Stack, ports: dict[str, int]) -> Iterator[MetricsServer]:
+    """Prometheus with the deployed file: only the ports are those of here, and it looks each second."""
+    config = (DEPLOY / "prometheus" / "prometheus.yml").read_text()
+    config = config.replace("scrape_interval: 15s", "scrape_interval: 1s\n  evaluation_interval: 1s")
+    for job, port in JOBS.items():
+        config, times = re.subn(rf'(job_name: {job}\b[^"]*"127\.0\.0\.1:){port}"', rf'\g<1>{ports[job]}"', config)
+        assert times == 1, job
+    with prometheus(config, DEPLOY / "prometheus" / "alerts.yml") as running:
+        wait_for(lambda: all(ask(running, f'up{{job="{job}"}} == 1') for job in JOBS), PATIENCE_S)
+        yield running
+
+
+def hosts(running: Stack) -> bool:
+    with running.client() as api:
+        return any(host["link_state"] == "online" for host in api.get("/hosts")["items"])
+
+
+def figures(port: int) -> str:
+    return get(f"http://127.0.0.1:{port}/metrics").decode()
+
+
+def ask(server: MetricsServer, query: str) -> list[dict[str, Any]]:
+    """The series that an expression gives now; raises where Prometheus refuses it."""
+    answer = json.loads(get(f"{server.read_url}/api/v1/query?{urllib.parse.urlencode({'query': query})}"))
+    assert answer["status"] == "success", answer
+    found: list[dict[str, Any]] = answer["data"]["result"]
+    return found
+
+
+def test_the_deployed_files_are_what_promtool_accepts() -> None:
+    need("prometheus")
+    checked = promtool("check", "config", str(DEPLOY / "prometheus" / "prometheus.yml"))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("job", JOBS)
+def test_what_each_daemon_tells_is_what_promtool_accepts(market: Stack, ports: dict[str, int], job: str) -> None:
+    checked = promtool("check", "metrics", given=figures(ports[job]))
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.proves("Prometheus scrapes Master, Access and Agent with deploy/prometheus, and every panel has an answer")
+def test_every_target_is_up_and_a_series_of_each_is_found(server: MetricsServer) -> None:
+    targets = json.loads(get(f"{server.read_url}/api/v1/targets"))["data"]["activeTargets"]
+    assert {target["labels"]["job"]: target["health"] for target in targets} == dict.fromkeys(JOBS, "up")
+    for job, query in A_SERIES_OF_EACH.items():
+        assert wait_for(lambda query=query: ask(server, query), PATIENCE_S)[0]["metric"]["job"] == job
+
+
+@pytest.mark.timeout(300)
+def test_every_panel_of_the_board_draws_something(server: MetricsServer) -> None:
+    board = json.loads((DEPLOY / "grafana" / "windrow.json").read_text())
+    expressions = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    assert expressions
+    for expression in expressions:
+        assert wait_for(lambda expression=expression: ask(server, expression), PATIENCE_S), expression
+
+
+@pytest.mark.timeout(300)
+def test_every_alert_is_understood_and_a_market_that_is_well_raises_none(server: MetricsServer) -> None:
+    def judged() -> list[dict[str, Any]]:
+        groups = json.loads(get(f"{server.read_url}/api/v1/rules"))["data"]["groups"]
+        rules: list[dict[str, Any]] = [rule for group in groups for rule in group["rules"]]
+        return rules if all(rule["health"] != "unknown" for rule in rules) else []
+
+    rules = wait_for(judged, PATIENCE_S)
+    assert {rule["name"]: rule["health"] for rule in rules} == dict.fromkeys((rule["name"] for rule in rules), "ok")
+    assert {rule["name"] for rule in rules if rule["state"] == "firing"} == set()
+
+
+def promtool(*words: str, given: str | None = None) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["promtool", *words], input=given, capture_output=True, text=True, timeout=PROMTOOL_S, check=False
+    )
