@@ -244,7 +244,7 @@ class Journal:
     def _apply_payload(self, payload: bytes) -> None:
         try:
             self._apply(json.loads(payload))
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, WindrowError):
+        except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError, WindrowError):
             self.unreadable += 1  # written by a newer agent, or damage that its checksum missed
 
     def _apply(self, fact: list[Any]) -> None:

@@ -15,7 +15,8 @@ from windrow_master.api.paging import read_cursor, write_cursor
 from windrow_master.telemetry import record as log_records
 from windrow_master.telemetry.decode import Decoder
 from windrow_master.telemetry.marks import MarkBook
-from windrow_master.telemetry.model import LogPosition, LogRecord
+from windrow_master.telemetry.model import LogPosition, LogRecord, SeriesKey, SeriesQuery
+from windrow_master.telemetry.remote import promql
 from windrow_proto import units
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import InvalidInput, WindrowError
@@ -25,7 +26,7 @@ from windrow_proto.model import Command, CommandKind, FrameClass, Kind, Lane
 from windrow_proto.samples import Sample, decode_batch, encode_batch, parse_batch
 from windrow_proto.segments import SegmentLog, scan_segment, segment_path
 from windrow_proto.v1 import link_pb2
-from windrow_proto.wire import Envelope, decode_record, encode_record, seal, unseal, unseal_bytes
+from windrow_proto.wire import Envelope, decode_record, encode_record, seal, take_apart, unseal, unseal_bytes
 from windrow_proto.wire_fields import parse
 
 
@@ -62,6 +63,10 @@ _ENVELOPE: Final = Envelope(HOST, BOOT, 3, FrameClass.EVIDENCE, Lane.EVIDENCE, 9
 
 def _frame(data: bytes) -> Any:
     return unseal(parse(link_pb2.Frame, data), Believing())
+
+
+def _together(data: bytes) -> Any:
+    return take_apart(parse(link_pb2.Frame, data))
 
 
 def _journal(data: bytes) -> Any:
@@ -108,6 +113,14 @@ def _numpy(data: bytes) -> Any:
     return Decoder(lambda host, device: 1).decode([(HostId("host_1"), data)])
 
 
+_QUERY: Final = SeriesQuery((SeriesKey(HostId("host_1"), "", 101),), 0, 60_000, 1_000)
+_ANSWER: Final = {"metric": {"host": "host_1", "gpu": ""}, "values": [[1.5, "2.5"], [7, "NaN"], [9.25, "1e3"]]}
+
+
+def _answer(data: bytes) -> Any:
+    return promql.points(_QUERY, [promql.read_answer(data)])
+
+
 def _checkpoint() -> bytes:
     book = MarkBook()
     book.add_ranges(HostId("host_1"), BOOT, ((1, 5), (7, 9)), 12)
@@ -136,12 +149,15 @@ def wire_parsers() -> tuple[Parser, ...]:
 def all_parsers() -> tuple[Parser, ...]:
     """Everything that is fuzzed."""
     frame = seal(_ENVELOPE, Believing())
+    together = link_pb2.Frame(sequence=1, sealed=b"one", more=[link_pb2.Frame(sequence=2, sealed=b"two")])
     record = encode_record(Record(BOOT, 5, Kind.EVENT, b"body"))
     kept = log_records.encode(LogRecord(HostId("host_1"), BOOT, 3, Kind.TELEMETRY, 5, b"body"))
     batch = encode_batch(_SAMPLES)
     others = (
         Parser("frame", _frame, (frame.SerializeToString(),)),
         Parser("sealed", lambda data: unseal_bytes(data, Believing()), (frame.sealed,)),
+        Parser("frames together", _together, (together.SerializeToString(),)),
+        Parser("store's answer", _answer, (json.dumps({"status": "success", "data": {"result": [_ANSWER]}}).encode(),)),
         Parser("record", decode_record, (record,)),
         Parser("batch", decode_batch, (batch,)),
         Parser("batch columns", parse_batch, (batch,)),

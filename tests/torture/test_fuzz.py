@@ -60,6 +60,21 @@ def test_a_parser_refuses_garbage_in_our_own_words(parser: Parser) -> None:
             assert outcome(parser, data) == "", f"input {number}"
 
 
+FOUND = (
+    ("journal", b'["tombstone", "work_1", 1e999]'),
+    ("store's answer", b'{"status": "success", "data": {"result": [1]}}'),
+    ("store's answer", b'{"status": "success", "data": {"result": [{"values": [[1e999, "1"]]}]}}'),
+    ("store's answer", b'{"status": "success", "data": {"result": {"metric": 5}}}'),
+)
+"""What the fuzz found once, each at its shortest."""
+
+
+@pytest.mark.parametrize(("name", "data"), FOUND)
+def test_what_was_found_once_stays_refused(name: str, data: bytes) -> None:
+    parser = next(parser for parser in PARSERS if parser.name == name)
+    assert outcome(parser, data) == ""
+
+
 # --- bombs ------------------------------------------------------------------------------------------------------------
 
 

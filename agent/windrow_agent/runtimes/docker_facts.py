@@ -100,7 +100,7 @@ def read_start(path: Path) -> StartNote | None:
     try:
         record = json.loads(path.read_bytes())
         return StartNote(str(record["boot_id"]), int(record["monotonic_ns"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, OverflowError, KeyError, TypeError):
         return None
 
 
@@ -108,7 +108,7 @@ def keep_end(path: Path, running_ns: int) -> int:
     """The running time that was first seen after the end: it never changes again."""
     try:
         return int(json.loads(path.read_bytes())["running_ns"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, OverflowError, KeyError, TypeError):
         write_whole(str(path.parent), path.name, {"running_ns": running_ns})
         return running_ns
 

@@ -6,8 +6,9 @@ made by the store with `avg_over_time(...[step])` at the step's last millisecond
 range on its left, so there a sample in the very last millisecond before a step counts in that step, too.
 """
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -103,13 +104,20 @@ def _seconds(at_ms: int) -> str:
 
 def read_answer(data: bytes) -> list[Mapping[str, Any]]:
     """The result of an answer; raises Unavailable with the store's own words where it refused."""
-    try:
+    with _reading():
         answer = json.loads(data)
         if answer["status"] != "success":
             raise Unavailable(f"The metrics store refused: {str(answer.get('error'))[:200]}")
         result: list[Mapping[str, Any]] = answer["data"]["result"]
         return result
-    except (ValueError, KeyError, TypeError) as error:
+
+
+@contextlib.contextmanager
+def _reading() -> Iterator[None]:
+    """Whatever is wrong with what the store said, it is the store's failure and no bug of ours."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise Unavailable("The metrics store answered with something that is not PromQL's JSON.") from error
 
 
@@ -118,12 +126,13 @@ def points(query: SeriesQuery, results: Iterable[Sequence[Mapping[str, Any]]]) -
     steps = -(-(query.to_ms - query.from_ms) // query.step_ms)
     found: dict[SeriesKey, list[float | None]] = {key: [None] * steps for key in query.keys}
     metrics = dict.fromkeys(key.metric for key in query.keys)
-    for metric, result in zip(metrics, results, strict=True):
-        for one in result:
-            labels = one.get("metric", {})
-            key = SeriesKey(HostId(labels.get("host", "")), labels.get("gpu", ""), metric)
-            if key in found:
-                found[key] = _steps(one.get("values", ()), metric, query.from_ms, query.step_ms, steps)
+    with _reading():
+        for metric, result in zip(metrics, results, strict=True):
+            for one in result:
+                labels = one.get("metric", {})
+                key = SeriesKey(HostId(labels.get("host", "")), labels.get("gpu", ""), metric)
+                if key in found:
+                    found[key] = _steps(one.get("values", ()), metric, query.from_ms, query.step_ms, steps)
     return tuple(
         SeriesPoints(key, tuple((query.from_ms + n * query.step_ms, value) for n, value in enumerate(values)))
         for key, values in found.items()
@@ -134,10 +143,11 @@ def groups(query: GroupQuery, result: Sequence[Mapping[str, Any]]) -> dict[str, 
     """The answer to `grouped_question(query)`."""
     steps = -(-(query.to_ms - query.from_ms) // query.step_ms)
     answer = {}
-    for one in result:
-        values = _steps(one.get("values", ()), query.metric, query.from_ms, query.step_ms, steps)
-        at = (query.from_ms + n * query.step_ms for n in range(steps))
-        answer[str(one.get("metric", {}).get("tier", ""))] = tuple(zip(at, values, strict=True))
+    with _reading():
+        for one in result:
+            values = _steps(one.get("values", ()), query.metric, query.from_ms, query.step_ms, steps)
+            at = (query.from_ms + n * query.step_ms for n in range(steps))
+            answer[str(one.get("metric", {}).get("tier", ""))] = tuple(zip(at, values, strict=True))
     return answer
 
 
