@@ -61,8 +61,9 @@ mission: $(VENV)/tested ## one test per sentence of the mission that works
 proto: $(VENV)/tested ## make the stubs in proto/ again from the .proto files
 	@$(PY) -m tests.architecture.stubs proto
 
-openapi: $(VENV)/tested ## write docs/openapi.json again from the routes
+openapi: $(VENV)/tested ## write docs/openapi.json again from the routes, and the console's types from it
 	@$(PY) -m windrow_master.api.openapi docs/openapi.json
+	@$(PY) -m tests.architecture.api_types
 
 setup: ## install again from the locks, with the test tools, and build the console
 	@rm -f $(VENV)/installed $(VENV)/tested

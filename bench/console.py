@@ -28,7 +28,6 @@ ROUNDS = 7
 WATCHED_S = 10.0
 FRAME_LATE_MS = 50.0
 """Three frames of a 60 Hz screen: from there on a person sees a jerk."""
-PAGE_HOSTS = 500
 
 USABLE = """() => { window.__usable = null;
   const shown = () => window.__usable === null && document.querySelector('[data-row="0"]');
@@ -65,19 +64,15 @@ BARE = """async () => { const began = performance.now();
 def encoded(app: Any, world: Any) -> Any:
     """The pretend Master with its two long lists encoded once."""
     rows = json.dumps({"items": list(world.gpu_rows.values()), "version": 1}).encode()
-    hosts = list(world.hosts.values())
-    pages = []
-    for start in range(0, len(hosts), PAGE_HOSTS):
-        following = str(start + PAGE_HOSTS) if start + PAGE_HOSTS < len(hosts) else None
-        pages.append(json.dumps({"items": hosts[start : start + PAGE_HOSTS], "next_cursor": following}).encode())
+    bare = [host for host in world.hosts.values() if not host["gpus"]]
+    hosts = json.dumps({"items": bare, "next_cursor": None}).encode()
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         body = None
         if scope["type"] == "http" and scope["path"] == "/api/v1/gpus":
             body = rows
         elif scope["type"] == "http" and scope["path"] == "/api/v1/hosts":
-            cursor = dict(pair.partition("=")[::2] for pair in scope["query_string"].decode().split("&")).get("cursor")
-            body = pages[int(cursor or 0) // PAGE_HOSTS]
+            body = hosts
         if body is None:
             await app(scope, receive, send)
             return

@@ -23,8 +23,8 @@ def fleet_routes(app: FastAPI, world: World) -> None:
         return {"items": list(world.gpu_rows.values()), "version": world.version}
 
     @app.get("/api/v1/hosts")
-    async def hosts() -> Json:
-        return listed(list(world.hosts.values()))
+    async def hosts(gpus: bool | None = None) -> Json:
+        return listed([host for host in world.hosts.values() if gpus is None or bool(host["gpus"]) is gpus])
 
     @app.get("/api/v1/fleet/stream")
     async def fleet() -> StreamingResponse:

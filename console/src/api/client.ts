@@ -1,4 +1,5 @@
 // The one place that calls the Master: cookie session, CSRF header, idempotency keys, problems as errors.
+import { takeEarly } from "../early.ts";
 import { connection } from "./connection.ts";
 import type { Page, Problem } from "./types.ts";
 
@@ -51,14 +52,15 @@ export async function send(method: string, path: string, asked: Asked = {}, dead
   const signals = [asked.signal, deadlineMs === null ? undefined : AbortSignal.timeout(deadlineMs)].filter((one) => one !== undefined);
   let answer: Response;
   try {
-    answer = await fetch(address(path, asked.query), {
+    const early = method === "GET" ? takeEarly(address(path, asked.query)) : null;
+    answer = await (early ?? fetch(address(path, asked.query), {
       method,
       headers,
       body: asked.body === undefined ? null : JSON.stringify(asked.body),
       credentials: "same-origin",
       cache: "no-store",
       signal: signals.length ? AbortSignal.any(signals) : null,
-    });
+    }));
   } catch (failure) {
     if (asked.signal?.aborted) throw failure;
     connection.lost();

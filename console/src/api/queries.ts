@@ -2,7 +2,7 @@
 import { QueryCache, QueryClient, queryOptions } from "@tanstack/react-query";
 import { ApiProblem, everyPage, get } from "./client.ts";
 import { connection } from "./connection.ts";
-import type { AuditRow, AuditVerdict, SessionRow } from "./record_types.ts";
+import type { AuditRow, AuditVerdict, SessionRow } from "./types.ts";
 import type {
   Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, Health, History, Host,
   JoinTokenRow, Me, Offer, Overview, Page, Receipt, TokenRow,

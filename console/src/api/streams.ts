@@ -16,8 +16,8 @@ export interface StreamHandlers {
   failed?: () => void;
 }
 
-/** Open a stream and keep it; the answer closes it for good. */
-export function openStream(path: string, handlers: StreamHandlers, query?: Query): () => void {
+/** Open a stream and keep it; the answer closes it for good. `query` is asked each time it is opened. */
+export function openStream(path: string, handlers: StreamHandlers, query: () => Query = () => ({})): () => void {
   let source: EventSource | null = null;
   let retry: ReturnType<typeof setTimeout> | null = null;
   let hiding: ReturnType<typeof setTimeout> | null = null;
@@ -33,7 +33,7 @@ export function openStream(path: string, handlers: StreamHandlers, query?: Query
   const start = () => {
     shut();
     if (closed) return;
-    const mine = new EventSource(address(path, query), { withCredentials: true });
+    const mine = new EventSource(address(path, query()), { withCredentials: true });
     source = mine;
     mine.onopen = () => {
       wait = RETRY_FIRST_MS;

@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 import { everyPage, get } from "../api/client.ts";
 import { openStream } from "../api/streams.ts";
 import type { GpuList, GpuRow, Host, HostSummary } from "../api/types.ts";
-import { merge, NO_FLEET, type Batch, type Fleet } from "./rows.ts";
+import { byName, merge, NO_FLEET, type Batch, type Fleet } from "./rows.ts";
 
 /** A hidden tab draws no frames; beyond this many batches it merges without waiting for one. */
 const QUEUE_MOST = 20;
@@ -18,9 +18,6 @@ export interface FleetView {
   live: boolean;
 }
 
-const names = new Intl.Collator("en-GB", { numeric: true });
-const byName = (a: GpuRow | Host, b: GpuRow | Host) => names.compare("host_name" in a ? a.host_name : a.name, "host_name" in b ? b.host_name : b.name);
-
 class FleetFeed {
   private view: FleetView = { fleet: NO_FLEET, loading: true, error: null, live: false };
   private listeners = new Set<() => void>();
@@ -29,6 +26,8 @@ class FleetFeed {
   private close: (() => void) | null = null;
   private lingering: ReturnType<typeof setTimeout> | null = null;
   private lists = 0;
+  /** The newest that is known; null until the list was read. */
+  private version: number | null = null;
 
   current = (): FleetView => this.view;
 
@@ -46,19 +45,21 @@ class FleetFeed {
   again = (): void => void this.list();
 
   private start(): void {
+    void this.list().then(() => this.follow());
+  }
+
+  /** What changed after the list, or after what came last; each time the stream is opened again it goes on from there. */
+  private follow(): void {
+    if (this.close || this.listeners.size === 0) return;
+    const query = () => ({ after: this.version });
     this.close = openStream("/fleet/stream", {
-      opened: () => void this.list(),
+      opened: () => (this.version === null ? void this.list() : this.show({ live: true })),
       failed: () => this.show({ live: false }),
       on: {
         rows: (data: { version: number; rows: GpuRow[] }) => this.take({ version: data.version, gpus: data.rows, hosts: [], whole: false }),
-        hosts: (data: { version?: number; hosts: HostSummary[] } | HostSummary[]) => {
-          const hosts = Array.isArray(data) ? data : data.hosts;
-          const version = (Array.isArray(data) ? undefined : data.version) ?? Number.MAX_SAFE_INTEGER;
-          this.take({ version, gpus: [], hosts, whole: false });
-        },
+        hosts: (data: { version: number; hosts: HostSummary[] }) => this.take({ version: data.version, gpus: [], hosts: data.hosts, whole: false }),
       },
-    });
-    void this.list();
+    }, query);
   }
 
   private stop(): void {
@@ -69,24 +70,19 @@ class FleetFeed {
     this.queue = [];
   }
 
-  /** Read everything afresh; what streamed in meanwhile is applied on top. Versions of a former Master are forgotten. */
+  /** Read everything: the cards, and the hosts that have none. What streams in meanwhile is applied on top. */
   private async list(): Promise<void> {
     this.lists += 1;
     const mine = this.lists;
     try {
-      const asked = everyPage<Host>("/hosts");
-      asked.catch(() => undefined); // awaited below; until then its failing is nobody's
+      const bare = everyPage<Host>("/hosts", { gpus: false });
+      bare.catch(() => undefined); // awaited below; until then its failing is nobody's
       const gpus = await get<GpuList>("/gpus");
+      const hosts = await bare;
       if (mine !== this.lists) return;
-      const cards: Batch = { version: gpus.version, gpus: gpus.items.sort(byName), hosts: [], whole: true };
-      // A large fleet's hosts come in many pages; its cards in one answer, and with them one can begin to work.
-      const early = this.view.loading && gpus.items.length > 0;
-      if (early) this.show({ fleet: merge(NO_FLEET, [cards, ...this.taken()]), loading: false, error: null, live: true });
-      const hosts = await asked;
-      if (mine !== this.lists) return;
-      // On top of what this very listing showed, since the stream went on meanwhile; else afresh.
-      const whole: Batch = { ...cards, hosts: hosts.sort(byName) };
-      this.show({ fleet: merge(early ? this.view.fleet : NO_FLEET, [whole, ...this.taken()]), loading: false, error: null, live: true });
+      const whole: Batch = { version: gpus.version, gpus: byName(gpus.items, (gpu) => gpu.host_name), hosts: byName(hosts, (host) => host.name), whole: true };
+      this.version = gpus.version;
+      this.show({ fleet: merge(NO_FLEET, [whole, ...this.taken()]), loading: false, error: null, live: true });
     } catch (error) {
       if (mine === this.lists) this.show({ loading: false, error, live: false });
     }
@@ -99,6 +95,7 @@ class FleetFeed {
   }
 
   private take(batch: Batch): void {
+    this.version = this.version === null ? null : Math.max(this.version, batch.version);
     this.queue.push(batch);
     if (this.view.loading) return;
     if (this.queue.length > QUEUE_MOST) this.flush();

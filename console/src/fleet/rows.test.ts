@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { GpuRow, HostSummary } from "../api/types.ts";
-import { merge, NO_FLEET, type Batch } from "./rows.ts";
+import { byName, merge, NO_FLEET, type Batch } from "./rows.ts";
 
 const gpu = (uuid: string, change: Partial<GpuRow> = {}): GpuRow => ({
   uuid, host_id: "host_a", host_name: "a", region: "north", simulated: false, name: "H100", tier: "h100/A", memory_bytes: 80, link_state: "online",
@@ -47,4 +47,14 @@ test("a retired host leaves with its cards", () => {
 test("absent readings stay absent", () => {
   const row = merge(NO_FLEET, [batch(1, [gpu("g1")], [], true)]).rows[0];
   expect([row?.use, row?.temperature, row?.power, row?.memoryUsedBytes]).toEqual([null, null, null, null]);
+});
+
+test("hosts are counted once, whether they have cards or not", () => {
+  const fleet = merge(NO_FLEET, [batch(1, [gpu("g1"), gpu("g2")], [host("host_a"), host("host_b")], true)]);
+  expect(fleet.hostCount).toBe(2);
+});
+
+test("names are in the order of their numbers, and what shares a name stays in its order", () => {
+  const rows = ["n-10 a", "n-2 a", "n-10 b"].map((text) => text.split(" ") as [string, string]);
+  expect(byName(rows, ([name]) => name).map((row) => row.join(" "))).toEqual(["n-2 a", "n-10 a", "n-10 b"]);
 });

@@ -27,6 +27,8 @@ export interface Fleet {
   readonly gpus: ReadonlyMap<string, Stored<GpuRow>>;
   readonly hosts: ReadonlyMap<string, Stored<HostSummary>>;
   readonly rows: readonly FleetRow[];
+  /** All hosts, with cards and without. */
+  readonly hostCount: number;
 }
 
 interface Stored<T> {
@@ -35,7 +37,7 @@ interface Stored<T> {
   readonly row: FleetRow;
 }
 
-export const NO_FLEET: Fleet = { gpus: new Map(), hosts: new Map(), rows: [] };
+export const NO_FLEET: Fleet = { gpus: new Map(), hosts: new Map(), rows: [], hostCount: 0 };
 
 export interface Batch {
   version: number;
@@ -43,6 +45,20 @@ export interface Batch {
   hosts: readonly HostSummary[];
   /** A whole list: what it does not name, and what is older than it, is gone. */
   whole: boolean;
+}
+
+const names = new Intl.Collator("en-GB", { numeric: true });
+
+/** In the order of names, numbers in them as numbers. A name is compared once, however many carry it. */
+export function byName<T>(items: readonly T[], nameOf: (item: T) => string): T[] {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const name = nameOf(item);
+    const group = groups.get(name);
+    if (group) group.push(item);
+    else groups.set(name, [item]);
+  }
+  return [...groups].sort((a, b) => names.compare(a[0], b[0])).flatMap(([, group]) => group);
 }
 
 /** Apply batches in the order they came. An older version of a row never replaces a newer one. */
@@ -58,7 +74,7 @@ export function merge(fleet: Fleet, batches: readonly Batch[]): Fleet {
     }
     if (batch.whole) forget(gpus, hosts, batch);
   }
-  return { gpus, hosts, rows: lay(gpus, hosts) };
+  return { gpus, hosts, ...lay(gpus, hosts) };
 }
 
 function put<T>(into: Map<string, Stored<T>>, key: string, value: T, version: number, toRow: (value: T) => FleetRow): void {
@@ -83,7 +99,7 @@ function isGone(host: HostSummary): boolean {
 }
 
 /** Real hosts come first: what is simulated only adds neighbours. Otherwise the order of arrival is kept. */
-function lay(gpus: ReadonlyMap<string, Stored<GpuRow>>, hosts: ReadonlyMap<string, Stored<HostSummary>>): FleetRow[] {
+function lay(gpus: ReadonlyMap<string, Stored<GpuRow>>, hosts: ReadonlyMap<string, Stored<HostSummary>>): { rows: FleetRow[]; hostCount: number } {
   const withCards = new Set<string>();
   const real: FleetRow[] = [];
   const simulated: FleetRow[] = [];
@@ -91,8 +107,13 @@ function lay(gpus: ReadonlyMap<string, Stored<GpuRow>>, hosts: ReadonlyMap<strin
     withCards.add(gpu.value.host_id);
     (gpu.row.simulated ? simulated : real).push(gpu.row);
   }
-  for (const host of hosts.values()) if (!withCards.has(host.value.id)) (host.row.simulated ? simulated : real).push(host.row);
-  return [...real, ...simulated];
+  let hostCount = withCards.size;
+  for (const host of hosts.values()) {
+    if (withCards.has(host.value.id)) continue;
+    hostCount += 1;
+    (host.row.simulated ? simulated : real).push(host.row);
+  }
+  return { rows: real.concat(simulated), hostCount };
 }
 
 function gpuRow(gpu: GpuRow): FleetRow {

@@ -4,7 +4,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState, type FormEvent } from "react";
 import { audit as auditQuery, auditBefore, auditVerdict, type AuditWanted } from "../api/queries.ts";
-import type { AuditRow, AuditVerdict } from "../api/record_types.ts";
+import type { AuditRow, AuditVerdict } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
 import { count, plain } from "../format.ts";
 import { CsvButton } from "../parts/Csv.tsx";

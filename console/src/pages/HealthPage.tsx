@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { health as healthQuery } from "../api/queries.ts";
 import type { Health } from "../api/types.ts";
-import { bytes, count, decimal, duration, percent, plain } from "../format.ts";
+import { bytes, count, decimal, duration, percent, plain, words } from "../format.ts";
 import { Empty, Facts, Id, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
 import { State, When, type Tone } from "../parts/state.tsx";
 
@@ -31,6 +31,12 @@ export function HealthPage() {
               />
             </Panel>
             {master.problems?.length ? <Panel title="Problems"><Reasons reasons={master.problems} /></Panel> : null}
+            {(master.conditions ?? []).map((condition) => (
+              <div key={condition.code} className="wr-note">
+                <strong>{words(condition.code)}</strong>
+                <span className="wr-break">{plain(condition.detail)}{condition.since && <span className="wr-quiet"> · since <When at={condition.since} /></span>}</span>
+              </div>
+            ))}
             <Panel title={`Accesses (${accesses.length})`} bare>
               {accesses.length === 0 ? (
                 <Empty title="No Access is connected" command="windrow doctor">Hosts reach the Master only through an Access: without one, nothing is heard from any host.</Empty>
@@ -64,6 +70,7 @@ export function HealthPage() {
 
 function stateOf(master: Health["master"]): { state: string; tone: Tone } {
   if (master.problems?.length) return { state: "Failing", tone: "bad" };
+  if (master.conditions?.length) return { state: "Needs a look", tone: "warn" };
   return (master.duckdb_lag_s ?? 0) > LAG_WARN_S ? { state: "History lags", tone: "warn" } : { state: "Healthy", tone: "ok" };
 }
 

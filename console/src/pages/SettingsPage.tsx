@@ -4,7 +4,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { remove } from "../api/client.ts";
 import { me as meQuery, sessions as sessionsQuery } from "../api/queries.ts";
-import type { SessionRow } from "../api/record_types.ts";
+import type { SessionRow } from "../api/types.ts";
 import { amount, plain } from "../format.ts";
 import { Empty, Facts, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { TestMoney, When } from "../parts/state.tsx";

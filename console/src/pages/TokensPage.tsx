@@ -60,8 +60,8 @@ export function TokensPage() {
                 <Empty title="No join tokens" command="windrow token add --join">A join token lets one host join, once, within 15 minutes.</Empty>
               ) : (
                 <table className="wr-table">
-                  <thead><tr><th>For</th><th>Made</th><th>Used</th><th>Expires</th><th>Id</th></tr></thead>
-                  <tbody>{items.map((token) => <tr key={token.id}><td>{words(token.role)}</td><td><When at={token.created_at ?? null} /></td><td>{token.used_at ? <When at={token.used_at} /> : "not yet"}</td><td><When at={token.expires_at} /></td><td><Id id={token.id} /></td></tr>)}</tbody>
+                  <thead><tr><th>For</th><th>Made</th><th>Expires</th><th>Id</th></tr></thead>
+                  <tbody>{items.map((token) => <tr key={token.id}><td>{words(token.role)}</td><td><When at={token.created_at ?? null} /></td><td><When at={token.expires_at} /></td><td><Id id={token.id} /></td></tr>)}</tbody>
                 </table>
               )
             }

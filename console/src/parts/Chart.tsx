@@ -2,6 +2,7 @@
 import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
 import type { CsvColumn } from "../csv.ts";
 import { clock, inUnit } from "../format.ts";
 import { CsvButton } from "./Csv.tsx";

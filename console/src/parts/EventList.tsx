@@ -119,6 +119,6 @@ function useFollowed(subject: string | undefined, follow: boolean) {
       if (key && !event.subjects.includes(key)) return;
       client.setQueryData<Page<EventRow>>(["events", key], (page) => page && !page.items.some((one) => one.id === event.id) ? { ...page, items: [event, ...page.items].slice(0, SHOWN_MOST) } : page);
     };
-    return openStream("/events/stream", { on: { event: take, message: take }, opened: () => void client.invalidateQueries({ queryKey: ["events", key] }) }, { subject });
+    return openStream("/events/stream", { on: { event: take, message: take }, opened: () => void client.invalidateQueries({ queryKey: ["events", key] }) }, () => ({ subject }));
   }, [client, key, subject, follow]);
 }

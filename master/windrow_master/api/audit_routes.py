@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import Query
 
+from windrow_master.api import out
 from windrow_master.api.context import Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
@@ -22,7 +23,7 @@ Text = Annotated[str | None, Query(min_length=1, max_length=200)]
 Moment = Annotated[str | None, Query(max_length=40)]
 
 
-@router.get("/audit")
+@router.get("/audit", responses=out.AUDIT)
 async def audit(
     services: Serving,
     subject: Text = None,
@@ -43,7 +44,7 @@ async def audit(
     return page(found, limit, _entry_json, lambda entry: str(entry.number))
 
 
-@router.get("/audit/verify")
+@router.get("/audit/verify", responses=out.AUDIT_VERDICT)
 async def verify_audit(
     services: Serving,
     number: Annotated[int | None, Query(ge=1, le=NUMBER_MAX)] = None,

@@ -9,7 +9,7 @@ from fastapi import Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from windrow_master.api import lasting, sse
+from windrow_master.api import lasting, out, sse
 from windrow_master.api.cluster_shapes import cluster_json, explanation_json, plan_json
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
@@ -126,14 +126,14 @@ async def create_cluster(
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@router.get("/clusters")
+@router.get("/clusters", responses=out.CLUSTERS)
 async def clusters(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Clusters of the account (operators and auditors: of all), the latest first."""
     found = await services.clusters.list(principal, read_cursor(cursor) or None, limit + 1)
     return page(found, limit, cluster_json, lambda view: view.cluster.cluster_id)
 
 
-@router.get("/clusters/{cluster_id}")
+@router.get("/clusters/{cluster_id}", responses=out.CLUSTER)
 async def cluster(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
     """One cluster."""
     view = await services.clusters.get(principal, ClusterId(cluster_id))

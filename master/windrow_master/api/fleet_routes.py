@@ -9,7 +9,7 @@ from fastapi import Body as FromBody
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from windrow_master.api import lasting, sight, sse
+from windrow_master.api import lasting, out, sight, sse
 from windrow_master.api.answers import listed, tag_of, tagged_text
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.fleet_feed import FleetFeed
@@ -48,23 +48,24 @@ def feed_of(services: Services) -> FleetFeed:
     return feed
 
 
-@router.get("/hosts")
+@router.get("/hosts", responses=out.HOSTS)
 async def hosts(
     request: Request,
     services: Serving,
     state: Text = None,
     simulated: bool | None = None,
     q: Text = None,
+    gpus: bool | None = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Any:
     """Hosts in the order of their joining. `state`: a headline, or an admin or link state; retired ones only when
-    asked for. `q`: part of a name, id, processor or GPU."""
+    asked for. `q`: part of a name, id, processor or GPU. `gpus`: only hosts that have some, or that have none."""
     after = read_cursor(cursor)
     found = [
         entry
         for entry in sorted(services.fleet.view, key=lambda entry: entry.host.host_id)
-        if entry.host.host_id > after and _matches(entry, state, simulated, q)
+        if entry.host.host_id > after and _matches(entry, state, simulated, q, gpus)
     ]
     shown = found[:limit]
     following = json.dumps(write_cursor(shown[-1].host.host_id) if len(found) > limit else None)
@@ -74,9 +75,11 @@ async def hosts(
     return tagged_text(request, tag, lambda: listed([whole.text for whole in wholes], rest))
 
 
-def _matches(entry: Entry, state: str | None, simulated: bool | None, q: str | None) -> bool:
+def _matches(entry: Entry, state: str | None, simulated: bool | None, q: str | None, gpus: bool | None) -> bool:
     host = entry.host
     if simulated is not None and host.simulated is not simulated:
+        return False
+    if gpus is not None and gpus is not bool(host.inventory and host.inventory.gpus):
         return False
     if state is None:
         if host.admin_state is AdminState.RETIRED:
@@ -86,12 +89,12 @@ def _matches(entry: Entry, state: str | None, simulated: bool | None, q: str | N
     if q is None:
         return True
     inventory = host.inventory
-    gpus = [gpu.name for gpu in inventory.gpus] if inventory else []
-    words = [host.name, host.host_id, inventory.cpu_model if inventory else "", *gpus]
+    names = [gpu.name for gpu in inventory.gpus] if inventory else []
+    words = [host.name, host.host_id, inventory.cpu_model if inventory else "", *names]
     return any(q.lower() in word.lower() for word in words)
 
 
-@router.get("/hosts/{host_id}")
+@router.get("/hosts/{host_id}", responses=out.HOST)
 async def host(services: Serving, request: Request, host_id: str) -> Any:
     """One host with its GPUs and slots."""
     entry = services.fleet.entry(HostId(host_id))
@@ -119,13 +122,13 @@ async def _decide(services: Services, principal: Principal, host_id: str, event:
 Given = Annotated[Reason, FromBody()]
 
 
-@router.post("/hosts/{host_id}/drain")
+@router.post("/hosts/{host_id}/drain", responses=out.HOST)
 async def drain(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Let what runs there end and start nothing new."""
     return await _decide(services, principal, host_id, AdminEvent.DRAIN, body)
 
 
-@router.post("/hosts/{host_id}/activate")
+@router.post("/hosts/{host_id}/activate", responses=out.HOST)
 async def activate(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Offer it again; for a quarantined host this says that it was found sound (operators only)."""
     owned = _own(services, principal, host_id)
@@ -135,19 +138,19 @@ async def activate(services: Serving, principal: Asking, host_id: str, body: Giv
     return await _decide(services, principal, host_id, AdminEvent.ACTIVATE, body)
 
 
-@router.post("/hosts/{host_id}/maintenance")
+@router.post("/hosts/{host_id}/maintenance", responses=out.HOST)
 async def maintenance(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Take a drained host out of service."""
     return await _decide(services, principal, host_id, AdminEvent.MAINTAIN, body)
 
 
-@router.post("/hosts/{host_id}/quarantine")
+@router.post("/hosts/{host_id}/quarantine", responses=out.HOST)
 async def quarantine(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Trust it no more: it is cut off until an operator activates it."""
     return await _decide(services, principal, host_id, AdminEvent.QUARANTINE, body)
 
 
-@router.post("/hosts/{host_id}/retire")
+@router.post("/hosts/{host_id}/retire", responses=out.HOST)
 async def retire(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Let it go for good."""
     return await _decide(services, principal, host_id, AdminEvent.RETIRE, body)
@@ -163,7 +166,7 @@ async def measure(services: Serving, principal: Asking, host_id: str) -> Respons
     return accepted(operation, {"host_id": owned})
 
 
-@router.get("/gpus")
+@router.get("/gpus", responses=out.GPUS)
 async def gpus(services: Serving, request: Request) -> Any:
     """Every GPU of the fleet as one flat list, without pages."""
     feed = feed_of(services)
@@ -182,7 +185,7 @@ async def fleet_stream(
     return lasting.stream(request, feed_of(services).stream(after if seen is None else seen))
 
 
-@router.get("/commands")
+@router.get("/commands", responses=out.COMMANDS)
 async def commands(
     services: Serving, principal: Asking, host: Text = None, limit: Limit = 100, cursor: Cursor = None
 ) -> Any:
@@ -201,7 +204,7 @@ async def commands(
     }
 
 
-@router.get("/commands/{command_id}")
+@router.get("/commands/{command_id}", responses=out.COMMAND)
 async def command(services: Serving, principal: Asking, command_id: str) -> Any:
     """One command and what became of it."""
 

@@ -8,7 +8,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from windrow_master.api import browsers
+from windrow_master.api import browsers, out
 from windrow_master.api.context import Asking, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.onboarding_routes import join_command
@@ -120,7 +120,7 @@ async def sign_out(request: Request, services: Serving) -> Response:
     return answer
 
 
-@router.get("/sessions")
+@router.get("/sessions", responses=out.SESSIONS)
 async def sessions(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Browsers that are signed in to the account."""
     found = await services.identity.asking.list_sessions(principal, read_cursor(cursor), limit + 1)
@@ -134,7 +134,7 @@ async def end_session(services: Serving, principal: Asking, session_id: str) -> 
     return Response(status_code=204)
 
 
-@router.get("/tokens")
+@router.get("/tokens", responses=out.TOKENS)
 async def tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's tokens, without their texts."""
     found = await services.identity.list_tokens(principal, read_cursor(cursor), limit + 1)
@@ -156,7 +156,7 @@ async def revoke_token(services: Serving, principal: Asking, token_id: str) -> R
     return Response(status_code=204)
 
 
-@router.get("/join-tokens")
+@router.get("/join-tokens", responses=out.JOIN_TOKENS)
 async def join_tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's join tokens that can still be used."""
     found = await services.identity.list_join_tokens(principal, read_cursor(cursor), limit + 1)

@@ -10,6 +10,7 @@ from windrow_master.api import overview
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.fleet_routes import feed_of
 from windrow_master.api.idempotency import make_router
+from windrow_master.api.out import EventOut
 from windrow_master.api.overview import Earnings, Tally
 from windrow_master.api.paging import event_json
 from windrow_master.identity.model import Principal, Role
@@ -82,7 +83,7 @@ class OverviewOut(BaseModel):
     per_hour: Rates
     revenue: Revenue
     accesses: int
-    events: list[dict[str, Any]]
+    events: list[EventOut]
 
 
 @router.get("/overview", response_model=OverviewOut)

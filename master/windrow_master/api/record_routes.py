@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
-from windrow_master.api import lasting, sight, sse
+from windrow_master.api import lasting, out, sight, sse
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import Cursor, Limit, event_json, operation_json, page, read_cursor
@@ -37,7 +37,7 @@ def message_of(row: EventRow) -> sse.Message:
     return sse.Message("event", event_json(row), str(row.number))
 
 
-@router.get("/operations")
+@router.get("/operations", responses=out.OPERATIONS)
 async def operations(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Long actions of the account (operators: of all), the latest first."""
     account = None if sight.oversees(principal) else principal.account_id
@@ -46,7 +46,7 @@ async def operations(services: Serving, principal: Asking, limit: Limit = 100, c
     return page(found, limit, operation_json, lambda operation: operation.id)
 
 
-@router.get("/operations/{operation_id}")
+@router.get("/operations/{operation_id}", responses=out.OPERATION)
 async def operation(services: Serving, principal: Asking, operation_id: str) -> Any:
     """How far a long action has come."""
     found = await services.store.read(lambda uow: uow.operations.get(OperationId(operation_id)))
@@ -55,7 +55,7 @@ async def operation(services: Serving, principal: Asking, operation_id: str) -> 
     return operation_json(found)
 
 
-@router.get("/events")
+@router.get("/events", responses=out.EVENTS)
 async def events(
     services: Serving,
     principal: Asking,

@@ -73,6 +73,8 @@ async def test_hosts_are_listed_with_gpus_slots_and_reasons(api, fleet):
         ("?state=active", ["host_1", "host_2"]),
         ("?state=lost", []),
         ("?limit=1", ["host_1"]),
+        ("?gpus=true", ["host_1"]),
+        ("?gpus=false", ["host_2"]),
     ],
 )
 async def test_hosts_are_filtered(api, fleet, query, found):

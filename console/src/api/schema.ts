@@ -1,0 +1,639 @@
+// The shapes of the HTTP API, written from docs/openapi.json by `python -m tests.architecture.api_types`.
+// Do not change them here: change the Master's models, then `make openapi`.
+
+/** The end of the audit log at some time. */
+export interface AuditHeadOut {
+  number: number;
+  chain: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+}
+
+/** Who did what to which subject and why. */
+export interface AuditOut {
+  number: number;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  epoch: number;
+  actor: string;
+  action: string;
+  subject: string;
+  reason: string;
+  fields: Record<string, string>;
+  /** The hash of this entry and all before it, hexadecimal */
+  chain: string;
+}
+
+/** Whether the audit log is whole. */
+export interface AuditVerdictOut {
+  intact: boolean;
+  entries: number;
+  first_broken: number | null;
+  problem: string | null;
+  head: AuditHeadOut | null;
+  anchor: AuditHeadOut | null;
+}
+
+/** A ledger account and what is in it. */
+export interface BalanceOut {
+  account: string;
+  amount: string;
+  currency: string;
+}
+
+/** The caller's ledger accounts; for operators and auditors all. */
+export interface BalancesOut {
+  items: BalanceOut[];
+  next_cursor: string | null;
+}
+
+/** What was measured between a host and an Access, in bits a second. */
+export interface BandwidthOut {
+  up_bps: number | null;
+  down_bps: number | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  measured_at: string;
+  access_id: string | null;
+}
+
+/** What to rent and run. `simulated` asks for simulated hosts; without it only real ones serve. */
+export interface ClusterBody {
+  name?: string;
+  kind?: ClusterKind;
+  gpus?: number;
+  gpu_model?: string | null;
+  gpu_memory_bytes?: number | null;
+  cpus?: number;
+  memory_bytes?: number | null;
+  image?: string | null;
+  argv?: string[];
+  env?: Record<string, string>;
+  ports?: number[];
+  await_files?: boolean;
+  host_id?: string | null;
+  tier?: string | null;
+  runtime?: "process" | "docker" | "simulated" | null;
+  simulated?: boolean;
+  max_price_per_hour?: string | null;
+}
+
+/** What a cluster is for: a BOX to work in, or a SERVICE with ports. */
+export type ClusterKind = "box" | "service";
+
+/** A cluster with its workloads. */
+export interface ClusterOut {
+  id: string;
+  name: string;
+  account_id: string;
+  kind: string;
+  phase: string;
+  reason: string | null;
+  steps: StepOut[];
+  workloads: WorkloadOut[];
+  request: KeptRequestOut;
+  tier: string | null;
+  /** A decimal amount of money */
+  price_per_hour: string | null;
+  /** A decimal amount of money */
+  cost_so_far: string | null;
+  started_at: string | null;
+  ended_at: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  rental_id: string | null;
+  version: number;
+}
+
+/** A command to a host and what became of it. */
+export interface CommandOut {
+  id: string;
+  host_id: string;
+  kind: string;
+  subject: string | null;
+  state: string;
+  step: string | null;
+  /** From 0 to 1 */
+  progress: number | null;
+  error: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  sent_at: string | null;
+  done_at: string | null;
+  result: Record<string, unknown> | null;
+}
+
+/** What is not as it should be on a host. */
+export interface ConditionOut {
+  code: string;
+  detail: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  since: string;
+}
+
+/** What one UTC day brought. */
+export interface DayAmount {
+  day: string;
+  amount: string;
+}
+
+/** What happened. */
+export interface EventOut {
+  id: string;
+  /** Grows by one with each event */
+  number: number;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  kind: string;
+  /** The ids of what it is about */
+  subjects: string[];
+  text: string;
+  actor: string | null;
+  fields: Record<string, unknown>;
+}
+
+/** One more command to run beside the work. */
+export interface ExecBody {
+  argv: string[];
+}
+
+/** What arrived at the host. */
+export interface FilesArrived {
+  bytes: number;
+  files: number;
+}
+
+/** What a GPU reads now. */
+export interface GpuLiveOut {
+  /** From 0 to 1; null where it was not read */
+  utilization_ratio: number | null;
+  memory_used_bytes: number | null;
+  temperature_celsius: number | null;
+  power_watts: number | null;
+  clock_sm_hertz: number | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+}
+
+/** A GPU of a host. */
+export interface GpuOut {
+  uuid: string;
+  index: number;
+  vendor: string;
+  name: string;
+  memory_bytes: number | null;
+  tier: string | null;
+  tier_reasons: string[];
+  pci_bus_id: string | null;
+  core_count: number | null;
+  slot_state: string | null;
+  /** Why its slot cannot be had, though it is free */
+  unavailable_reason: string | null;
+  live: GpuLiveOut | null;
+}
+
+/** One GPU in the flat list of the whole fleet. */
+export interface GpuRowOut {
+  uuid: string;
+  host_id: string;
+  host_name: string;
+  region: string | null;
+  simulated: boolean;
+  name: string;
+  tier: string | null;
+  memory_bytes: number | null;
+  link_state: string;
+  slot_state: string | null;
+  /** A decimal amount of money */
+  price_per_hour: string | null;
+  cluster_id: string | null;
+  /** From 0 to 1; null where it was not read */
+  utilization_ratio: number | null;
+  memory_used_bytes: number | null;
+  temperature_celsius: number | null;
+  power_watts: number | null;
+  at: string | null;
+}
+
+/** Every GPU of the fleet. */
+export interface GpusOut {
+  items: GpuRowOut[];
+  /** Give it to `/fleet/stream` as `after` */
+  version: number;
+}
+
+export interface HTTPValidationError {
+  detail?: ValidationError[];
+}
+
+/** What a host reads now. */
+export interface HostLiveOut {
+  /** From 0 to 1; null where it was not read */
+  cpu_ratio: number | null;
+  memory_used_bytes: number | null;
+  load1: number | null;
+  /** Bits a second received */
+  rx_bps: number | null;
+  /** Bits a second sent */
+  tx_bps: number | null;
+  disk_used_bytes: number | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+}
+
+/** A host with its GPUs. */
+export interface HostOut {
+  id: string;
+  name: string;
+  /** It only plays a host */
+  simulated: boolean;
+  owner_account: string;
+  admin_state: string;
+  verify_state: string;
+  link_state: string;
+  /** The one word that says how it is */
+  headline: string;
+  headline_reason: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  conditions: ConditionOut[];
+  tier: string | null;
+  tier_reasons: string[];
+  bandwidth: BandwidthOut | null;
+  /** A decimal amount of money */
+  price_per_hour: string | null;
+  os: string | null;
+  kernel: string | null;
+  cpu_model: string | null;
+  cpu_count: number | null;
+  memory_bytes: number | null;
+  disk_bytes: number | null;
+  driver_version: string | null;
+  cuda_version: string | null;
+  runtimes: string[];
+  agent_version: string | null;
+  inventory_hash: string | null;
+  slots: SlotOut[];
+  live: HostLiveOut | null;
+  version: number;
+  last_seen_at: string | null;
+  access_id: string | null;
+  region: string | null;
+  address: string | null;
+  /** Between the host and its Access, in milliseconds */
+  rtt_ms: number | null;
+  gpus: GpuOut[];
+}
+
+export interface JoinBody {
+  join_token: string;
+  tls_csr_pem: string;
+  sign_public: string;
+  proof: string;
+  host_name?: string;
+  role?: MemberRole;
+  simulated?: boolean;
+  addresses?: string[];
+}
+
+export interface JoinTokenBody {
+  role?: MemberRole;
+  expires_in_s?: number;
+}
+
+/** A ticket for one host or Access, without its text. */
+export interface JoinTokenOut {
+  id: string;
+  role: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
+}
+
+/** What was asked for; what was not said is null. */
+export interface KeptRequestOut {
+  name: string;
+  kind: string;
+  gpus: number;
+  gpu_model: string | null;
+  gpu_memory_bytes: number | null;
+  cpus: number;
+  memory_bytes: number | null;
+  image: string | null;
+  argv: string[];
+  env: Record<string, string>;
+  ports: number[];
+  await_files: boolean;
+  host_id: string | null;
+  tier: string | null;
+  runtime: string | null;
+  simulated: boolean;
+  /** A decimal amount of money */
+  max_price_per_hour: string | null;
+}
+
+/** What one host ran of a rental, by its signed receipts. */
+export interface LineOut {
+  workload_id: string;
+  host_id: string;
+  running_seconds: string;
+  signed_seconds: string;
+  receipts: number;
+  first_number: number | null;
+  last_number: number | null;
+  final: boolean;
+  end_reason: string | null;
+  exit_code: number | null;
+  amount: string;
+}
+
+/** What joins with a certificate. */
+export type MemberRole = "host" | "access";
+
+/** What can be had in one tier; the price is per GPU, or for `cpu` tiers per processor. */
+export interface OfferOut {
+  tier: string;
+  unit: string;
+  simulated: boolean;
+  gpus_free: number;
+  free: number;
+  total: number;
+  hosts: number;
+  price_per_hour: string;
+  suggestion: string;
+  suggestion_reason: string;
+  currency: string;
+  runtimes: string[];
+  min_memory_bytes: number | null;
+}
+
+/** All offers. */
+export interface OffersOut {
+  items: OfferOut[];
+  next_cursor: string | null;
+}
+
+/** Why a long action failed. */
+export interface OperationErrorOut {
+  code: string;
+  detail: string | null;
+}
+
+/** A long action and how far it has come. */
+export interface OperationOut {
+  id: string;
+  kind: string;
+  subject: string;
+  state: string;
+  error: OperationErrorOut | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  done_at: string | null;
+}
+
+/** The installation at a glance. `events`: empty for those who may not see all of them. */
+export interface OverviewOut {
+  at: string;
+  hosts: UseCounts;
+  gpus: UseCounts;
+  simulated_hosts: number;
+  simulated_gpus: number;
+  tiers: TierCounts[];
+  per_hour: Rates;
+  revenue: Revenue;
+  accesses: number;
+  events: EventOut[];
+}
+
+export interface PageAuditOut {
+  items: AuditOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageClusterOut {
+  items: ClusterOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageCommandOut {
+  items: CommandOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageEventOut {
+  items: EventOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageHostOut {
+  items: HostOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageJoinTokenOut {
+  items: JoinTokenOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageOperationOut {
+  items: OperationOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageSessionOut {
+  items: SessionOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageTokenOut {
+  items: TokenOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+/** A price. `own`: for one's own hosts; `all`: the operator's, for all owners who ask nothing themselves. */
+export interface PriceBody {
+  price_per_hour: string;
+  scope?: "own" | "all" | null;
+}
+
+/** What an hour brings at the asked prices: of what is rented, and what what is idle would. Real hosts only. */
+export interface Rates {
+  rented: string;
+  idle: string;
+}
+
+/** Why somebody changes a host's state; it is kept in the audit log and shown. */
+export interface Reason {
+  reason?: string;
+}
+
+/** A rental from its first to its last signed second, with every transfer it caused. */
+export interface ReceiptOut {
+  id: string;
+  rental_id: string;
+  state: string;
+  cluster_id: string;
+  cluster_name: string;
+  host_ids: string[];
+  tier: string;
+  price_per_hour: string;
+  currency: string;
+  test_money: boolean;
+  simulated: boolean;
+  started_at: string | null;
+  ended_at: string | null;
+  end_reason: string | null;
+  running_seconds: string;
+  amount: string;
+  held: string;
+  lines: LineOut[];
+  transfers: TransferOut[];
+  balance_after: string;
+}
+
+export interface RenewBody {
+  id: string;
+  generation: number;
+  tls_csr_pem: string;
+  wall_ns: number;
+  proof: string;
+}
+
+/** What providers and the platform got by the ledger. `all`: everybody's; `own`: the asking account's. */
+export interface Revenue {
+  scope: string;
+  currency: string;
+  test_money: boolean;
+  today: string;
+  last_7_days: string;
+  days: DayAmount[];
+}
+
+/** What an account may be; the first account is all of them. */
+export type Role = "operator" | "provider" | "renter" | "auditor";
+
+export interface SessionBody {
+  token: string;
+}
+
+/** A browser that is signed in. */
+export interface SessionOut {
+  id: string;
+  token_id: string;
+  token_name: string;
+  browser: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  last_used_at: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
+  /** Whether it is the one that asks */
+  current: boolean;
+}
+
+/** What one holder can rent: a GPU, or a host's processors. */
+export interface SlotOut {
+  id: string;
+  host_id: string;
+  gpu_uuid: string | null;
+  kind: string;
+  state: string;
+  unavailable: string | null;
+  /** Grows with every grant; a host refuses commands with a lower one */
+  token: number;
+  /** Who holds it */
+  cluster_id: string | null;
+}
+
+/** One step of a cluster's way. */
+export interface StepOut {
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  name: string;
+  /** From 0 to 1 */
+  progress: number | null;
+  detail: string | null;
+}
+
+/** One tier, real and simulated apart. */
+export interface TierCounts {
+  tier: string;
+  simulated: boolean;
+  hosts: UseCounts;
+  gpus: UseCounts;
+}
+
+export interface TokenBody {
+  name: string;
+  roles?: Role[] | null;
+  expires_in_s?: number;
+}
+
+/** An API token, without its text. */
+export interface TokenOut {
+  id: string;
+  name: string;
+  roles: string[];
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
+  last_used_at: string | null;
+}
+
+/** One row of the ledger. */
+export interface TransferOut {
+  id: string;
+  debit: string;
+  credit: string;
+  amount: string;
+  currency: string;
+  kind: string;
+  rental_id: string | null;
+  memo: string;
+  at: string;
+}
+
+/** How many are in each group; their sum is `total`. */
+export interface UseCounts {
+  total: number;
+  idle: number;
+  rented: number;
+  faulty: number;
+  offline: number;
+  withheld: number;
+}
+
+export interface ValidationError {
+  loc: (string | number)[];
+  msg: string;
+  type: string;
+  input?: unknown;
+  ctx?: Record<string, unknown>;
+}
+
+/** What runs of a cluster on one host. */
+export interface WorkloadOut {
+  id: string;
+  host_id: string;
+  host_name: string;
+  phase: string;
+  is_lost: boolean;
+  detail: string | null;
+  runtime: string;
+  image: string | null;
+  slots: string[];
+  exit_code: number | null;
+  ports: Record<string, number>;
+  /** Signed by the host, in seconds */
+  running_s: number;
+}

@@ -1,0 +1,380 @@
+"""What the HTTP API answers about hosts, clusters, records and people, as models for its description.
+
+They describe and never run: answers are written straight from the rooms' values, and a test checks that these models
+read every one of them, without a field too few or too many.
+"""
+
+from typing import Annotated, Any, Final, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+T = TypeVar("T")
+
+
+class Out(BaseModel):
+    """An answer: all of its fields are always there, absent values are null."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
+
+
+Time = Annotated[str, Field(description="RFC 3339 in UTC, with milliseconds")]
+Ratio = Annotated[float | None, Field(description="From 0 to 1; null where it was not read")]
+Amount = Annotated[str | None, Field(description="A decimal amount of money")]
+
+
+class Page(Out, Generic[T]):
+    """One page of a list."""
+
+    items: list[T]
+    next_cursor: Annotated[str | None, Field(description="Give it as `cursor` for what follows; null at the end")]
+
+
+class ConditionOut(Out):
+    """What is not as it should be on a host."""
+
+    code: str
+    detail: str
+    since: Time
+
+
+class GpuLiveOut(Out):
+    """What a GPU reads now."""
+
+    utilization_ratio: Ratio
+    memory_used_bytes: float | None
+    temperature_celsius: float | None
+    power_watts: float | None
+    clock_sm_hertz: float | None
+    at: Time
+
+
+class GpuOut(Out):
+    """A GPU of a host."""
+
+    uuid: str
+    index: int
+    vendor: str
+    name: str
+    memory_bytes: int | None
+    tier: str | None
+    tier_reasons: list[str]
+    pci_bus_id: str | None
+    core_count: int | None
+    slot_state: str | None
+    unavailable_reason: Annotated[str | None, Field(description="Why its slot cannot be had, though it is free")]
+    live: GpuLiveOut | None
+
+
+class SlotOut(Out):
+    """What one holder can rent: a GPU, or a host's processors."""
+
+    id: str
+    host_id: str
+    gpu_uuid: str | None
+    kind: str
+    state: str
+    unavailable: str | None
+    token: Annotated[int, Field(description="Grows with every grant; a host refuses commands with a lower one")]
+    cluster_id: Annotated[str | None, Field(description="Who holds it")]
+
+
+class HostLiveOut(Out):
+    """What a host reads now."""
+
+    cpu_ratio: Ratio
+    memory_used_bytes: float | None
+    load1: float | None
+    rx_bps: Annotated[float | None, Field(description="Bits a second received")]
+    tx_bps: Annotated[float | None, Field(description="Bits a second sent")]
+    disk_used_bytes: float | None
+    at: Time
+
+
+class BandwidthOut(Out):
+    """What was measured between a host and an Access, in bits a second."""
+
+    up_bps: float | None
+    down_bps: float | None
+    measured_at: Time
+    access_id: str | None
+
+
+class HostSummaryOut(Out):
+    """A host without its GPUs, as the fleet's stream tells it."""
+
+    id: str
+    name: str
+    simulated: Annotated[bool, Field(description="It only plays a host")]
+    owner_account: str
+    admin_state: str
+    verify_state: str
+    link_state: str
+    headline: Annotated[str, Field(description="The one word that says how it is")]
+    headline_reason: str | None
+    created_at: Time
+    conditions: list[ConditionOut]
+    tier: str | None
+    tier_reasons: list[str]
+    bandwidth: BandwidthOut | None
+    price_per_hour: Amount
+    os: str | None
+    kernel: str | None
+    cpu_model: str | None
+    cpu_count: int | None
+    memory_bytes: int | None
+    disk_bytes: int | None
+    driver_version: str | None
+    cuda_version: str | None
+    runtimes: list[str]
+    agent_version: str | None
+    inventory_hash: str | None
+    slots: list[SlotOut]
+    live: HostLiveOut | None
+    version: int
+    last_seen_at: Time | None
+    access_id: str | None
+    region: str | None
+    address: str | None
+    rtt_ms: Annotated[float | None, Field(description="Between the host and its Access, in milliseconds")]
+
+
+class HostOut(HostSummaryOut):
+    """A host with its GPUs."""
+
+    gpus: list[GpuOut]
+
+
+class GpuRowOut(Out):
+    """One GPU in the flat list of the whole fleet."""
+
+    uuid: str
+    host_id: str
+    host_name: str
+    region: str | None
+    simulated: bool
+    name: str
+    tier: str | None
+    memory_bytes: int | None
+    link_state: str
+    slot_state: str | None
+    price_per_hour: Amount
+    cluster_id: str | None
+    utilization_ratio: Ratio
+    memory_used_bytes: float | None
+    temperature_celsius: float | None
+    power_watts: float | None
+    at: Time | None
+
+
+class GpusOut(Out):
+    """Every GPU of the fleet."""
+
+    items: list[GpuRowOut]
+    version: Annotated[int, Field(description="Give it to `/fleet/stream` as `after`")]
+
+
+class EventOut(Out):
+    """What happened."""
+
+    id: str
+    number: Annotated[int, Field(description="Grows by one with each event")]
+    at: Time
+    kind: str
+    subjects: Annotated[list[str], Field(description="The ids of what it is about")]
+    text: str
+    actor: str | None
+    fields: dict[str, Any]
+
+
+class CommandOut(Out):
+    """A command to a host and what became of it."""
+
+    id: str
+    host_id: str
+    kind: str
+    subject: str | None
+    state: str
+    step: str | None
+    progress: Annotated[float | None, Field(description="From 0 to 1")]
+    error: str | None
+    created_at: Time
+    sent_at: Time | None
+    done_at: Time | None
+    result: dict[str, Any] | None
+
+
+class OperationErrorOut(Out):
+    """Why a long action failed."""
+
+    code: str
+    detail: str | None
+
+
+class OperationOut(Out):
+    """A long action and how far it has come."""
+
+    id: str
+    kind: str
+    subject: str
+    state: str
+    error: OperationErrorOut | None
+    created_at: Time
+    done_at: Time | None
+
+
+class StepOut(Out):
+    """One step of a cluster's way."""
+
+    at: Time
+    name: str
+    progress: Annotated[float | None, Field(description="From 0 to 1")]
+    detail: str | None
+
+
+class WorkloadOut(Out):
+    """What runs of a cluster on one host."""
+
+    id: str
+    host_id: str
+    host_name: str
+    phase: str
+    is_lost: bool
+    detail: str | None
+    runtime: str
+    image: str | None
+    slots: list[str]
+    exit_code: int | None
+    ports: dict[str, int]
+    running_s: Annotated[float, Field(description="Signed by the host, in seconds")]
+
+
+class KeptRequestOut(Out):
+    """What was asked for; what was not said is null."""
+
+    name: str
+    kind: str
+    gpus: int
+    gpu_model: str | None
+    gpu_memory_bytes: int | None
+    cpus: int
+    memory_bytes: int | None
+    image: str | None
+    argv: list[str]
+    env: dict[str, str]
+    ports: list[int]
+    await_files: bool
+    host_id: str | None
+    tier: str | None
+    runtime: str | None
+    simulated: bool
+    max_price_per_hour: Amount
+
+
+class ClusterOut(Out):
+    """A cluster with its workloads."""
+
+    id: str
+    name: str
+    account_id: str
+    kind: str
+    phase: str
+    reason: str | None
+    steps: list[StepOut]
+    workloads: list[WorkloadOut]
+    request: KeptRequestOut
+    tier: str | None
+    price_per_hour: Amount
+    cost_so_far: Amount
+    started_at: Time | None
+    ended_at: Time | None
+    created_at: Time
+    rental_id: str | None
+    version: int
+
+
+class AuditOut(Out):
+    """Who did what to which subject and why."""
+
+    number: int
+    at: Time
+    epoch: int
+    actor: str
+    action: str
+    subject: str
+    reason: str
+    fields: dict[str, str]
+    chain: Annotated[str, Field(description="The hash of this entry and all before it, hexadecimal")]
+
+
+class AuditHeadOut(Out):
+    """The end of the audit log at some time."""
+
+    number: int
+    chain: str
+    at: Time
+
+
+class AuditVerdictOut(Out):
+    """Whether the audit log is whole."""
+
+    intact: bool
+    entries: int
+    first_broken: int | None
+    problem: str | None
+    head: AuditHeadOut | None
+    anchor: AuditHeadOut | None
+
+
+class SessionOut(Out):
+    """A browser that is signed in."""
+
+    id: str
+    token_id: str
+    token_name: str
+    browser: str | None
+    created_at: Time
+    last_used_at: Time | None
+    expires_at: Time
+    current: Annotated[bool, Field(description="Whether it is the one that asks")]
+
+
+class TokenOut(Out):
+    """An API token, without its text."""
+
+    id: str
+    name: str
+    roles: list[str]
+    created_at: Time
+    expires_at: Time
+    last_used_at: Time | None
+
+
+class JoinTokenOut(Out):
+    """A ticket for one host or Access, without its text."""
+
+    id: str
+    role: str
+    created_at: Time
+    expires_at: Time
+
+
+def described(model: Any) -> dict[int | str, dict[str, Any]]:
+    """`responses=` of a route that writes this answer itself."""
+    return {200: {"model": model}}
+
+
+HOSTS: Final = described(Page[HostOut])
+HOST: Final = described(HostOut)
+GPUS: Final = described(GpusOut)
+EVENTS: Final = described(Page[EventOut])
+COMMANDS: Final = described(Page[CommandOut])
+COMMAND: Final = described(CommandOut)
+OPERATIONS: Final = described(Page[OperationOut])
+OPERATION: Final = described(OperationOut)
+CLUSTERS: Final = described(Page[ClusterOut])
+CLUSTER: Final = described(ClusterOut)
+AUDIT: Final = described(Page[AuditOut])
+AUDIT_VERDICT: Final = described(AuditVerdictOut)
+SESSIONS: Final = described(Page[SessionOut])
+TOKENS: Final = described(Page[TokenOut])
+JOIN_TOKENS: Final = described(Page[JoinTokenOut])

@@ -1,0 +1,86 @@
+"""Promises of the API's description: every described answer is what is answered, field by field, and the console reads
+the same types."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from tests.architecture import api_types
+from tests.unit.clusters.made import NOW, cluster, workload
+from tests.unit.master_api.conftest import Api
+from tests.unit.master_api.test_fleet_routes import HOST, fleet, send  # noqa: F401  # the fixture
+from windrow_master.api import out
+from windrow_master.api.cluster_shapes import cluster_json
+from windrow_master.clusters.model import ClusterPhase, Step
+from windrow_master.clusters.service import ClusterView
+from windrow_master.fleet.presence.service import Route
+from windrow_proto.ids import BootId
+from windrow_proto.messages import Heartbeat
+from windrow_proto.units import Microcents
+
+BOOT = BootId(b"b" * 16)
+
+
+@pytest.fixture
+async def lived(api: Api, fleet: Any) -> Api:  # noqa: F811
+    """A Master with a host that has a GPU and a sample, a cluster that waits, a command, tokens and a session."""
+    fleet.presence.opened(HOST, Route("access_1", "local-a", "10.0.0.1", BOOT))
+    fleet.presence.heard(HOST, Heartbeat(api.clock.wall_ns(), 1, "", b""))
+    await send(api, 1, {("", 101): 250, ("GPU-1", 1): 50, ("GPU-1", 4): None})
+    await api.client.post(f"/api/v1/hosts/{HOST}/measure")
+    await api.client.post("/api/v1/join-tokens", json={})
+    await api.stranger.post("/api/v1/session", json={"token": api.token})
+    return api
+
+
+@pytest.mark.parametrize(
+    ("path", "model"),
+    [
+        ("/hosts", out.Page[out.HostOut]),
+        (f"/hosts/{HOST}", out.HostOut),
+        ("/gpus", out.GpusOut),
+        ("/events", out.Page[out.EventOut]),
+        ("/commands", out.Page[out.CommandOut]),
+        ("/operations", out.Page[out.OperationOut]),
+        ("/audit", out.Page[out.AuditOut]),
+        ("/sessions", out.Page[out.SessionOut]),
+        ("/tokens", out.Page[out.TokenOut]),
+        ("/join-tokens", out.Page[out.JoinTokenOut]),
+        ("/audit/verify", out.AuditVerdictOut),
+    ],
+)
+async def test_an_answer_is_what_its_description_says(lived: Api, path: str, model: type[BaseModel]) -> None:
+    answer = await lived.client.get(f"/api/v1{path}")
+
+    body = answer.json()
+    assert answer.status_code == 200, answer.text
+    assert body.get("items", ["one"]), "an empty list proves nothing"
+    assert json.loads(model.model_validate_json(answer.content, strict=True).model_dump_json()) == body
+
+
+async def test_the_fleets_stream_tells_hosts_as_described(lived: Api) -> None:
+    from windrow_master.api.fleet_routes import feed_of
+
+    stream = feed_of(lived.services).stream(None)
+    rows, hosts = await anext(stream), await anext(stream)
+    await stream.aclose()
+
+    data = [json.loads(message.encode().decode().split("data: ", 1)[1]) for message in (rows, hosts)]
+    assert [out.GpuRowOut.model_validate(row).uuid for row in data[0]["rows"]] == ["GPU-1"]
+    assert len([out.HostSummaryOut.model_validate(host) for host in data[1]["hosts"]]) == 2
+
+
+def test_a_cluster_is_written_as_described() -> None:
+    running = replace(cluster(ClusterPhase.RUNNING), steps=(Step(at_ns=NOW, name="create", progress_permille=500),))
+    view = ClusterView(running, (workload(),), Microcents(5))
+
+    body = json.loads(json.dumps(cluster_json(view)))
+
+    assert json.loads(out.ClusterOut.model_validate_json(json.dumps(body), strict=True).model_dump_json()) == body
+
+
+def test_the_consoles_types_are_those_of_the_description() -> None:
+    assert api_types.TYPES.read_text() == api_types.written(), "run: make openapi"
