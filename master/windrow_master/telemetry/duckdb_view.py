@@ -8,7 +8,7 @@ them all; a damaged one is put aside under another name, and the new one takes i
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -81,7 +81,8 @@ class HistoryView:
         self._disk, self._log_directory, self._directory = disk, log_directory, directory
         self._clock, self._executor = clock, executor
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._older: list[tuple[duckdb.DuckDBPyConnection, Devices]] = []
+        self._older: dict[int, tuple[duckdb.DuckDBPyConnection, Devices]] = {}
+        self._awaited: list[int] = []
         self._path = ""
         self._problem = ""
         self._numbers: Devices = {}
@@ -202,11 +203,11 @@ class HistoryView:
     def close(self) -> None:
         """Write the file out and let go of it; safe to call twice."""
         self._executor.close()
-        for connection, _ in self._older:
+        for connection, _ in self._older.values():
             connection.close()
         if self._connection is not None:
             self._connection.close()
-        self._connection, self._older = None, []
+        self._connection, self._older = None, {}
 
     async def _on_writer(self, work: Callable[[], T]) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -249,7 +250,8 @@ class HistoryView:
             self._is_new_wanted = False
             self._path = str(path)
             self._read_state(connection)
-            self._older = self._open_older(n for n in numbers if n != number)
+            self._awaited = [n for n in numbers if n != number][-FILES_MAX:]
+            self._open_older()
             self._connection = connection
             return connection
         raise Unavailable("No file for the history could be opened.", subject=str(self._directory))
@@ -257,8 +259,8 @@ class HistoryView:
     def _set_aside(self) -> None:
         """The file in use is damaged: close it and keep it under another name; the next cycle begins anew."""
         broken, older, path = self._connection, self._older, Path(self._path)
-        self._connection, self._older, self._cursor = None, [], None
-        for connection in (broken, *(one for one, _ in older)):
+        self._connection, self._older, self._cursor = None, {}, None
+        for connection in (broken, *(one for one, _ in older.values())):
             if connection is not None:
                 with contextlib.suppress(duckdb.Error):
                     connection.close()
@@ -268,15 +270,19 @@ class HistoryView:
     def _file(self, number: int) -> Path:
         return self._directory / f"history-{number:04d}.duckdb"
 
-    def _open_older(self, numbers: Iterable[int]) -> list[tuple[duckdb.DuckDBPyConnection, Devices]]:
-        opened = []
-        for number in list(numbers)[-FILES_MAX:]:
+    def _open_older(self) -> None:
+        """Open the older files that are not open yet: who held one a while ago may be gone."""
+        for number in self._awaited:
+            path = self._file(number)
             try:
-                connection = _connect(self._file(number), read_only=True)
-                opened.append((connection, _devices_of(connection)))
-            except duckdb.Error as error:
-                log.warning("older_history_not_opened", path=str(self._file(number)), error=str(error)[:300])
-        return opened
+                # Of an older version, or of one that was killed: brought up to date before it is only read.
+                with open_file(path) as written:
+                    prepare(written)
+                connection = _connect(path, read_only=True)
+                self._older = {**self._older, number: (connection, _devices_of(connection))}
+            except (duckdb.Error, Conflict) as error:
+                log.debug("older_history_not_opened", path=str(path), error=str(error)[:300])
+        self._awaited = [number for number in self._awaited if number not in self._older]
 
     def _read_state(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._numbers = _devices_of(connection)
@@ -294,6 +300,7 @@ class HistoryView:
         """tiers: of all GPUs, now and then."""
         connection = self._connection or self._open()
         if self._is_due("roll", ROLL_EVERY_NS):
+            self._open_older()
             self._roll(connection)  # first: what is taken in afterwards and belongs before its mark comes late
         found = follow(
             self._disk, self._log_directory, self._epoch, self._cursor or LogPosition(0, 0, 0), CYCLE_BYTES_MAX
@@ -397,7 +404,8 @@ class HistoryView:
         """The files, the newest last: where two hold the same step, its word counts."""
         if self._connection is None:
             raise Unavailable("The history was closed.")
-        return (*self._older, (self._connection, dict(self._numbers)))
+        older = self._older
+        return (*(older[number] for number in sorted(older)), (self._connection, dict(self._numbers)))
 
 
 def is_damage(error: BaseException) -> bool:
