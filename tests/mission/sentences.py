@@ -44,7 +44,8 @@ SENTENCES = (
     Sentence(
         "no-single-point",
         "also mitigates the risk of single points of failure",
-        missing="an Access may die (see failover); the Master is still one process, which comes back by itself",
+        shows="WINDROW_DATABASE_URL=... windrow up --masters 2; kill the Master that leads",
+        elsewhere="tests/integration/test_leader.py, with PostgreSQL; on SQLite there is one Master",
     ),
     Sentence(
         "allocation",
@@ -72,7 +73,7 @@ SENTENCES = (
         "access-protects",
         "The Access component handles data relay and security protection.",
         shows="GET /api/v1/operators/health; a foreign certificate is turned away",
-        elsewhere="tests/integration/test_faults_link.py",
+        elsewhere="tests/integration/test_faults_link.py and test_hostile_messages.py",
     ),
     Sentence(
         "master-stores",
@@ -84,6 +85,11 @@ SENTENCES = (
         "management",
         "composed of resource management, monitoring system, console, and various operational systems",
         missing="resource management and console are there; of the monitoring system alerts and reports are not",
+    ),
+    Sentence(
+        "sla",
+        "ensuring system stability, and guaranteeing service quality (SLA) for users",
+        missing="nothing is charged for what a host cannot prove to have run; there is no promised level and no credit",
     ),
     Sentence(
         "gpu-figures",
@@ -156,6 +162,12 @@ SENTENCES = (
         "gpu-facts",
         "The Agent collects and reports basic GPU information such as core count, manufacturer, and CUDA version.",
         shows="windrow host show HOST",
+    ),
+    Sentence(
+        "buses",
+        "It communicates directly with the GPU hardware, using interfaces like PCI-E and NVLink to obtain fundamental "
+        "information and status data.",
+        missing="the driver tells each GPU's place on the PCI bus; NVLink is not asked about",
     ),
     Sentence(
         "gpu-use",
