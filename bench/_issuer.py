@@ -76,8 +76,14 @@ class Issuer:
         """Carry out one order."""
         hosts = itertools.cycle(self.hosts())
         if order["do"] == "one":
+            cpu = time.process_time()
             times = [await self.one(next(hosts)) for _ in range(order["count"])]
-            return {"call_ms": [call for call, _ in times], "commit_ms": [commit for _, commit in times]}
+            cpu_ms = (time.process_time() - cpu) * 1000 / len(times)
+            return {
+                "cpu_ms": cpu_ms,
+                "call_ms": [call for call, _ in times],
+                "commit_ms": [commit for _, commit in times],
+            }
         times = []
         ends = time.perf_counter() + order["seconds"]
 
@@ -85,11 +91,12 @@ class Issuer:
             while time.perf_counter() < ends:
                 times.append(await self.one(next(hosts)))
 
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.process_time()
         async with asyncio.TaskGroup() as tasks:
             for _ in range(order["workers"]):
                 tasks.create_task(work())
-        return {"done": len(times), "seconds": time.perf_counter() - began, "call_ms": [call for call, _ in times]}
+        took = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - cpu}
+        return {"done": len(times), **took, "call_ms": [call for call, _ in times]}
 
 
 async def _serve(config: Config, opened: Rooms, doors: Any) -> None:

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import _hops
+from bench import _disk, _hops
 from bench._load import Ordered, join_all
 from bench._report import last_line, percentile, scale, table
 from bench._series import Plan
@@ -35,6 +35,7 @@ API_ONES = 100
 SUSTAIN_S = 10.0
 WORKERS = 256
 ROUND_TRIPS = 1_000
+SYNCS = 400
 STOP_S = 30.0
 DETAIL = ("p50_ms", "p99_ms", "commands_per_s")
 
@@ -122,12 +123,17 @@ def api_ms(api: Client, hosts: list[str], count: int) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was measured. call, commit: milliseconds from the call, from the commit of the row, to the result's."""
+    """What was measured. call, commit: milliseconds from the call, from the commit of the row, to the result's.
+
+    cpu: of the Master, a command, one at a time; limits: as bench/_disk.py has them.
+    """
 
     hosts: int
     call_ms: list[float]
     commit_ms: list[float]
+    cpu_ms: float
     api_ms: list[float]
+    limits: dict[str, float]
     sustained: dict[str, Any]
 
 
@@ -150,7 +156,8 @@ def measure(part: float) -> Found:
             heard = api_ms(running.api, hosts, max(20, round(API_ONES * part)))
         finally:
             load.close()
-    return Found(count, one["call_ms"], one["commit_ms"], heard, sustained)
+        limits = _disk.limits(Path(name) / "limits", max(50, round(SYNCS * part)))
+    return Found(count, one["call_ms"], one["commit_ms"], one["cpu_ms"], heard, limits, sustained)
 
 
 def _config(plan: Plan) -> str:
@@ -160,8 +167,9 @@ def _config(plan: Plan) -> str:
 def detail_of(found: Found, peer: dict[str, float]) -> dict[str, Any]:
     """The last line's detail."""
     sustained = found.sustained
+    p50_ms, two_commits_ms = percentile(found.call_ms, 0.5), 2 * found.limits["sqlite_commit_ms"]
     return {
-        "p50_ms": round(percentile(found.call_ms, 0.5), 3),
+        "p50_ms": round(p50_ms, 3),
         "p99_ms": round(percentile(found.call_ms, 0.99), 3),
         "commands_per_s": round(sustained["done"] / sustained["seconds"], 1),
         "from_commit_p50_ms": round(percentile(found.commit_ms, 0.5), 3),
@@ -173,6 +181,12 @@ def detail_of(found: Found, peer: dict[str, float]) -> dict[str, Any]:
         "hosts": found.hosts,
         "bare_p50_ms": round(peer["p50_ms"], 3),
         "bare_p99_ms": round(peer["p99_ms"], 3),
+        "master_cpu_ms": round(found.cpu_ms, 3),
+        "sustained_master_cpu_ms": round(1000 * sustained["cpu_seconds"] / max(1, sustained["done"]), 3),
+        "fsync_p50_ms": round(found.limits["fsync_ms"], 3),
+        "sqlite_commit_p50_ms": round(found.limits["sqlite_commit_ms"], 3),
+        "durable_limit_ms": round(peer["p50_ms"] + two_commits_ms, 3),
+        "durable_ratio": round(p50_ms / (peer["p50_ms"] + two_commits_ms), 2),
     }
 
 
@@ -185,6 +199,8 @@ def main() -> None:
     rows: list[tuple[str, Any]] = [
         ("started as", "windrow-master and windrow-access with their defaults (SQLite synchronous=FULL, mTLS, proofs)"),
         ("timed from, to", "the call that issues; the commit of the host's final status"),
+        ("limit: two commits", "durable_limit_ms is the bare round trip and two commits of SQLite, one of them before"),
+        ("", "the command leaves and one for its result; durable_ratio is p50_ms over it"),
         *detail.items(),
     ]
     if not found.api_ms:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection, Row, RowMapping, bindparam, delete, insert, select, update
 
 from windrow_master.audit.model import Wanted
+from windrow_master.store.made import Made
 from windrow_master.store.model import (
     CHAIN_START,
     AuditEntry,
@@ -22,20 +23,20 @@ from windrow_proto.ids import AccountId, OperationId
 # Made once: building a statement costs more than running it, and these run with every write.
 _SEAT: Final = select(leader.c.epoch, leader.c.beat)
 # Held until the transaction ends: a new term waits for it, so what is written in this one is written before that one.
-_MINE: Final = (
+_MINE: Final = Made(
     select(leader.c.epoch).where(leader.c.epoch == bindparam("mine")).with_for_update(read=True, key_share=True)
 )
 _LAST_CHAIN: Final = select(audit.c.chain).order_by(audit.c.number.desc()).limit(1)
-_ADD_AUDIT: Final = insert(audit)
-_RUNNING: Final = (
+_ADD_AUDIT: Final = Made(insert(audit), ("at_ns", "epoch", "actor", "action", "subject", "reason", "fields", "chain"))
+_RUNNING: Final = Made(
     select(operations)
     .where(operations.c.subject == bindparam("wanted"), operations.c.state == OperationState.RUNNING.value)
     .order_by(operations.c.id)
 )
 WALK_ROWS: Final = 1_000
 """Entries of the audit log that are read at a time."""
-_ADD_EVENT: Final = insert(events)
-_ADD_SUBJECTS: Final = insert(event_subjects)
+_ADD_EVENT: Final = Made(insert(events), ("id", "at_ns", "kind", "actor", "text", "fields"))
+_ADD_SUBJECT: Final = Made(insert(event_subjects), ("subject", "event_number"))
 
 
 class TermRepository:
@@ -50,7 +51,7 @@ class TermRepository:
 
     def is_mine(self, epoch: int) -> bool:
         """Whether this epoch is still the leader's; while this transaction is open it stays so."""
-        return self._connection.execute(_MINE, {"mine": epoch}).one_or_none() is not None
+        return _MINE.row(self._connection, {"mine": epoch}) is not None
 
     def begin(self, now_ns: int, version: str, holder: str, address: str, over: tuple[int, int] | None) -> int:
         """Begin a new epoch; returns it. over: epoch and beat of the leader as it was seen; None: whoever leads.
@@ -106,7 +107,7 @@ class AuditRepository:
             "fields": dict(entry.fields),
             "chain": chain,
         }
-        self._connection.execute(_ADD_AUDIT, values)
+        _ADD_AUDIT.run(self._connection, values)
         self._head.value = chain
 
     def list(self, subject: str | None = None, after: int = 0, limit: int = 100) -> Sequence[AuditEntry]:
@@ -171,12 +172,9 @@ class EventRepository:
             "text": event.text,
             "fields": dict(event.fields),
         }
-        done = self._connection.execute(_ADD_EVENT, values)
-        assert done.inserted_primary_key is not None
-        number = int(done.inserted_primary_key[0])
+        number = _ADD_EVENT.insert(self._connection, values)
         rows = [{"subject": subject, "event_number": number} for subject in dict.fromkeys(event.subjects)]
-        if rows:
-            self._connection.execute(_ADD_SUBJECTS, rows)
+        _ADD_SUBJECT.run_all(self._connection, rows)
         return replace(event, number=number)
 
     def newest(self, subject: str | None = None, before: int | None = None, limit: int = 100) -> Sequence[EventRow]:
@@ -237,8 +235,8 @@ class OperationRepository:
 
     def running(self, subject: str, kind: str | None = None) -> Sequence[Operation]:
         """What is under way on this subject, oldest first."""
-        rows = self._connection.execute(_RUNNING, {"wanted": subject})
-        return [_operation(row._mapping) for row in rows if kind is None or row.kind == kind]
+        rows = _RUNNING.rows(self._connection, {"wanted": subject})
+        return [_operation(row) for row in rows if kind is None or row["kind"] == kind]
 
     def list(self, account_id: AccountId | None, before: str | None = None, limit: int = 100) -> Sequence[Operation]:
         """The latest first; of all accounts where `account_id` is None."""
@@ -263,7 +261,7 @@ class OperationRepository:
         )
 
 
-def _operation(row: RowMapping) -> Operation:
+def _operation(row: Mapping[Any, Any]) -> Operation:
     return Operation(**dict(row) | {"state": OperationState(row["state"])})
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from windrow_master.fleet.model import EvidenceRow, GapRow
-from windrow_master.store.schema import Upsert
+from windrow_master.store.made import Made, Upsert
 from windrow_master.store.tables_fleet import dead_letters, evidence, gaps, marks
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.model import Kind, Lane
@@ -14,9 +14,9 @@ from windrow_proto.model import Kind, Lane
 Ranges = tuple[tuple[int, int], ...]
 
 # Made once: building a statement costs more than running it, and these run with every record.
-_MARKS_OF_HOST: Final = select(marks.c.origin_boot, marks.c.ranges).where(marks.c.host_id == bindparam("wanted"))
+_MARKS_OF_HOST: Final = Made(select(marks.c.origin_boot, marks.c.ranges).where(marks.c.host_id == bindparam("wanted")))
 _PUT_MARKS: Final = Upsert(marks, ["host_id", "origin_boot"], ["ranges", "updated_at_ns"])
-_KEEP: Final = insert(evidence)
+_KEEP: Final = Made(insert(evidence), ("host_id", "origin_boot", "origin_sequence", "kind", "sealed", "at_ns"))
 
 
 class MarkRepository:
@@ -28,8 +28,8 @@ class MarkRepository:
     def of_host(self, host_id: HostId) -> Mapping[BootId, Ranges]:
         """Sorted inclusive ranges per boot of origin."""
         return {
-            BootId(bytes(row.origin_boot)): tuple((first, last) for first, last in row.ranges)
-            for row in self._connection.execute(_MARKS_OF_HOST, {"wanted": host_id})
+            BootId(bytes(row["origin_boot"])): tuple((first, last) for first, last in row["ranges"])
+            for row in _MARKS_OF_HOST.rows(self._connection, {"wanted": host_id})
         }
 
     def put(self, host_id: HostId, origin_boot: BootId, ranges: Ranges, now_ns: int) -> None:
@@ -58,7 +58,7 @@ class EvidenceRepository:
             "sealed": row.sealed,
             "at_ns": row.at_ns,
         }
-        self._connection.execute(_KEEP, values)
+        _KEEP.run(self._connection, values)
 
     def list(self, host_id: HostId, kinds: Iterable[Kind], limit: int = 100) -> Sequence[EvidenceRow]:
         """The newest kept messages of one host."""

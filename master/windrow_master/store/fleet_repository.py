@@ -1,11 +1,11 @@
 """Reads and writes hosts, slots and commands; rows go in and out as the fleet's values."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from windrow_master.fleet.model import (
@@ -21,6 +21,7 @@ from windrow_master.fleet.model import (
     SlotState,
     VerifyState,
 )
+from windrow_master.store.made import Made
 from windrow_master.store.tables_fleet import commands, grants, hosts, slots
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, SlotId
@@ -31,42 +32,48 @@ INVENTORIES_CACHED = 4_096
 """Parsed inventories kept by their bytes: lists of hosts are read far more often than inventories change."""
 
 # Made once: building a statement costs more than running it, and these run for every host, slot and command.
-_ADD_HOST: Final = insert(hosts)
-_GET_HOST: Final = select(hosts).where(hosts.c.host_id == bindparam("wanted"))
-_SAVE_HOST: Final = update(hosts).where(
-    hosts.c.host_id == bindparam("was_id"), hosts.c.version == bindparam("was_version")
+_ADD_HOST: Final = Made(insert(hosts), hosts.c.keys())
+_GET_HOST: Final = Made(select(hosts).where(hosts.c.host_id == bindparam("wanted")))
+_SAVE_HOST: Final = Made(
+    update(hosts).where(hosts.c.host_id == bindparam("was_id"), hosts.c.version == bindparam("was_version")),
+    hosts.c.keys(),
 )
-_ADD_SLOT: Final = insert(slots)
-_GET_SLOT: Final = select(slots).where(slots.c.slot_id == bindparam("wanted"))
-_SLOTS_OF_HOST: Final = select(slots).where(slots.c.host_id == bindparam("wanted")).order_by(slots.c.slot_id)
-_SWAP_SLOT: Final = update(slots).where(
-    slots.c.slot_id == bindparam("was_id"),
-    slots.c.host_id == bindparam("was_host"),
-    slots.c.state == bindparam("was_state"),
-    slots.c.token == bindparam("was_token"),
-    slots.c.holder.is_not_distinct_from(bindparam("was_holder")),
-    slots.c.unavailable.is_not_distinct_from(bindparam("was_unavailable")),
+_ADD_SLOT: Final = Made(insert(slots), slots.c.keys())
+_GET_SLOT: Final = Made(select(slots).where(slots.c.slot_id == bindparam("wanted")))
+_SLOTS_OF_HOST: Final = Made(select(slots).where(slots.c.host_id == bindparam("wanted")).order_by(slots.c.slot_id))
+_SWAP_SLOT: Final = Made(
+    update(slots).where(
+        slots.c.slot_id == bindparam("was_id"),
+        slots.c.host_id == bindparam("was_host"),
+        slots.c.state == bindparam("was_state"),
+        slots.c.token == bindparam("was_token"),
+        slots.c.holder.is_not_distinct_from(bindparam("was_holder")),
+        slots.c.unavailable.is_not_distinct_from(bindparam("was_unavailable")),
+    ),
+    slots.c.keys(),
 )
-_ADD_GRANT: Final = insert(grants)
-_END_GRANT: Final = (
+_ADD_GRANT: Final = Made(insert(grants), grants.c.keys())
+_END_GRANT: Final = Made(
     update(grants)
     .where(grants.c.slot_id == bindparam("was_id"), grants.c.ended_at_ns.is_(None))
     .values(ended_at_ns=bindparam("now_ns"))
 )
-_ADD_COMMAND: Final = insert(commands)
-_GET_COMMAND: Final = select(commands).where(commands.c.command_id == bindparam("wanted"))
-_SAVE_COMMAND: Final = update(commands).where(commands.c.command_id == bindparam("was_id"))
-_SENT_COMMAND: Final = (
-    update(commands)
-    .where(commands.c.command_id == bindparam("was_id"), commands.c.state.in_(bindparam("was_in", expanding=True)))
-    .values(state=CommandState.SENT.value, sent_at_ns=bindparam("now_ns"))
-)
-_OPEN_OF_HOST: Final = (
+_ADD_COMMAND: Final = Made(insert(commands), commands.c.keys())
+_GET_COMMAND: Final = Made(select(commands).where(commands.c.command_id == bindparam("wanted")))
+_SAVE_COMMAND: Final = Made(update(commands).where(commands.c.command_id == bindparam("was_id")), commands.c.keys())
+_OPEN_OF_HOST: Final = Made(
     select(commands)
     .where(commands.c.host_id == bindparam("wanted"), commands.c.done_at_ns.is_(None))
     .order_by(commands.c.command_id)
 )
 _OPEN: Final = select(commands).where(commands.c.done_at_ns.is_(None)).order_by(commands.c.command_id)
+
+
+@cache  # one for each set of states that is ever asked for: there is one
+def _sent_command(before: tuple[CommandState, ...]) -> Made:
+    is_one = or_(*(commands.c.state == state.value for state in before))
+    sent = update(commands).where(commands.c.command_id == bindparam("was_id"), is_one)
+    return Made(sent.values(state=CommandState.SENT.value, sent_at_ns=bindparam("now_ns")))
 
 
 @lru_cache(maxsize=INVENTORIES_CACHED)
@@ -82,26 +89,26 @@ class HostRepository:
 
     def add(self, host: Host) -> None:
         """Add a host; its id must be new."""
-        self._connection.execute(_ADD_HOST, _host_values(host))
+        _ADD_HOST.run(self._connection, _host_values(host))
 
     def get(self, host_id: HostId) -> Host | None:
         """One host."""
-        row = self._connection.execute(_GET_HOST, {"wanted": host_id}).one_or_none()
+        row = _GET_HOST.row(self._connection, {"wanted": host_id})
         return None if row is None else _host(row)
 
     def list_all(self) -> Sequence[Host]:
         """Every host, retired ones too, in the order of their joining."""
-        return [_host(row) for row in self._connection.execute(select(hosts).order_by(hosts.c.host_id))]
+        return [_host(row._mapping) for row in self._connection.execute(select(hosts).order_by(hosts.c.host_id))]
 
     def of_owner(self, account_id: AccountId) -> Sequence[Host]:
         """The hosts of one account."""
         query = select(hosts).where(hosts.c.owner_account == account_id).order_by(hosts.c.host_id)
-        return [_host(row) for row in self._connection.execute(query)]
+        return [_host(row._mapping) for row in self._connection.execute(query)]
 
     def save(self, host: Host) -> bool:
         """Write a host that was read at `host.version - 1`; False if somebody changed it since."""
         was = {"was_id": host.host_id, "was_version": host.version - 1}
-        return self._connection.execute(_SAVE_HOST, _host_values(host) | was).rowcount == 1
+        return _SAVE_HOST.run(self._connection, _host_values(host) | was) == 1
 
     def retired_ids(self) -> frozenset[HostId]:
         """Hosts that must not connect."""
@@ -119,8 +126,8 @@ def _host_values(host: Host) -> dict[str, Any]:
     return values
 
 
-def _host(row: Row[Any]) -> Host:
-    values = dict(row._mapping)
+def _host(row: Mapping[Any, Any]) -> Host:
+    values = dict(row)
     values["admin_state"] = AdminState(values["admin_state"])
     values["verify_state"] = VerifyState(values["verify_state"])
     values["link_state"] = LinkState(values["link_state"])
@@ -144,16 +151,16 @@ class SlotRepository:
 
     def add(self, slot: Slot) -> None:
         """Add a slot; its id must be new."""
-        self._connection.execute(_ADD_SLOT, _slot_values(slot))
+        _ADD_SLOT.run(self._connection, _slot_values(slot))
 
     def get(self, slot_id: SlotId) -> Slot | None:
         """One slot."""
-        row = self._connection.execute(_GET_SLOT, {"wanted": slot_id}).one_or_none()
+        row = _GET_SLOT.row(self._connection, {"wanted": slot_id})
         return None if row is None else _slot(row)
 
     def of_host(self, host_id: HostId) -> Sequence[Slot]:
         """The slots of one host."""
-        return [_slot(row) for row in self._connection.execute(_SLOTS_OF_HOST, {"wanted": host_id})]
+        return [_slot(row) for row in _SLOTS_OF_HOST.rows(self._connection, {"wanted": host_id})]
 
     def of_holder(self, cluster_id: ClusterId) -> Sequence[Slot]:
         """The slots one cluster holds."""
@@ -161,7 +168,7 @@ class SlotRepository:
 
     def list_all(self) -> Sequence[Slot]:
         """Every slot."""
-        return [_slot(row) for row in self._connection.execute(select(slots).order_by(slots.c.slot_id))]
+        return [_slot(row._mapping) for row in self._connection.execute(select(slots).order_by(slots.c.slot_id))]
 
     def expired(self, now_ns: int) -> Sequence[Slot]:
         """Reservations whose time is over."""
@@ -180,10 +187,10 @@ class SlotRepository:
             "was_holder": before.holder,
             "was_unavailable": before.unavailable,
         }
-        if self._connection.execute(_SWAP_SLOT, _slot_values(after) | was).rowcount != 1:
+        if _SWAP_SLOT.run(self._connection, _slot_values(after) | was) != 1:
             return False
         if before.holder is not None and after.holder is None:
-            self._connection.execute(_END_GRANT, {"was_id": after.slot_id, "now_ns": after.changed_at_ns})
+            _END_GRANT.run(self._connection, {"was_id": after.slot_id, "now_ns": after.changed_at_ns})
         elif before.holder is None and after.holder is not None:
             self._open_grant(after, after.holder)
         return True
@@ -196,7 +203,7 @@ class SlotRepository:
     def _open_grant(self, slot: Slot, holder: ClusterId) -> None:
         grant = Grant(slot.slot_id, slot.token, holder, slot.changed_at_ns)
         try:
-            self._connection.execute(_ADD_GRANT, asdict(grant))
+            _ADD_GRANT.run(self._connection, asdict(grant))
         except IntegrityError as error:
             # The savepoint of whoever asked is rolled back with this: the slot's row stays as it was.
             raise Conflict(
@@ -205,7 +212,7 @@ class SlotRepository:
 
     def _list(self, condition: Any) -> Sequence[Slot]:
         query = select(slots).where(condition).order_by(slots.c.slot_id)
-        return [_slot(row) for row in self._connection.execute(query)]
+        return [_slot(row._mapping) for row in self._connection.execute(query)]
 
 
 def _slot_values(slot: Slot) -> dict[str, Any]:
@@ -214,8 +221,8 @@ def _slot_values(slot: Slot) -> dict[str, Any]:
     return values
 
 
-def _slot(row: Row[Any]) -> Slot:
-    values = dict(row._mapping)
+def _slot(row: Mapping[Any, Any]) -> Slot:
+    values = dict(row)
     values["state"] = SlotState(values["state"])
     values["tier_reasons"] = tuple(values["tier_reasons"])
     return Slot(**values)
@@ -229,30 +236,29 @@ class CommandRepository:
 
     def add(self, command: CommandRow) -> None:
         """Add a command; its id must be new."""
-        self._connection.execute(_ADD_COMMAND, _command_values(command))
+        _ADD_COMMAND.run(self._connection, _command_values(command))
 
     def get(self, command_id: CommandId) -> CommandRow | None:
         """One command."""
-        row = self._connection.execute(_GET_COMMAND, {"wanted": command_id}).one_or_none()
+        row = _GET_COMMAND.row(self._connection, {"wanted": command_id})
         return None if row is None else _command(row)
 
     def save(self, command: CommandRow) -> None:
         """Write a command that was read in this transaction."""
-        self._connection.execute(_SAVE_COMMAND, _command_values(command) | {"was_id": command.command_id})
+        _SAVE_COMMAND.run(self._connection, _command_values(command) | {"was_id": command.command_id})
 
     def sent(self, command_ids: Sequence[CommandId], before: Sequence[CommandState], now_ns: int) -> None:
         """Write that these were sent, as far as they are in one of the states `before`."""
-        for command_id in command_ids:
-            values = {"was_id": command_id, "was_in": [str(state) for state in before], "now_ns": now_ns}
-            self._connection.execute(_SENT_COMMAND, values)
+        many = [{"was_id": command_id, "now_ns": now_ns} for command_id in command_ids]
+        _sent_command(tuple(before)).run_all(self._connection, many)
 
     def open_of_host(self, host_id: HostId) -> Sequence[CommandRow]:
         """What is not done on one host, oldest first."""
-        return [_command(row) for row in self._connection.execute(_OPEN_OF_HOST, {"wanted": host_id})]
+        return [_command(row) for row in _OPEN_OF_HOST.rows(self._connection, {"wanted": host_id})]
 
     def open_all(self) -> Sequence[CommandRow]:
         """What is not done anywhere, oldest first."""
-        return [_command(row) for row in self._connection.execute(_OPEN)]
+        return [_command(row._mapping) for row in self._connection.execute(_OPEN)]
 
     def list(self, host_id: HostId | None = None, before: str | None = None, limit: int = 100) -> Sequence[CommandRow]:
         """The newest commands, of one host or of all; `before` is the last id of the previous page."""
@@ -261,7 +267,7 @@ class CommandRepository:
             query = query.where(commands.c.host_id == host_id)
         if before is not None:
             query = query.where(commands.c.command_id < before)
-        return [_command(row) for row in self._connection.execute(query)]
+        return [_command(row._mapping) for row in self._connection.execute(query)]
 
 
 def _command_values(command: CommandRow) -> dict[str, Any]:
@@ -271,8 +277,8 @@ def _command_values(command: CommandRow) -> dict[str, Any]:
     return values
 
 
-def _command(row: Row[Any]) -> CommandRow:
-    values = dict(row._mapping)
+def _command(row: Mapping[Any, Any]) -> CommandRow:
+    values = dict(row)
     values["kind"] = CommandKind(values["kind"])
     values["state"] = CommandState(values["state"])
     values["body"] = bytes(values["body"])

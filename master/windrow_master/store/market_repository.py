@@ -18,7 +18,7 @@ from windrow_master.market.model import (
     TransferKind,
     may_be_negative,
 )
-from windrow_master.store.schema import Upsert
+from windrow_master.store.made import Upsert
 from windrow_master.store.tables_market import asks, balances, receipts, rental_lines, rentals, transfers
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId

@@ -2,11 +2,9 @@
 
 import importlib
 import pkgutil
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Connection, Integer, MetaData, Table
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import BigInteger, Integer, MetaData
 from sqlalchemy.types import TypeEngine
 
 # Names by rule, so that a migration made on one database can drop a constraint on another.
@@ -25,25 +23,6 @@ Whole: Final[TypeEngine[Any]] = BigInteger()
 
 Serial: Final[TypeEngine[Any]] = BigInteger().with_variant(Integer(), "sqlite")
 """A growing row number; SQLite only counts by itself in a column called INTEGER."""
-
-
-class Upsert:
-    """An insert that changes these columns of the row that has the same key; made once, run on either database."""
-
-    def __init__(self, table: Table, key: Sequence[str], changed: Sequence[str]) -> None:
-        of_sqlite, of_postgresql = sqlite.insert(table), postgresql.insert(table)
-        self._statements = {
-            "sqlite": of_sqlite.on_conflict_do_update(
-                index_elements=key, set_={name: of_sqlite.excluded[name] for name in changed}
-            ),
-            "postgresql": of_postgresql.on_conflict_do_update(
-                index_elements=key, set_={name: of_postgresql.excluded[name] for name in changed}
-            ),
-        }
-
-    def run(self, connection: Connection, values: Mapping[str, Any]) -> None:
-        """Insert or change one row."""
-        connection.execute(self._statements[connection.dialect.name], values)
 
 
 def load_tables() -> MetaData:

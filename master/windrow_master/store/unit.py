@@ -28,6 +28,7 @@ from windrow_master.store.identity_repository import (
     SessionRepository,
     TokenRepository,
 )
+from windrow_master.store.made import say
 from windrow_master.store.market_repository import (
     AskRepository,
     LedgerRepository,
@@ -49,18 +50,18 @@ class Part:
     def __init__(self, connection: Connection) -> None:
         """Begin it."""
         self._connection = connection
-        connection.exec_driver_sql("SAVEPOINT part")
+        say(connection, "SAVEPOINT part")
 
     def keep(self) -> None:
         """End it; it is now as good as the rest of the transaction."""
-        self._connection.exec_driver_sql("RELEASE SAVEPOINT part")
+        say(self._connection, "RELEASE SAVEPOINT part")
 
     def undo(self) -> None:
         """End it as if it had not been. Raises, and lets nothing more be done, where the database has thrown the whole
         transaction away: what came after would be committed by itself."""
         try:
-            self._connection.exec_driver_sql("ROLLBACK TO SAVEPOINT part")
-            self._connection.exec_driver_sql("RELEASE SAVEPOINT part")
+            say(self._connection, "ROLLBACK TO SAVEPOINT part")
+            say(self._connection, "RELEASE SAVEPOINT part")
         except DBAPIError:
             self._connection.invalidate()
             raise

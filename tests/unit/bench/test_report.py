@@ -103,16 +103,23 @@ def test_ingest_says_what_was_missing():
     assert len(ingest.missing(ours(flood=short), None)) == 4
 
 
+DISK = {"fsync_ms": 2.0, "sqlite_commit_ms": 3.0}
+
+
 def test_command_names_every_figure_of_its_budget():
     times = [float(n) for n in range(1, 101)]
-    found = command.Found(20, times, times, times, {"done": 100, "seconds": 2.0, "call_ms": times})
+    sustained = {"done": 100, "seconds": 2.0, "cpu_seconds": 0.1, "call_ms": times}
+    found = command.Found(20, times, times, 0.5, times, DISK, sustained)
     detail = command.detail_of(found, {"p50_ms": 1.0, "p99_ms": 2.0})
     assert set(command.DETAIL) <= set(detail)
     assert (detail["p50_ms"], detail["p99_ms"], detail["commands_per_s"]) == (51.0, 100.0, 50.0)
+    assert (detail["durable_limit_ms"], detail["durable_ratio"]) == (7.0, 7.29)
+    assert detail["sustained_master_cpu_ms"] == 1.0
 
 
 def test_command_says_nothing_of_an_api_that_was_not_heard():
-    found = command.Found(20, [1.0], [1.0], [], {"done": 1, "seconds": 2.0, "call_ms": []})
+    sustained = {"done": 1, "seconds": 2.0, "cpu_seconds": 0.1, "call_ms": []}
+    found = command.Found(20, [1.0], [1.0], 0.5, [], DISK, sustained)
     assert command.detail_of(found, {"p50_ms": 1.0, "p99_ms": 2.0})["api_p50_ms"] is None
 
 
