@@ -1,9 +1,12 @@
 """What was only needed for a start is given back, and what is needed still works."""
 
+import importlib
 import subprocess
 import sys
 
-from windrow_agent.footprint import text_mappings
+import pytest
+
+from windrow_agent.footprint import text_mappings, without
 
 MAPS = """\
 55e0c0000000-55e0c0001000 r--p 00000000 08:01 1311 /usr/bin/python3.11
@@ -42,3 +45,18 @@ def test_a_process_is_smaller_after_giving_back_and_works_as_before():
     before, after, digest, mode = said.split()
     assert int(after) < int(before)
     assert (digest, mode) == ("fb46c79b", "CERT_REQUIRED")
+
+
+def test_a_module_that_seems_missing_is_there_again_afterwards():
+    before = importlib.import_module("json")
+    with without("json", "windrow_is_no_such_module"), pytest.raises(ModuleNotFoundError):
+        importlib.import_module("json")
+    assert importlib.import_module("json") is before
+    assert "windrow_is_no_such_module" not in sys.modules
+
+
+def test_the_agent_loads_no_coloured_console_even_where_one_is_installed():
+    unwanted = {"rich", "pygments", "greenlet", "docker", "numpy"}
+    line = f"import windrow_agent.main, sys; print(sorted({unwanted} & set(sys.modules)))"
+    said = subprocess.run([sys.executable, "-c", line], check=True, capture_output=True, text=True, timeout=60).stdout
+    assert said.strip() == "[]"
