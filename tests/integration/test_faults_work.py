@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support import truth
-from tests.support.raw_agent import RawAgent, access_address, dialled, joined
+from tests.support.raw_agent import Line, RawAgent, access_address, dialled, joined
 from tests.support.rental import Renter
 from tests.support.stack import stack, wait_for
 from tests.waiting import poll_async
@@ -127,11 +127,7 @@ async def test_a_silent_host_is_sent_the_same_command_again_and_asked_once_it_ha
 ) -> None:
     agent = RawAgent(await joined(renter, tmp_path / "identity", name="silent"))
     async with dialled(agent.identity.tls, access_address(renter)) as line:
-        await agent.greet_over(line)
-        await agent.tell_inventory()
-        await agent.beat()
-        cluster = await _rent(renter, agent)
-        first = await _command(agent)
+        cluster, first = await _rented(renter, agent, line)
         again = await _command(agent)
         await _answer(agent, again, CommandPhase.ACCEPTED)
 
@@ -159,11 +155,7 @@ async def test_a_creation_that_was_never_accepted_is_asked_after_and_costs_nothi
 ) -> None:
     agent = RawAgent(await joined(renter, tmp_path / "identity", name="absent"))
     async with dialled(agent.identity.tls, access_address(renter)) as line:
-        await agent.greet_over(line)
-        await agent.tell_inventory()
-        await agent.beat()
-        cluster = await _rent(renter, agent)
-        create = await _command(agent)
+        cluster, create = await _rented(renter, agent, line)
 
     # It was sent, so nobody can know: Unknown, and the cluster waits for the host's word.
     await poll_async(lambda: _creation(renter, agent)["state"] == "unknown", deadline_s=90)
@@ -256,6 +248,15 @@ def _without_nul(text: str) -> str:
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------
+
+
+async def _rented(renter: Renter, agent: RawAgent, line: Line) -> tuple[str, Any]:
+    """Connect this agent's host and rent it; returns the cluster and the creation that came."""
+    await agent.greet_over(line)
+    await agent.tell_inventory()
+    await agent.beat()
+    cluster = await _rent(renter, agent)
+    return cluster, await _command(agent)
 
 
 async def _rent(renter: Renter, agent: RawAgent) -> str:

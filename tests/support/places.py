@@ -2,8 +2,6 @@
 
 import io
 import os
-import shutil
-import subprocess
 import tarfile
 import uuid
 from collections.abc import AsyncIterator
@@ -11,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.services import need
+from tests.support.rental import import_image
 from tests.waiting import poll_async
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import Run, RunState, Runtime
@@ -74,19 +73,7 @@ def busybox_image(tmp_path_factory) -> str:
     """An image made here from one static binary: no registry is asked."""
     need("docker")
     need("busybox")
-    root = tmp_path_factory.mktemp("image")
-    (root / "bin").mkdir()
-    shutil.copy(str(shutil.which("busybox")), root / "bin" / "busybox")
-    for name in ("sh", "sleep", "echo", "cat", "head", "yes", "id", "touch", "true", "test", "dd", "ls", "grep"):
-        (root / "bin" / name).symlink_to("busybox")
-    archive = root / "image.tar"
-    with tarfile.open(archive, "w") as tar:
-        tar.add(root / "bin", "bin")
-        for folder in ("tmp", "proc", "sys", "dev", "etc"):
-            member = tarfile.TarInfo(folder)
-            member.type, member.mode = tarfile.DIRTYPE, 0o755
-            tar.addfile(member)
-    subprocess.run(["docker", "import", str(archive), IMAGE], check=True, capture_output=True, timeout=60)
+    import_image(tmp_path_factory.mktemp("image"), IMAGE)
     return IMAGE
 
 

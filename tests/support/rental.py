@@ -16,7 +16,10 @@ from tests.support.stack import WINDROW, Stack, wait_for
 COMMAND_S = 90
 PHASE_S = 60
 ENDED = ("Deleted", "Failed")
-APPLETS = ("sh", "sleep", "echo", "cat", "httpd", "test", "ls", "wget", "hostname")
+APPLETS = (
+    *("sh", "sleep", "echo", "cat", "httpd", "test", "ls", "wget", "hostname"),
+    *("head", "yes", "id", "touch", "true", "dd", "grep"),
+)
 
 
 class Renter:
@@ -119,14 +122,15 @@ def local_image(folder: Path) -> Iterator[str]:
     """A container image of one static binary, imported here: no registry is asked. Its name is its own, so that tests
     that run at the same time, in this checkout or in another, do not remove each other's."""
     name = f"windrow-test-{uuid.uuid4().hex[:12]}:local"
-    _import_image(folder, name)
+    import_image(folder, name)
     try:
         yield name
     finally:
         subprocess.run(["docker", "rmi", "-f", name], capture_output=True, timeout=60, check=False)
 
 
-def _import_image(folder: Path, name: str) -> None:
+def import_image(folder: Path, name: str) -> None:
+    """Make the image of one static binary under this name. folder: for its files, not there yet or empty."""
     (folder / "bin").mkdir(parents=True)
     shutil.copy(str(shutil.which("busybox")), folder / "bin" / "busybox")
     for applet in APPLETS:
