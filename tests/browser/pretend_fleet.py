@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
 from tests.browser.pretend_http import TICK_S, listed, operation, problem, sse, stream
@@ -99,6 +99,12 @@ def reading_routes(app: FastAPI, world: World) -> None:
             one for name in names for one in _series(name, uuids if name.startswith("gpu_") else [None], now_ms, step_s)
         ]
         return {"series": series, "step_s": step_s}
+
+    @app.get("/api/v1/hosts/{host_id}/export")
+    async def export(host_id: str, request: Request) -> Response:
+        query = request.query_params
+        lines = ["host,metric,format", *(f"{host_id},{name},{query['format']}" for name in query.getlist("metric"))]
+        return Response("\n".join(lines), media_type="text/csv")
 
     @app.get("/api/v1/hosts/{host_id}/stream")
     async def host_stream(host_id: str) -> StreamingResponse:

@@ -111,18 +111,20 @@ def record_routes(app: FastAPI, world: World) -> None:
         verdict = {"intact": broken is None, "entries": 3, "first_broken": broken, "problem": said}
         return verdict | {"head": head, "anchor": head}
 
+    ended: set[str] = set()
+
     @app.get("/api/v1/sessions")
     async def sessions() -> Json:
         times = {"created_at": at(4000), "last_used_at": at(3), "expires_at": at(-86_400)}
         token = {"token_id": "token_1", "token_name": "first"}
-        return listed(
-            [
-                {"id": "session_1", "browser": "Chromium on Linux", "current": True} | token | times,
-                {"id": "session_2", "browser": "Firefox on <b>X</b>", "current": False} | token | times,
-            ]
-        )
+        known = [
+            {"id": "session_1", "browser": "Chromium on Linux", "current": True} | token | times,
+            {"id": "session_2", "browser": "Firefox on <b>X</b>", "current": False} | token | times,
+        ]
+        return listed([session for session in known if session["id"] not in ended])
 
     @app.delete("/api/v1/sessions/{session_id}")
     async def end_session(session_id: str) -> Response:
+        ended.add(session_id)
         world.event("session.ended", [session_id], f"{session_id} was ended")
         return Response(status_code=204)

@@ -149,8 +149,6 @@ export interface Health {
     problems?: string[];
     /** What is not as it should be and fails nothing: a full disk, a clock that jumped, a bus that is alone. */
     conditions?: { code: string; detail: string; since: Iso | null }[];
-    /** What is not as it should be and fails nothing: a full disk, a clock that jumped, a bus that is alone. */
-    conditions?: { code: string; detail: string; since: Iso | null }[];
     log_lag: number | null;
     duckdb_lag_s: number | null;
   };

@@ -1,6 +1,6 @@
 // One small chart of one or more lines over time: a labelled picture, its keys, and the same as a table.
 import { useComputedColorScheme } from "@mantine/core";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { CsvColumn } from "../csv.ts";
@@ -24,9 +24,11 @@ interface ChartProps {
   /** The top of the scale where there is one: 1 for ratios, a capacity for memory. */
   most?: number | null;
   spanS: number;
+  /** Below the table: how else to keep what is drawn. */
+  kept?: ReactNode;
 }
 
-export function Chart({ title, lines, unit, most = null, spanS }: ChartProps) {
+export function Chart({ title, lines, unit, most = null, spanS, kept }: ChartProps) {
   const ref = useRef<HTMLDivElement>(null);
   const width = useWidth(ref);
   const scheme = useComputedColorScheme("light");
@@ -68,6 +70,7 @@ export function Chart({ title, lines, unit, most = null, spanS }: ChartProps) {
         <summary>As a table</summary>
         <ReadingsTable lines={lines} unit={unit} title={title} />
         <CsvButton of={`the readings of ${title}`} name={`windrow-${title}`} columns={csvColumns(lines)} rows={() => csvRows(lines)} />
+        {kept}
       </details>
     </figure>
   );

@@ -1,13 +1,20 @@
 // The charts of one host: history first, then each reading as it comes, once a second while somebody looks.
-import { Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { Button, Group, Text } from "@mantine/core";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
+import { send } from "../api/client.ts";
 import { history as historyQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { History, Host, HostLiveFrame } from "../api/types.ts";
+import { fileName } from "../csv.ts";
 import { fromHistory, rates, seriesKey, withFrame, type Line, type Point } from "../series.ts";
 import { Chart } from "./Chart.tsx";
+import { keep } from "./Csv.tsx";
+import { DownloadIcon } from "./icons.tsx";
 import { ProblemNote, Waiting } from "./page.tsx";
+
+/** A day of every card of a large host, written while it is read. */
+const EXPORT_MS = 120_000;
 
 export const SPANS = [
   { name: "5 min", seconds: 300 },
@@ -80,7 +87,32 @@ function One({ drawn, host, series, spanS }: { drawn: Drawn; host: Host; series:
       }),
     );
   }, [drawn, cards, series]);
-  return <Chart title={drawn.title} lines={lines} unit={drawn.unit} most={drawn.most?.(host) ?? null} spanS={spanS} />;
+  return <Chart title={drawn.title} lines={lines} unit={drawn.unit} most={drawn.most?.(host) ?? null} spanS={spanS} kept={<Export drawn={drawn} host={host} spanS={spanS} />} />;
+}
+
+const KINDS = [["csv", "CSV"], ["parquet", "Parquet"]] as const;
+
+/** The chart's series as the history holds them, as a file. */
+function Export({ drawn, host, spanS }: { drawn: Drawn; host: Host; spanS: number }) {
+  const save = useMutation({
+    mutationFn: async (kind: string) => {
+      const to = Date.now();
+      const query = { metric: drawn.lines.map(([metric]) => metric), format: kind, from: new Date(to - spanS * 1000).toISOString(), to: new Date(to).toISOString() };
+      const answer = await send("GET", `/hosts/${encodeURIComponent(host.id)}/export`, { query }, EXPORT_MS);
+      keep(await answer.blob(), fileName(`windrow-${host.name}-${drawn.title}`, kind));
+    },
+  });
+  return (
+    <>
+      <Group gap={6} mt={8}>
+        <Text size="xs" className="wr-quiet">From the history:</Text>
+        {KINDS.map(([kind, name]) => (
+          <Button key={kind} variant="default" size="compact-xs" leftSection={<DownloadIcon size={12} />} loading={save.isPending && save.variables === kind} onClick={() => save.mutate(kind)} aria-label={`Export ${drawn.title} as ${name}`}>{name}</Button>
+        ))}
+      </Group>
+      {save.error && <ProblemNote error={save.error} />}
+    </>
+  );
 }
 
 /** History with live readings on top; frames that come before the history wait for it. */
