@@ -103,11 +103,12 @@ class Streams:
         step_s, count = SENDERS / per_s, int(seconds * per_s / SENDERS)
 
         async def sender(place: int) -> None:
+            own = self._links[place::SENDERS]  # a stream has one sender at a time
             for turn in range(count):
                 due = began + turn * step_s + place / per_s
                 await asyncio.sleep(max(0.0, due - time.perf_counter()))
-                frame = turn * SENDERS + place
-                await self._links[frame % len(self._links)].send(self._frame(answered=frame % ANSWER_EVERY == 0))
+                answered = (turn * SENDERS + place) % ANSWER_EVERY == 0
+                await own[turn % len(own)].send(self._frame(answered=answered))
 
         async with asyncio.TaskGroup() as sending:
             for place in range(SENDERS):
