@@ -24,6 +24,7 @@ class ParquetFile:
         settings: dict[str, str | bool | int | float | list[str]] = {"memory_limit": MEMORY_LIMIT, "threads": 1}
         self._connection = duckdb.connect(str(self._folder / "rows.duckdb"), config=settings)
         texts = ", ".join(f"{name} VARCHAR NOT NULL" for name in HEADER[1:-1])
+        self._connection.begin()  # and never committed: nothing of it has to outlive this object, or wait for the disk
         self._connection.execute(f"CREATE TABLE rows (time TIMESTAMPTZ NOT NULL, {texts}, value DOUBLE NOT NULL)")
 
     def add(self, rows: Sequence[Row]) -> None:

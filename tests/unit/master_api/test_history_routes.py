@@ -1,10 +1,14 @@
 """Any series leaves as a file that a spreadsheet opens without harm; a history that is gone is said, not pretended."""
 
+import asyncio
+import contextlib
 import csv
 import io
+import tempfile
 
 import duckdb
 import pytest
+from starlette.requests import ClientDisconnect
 
 from tests.unit.telemetry.world import BOOT, batch, record
 from windrow_master.telemetry import export
@@ -49,6 +53,35 @@ async def test_a_parquet_file_holds_the_same(api, host, tmp_path):
     assert [row[3] for row in rows] == pytest.approx([0.1 * n for n in range(10)])
     assert {row[2] for row in rows} == {"host_cpu_ratio"}
     assert api.services.telemetry.exports == []
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+@pytest.mark.parametrize("last", [None, "http.response.start", "http.response.body"])
+async def test_a_caller_who_leaves_early_leaves_nothing_behind(api, host, tmp_path, monkeypatch, file_format, last):
+    """last: the first thing that does not reach it; None: it stays to the end."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = set(tmp_path.iterdir())
+    path, query = host.split("?")
+    head = [(b"authorization", f"Bearer {api.token}".encode())]
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": f"{query}&format={file_format}".encode()}
+    scope |= {"headers": head, "scheme": "http", "http_version": "1.1", "asgi": {"version": "3.0"}, "root_path": ""}
+    said = []
+
+    async def send(message):
+        if message["type"] == last:
+            raise OSError("gone")
+        said.append(message["type"])
+
+    asked = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive():
+        return asked.pop() if asked else await asyncio.Event().wait()
+
+    with contextlib.suppress(OSError, ExceptionGroup, ClientDisconnect):
+        await api.client._transport.app(scope, receive, send)  # the application that the client talks to
+    assert bool(said) == (last != "http.response.start")
+    assert api.services.telemetry.exports == []
+    assert set(tmp_path.iterdir()) == before
 
 
 async def test_an_export_is_bounded_in_size_and_number(api, host):
