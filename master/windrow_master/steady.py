@@ -1,4 +1,4 @@
-"""The Master's clock: wall time that goes on by the monotonic clock when the machine's wall clock jumps. Pure.
+"""The Master's clock: wall time that goes on by the monotonic clock when the machine's wall clock jumps.
 
      machine's clock within a second of ours ──▶ followed at once, but never backwards
      further off ──▶ we go on as before, a second nearer with each minute; stated as `master.clock_jumped`

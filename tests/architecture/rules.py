@@ -76,6 +76,7 @@ SHELLS: dict[str, str] = {
     "master/windrow_master/serving.py": "listens and writes where",
     "master/windrow_master/standby.py": "waits for the leader's seat",
     "master/windrow_master/logs.py": "sets up the log",
+    "master/windrow_master/steady.py": "the clock of the whole process, asked from every thread",
     "master/windrow_master/supervisor.py": "starts, watches and ends daemons",
     "master/windrow_master/up*.py": "`windrow up`, run by people",
     **{path: f"the door to {library}" for library, paths in DOORS.items() for path in paths},

@@ -21,6 +21,8 @@ from windrow_proto.errors import StorageFailed
 IMAGES = 1_200 if os.environ.get("TORTURE") else 16
 STARTS = 20 if os.environ.get("TORTURE") else 2
 """Of the images, those on which a whole store is opened; the others are read with SQLite itself."""
+pytestmark = pytest.mark.timeout(1_800)
+"""The long form takes minutes of a processor, and more where it is shared."""
 FIRST = int(os.environ.get("SEED") or "1")
 
 

@@ -20,6 +20,8 @@ from windrow_proto.model import Kind
 from windrow_proto.segments import SegmentLog
 from windrow_proto.units import SECOND
 
+pytestmark = pytest.mark.timeout(1_800)
+"""The long form takes minutes of a processor, and more where it is shared."""
 STRIDE = 1 if os.environ.get("TORTURE") else 5
 """Of the calls that are let fail: all in the long form, every fifth in the short one."""
 BOOT = BootId(b"b" * 16)

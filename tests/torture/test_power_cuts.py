@@ -21,6 +21,8 @@ from tests.torture.platter import Platter
 
 IMAGES = 2_000 if os.environ.get("TORTURE") else 20
 """Of each kind of file."""
+pytestmark = pytest.mark.timeout(1_800)
+"""The long form takes minutes of a processor, and more where it is shared."""
 FIRST = int(os.environ.get("SEED") or "1")
 
 
