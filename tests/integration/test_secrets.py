@@ -1,11 +1,13 @@
 """A running market keeps its secrets: in no log, command line, environment, database, or file that others can read."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.canaries import collect, open_to_others, plant
+from tests.support.rental import Renter
 from tests.support.stack import Stack, stack, wait_for
 
 
@@ -30,9 +32,13 @@ def test_a_market_that_was_used_leaves_its_secrets_nowhere(tmp_path: Path) -> No
             plant(secrets, running.cli["url"], running.cli["token"])
             api.delete_cluster(cluster["id"])
             audit = api.get("/audit/verify")
+        listed = Renter(running).windrow("audit", "ls", "--json")
+        verified = Renter(running).windrow("audit", "verify")
 
         names = set(secrets.found)
         assert {"cli.json", "identity/ca.key", "identity/sign.key", "agent/identity/identity.json"} <= names
         assert {"planted token", "planted join token", "planted session", "wrong token"} <= names
         assert audit["intact"], audit["problem"]
+        assert {"account.make", "host.join"} <= {entry["action"] for entry in json.loads(listed.stdout)}
+        assert (verified.returncode, "intact" in verified.stdout) == (0, True), verified.stdout + verified.stderr
     # Leaving the stack looked everywhere, while it ran and after it had stopped.
