@@ -57,7 +57,8 @@ class Watched:
 
     def __init__(self, renter: Renter) -> None:
         self.renter = renter
-        self.processes = [psutil.Process(pid) for pids in renter.stack.daemons().values() for pid in pids]
+        # Those below the supervisor itself: a daemon's own children come and go.
+        self.processes = psutil.Process(renter.stack.process.pid).children()
         self.before = {process.pid: process.memory_info().rss for process in self.processes}
         self.neighbour = renter.host()
 
@@ -223,12 +224,6 @@ async def test_bombs_under_a_good_proof_cost_no_more_than_honest_batches_and_are
     ).SerializeToString()  # fmt: skip
     async with dialled(agent.identity.tls, access_address(renter)) as line:
         await agent.greet_over(line)
-        idle_s = watched.cpu_s()
-        for _ in range(COPIES):
-            sequence = await agent.record(Kind.TELEMETRY, honest, Lane.TELEMETRY)
-        await agent.acked(Lane.TELEMETRY, sequence)
-        honest_s = watched.cpu_s() - idle_s
-        watched = Watched(renter)  # what honest batches leave in the memory of the history is no harm
         costs = {}
         for name, (kind, lane, body) in inside().items():
             began_s = watched.cpu_s()
@@ -236,10 +231,16 @@ async def test_bombs_under_a_good_proof_cost_no_more_than_honest_batches_and_are
                 sequence = await agent.record(kind, body, lane)
             await agent.acked(lane, sequence)
             costs[name] = watched.cpu_s() - began_s
+        flaws = watched.flaws()  # before the honest ones, which the history keeps in its memory
+        began_s = watched.cpu_s()
+        for _ in range(COPIES):
+            sequence = await agent.record(Kind.TELEMETRY, honest, Lane.TELEMETRY)
+        await agent.acked(Lane.TELEMETRY, sequence)
+        honest_s = watched.cpu_s() - began_s
     print({"honest": honest_s, **costs})
 
     assert max(costs.values()) <= 10 * honest_s, (honest_s, costs)  # evidence is committed to SQL, whatever it holds
-    assert watched.flaws() == []
+    assert flaws == []
     assert watched.heard_again()
 
 
