@@ -93,6 +93,11 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
     )
 
 
+def default_data_dir() -> Path:
+    """Where state is kept unless a flag says otherwise."""
+    return Path(os.environ.get("WINDROW_DATA_DIR", ".windrow"))
+
+
 def from_process(arguments: Sequence[str]) -> Config:
     """The configuration of this very process."""
     return parse(arguments, os.environ)

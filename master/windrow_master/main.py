@@ -18,7 +18,15 @@ import structlog
 from windrow_master import logs, rooms, serving, standby
 from windrow_master.api.app import build_app
 from windrow_master.api.limits import Limits
-from windrow_master.config import HTTP_PORT, HTTPS_PORT, SQLITE_PREFIX, TRUNK_PORT, Config, from_process
+from windrow_master.config import (
+    HTTP_PORT,
+    HTTPS_PORT,
+    SQLITE_PREFIX,
+    TRUNK_PORT,
+    Config,
+    default_data_dir,
+    from_process,
+)
 from windrow_master.onboarding.join_line import is_loopback
 from windrow_master.rooms import Rooms
 from windrow_master.steady import SteadyClock
@@ -293,7 +301,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The daemon's entry point: exits 0 after an orderly stop, 1 with a sentence when it cannot run."""
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] == [REBUILD]:
-        sys.exit(rebuild.main(words[1:]))
+        sys.exit(rebuild.main(words[1:], default_data_dir()))
     try:
         config = from_process(words)
     except WindrowError as error:

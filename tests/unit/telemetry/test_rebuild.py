@@ -149,7 +149,7 @@ async def test_beside_a_master_it_refuses_and_says_why(m):
     with pytest.raises(Conflict, match="Stop it first"):
         await in_a_thread(m.rebuild)
     lock.release()
-    assert rebuild.main(["--data-dir", str(m.directory / "nowhere")]) == 1
+    assert rebuild.main([], m.directory / "nowhere") == 1
 
 
 async def test_a_metrics_store_is_sent_the_log_again(m):

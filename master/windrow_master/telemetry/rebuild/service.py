@@ -33,11 +33,11 @@ EXIT_FAILURE: Final = 1
 Say = Callable[[str], None]
 
 
-def main(arguments: Sequence[str]) -> int:
-    """The command; returns its exit status."""
+def main(arguments: Sequence[str], default: Path) -> int:
+    """The command; returns its exit status. default: the data directory where no flag names one."""
     text = "Make the history of charts again from the telemetry log, while no Master runs."
     parser = argparse.ArgumentParser(prog="windrow-master rebuild-history", description=text)
-    parser.add_argument("--data-dir", type=Path, default=Path(os.environ.get("WINDROW_DATA_DIR", ".windrow")))
+    parser.add_argument("--data-dir", type=Path, default=default)
     parser.add_argument(
         "--remote", action="store_true", help="have the metrics store be sent the whole log again, instead"
     )
