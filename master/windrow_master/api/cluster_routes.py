@@ -1,6 +1,7 @@
 """Routes of clusters: plan, create, read, follow, delete, and what goes on inside: log, exec, files."""
 
 import base64
+import contextlib
 import json
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any, Literal
@@ -158,8 +159,11 @@ async def explain_cluster(services: Serving, principal: Asking, cluster_id: str)
 @router.get("/clusters/{cluster_id}/stream")
 async def cluster_stream(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
     """The cluster each time it changes (server-sent events)."""
-    first = await services.clusters.get(principal, ClusterId(cluster_id))
-    listener = services.broadcaster.listen(f"cluster/{cluster_id}")
+    with contextlib.ExitStack() as leaving:
+        # Listening begins before the reading: a change between the two would be told with the next one only.
+        listener = leaving.enter_context(services.broadcaster.listen(f"cluster/{cluster_id}"))
+        first = await services.clusters.get(principal, ClusterId(cluster_id))
+        leaving.pop_all()
     return lasting.stream(request, _followed(services, principal, listener, first))
 
 
