@@ -105,51 +105,54 @@ def build(
         resume=clock.resume if isinstance(clock, SteadyClock) else lambda last_ns: None,
     )
     try:
-        authority = Authority.open(data_dir / "identity", clock.wall_ns())
-        identity = IdentityService(store, authority, clock, rng)
-        fleet = FleetService(store, clock, rng, FleetPorts())
-        market = MarketService(store)
-        clusters = ClusterService(store, fleet, market)
-        executors = (make_executor(),)
-        telemetry = rooms_history.telemetry_of(
-            history or HistorySettings(),
-            disk or OsDisk(),
-            data_dir,
-            store.epoch,
-            clock,
-            rng,
-            fleet,
-            make_executor,
-            room,
-        )
-        hub = LinkHub(fleet, telemetry, clock, epoch=store.epoch, signing=authority.signing)
-        services = Services(
-            store=store,
-            audit=AuditService(
-                store, data_dir, _reserved(disk or OsDisk(), room), authority.signing, clock, executors[0]
-            ),
-            identity=identity,
-            clock=clock,
-            rng=rng,
-            broadcaster=Broadcaster(),
-            bus=MemoryBus("master", clock),
-            health=HealthSources(),
-            wheelhouse=Wheelhouse(data_dir / "wheels", authority.signing),
-            fleet=fleet,
-            telemetry=telemetry,
-            market=market,
-            clusters=clusters,
-            inside=WorkAccess(clusters, hub),
-            version=__version__,
-            started_at_ns=clock.monotonic_ns(),
-            room=room,
-        )
-        rooms = Rooms(store, authority, identity, fleet, market, clusters, telemetry, hub, services, executors)
-        _introduce(rooms)
-        return rooms
+        return _furnished(store, data_dir, clock, rng, disk, make_executor, history or HistorySettings(), room)
     except BaseException:
         store.close()
         raise
+
+
+def _furnished(
+    store: Store,
+    data_dir: Path,
+    clock: Clock,
+    rng: Rng,
+    disk: Disk | None,
+    make_executor: Callable[[], Executor],
+    history: HistorySettings,
+    room: Room | None,
+) -> Rooms:
+    authority = Authority.open(data_dir / "identity", clock.wall_ns())
+    identity = IdentityService(store, authority, clock, rng)
+    fleet = FleetService(store, clock, rng, FleetPorts())
+    market = MarketService(store)
+    clusters = ClusterService(store, fleet, market)
+    executors = (make_executor(),)
+    telemetry = rooms_history.telemetry_of(
+        history, disk or OsDisk(), data_dir, store.epoch, clock, rng, fleet, make_executor, room
+    )
+    hub = LinkHub(fleet, telemetry, clock, epoch=store.epoch, signing=authority.signing)
+    services = Services(
+        store=store,
+        audit=AuditService(store, data_dir, _reserved(disk or OsDisk(), room), authority.signing, clock, executors[0]),
+        identity=identity,
+        clock=clock,
+        rng=rng,
+        broadcaster=Broadcaster(),
+        bus=MemoryBus("master", clock),
+        health=HealthSources(),
+        wheelhouse=Wheelhouse(data_dir / "wheels", authority.signing),
+        fleet=fleet,
+        telemetry=telemetry,
+        market=market,
+        clusters=clusters,
+        inside=WorkAccess(clusters, hub),
+        version=__version__,
+        started_at_ns=clock.monotonic_ns(),
+        room=room,
+    )
+    rooms = Rooms(store, authority, identity, fleet, market, clusters, telemetry, hub, services, executors)
+    _introduce(rooms)
+    return rooms
 
 
 def _reserved(disk: Disk, room: Room | None) -> Disk:
