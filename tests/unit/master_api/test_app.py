@@ -174,3 +174,18 @@ async def test_the_console_serves_its_page_for_every_path_and_its_assets_for_eve
     assert (await api.stranger.get("/assets/gone.js")).status_code == 404
     assert (await api.stranger.get("/%2e%2e/data/master.sqlite3")).status_code == 404
     assert (await api.stranger.get("/api/v1x")).status_code == 404
+
+
+async def test_the_consoles_files_are_compressed_for_who_can_read_that_and_kept_for_ever(api: Api) -> None:
+    (api.static / "assets").mkdir()
+    (api.static / "assets" / "a-1.js").write_text("let x = 1;\n" * 500)
+
+    squeezed = await api.client.get("/assets/a-1.js", headers={"Accept-Encoding": "gzip"})
+    whole = await api.client.get("/assets/a-1.js", headers={"Accept-Encoding": "identity"})
+
+    assert (squeezed.headers["content-encoding"], "content-encoding" in whole.headers) == ("gzip", False)
+    assert squeezed.content == whole.content
+    assert int(squeezed.headers["content-length"]) < len(whole.content) // 10
+    assert squeezed.headers["content-type"].split(";")[0] == whole.headers["content-type"].split(";")[0]
+    assert squeezed.headers["vary"] == whole.headers["vary"] == "Accept-Encoding"
+    assert "immutable" in squeezed.headers["cache-control"]
