@@ -18,7 +18,7 @@ from windrow_proto.intervals import Intervals
 from windrow_proto.messages import Gap, LaneMarks, Record
 from windrow_proto.model import Kind, Lane
 from windrow_proto.ports import Disk
-from windrow_proto.units import HOUR, MIB, MINUTE
+from windrow_proto.units import MIB, MINUTE
 from windrow_proto.windows import RecordKey
 from windrow_proto.wire import encode_record
 from windrow_proto.wire_link import decode_gap, encode_gap
@@ -37,10 +37,9 @@ EXPENDABLE: Final = frozenset({Kind.OBSERVED, Kind.EVENT, Kind.INVENTORY, Kind.B
 
 @dataclass(frozen=True, slots=True)
 class SpoolCaps:
-    """Limits of one host's spool; see research of 64 KiB batches: 256 MiB holds days of telemetry."""
+    """Limits of one host's spool: 256 MiB holds days of telemetry. None goes by age: a clock may jump by years."""
 
     telemetry_bytes: int = 256 * MIB
-    telemetry_age_ns: int = 72 * HOUR
     evidence_bytes: int = 64 * MIB
     ring_bytes: int = 16 * MIB
     ring_age_ns: int = 10 * MINUTE
@@ -229,9 +228,6 @@ class Spool:
 
     def _is_telemetry_full(self, store: LaneStore, size: int) -> bool:
         if store.log.size_bytes + size > self.caps.telemetry_bytes:
-            return True
-        oldest = next(iter(store.held.values()), None)
-        if oldest is not None and self._wall_ns() - oldest.wall_ns > self.caps.telemetry_age_ns:
             return True
         try:
             return self._disk.free_bytes(self._directory) < self.caps.free_bytes_min + size

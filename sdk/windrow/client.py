@@ -7,8 +7,8 @@ import base64
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from types import TracebackType
 from typing import IO, Any, Self
 
@@ -23,6 +23,10 @@ PAGE = 200
 CHUNK = 64 * 1024
 QUIET_S = 45.0
 """A live stream sends a comment every 15 s; three of them missing means that the connection is dead."""
+LOOK_S = 0.25
+"""Between two looks at a cluster where its stream does not tell."""
+SILENT_S = 5.0
+"""A cluster's stream that says nothing for so long is asked anew: less than between two comments, so deadlines hold."""
 
 
 class Client:
@@ -117,16 +121,29 @@ class Client:
         """Wait until `until(cluster)` holds; raises WaitTimedOut after `timeout_s` seconds."""
         ends = time.monotonic() + timeout_s
         seen = None
+        with closing(self._followed(cluster_id, ends)) as states:
+            for cluster in states:
+                if on_change is not None and cluster["version"] != seen:
+                    seen = cluster["version"]
+                    on_change(cluster)
+                if until(cluster):
+                    return cluster
+                if time.monotonic() > ends:
+                    break
+        raise WaitTimedOut(f"Cluster {cluster_id} is still {cluster['phase']} after {timeout_s:.0f} s.")
+
+    def _followed(self, cluster_id: str, ends: float) -> Generator[Json]:
+        """The cluster as it is and after each change; where its stream breaks or is silent, by looking again."""
         while True:
-            cluster = self.cluster(cluster_id)
-            if on_change is not None and cluster["version"] != seen:
-                seen = cluster["version"]
-                on_change(cluster)
-            if until(cluster):
-                return cluster
-            if time.monotonic() > ends:
-                raise WaitTimedOut(f"Cluster {cluster_id} is still {cluster['phase']} after {timeout_s:.0f} s.")
-            time.sleep(0.25)
+            yield self.cluster(cluster_id)
+            read_s = min(SILENT_S, max(ends - time.monotonic(), LOOK_S))
+            try:
+                for _, name, state in self.events(f"/clusters/{cluster_id}/stream", read_s=read_s):
+                    if name == "cluster":
+                        yield state
+            except MasterUnreachable:
+                pass  # the next look says so, if it is more than this stream
+            time.sleep(LOOK_S)
 
     def logs(self, cluster_id: str, *, follow: bool = False, offset: int = 0) -> Iterator[bytes]:
         """The log as it is written, from byte `offset`; ends when the workload ends, or at once without `follow`."""
@@ -206,10 +223,13 @@ class Client:
 
     # --- streams -------------------------------------------------------------------------------
 
-    def events(self, path: str, last_id: str | None = None) -> Iterator[tuple[str, str, Json]]:
-        """Server-sent events of `path` as (id, name, data); ends when the connection does."""
+    def events(self, path: str, last_id: str | None = None, read_s: float = QUIET_S) -> Iterator[tuple[str, str, Json]]:
+        """Server-sent events of `path` as (id, name, data); ends when the connection does.
+
+        Raises MasterUnreachable when nothing came for `read_s` seconds.
+        """
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id else {})
-        with self._stream("GET", path, headers=headers, read_s=QUIET_S) as answer:
+        with self._stream("GET", path, headers=headers, read_s=read_s) as answer:
             identifier, name, data = "", "message", ""
             for line in answer.iter_lines():
                 if line == "" and data:

@@ -13,6 +13,8 @@ from windrow_proto.ballast import Ballast
 
 SEEDS = 20 if os.environ.get("TORTURE") else 1
 """Power cuts judged for each call that failed."""
+pytestmark = pytest.mark.timeout(1_800)
+
 STRIDE = 1 if os.environ.get("TORTURE") else 3
 """Of the calls that are let fail: all in the long form, every third in the short one."""
 

@@ -108,7 +108,7 @@ def write_some(power: Failing, folder: Path, at: int) -> int:
 
 @pytest.mark.parametrize("kind", [apsw.IOError, apsw.FullError], ids=["eio", "enospc"])
 def test_every_call_of_the_databases_disk_may_fail(tmp_path: Path, kind: type[apsw.Error]) -> None:
-    for at in range(1, 60, STRIDE * 2):
+    for at in range(1, 60, STRIDE):
         power = Failing()
         power.kind = kind
         stored = write_some(power, tmp_path / str(at), at)

@@ -69,6 +69,27 @@ def test_a_wait_ends_at_its_deadline() -> None:
         assert exit_code(caught.value) == 124
 
 
+def test_a_wait_follows_the_stream_and_looks_again_where_it_breaks() -> None:
+    phases = ["Creating", "Running"]
+    asked: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.url.path.rsplit("/", 1)[-1])
+        if asked[-1] == "stream" and len(phases) == 2:
+            phases.pop(0)
+            raise httpx2.ReadTimeout("silent", request=request)
+        if asked[-1] == "stream":
+            return httpx2.Response(200, content=b': quiet\n\nevent: cluster\ndata: {"phase":"Deleted","version":3}\n\n')
+        return httpx2.Response(200, json={"phase": phases[0], "version": 3 - len(phases)})
+
+    seen: list[str] = []
+    with client(answer) as api:
+        api.wait_cluster("cluster_1", lambda c: c["phase"] == "Deleted", 30, lambda c: seen.append(c["phase"]))
+
+    assert asked == ["cluster_1", "stream", "cluster_1", "stream"]
+    assert seen == ["Creating", "Running", "Deleted"]
+
+
 def test_the_nearest_data_directory_upward_names_the_master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WINDROW_URL", "WINDROW_TOKEN"):
         monkeypatch.delenv(name, raising=False)
