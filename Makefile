@@ -19,6 +19,8 @@ BENCHES := $(patsubst bench/%.py,%,$(filter-out bench/_%,$(wildcard bench/*.py))
 UP := $(if $(DATA_DIR),--data-dir '$(DATA_DIR)') $(if $(LISTEN),--listen '$(LISTEN)') $(if $(PUBLIC),--public '$(PUBLIC)') \
       $(if $(SIMULATE),--simulate '$(SIMULATE)') $(if $(filter-out 0,$(ONCE)),--once)
 export FUZZ SEED BENCH_SCALE PROVISION REQUIRE_SERVICES
+# Daemons start from bytecode, whatever the caller's shell says of it: each start would compile all of it again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help up test check bench sim chaos torture mission proto openapi setup lock clean
 
@@ -47,7 +49,7 @@ bench: $(VENV)/tested ## benchmarks beside their peers; B=name for one, BENCH_SC
 	done
 
 sim: $(VENV)/tested ## the whole market in virtual time under a seeded network; SEED=n plays one hour of that seed
-	@$(if $(SEED),$(PY) -W ignore::RuntimeWarning -m tests.simulation $(SEED),$(PY) -m pytest -q tests/simulation)
+	@$(if $(SEED),$(PY) -W ignore::RuntimeWarning -m tests.simulation $(SEED),SIM=1 $(PY) -m pytest -q tests/simulation)
 
 chaos: $(VENV)/tested ## kill real processes for a quarter of an hour and judge what is left; SEED=n
 	@CHAOS=1 $(PY) -m pytest -q -m chaos tests

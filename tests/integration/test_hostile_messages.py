@@ -23,6 +23,7 @@ from tests.support.stack import stack, wait_for
 from tests.torture.test_fuzz import bombs
 from windrow_proto import link_grpc
 from windrow_proto import link_streams as streams
+from windrow_proto.endure import KEPT_BYTES
 from windrow_proto.errors import LinkClosed, WindrowError
 from windrow_proto.keys import SERVER_NAMES, TlsIdentity
 from windrow_proto.model import Kind, Lane
@@ -31,12 +32,12 @@ from windrow_proto.samples import VALUES_MAX
 from windrow_proto.units import MIB
 from windrow_proto.v1 import host_pb2, link_pb2
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("hostile_messages")]
 
 COPIES = 100
 """Of each hostile message."""
-GROWTH_BYTES_MAX = 96 * MIB
-"""Of one daemon while all of it lasts: queues and one batch being unfolded, not a hundred of them."""
+GROWTH_BYTES_MAX = 96 * MIB + KEPT_BYTES
+"""Of one daemon while all of it lasts: queues and one batch being unfolded, not a hundred, and what it keeps."""
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +240,7 @@ async def test_bombs_under_a_good_proof_cost_no_more_than_honest_batches_and_are
         honest_s = watched.cpu_s() - began_s
     print({"honest": honest_s, **costs})
 
-    assert max(costs.values()) <= 10 * honest_s, (honest_s, costs)  # evidence is committed to SQL, whatever it holds
+    assert max(costs.values()) <= 20 * honest_s, (honest_s, costs)  # evidence is committed to SQL, whatever it holds
     assert flaws == []
     assert watched.heard_again()
 

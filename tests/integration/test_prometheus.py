@@ -15,7 +15,7 @@ from tests.services import need
 from tests.support.metrics_stores import MetricsServer, free_port, get, prometheus
 from tests.support.stack import WINDROW, Stack, stack, wait_for
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("prometheus")]
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 JOBS = {"windrow-master": "8000", "windrow-access": "9443", "windrow-agent": "9444"}

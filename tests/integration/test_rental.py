@@ -17,7 +17,7 @@ from tests.support.stack import stack, wait_for
 from tests.waiting import poll
 from windrow.errors import ApiProblem
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.slow, pytest.mark.xdist_group("rental")]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tests.support import truth
 from tests.support.rental import Renter, local_image
 from tests.support.stack import stack, wait_for
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("rental_docker")]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from sqlalchemy import text
+from sqlalchemy import bindparam, update
 
 from windrow_agent import journal
 from windrow_agent.core import lease
@@ -25,6 +25,8 @@ from windrow_master.fleet.slots.service import SlotDesk
 from windrow_master.market import ledger
 from windrow_master.store import fleet_repository
 from windrow_master.store.fleet_repository import SlotRepository, _slot_values
+from windrow_master.store.made import Made
+from windrow_master.store.tables_fleet import grants
 from windrow_master.store.tables_fleet import slots as slots_table
 from windrow_master.telemetry.log.service import TelemetryLog
 from windrow_proto.errors import WindrowError
@@ -221,10 +223,17 @@ def freed_before_the_host_said_so() -> Iterator[None]:
         yield
 
 
+_END_NO_GRANT = Made(
+    update(grants)
+    .where(grants.c.slot_id == bindparam("was_id"), grants.c.token < 0)
+    .values(ended_at_ns=bindparam("now_ns"))
+)
+
+
 @contextmanager
 def grant_left_open() -> Iterator[None]:
     """A slot is freed and the row of its holding forgotten."""
-    with mock.patch.object(fleet_repository, "_END_GRANT", text("SELECT :was_id, :now_ns")):
+    with mock.patch.object(fleet_repository, "_END_GRANT", _END_NO_GRANT):
         yield
 
 

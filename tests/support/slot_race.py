@@ -23,6 +23,7 @@ from windrow_master.fleet.slots.service import SlotDesk
 from windrow_master.store import fleet_repository
 from windrow_master.store.engine import engines_of
 from windrow_master.store.fleet_repository import SlotRepository
+from windrow_master.store.made import Made
 from windrow_master.store.tables_fleet import slots as slots_table
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict
@@ -33,13 +34,13 @@ T = TypeVar("T")
 TRIES = 200
 """Against `database is locked` on a busy machine: losing a turn is no verdict."""
 
-_BLIND = update(slots_table).where(slots_table.c.slot_id == bindparam("was_id"))
+_BLIND = Made(update(slots_table).where(slots_table.c.slot_id == bindparam("was_id")), slots_table.c.keys())
 
 
 def blind_swap(self: SlotRepository, before: Any, after: Any) -> bool:
     """Write the row whatever it says now, and keep no row of the holding."""
     values = fleet_repository._slot_values(after) | {"was_id": before.slot_id}
-    return self._connection.execute(_BLIND, values).rowcount == 1
+    return _BLIND.run(self._connection, values) == 1
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ class Cutter(Generic[P]):
 
 # --- the spool --------------------------------------------------------------------------------------------------------
 
-SPOOL_CAPS = SpoolCaps(7_000, 10**18, 6_000, 2_000, 10**15, 2_048, 0)
+SPOOL_CAPS = SpoolCaps(7_000, 6_000, 2_000, 10**15, 2_048, 0)
 EVIDENCE = (Kind.RECEIPT, Kind.COMMAND_STATUS, Kind.OBSERVED, Kind.EVENT)
 
 
