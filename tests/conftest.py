@@ -4,11 +4,16 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 from tests.waiting import poll as poll
 from tests.waiting import poll_async as poll_async
 
 pytest_plugins = ["tests.ledger", "tests.support.postgres"]
+
+# A busy machine is no counter-example: no input is judged by the time it took.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)
