@@ -39,7 +39,9 @@ def here(tmp_path: Path) -> Path:
 def test_this_host_is_online_with_live_figures_bandwidth_and_tier(renter: Renter) -> None:
     def measured() -> Any:
         host = renter.host()
-        return host["live"] and host["bandwidth"] and host
+        live = host["live"] or {}
+        # The first sample of all has no rate: two instants make one.
+        return live.get("rx_bps") is not None and host["bandwidth"] and host["tier"] and host
 
     host = wait_for(measured)
 
@@ -48,7 +50,7 @@ def test_this_host_is_online_with_live_figures_bandwidth_and_tier(renter: Renter
     assert 0 < live["memory_used_bytes"] < host["memory_bytes"]
     assert live["rx_bps"] is not None and live["tx_bps"] is not None
     assert host["bandwidth"]["up_bps"] > 0 and host["bandwidth"]["down_bps"] > 0
-    assert host["tier"] and len(host["tier_reasons"]) >= 1
+    assert len(host["tier_reasons"]) >= 1
     assert "process" in host["runtimes"]
 
 

@@ -40,6 +40,8 @@ class _Slot:
     body: bytes | None
     reading: Reading | None
     version: int
+    earlier: bytes | None = None
+    """The batch before `body`, where nobody looked at it: a rate needs two instants."""
 
 
 class LiveView:
@@ -56,16 +58,19 @@ class LiveView:
         if slot is not None and slot.boot == boot and slot.sequence >= sequence:
             return
         self.version += 1
-        before = slot.reading if slot is not None else None
-        self._slots[host_id] = _Slot(boot, sequence, body, before, self.version)
+        if slot is None:
+            self._slots[host_id] = _Slot(boot, sequence, body, None, self.version)
+        else:
+            self._slots[host_id] = _Slot(boot, sequence, body, slot.reading, self.version, slot.body)
 
     def get(self, host_id: HostId) -> Reading | None:
         """The latest reading of one host."""
         slot = self._slots.get(host_id)
         if slot is None:
             return None
-        if slot.body is not None:
-            body, slot.body = slot.body, None
+        unread = [body for body in (slot.earlier, slot.body) if body is not None]
+        slot.earlier = slot.body = None
+        for body in unread:
             try:
                 slot.reading = to_reading(decode_ends(body), slot.reading)
             except WindrowError:

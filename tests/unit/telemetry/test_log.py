@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.telemetry.world import BOOT, HOST, Telemetry, batch, record
+from tests.unit.telemetry.world import BOOT, HOST, SECOND, Telemetry, batch, record
 from windrow_master.telemetry import record as records
 from windrow_master.telemetry.log.service import CHECKPOINT_EVERY_NS, KEEP_NS, Forced, Retention
 from windrow_master.telemetry.marks import MarkBook
@@ -168,6 +168,15 @@ async def test_the_live_view_shows_the_last_instant_and_the_network_as_a_rate(t)
     await t.service.append(HOST, [record(1, batch(at, {("", 104): 9}))])
     assert t.service.live.version == version, "an older batch does not go back in time"
     assert t.service.live.since(version) == ()
+
+
+async def test_a_rate_needs_two_instants_and_the_one_before_counts_although_nobody_looked_at_it(t):
+    at = t.clock.wall_ns()
+    await t.send(1, batch(at, {("", 104): 1000}))
+    await t.send(2, batch(at + 2 * SECOND, {("", 104): 1500}))
+    assert t.service.live.get(HOST).rates == {"rx_bps": 250 * 1024 * 8}
+    await t.send(3, batch(at + 3 * SECOND, {("", 104): 1600}))
+    assert t.service.live.get(HOST).rates == {"rx_bps": 100 * 1024 * 8}
 
 
 async def test_an_unreadable_batch_is_stored_and_counted_and_hides_nothing(t):
