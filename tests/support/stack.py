@@ -21,6 +21,7 @@ from windrow.config import Config
 WINDROW = str(Path(sys.executable).with_name("windrow"))
 START_S = 120.0
 STOP_S = 60.0
+PORT_SHARES = 4
 
 
 @dataclass(slots=True)
@@ -81,8 +82,10 @@ def _descendants(root: int) -> list[int]:
 
 def _choose_ports(data_dir: Path) -> None:
     """Give a new market ports of its own, as if of its last start: while its Master is down after a kill, no other
-    market that is tested at the same time takes them."""
-    http, https, trunk, access = random.SystemRandom().sample(range(20_000, 32_000, 10), 4)
+    market that is tested at the same time takes them. Each worker of the tests draws from a share of its own."""
+    share = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % PORT_SHARES
+    ports_of_ours = range(20_000 + 10 * share, 32_000, 10 * PORT_SHARES)
+    http, https, trunk, access = random.SystemRandom().sample(ports_of_ours, 4)
     data_dir.mkdir(parents=True, mode=0o700)
     ports = {"http": http, "https": https, "trunk": trunk, "access": [access, access + 1]}
     masters = [{"http": http + n, "https": https + n, "trunk": trunk + n} for n in range(3)]
