@@ -1,23 +1,34 @@
 """What every test may use; the services found and the closing table live in `tests/ledger.py`."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+from tests import as_it_was
 from tests.waiting import poll as poll
 from tests.waiting import poll_async as poll_async
 
 pytest_plugins = ["tests.ledger", "tests.support.postgres"]
 
-# A busy machine is no counter-example: no input is judged by the time it took.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A busy machine is no counter-example: no input is judged by the time it took. And every machine draws the same inputs,
+# so that what passed on one is not refused on another: SEED=n asks for fresh ones.
+settings.register_profile(
+    "untimed",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="SEED" not in os.environ,
+)
 settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)
-def log_of_its_own() -> Iterator[None]:
-    """What a daemon started in this process does to the log ends with its test: the stream it had is closed then."""
+def process_as_it_was() -> Iterator[None]:
+    """A test leaves this process as it found it, or fails; the log that a daemon set up in it ends with its test."""
+    before = as_it_was.seen()
     yield
     structlog.reset_defaults()
+    if changed := as_it_was.put_back(before):
+        pytest.fail("this test left behind " + "; ".join(changed), pytrace=False)

@@ -163,14 +163,22 @@ def say(what: str) -> None:
 
 def run(command: Sequence[str], environment: dict[str, str]) -> int:
     """Run the command to its end; a signal to us reaches it first, and we outlive it to clean up."""
-    child = subprocess.Popen(command, env=environment)
+    child: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
-        child.send_signal(number)
+        if child is None:
+            early.append(number)
+        else:
+            child.send_signal(number)
 
     kept = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGHUP)}
-    kept[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the child as well
+    # The terminal sends it to the child as well, which must not begin with it ignored: so it is taken, for nothing.
+    kept[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
     try:
+        child = subprocess.Popen(command, env=environment)
+        for number in early:
+            child.send_signal(number)
         return child.wait()
     finally:
         for number, handler in kept.items():

@@ -6,12 +6,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+from unittest import mock
 
 import pytest
 
 from tests import services
 from tests.support.valkey import PASSWORD, Valkey, valkey
-from tests.waiting import poll_async
+from tests.waiting import PATIENCE_S, poll_async
+from windrow_master.store import bus_redis
 from windrow_master.store.bus import Buckets, Bus, Exchange, Limit, MemoryBus, check_url, step
 from windrow_master.store.bus_redis import OUTBOX_MAX, RedisBus
 from windrow_proto.clock import SystemClock, SystemRng
@@ -48,6 +50,13 @@ async def kept_up(*buses: Running) -> AsyncIterator[None]:
             task.cancel()
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a server that is there be as late as a busy machine makes it: nothing is counted here in its place."""
+    for name in ("COUNT_S", "CALL_S"):
+        monkeypatch.setattr(bus_redis, name, PATIENCE_S)
+
+
 def _through(server: Valkey, name: str) -> RedisBus:
     return RedisBus(server.url, name, SystemClock(), SystemRng(), "test")
 
@@ -57,7 +66,7 @@ async def _up(*buses: Bus) -> None:
 
 
 @pytest.fixture(params=["memory", pytest.param("valkey", marks=pytest.mark.proves("the bus on a real Valkey"))])
-async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Pair]:
+async def pair(request: pytest.FixtureRequest, tmp_path: Path, patient: None) -> AsyncIterator[Pair]:
     async with AsyncExitStack() as stack:
         if request.param == "memory":
             exchange = Exchange()
@@ -168,9 +177,7 @@ async def test_a_burst_of_askings_at_once_is_let_through_exactly_as_often_as_all
 
     answers = await asyncio.gather(*[bus.take("a", limit) for bus in (pair.one, pair.two) for _ in range(20)])
 
-    # Counted by the server; one that was counted here because the server was late would be one too many.
-    late = pair.one.health.local_counts + pair.two.health.local_counts
-    assert 20 <= sum(taken.is_allowed for taken in answers) <= 20 + late
+    assert sum(taken.is_allowed for taken in answers) == 20
 
 
 def test_a_bucket_fills_by_one_per_period_up_to_its_burst() -> None:
@@ -220,12 +227,13 @@ async def _while_away(bus: Bus, away: Callable[[], None], back: Callable[[], Non
     """What must hold while the server is away, whatever kind of away."""
     here = _heard(bus)
     away()
-    first = asyncio.get_running_loop().time()
-    answers = [(await bus.take("away", SLOW)).is_allowed for _ in range(4)]
+    with mock.patch.object(bus_redis, "_script", wraps=bus_redis._script) as asked:
+        answers = [(await bus.take("away", SLOW)).is_allowed for _ in range(4)]
     bus.publish("event", "a", "1")
     assert answers == [True, True, True, False]
     assert here == [("a", "1")]
-    assert asyncio.get_running_loop().time() - first < 5  # one deadline is paid once, not by every asking
+    waited = [call for call in asked.call_args_list if call.args[1] == bus_redis.TAKE]
+    assert len(waited) <= 1, "one deadline is paid once, not by every asking"
     await poll_async(lambda: bus.health.problem is not None, what="the bus says that it reaches this process only")
     assert PASSWORD not in str(bus.health.problem) and bus.health.since_ns is not None
     assert [peer.id for peer in await bus.peers()] == ["one"]
@@ -255,7 +263,7 @@ async def test_while_the_server_is_away_everything_goes_on_here_and_then_everywh
 
 @pytest.mark.proves("nothing fails when Valkey is killed, frozen or emptied")
 async def test_emptying_the_server_under_load_refuses_nobody_who_was_allowed_and_loses_no_wake_up(
-    server: Valkey,
+    server: Valkey, patient: None
 ) -> None:
     one, two = _through(server, "one"), _through(server, "two")
     wide = Limit("wide", 1_000_000, SECOND // 1_000)
@@ -327,13 +335,13 @@ async def test_a_bus_that_is_stopped_in_the_moment_its_connection_breaks_ends(
         running = tasks.create_task(bus.run())
         await _up(bus)
         running.cancel()
-        ended, _ = await asyncio.wait({running}, timeout=10)
+        ended, _ = await asyncio.wait({running}, timeout=PATIENCE_S)
         running.cancel()
 
     assert ended
 
 
-async def test_garbage_on_the_channel_wakes_nobody_and_breaks_nothing(server: Valkey) -> None:
+async def test_garbage_on_the_channel_wakes_nobody_and_breaks_nothing(server: Valkey, patient: None) -> None:
     one, two = _through(server, "one"), _through(server, "two")
     async with kept_up(one, two):
         await _up(one, two)

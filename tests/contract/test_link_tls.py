@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.links import ACCESS, HOST, Acceptor, frame, grpc_world
 from tests.support.pki import issue, make_ca
-from tests.waiting import poll_async
+from tests.waiting import PATIENCE_S, poll_async
 from windrow_proto import link_grpc
 from windrow_proto.errors import LinkClosed, Unavailable
 from windrow_proto.keys import TlsIdentity, certificate_facts
@@ -16,7 +16,7 @@ from windrow_proto.units import SECOND
 async def test_the_certificates_facts_come_from_the_handshake():
     async with grpc_world() as world:
         acceptor = Acceptor()
-        link = await world.dialer().connect(await world.agents(acceptor), 5 * SECOND)
+        link = await world.dialer().connect(await world.agents(acceptor), 30 * SECOND)
         facts = certificate_facts(world.host.certificate_pem)
         await poll_async(lambda: acceptor.peers)
 
@@ -48,7 +48,7 @@ async def test_a_handshake_with_the_wrong_certificate_fails_within_the_deadline(
         world.servers.append(server)
 
         with pytest.raises(LinkClosed):
-            async with asyncio.timeout(6):
+            async with asyncio.timeout(PATIENCE_S):
                 await link_grpc.GrpcDialer(host).connect(server.address, 4 * SECOND)
         assert acceptor.peers == []
 
@@ -58,7 +58,7 @@ async def test_a_renewed_certificate_is_shown_to_the_next_caller():
         present = [world.access]
         server = await link_grpc.serve_agents(Acceptor(), lambda: present[0])
         world.servers.append(server)
-        first = await world.dialer().connect(server.address, 5 * SECOND)
+        first = await world.dialer().connect(server.address, 30 * SECOND)
         present[0] = issue(make_ca(), "access", ACCESS)
 
         with pytest.raises(LinkClosed):
@@ -77,7 +77,7 @@ async def test_several_workers_share_one_port():
         assert first.port == second.port
 
         dialer = world.dialer()
-        links = [await dialer.connect(first.address, 5 * SECOND) for _ in range(24)]
+        links = [await dialer.connect(first.address, 30 * SECOND) for _ in range(24)]
 
         await poll_async(lambda: len(acceptors[0].peers) + len(acceptors[1].peers) == 24)
         assert acceptors[0].peers

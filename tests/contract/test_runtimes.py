@@ -43,7 +43,7 @@ from windrow_proto.errors import (
 )
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import WorkloadSpec
-from windrow_proto.units import MIB, MILLISECOND, SECOND
+from windrow_proto.units import MIB, MILLISECOND, MINUTE, SECOND
 
 
 async def test_a_command_runs_to_its_end_with_output_and_exit_code(place: Place):
@@ -84,7 +84,7 @@ async def test_running_time_grows_and_stops_with_the_workload(place: Place):
     last = await until_ended(place, spec.workload_id)
     again = await place.runtime.observe(spec.workload_id)
     assert first.running_ns <= last.running_ns
-    assert 400 * MILLISECOND <= last.running_ns < 10 * SECOND
+    assert 400 * MILLISECOND <= last.running_ns < MINUTE
     assert again is not None and again.running_ns == last.running_ns
 
 
@@ -262,7 +262,7 @@ async def test_an_exec_that_is_closed_leaves_nothing(place: Place):
     session = await place.runtime.exec(spec.workload_id, ("sh", "-c", f"echo up; {nap}"))
     assert (await session.read()) == (1, b"up\n")
     await session.close()
-    await poll_async(lambda: nap not in _commands(), 10, "the command has ended")
+    await poll_async(lambda: nap not in _commands(), what="the command has ended")
 
 
 @only(REAL)
@@ -325,7 +325,7 @@ async def test_a_killed_shim_takes_its_workload_with_it_and_the_end_counts_as_un
         run = await runtime.observe(spec.workload_id)
         return run is not None and run.state is RunState.LOST
 
-    await poll_async(lost, 10, "the loss is seen")
+    await poll_async(lost, what="the loss is seen")
     await runtime.stop(spec.workload_id, 0)
     assert not _sleepers(nap)
 
@@ -401,7 +401,7 @@ async def _until_ready(place: Place, spec: WorkloadSpec) -> None:
     async def ready() -> bool:
         return b"ready" in (await log_of(place, spec.workload_id))[0]
 
-    await poll_async(ready, 10, "the trap is set")
+    await poll_async(ready, what="the trap is set")
 
 
 def _nap() -> str:

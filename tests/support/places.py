@@ -107,7 +107,7 @@ async def until_ended(place: Place, workload_id: WorkloadId) -> Run:
         run = await place.runtime.observe(workload_id)
         return run if run is not None and run.state is RunState.EXITED else None
 
-    run = await poll_async(look, 20, f"{workload_id} exits")
+    run = await poll_async(look, what=f"{workload_id} exits")
     assert run is not None
     return run
 

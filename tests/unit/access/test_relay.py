@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.waiting import PATIENCE_S
 from windrow_access.core.admission import Limits
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
@@ -118,16 +119,16 @@ class World:
         return near
 
     async def welcome(self) -> None:
-        self.master = await asyncio.wait_for(self.trunks.get(), 5)
+        self.master = await asyncio.wait_for(self.trunks.get(), PATIENCE_S)
         hello = (await self.master.receive()).items[0].hello
         assert hello.region == "local-a"
         item = services_pb2.TrunkItem(welcome=services_pb2.TrunkWelcome(epoch=1, leader=True))
         await self.master.send(services_pb2.TrunkBatch(items=[item]))
-        await asyncio.wait_for(self.relay.attached.wait(), 5)
+        await asyncio.wait_for(self.relay.attached.wait(), PATIENCE_S)
 
     async def next_item(self, kind: str) -> services_pb2.TrunkItem:
         while True:
-            for item in (await asyncio.wait_for(self.master.receive(), 5)).items:
+            for item in (await asyncio.wait_for(self.master.receive(), PATIENCE_S)).items:
                 if item.WhichOneof("what") == kind:
                     return item
 
@@ -153,7 +154,7 @@ async def test_frames_pass_unopened_both_ways_after_their_route_is_opened() -> N
         assert (moved.route, moved.frame.sequence, moved.frame.sealed) == (opened.route, 7, b"opaque")
         down = services_pb2.TrunkItem(route=opened.route, frame=frame(1, sealed=b"down"))
         await w.master.send(services_pb2.TrunkBatch(items=[down]))
-        assert (await asyncio.wait_for(agent.receive(), 5)).sealed == b"down"
+        assert (await asyncio.wait_for(agent.receive(), PATIENCE_S)).sealed == b"down"
         serving.cancel()
 
 
@@ -166,7 +167,7 @@ async def test_frames_of_one_message_pass_as_if_each_had_come_alone() -> None:
         await agent.send(frame(TOGETHER_MAX + 1))
         moved: list[link_pb2.Frame] = []
         while len(moved) <= TOGETHER_MAX:
-            batch = await asyncio.wait_for(w.master.receive(), 5)
+            batch = await asyncio.wait_for(w.master.receive(), PATIENCE_S)
             moved += [item.frame for item in batch.items if item.WhichOneof("what") == "frame"]
         assert moved == [frame(n) for n in range(1, TOGETHER_MAX + 2)]
         serving.cancel()
@@ -194,7 +195,7 @@ async def test_a_lost_master_ends_every_stream_so_that_agents_dial_again() -> No
         ended = tasks.create_task(expect(Unavailable, w.relay.accepted(peer(), near)))
         await w.next_item("opened")
         await w.master.close()
-        await asyncio.wait_for(ended, 5)
+        await asyncio.wait_for(ended, PATIENCE_S)
         await w.welcome()
         tasks.create_task(expect(LinkClosed, w.relay.accepted(peer(), (again := pair())[0])))
         await w.next_item("opened")
@@ -215,7 +216,7 @@ async def test_a_ban_ends_the_stream() -> None:
         await w.next_item("opened")
         item = services_pb2.TrunkItem(bans=services_pb2.BanList(host_ids=[HOST]))
         await w.master.send(services_pb2.TrunkBatch(items=[item]))
-        await asyncio.wait_for(ended, 5)
+        await asyncio.wait_for(ended, PATIENCE_S)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +237,7 @@ async def test_a_frame_in_a_class_that_is_not_its_lanes_ends_the_stream(bad: lin
         ended = tasks.create_task(expect(InvalidInput, w.relay.accepted(peer(), near)))
         await w.next_item("opened")
         await agent.send(bad)
-        await asyncio.wait_for(ended, 5)
+        await asyncio.wait_for(ended, PATIENCE_S)
 
 
 async def test_the_newer_stream_of_a_host_wins() -> None:
@@ -247,7 +248,7 @@ async def test_the_newer_stream_of_a_host_wins() -> None:
         new = tasks.create_task(expect(LinkClosed, w.relay.accepted(peer(), near)))
         second = await w.next_item("opened")
         assert second.route > first.route
-        await asyncio.wait_for(old, 5)
+        await asyncio.wait_for(old, PATIENCE_S)
         assert not new.done()
         await agent.close()
 
@@ -264,10 +265,10 @@ async def test_a_measurement_counts_what_arrived_and_is_signed() -> None:
             await agent.send(services_pb2.BandwidthChunk(payload=bytes(1000)))
         await agent.send(services_pb2.BandwidthChunk(direction_done=True))
         received = 0
-        while not (chunk := await asyncio.wait_for(agent.receive(), 5)).direction_done:
+        while not (chunk := await asyncio.wait_for(agent.receive(), PATIENCE_S)).direction_done:
             received += len(chunk.payload)
         await agent.send(services_pb2.BandwidthChunk(direction_done=True))
-        answer = await asyncio.wait_for(agent.receive(), 5)
+        answer = await asyncio.wait_for(agent.receive(), PATIENCE_S)
     keys.verify_signature(made.signing.public, keys.DOMAIN_CLAIM, answer.claim, answer.claim_signature)
     claim = wire_host.decode_claim(answer.claim)
     assert (claim.host_id, claim.nonce, claim.up_bytes, claim.down_bytes) == (HOST, "n1", 4000, received)
@@ -297,4 +298,4 @@ async def test_a_measurement_that_sends_more_than_agreed_is_refused() -> None:
         start = services_pb2.BandwidthStart(nonce="n1", duration_ns=10**9, cap_bytes=1000)
         await agent.send(services_pb2.BandwidthChunk(start=start))
         await agent.send(services_pb2.BandwidthChunk(payload=bytes(1001)))
-        await asyncio.wait_for(refused, 5)
+        await asyncio.wait_for(refused, PATIENCE_S)

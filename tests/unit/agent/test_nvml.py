@@ -12,7 +12,7 @@ import pytest
 
 from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.state import ABSENT, RTX_4090, FakeState
-from tests.waiting import poll
+from tests.waiting import PATIENCE_S, poll
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.port import Condition, ConditionCode, GpuEvent, GpuEventKind
 from windrow_proto.units import MIB
@@ -117,7 +117,7 @@ def test_an_xid_wakes_the_waiting_thread(fake_nvml: FakeNvml, backend: NvmlBacke
     waiting = threading.Thread(target=lambda: got.extend(backend.events(10.0)))
     waiting.start()
     fake_nvml.state.xid(6, 79)
-    waiting.join(timeout=5.0)
+    waiting.join(PATIENCE_S)
     assert got == [GpuEvent(GpuEventKind.XID, fake_nvml.state.uuid(6), 79)]
 
 
@@ -151,7 +151,7 @@ def test_waiting_for_events_ends_at_its_timeout(fake_nvml: FakeNvml, backend: Nv
     backend.open()
     began = time.monotonic()
     assert backend.events(0.05) == []
-    assert 0.04 <= time.monotonic() - began < 2.0
+    assert time.monotonic() - began >= 0.04
 
 
 def test_a_driver_without_events_is_a_stated_condition(fake_nvml: FakeNvml, backend: NvmlBackend):
@@ -303,10 +303,10 @@ def test_a_slow_sweep_can_be_watched_from_outside(fake_nvml: FakeNvml, backend: 
     answers: list[object] = []
     sweeping = threading.Thread(target=lambda: answers.append(backend.sample(False)))
     sweeping.start()
-    poll(lambda: fake_nvml.state.state.hanging == 1, 5.0, "the sweep to hang")
+    poll(lambda: fake_nvml.state.state.hanging == 1, what="the sweep to hang")
     assert answers == []
     fake_nvml.state.state.hang = 0
-    sweeping.join(timeout=5.0)
+    sweeping.join(PATIENCE_S)
     assert len(answers) == 1
 
 

@@ -6,10 +6,19 @@ import sys
 
 import pytest
 
+from tests import as_it_was
 from windrow_agent import config, main
 from windrow_proto.errors import Conflict, InvalidInput
 
 HEAVY = ("docker", "requests", "urllib3", "numpy", "pydantic", "sqlalchemy")
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """The command in this process, which it takes for its own: what it sets is put back. The heap stays the tests'."""
+    monkeypatch.setattr("windrow_agent.footprint.keep_small", lambda: None)
+    with as_it_was.contained():
+        yield main.main
 
 
 def test_importing_the_agent_loads_nothing_heavy():
@@ -32,19 +41,19 @@ def test_two_agents_do_not_share_a_folder(tmp_path):
         pass
 
 
-def test_running_before_joining_says_how_to_join(tmp_path, capsys):
-    assert main.main(["run", "--data-dir", str(tmp_path)]) == 1
+def test_running_before_joining_says_how_to_join(tmp_path, capsys, command):
+    assert command(["run", "--data-dir", str(tmp_path)]) == 1
     assert "windrow-agent join" in capsys.readouterr().err
 
 
-def test_uninstalling_removes_all_that_was_kept_and_asks_first(tmp_path, capsys, monkeypatch):
+def test_uninstalling_removes_all_that_was_kept_and_asks_first(tmp_path, command, monkeypatch):
     folder = tmp_path / "agent"
     (folder / "identity").mkdir(parents=True)
     (folder / "spool").mkdir()
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    assert main.main(["uninstall", "--data-dir", str(folder)]) == 1
+    assert command(["uninstall", "--data-dir", str(folder)]) == 1
     assert folder.exists()
-    assert main.main(["uninstall", "--yes", "--data-dir", str(folder)]) == 0
+    assert command(["uninstall", "--yes", "--data-dir", str(folder)]) == 0
     assert not folder.exists()
 
 

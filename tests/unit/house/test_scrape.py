@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.waiting import PATIENCE_S
 from windrow_proto.scrape import Figure, exposition, serving
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +20,7 @@ async def ask(port, text):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(text)
     await writer.drain()
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), PATIENCE_S)
     writer.close()
     await writer.wait_closed()
     return answer

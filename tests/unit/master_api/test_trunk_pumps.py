@@ -2,9 +2,7 @@
 
 import asyncio
 
-import pytest
-
-from tests.waiting import poll_async
+from tests.simulation.loop import VirtualLoop, run
 from windrow_master.api.trunk_pumps import Pump, Waiting
 from windrow_proto.ids import BootId
 from windrow_proto.messages import Record
@@ -27,32 +25,31 @@ class Route:
         self.told.append(len(self.committed))
 
 
-@pytest.fixture
-async def pump():
+def pumped(*offered):
+    """Let a pump take (route, sequence) one by one, in virtual time: no busy machine makes it late."""
+
     async def store(taken):
         await asyncio.sleep(0)
 
-    made = Pump(Lane.TELEMETRY, store, waiting_max=100, at_once=1, bytes_at_once=1 << 20, ack_every_s=0.05)
-    task = asyncio.get_running_loop().create_task(made.run())
-    yield made
-    task.cancel()
+    async def history(loop: VirtualLoop):
+        pump = Pump(Lane.TELEMETRY, store, waiting_max=100, at_once=1, bytes_at_once=1 << 20, ack_every_s=0.05)
+        task = loop.create_task(pump.run())
+        for route, sequence in offered:
+            pump.offer(Waiting(route, Record(BOOT, sequence, Kind.TELEMETRY, b"")))
+        await asyncio.sleep(1)
+        task.cancel()
+
+    run(1, history)
 
 
-def offer(pump, route, sequence):
-    pump.offer(Waiting(route, Record(BOOT, sequence, Kind.TELEMETRY, b"")))
-
-
-async def test_one_batch_is_acknowledged_at_once(pump):
+def test_one_batch_is_acknowledged_at_once():
     route = Route()
-    offer(pump, route, 1)
-    await poll_async(lambda: route.told == [1])
+    pumped((route, 1))
+    assert route.told == [1]
 
 
-async def test_a_backlog_is_acknowledged_in_few_words_that_tell_of_all(pump):
+def test_a_backlog_is_acknowledged_in_few_words_that_tell_of_all():
     route, other = Route(), Route()
-    for sequence in range(1, 41):
-        offer(pump, route, sequence)
-    offer(pump, other, 1)
-    await poll_async(lambda: route.told[-1:] == [40])
+    pumped(*((route, sequence) for sequence in range(1, 41)), (other, 1))
     assert route.told == [1, 40]
     assert other.told == [1], "who sends one batch does not wait for who sends many"

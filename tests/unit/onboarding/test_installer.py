@@ -73,11 +73,11 @@ def test_it_installs_joins_runs_and_removes_every_trace(machine: Machine) -> Non
 def test_an_agent_that_dies_is_started_again(machine: Machine) -> None:
     machine.run()
     runs = machine.state / "runs"
-    poll(lambda: runs.exists() and runs.read_text() == "x", 20, "the agent has started")
+    poll(lambda: runs.exists() and runs.read_text() == "x", what="the agent has started")
     keeper = int((machine.state / "keep.pid").read_text())
     (child,) = (pid for pid in agents(machine) if Path(f"/proc/{pid}/stat").read_text().split()[3] == str(keeper))
     os.kill(child, 9)
-    poll(lambda: runs.read_text() == "xx", 20, "the agent has started again")
+    poll(lambda: runs.read_text() == "xx", what="the agent has started again")
 
 
 def test_running_it_again_changes_nothing_and_a_new_release_is_an_upgrade(machine: Machine) -> None:

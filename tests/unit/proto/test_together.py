@@ -53,15 +53,18 @@ async def test_a_bug_comes_out_as_a_group_beside_what_was_expected() -> None:
 
 @pytest.mark.parametrize("breaks", [ConnectionResetError(), LinkClosed("gone")])
 async def test_a_cancellation_comes_out_although_a_work_fails_in_that_moment(breaks: Exception) -> None:
+    begun = asyncio.Event()
+
     async def break_when_stopped() -> None:
         try:
+            begun.set()
             await _for_ever()
         finally:
             raise breaks
 
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(together(break_when_stopped(), _for_ever()))
-        await asyncio.sleep(0.01)
+        await begun.wait()
         task.cancel()
 
     assert task.cancelled()

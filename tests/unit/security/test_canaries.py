@@ -68,7 +68,7 @@ def test_a_secret_in_a_command_line_or_an_environment_is_found(data_dir: Path, h
 
         found = leaks(collect(data_dir), [process.pid], data_dir)
 
-        process.communicate(b"\n", timeout=20)
+        process.communicate(b"\n", timeout=60)
     assert len(found) == 1 and found[0].startswith("cli.json stands in /proc/")
 
 

@@ -20,7 +20,7 @@ from windrow_proto.errors import Unavailable
 from windrow_proto.ids import TokenId
 from windrow_proto.messages import ChannelData
 
-ENDS_S = 20.0
+ENDS_S = 60.0
 """The looks follow each other without waiting here; a stream that is not ended would go on for ever."""
 
 

@@ -31,7 +31,7 @@ from windrow_proto.model import Inventory
 from windrow_proto.units import DAY, GIB
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "permissions.md"
-ANSWER_S = 20.0
+ANSWER_S = 60.0
 OWNER = AccountId("account_a")
 HOST = HostId("host_1")
 CUSTOMER = frozenset({Role.RENTER, Role.PROVIDER})

@@ -3,6 +3,7 @@
 import socket
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import docker.errors
 import pytest
@@ -68,11 +69,17 @@ def test_the_registry_is_read_from_a_name_as_container_daemons_do(image: str, re
 @pytest.mark.parametrize(
     "image",
     ["localhost/x", "LOCALHOST/x", "127.0.0.1:5000/x", "169.254.169.254/x", "[::1]:5000/x", "2130706433:80/x",
-     "0x7f.1/x", "registry.invalid/x"],
+     "0x7f.1/x"],
 )  # fmt: skip
-def test_what_leads_inside_or_nowhere_is_refused(image: str) -> None:
+def test_what_leads_inside_is_refused(image: str) -> None:
     with pytest.raises(ImageUnavailable):
         registries.check(image)
+
+
+def test_what_leads_nowhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", mock.Mock(side_effect=socket.gaierror("no such name")))
+    with pytest.raises(ImageUnavailable):
+        registries.check("registry.invalid/x")
 
 
 def _answering(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:

@@ -245,6 +245,7 @@ async def test_a_question_that_hangs_in_duckdb_holds_up_nobody_else(tmp_path, mo
         assert _live(service) == 0.005
         release.set()
         await poll_async(lambda: not service.view._stuck)
+        monkeypatch.undo()
         assert len(await service.series(SeriesQuery((LOAD,), 0, 10_000, 1000))) == 1
     finally:
         release.set()
