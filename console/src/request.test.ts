@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { callOf, asCall, asCommand, BLANK, quoted, splitCommand, toRequest } from "./request.ts";
+import { callOf, asCommand, BLANK, operand, quoted, splitCommand, toRequest } from "./request.ts";
 
 test("commands split as a shell would", () => {
   expect(splitCommand(`python -c 'print("a b")'`)).toEqual(["python", "-c", 'print("a b")']);
@@ -25,9 +25,10 @@ test("faults name their field", () => {
 });
 
 test("the command and the call say the same", () => {
-  const { request } = toRequest({ ...BLANK, name: "it's", command: "sh -c 'echo $X'", env: "X=1 2", image: "busybox" });
-  expect(asCommand(request)).toBe(`windrow cluster create --name 'it'\\''s' --image busybox --env 'X=1 2' -- sh -c 'echo $X'`);
-  expect(splitCommand(asCall(request, "http://m").replace(/\\\n/g, "")).at(-1)).toBe(JSON.stringify(request));
+  const { request } = toRequest({ ...BLANK, name: "it's", command: "sh -c 'echo $X'", env: "X=1 2", image: "busybox", runtime: "docker" });
+  expect(asCommand(request)).toBe(`windrow cluster create --name 'it'\\''s' --runtime docker --image busybox --env 'X=1 2' -- sh -c 'echo $X'`);
+  expect([operand("laptop"), operand("--join")]).toEqual(["laptop", "-- --join"]);
+  expect(splitCommand(callOf("POST", "/clusters", request, "http://m").replace(/\\\n/g, "")).at(-1)).toBe(JSON.stringify(request));
 });
 
 test("a call carries the entered values and only the name of a token", () => {

@@ -116,7 +116,12 @@ export function quoted(word: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, `'\\''`)}'`;
 }
 
-/** The same request as the `windrow` command, which knows real hosts only and leaves the runtime to them. */
+/** A word that stands by itself on a command line: one that begins with a dash is not taken for an option. */
+export function operand(word: string): string {
+  return word.startsWith("-") ? `-- ${quoted(word)}` : quoted(word);
+}
+
+/** The same request as the `windrow` command, which knows real hosts only. */
 export function asCommand(request: KeptRequest): string {
   const words = ["windrow", "cluster", "create"];
   const flag = (name: string, value: string | number | null | undefined) => value !== undefined && value !== null && value !== "" && words.push(name, quoted(String(value)));
@@ -126,6 +131,7 @@ export function asCommand(request: KeptRequest): string {
   if (request.cpus && request.cpus !== 1) flag("--cpus", request.cpus);
   if (request.memory_bytes) flag("--memory", `${request.memory_bytes / GIB}GiB`);
   flag("--tier", request.tier);
+  flag("--runtime", request.runtime);
   flag("--image", request.image);
   if (request.gpu_model && request.gpus) flag("--gpu", `${request.gpu_model}:${request.gpus}`);
   flag("--host", request.host_id);
@@ -134,11 +140,6 @@ export function asCommand(request: KeptRequest): string {
   for (const port of request.ports ?? []) flag("--port", port);
   if (request.argv?.length) words.push("--", ...request.argv.map(quoted));
   return words.join(" ");
-}
-
-/** The same request as an HTTP call. */
-export function asCall(request: ClusterRequest, origin: string): string {
-  return callOf("POST", "/clusters", request, origin);
 }
 
 /** A call as a line of curl; the token stays a variable, so that nobody pastes one into a history. */

@@ -26,6 +26,14 @@ def typescript(schema: dict[str, Any]) -> str:
         if together in schema:
             return " | ".join(dict.fromkeys(typescript(part) for part in schema[together]))
     kind = schema.get("type")
+    if "prefixItems" in schema:
+        return f"[{', '.join(typescript(part) for part in schema['prefixItems'])}]"
+    if "prefixItems" in schema:
+        return f"[{', '.join(typescript(part) for part in schema['prefixItems'])}]"
+    if "prefixItems" in schema:
+        return f"[{', '.join(typescript(part) for part in schema['prefixItems'])}]"
+    if "prefixItems" in schema:
+        return f"[{', '.join(typescript(part) for part in schema['prefixItems'])}]"
     if kind == "array":
         inner = typescript(schema.get("items", {}))
         return f"({inner})[]" if " " in inner else f"{inner}[]"

@@ -93,7 +93,7 @@ def reading_routes(app: FastAPI, world: World) -> None:
         query = request.query_params
         now_ms = int(time.time() * 1000)
         step_s = max(1, int(query.get("step_s", "3")))
-        names = query.getlist("metric")
+        names = [name for name in query.getlist("metric") if name not in world.unsupported]
         uuids = [gpu["uuid"] for gpu in world.hosts[host_id]["gpus"]]
         series = [
             one for name in names for one in _series(name, uuids if name.startswith("gpu_") else [None], now_ms, step_s)
@@ -115,11 +115,13 @@ def reading_routes(app: FastAPI, world: World) -> None:
                 uuids = [gpu["uuid"] for gpu in world.hosts[host_id]["gpus"]]
                 names = [name for name in METRIC_UNITS if not name.startswith("gpu_")]
                 of_cards = [name for name in METRIC_UNITS if name.startswith("gpu_")]
+                known = dict.fromkeys(world.unsupported)
                 frame = {
                     "at": at(),
-                    "host": {name: _value(name, 0, now) for name in names},
+                    "host": {name: _value(name, 0, now) for name in names} | known,
                     "gpus": {
-                        uuid: {name: _value(name, index, now) for name in of_cards} for index, uuid in enumerate(uuids)
+                        uuid: {name: _value(name, index, now) for name in of_cards} | known
+                        for index, uuid in enumerate(uuids)
                     },
                 }
                 yield sse("live", frame)

@@ -46,4 +46,5 @@ def stream(frames: Callable[[], AsyncIterator[str]]) -> StreamingResponse:
 
 def operation(kind: str, subject: str) -> Json:
     """A long action that goes on."""
-    return {"id": "op_1", "kind": kind, "state": "running", "subject": subject, "error": None, "created_at": at()}
+    started = {"id": "op_1", "kind": kind, "state": "running", "subject": subject, "error": None}
+    return started | {"created_at": at(), "done_at": None}

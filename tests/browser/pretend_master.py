@@ -3,6 +3,7 @@ alone and for looking at its pages (`python -m tests.browser.pretend_master --ne
 """
 
 import argparse
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_route
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_records import overview_routes, record_routes
 from tests.browser.pretend_rental import cluster_routes, cluster_streams, health_routes, market_routes
-from tests.browser.pretend_world import Json, World, add_host, at, make_world, token
+from tests.browser.pretend_world import Asked, Json, World, add_host, at, make_world, token
 from tests.waiting import poll
 from windrow_master.api.console import page as console_page
 from windrow_master.api.headers import HEADERS
@@ -53,6 +54,11 @@ def _gate(world: World) -> Any:
             for prefix, told in world.problems.items():
                 if path.startswith(prefix):
                     return problem(**told)
+            if request.headers.get("authorization") == f"Bearer {TOKEN}":
+                body = await request.body()
+                said = json.loads(body) if body else None
+                world.asked.append(Asked(request.method, path, dict(request.query_params), said))
+                return problem(409, "conflict", "Written down", "A pretend Master does nothing for programs.")
             signed = request.cookies.get("windrow_session") == TOKEN or path == "/session"
             if not signed:
                 return problem(
@@ -94,7 +100,8 @@ def _session_routes(app: FastAPI, world: World) -> None:
         return {
             "account": {"id": "account_1", "name": "first account"},
             "roles": ["operator", "provider", "renter", "auditor"],
-            "token": {"id": "token_1", "name": "first", "expires_at": None},
+            "token": {"id": "token_1", "name": "first", "expires_at": at(-86_400)},
+            "session": {"id": "session_1", "expires_at": at(-86_400)},
             "balance": {"amount": "99.912345", "currency": "CRD"},
             "master": {"version": "0.1.0", "epoch": 3, "currency_is_test": True},
         }
@@ -120,12 +127,11 @@ def _session_routes(app: FastAPI, world: World) -> None:
 
     @app.post("/api/v1/join-tokens")
     async def make_join_token() -> Json:
-        world.join_tokens.append(
-            {"id": f"jt_{len(world.join_tokens)}", "role": "host", "expires_at": at(-900), "created_at": at()}
-        )
+        row = {"id": f"jt_{len(world.join_tokens)}", "role": "host", "expires_at": at(-900), "created_at": at()}
+        world.join_tokens.append(row)
         secret = "wj_" + "a" * 43 + "." + "0" * 32
         command = f"curl -fsS https://master.example:8443/install.sh | sudo sh -s -- --token {secret}"
-        return {"join_token": secret, "command": command, "expires_at": at(-900)}
+        return row | {"join_token": secret, "command": command}
 
 
 def built_console() -> Path | None:

@@ -13,6 +13,24 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from tests.browser.pretend_http import TICK_S, listed, operation, problem, sse, stream
 from tests.browser.pretend_world import Json, World, at
+from windrow_master.api.out_health import LogHealthOut
+
+UNSAID: Json = {
+    "name": "",
+    "gpu_model": None,
+    "gpu_memory_bytes": None,
+    "memory_bytes": None,
+    "image": None,
+    "env": {},
+    "ports": [],
+    "await_files": False,
+    "host_id": None,
+    "tier": None,
+    "runtime": None,
+    "simulated": False,
+    "max_price_per_hour": None,
+}
+"""Of a request."""
 
 
 def _fit(world: World, request: Json) -> Json:
@@ -38,6 +56,8 @@ def _fit(world: World, request: Json) -> Json:
                     "host_name": host["name"],
                     "slots": [host["slots"][0]["id"]],
                     "tier": host["tier"],
+                    "runtime": host["runtimes"][0],
+                    "image": None,
                     "price_per_hour": price,
                 }
             )
@@ -62,21 +82,25 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "host_id": place["host_id"],
         "host_name": place["host_name"],
         "phase": "starting",
+        "is_lost": False,
+        "detail": None,
         "runtime": "process",
+        "image": None,
         "slots": place["slots"],
         "exit_code": None,
-        "ports": [],
+        "ports": {},
         "running_s": 0,
     }
     world.clusters[cluster_id] = {
         "id": cluster_id,
         "name": body.get("name") or f"box-{number}",
+        "account_id": "account_1",
         "kind": body["kind"],
         "phase": "creating",
         "reason": None,
         "steps": [{"at": at(), "name": "placed", "progress": 1.0, "detail": f"on {place['host_name']}"}],
         "workloads": [workload],
-        "request": body,
+        "request": UNSAID | body,
         "tier": place["tier"],
         "price_per_hour": fit["price_per_hour"],
         "cost_so_far": "0.000000",
@@ -133,11 +157,16 @@ def cluster_routes(app: FastAPI, world: World) -> None:
 
     @app.get("/api/v1/clusters/{cluster_id}/explain")
     async def explain(cluster_id: str) -> Json:
-        chosen = world.clusters[cluster_id]["workloads"][0]["host_name"]
+        work = world.clusters[cluster_id]["workloads"][0]
+        terms = {"cost": 930, "packing": 800, "trust": 500, "home": 1000, "grade": 1000}
+        chosen = {name: work[name] for name in ("host_id", "host_name", "slots", "runtime", "image")}
+        loser = {"host": "sim-004", "host_id": "host_4", "reason": "dearer", "score": 6120, "terms": terms}
         return {
-            "decision": "decision_1",
-            "chosen": {"host": chosen, "score": 0.91},
-            "losers": [{"host": "sim-004", "reason": "dearer", "score": 0.74}],
+            "decision": f"{work['host_name']} has the best score",
+            "weights": {"cost": 4, "packing": 3, "trust": 2, "home": 1, "grade": 1},
+            "chosen": chosen | {"tier": "cpu/A", "price_per_hour": "0.08", "score": 9120, "terms": terms},
+            "losers": [loser],
+            "others": {},
         }
 
 
@@ -171,10 +200,14 @@ def add_receipt(world: World, one: Json) -> None:
         "workload_id": "work_1",
         "host_id": one["workloads"][0]["host_id"],
         "running_seconds": seconds,
+        "signed_seconds": seconds,
         "receipts": 3,
+        "exit_code": 143,
+        "amount": one["cost_so_far"],
     }
     transfers = [
         {"id": f"tr_{n}", "debit": debit, "credit": credit, "amount": amount, "at": at(3 - n), "kind": kind}
+        | {"currency": "CRD", "rental_id": one["rental_id"], "memo": ""}
         for n, (debit, credit, amount, kind) in enumerate(
             (
                 ("acct:account_1", f"hold:{one['rental_id']}", "0.020000", "hold"),
@@ -185,6 +218,8 @@ def add_receipt(world: World, one: Json) -> None:
     ]
     world.receipts[receipt_id] = {
         "id": receipt_id,
+        "rental_id": one["rental_id"],
+        "state": "closed",
         "cluster_id": one["id"],
         "cluster_name": one["name"],
         "host_ids": [line["host_id"]],
@@ -192,6 +227,9 @@ def add_receipt(world: World, one: Json) -> None:
         "price_per_hour": one["price_per_hour"],
         "currency": "CRD",
         "test_money": True,
+        "simulated": False,
+        "end_reason": "deleted by its renter",
+        "held": "0.000000",
         "started_at": one["started_at"],
         "ended_at": one["ended_at"],
         "running_seconds": seconds,
@@ -262,10 +300,16 @@ def market_routes(app: FastAPI, world: World) -> None:
             items.append(
                 {
                     "tier": tier,
+                    "unit": "gpu" if of[0]["gpus"] else "processor",
+                    "simulated": of[0]["simulated"],
                     "gpus_free": free,
+                    "free": free or len(of),
+                    "total": free or len(of),
                     "hosts": len(of),
-                    "price_per_hour": world.prices.get(tier),
+                    "price_per_hour": world.prices[tier],
                     "suggestion": "0.0750",
+                    "suggestion_reason": "the mean of what others ask",
+                    "currency": "CRD",
                     "runtimes": of[0]["runtimes"],
                     "min_memory_bytes": of[0]["memory_bytes"],
                 }
@@ -275,7 +319,8 @@ def market_routes(app: FastAPI, world: World) -> None:
     @app.put("/api/v1/offers/{tier:path}")
     async def price(tier: str, body: Json = Body()) -> Json:
         world.prices[tier] = body["price_per_hour"]
-        return {"tier": tier, "price_per_hour": body["price_per_hour"]}
+        found: list[Json] = (await offers())["items"]
+        return listed([offer for offer in found if offer["tier"] == tier])
 
     @app.get("/api/v1/receipts")
     async def receipts() -> Json:
@@ -297,6 +342,8 @@ def health_routes(app: FastAPI, world: World) -> None:
             {
                 "access_id": f"access_{region}",
                 "region": region,
+                "address": "127.0.0.1:7443",
+                "shed_frames": 0,
                 "workers": 2,
                 "agents": len(world.hosts) // 2,
                 "load_permille": 31 + 9 * index,
@@ -305,6 +352,8 @@ def health_routes(app: FastAPI, world: World) -> None:
             }
             for index, region in enumerate(world.accesses)
         ]
+        view = {"is_open": True, "path": "history.duckdb", "problem": "", "lag_ns": 1_200_000_000, "rows": 4410}
+        view |= {"bad_batches": 0, "misdated": 0}
         store = {"problem": None, "commits": 812, "writes": 4410, "failures": 0, "pending": 0}
         return {
             "master": {
@@ -314,8 +363,13 @@ def health_routes(app: FastAPI, world: World) -> None:
                 "store": store,
                 "streams": 2,
                 "problems": [],
+                "conditions": [],
+                "bus": {"kind": "memory", "is_well": True, "peers": []},
+                "log": dict.fromkeys(LogHealthOut.model_fields, 0),
                 "log_lag": 0,
                 "duckdb_lag_s": 1.2,
+                "duckdb": view,
+                "history": [view],
             },
             "accesses": accesses,
         }

@@ -22,6 +22,16 @@ def at(seconds_ago: float = 0.0) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as it arrived."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    body: Any
+
+
 @dataclass
 class World:
     """What the pretend Master knows; tests reach in and change it."""
@@ -41,14 +51,19 @@ class World:
     prices: dict[str, str] = field(default_factory=lambda: {"cpu/A": "0.0800", "h100/A": "1.9000", "a100/A": "0.9500"})
     logs: dict[str, bytes] = field(default_factory=dict)
     version: int = 1
+    unsupported: set[str] = field(default_factory=set)
+    """Metrics that no hardware here reports."""
+    asked: list[Asked] = field(default_factory=list)
+    """What came with a bearer token: written down and refused, never done."""
     problems: dict[str, Json] = field(default_factory=dict)
     """Path prefix to the problem it answers with, for tests of errors."""
     dice: random.Random = field(default_factory=lambda: random.Random(7))
 
     def event(self, kind: str, subjects: list[str], text: str) -> None:
         """Note something that happened, newest first."""
-        row = {"id": f"event_{len(self.events):012d}", "at": at(), "kind": kind, "subjects": subjects, "text": text}
-        self.events.insert(0, row | {"actor": "system", "fields": {}})
+        number = len(self.events)
+        row = {"id": f"event_{number:012d}", "number": number, "at": at(), "kind": kind, "subjects": subjects}
+        self.events.insert(0, row | {"text": text, "actor": "system", "fields": {}})
 
 
 def make_world(neighbours: int, *, real_host: bool = True) -> World:
@@ -143,6 +158,7 @@ def _cards(host_id: str, count: int, model: str, gib: int, tier: str) -> list[Js
                 "measured at 97 % of what the model should give",
             ],
             "pci_bus_id": f"0000:{index + 16:02x}:00.0",
+            "core_count": 16896,
             "live": None,
             "slot_state": "free",
             "unavailable_reason": None,

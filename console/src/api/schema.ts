@@ -1,9 +1,30 @@
 // The shapes of the HTTP API, written from docs/openapi.json by `python -m tests.architecture.api_types`.
 // Do not change them here: change the Master's models, then `make openapi`.
 
+/** How an Access fares, all of its workers together. */
+export interface AccessHealthOut {
+  access_id: string;
+  region: string;
+  address: string;
+  workers: number;
+  agents: number;
+  load_permille: number;
+  shed_frames: number;
+  queued_bytes: number;
+  /** RFC 3339 in UTC, with milliseconds */
+  connected_since: string;
+}
+
+/** Who pays and is paid. */
+export interface AccountOut {
+  id: string;
+  name: string;
+}
+
 /** The end of the audit log at some time. */
 export interface AuditHeadOut {
   number: number;
+  /** The hash of this entry and all before it, hexadecimal */
   chain: string;
   /** RFC 3339 in UTC, with milliseconds */
   at: string;
@@ -34,6 +55,13 @@ export interface AuditVerdictOut {
   anchor: AuditHeadOut | null;
 }
 
+/** What an account can spend. */
+export interface BalanceNowOut {
+  /** A decimal amount of money */
+  amount: string;
+  currency: string;
+}
+
 /** A ledger account and what is in it. */
 export interface BalanceOut {
   account: string;
@@ -54,6 +82,34 @@ export interface BandwidthOut {
   /** RFC 3339 in UTC, with milliseconds */
   measured_at: string;
   access_id: string | null;
+}
+
+/** How wake-ups reach the other processes. */
+export interface BusHealthOut {
+  kind: string;
+  is_well: boolean;
+  /** Each process by `id` and what it says of itself */
+  peers: (Record<string, string>)[];
+}
+
+/** The best host. */
+export interface ChosenOut {
+  host_id: string;
+  host_name: string;
+  slots: string[];
+  tier: string;
+  runtime: string;
+  image: string | null;
+  /** A decimal amount of money */
+  price_per_hour: string;
+  score: number | null;
+  terms: Record<string, number>;
+}
+
+/** A cluster, and the operation that makes or ends it. */
+export interface ClusterAcceptedOut {
+  operation: OperationOut;
+  cluster: ClusterOut;
 }
 
 /** What to rent and run. `simulated` asks for simulated hosts; without it only real ones serve. */
@@ -156,10 +212,28 @@ export interface ExecBody {
   argv: string[];
 }
 
+/** Why a cluster runs where it runs, from the record of that decision. */
+export interface ExplanationOut {
+  /** The same in a sentence */
+  decision: string;
+  weights: WeightsOut;
+  chosen: ChosenOut | null;
+  /** The best of those that were looked at, best first */
+  losers: LoserOut[];
+  /** How many more were looked at, by what was said of them */
+  others: Record<string, number>;
+}
+
 /** What arrived at the host. */
 export interface FilesArrived {
   bytes: number;
   files: number;
+}
+
+/** One metric of the whole fleet over time, by tier. */
+export interface FleetHistoryOut {
+  series: TierSeriesOut[];
+  step_s: number;
 }
 
 /** What a GPU reads now. */
@@ -225,6 +299,18 @@ export interface HTTPValidationError {
   detail?: ValidationError[];
 }
 
+/** The Master's and every Access's state. */
+export interface HealthOut {
+  master: MasterHealthOut;
+  accesses: AccessHealthOut[];
+}
+
+/** Some metrics of a host over time. */
+export interface HistoryOut {
+  series: SeriesOut[];
+  step_s: number;
+}
+
 /** What a host reads now. */
 export interface HostLiveOut {
   /** From 0 to 1; null where it was not read */
@@ -284,6 +370,13 @@ export interface HostOut {
   gpus: GpuOut[];
 }
 
+/** What is not as it should be and fails nothing. */
+export interface InstallationConditionOut {
+  code: string;
+  detail: string;
+  since: string | null;
+}
+
 export interface JoinBody {
   join_token: string;
   tls_csr_pem: string;
@@ -298,6 +391,20 @@ export interface JoinBody {
 export interface JoinTokenBody {
   role?: MemberRole;
   expires_in_s?: number;
+}
+
+/** A new ticket. */
+export interface JoinTokenMadeOut {
+  id: string;
+  role: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
+  /** Its text, shown this once */
+  join_token: string;
+  /** The line that lets a host join; null for an Access */
+  command: string | null;
 }
 
 /** A ticket for one host or Access, without its text. */
@@ -347,8 +454,99 @@ export interface LineOut {
   amount: string;
 }
 
+/** What the log of samples has counted since the start; sizes in bytes. */
+export interface LogHealthOut {
+  records: number;
+  bytes: number;
+  fsyncs: number;
+  failed_fsyncs: number;
+  dropped_segments: number;
+  forced_segments: number;
+  unread_segments: number;
+  kept_bytes: number;
+  damage: number;
+}
+
+/** A host that was not chosen. */
+export interface LoserOut {
+  host: string;
+  host_id: string;
+  reason: string;
+  /** Null where it does not fit */
+  score: number | null;
+  terms: Record<string, number>;
+}
+
+/** How the Master fares. */
+export interface MasterHealthOut {
+  version: string;
+  epoch: number;
+  uptime_s: number;
+  store: StoreHealthOut;
+  /** Open live streams */
+  streams: number;
+  problems: string[];
+  conditions: InstallationConditionOut[];
+  bus: BusHealthOut;
+  log: LogHealthOut;
+  /** Records that wait for the disk */
+  log_lag: number;
+  duckdb_lag_s: number;
+  duckdb: ViewHealthOut;
+  history: ViewHealthOut[];
+}
+
+/** Which Master answers. */
+export interface MasterOut {
+  version: string;
+  epoch: number;
+  currency_is_test: boolean;
+}
+
+/** Who asks, and whom. */
+export interface MeOut {
+  account: AccountOut;
+  roles: Role[];
+  token: MyTokenOut;
+  session: MySessionOut | null;
+  balance: BalanceNowOut;
+  master: MasterOut;
+}
+
+/** A measurement of a host's bandwidth that has begun. */
+export interface MeasuringOut {
+  operation: OperationOut;
+  host_id: string;
+}
+
 /** What joins with a certificate. */
 export type MemberRole = "host" | "access";
+
+/** What a metric means. */
+export interface MetricOut {
+  name: string;
+  scope: string;
+  unit: string;
+  counter: boolean;
+  label: string;
+  otel: string | null;
+  dcgm: string | null;
+}
+
+/** The browser's session by which one asks. */
+export interface MySessionOut {
+  id: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
+}
+
+/** The token by which one asks. */
+export interface MyTokenOut {
+  id: string;
+  name: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
+}
 
 /** What can be had in one tier; the price is per GPU, or for `cpu` tiers per processor. */
 export interface OfferOut {
@@ -441,8 +639,20 @@ export interface PageJoinTokenOut {
   next_cursor: string | null;
 }
 
+export interface PageMetricOut {
+  items: MetricOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageOperationOut {
   items: OperationOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageReceiptOut {
+  items: ReceiptOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -457,6 +667,38 @@ export interface PageTokenOut {
   items: TokenOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
+}
+
+export interface PageTransferOut {
+  items: TransferOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+/** Where a request runs or would run, and at what price. */
+export interface PlacedOut {
+  host_id: string;
+  host_name: string;
+  slots: string[];
+  tier: string;
+  runtime: string;
+  image: string | null;
+  /** A decimal amount of money */
+  price_per_hour: string;
+}
+
+/** What creating a cluster would mean now. */
+export interface PlanOut {
+  fits: boolean;
+  placement: PlacedOut[];
+  /** A decimal amount of money */
+  price_per_hour: string | null;
+  /** What would be set aside first, a decimal amount of money */
+  hold: string | null;
+  /** A decimal amount of money */
+  balance: string;
+  /** Only where nothing fits */
+  refusals: RefusalOut[];
 }
 
 /** A price. `own`: for one's own hosts; `all`: the operator's, for all owners who ask nothing themselves. */
@@ -500,6 +742,13 @@ export interface ReceiptOut {
   balance_after: string;
 }
 
+/** Why a host does not take a request. */
+export interface RefusalOut {
+  host_id: string;
+  host_name: string;
+  reason: string;
+}
+
 export interface RenewBody {
   id: string;
   generation: number;
@@ -521,6 +770,15 @@ export interface Revenue {
 /** What an account may be; the first account is all of them. */
 export type Role = "operator" | "provider" | "renter" | "auditor";
 
+/** One metric of a host or of one of its GPUs over time. */
+export interface SeriesOut {
+  metric: string;
+  /** The GPU's uuid; null for the host itself */
+  gpu: string | null;
+  unit: string;
+  points: ([number, number | null])[];
+}
+
 export interface SessionBody {
   token: string;
 }
@@ -538,6 +796,12 @@ export interface SessionOut {
   expires_at: string;
   /** Whether it is the one that asks */
   current: boolean;
+}
+
+/** A browser that has just signed in. */
+export interface SignedInOut {
+  account: AccountOut;
+  session: MySessionOut;
 }
 
 /** What one holder can rent: a GPU, or a host's processors. */
@@ -564,6 +828,15 @@ export interface StepOut {
   detail: string | null;
 }
 
+/** How the store of decisions fares. */
+export interface StoreHealthOut {
+  problem: string | null;
+  commits: number;
+  writes: number;
+  failures: number;
+  pending: number;
+}
+
 /** One tier, real and simulated apart. */
 export interface TierCounts {
   tier: string;
@@ -572,17 +845,40 @@ export interface TierCounts {
   gpus: UseCounts;
 }
 
+/** One metric over time, the mean of all GPUs of a tier. */
+export interface TierSeriesOut {
+  metric: string;
+  /** Null for GPUs that had none */
+  tier: string | null;
+  unit: string;
+  points: ([number, number | null])[];
+}
+
 export interface TokenBody {
   name: string;
   roles?: Role[] | null;
   expires_in_s?: number;
 }
 
+/** A new API token. */
+export interface TokenMadeOut {
+  id: string;
+  name: string;
+  roles: Role[];
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
+  last_used_at: string | null;
+  /** Its text, shown this once */
+  token: string;
+}
+
 /** An API token, without its text. */
 export interface TokenOut {
   id: string;
   name: string;
-  roles: string[];
+  roles: Role[];
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   /** RFC 3339 in UTC, with milliseconds */
@@ -619,6 +915,27 @@ export interface ValidationError {
   type: string;
   input?: unknown;
   ctx?: Record<string, unknown>;
+}
+
+/** How a view of history fares. */
+export interface ViewHealthOut {
+  is_open: boolean;
+  path: string;
+  problem: string;
+  /** How old the newest record is that it took in; 0 if it took in all */
+  lag_ns: number;
+  rows: number;
+  bad_batches: number;
+  misdated: number;
+}
+
+/** How much each term of a score counts; terms are from 0 to 1000. */
+export interface WeightsOut {
+  cost: number;
+  packing: number;
+  trust: number;
+  home: number;
+  grade: number;
 }
 
 /** What runs of a cluster on one host. */

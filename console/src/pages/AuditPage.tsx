@@ -14,6 +14,7 @@ import { Empty, Facts, Loaded, PageHead, Panel, ProblemNote } from "../parts/pag
 import { Same } from "../parts/Same.tsx";
 import { State, When } from "../parts/state.tsx";
 import { Actor, Subject } from "../parts/Subject.tsx";
+import { quoted } from "../request.ts";
 
 const COLUMNS: readonly CsvColumn<AuditRow>[] = [
   { name: "number", value: (row) => row.number },
@@ -66,7 +67,7 @@ function queryOf(wanted: AuditWanted): string {
 }
 
 function commandOf(wanted: AuditWanted): string {
-  const flags = FIELDS.filter(([name]) => wanted[name]).map(([name]) => ` --${name} '${wanted[name]?.replace(/'/g, "'\\''")}'`);
+  const flags = FIELDS.filter(([name]) => wanted[name]).map(([name]) => ` --${name} ${quoted(wanted[name] ?? "")}`);
   return `windrow audit ls${flags.join("")}`;
 }
 

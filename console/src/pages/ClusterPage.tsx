@@ -8,7 +8,7 @@ import { remove } from "../api/client.ts";
 import { cluster as clusterQuery, explain as explainQuery, me as meQuery, receipts as receiptsQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Cluster, Explanation } from "../api/types.ts";
-import { amount, count, decimal, duration, percent, perHour, plain, words } from "../format.ts";
+import { amount, count, duration, percent, perHour, plain, words } from "../format.ts";
 import { Exec } from "../parts/Exec.tsx";
 import { EventList } from "../parts/EventList.tsx";
 import { Files } from "../parts/Files.tsx";
@@ -119,7 +119,7 @@ function Workloads({ cluster }: { cluster: Cluster }) {
             ["Runtime", plain(work.runtime)],
             ["Signed running", duration(work.running_s)],
             ["Exit code", work.exit_code === null ? "–" : String(work.exit_code)],
-            ...(hasPorts(work.ports) ? [["Ports", plain(JSON.stringify(work.ports))] as const] : []),
+            ...(Object.keys(work.ports).length > 0 ? [["Ports", Object.entries(work.ports).map(([inside, port]) => `${plain(inside)} → ${port}`).join(", ")] as const] : []),
             ["Id", <Id key="i" id={work.id} />],
           ]}
         />
@@ -127,8 +127,6 @@ function Workloads({ cluster }: { cluster: Cluster }) {
     </Stack>
   );
 }
-
-const hasPorts = (ports: unknown): boolean => (Array.isArray(ports) ? ports.length > 0 : ports !== null && typeof ports === "object" && Object.keys(ports).length > 0);
 
 function Asked({ cluster }: { cluster: Cluster }) {
   return (
@@ -159,11 +157,17 @@ function Why({ id }: { id: string }) {
     <Loaded query={query}>
       {(why: Explanation) => (
         <Stack gap="sm" p="md">
-          <Facts rows={[["Chosen", <span key="c" className="wr-mono wr-break">{said(why.chosen)}</span>], ["Decision", said(why.decision)]]} />
+          <Facts
+            rows={[
+              ["Chosen", why.chosen ? <Link key="c" className="wr-link" to="/hosts/$hostId" params={{ hostId: why.chosen.host_id }}>{plain(why.chosen.host_name)}</Link> : "–"],
+              ["Score", why.chosen ? count(why.chosen.score) : "–"],
+              ["Decision", <span key="d" className="wr-break">{plain(why.decision)}</span>],
+            ]}
+          />
           {why.losers.length > 0 && (
             <table className="wr-table">
               <thead><tr><th>Not here</th><th>Because</th><th className="num">Score</th></tr></thead>
-              <tbody>{why.losers.map((loser, index) => <tr key={index}><td>{plain(loser.host)}</td><td className="wr-break">{plain(loser.reason)}</td><td className="num">{decimal(loser.score, 3)}</td></tr>)}</tbody>
+              <tbody>{why.losers.map((loser) => <tr key={loser.host_id}><td>{plain(loser.host)}</td><td className="wr-break">{plain(loser.reason)}</td><td className="num">{count(loser.score)}</td></tr>)}</tbody>
             </table>
           )}
         </Stack>
@@ -171,8 +175,6 @@ function Why({ id }: { id: string }) {
     </Loaded>
   );
 }
-
-const said = (value: unknown): string => (typeof value === "string" ? plain(value) : value == null ? "–" : plain(JSON.stringify(value)));
 
 function ReceiptLink({ cluster }: { cluster: Cluster }) {
   const query = useQuery(receiptsQuery(cluster.id));

@@ -4,17 +4,34 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { clusters as clustersQuery } from "../api/queries.ts";
 import type { Cluster } from "../api/types.ts";
+import type { CsvColumn } from "../csv.ts";
 import { amount, perHour, plain, words } from "../format.ts";
+import { CsvButton } from "../parts/Csv.tsx";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
 
+const COLUMNS: readonly CsvColumn<Cluster>[] = [
+  { name: "id", value: (row) => row.id },
+  { name: "name", value: (row) => row.name },
+  { name: "phase", value: (row) => row.phase },
+  { name: "kind", value: (row) => row.kind },
+  { name: "simulated", value: (row) => row.request.simulated },
+  { name: "hosts", value: (row) => row.workloads.map((work) => work.host_name).join(" ") },
+  { name: "tier", value: (row) => row.tier },
+  { name: "price_per_hour", value: (row) => row.price_per_hour },
+  { name: "cost_so_far", value: (row) => row.cost_so_far },
+  { name: "created_at", value: (row) => row.created_at },
+  { name: "ended_at", value: (row) => row.ended_at },
+];
+
 export function ClustersPage() {
   const query = useQuery(clustersQuery);
+  const items = query.data?.items ?? [];
   const make = <Button component={Link} to="/clusters/new" leftSection={<PlusIcon />}>New cluster</Button>;
   return (
     <div className="wr-page">
-      <PageHead title="Clusters" beside={<TestMoney />} actions={make} />
+      <PageHead title="Clusters" beside={<TestMoney />} actions={<><CsvButton of="the clusters" name="windrow-clusters" columns={COLUMNS} rows={() => items} disabled={items.length === 0} />{make}</>} />
       <Panel bare label="Clusters">
         <Loaded query={query}>
           {({ items }) =>

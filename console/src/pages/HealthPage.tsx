@@ -1,5 +1,6 @@
 // How the installation itself does: the Master, and each relay that hosts reach it through.
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { health as healthQuery } from "../api/queries.ts";
 import type { Health } from "../api/types.ts";
 import { bytes, count, decimal, duration, percent, plain, words } from "../format.ts";
@@ -26,12 +27,12 @@ export function HealthPage() {
                   ...storeRows(master.store),
                   ["Open live streams", count(master.streams)],
                   ["Log not yet written", count(master.log_lag)],
-                  ["History behind the log", master.duckdb_lag_s === null ? "–" : `${decimal(master.duckdb_lag_s, 1)} s`],
+                  ["History behind the log", `${decimal(master.duckdb_lag_s, 1)} s`],
                 ]}
               />
             </Panel>
-            {master.problems?.length ? <Panel title="Problems"><Reasons reasons={master.problems} /></Panel> : null}
-            {(master.conditions ?? []).map((condition) => (
+            {master.problems.length ? <Panel title="Problems"><Reasons reasons={master.problems} /></Panel> : null}
+            {master.conditions.map((condition) => (
               <div key={condition.code} className="wr-note">
                 <strong>{words(condition.code)}</strong>
                 <span className="wr-break">{plain(condition.detail)}{condition.since && <span className="wr-quiet"> · since <When at={condition.since} /></span>}</span>
@@ -43,7 +44,7 @@ export function HealthPage() {
               ) : (
                 <div className="wr-scroll">
                   <table className="wr-table">
-                    <thead><tr><th>Access</th><th>Region</th><th className="num">Workers</th><th className="num">Agents</th><th className="num">Load</th><th className="num">Queued</th><th>Connected</th></tr></thead>
+                    <thead><tr><th>Access</th><th>Region</th><th className="num">Workers</th><th className="num">Agents</th><th className="num">Load</th><th className="num">Queued</th><th>Connected</th><th>Events</th></tr></thead>
                     <tbody>
                       {accesses.map((access) => (
                         <tr key={access.access_id}>
@@ -51,9 +52,10 @@ export function HealthPage() {
                           <td>{plain(access.region)}</td>
                           <td className="num">{count(access.workers)}</td>
                           <td className="num">{count(access.agents)}</td>
-                          <td className="num">{percent(access.load_permille === null ? null : access.load_permille / 1000)}</td>
+                          <td className="num">{percent(access.load_permille / 1000)}</td>
                           <td className="num">{bytes(access.queued_bytes)}</td>
                           <td><When at={access.connected_since} /></td>
+                          <td><Link className="wr-link" to="/events" search={{ subject: access.access_id } as never} aria-label={`Events of Access ${plain(access.access_id)}`}>Events</Link></td>
                         </tr>
                       ))}
                     </tbody>
@@ -69,12 +71,11 @@ export function HealthPage() {
 }
 
 function stateOf(master: Health["master"]): { state: string; tone: Tone } {
-  if (master.problems?.length) return { state: "Failing", tone: "bad" };
-  if (master.conditions?.length) return { state: "Needs a look", tone: "warn" };
-  return (master.duckdb_lag_s ?? 0) > LAG_WARN_S ? { state: "History lags", tone: "warn" } : { state: "Healthy", tone: "ok" };
+  if (master.problems.length) return { state: "Failing", tone: "bad" };
+  if (master.conditions.length) return { state: "Needs a look", tone: "warn" };
+  return master.duckdb_lag_s > LAG_WARN_S ? { state: "History lags", tone: "warn" } : { state: "Healthy", tone: "ok" };
 }
 
 function storeRows(store: Health["master"]["store"]): (readonly [string, string])[] {
-  if (typeof store === "string") return [["Store", plain(store)]];
   return [["Writes", `${count(store.writes)} in ${count(store.commits)} commits`], ["Writes that wait", count(store.pending)], ["Failed commits", count(store.failures)]];
 }

@@ -12,6 +12,7 @@ import { bitrate, bytes, celsius, count, decimal, percent, perHour, plain, watts
 import { CommandList } from "../parts/CommandList.tsx";
 import { CsvButton } from "../parts/Csv.tsx";
 import { EventList } from "../parts/EventList.tsx";
+import { useFrames, useReading, type Frames } from "../parts/frames.ts";
 import { HostCharts, SPANS } from "../parts/HostCharts.tsx";
 import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
@@ -22,10 +23,11 @@ import { quoted } from "../request.ts";
 export function HostPage() {
   const { hostId } = useParams({ from: "/hosts/$hostId" });
   const query = useQuery(hostQuery(hostId));
-  return <div className="wr-page"><Loaded query={query} lines={12}>{(host) => <HostView host={host} />}</Loaded></div>;
+  return <div className="wr-page"><Loaded query={query} lines={12}>{(host) => <HostView key={host.id} host={host} />}</Loaded></div>;
 }
 
 function HostView({ host }: { host: Host }) {
+  const frames = useFrames(host.id);
   return (
     <>
       <PageHead
@@ -36,18 +38,11 @@ function HostView({ host }: { host: Host }) {
       />
       {host.headline_reason && <Text size="sm" mt={-10} mb={12} className="wr-break wr-quiet">{plain(host.headline_reason)}</Text>}
       <Conditions host={host} />
-      <div className="wr-figures" style={{ marginBottom: 16 }}>
-        <Figure label="tier" value={plain(host.tier)} />
-        <Figure label="price" value={perHour(host.price_per_hour)} note={<TestMoney />} />
-        <Figure label="CPU" value={<span data-testid="cpu">{percent(host.live?.cpu_ratio)}</span>} />
-        <Figure label={`memory of ${bytes(host.memory_bytes)}`} value={bytes(host.live?.memory_used_bytes)} />
-        <Figure label="bandwidth down / up" value={`${bitrate(host.bandwidth?.down_bps)} / ${bitrate(host.bandwidth?.up_bps)}`} />
-        <Figure label="last seen" value={<When at={host.last_seen_at} />} />
-      </div>
+      <Figures host={host} frames={frames} />
       <div className="wr-columns">
         <div className="wr-stack">
-          <Live host={host} />
-          {host.gpus.length > 0 && <Gpus host={host} />}
+          <Live host={host} frames={frames} />
+          {host.gpus.length > 0 && <Gpus host={host} frames={frames} />}
           <Records host={host} />
         </div>
         <aside className="wr-stack">
@@ -80,7 +75,26 @@ function Conditions({ host }: { host: Host }) {
   );
 }
 
-function Live({ host }: { host: Host }) {
+interface Reading {
+  host: Host;
+  frames: Frames;
+}
+
+function Figures({ host, frames }: Reading) {
+  const { live } = useReading(host, frames);
+  return (
+    <div className="wr-figures" style={{ marginBottom: 16 }}>
+      <Figure label="tier" value={plain(host.tier)} />
+      <Figure label="price" value={perHour(host.price_per_hour)} note={<TestMoney />} />
+      <Figure label="CPU" value={<span data-testid="cpu">{percent(live?.cpu_ratio)}</span>} />
+      <Figure label={`memory of ${bytes(host.memory_bytes)}`} value={bytes(live?.memory_used_bytes)} />
+      <Figure label="bandwidth down / up" value={`${bitrate(host.bandwidth?.down_bps)} / ${bitrate(host.bandwidth?.up_bps)}`} />
+      <Figure label="last seen" value={<When at={host.last_seen_at} />} />
+    </div>
+  );
+}
+
+function Live({ host, frames }: Reading) {
   const search = useSearch({ from: "/hosts/$hostId" });
   const navigate = useNavigate({ from: "/hosts/$hostId" });
   const span = SPANS.find((one) => one.name === search["span"]) ?? SPANS[1]!;
@@ -89,7 +103,7 @@ function Live({ host }: { host: Host }) {
       title="Readings"
       actions={<SegmentedControl size="xs" aria-label="Span of time" value={span.name} onChange={(name) => void navigate({ to: "/hosts/$hostId", params: { hostId: host.id }, search: { ...search, span: name }, replace: true })} data={SPANS.map((one) => one.name)} />}
     >
-      <HostCharts key={`${host.id} ${span.name}`} host={host} spanS={span.seconds} />
+      <HostCharts key={span.name} host={host} spanS={span.seconds} frames={frames} />
     </Panel>
   );
 }
@@ -108,7 +122,8 @@ const GPU_CSV: readonly CsvColumn<Gpu>[] = [
   { name: "pci_bus_id", value: (gpu) => gpu.pci_bus_id },
 ];
 
-function Gpus({ host }: { host: Host }) {
+function Gpus({ host: known, frames }: Reading) {
+  const host = useReading(known, frames);
   return (
     <Panel title={`GPUs (${host.gpus.length})`} bare actions={<CsvButton of="the GPUs" name={`windrow-gpus-${host.name}`} columns={GPU_CSV} rows={() => host.gpus} />}>
       <div className="wr-scroll">

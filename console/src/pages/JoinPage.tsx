@@ -26,7 +26,7 @@ export function JoinPage() {
   const [making, setMaking] = useState<Making | null>(null);
   const make = useMutation({
     mutationFn: () => post<JoinTokenMade>("/join-tokens", { role: "host", expires_in_s: LIFE_S }),
-    onSuccess: (made) => setMaking({ made, before: new Set([...fleet.hosts.keys(), ...fleet.rows.map((row) => row.hostId)]), expiresAt: made.expires_at ?? new Date(Date.now() + LIFE_S * 1000).toISOString() }),
+    onSuccess: (made) => setMaking({ made, before: new Set([...fleet.hosts.keys(), ...fleet.rows.map((row) => row.hostId)]), expiresAt: made.expires_at }),
   });
   return (
     <div className="wr-page" style={{ maxWidth: 860 }}>

@@ -6,7 +6,7 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { freshKey, post } from "../api/client.ts";
 import { host as hostQuery, me as meQuery, offers as offersQuery, plan as planQuery } from "../api/queries.ts";
-import type { Cluster, ClusterPlan, ClusterRequest, Operation } from "../api/types.ts";
+import type { ClusterAccepted, ClusterPlan, ClusterRequest } from "../api/types.ts";
 import { amount, count, perHour, plain } from "../format.ts";
 import { Facts, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -28,7 +28,7 @@ export function NewClusterPage() {
   // The same request asked again, after an answer that got lost, must not rent twice; a changed one is another.
   const key = useMemo(() => ({ request, text: freshKey() }), [request]);
   const create = useMutation({
-    mutationFn: (asked: ClusterRequest) => post<{ operation: Operation; cluster: Cluster }>("/clusters", asked, key.text),
+    mutationFn: (asked: ClusterRequest) => post<ClusterAccepted>("/clusters", asked, key.text),
     onSuccess: ({ cluster }) => {
       client.setQueryData(["cluster", cluster.id], cluster);
       void client.invalidateQueries({ queryKey: ["clusters"] });
@@ -68,7 +68,7 @@ function Form({ draft, change, faults }: FormProps) {
   const offers = useQuery(offersQuery);
   const [more, { toggle }] = useDisclosure(false);
   const tiers = (offers.data ?? [])
-    .filter((offer) => (offer.simulated ?? false) === draft.simulated)
+    .filter((offer) => offer.simulated === draft.simulated)
     .map((offer) => ({ value: offer.tier, label: `${plain(offer.tier)} · ${perHour(offer.price_per_hour)}` }));
   const field = (name: keyof Draft) => ({
     value: String(draft[name]),
@@ -150,7 +150,7 @@ function Fit({ plan, currency }: { plan: ClusterPlan; currency: string }) {
           </Group>
           <Facts
             rows={[
-              ...plan.placement.map((place) => [place.tier ?? "Host", <Link key={place.host_id} className="wr-link" to="/hosts/$hostId" params={{ hostId: place.host_id }}>{plain(place.host_name)}</Link>] as const),
+              ...plan.placement.map((place) => [plain(place.tier), <Link key={place.host_id} className="wr-link" to="/hosts/$hostId" params={{ hostId: place.host_id }}>{plain(place.host_name)}</Link>] as const),
               ["Held first", `${amount(plan.hold)} ${currency}: 15 minutes, renewed while it runs; what is not used comes back`],
               ["Balance", `${amount(plan.balance)} ${currency}`],
             ]}

@@ -7,11 +7,26 @@ import { useState } from "react";
 import { put } from "../api/client.ts";
 import { me as meQuery, offers as offersQuery } from "../api/queries.ts";
 import type { Offer } from "../api/types.ts";
+import type { CsvColumn } from "../csv.ts";
 import { amount, bytes, count, perHour, plain } from "../format.ts";
+import { CsvButton } from "../parts/Csv.tsx";
 import { Empty, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Simulated, TestMoney } from "../parts/state.tsx";
 import { quoted } from "../request.ts";
+
+const COLUMNS: readonly CsvColumn<Offer>[] = [
+  { name: "tier", value: (row) => row.tier },
+  { name: "simulated", value: (row) => row.simulated },
+  { name: "unit", value: (row) => row.unit },
+  { name: "free", value: (row) => row.free },
+  { name: "total", value: (row) => row.total },
+  { name: "hosts", value: (row) => row.hosts },
+  { name: "min_memory_bytes", value: (row) => row.min_memory_bytes },
+  { name: "price_per_hour", value: (row) => row.price_per_hour },
+  { name: "suggestion", value: (row) => row.suggestion },
+  { name: "currency", value: (row) => row.currency },
+];
 
 export function OffersPage() {
   const query = useQuery(offersQuery);
@@ -19,7 +34,7 @@ export function OffersPage() {
   const mayPrice = me.data?.roles.some((role) => role === "operator" || role === "provider") ?? false;
   return (
     <div className="wr-page">
-      <PageHead title="Offers" beside={<TestMoney />} />
+      <PageHead title="Offers" beside={<TestMoney />} actions={<CsvButton of="the offers" name="windrow-offers" columns={COLUMNS} rows={() => query.data ?? []} disabled={!query.data?.length} />} />
       <Panel bare label="Offers">
         <Loaded query={query}>
           {(offers) =>
@@ -28,7 +43,7 @@ export function OffersPage() {
             ) : (
               <div className="wr-scroll">
                 <table className="wr-table">
-                  <thead><tr><th>Tier</th><th className="num">Free</th><th className="num">Of</th><th className="num">Hosts</th><th className="num">Memory from</th><th>Runtimes</th><th className="num">Suggestion</th><th className="num">Price per hour</th><th><span className="wr-unseen">Rent</span></th></tr></thead>
+                  <thead><tr><th>Tier</th><th className="num">Free</th><th className="num">Of</th><th className="num">Hosts</th><th className="num">Memory from</th><th>Runtimes</th><th className="num">Suggestion</th><th className="num">Price per hour</th><th>Events</th><th><span className="wr-unseen">Rent</span></th></tr></thead>
                   <tbody>{offers.map((offer) => <Row key={`${offer.tier} ${offer.simulated}`} offer={offer} mayPrice={mayPrice} />)}</tbody>
                 </table>
               </div>
@@ -45,13 +60,14 @@ function Row({ offer, mayPrice }: { offer: Offer; mayPrice: boolean }) {
   return (
     <tr>
       <td><strong>{plain(offer.tier)}</strong>{offer.simulated && <> <Simulated /></>}</td>
-      <td className="num">{count(offer.free ?? offer.gpus_free)}</td>
+      <td className="num">{count(offer.free)}</td>
       <td className="num">{count(offer.total)}</td>
       <td className="num">{count(offer.hosts)}</td>
       <td className="num">{bytes(offer.min_memory_bytes)}</td>
-      <td>{(offer.runtimes ?? []).map(plain).join(", ") || "–"}</td>
+      <td>{offer.runtimes.map(plain).join(", ") || "–"}</td>
       <td className="num">{offer.suggestion_reason ? <Tooltip label={offer.suggestion_reason} multiline maw={360}><span tabIndex={0}>{perHour(offer.suggestion)}</span></Tooltip> : perHour(offer.suggestion)}</td>
       <td className="num">{mayPrice ? <Price offer={offer} /> : perHour(offer.price_per_hour)}</td>
+      <td><Link className="wr-link" to="/events" search={{ subject: `tier/${offer.tier}` } as never} aria-label={`Events of tier ${plain(offer.tier)}`}>Events</Link></td>
       <td><Link className="wr-link" to="/clusters/new" search={{ tier: offer.tier, hardware: offer.tier.startsWith("cpu") ? "cpu" : "gpu", ...(offer.simulated ? { simulated: "true" } : {}) } as never}>Rent</Link></td>
     </tr>
   );

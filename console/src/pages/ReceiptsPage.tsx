@@ -4,16 +4,33 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { receipt as receiptQuery, receipts as receiptsQuery } from "../api/queries.ts";
 import type { Receipt } from "../api/types.ts";
+import type { CsvColumn } from "../csv.ts";
 import { amount, count, duration, exact, plain, shortIds, words } from "../format.ts";
+import { CsvButton } from "../parts/Csv.tsx";
 import { PrintIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Id, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Simulated, TestMoney, When } from "../parts/state.tsx";
 
+const COLUMNS: readonly CsvColumn<Receipt>[] = [
+  { name: "id", value: (row) => row.id },
+  { name: "cluster_id", value: (row) => row.cluster_id },
+  { name: "cluster_name", value: (row) => row.cluster_name },
+  { name: "simulated", value: (row) => row.simulated },
+  { name: "tier", value: (row) => row.tier },
+  { name: "price_per_hour", value: (row) => row.price_per_hour },
+  { name: "running_seconds", value: (row) => row.running_seconds },
+  { name: "amount", value: (row) => row.amount },
+  { name: "currency", value: (row) => row.currency },
+  { name: "started_at", value: (row) => row.started_at },
+  { name: "ended_at", value: (row) => row.ended_at },
+];
+
 export function ReceiptsPage() {
   const query = useQuery(receiptsQuery());
+  const items = query.data?.items ?? [];
   return (
     <div className="wr-page">
-      <PageHead title="Receipts" beside={<TestMoney />} />
+      <PageHead title="Receipts" beside={<TestMoney />} actions={<CsvButton of="the receipts" name="windrow-receipts" columns={COLUMNS} rows={() => items} disabled={items.length === 0} />} />
       <Panel bare label="Receipts">
         <Loaded query={query}>
           {({ items }) =>
@@ -60,7 +77,7 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
         above={<Link className="wr-link wr-no-print" to="/receipts">Receipts</Link>}
         title={`Receipt: ${plain(receipt.cluster_name)}`}
         beside={<>{receipt.test_money && <TestMoney />}{receipt.simulated && <Simulated />}</>}
-        actions={<Button variant="default" leftSection={<PrintIcon />} onClick={() => window.print()}>Print</Button>}
+        actions={<><Link className="wr-link" to="/events" search={{ subject: receipt.rental_id } as never}>Events</Link><Button variant="default" leftSection={<PrintIcon />} onClick={() => window.print()}>Print</Button></>}
       />
       <div className="wr-stack">
         <Panel label="Sum">

@@ -5,13 +5,13 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { joinTokens as joinTokensQuery, me as meQuery, tokens as tokensQuery } from "../api/queries.ts";
-import type { Role, TokenRow } from "../api/types.ts";
+import type { TokenMade, TokenRow } from "../api/types.ts";
 import { plain, words } from "../format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Command, Empty, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { When } from "../parts/state.tsx";
-import { quoted } from "../request.ts";
+import { operand } from "../request.ts";
 
 const LIVES: readonly (readonly [string, string])[] = [["86400", "1 day"], ["604800", "7 days"], ["2592000", "30 days"], ["7776000", "90 days"]];
 
@@ -38,9 +38,9 @@ export function TokensPage() {
                         <tr key={token.id}>
                           <td>{plain(token.name)}</td>
                           <td>{token.roles.join(", ") || "–"}</td>
-                          <td><When at={token.created_at ?? null} /></td>
+                          <td><When at={token.created_at} /></td>
                           <td>{token.last_used_at ? <When at={token.last_used_at} /> : "never"}</td>
-                          <td>{token.expires_at ? <When at={token.expires_at} /> : "never"}</td>
+                          <td><When at={token.expires_at} /></td>
                           <td><Id id={token.id} /></td>
                           <td><Link className="wr-link" to="/events" search={{ subject: token.id } as never} aria-label={`Events of token ${plain(token.name)}`}>Events</Link></td>
                           <td className="num"><Button variant="subtle" color="red" onClick={() => revoke(token)} aria-label={`Revoke ${token.name}`}>Revoke</Button></td>
@@ -60,8 +60,18 @@ export function TokensPage() {
                 <Empty title="No join tokens" command="windrow token add --join">A join token lets one host join, once, within 15 minutes.</Empty>
               ) : (
                 <table className="wr-table">
-                  <thead><tr><th>For</th><th>Made</th><th>Expires</th><th>Id</th></tr></thead>
-                  <tbody>{items.map((token) => <tr key={token.id}><td>{words(token.role)}</td><td><When at={token.created_at ?? null} /></td><td><When at={token.expires_at} /></td><td><Id id={token.id} /></td></tr>)}</tbody>
+                  <thead><tr><th>For</th><th>Made</th><th>Expires</th><th>Id</th><th>Events</th></tr></thead>
+                  <tbody>
+                    {items.map((token) => (
+                      <tr key={token.id}>
+                        <td>{words(token.role)}</td>
+                        <td><When at={token.created_at} /></td>
+                        <td><When at={token.expires_at} /></td>
+                        <td><Id id={token.id} /></td>
+                        <td><Link className="wr-link" to="/events" search={{ subject: token.id } as never} aria-label={`Events of join token ${plain(token.id)}`}>Events</Link></td>
+                      </tr>
+                    ))}
+                  </tbody>
                 </table>
               )
             }
@@ -81,8 +91,9 @@ function NewToken({ close }: { close: () => void }) {
   const [name, setName] = useState("");
   const [roles, setRoles] = useState<string[]>(mine);
   const [life, setLife] = useState("2592000");
+  const body = { name: name.trim(), roles, expires_in_s: Number(life) };
   const make = useMutation({
-    mutationFn: () => post<{ token: string }>("/tokens", { name: name.trim(), roles: roles as Role[], expires_in_s: Number(life) }),
+    mutationFn: () => post<TokenMade>("/tokens", body),
     onSuccess: () => void client.invalidateQueries({ queryKey: ["tokens"] }),
   });
   const ready = name.trim() !== "" && roles.length > 0;
@@ -101,7 +112,7 @@ function NewToken({ close }: { close: () => void }) {
             <Checkbox.Group label="Roles" value={roles} onChange={setRoles}><Group mt={4}>{mine.map((role) => <Checkbox key={role} value={role} label={role} />)}</Group></Checkbox.Group>
             <NativeSelect label="Lives" value={life} onChange={(event) => setLife(event.currentTarget.value)} data={LIVES.map(([value, label]) => ({ value, label }))} />
             {make.error && <ProblemNote error={make.error} />}
-            <Same method="POST" path="/tokens" body={{ name: name.trim(), roles, expires_in_s: Number(life) }} command={`windrow token add${roles.map((role) => ` --role ${role}`).join("")} --days ${Number(life) / 86_400}${name.trim() ? ` ${quoted(name.trim())}` : ""}`} />
+            <Same method="POST" path="/tokens" body={body} command={`windrow token add${roles.map((role) => ` --role ${role}`).join("")} --days ${Number(life) / 86_400}${body.name ? ` ${operand(body.name)}` : ""}`} />
             <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button type="submit" disabled={!ready} loading={make.isPending}>Make token</Button></Group>
           </Stack>
         </form>

@@ -3,14 +3,24 @@ import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { execInside } from "../api/exec.ts";
 import { grown, NO_LOG, shown, type LogText } from "../logs.ts";
-import { splitCommand } from "../request.ts";
+import { quoted, splitCommand } from "../request.ts";
 import { ProblemNote } from "./page.tsx";
+import { Same } from "./Same.tsx";
 
 interface Output {
   argv: string;
   log: LogText;
   code: number | null;
   error: unknown;
+}
+
+/** The words as far as they can be split: an open quote has none yet. */
+function wordsOf(line: string): string[] {
+  try {
+    return splitCommand(line);
+  } catch {
+    return [];
+  }
 }
 
 export function Exec({ clusterId }: { clusterId: string }) {
@@ -45,6 +55,7 @@ export function Exec({ clusterId }: { clusterId: string }) {
       setBusy(false);
     }
   };
+  const asked = wordsOf(line);
   const lines = output ? (output.log.open ? [...output.log.lines, shown(output.log.open)] : output.log.lines) : [];
   return (
     <Stack gap="sm" p="md">
@@ -54,6 +65,7 @@ export function Exec({ clusterId }: { clusterId: string }) {
           {busy ? <Button size="sm" variant="default" onClick={() => running.current?.abort()}>Stop watching</Button> : <Button size="sm" type="submit" disabled={!line.trim()}>Run</Button>}
         </Group>
       </form>
+      {asked.length > 0 && <Same method="POST" path={`/clusters/${clusterId}/exec`} body={{ argv: asked }} command={`windrow cluster exec ${clusterId} -- ${asked.map(quoted).join(" ")}`} />}
       {output && (
         <>
           <pre className="wr-log" style={{ margin: 0, height: "auto", maxHeight: 320, borderRadius: 6, padding: "8px 14px" }} tabIndex={0} aria-label="Output of the command" data-testid="exec">{lines.slice(-1000).join("\n") || (busy ? "…" : "(no output)")}</pre>

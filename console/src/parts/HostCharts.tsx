@@ -4,12 +4,12 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { send } from "../api/client.ts";
 import { history as historyQuery } from "../api/queries.ts";
-import { openStream } from "../api/streams.ts";
 import type { History, Host, HostLiveFrame } from "../api/types.ts";
 import { fileName } from "../csv.ts";
 import { fromHistory, rates, seriesKey, withFrame, type Line, type Point } from "../series.ts";
 import { Chart } from "./Chart.tsx";
 import { keep } from "./Csv.tsx";
+import type { Frames } from "./frames.ts";
 import { DownloadIcon } from "./icons.tsx";
 import { ProblemNote, Waiting } from "./page.tsx";
 
@@ -54,11 +54,11 @@ const NO_HISTORY: History = { series: [], step_s: 1 };
 const METRICS_HOST = HOST_CHARTS.flatMap((chart) => chart.lines.map(([metric]) => metric));
 const METRICS_ALL = [...METRICS_HOST, ...GPU_CHARTS.flatMap((chart) => chart.lines.map(([metric]) => metric))];
 
-export function HostCharts({ host, spanS }: { host: Host; spanS: number }) {
+export function HostCharts({ host, spanS, frames }: { host: Host; spanS: number; frames: Frames }) {
   const metrics = host.gpus.length ? METRICS_ALL : METRICS_HOST;
   const query = useQuery(historyQuery(host.id, metrics, spanS));
   const failed = query.error !== null && query.data === undefined;
-  const series = useLive(host.id, metrics, spanS, query.data ?? (failed ? NO_HISTORY : null));
+  const series = useLive(frames, metrics, spanS, query.data ?? (failed ? NO_HISTORY : null));
   const draws = host.gpus.length ? [...GPU_CHARTS, ...HOST_CHARTS] : HOST_CHARTS;
   if (!series) return <Waiting lines={6} />;
   return (
@@ -116,7 +116,7 @@ function Export({ drawn, host, spanS }: { drawn: Drawn; host: Host; spanS: numbe
 }
 
 /** History with live readings on top; frames that come before the history wait for it. */
-function useLive(hostId: string, metrics: readonly string[], spanS: number, history: History | null): ReadonlyMap<string, Point[]> | null {
+function useLive(frames: Frames, metrics: readonly string[], spanS: number, history: History | null): ReadonlyMap<string, Point[]> | null {
   const [series, setSeries] = useState<ReadonlyMap<string, Point[]> | null>(null);
   const waiting = useRef<HostLiveFrame[]>([]);
   const names = metrics.join(" ");
@@ -128,16 +128,13 @@ function useLive(hostId: string, metrics: readonly string[], spanS: number, hist
   }, [history, names, spanS]);
   useEffect(() => {
     const wanted = new Set(names.split(" "));
-    return openStream(`/hosts/${encodeURIComponent(hostId)}/stream`, {
-      on: {
-        live: (frame: HostLiveFrame) =>
-          setSeries((held) => {
-            if (held) return withFrame(held, frame, wanted, spanS * 1000);
-            waiting.current = [...waiting.current.slice(-60), frame];
-            return held;
-          }),
-      },
-    });
-  }, [hostId, names, spanS]);
+    return frames.subscribe((frame) =>
+      setSeries((held) => {
+        if (held) return withFrame(held, frame, wanted, spanS * 1000);
+        waiting.current = [...waiting.current.slice(-60), frame];
+        return held;
+      }),
+    );
+  }, [frames, names, spanS]);
   return series;
 }

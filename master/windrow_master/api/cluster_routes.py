@@ -10,7 +10,8 @@ from fastapi import Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from windrow_master.api import lasting, out, sse
+from windrow_master.api import lasting, sse
+from windrow_master.api import out_clusters as out
 from windrow_master.api.cluster_shapes import cluster_json, explanation_json, plan_json
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
@@ -109,13 +110,13 @@ def attach(services: Services) -> None:
     services.clusters.on_change(lambda cluster_id: services.bus.publish(CLUSTER, cluster_id))
 
 
-@router.post("/clusters/plan")
+@router.post("/clusters/plan", responses=out.PLAN)
 async def plan_cluster(services: Serving, principal: Asking, body: ClusterBody) -> Any:
     """What creating this would cost and where it would run now, or why not, host by host. Changes nothing."""
     return plan_json(await services.clusters.plan(principal, body.parsed()))
 
 
-@router.post("/clusters", status_code=202)
+@router.post("/clusters", status_code=202, responses=out.ACCEPTED)
 async def create_cluster(
     services: Serving,
     principal: Asking,
@@ -143,14 +144,14 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
     return tagged(request, cluster_json(view), f"{view.cluster.version}-{view.cost}-{running_ns}")
 
 
-@router.delete("/clusters/{cluster_id}", status_code=202)
+@router.delete("/clusters/{cluster_id}", status_code=202, responses=out.ACCEPTED)
 async def delete_cluster(services: Serving, principal: Asking, cluster_id: str) -> Response:
     """End it; safe to repeat, also when it is gone."""
     operation, view = await services.clusters.delete(principal, ClusterId(cluster_id))
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@router.get("/clusters/{cluster_id}/explain")
+@router.get("/clusters/{cluster_id}/explain", responses=out.EXPLANATION)
 async def explain_cluster(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Why it runs where it runs, from the record of that decision."""
     return explanation_json(await services.clusters.explain(principal, ClusterId(cluster_id)))

@@ -156,7 +156,7 @@ async def retire(services: Serving, principal: Asking, host_id: str, body: Given
     return await _decide(services, principal, host_id, AdminEvent.RETIRE, body)
 
 
-@router.post("/hosts/{host_id}/measure")
+@router.post("/hosts/{host_id}/measure", status_code=202, responses=out.MEASURING)
 async def measure(services: Serving, principal: Asking, host_id: str) -> Response:
     """Measure its bandwidth now; the operation ends when both ends have reported."""
     owned = _own(services, principal, host_id)

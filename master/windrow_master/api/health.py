@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from windrow_master.api import metrics
+from windrow_master.api import metrics, out_health
 from windrow_master.api.context import Services, Serving, principal_of
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import time_or_none
@@ -36,7 +36,7 @@ router = make_router("operators")
 root = APIRouter()
 
 
-@router.get("/operators/health")
+@router.get("/operators/health", responses=out_health.HEALTH)
 async def operators_health(services: Serving) -> Any:
     """The Master's and every Access's state, for operators."""
     figures = services.store.figures

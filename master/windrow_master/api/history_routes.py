@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
+from windrow_master.api import out_health
 from windrow_master.api.context import Services, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.telemetry_routes import METRICS_MAX, keys_of, moment, step_s_of
@@ -30,7 +31,7 @@ PARQUET: Final = "application/vnd.apache.parquet"
 CSV: Final = "text/csv; charset=utf-8; header=present"
 
 
-@router.get("/metrics/history")
+@router.get("/metrics/history", responses=out_health.FLEET_HISTORY)
 async def fleet_history(
     services: Serving,
     metric: Annotated[str, Query(max_length=64)],

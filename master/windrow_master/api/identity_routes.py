@@ -72,7 +72,7 @@ class RenewBody(Body):
     proof: Annotated[str, Field(max_length=128)]
 
 
-@router.get("/me")
+@router.get("/me", responses=out.ME)
 async def me(request: Request, response: Response, services: Serving, principal: Asking) -> Any:
     """Who this token is, its balance, and which Master this is. Asked with the cookie, the answer's header
     `X-Windrow-CSRF` is what changes must carry."""
@@ -89,7 +89,7 @@ async def me(request: Request, response: Response, services: Serving, principal:
     }
 
 
-@router.post("/session")
+@router.post("/session", responses=out.SIGNED_IN)
 async def sign_in(request: Request, services: Serving, body: SessionBody) -> Response:
     """Sign a browser in: it gets a session of its own in a cookie that scripts cannot read, never the token."""
     browsers.check_origin(request)
@@ -141,7 +141,7 @@ async def tokens(services: Serving, principal: Asking, limit: Limit = 100, curso
     return page(found, limit, _token_json, lambda token: token.id)
 
 
-@router.post("/tokens", status_code=201)
+@router.post("/tokens", status_code=201, responses=out.TOKEN_MADE)
 async def make_token(services: Serving, principal: Asking, body: TokenBody) -> Any:
     """A new token; its text is shown this once."""
     roles = principal.roles if body.roles is None else frozenset(body.roles)
@@ -163,7 +163,7 @@ async def join_tokens(services: Serving, principal: Asking, limit: Limit = 100, 
     return page(found, limit, _join_token_json, lambda token: token.id)
 
 
-@router.post("/join-tokens", status_code=201)
+@router.post("/join-tokens", status_code=201, responses=out.JOIN_TOKEN_MADE)
 async def make_join_token(services: Serving, principal: Asking, body: JoinTokenBody) -> Any:
     """A single-use ticket for one host; its text, and the command that uses it, are shown this once."""
     token, text = await services.identity.make_join_token(principal, body.role, body.expires_in_s * SECOND)

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
+from windrow_master.api import out
 from windrow_master.api.cluster_routes import money_of
 from windrow_master.api.context import Asking, Serving
 from windrow_master.api.idempotency import make_router
@@ -151,7 +152,7 @@ async def set_price(services: Serving, principal: Asking, tier: Tier, body: Pric
     return {"items": [_offer_json(offer) for offer in found if offer.tier == tier], "next_cursor": None}
 
 
-@router.get("/receipts")
+@router.get("/receipts", responses=out.described(out.Page[ReceiptOut]))
 async def receipts(
     services: Serving,
     principal: Asking,
@@ -181,7 +182,7 @@ async def balances(services: Serving, principal: Asking) -> Any:
     return {"items": items, "next_cursor": None}
 
 
-@router.get("/ledger/transfers")
+@router.get("/ledger/transfers", responses=out.described(out.Page[TransferOut]))
 async def transfers(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Transfers that touch the caller's account (operators and auditors: all), the latest first."""
     position = read_cursor(cursor)

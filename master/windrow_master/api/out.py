@@ -1,4 +1,5 @@
-"""What the HTTP API answers about hosts, clusters, records and people, as models for its description.
+"""What the HTTP API answers about hosts, records and people, as models for its description (clusters: out_clusters.py;
+readings and health: out_health.py).
 
 They describe and never run: answers are written straight from the rooms' values, and a test checks that these models
 read every one of them, without a field too few or too many.
@@ -7,6 +8,8 @@ read every one of them, without a field too few or too many.
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from windrow_master.identity.model import Role
 
 T = TypeVar("T")
 
@@ -20,6 +23,8 @@ class Out(BaseModel):
 Time = Annotated[str, Field(description="RFC 3339 in UTC, with milliseconds")]
 Ratio = Annotated[float | None, Field(description="From 0 to 1; null where it was not read")]
 Amount = Annotated[str | None, Field(description="A decimal amount of money")]
+Money = Annotated[str, Field(description="A decimal amount of money")]
+Chain = Annotated[str, Field(description="The hash of this entry and all before it, hexadecimal")]
 
 
 class Page(Out, Generic[T]):
@@ -222,74 +227,11 @@ class OperationOut(Out):
     done_at: Time | None
 
 
-class StepOut(Out):
-    """One step of a cluster's way."""
+class MeasuringOut(Out):
+    """A measurement of a host's bandwidth that has begun."""
 
-    at: Time
-    name: str
-    progress: Annotated[float | None, Field(description="From 0 to 1")]
-    detail: str | None
-
-
-class WorkloadOut(Out):
-    """What runs of a cluster on one host."""
-
-    id: str
+    operation: OperationOut
     host_id: str
-    host_name: str
-    phase: str
-    is_lost: bool
-    detail: str | None
-    runtime: str
-    image: str | None
-    slots: list[str]
-    exit_code: int | None
-    ports: dict[str, int]
-    running_s: Annotated[float, Field(description="Signed by the host, in seconds")]
-
-
-class KeptRequestOut(Out):
-    """What was asked for; what was not said is null."""
-
-    name: str
-    kind: str
-    gpus: int
-    gpu_model: str | None
-    gpu_memory_bytes: int | None
-    cpus: int
-    memory_bytes: int | None
-    image: str | None
-    argv: list[str]
-    env: dict[str, str]
-    ports: list[int]
-    await_files: bool
-    host_id: str | None
-    tier: str | None
-    runtime: str | None
-    simulated: bool
-    max_price_per_hour: Amount
-
-
-class ClusterOut(Out):
-    """A cluster with its workloads."""
-
-    id: str
-    name: str
-    account_id: str
-    kind: str
-    phase: str
-    reason: str | None
-    steps: list[StepOut]
-    workloads: list[WorkloadOut]
-    request: KeptRequestOut
-    tier: str | None
-    price_per_hour: Amount
-    cost_so_far: Amount
-    started_at: Time | None
-    ended_at: Time | None
-    created_at: Time
-    rental_id: str | None
-    version: int
 
 
 class AuditOut(Out):
@@ -303,14 +245,14 @@ class AuditOut(Out):
     subject: str
     reason: str
     fields: dict[str, str]
-    chain: Annotated[str, Field(description="The hash of this entry and all before it, hexadecimal")]
+    chain: Chain
 
 
 class AuditHeadOut(Out):
     """The end of the audit log at some time."""
 
     number: int
-    chain: str
+    chain: Chain
     at: Time
 
 
@@ -323,6 +265,61 @@ class AuditVerdictOut(Out):
     problem: str | None
     head: AuditHeadOut | None
     anchor: AuditHeadOut | None
+
+
+class AccountOut(Out):
+    """Who pays and is paid."""
+
+    id: str
+    name: str
+
+
+class BalanceNowOut(Out):
+    """What an account can spend."""
+
+    amount: Money
+    currency: str
+
+
+class MyTokenOut(Out):
+    """The token by which one asks."""
+
+    id: str
+    name: str
+    expires_at: Time
+
+
+class MySessionOut(Out):
+    """The browser's session by which one asks."""
+
+    id: str
+    expires_at: Time
+
+
+class MasterOut(Out):
+    """Which Master answers."""
+
+    version: str
+    epoch: int
+    currency_is_test: bool
+
+
+class MeOut(Out):
+    """Who asks, and whom."""
+
+    account: AccountOut
+    roles: list[Role]
+    token: MyTokenOut
+    session: MySessionOut | None
+    balance: BalanceNowOut
+    master: MasterOut
+
+
+class SignedInOut(Out):
+    """A browser that has just signed in."""
+
+    account: AccountOut
+    session: MySessionOut
 
 
 class SessionOut(Out):
@@ -343,10 +340,16 @@ class TokenOut(Out):
 
     id: str
     name: str
-    roles: list[str]
+    roles: list[Role]
     created_at: Time
     expires_at: Time
     last_used_at: Time | None
+
+
+class TokenMadeOut(TokenOut):
+    """A new API token."""
+
+    token: Annotated[str, Field(description="Its text, shown this once")]
 
 
 class JoinTokenOut(Out):
@@ -358,9 +361,16 @@ class JoinTokenOut(Out):
     expires_at: Time
 
 
-def described(model: Any) -> dict[int | str, dict[str, Any]]:
+class JoinTokenMadeOut(JoinTokenOut):
+    """A new ticket."""
+
+    join_token: Annotated[str, Field(description="Its text, shown this once")]
+    command: Annotated[str | None, Field(description="The line that lets a host join; null for an Access")]
+
+
+def described(model: Any, status: int = 200) -> dict[int | str, dict[str, Any]]:
     """`responses=` of a route that writes this answer itself."""
-    return {200: {"model": model}}
+    return {status: {"model": model}}
 
 
 HOSTS: Final = described(Page[HostOut])
@@ -371,10 +381,13 @@ COMMANDS: Final = described(Page[CommandOut])
 COMMAND: Final = described(CommandOut)
 OPERATIONS: Final = described(Page[OperationOut])
 OPERATION: Final = described(OperationOut)
-CLUSTERS: Final = described(Page[ClusterOut])
-CLUSTER: Final = described(ClusterOut)
+MEASURING: Final = described(MeasuringOut, 202)
 AUDIT: Final = described(Page[AuditOut])
 AUDIT_VERDICT: Final = described(AuditVerdictOut)
 SESSIONS: Final = described(Page[SessionOut])
 TOKENS: Final = described(Page[TokenOut])
 JOIN_TOKENS: Final = described(Page[JoinTokenOut])
+ME: Final = described(MeOut)
+SIGNED_IN: Final = described(SignedInOut)
+TOKEN_MADE: Final = described(TokenMadeOut, 201)
+JOIN_TOKEN_MADE: Final = described(JoinTokenMadeOut, 201)

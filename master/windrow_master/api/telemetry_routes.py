@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
 
-from windrow_master.api import lasting, sse
+from windrow_master.api import lasting, out_health, sse
 from windrow_master.api.context import Services, Serving
 from windrow_master.api.fleet_shapes import reading_json
 from windrow_master.api.idempotency import make_router
@@ -25,7 +25,7 @@ STEPS_S: Final = (1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21
 METRICS_MAX: Final = 32
 
 
-@router.get("/metrics/catalog")
+@router.get("/metrics/catalog", responses=out_health.CATALOG)
 async def catalog() -> Any:
     """Every metric: its name, unit and meaning."""
     items = [
@@ -67,7 +67,7 @@ async def _live(services: Services, host_id: HostId) -> AsyncIterator[sse.Messag
             await services.clock.sleep_ns(LOOK_NS)
 
 
-@router.get("/hosts/{host_id}/history")
+@router.get("/hosts/{host_id}/history", responses=out_health.HISTORY)
 async def history(
     services: Serving,
     host_id: str,

@@ -11,9 +11,12 @@ import httpx2
 import pytest
 
 from tests.master_support import ManualClock, SeededRng
+from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
 from windrow_master import rooms
+from windrow_master.api import market_routes, out_clusters
 from windrow_master.api.app import build_app
+from windrow_master.api.out import Page
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.fleet.machines import LinkEvent
 from windrow_master.store.executors import InlineExecutor
@@ -79,7 +82,7 @@ class Site:
     async def running(self):
         """A cluster whose work runs."""
         answer = await self.client.post("/api/v1/clusters", json={"argv": ["sleep", "9"], "cpus": 2, "name": "demo"})
-        assert answer.status_code == 202, answer.text
+        assert_described(answer, out_clusters.ClusterAcceptedOut, 202)
         cluster = answer.json()["cluster"]
         spec = self.spec(CommandKind.CREATE).create
         self.write(
@@ -157,7 +160,8 @@ async def test_an_offer_names_its_price_its_unit_and_where_the_suggestion_comes_
 async def test_a_price_can_be_set_and_a_running_rental_keeps_its_own(site):
     cluster_id, _ = await site.running()
     answer = await site.client.put("/api/v1/offers/cpu/C", json={"price_per_hour": "0.50"})
-    assert answer.status_code == 200 and answer.json()["items"][0]["price_per_hour"] == "0.50"
+    assert_described(answer, market_routes.OffersOut)
+    assert answer.json()["items"][0]["price_per_hour"] == "0.50"
     assert (await site.get(f"/clusters/{cluster_id}"))["price_per_hour"] == "0.035"
     for wrong in ("1e3", "-1", "0.000000001", "2000"):
         answer = await site.client.put("/api/v1/offers/cpu/C", json={"price_per_hour": wrong})
@@ -165,10 +169,14 @@ async def test_a_price_can_be_set_and_a_running_rental_keeps_its_own(site):
 
 
 async def test_a_plan_shows_place_price_hold_and_balance_or_the_refusals(site):
-    fits = (await site.client.post("/api/v1/clusters/plan", json={"cpus": 2})).json()
+    answer = await site.client.post("/api/v1/clusters/plan", json={"cpus": 2})
+    assert_described(answer, out_clusters.PlanOut)
+    fits = answer.json()
     assert (fits["fits"], fits["price_per_hour"], fits["hold"], fits["balance"]) == (True, "0.035", "0.00875", "100.00")
     assert fits["placement"][0]["slots"] == [f"{HOST}/cpu/0"]
-    refused = (await site.client.post("/api/v1/clusters/plan", json={"gpus": 1})).json()
+    answer = await site.client.post("/api/v1/clusters/plan", json={"gpus": 1})
+    assert_described(answer, out_clusters.PlanOut)
+    refused = answer.json()
     assert not refused["fits"]
     assert refused["refusals"] == [{"host_id": HOST, "host_name": "a", "reason": "it has no GPU"}]
 
@@ -197,7 +205,7 @@ async def test_from_creating_to_a_receipt_that_ends_at_the_last_signed_second(si
     assert (await site.get(f"/clusters/{cluster_id}"))["phase"] == "Running"
     site.clock.advance(20 * SECOND)
     deleted = await site.client.delete(f"/api/v1/clusters/{cluster_id}")
-    assert deleted.status_code == 202
+    assert_described(deleted, out_clusters.ClusterAcceptedOut, 202)
     site.receipt(spec, 2, 12.345678901, final=True)
     command = site.spec(CommandKind.DELETE)
     status = CommandStatus(command.command_id, CommandPhase.SUCCEEDED)
@@ -212,6 +220,8 @@ async def test_from_creating_to_a_receipt_that_ends_at_the_last_signed_second(si
     assert [transfer["kind"] for transfer in receipt["transfers"]] == ["hold", "charge", "void"]
     (line,) = receipt["lines"]
     assert (line["receipts"], line["first_number"], line["last_number"], line["final"]) == (2, 1, 2, True)
+    assert_described(await site.client.get("/api/v1/receipts"), Page[market_routes.ReceiptOut])
+    assert_described(await site.client.get("/api/v1/ledger/transfers"), Page[market_routes.TransferOut])
     transfers = (await site.get("/ledger/transfers"))["items"]
     assert [transfer["kind"] for transfer in transfers] == ["void", "charge", "hold", "mint"]
     accounts = {row["account"]: row["amount"] for row in (await site.get("/ledger/balances"))["items"]}
@@ -220,7 +230,9 @@ async def test_from_creating_to_a_receipt_that_ends_at_the_last_signed_second(si
 
 async def test_why_it_runs_there(site):
     cluster_id, _ = await site.running()
-    found = await site.get(f"/clusters/{cluster_id}/explain")
+    answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/explain")
+    assert_described(answer, out_clusters.ExplanationOut)
+    found = answer.json()
     assert found["chosen"]["host_id"] == HOST and found["losers"] == []
 
 

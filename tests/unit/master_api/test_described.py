@@ -5,21 +5,25 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import httpx2
 import pytest
 from pydantic import BaseModel
 
 from tests.architecture import api_types
 from tests.unit.clusters.made import NOW, cluster, workload
 from tests.unit.master_api.conftest import Api
+from tests.unit.master_api.described import assert_described
 from tests.unit.master_api.test_fleet_routes import HOST, fleet, send  # noqa: F401  # the fixture
-from windrow_master.api import out
+from windrow_master.api import out, out_clusters, out_health
 from windrow_master.api.cluster_shapes import cluster_json
+from windrow_master.api.trunk_wire import Trunk
 from windrow_master.clusters.model import ClusterPhase, Step
 from windrow_master.clusters.service import ClusterView
 from windrow_master.fleet.presence.service import Route
 from windrow_proto.ids import BootId
 from windrow_proto.messages import Heartbeat
-from windrow_proto.units import Microcents
+from windrow_proto.units import MINUTE, Microcents, time_text
+from windrow_proto.v1 import services_pb2
 
 BOOT = BootId(b"b" * 16)
 
@@ -33,6 +37,9 @@ async def lived(api: Api, fleet: Any) -> Api:  # noqa: F811
     await api.client.post(f"/api/v1/hosts/{HOST}/measure")
     await api.client.post("/api/v1/join-tokens", json={})
     await api.stranger.post("/api/v1/session", json={"token": api.token})
+    no_link: Any = None
+    trunk = Trunk(no_link, services_pb2.TrunkHello(region="local"), "127.0.0.1:7443", api.clock.wall_ns())
+    api.services.health.accesses = lambda: [Trunk.summary("access_1", [trunk])]
     return api
 
 
@@ -50,15 +57,52 @@ async def lived(api: Api, fleet: Any) -> Api:  # noqa: F811
         ("/tokens", out.Page[out.TokenOut]),
         ("/join-tokens", out.Page[out.JoinTokenOut]),
         ("/audit/verify", out.AuditVerdictOut),
+        ("/me", out.MeOut),
+        ("/operators/health", out_health.HealthOut),
+        ("/metrics/catalog", out.Page[out_health.MetricOut]),
     ],
 )
 async def test_an_answer_is_what_its_description_says(lived: Api, path: str, model: type[BaseModel]) -> None:
     answer = await lived.client.get(f"/api/v1{path}")
 
-    body = answer.json()
-    assert answer.status_code == 200, answer.text
-    assert body.get("items", ["one"]), "an empty list proves nothing"
-    assert json.loads(model.model_validate_json(answer.content, strict=True).model_dump_json()) == body
+    assert_described(answer, model)
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "status", "model"),
+    [
+        (f"/hosts/{HOST}/measure", {}, 202, out.MeasuringOut),
+        ("/tokens", {"name": "laptop"}, 201, out.TokenMadeOut),
+        ("/join-tokens", {}, 201, out.JoinTokenMadeOut),
+    ],
+)
+async def test_what_a_change_answers_is_what_its_description_says(
+    lived: Api, path: str, asked: dict[str, Any], status: int, model: type[BaseModel]
+) -> None:
+    answer = await lived.client.post(f"/api/v1{path}", json=asked)
+
+    assert_described(answer, model, status)
+
+
+async def test_a_browsers_own_answers_are_what_their_descriptions_say(lived: Api) -> None:
+    signed_in = await lived.stranger.post("/api/v1/session", json={"token": lived.token})
+    assert_described(signed_in, out.SignedInOut)
+    me = await lived.stranger.get("/api/v1/me")
+    assert me.json()["session"] is not None
+    assert_described(me, out.MeOut)
+
+
+async def test_history_is_what_its_description_says(lived: Api) -> None:
+    await lived.services.telemetry.view.catch_up()
+    now = lived.clock.wall_ns()
+    span = f"from={time_text(now - MINUTE)}&to={time_text(now + MINUTE)}&step_s=5"
+
+    of_host = await lived.client.get(f"/api/v1/hosts/{HOST}/history?metric=gpu_utilization_ratio&{span}")
+    of_fleet = await lived.client.get(f"/api/v1/metrics/history?metric=gpu_utilization_ratio&{span}")
+
+    for answer, model in ((of_host, out_health.HistoryOut), (of_fleet, out_health.FleetHistoryOut)):
+        assert_described(answer, model)
+        assert [value for _, value in answer.json()["series"][0]["points"] if value is not None]
 
 
 async def test_the_fleets_stream_tells_hosts_as_described(lived: Api) -> None:
@@ -77,9 +121,7 @@ def test_a_cluster_is_written_as_described() -> None:
     running = replace(cluster(ClusterPhase.RUNNING), steps=(Step(at_ns=NOW, name="create", progress_permille=500),))
     view = ClusterView(running, (workload(),), Microcents(5))
 
-    body = json.loads(json.dumps(cluster_json(view)))
-
-    assert json.loads(out.ClusterOut.model_validate_json(json.dumps(body), strict=True).model_dump_json()) == body
+    assert_described(httpx2.Response(200, json=cluster_json(view)), out_clusters.ClusterOut)
 
 
 def test_the_consoles_types_are_those_of_the_description() -> None:

@@ -1,0 +1,159 @@
+"""What the HTTP API answers about clusters: themselves, where one would run, and why there. Models as in out.py."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from windrow_master.api.out import Amount, Money, OperationOut, Out, Page, Time, described
+
+
+class StepOut(Out):
+    """One step of a cluster's way."""
+
+    at: Time
+    name: str
+    progress: Annotated[float | None, Field(description="From 0 to 1")]
+    detail: str | None
+
+
+class WorkloadOut(Out):
+    """What runs of a cluster on one host."""
+
+    id: str
+    host_id: str
+    host_name: str
+    phase: str
+    is_lost: bool
+    detail: str | None
+    runtime: str
+    image: str | None
+    slots: list[str]
+    exit_code: int | None
+    ports: dict[str, int]
+    running_s: Annotated[float, Field(description="Signed by the host, in seconds")]
+
+
+class KeptRequestOut(Out):
+    """What was asked for; what was not said is null."""
+
+    name: str
+    kind: str
+    gpus: int
+    gpu_model: str | None
+    gpu_memory_bytes: int | None
+    cpus: int
+    memory_bytes: int | None
+    image: str | None
+    argv: list[str]
+    env: dict[str, str]
+    ports: list[int]
+    await_files: bool
+    host_id: str | None
+    tier: str | None
+    runtime: str | None
+    simulated: bool
+    max_price_per_hour: Amount
+
+
+class ClusterOut(Out):
+    """A cluster with its workloads."""
+
+    id: str
+    name: str
+    account_id: str
+    kind: str
+    phase: str
+    reason: str | None
+    steps: list[StepOut]
+    workloads: list[WorkloadOut]
+    request: KeptRequestOut
+    tier: str | None
+    price_per_hour: Amount
+    cost_so_far: Amount
+    started_at: Time | None
+    ended_at: Time | None
+    created_at: Time
+    rental_id: str | None
+    version: int
+
+
+class ClusterAcceptedOut(Out):
+    """A cluster, and the operation that makes or ends it."""
+
+    operation: OperationOut
+    cluster: ClusterOut
+
+
+class PlacedOut(Out):
+    """Where a request runs or would run, and at what price."""
+
+    host_id: str
+    host_name: str
+    slots: list[str]
+    tier: str
+    runtime: str
+    image: str | None
+    price_per_hour: Money
+
+
+class RefusalOut(Out):
+    """Why a host does not take a request."""
+
+    host_id: str
+    host_name: str
+    reason: str
+
+
+class PlanOut(Out):
+    """What creating a cluster would mean now."""
+
+    fits: bool
+    placement: list[PlacedOut]
+    price_per_hour: Amount
+    hold: Annotated[str | None, Field(description="What would be set aside first, a decimal amount of money")]
+    balance: Money
+    refusals: Annotated[list[RefusalOut], Field(description="Only where nothing fits")]
+
+
+class WeightsOut(Out):
+    """How much each term of a score counts; terms are from 0 to 1000."""
+
+    cost: int
+    packing: int
+    trust: int
+    home: int
+    grade: int
+
+
+class ChosenOut(PlacedOut):
+    """The best host."""
+
+    score: int | None
+    terms: dict[str, int]
+
+
+class LoserOut(Out):
+    """A host that was not chosen."""
+
+    host: str
+    host_id: str
+    reason: str
+    score: Annotated[int | None, Field(description="Null where it does not fit")]
+    terms: dict[str, int]
+
+
+class ExplanationOut(Out):
+    """Why a cluster runs where it runs, from the record of that decision."""
+
+    decision: Annotated[str, Field(description="The same in a sentence")]
+    weights: WeightsOut
+    chosen: ChosenOut | None
+    losers: Annotated[list[LoserOut], Field(description="The best of those that were looked at, best first")]
+    others: Annotated[dict[str, int], Field(description="How many more were looked at, by what was said of them")]
+
+
+CLUSTERS: Final = described(Page[ClusterOut])
+CLUSTER: Final = described(ClusterOut)
+ACCEPTED: Final = described(ClusterAcceptedOut, 202)
+PLAN: Final = described(PlanOut)
+EXPLANATION: Final = described(ExplanationOut)

@@ -1,0 +1,176 @@
+"""What a form shows as its line of curl and of `windrow` does the same as the form: each line is run, what arrives is
+compared with what the form sends, and both are read by the Master's own models."""
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from playwright.async_api import Locator, Page, Request, expect
+from pydantic import BaseModel
+from typer.main import get_command
+
+from tests.browser.pretend_master import TOKEN, Served
+from tests.browser.pretend_world import Asked
+from tests.browser.test_console_states import signed_in
+from tests.services import all_required
+from windrow.cli.main import app
+from windrow.errors import ApiProblem
+from windrow_master.api.cluster_routes import ClusterBody, ExecBody
+from windrow_master.api.fleet_routes import Reason
+from windrow_master.api.identity_routes import JoinTokenBody, TokenBody
+from windrow_master.api.market_routes import PriceBody
+
+Pretend = Callable[..., Served]
+HOST = "host_019a0000-0000-7000-8000-000000000001"
+COMMAND = "command_019a0000-1111-7000-8000-000000000000"
+NASTY = """it's "100%" of $HOME `id` \\ *"""
+CURL_S = 20
+CURL_REFUSED = 22
+"""How curl -f ends where the answer is an error: the line was understood and the request arrived."""
+BODIES: tuple[tuple[str, type[BaseModel]], ...] = (
+    (r"/clusters", ClusterBody),
+    (r"/clusters/[^/]+/exec", ExecBody),
+    (r"/hosts/[^/]+/drain", Reason),
+    (r"/tokens", TokenBody),
+    (r"/join-tokens", JoinTokenBody),
+    (r"/offers/.+", PriceBody),
+)
+PAGING = {"limit", "cursor"}
+
+
+def meant(asked: Asked) -> Asked:
+    """The same with what was not said filled in as the Master would; how long its pages are means nothing."""
+    model = next((model for pattern, model in BODIES if re.fullmatch(pattern, asked.path)), None)
+    body = (asked.body or None) if model is None else model.model_validate(asked.body)
+    return replace(asked, body=body, query={k: v for k, v in asked.query.items() if k not in PAGING})
+
+
+def sent(request: Request) -> Asked:
+    """What the page sent."""
+    url = urlsplit(request.url)
+    body = json.loads(request.post_data or "null")
+    return Asked(request.method, url.path.removeprefix("/api/v1"), dict(parse_qsl(url.query)), body)
+
+
+def run_call(line: str) -> None:
+    """The line of curl, in a shell, with the token where the line says."""
+    environment = {**os.environ, "WINDROW_TOKEN": TOKEN}
+    done = subprocess.run(["sh", "-c", line], env=environment, capture_output=True, text=True, timeout=CURL_S)
+    assert done.returncode == CURL_REFUSED, f"{line}\n{done.stderr}"
+
+
+def run_command(line: str) -> None:
+    """The line of `windrow`, by the command itself; that the Master refuses is what ends it."""
+    program, *words = shlex.split(line)
+    assert program == "windrow"
+    with pytest.raises(ApiProblem):
+        get_command(app)(words, standalone_mode=False)
+
+
+class Forms:
+    """Forms of one page, each compared with what it shows."""
+
+    def __init__(self, page: Page, served: Served) -> None:
+        self.page, self.served = page, served
+
+    async def same(
+        self, within: Locator, act: Callable[[], Awaitable[None]], method: str, path: str, *, command: bool = True
+    ) -> None:
+        """Run what the form shows, then send the form itself: all must have asked for the same."""
+        await within.get_by_role("button", name="Show API and CLI call").click()
+        call = await within.get_by_label("HTTP call", exact=True).inner_text()
+        assert TOKEN not in call
+        await asyncio.to_thread(run_call, call)
+        if command:
+            line = await within.get_by_label("windrow command", exact=True).inner_text()
+            await asyncio.to_thread(run_command, line)
+        shown = [meant(self.served.world.asked.pop(0)) for _ in range(1 + command)]
+        assert not self.served.world.asked
+        fits = re.compile(rf"/api/v1{path}(\?|$)")
+        async with self.page.expect_request(lambda one: one.method == method and bool(fits.search(one.url))) as waited:
+            await act()
+        form = meant(sent(await waited.value))
+        assert form.method == method
+        assert shown == [form] * len(shown)
+
+
+@pytest.fixture
+def forms(page: Page, pretend: Pretend, monkeypatch: pytest.MonkeyPatch) -> Forms:
+    """A pretend Master that `windrow` finds as well."""
+    if shutil.which("curl") is None:
+        (pytest.fail if all_required() else pytest.skip)("curl is not installed (on Debian: apt-get install curl)")
+    served = pretend()
+    monkeypatch.setenv("WINDROW_URL", served.url)
+    monkeypatch.setenv("WINDROW_TOKEN", TOKEN)
+    return Forms(page, served)
+
+
+async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms) -> None:
+    page, main = forms.page, forms.page.get_by_role("main")
+    await signed_in(page, forms.served, "/clusters/new")
+    await page.get_by_text("Service: serves ports").click()
+    await page.get_by_role("textbox", name="Command").fill("sh -c 'echo \"it'\\''s $HOME\"; sleep 9' -- ''")
+    await page.get_by_role("textbox", name="Name").fill(NASTY)
+    await page.get_by_role("textbox", name="Ports").fill("8080, 9090")
+    await page.get_by_label("Memory from (GiB)").first.fill("1.5")
+    await page.get_by_label("Tier").select_option("cpu/A")
+    await page.get_by_label("Price per hour, at most").fill("0.50")
+    await page.get_by_label("Container image").fill("registry.example/a:1")
+    await page.get_by_role("button", name="More").click()
+    await page.get_by_label("Runtime").select_option("docker")
+    await page.get_by_label("Environment").fill(f"A={NASTY}\nB=")
+    await forms.same(main, page.get_by_role("button", name="Create cluster").click, "POST", "/clusters")
+    await expect(page.get_by_test_id("phase")).to_have_text("Running")
+    inside = page.get_by_role("region", name="Inside")
+    await inside.get_by_placeholder("ls -la").fill("sh -c 'exit 3' --flag")
+    await forms.same(inside, inside.get_by_role("button", name="Run", exact=True).click, "POST", "/clusters/[^/]+/exec")
+    await page.get_by_role("button", name="Delete").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_role("textbox").fill(NASTY)
+    await forms.same(dialog, dialog.get_by_role("button", name="Delete cluster").click, "DELETE", "/clusters/[^/]+")
+
+
+async def test_the_forms_of_hosts_prices_and_tokens_and_the_lists_show_the_calls_that_they_make(forms: Forms) -> None:
+    page, main, dialog = forms.page, forms.page.get_by_role("main"), forms.page.get_by_role("dialog")
+    await signed_in(page, forms.served, f"/hosts/{HOST}")
+    measured = page.get_by_role("region", name="Bandwidth")
+    await forms.same(measured, measured.get_by_role("button", name="Measure now").click, "POST", "/hosts/[^/]+/measure")
+    await page.get_by_role("button", name="Actions").click()
+    await page.get_by_role("menuitem", name="Drain").click()
+    await dialog.get_by_label("Reason").fill(NASTY)
+    await forms.same(dialog, dialog.get_by_role("button", name="Drain").click, "POST", "/hosts/[^/]+/drain")
+    await expect(dialog).to_have_count(0)
+    await page.keyboard.type("go")
+    await page.get_by_role("button", name="change the price of cpu/A").click()
+    await page.get_by_label("Price per hour of cpu/A").fill("0.125")
+    await forms.same(main, page.get_by_role("button", name="Set", exact=True).click, "PUT", "/offers/cpu/A")
+    await expect(page.get_by_label("Price per hour of cpu/A")).to_have_count(0)
+    await page.keyboard.type("gt")
+    await page.get_by_role("button", name="New token").click()
+    await dialog.get_by_label("Name").fill(f"--{NASTY}")
+    await dialog.get_by_label("auditor").uncheck()
+    await dialog.get_by_label("Lives").select_option("7 days")
+    await forms.same(dialog, dialog.get_by_role("button", name="Make token").click, "POST", "/tokens")
+    await dialog.get_by_role("button", name="Done").click()
+    await page.get_by_role("button", name=f"Revoke --{NASTY}").click()
+    await dialog.get_by_role("textbox").fill(f"--{NASTY}")
+    await forms.same(dialog, dialog.get_by_role("button", name="Revoke").click, "DELETE", "/tokens/token_2")
+    await expect(dialog).to_have_count(0)
+    await page.keyboard.type("gj")
+    await forms.same(main, page.get_by_role("button", name="Make a join token").click, "POST", "/join-tokens")
+
+    async def reload() -> None:
+        await page.reload()
+
+    await page.goto(f"{forms.served.url}/audit?actor=account/account_1&action=host.&since=2026-01-31&until=2026-02-01")
+    await forms.same(main, reload, "GET", "/audit")
+    await page.goto(f"{forms.served.url}/commands/{COMMAND}")
+    await forms.same(main, reload, "GET", "/commands/[^/]+", command=False)

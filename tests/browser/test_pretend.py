@@ -1,0 +1,49 @@
+"""The pretend Master answers as the API is described, so that what holds for its pages holds for the real ones."""
+
+import httpx2
+from pydantic import BaseModel
+
+from tests.browser.pretend_master import TOKEN, make_app
+from tests.browser.pretend_rental import add_receipt
+from tests.browser.pretend_world import make_world
+from tests.unit.master_api.described import assert_described
+from windrow_master.api import market_routes, out, out_clusters, out_health, overview_routes
+
+HOST = "host_019a0000-0000-7000-9000-000000000000"
+CLUSTER = "cluster_019a0000-2222-7000-8000-000000000001"
+READS: dict[str, type[BaseModel]] = {
+    "/me": out.MeOut,
+    "/overview": overview_routes.OverviewOut,
+    "/gpus": out.GpusOut,
+    "/hosts": out.Page[out.HostOut],
+    f"/hosts/{HOST}": out.HostOut,
+    f"/hosts/{HOST}/history?metric=gpu_power_watts&metric=host_cpu_ratio": out_health.HistoryOut,
+    "/events": out.Page[out.EventOut],
+    "/commands": out.Page[out.CommandOut],
+    "/audit": out.Page[out.AuditOut],
+    "/audit/verify": out.AuditVerdictOut,
+    "/sessions": out.Page[out.SessionOut],
+    "/tokens": out.Page[out.TokenOut],
+    "/join-tokens": out.Page[out.JoinTokenOut],
+    "/offers": market_routes.OffersOut,
+    f"/clusters/{CLUSTER}": out_clusters.ClusterOut,
+    f"/clusters/{CLUSTER}/explain": out_clusters.ExplanationOut,
+    "/receipts": out.Page[market_routes.ReceiptOut],
+    "/operators/health": out_health.HealthOut,
+}
+
+
+async def test_the_pretend_master_answers_as_described() -> None:
+    world = make_world(1)
+    transport = httpx2.ASGITransport(make_app(world))
+    headers = {"Cookie": f"windrow_session={TOKEN}", "X-Windrow-CSRF": "pretend-csrf"}
+    async with httpx2.AsyncClient(transport=transport, base_url="http://pretend/api/v1", headers=headers) as client:
+        asked = {"kind": "box", "gpus": 0, "cpus": 1, "argv": ["true"]}
+        assert_described(await client.post("/clusters/plan", json=asked), out_clusters.PlanOut)
+        assert_described(await client.post("/clusters", json=asked), out_clusters.ClusterAcceptedOut, 202)
+        assert_described(await client.post("/tokens", json={"name": "a", "roles": ["renter"]}), out.TokenMadeOut)
+        assert_described(await client.post("/join-tokens", json={}), out.JoinTokenMadeOut)
+        assert_described(await client.put("/offers/cpu/A", json={"price_per_hour": "1"}), market_routes.OffersOut)
+        add_receipt(world, world.clusters[CLUSTER])
+        for path, model in READS.items():
+            assert_described(await client.get(path), model)
