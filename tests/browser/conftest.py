@@ -4,16 +4,18 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.browser.chromium import Chromium, NoBrowser, find_chromium
 from tests.browser.pretend_master import Served, built_console
 from tests.browser.pretend_world import make_world
 from tests.services import all_required
+from tests.waiting import PATIENCE_S
 
-START_MS = 30_000
-ACTION_MS = 10_000
-"""A person would have given up on a click by then."""
+PATIENCE_MS = PATIENCE_S * 1000
+ONE_TEST_S = 600
+"""Also for the first, which may have to fetch the browser."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,6 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/browser/" in item.nodeid:
             item.add_marker(pytest.mark.browser)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(ONE_TEST_S))
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +47,7 @@ async def browser(chromium: Chromium) -> AsyncIterator[Browser]:
             headless=True,
             args=["--no-sandbox"],  # also as root, and in containers
             env={**os.environ, **chromium.environment},
-            timeout=START_MS,
+            timeout=PATIENCE_MS,
         )
         yield running
         await running.close()
@@ -53,7 +57,7 @@ async def browser(chromium: Chromium) -> AsyncIterator[Browser]:
 async def page(browser: Browser) -> AsyncIterator[Page]:
     """A page of its own context; the locale is fixed because a POSIX one breaks number formatting in pages."""
     context = await browser.new_context(locale="en-GB", viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(ACTION_MS)
+    context.set_default_timeout(PATIENCE_MS)
     yield await context.new_page()
     await context.close()
 

@@ -35,7 +35,6 @@ PAGES = (
     "/settings",
     "/nowhere",
 )
-SETTLED_MS = 10_000
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +52,7 @@ async def opened(page: Page, served: Served, path: str) -> None:
     """Go to a screen and wait until its skeletons are gone."""
     await page.goto(served.url + path)
     await expect(page.get_by_role("main")).not_to_be_empty()
-    await expect(page.locator("[aria-busy=true]")).to_have_count(0, timeout=SETTLED_MS)
+    await expect(page.locator("[aria-busy=true]")).to_have_count(0)
 
 
 async def rented(page: Page, served: Served) -> str:
@@ -150,8 +149,11 @@ async def test_the_palette_goes_to_pages_hosts_and_actions_by_the_keyboard_alone
     await expect(page.get_by_role("heading", name="workbench")).to_be_visible()
     await _palette(page)
     await page.keyboard.type("dark")
+    chosen = page.get_by_role("option", selected=True)
+    await expect(chosen).to_contain_text(re.compile("dark", re.I))
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("ArrowUp")
+    await expect(chosen).to_contain_text(re.compile("dark", re.I))
     await page.keyboard.press("Enter")
     await expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")
 
@@ -187,7 +189,7 @@ async def test_question_mark_shows_the_keys_and_each_jump_lands_and_moves_the_fo
     for key, name in (("v", "Overview"), ("a", "Audit"), ("m", "Commands"), ("s", "Settings"), ("h", "Health")):
         await page.keyboard.type(f"g{key}")
         await expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
-        assert await page.evaluate("document.activeElement.id") == "main"
+        await expect(page.locator("#main")).to_be_focused()
         await expect(page).to_have_title(f"{name} · Windrow")
 
 

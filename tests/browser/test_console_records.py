@@ -1,15 +1,22 @@
 """The figures and records of the console: the overview, who did what, who is signed in, what is kept as a file."""
 
+import csv
+import re
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from playwright.async_api import Page, expect
 
-from tests.browser.pretend_master import Served
+from tests.browser.pretend_master import CSRF, Served
+from tests.browser.pretend_records import DAYS
+from tests.browser.pretend_rental import add_receipt
+from tests.browser.pretend_world import at
 from tests.browser.test_console_states import signed_in
 
 Pretend = Callable[..., Served]
 HOST = "host_019a0000-0000-7000-8000-000000000001"
+SIMULATED = "host_019a0000-0000-7000-9000-000000000000"
 COMMAND = "command_019a0000-1111-7000-8000-000000000000"
 
 
@@ -17,15 +24,16 @@ async def test_the_overview_counts_what_is_idle_rented_and_faulty_and_what_it_ea
     page: Page, pretend: Pretend
 ) -> None:
     served = pretend(neighbours=8)
-    slots = [row["slot_state"] for row in served.world.gpu_rows.values() if row["link_state"] == "online"]
+    for row, state in zip(served.world.gpu_rows.values(), ("running", "running", "faulted"), strict=False):
+        row["slot_state"] = state
     await signed_in(page, served, "/")
     of_gpus = page.get_by_test_id("uses-gpu")
-    await expect(of_gpus.get_by_text("idle", exact=False).locator("..").locator("dd")).to_have_text(
-        str(slots.count("free"))
-    )
+    await expect(of_gpus).to_have_text(re.compile(r"Rented\s*2\s*Idle\s*61\s*Withheld\s*0\s*Faulty\s*1\s*Offline\s*0"))
     await expect(page.get_by_test_id("revenue-today")).to_contain_text("0.0876")
     await expect(page.get_by_test_id("revenue-week")).to_contain_text("1.812")
-    await expect(page.get_by_role("heading", name="Recent events")).to_be_visible()
+    await expect(page.get_by_role("region", name="Recent events")).to_contain_text("workbench joined")
+    served.world.event("host.lost", [HOST], "workbench is silent")
+    await expect(page.get_by_role("region", name="Recent events")).to_contain_text("workbench is silent")
 
 
 async def test_without_any_access_the_overview_says_that_nothing_is_heard(page: Page, pretend: Pretend) -> None:
@@ -35,8 +43,9 @@ async def test_without_any_access_the_overview_says_that_nothing_is_heard(page: 
     await expect(page.get_by_text("No Access is connected")).to_be_visible()
 
 
-async def test_the_audit_log_is_filtered_and_the_filter_is_in_the_address(page: Page, pretend: Pretend) -> None:
-    await signed_in(page, pretend(), "/audit")
+async def test_the_audit_log_is_filtered_by_its_address_and_verified(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    await signed_in(page, served, "/audit")
     rows = page.get_by_role("region", name="Table of entries").locator("tbody tr")
     await expect(rows).to_have_count(3)
     form = page.get_by_role("search", name="Entries")
@@ -44,7 +53,12 @@ async def test_the_audit_log_is_filtered_and_the_filter_is_in_the_address(page: 
     await form.get_by_label("Action").press("Enter")
     await expect(rows).to_have_count(1)
     await expect(rows).to_contain_text("fan is loud")
-    assert "action=host." in page.url
+    await expect(page).to_have_url(re.compile(r"action=host\."))
+    await page.get_by_role("button", name="Verify now").click()
+    await expect(page.get_by_test_id("verdict")).to_contain_text("Intact: 3 entries")
+    served.world.audit_broken = 2
+    await page.get_by_role("button", name="Verify now").click()
+    await expect(page.get_by_test_id("verdict")).to_contain_text("Not intact: entry 2 is the first that does not fit")
 
 
 async def test_another_browser_is_signed_out_from_here(page: Page, pretend: Pretend) -> None:
@@ -68,7 +82,7 @@ async def test_a_history_that_is_away_leaves_the_live_charts_and_says_so(page: P
     down = {"status": 503, "code": "unavailable", "title": "Not possible now", "detail": "History cannot be read."}
     served.world.problems[f"/hosts/{HOST}/history"] = down
     await signed_in(page, served, f"/hosts/{HOST}")
-    await expect(page.get_by_test_id("no-history")).to_contain_text("History cannot be read.", timeout=20_000)
+    await expect(page.get_by_test_id("no-history")).to_contain_text("History cannot be read.")
     await expect(page.get_by_role("img", name="CPU. CPU: now")).to_be_visible()
 
 
@@ -82,3 +96,88 @@ async def test_a_charts_series_is_kept_as_a_file_of_either_kind(page: Page, pret
         download = await waited.value
         assert download.suggested_filename == f"windrow-workbench-CPU.{ending}"
         assert Path(await download.path()).read_text().splitlines()[1] == f"{HOST},host_cpu_ratio,{ending}"
+
+
+async def saved(page: Page, table: str) -> list[dict[str, str]]:
+    """The rows of the file that a table's button gives."""
+    async with page.expect_download() as waited:
+        await page.get_by_role("button", name=f"Save {table} as CSV").click()
+    return list(csv.DictReader(Path(await (await waited.value).path()).read_text().splitlines()))
+
+
+async def rented(page: Page, served: Served) -> None:
+    """Let there be a cluster and its receipt."""
+    body = {"kind": "box", "gpus": 0, "cpus": 1, "argv": ["true"], "name": "=mine"}
+    await page.request.post(f"{served.url}/api/v1/clusters", data=body, headers={"X-Windrow-CSRF": CSRF})
+    for cluster in served.world.clusters.values():
+        add_receipt(served.world, cluster)
+
+
+async def test_every_table_is_kept_as_csv(page: Page, pretend: Pretend) -> None:
+    served = pretend(neighbours=1)
+    world = served.world
+    await signed_in(page, served)
+    await rented(page, served)
+    rows: dict[str, list[dict[str, str]]] = {}
+    for key, tables in {
+        "f": ["the fleet"],
+        "v": ["the tiers", "revenue"],
+        "e": ["events"],
+        "m": ["commands"],
+        "a": ["the audit entries"],
+        "c": ["the clusters"],
+        "r": ["the receipts"],
+        "o": ["the offers"],
+    }.items():
+        await page.keyboard.type(f"g{key}")
+        rows |= {table: await saved(page, table) for table in tables}
+    assert {row["id"] for row in rows["the fleet"]} == {HOST, *world.gpu_rows}
+    assert [row["tier"] for row in rows["the tiers"]] == [row["tier"] for row in rows["the offers"]]
+    assert [row["amount_CRD"] for row in rows["revenue"]] == list(DAYS)
+    assert [row["id"] for row in rows["events"]] == [event["id"] for event in world.events]
+    assert {row["id"] for row in rows["commands"]} == set(world.commands)
+    assert [row["number"] for row in rows["the audit entries"]] == ["3", "2", "1"]
+    assert [(row["id"], row["name"]) for row in rows["the clusters"]] == [(one, "'=mine") for one in world.clusters]
+    assert {row["id"] for row in rows["the receipts"]} == set(world.receipts)
+
+
+async def test_a_hosts_cards_read_what_its_stream_tells_and_what_they_do_not_report_is_a_dash(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend(neighbours=1)
+    served.world.unsupported = {"gpu_power_watts"}
+    assert not any(gpu["live"] for gpu in served.world.hosts[SIMULATED]["gpus"]), "the stream alone tells readings"
+    await signed_in(page, served, f"/hosts/{SIMULATED}")
+    await expect(page.get_by_role("meter", name="GPU 7 use")).to_be_visible()
+    cells = page.get_by_role("row", name=re.compile("Events of GPU 7")).get_by_role("cell")
+    await expect(cells.nth(6)).to_have_text(re.compile(r"^\d+ °C$"))
+    await expect(cells.nth(7)).to_have_text("–")
+    found = await saved(page, "the GPUs")
+    assert [bool(row["utilization_ratio"]) for row in found] == [True] * 8
+    assert {row["power_watts"] for row in found} == {""}
+
+
+async def test_every_resource_leads_to_its_events(page: Page, pretend: Pretend) -> None:
+    served = pretend(neighbours=1)
+    served.world.event("token.made", ["token_1"], "the token first was made")
+    served.world.join_tokens.append({"id": "jt_1", "role": "host", "created_at": at(), "expires_at": at(-900)})
+    await signed_in(page, served)
+    await rented(page, served)
+    gpu = served.world.hosts[SIMULATED]["gpus"][0]["uuid"]
+    for path, name, subject in (
+        (f"/hosts/{SIMULATED}?tab=slots", "Events of GPU 0", gpu),
+        ("", f"Events of slot {SIMULATED}/{gpu}", f"{SIMULATED}/{gpu}"),
+        ("/offers", "Events of tier cpu/A", "tier/cpu/A"),
+        ("/receipts/receipt_1", "Events of this rental", "rental_1"),
+        ("/health", "Events of Access access_north", "access_north"),
+        ("/tokens", "Events of join token jt_1", "jt_1"),
+        ("", "Events of token first", "token_1"),
+    ):
+        if path:
+            await page.goto(served.url + path)
+        link = page.get_by_role("link", name=name, exact=True)
+        await expect(link).to_have_attribute("href", f"/events?subject={subject}")
+    await link.click()
+    rows = page.get_by_role("region", name="Table of events").locator("tbody tr")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_contain_text("the token first was made")

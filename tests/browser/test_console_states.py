@@ -1,10 +1,11 @@
 """The console alone, against a pretend Master: empty, failing, cut off, hostile names, the address, the keyboard."""
 
+import asyncio
 import re
 from collections.abc import Callable
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.browser.pretend_master import Served
 from tests.browser.pretend_world import add_host
@@ -62,6 +63,7 @@ async def test_an_empty_list_holds_the_next_command(page: Page, pretend: Pretend
 
 async def test_a_host_without_a_gpu_has_a_row_and_a_page_where_absent_is_a_dash(page: Page, pretend: Pretend) -> None:
     served = pretend()
+    served.world.unsupported = {"host_disk_read_bytes_total", "host_disk_write_bytes_total"}
     await signed_in(page, served)
     cells = page.get_by_role("row", name=re.compile("workbench")).get_by_role("cell")
     assert await cells.nth(7).inner_text() == "–", "temperature"
@@ -71,9 +73,10 @@ async def test_a_host_without_a_gpu_has_a_row_and_a_page_where_absent_is_a_dash(
     await expect(page.get_by_text("No GPU was found: this host offers its processors.")).to_be_visible()
     await expect(page.get_by_role("img", name=re.compile(r"^CPU\. CPU: now \d+%"))).to_be_visible()
     await expect(page.locator("dt", has_text="GPU driver").locator("+ dd")).to_have_text("–")
+    await expect(page.get_by_role("figure").filter(has_text="Disk")).to_contain_text("Not reported by this hardware")
 
 
-async def test_an_error_shows_the_words_of_the_api_its_code_and_the_request_id_and_can_be_tried_again(
+async def test_a_page_that_waits_has_bones_and_its_error_the_words_of_the_api_and_can_be_tried_again(
     page: Page, pretend: Pretend
 ) -> None:
     served = pretend()
@@ -83,7 +86,16 @@ async def test_an_error_shows_the_words_of_the_api_its_code_and_the_request_id_a
         "title": "Ours",
         "detail": "The prices could not be read.",
     }
+    answer = asyncio.Event()
+
+    async def held(route: Route) -> None:
+        await answer.wait()
+        await route.fallback()
+
+    await page.route("**/api/v1/offers*", held)
     await signed_in(page, served, "/offers")
+    await expect(page.get_by_label("Loading")).to_be_visible()
+    answer.set()
     problem = page.get_by_role("alert")
     await expect(problem).to_contain_text("The prices could not be read.")
     await expect(problem).to_contain_text("internal · request req_pretend_0001")
@@ -215,7 +227,7 @@ async def test_a_cluster_is_created_watched_and_deleted_by_mouse_and_leaves_a_re
     await page.get_by_text(re.compile(r"^Receipt: ")).click()
     await expect(page.get_by_text("Test money: it buys nothing outside this installation")).to_be_visible()
     await expect(page.get_by_test_id("amount")).to_contain_text("CRD")
-    await expect(page.get_by_text("deleted by its renter")).to_be_visible()
+    await expect(page.get_by_role("cell", name="deleted by its renter")).to_be_visible()
 
 
 async def test_a_join_token_gives_one_line_and_the_page_sees_the_host_arrive(page: Page, pretend: Pretend) -> None:

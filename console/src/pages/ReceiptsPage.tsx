@@ -77,7 +77,7 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
         above={<Link className="wr-link wr-no-print" to="/receipts">Receipts</Link>}
         title={`Receipt: ${plain(receipt.cluster_name)}`}
         beside={<>{receipt.test_money && <TestMoney />}{receipt.simulated && <Simulated />}</>}
-        actions={<><Link className="wr-link" to="/events" search={{ subject: receipt.rental_id } as never}>Events</Link><Button variant="default" leftSection={<PrintIcon />} onClick={() => window.print()}>Print</Button></>}
+        actions={<><Link className="wr-link" to="/events" search={{ subject: receipt.rental_id } as never} aria-label="Events of this rental">Events</Link><Button variant="default" leftSection={<PrintIcon />} onClick={() => window.print()}>Print</Button></>}
       />
       <div className="wr-stack">
         <Panel label="Sum">
