@@ -127,7 +127,7 @@ class MasterMachine(Machine):
         )
         exchange = self.rng("exchange")
         rooms.hub.ports.exchange_key = lambda: ExchangeKey.from_raw(exchange.random_bytes(32))
-        rooms.telemetry.view = NoHistory()  # type: ignore[assignment]  # DuckDB has a file and threads of its own
+        rooms.telemetry.views = (NoHistory(),)  # type: ignore[assignment]  # DuckDB has a file and threads of its own
         self.world.tap(rooms)
         rooms.fleet.start()
         await self.world.network.serve_trunk(MASTER, rooms.hub)
