@@ -23,7 +23,7 @@ def problem(status: int, code: str, title: str, detail: str, subject: str | None
         "code": code,
     }
     return JSONResponse(
-        body | {"subject": subject, "retryable": status >= 500, "request_id": "req_pretend_0001"},
+        body | {"subject": subject, "retryable": status > 500, "request_id": "req_pretend_0001"},
         status,
         media_type="application/problem+json",
     )
