@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import suppress
 
+from tests.waiting import PATIENCE_S
 from windrow_master.fleet.model import HostFacts
 from windrow_proto.errors import LinkClosed
 from windrow_proto.ids import BootId, HostId
@@ -143,11 +144,11 @@ class FakeAgent:
         beat = Heartbeat(self.clock.wall_ns(), 1, "", b"\0" * 32, tuple(conditions))
         await self.send(Kind.HEARTBEAT, Lane.CONTROL, encode_heartbeat(beat))
 
-    async def next_frame(self, deadline_s=15.0):
+    async def next_frame(self, deadline_s=PATIENCE_S):
         async with asyncio.timeout(deadline_s):
             return await self.access.down[self.number].get()
 
-    async def next(self, *kinds, deadline_s=15.0) -> Envelope:
+    async def next(self, *kinds, deadline_s=PATIENCE_S) -> Envelope:
         """The next message of one of these kinds; others are passed over."""
         while True:
             envelope = unseal(await self.next_frame(deadline_s), self.verifier)

@@ -11,7 +11,7 @@ import pytest
 from tests.browser.pretend_master import built_console
 
 CONSOLE = Path(__file__).parents[2] / "console"
-VITEST_S = 100
+VITEST_S = 300
 
 
 def test_the_pure_parts_of_the_console_hold_their_own_tests() -> None:

@@ -2,7 +2,6 @@
 
 import csv
 import re
-import re
 from collections.abc import Callable
 from pathlib import Path
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from tests.support.raw_agent import (
     turned_away,
 )
 from tests.support.rental import Renter
-from tests.support.stack import stack
 from tests.waiting import poll_async
 from windrow_proto.enrol import IdentityFolder, renew
 from windrow_proto.errors import (
@@ -35,7 +33,7 @@ from windrow_proto.errors import (
     LinkClosed,
     Unavailable,
 )
-from windrow_proto.keys import TlsIdentity
+from windrow_proto.keys import TlsIdentity, certificate_facts
 from windrow_proto.messages import Gap
 from windrow_proto.model import Event, FrameClass, Kind, Lane
 from windrow_proto.v1 import link_pb2
@@ -45,17 +43,13 @@ from windrow_proto.wire_link import decode_ack, encode_gap
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.xdist_group("faults_link")]
 
 
-@pytest.fixture(scope="module")
-def renter() -> Iterator[Renter]:
-    with stack() as running:
-        found = Renter(running)
-        found.online()
-        yield found
-
-
 @pytest.fixture
 async def agent(renter: Renter, tmp_path: Path) -> RawAgent:
     return RawAgent(await joined(renter, tmp_path / "identity"))
+
+
+CERTIFICATE_S = 8
+"""For a busy machine to open a stream with it; the test waits for the rest."""
 
 
 # --- who gets in -----------------------------------------------------------------------------------------------------
@@ -93,15 +87,15 @@ async def test_an_expired_certificate_opens_no_stream_and_renews_by_proof_of_the
 
 
 async def test_a_stream_ends_with_its_certificate(renter: Renter, agent: RawAgent) -> None:
-    short = issue(real_authority(renter.stack.data_dir), "host", agent.host_id, lifetime_s=4)
-    began = time.monotonic()
+    short = issue(real_authority(renter.stack.data_dir), "host", agent.host_id, lifetime_s=CERTIFICATE_S)
+    ends_at = certificate_facts(short.certificate_pem).not_after_ns
 
     async with dialled(short, access_address(renter)) as line:
         await agent.greet_over(line)
-        error = await line.end(20)
+        error = await line.end()
 
     assert isinstance(error, Expired | CertificateRefused), repr(error)  # Access and Master both look
-    assert 2 < time.monotonic() - began < 15
+    assert agent.clock.wall_ns() >= ends_at
 
 
 async def test_an_unknown_host_under_the_right_authority_is_turned_away(renter: Renter, agent: RawAgent) -> None:
@@ -127,14 +121,14 @@ async def test_a_hello_signed_by_another_key_is_turned_away(renter: Renter, agen
     assert isinstance(error, BadProof), repr(error)
 
 
-async def test_a_banned_host_is_cut_within_five_seconds_and_neither_returns_nor_renews_until_it_is_pardoned(
+async def test_a_banned_host_is_cut_and_neither_returns_nor_renews_until_it_is_pardoned(
     renter: Renter, agent: RawAgent, tmp_path: Path
 ) -> None:
     async with dialled(agent.identity.tls, access_address(renter)) as line:
         await agent.greet_over(line)
         await agent.beat()
         await asyncio.to_thread(renter.ask, "POST", f"/hosts/{agent.host_id}/quarantine", {"reason": "test"})
-        error = await line.end(5)
+        error = await line.end()
     assert isinstance(error, Banned), repr(error)
 
     async with dialled(agent.identity.tls, access_address(renter)) as line:
@@ -327,7 +321,7 @@ def _forged(frame: link_pb2.Frame) -> link_pb2.Frame:
 async def _missing(agent: RawAgent) -> tuple[tuple[int, int], ...]:
     """The ranges that the Master asks for again."""
     while True:
-        ack = decode_ack((await agent.next(Kind.ACK, deadline_s=15)).body)
+        ack = decode_ack((await agent.next(Kind.ACK)).body)
         for marks in ack.missing:
             return tuple(marks.ranges)
 

@@ -4,8 +4,6 @@ through, and everything goes on by itself when there is room again."""
 import os
 import shutil
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +14,7 @@ import pytest
 from tests.support.killing import telemetry_flaws
 from tests.support.rental import Renter
 from tests.support.small_disk import MOUNT, SmallDisk, small_disk
-from tests.support.stack import STOP_S, WINDROW, Stack, wait_for
-from tests.waiting import poll
+from tests.support.stack import WINDROW, Stack, choose_ports, started, wait_for
 from windrow.errors import ApiProblem
 from windrow_proto import enrol
 from windrow_proto.errors import DiskFull
@@ -29,18 +26,10 @@ DISK_BYTES = 512 * MIB
 @contextmanager
 def market(disk: SmallDisk, log: Path) -> Iterator[Stack]:
     """`windrow up` with its data directory on this disk."""
-    with log.open("ab") as said:
-        command = [*disk.inside, WINDROW, "up", "--data-dir", f"{MOUNT}/data"]
-        process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
-        try:
-            yield Stack(process, disk.seen / "data", time.monotonic())
-        finally:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+    choose_ports(disk.seen / "data")
+    command = [*disk.inside, WINDROW, "up", "--data-dir", f"{MOUNT}/data"]
+    with started(command, disk.seen / "data", log) as running:
+        yield running
 
 
 def health(renter: Renter) -> dict[str, Any]:
@@ -62,7 +51,7 @@ def refused(renter: Renter) -> ApiProblem:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(900)
 @pytest.mark.proves("a Master on a full disk: refuses new work, follows a delete through, starts, and recovers")
 def test_a_market_on_a_full_disk_deletes_starts_again_and_recovers(tmp_path: Path) -> None:
     with small_disk(DISK_BYTES, elsewhere=["data/agent"]) as disk:
@@ -70,11 +59,11 @@ def test_a_market_on_a_full_disk_deletes_starts_again_and_recovers(tmp_path: Pat
             renter = Renter(running)
             wait_for(renter.online)
             first = renter.create("sleep", "600")
-            poll(lambda: (disk.seen / "data/ballast").exists(), 60, "the ballast is laid down")
+            wait_for(lambda: (disk.seen / "data/ballast").exists())
             token = renter.ask("POST", "/join-tokens", {"role": "host"})["join_token"]
 
             disk.fill()
-            poll(lambda: "master.disk_full" in codes(renter), 60, "the Master says that its disk is full")
+            wait_for(lambda: "master.disk_full" in codes(renter))
             problem = refused(renter)
             assert (problem.status, problem.code) == (503, "disk_full") and "Free " in str(problem)
             https_url, folder = running.cli["https_url"], enrol.IdentityFolder(tmp_path / "late")
@@ -83,12 +72,12 @@ def test_a_market_on_a_full_disk_deletes_starts_again_and_recovers(tmp_path: Pat
             renter.delete(first["id"])
 
             disk.empty()
-            poll(lambda: "master.disk_full" not in codes(renter), 60, "the Master has seen that there is room")
+            wait_for(lambda: "master.disk_full" not in codes(renter))
             second = renter.create("sleep", "600")
 
             # Whoever fills it takes what is given up, too, and the Master is killed: it starts on what it has left.
             disk.fill()
-            poll(lambda: "master.disk_full" in codes(renter), 60, "the Master says so again")
+            wait_for(lambda: "master.disk_full" in codes(renter))
             disk.fill()
             before = health(renter)["epoch"]
             os.kill(running.cli["pids"]["master"], signal.SIGKILL)
@@ -99,7 +88,7 @@ def test_a_market_on_a_full_disk_deletes_starts_again_and_recovers(tmp_path: Pat
             assert health(renter)["log"]["records"] == stored, "samples have eaten the room that was kept"
 
             disk.empty()
-            poll(lambda: "master.disk_full" not in codes(renter), 60, "the Master has seen that there is room again")
+            wait_for(lambda: "master.disk_full" not in codes(renter))
             third = renter.create("echo", "again")
             renter.delete(third["id"])
             assert not telemetry_flaws(running.data_dir, running.data_dir / "agent")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.waiting import poll
+from tests.waiting import PATIENCE_S, poll
 from windrow_master.up_client import MasterHttp
 from windrow_proto import enrol, keys
 from windrow_proto.errors import JoinTokenRefused, Unavailable
@@ -29,7 +29,7 @@ def _master(data_dir: Path, *flags: str) -> Iterator["subprocess.Popen[bytes]"]:
         yield process
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(PATIENCE_S)
 
 
 def _cli(data_dir: Path, process: "subprocess.Popen[bytes]") -> dict[str, Any]:
@@ -39,9 +39,9 @@ def _cli(data_dir: Path, process: "subprocess.Popen[bytes]") -> dict[str, Any]:
             record: dict[str, Any] = json.loads((data_dir / "cli.json").read_text())
         except (OSError, ValueError):
             return None
-        return record if record["pids"]["master"] == process.pid else None
+        return record if record.get("pids", {}).get("master") == process.pid else None
 
-    found = poll(read, 60)
+    found = poll(read)
     assert found is not None
     return found
 
@@ -55,7 +55,7 @@ def _ready(record: dict[str, Any]) -> MasterHttp:
         except Unavailable:
             return False
 
-    poll(answers, 30)
+    poll(answers)
     return http
 
 
@@ -79,7 +79,7 @@ def test_a_master_starts_is_joined_over_its_pinned_key_and_remembers_after_kill_
         except JoinTokenRefused:
             pass
         first.kill()
-        first.wait(10)
+        first.wait(PATIENCE_S)
 
     with _master(data_dir) as second:
         record = _cli(data_dir, second)
@@ -90,7 +90,7 @@ def test_a_master_starts_is_joined_over_its_pinned_key_and_remembers_after_kill_
         kinds = [event["kind"] for event in http.items(f"/events?subject={identity.subject_id}")]
         assert "host.joined" in kinds
         second.send_signal(signal.SIGTERM)
-        assert second.wait(15) == 0
+        assert second.wait(PATIENCE_S) == 0
 
     assert not (data_dir / "master.lock").exists()
     log = (tmp_path / "master.log").read_text()
@@ -103,7 +103,7 @@ def test_a_second_master_on_the_same_directory_says_who_has_it(tmp_path: Path) -
     with _master(data_dir, *ANY_PORT) as first:
         _ready(_cli(data_dir, first))
         with _master(data_dir) as second:
-            assert second.wait(20) == 1
+            assert second.wait(PATIENCE_S) == 1
 
     assert f"process {first.pid}" in (tmp_path / "master.log").read_text()
 
@@ -113,10 +113,10 @@ def test_an_open_stream_does_not_hold_up_the_stop(tmp_path: Path) -> None:
     with _master(data_dir, *ANY_PORT) as process:
         record = _cli(data_dir, process)
         _ready(record)
-        with socket.create_connection(("127.0.0.1", record["ports"]["http"]), 10) as stream:
+        with socket.create_connection(("127.0.0.1", record["ports"]["http"]), PATIENCE_S) as stream:
             head = f"GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {record['token']}\r\n\r\n"
             stream.sendall(head.encode())
             assert b"200 OK" in stream.recv(4096)
             process.send_signal(signal.SIGHUP)
-            assert process.wait(10) == 0
+            assert process.wait(PATIENCE_S) == 0
     assert os.access(data_dir / "cli.json", os.R_OK)

@@ -10,16 +10,20 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import psycopg
 import pytest
 
 from tests.services import need
 from tests.support import postgres as postgresql
 from tests.support.stack import WINDROW
+from tests.waiting import poll
 from windrow_master.store.engine import sqlite_engines
 from windrow_master.store.migrate import upgrade
 
+pytestmark = pytest.mark.timeout(300)
+
 ANY_PORT = ("--http-port", "0", "--https-port", "0", "--trunk-port", "0")
-FAILS_S = 60
+FAILS_S = 120
 
 
 def failing(data_dir: Path, environment: Mapping[str, str] = {}, prefix: tuple[str, ...] = ()) -> str:
@@ -57,7 +61,18 @@ def guarded_server() -> Iterator[str]:
             connection.execute("CREATE DATABASE market OWNER renter")
             (data / "pg_hba.conf").write_text("local all postgres trust\nlocal all all scram-sha-256\n")
             connection.execute("SELECT pg_reload_conf()")
+        # The server reads it when it gets to it: until then everybody is let in.
+        stranger = f"host={data} user=renter password=wrong dbname=market"
+        poll(lambda: not _lets_in(stranger), what="the server asks for passwords")
         yield f"{postgresql.PREFIX}renter:right@/market?host={data}"
+
+
+def _lets_in(conninfo: str) -> bool:
+    try:
+        psycopg.connect(conninfo).close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def test_a_wrong_password_and_a_missing_database_are_told_apart(tmp_path: Path) -> None:
@@ -111,12 +126,12 @@ def test_a_database_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(330)
 def test_windrow_up_says_the_same_and_ends(tmp_path: Path) -> None:
     newer(tmp_path / "master.sqlite3")
 
     done = subprocess.run(
-        [WINDROW, "up", "--data-dir", str(tmp_path)], capture_output=True, text=True, timeout=150, check=False
+        [WINDROW, "up", "--data-dir", str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
     )
 
     said = done.stdout + done.stderr

@@ -1,8 +1,7 @@
 """The first rental through the shipped daemons: this host's own agent, a real process, a receipt that holds."""
 
-import contextlib
+import http.client
 import json
-import socket
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -11,20 +10,23 @@ from typing import Any
 
 import pytest
 
+from tests.services import found as services
 from tests.support import truth
-from tests.support.rental import Renter
+from tests.support.ports import own_port
+from tests.support.rental import Renter, renting
 from tests.support.stack import stack, wait_for
-from tests.waiting import poll
+from tests.waiting import PATIENCE_S, poll
 from windrow.errors import ApiProblem
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.slow, pytest.mark.xdist_group("rental")]
 
+FIGURES = ("cpu_ratio", "memory_used_bytes", "rx_bps", "tx_bps")
+
 
 @pytest.fixture(scope="module")
 def renter() -> Iterator[Renter]:
-    with stack() as running:
-        found = Renter(running)
-        found.online()
+    """A market of this host alone: what nobody can meet is said host by host."""
+    with renting() as found:
         yield found
 
 
@@ -41,14 +43,15 @@ def test_this_host_is_online_with_live_figures_bandwidth_and_tier(renter: Renter
         host = renter.host()
         live = host["live"] or {}
         # The first sample of all has no rate: two instants make one.
-        return live.get("rx_bps") is not None and host["bandwidth"] and host["tier"] and host
+        is_whole = all(live.get(name) is not None for name in FIGURES)
+        return is_whole and host["bandwidth"] and host["tier"] and host
 
     host = wait_for(measured)
 
     live = host["live"]
     assert 0 <= live["cpu_ratio"] <= 1
     assert 0 < live["memory_used_bytes"] < host["memory_bytes"]
-    assert live["rx_bps"] is not None and live["tx_bps"] is not None
+    assert live["rx_bps"] >= 0 and live["tx_bps"] >= 0
     assert host["bandwidth"]["up_bps"] > 0 and host["bandwidth"]["down_bps"] > 0
     assert len(host["tier_reasons"]) >= 1
     assert "process" in host["runtimes"]
@@ -61,7 +64,7 @@ def test_the_live_stream_of_the_host_grows_and_its_history_can_be_asked_for(rent
         first, second = next(stream)[2], next(stream)[2]
         stream.close()  # type: ignore[attr-defined]
     names = {metric["name"] for metric in renter.all("/metrics/catalog")}
-    name = next(iter(names & set(first["host"])))
+    name = min(names & set(first["host"]))
 
     def points() -> Any:
         with renter.stack.client() as api:
@@ -102,7 +105,7 @@ def test_the_receipt_is_as_long_as_the_process_was_there(renter: Renter) -> None
 
     seconds = float(renter.delete(cluster["id"])["running_seconds"])
 
-    assert 3.0 <= seconds <= min(took_s, 6.0)
+    assert 3.0 <= seconds <= took_s
     assert renter.flaws(cluster["id"]) == []
 
 
@@ -131,17 +134,17 @@ def test_the_exit_code_of_the_command_is_the_exit_code_of_run(renter: Renter, he
 
 
 def test_the_log_streams_while_the_command_runs(renter: Renter) -> None:
-    cluster = renter.create("sh", "-c", "echo first; sleep 2; echo second")
-    arrived: dict[str, float] = {}
+    cluster = renter.create("sh", "-c", "echo first; while [ ! -e go ]; do sleep 0.1; done; echo second")
 
     with renter.stack.client() as api:
-        for data in api.logs(cluster["id"], follow=True):
-            for word in data.decode().split():
-                arrived[word] = time.monotonic()
+        stream = api.logs(cluster["id"], follow=True)
+        first = next(stream)
+        # It goes on only now: what was read before it did was streamed while it ran.
+        told = renter.windrow("cluster", "exec", cluster["id"], "--", "touch", "go")
+        rest = b"".join(stream)
     renter.delete(cluster["id"])
 
-    assert list(arrived) == ["first", "second"]
-    assert arrived["second"] - arrived["first"] > 1
+    assert (told.returncode, first, rest) == (0, b"first\n", b"second\n"), told.stderr
 
 
 def test_one_more_command_runs_inside_with_its_output_and_exit_code(renter: Renter) -> None:
@@ -205,7 +208,7 @@ def test_a_port_of_a_service_answers_while_it_runs_and_is_closed_afterwards(rent
         "import http.server,os;open('index.html','w').write('served');"
         "http.server.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),http.server.SimpleHTTPRequestHandler).serve_forever()"
     )
-    port = _free_port()
+    port = own_port()
 
     cluster = renter.create(
         "python", "-c", serve, kind="service", ports=[port], env={"PORT": str(port)}, runtime="process"
@@ -228,12 +231,9 @@ def test_a_request_no_host_can_meet_says_why_for_each_host_and_costs_nothing(ren
 
     assert done.returncode == 5
     assert renter.host()["name"] in done.stderr
-    (reason,) = refused.value.reasons
     assert refused.value.code == "no_capacity"
-    assert (reason["host_id"], "4000" in reason["reason"] or "processor" in reason["reason"]) == (
-        renter.host()["id"],
-        True,
-    )
+    (reason,) = [one["reason"] for one in refused.value.reasons if one["host_id"] == renter.host()["id"]]
+    assert "4000" in reason or "processor" in reason
     assert renter.balance() == before
 
 
@@ -254,8 +254,7 @@ def test_the_end_leaves_nothing_running_and_the_next_start_has_every_record(tmp_
 
     assert (left_processes, truth.workload_processes(f"left-{host['id']}"), locks) == ([], [], [])
     assert truth.ledger_flaws(running.data_dir) == []
-    with contextlib.suppress(FileNotFoundError):
-        assert truth.containers(host["id"]) == []
+    assert not services()["docker"].version or truth.containers(host["id"]) == []
 
     with stack(folder=tmp_path) as running:
         renter = Renter(running)
@@ -275,16 +274,10 @@ def _nanoseconds(seconds: str) -> int:
     return int(whole) * 10**9 + int(part.ljust(9, "0"))
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _body(port: int) -> bytes | None:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=2) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE_S) as answer:
             body: bytes = answer.read()
             return body
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return None

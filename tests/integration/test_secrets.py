@@ -2,18 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.canaries import collect, open_to_others, plant
 from tests.support.rental import Renter
-from tests.support.stack import Stack, stack, wait_for
-
-
-def _online(running: Stack) -> list[dict[str, Any]]:
-    with running.client() as api:
-        return [host for host in api.items("/hosts") if host["link_state"] == "online" and not host["simulated"]]
+from tests.support.stack import stack, wait_for
 
 
 @pytest.mark.slow
@@ -23,7 +17,7 @@ def _online(running: Stack) -> list[dict[str, Any]]:
 )
 def test_a_market_that_was_used_leaves_its_secrets_nowhere(tmp_path: Path) -> None:
     with stack("--simulate", "1", folder=tmp_path) as running:
-        wait_for(lambda: _online(running))
+        Renter(running).online()
         with running.client() as api:
             cluster = api.create_cluster({"argv": ["sh", "-c", "env; sleep 30"], "env": {"WORD": "of-the-renter"}})
             wait_for(lambda: api.cluster(cluster["id"])["phase"] == "Running")

@@ -23,6 +23,8 @@ from windrow_master.store.migrate import upgrade
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, HostId, SlotId
 
+pytestmark = pytest.mark.timeout(300)
+
 RACERS = 4
 SLOTS = 300
 ROUNDS = 2
@@ -65,7 +67,7 @@ def racers(url: str, guards: str) -> Iterator[list["subprocess.Popen[str]"]]:
     try:
         yield started
         for process in started:
-            process.communicate(timeout=60)
+            process.communicate(timeout=240)
     finally:
         for process in started:
             process.kill()

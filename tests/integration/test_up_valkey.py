@@ -51,10 +51,10 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Market]:
 def test_what_containers_run_serves_a_real_master(market: Market, tmp_path: Path) -> None:
     url = market.renter.stack.cli["url"]
 
-    well = subprocess.run([sys.executable, CONTAINER / "health.py", f"{url}/healthz"], timeout=30)
+    well = subprocess.run([sys.executable, CONTAINER / "health.py", f"{url}/healthz"], timeout=120)
     cli = market.renter.stack.data_dir / "cli.json"
     command = [sys.executable, str(CONTAINER / "enrol.py"), str(cli), str(tmp_path)]
-    subprocess.run([*command, "access-a=access", "agent=host"], check=True, timeout=30)
+    subprocess.run([*command, "access-a=access", "agent=host"], check=True, timeout=120)
 
     assert well.returncode == 0
     assert all((tmp_path / name).read_text().startswith("wj_") for name in ("access-a", "agent"))
@@ -64,9 +64,9 @@ def test_what_containers_run_serves_a_real_master(market: Market, tmp_path: Path
 def test_a_rental_goes_on_to_its_end_when_valkey_is_killed_under_it(market: Market) -> None:
     renter, server = market.renter, market.server
     poll(lambda: market.bus()["is_well"], what="the Master is on Valkey")
-    (peer,) = market.bus()["peers"]
-    assert (market.bus()["kind"], peer["role"]) == ("redis", "leader")
-    assert server.keys("windrow:*:present:*") > 0
+    assert market.bus()["kind"] == "redis"
+    poll(lambda: [peer["role"] for peer in market.bus()["peers"]] == ["leader"], what="the Master has said who it is")
+    poll(lambda: server.keys("windrow:*:present:*"), what="Valkey knows it")
     cluster = renter.create("sh", "-c", "echo began; sleep 3; echo done", until="Running")
 
     server.kill()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.tiny_master import TinyMaster
-from tests.waiting import poll_async
+from tests.waiting import PATIENCE_S, poll_async
 from windrow_agent.core.inventory import HostFacts
 from windrow_agent.gpu.none import NoGpus
 from windrow_agent.runtimes.process import ProcessRuntime
@@ -35,7 +35,7 @@ from windrow_proto.model import (
     WorkloadSpec,
 )
 from windrow_proto.ports import PeerFacts
-from windrow_proto.units import MINUTE, SECOND
+from windrow_proto.units import MINUTE
 
 HOST = HostId("host_" + "1" * 32)
 PEER = PeerFacts("host", HOST, 1, 1 << 62, "memory", b"c" * 32)
@@ -99,20 +99,20 @@ class World:
         async with asyncio.TaskGroup() as group:
             task = group.create_task(service.run())
             try:
-                await asyncio.wait_for(service.connected.wait(), 20)
+                await asyncio.wait_for(service.connected.wait(), PATIENCE_S)
                 yield service
             finally:
                 service.stop()
-                await asyncio.wait({task}, timeout=20)
+                await asyncio.wait({task}, timeout=PATIENCE_S)
 
     async def killed(self, work) -> None:
         """One life of the agent that ends without a last word."""
         service = self.agent()
         task = asyncio.get_running_loop().create_task(service.run())
-        await asyncio.wait_for(service.connected.wait(), 20)
+        await asyncio.wait_for(service.connected.wait(), PATIENCE_S)
         await work(service)
         task.cancel()
-        await asyncio.wait({task}, timeout=20)
+        await asyncio.wait({task}, timeout=PATIENCE_S)
 
 
 async def no_benchmarks():
@@ -150,7 +150,7 @@ def creation(*argv, token=1, **more):
     return Command(CommandId(new_id("cmd")), CommandKind.CREATE, create=spec)
 
 
-def deletion(create, grace_ns=SECOND):
+def deletion(create, grace_ns=MINUTE):
     spec = create.create
     return Command(
         CommandId(new_id("cmd")), CommandKind.DELETE, delete=DeleteSpec(spec.workload_id, spec.slots, grace_ns)
@@ -159,7 +159,7 @@ def deletion(create, grace_ns=SECOND):
 
 async def until_done(world: World, command: Command, wanted: CommandPhase = CommandPhase.SUCCEEDED):
     await poll_async(
-        lambda: wanted in world.master.phases(command.command_id), 20, f"{command.kind.name} {wanted.name}"
+        lambda: wanted in world.master.phases(command.command_id), what=f"{command.kind.name} {wanted.name}"
     )
     return world.master.statuses(command.command_id)[-1]
 
@@ -168,4 +168,4 @@ async def final_receipt(world: World, create):
     def found():
         return [r for r in world.master.receipts(create.create.workload_id) if r.final]
 
-    return (await poll_async(found, 20, "the final receipt"))[0]
+    return (await poll_async(found, what="the final receipt"))[0]

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.support.pki import issue, make_ca
+from tests.waiting import PATIENCE_S
 from windrow_proto import link_grpc
 from windrow_proto.link_memory import MemoryNetwork
 from windrow_proto.ports import BandwidthLink, Dialer, FrameLink, PeerFacts, PingFacts, TrunkLink
@@ -74,7 +75,7 @@ class GrpcWorld:
         return self.dialers[-1]
 
     async def dial_trunk(self, *addresses: str) -> TrunkLink:
-        return await link_grpc.dial_trunk(addresses, self.access, 3 * SECOND)
+        return await link_grpc.dial_trunk(addresses, self.access, int(PATIENCE_S) * SECOND)
 
     async def kill(self) -> None:
         for server in self.servers:
@@ -109,7 +110,7 @@ class MemoryWorld:
         return self.network.dialer(self._facts(role))
 
     async def dial_trunk(self, *addresses: str) -> TrunkLink:
-        return await self.network.dial_trunk(addresses, self._facts("access"), 3 * SECOND)
+        return await self.network.dial_trunk(addresses, self._facts("access"), int(PATIENCE_S) * SECOND)
 
     async def kill(self) -> None:
         for server in self.servers:

@@ -1,7 +1,6 @@
 """Real VictoriaMetrics and Prometheus servers for tests: each in a folder of its own, ended with the test."""
 
 import shutil
-import socket
 import subprocess
 import tempfile
 import urllib.request
@@ -11,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.services import need
-from tests.waiting import poll
+from tests.support.ports import own_port
+from tests.waiting import PATIENCE_S, poll
 
-UP_S = 30.0
 PROMETHEUS_CONFIG = "global: {scrape_interval: 1s}\n"
 OUT_OF_ORDER = "storage: {tsdb: {out_of_order_time_window: 24h}}\n"
 """What docs/metrics.md tells Prometheus' operators to set: agents send late what was in their spools."""
@@ -36,7 +35,7 @@ class MetricsServer:
 
 def get(url: str) -> bytes:
     """The body of an answer."""
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
         body: bytes = answer.read()
         return body
 
@@ -46,7 +45,7 @@ def victoriametrics() -> Iterator[MetricsServer]:
     """VictoriaMetrics with its own defaults."""
     need("victoriametrics")
     program = shutil.which("victoria-metrics") or shutil.which("victoria-metrics-prod") or ""
-    port = free_port()
+    port = own_port()
     with tempfile.TemporaryDirectory(prefix="windrow-victoria-") as folder:
         flags = [f"-storageDataPath={folder}", f"-httpListenAddr=127.0.0.1:{port}", "-retentionPeriod=1"]
         with _running([program, *flags], f"http://127.0.0.1:{port}/health") as process:
@@ -58,7 +57,7 @@ def victoriametrics() -> Iterator[MetricsServer]:
 def prometheus(config: str = PROMETHEUS_CONFIG + OUT_OF_ORDER, *beside: Path) -> Iterator[MetricsServer]:
     """Prometheus that takes remote writes. beside: files that the configuration names, copied to its folder."""
     need("prometheus")
-    port = free_port()
+    port = own_port()
     with tempfile.TemporaryDirectory(prefix="windrow-prometheus-") as folder:
         path = Path(folder) / "prometheus.yml"
         path.write_text(config)
@@ -77,7 +76,7 @@ def prometheus(config: str = PROMETHEUS_CONFIG + OUT_OF_ORDER, *beside: Path) ->
 def _running(command: Sequence[str], ready_url: str) -> "Iterator[subprocess.Popen[bytes]]":
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        poll(lambda: _answers(ready_url), UP_S, f"{command[0]} answers")
+        poll(lambda: _answers(ready_url), what=f"{command[0]} answers")
         yield process
     finally:
         process.kill()  # also one that a test has stopped
@@ -90,11 +89,3 @@ def _answers(url: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def free_port() -> int:
-    """A port nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

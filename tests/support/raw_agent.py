@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from tests.support.pki import TestAuthority
 from tests.support.rental import Renter
 from tests.trunk_support import FakeAgent
-from tests.waiting import poll_async
+from tests.waiting import PATIENCE_S, poll_async
 from windrow_proto.clock import SystemClock
 from windrow_proto.enrol import Identity, IdentityFolder, JoinRequest, join
 from windrow_proto.errors import LinkClosed, WindrowError
@@ -53,7 +53,7 @@ class Line:
             cause = closed.__cause__
             self.ended.set_result(cause if isinstance(cause, WindrowError) else closed)
 
-    async def end(self, deadline_s: float = 10.0) -> WindrowError:
+    async def end(self, deadline_s: float = PATIENCE_S) -> WindrowError:
         """Wait until the other side has ended the stream; returns why."""
         async with asyncio.timeout(deadline_s):
             return await asyncio.shield(self.ended)
@@ -121,7 +121,7 @@ async def dialled(identity: TlsIdentity, address: str) -> AsyncIterator[Line]:
     """An open stream to an Access; raises what refused it."""
     dialer = GrpcDialer(identity)
     try:
-        line = Line(await dialer.connect(address, 5 * SECOND))
+        line = Line(await dialer.connect(address, int(PATIENCE_S) * SECOND))
         failed: Exception | None = None
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(line.run())

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import truth
-from tests.support.stack import WINDROW, Stack, wait_for
+from tests.support.stack import WINDROW, Stack, stack, wait_for
 
-COMMAND_S = 90
-PHASE_S = 60
+COMMAND_S = 120
+PHASE_S = 120
 ENDED = ("Deleted", "Failed")
 APPLETS = (
     *("sh", "sleep", "echo", "cat", "httpd", "test", "ls", "wget", "hostname"),
@@ -118,6 +118,15 @@ class Renter:
 
 
 @contextmanager
+def renting(*flags: str, **more: Any) -> Iterator[Renter]:
+    """A renter on a market of its own whose host may be rented; flags and more as for `stack`."""
+    with stack(*flags, **more) as running:
+        found = Renter(running)
+        found.online()
+        yield found
+
+
+@contextmanager
 def local_image(folder: Path) -> Iterator[str]:
     """A container image of one static binary, imported here: no registry is asked. Its name is its own, so that tests
     that run at the same time, in this checkout or in another, do not remove each other's."""
@@ -126,7 +135,7 @@ def local_image(folder: Path) -> Iterator[str]:
     try:
         yield name
     finally:
-        subprocess.run(["docker", "rmi", "-f", name], capture_output=True, timeout=60, check=False)
+        subprocess.run(["docker", "rmi", "-f", name], capture_output=True, timeout=120, check=False)
 
 
 def import_image(folder: Path, name: str) -> None:
@@ -142,4 +151,4 @@ def import_image(folder: Path, name: str) -> None:
             member = tarfile.TarInfo(inner)
             member.type, member.mode = tarfile.DIRTYPE, 0o755
             tar.addfile(member)
-    subprocess.run(["docker", "import", str(archive), name], check=True, capture_output=True, timeout=60)
+    subprocess.run(["docker", "import", str(archive), name], check=True, capture_output=True, timeout=120)

@@ -16,8 +16,8 @@ import pytest
 from tests.services import all_required
 from tests.waiting import poll
 
-STEP_S = 30
-TOOLS = ("ip", "unshare", "nsenter", "curl", "setsid", "useradd")
+STEP_S = 120
+TOOLS = ("ip", "unshare", "nsenter", "curl", "setsid", "useradd", "pgrep")
 FOLDERS = ("/opt", "/var/lib", "/run", "/tmp")
 PREPARE = """
 set -e

@@ -18,7 +18,7 @@ MOUNT: Final = "/mnt"
 """Where processes of the namespace see it; nobody else's /mnt is touched."""
 TOOLS: Final = ("unshare", "nsenter", "mount")
 PIECE: Final = 1 << 20
-READY_S: Final = 20
+READY_S: Final = 60
 
 _HOLD = """
 set -e

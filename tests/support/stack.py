@@ -2,26 +2,25 @@
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.support.canaries import Canaries, collect, leaks, plant
+from tests.support.ports import own_ports
 from windrow.client import Client
 from windrow.config import Config
 
 WINDROW = str(Path(sys.executable).with_name("windrow"))
 START_S = 120.0
-STOP_S = 60.0
-PORT_SHARES = 4
+STOP_S = 120.0
 
 
 @dataclass(slots=True)
@@ -50,7 +49,10 @@ class Stack:
         """Pids by daemon name (master, access, agent), children of the supervisor included."""
         found: dict[str, list[int]] = {}
         for pid in _descendants(self.process.pid):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue  # it has ended meanwhile
             for word in words[:4]:
                 name = os.path.basename(word).decode(errors="replace")
                 kind = next(
@@ -68,7 +70,7 @@ def _descendants(root: int) -> list[int]:
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             try:
-                fields = (path / "stat").read_text().rsplit(")", 1)[1].split()
+                fields = (path / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()
             except OSError:
                 continue
             parents.setdefault(int(fields[1]), []).append(int(path.name))
@@ -80,21 +82,40 @@ def _descendants(root: int) -> list[int]:
     return found
 
 
-def _choose_ports(data_dir: Path) -> None:
+def choose_ports(data_dir: Path) -> None:
     """Give a new market ports of its own, as if of its last start: while its Master is down after a kill, no other
-    market that is tested at the same time takes them. Each worker of the tests draws from a share of its own."""
-    share = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % PORT_SHARES
-    ports_of_ours = range(20_000 + 10 * share, 32_000, 10 * PORT_SHARES)
-    http, https, trunk, access = random.SystemRandom().sample(ports_of_ours, 4)
-    data_dir.mkdir(parents=True, mode=0o700)
-    ports = {"http": http, "https": https, "trunk": trunk, "access": [access, access + 1]}
-    masters = [{"http": http + n, "https": https + n, "trunk": trunk + n} for n in range(3)]
+    market that is tested at the same time takes them."""
+    own = own_ports()
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    ports = {"http": own[0], "https": own[3], "trunk": own[6], "access": [own[9], own[10]]}
+    masters = [{"http": own[n], "https": own[3 + n], "trunk": own[6 + n]} for n in range(3)]
     (data_dir / "cli.json").write_text(json.dumps({"ports": ports, "masters": masters}))
 
 
 @contextmanager
+def started(
+    command: Sequence[str], data_dir: Path, log_path: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[Stack]:
+    """Run this `windrow up`; stops it as Ctrl-C does, and kills it if it does not stop."""
+    with log_path.open("ab") as log:
+        began = time.monotonic()
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, start_new_session=True, env=os.environ | dict(environment or {})
+        )
+        try:
+            yield Stack(process, data_dir, began)
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+@contextmanager
 def stack(*flags: str, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Iterator[Stack]:
-    """Run `windrow up` with these flags; stops it as Ctrl-C does, and kills it if it does not stop.
+    """Run `windrow up` with these flags, and stop it in order.
 
     At the end no secret may stand in a log, a command line, an environment or a database (tests/support/canaries.py).
 
@@ -105,30 +126,11 @@ def stack(*flags: str, folder: Path | None = None, environment: Mapping[str, str
         place = folder or Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="windrow-stack-")))
         data_dir = place / "data"
         if not data_dir.exists():
-            _choose_ports(data_dir)
-        log = (place / "up.log").open("ab")
-        began = time.monotonic()
-        process = subprocess.Popen(
-            [WINDROW, "up", "--data-dir", str(data_dir), *flags],
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            env=os.environ | dict(environment or {}),
-        )
-        running = Stack(process, data_dir, began)
-        found: list[str] = []
-        secrets = Canaries()
-        try:
+            choose_ports(data_dir)
+        command = [WINDROW, "up", "--data-dir", str(data_dir), *flags]
+        with started(command, data_dir, place / "up.log", environment) as running:
             yield running
             secrets, found = _watched(running)
-        finally:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            log.close()
         found += leaks(secrets, (), data_dir)
         assert not found, "; ".join(found[:20])
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from tests.waiting import PATIENCE_S
 from windrow_proto.ids import HostId
 from windrow_proto.intervals import Intervals
 from windrow_proto.keys import DOMAIN_DOWN, DOMAIN_UP, ExchangeKey, LinkProver, LinkVerifier, SigningKey
@@ -183,7 +184,7 @@ class TinyMaster:
 
     async def next(self, channel_id: int) -> Any:
         queue = self.channels.setdefault(channel_id, asyncio.Queue())
-        return (await asyncio.wait_for(queue.get(), 20)).step
+        return (await asyncio.wait_for(queue.get(), PATIENCE_S)).step
 
     async def drop(self) -> None:
         """Cut the present connection, as a dying Access does."""

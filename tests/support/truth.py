@@ -26,7 +26,7 @@ from windrow_proto.v1 import host_pb2, link_pb2
 NS_PER_HOUR = 3_600 * 10**9
 ED25519 = 2
 RECEIPT = "KIND_RECEIPT"
-DOCKER_S = 30
+DOCKER_S = 60
 Key = tuple[str, bytes, int]
 """A telemetry record: host, boot of origin, sequence of origin."""
 
@@ -62,7 +62,7 @@ def database(data_dir: Path) -> Iterator[Any]:
         with psycopg.connect(_served[data_dir], autocommit=True, row_factory=psycopg.rows.dict_row) as served:
             yield Served(served)
         return
-    with closing(sqlite3.connect(f"file:{data_dir / 'master.sqlite3'}?mode=ro", uri=True, timeout=10)) as connection:
+    with closing(sqlite3.connect(f"file:{data_dir / 'master.sqlite3'}?mode=ro", uri=True, timeout=60)) as connection:
         connection.row_factory = sqlite3.Row
         yield connection
 
@@ -190,7 +190,7 @@ def processes() -> Iterator[Running]:
         if not path.name.isdigit():
             continue
         try:
-            fields = (path / "stat").read_text().rsplit(")", 1)[1].split()
+            fields = (path / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()
             argv = (path / "cmdline").read_bytes().rstrip(b"\0").decode(errors="replace").split("\0")
         except OSError:
             continue

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.waiting import poll
+from tests.support.ports import own_port
+from tests.waiting import PATIENCE_S, poll
 
 PASSWORD = "a-canary-that-must-be-in-no-log"
 """What the server asks for, so that every test also shows that it is kept to ourselves."""
-ANSWER_S = 2.0
 
 
 def binary() -> str | None:
@@ -31,9 +31,7 @@ class Valkey:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
+        self.port = own_port()
 
     @property
     def url(self) -> str:
@@ -77,7 +75,7 @@ class Valkey:
 
     def ask(self, *words: str) -> bytes:
         """One command by hand; the first line of the answer."""
-        with socket.create_connection(("127.0.0.1", self.port), ANSWER_S) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE_S) as connection:
             for line in (["AUTH", PASSWORD], list(words)):
                 body = b"".join(b"$%d\r\n%s\r\n" % (len(word), word.encode()) for word in line)
                 connection.sendall(b"*%d\r\n%s" % (len(line), body))
