@@ -80,7 +80,7 @@ def _entries() -> list[Json]:
 
 
 def record_routes(app: FastAPI, world: World) -> None:
-    """Commands, the audit log, sessions."""
+    """Commands, the audit log, sessions, the end of a join token."""
 
     @app.get("/api/v1/commands")
     async def commands(host: str = "") -> Json:
@@ -127,4 +127,9 @@ def record_routes(app: FastAPI, world: World) -> None:
     async def end_session(session_id: str) -> Response:
         ended.add(session_id)
         world.event("session.ended", [session_id], f"{session_id} was ended")
+        return Response(status_code=204)
+
+    @app.delete("/api/v1/join-tokens/{token_id}")
+    async def drop_join_token(token_id: str) -> Response:
+        world.join_tokens = [one for one in world.join_tokens if one["id"] != token_id]
         return Response(status_code=204)

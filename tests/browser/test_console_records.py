@@ -35,11 +35,16 @@ async def test_the_overview_counts_what_is_idle_rented_and_faulty_and_what_it_ea
     await expect(page.get_by_role("region", name="Recent events")).to_contain_text("workbench is silent")
 
 
-async def test_without_any_access_the_overview_says_that_nothing_is_heard(page: Page, pretend: Pretend) -> None:
+async def test_without_any_access_the_overview_and_health_say_that_nothing_is_heard(
+    page: Page, pretend: Pretend
+) -> None:
     served = pretend()
     served.world.accesses = ()
     await signed_in(page, served, "/")
     await expect(page.get_by_text("No Access is connected")).to_be_visible()
+    await page.get_by_role("link", name="Health").last.click()
+    await expect(page.get_by_role("heading", name="Accesses (0)")).to_be_visible()
+    await expect(page.get_by_label("next command", exact=True)).to_have_text("windrow doctor")
 
 
 async def test_the_audit_log_is_filtered_by_its_address_and_verified(page: Page, pretend: Pretend) -> None:
@@ -169,6 +174,8 @@ async def test_every_resource_leads_to_its_events(page: Page, pretend: Pretend) 
         ("/offers", "Events of tier cpu/A", "tier/cpu/A"),
         ("/receipts/receipt_1", "Events of this rental", "rental_1"),
         ("/health", "Events of Access access_north", "access_north"),
+        (f"/clusters/{next(iter(served.world.clusters))}", "Events of workload work_1", "work_1"),
+        ("/settings", "Events of the account", "account_1"),
         ("/tokens", "Events of join token jt_1", "jt_1"),
         ("", "Events of token first", "token_1"),
     ):
@@ -176,6 +183,8 @@ async def test_every_resource_leads_to_its_events(page: Page, pretend: Pretend) 
             await page.goto(served.url + path)
         link = page.get_by_role("link", name=name, exact=True)
         await expect(link).to_have_attribute("href", f"/events?subject={subject}")
+    await page.get_by_role("button", name="Revoke join token jt_1").click()
+    await expect(page.get_by_text("No join tokens")).to_be_visible()
     await link.click()
     rows = page.get_by_role("region", name="Table of events").locator("tbody tr")
     await expect(rows).to_have_count(1)

@@ -121,6 +121,7 @@ function Workloads({ cluster }: { cluster: Cluster }) {
             ["Exit code", work.exit_code === null ? "–" : String(work.exit_code)],
             ...(Object.keys(work.ports).length > 0 ? [["Ports", Object.entries(work.ports).map(([inside, port]) => `${plain(inside)} → ${port}`).join(", ")] as const] : []),
             ["Id", <Id key="i" id={work.id} />],
+            ["Happened", <Link key="e" className="wr-link" to="/events" search={{ subject: work.id } as never} aria-label={`Events of workload ${plain(work.id)}`}>Events</Link>],
           ]}
         />
       ))}

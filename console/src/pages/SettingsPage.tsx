@@ -28,7 +28,7 @@ export function SettingsPage() {
             <Facts
               rows={[
                 ["Name", plain(me.data.account.name)],
-                ["Id", <Id key="i" id={me.data.account.id} />],
+                ["Id", <span key="i"><Id id={me.data.account.id} /> · <Link className="wr-link" to="/events" search={{ subject: me.data.account.id } as never} aria-label="Events of the account">Events</Link></span>],
                 ["Roles here", me.data.roles.join(", ") || "–"],
                 ["Balance", <span key="b">{amount(me.data.balance.amount, 2, 6)} {plain(me.data.balance.currency)} {me.data.master.currency_is_test && <TestMoney />}</span>],
                 ["Token", <span key="t">{plain(me.data.token.name)}{me.data.token.expires_at && <>, ends <When at={me.data.token.expires_at} /></>} · <Link className="wr-link" to="/tokens">Tokens</Link></span>],

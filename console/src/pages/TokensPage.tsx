@@ -5,7 +5,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { joinTokens as joinTokensQuery, me as meQuery, tokens as tokensQuery } from "../api/queries.ts";
-import type { TokenMade, TokenRow } from "../api/types.ts";
+import type { JoinTokenRow, TokenMade, TokenRow } from "../api/types.ts";
 import { plain, words } from "../format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Command, Empty, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -60,18 +60,8 @@ export function TokensPage() {
                 <Empty title="No join tokens" command="windrow token add --join">A join token lets one host join, once, within 15 minutes.</Empty>
               ) : (
                 <table className="wr-table">
-                  <thead><tr><th>For</th><th>Made</th><th>Expires</th><th>Id</th><th>Events</th></tr></thead>
-                  <tbody>
-                    {items.map((token) => (
-                      <tr key={token.id}>
-                        <td>{words(token.role)}</td>
-                        <td><When at={token.created_at} /></td>
-                        <td><When at={token.expires_at} /></td>
-                        <td><Id id={token.id} /></td>
-                        <td><Link className="wr-link" to="/events" search={{ subject: token.id } as never} aria-label={`Events of join token ${plain(token.id)}`}>Events</Link></td>
-                      </tr>
-                    ))}
-                  </tbody>
+                  <thead><tr><th>For</th><th>Made</th><th>Expires</th><th>Id</th><th>Events</th><th><span className="wr-unseen">Do</span></th></tr></thead>
+                  <tbody>{items.map((token) => <JoinToken key={token.id} token={token} />)}</tbody>
                 </table>
               )
             }
@@ -81,6 +71,25 @@ export function TokensPage() {
       {making && <NewToken close={() => setMaking(false)} />}
       {revoking && <Revoke token={revoking} close={() => revoke(null)} />}
     </div>
+  );
+}
+
+/** Worthless after one use or 15 minutes anyway, and soon made anew: revoked without asking back. */
+function JoinToken({ token }: { token: JoinTokenRow }) {
+  const client = useQueryClient();
+  const revoke = useMutation({
+    mutationFn: () => remove(`/join-tokens/${encodeURIComponent(token.id)}`),
+    onSuccess: () => void client.invalidateQueries({ queryKey: ["join-tokens"] }),
+  });
+  return (
+    <tr>
+      <td>{words(token.role)}{revoke.error && <ProblemNote error={revoke.error} />}</td>
+      <td><When at={token.created_at} /></td>
+      <td><When at={token.expires_at} /></td>
+      <td><Id id={token.id} /></td>
+      <td><Link className="wr-link" to="/events" search={{ subject: token.id } as never} aria-label={`Events of join token ${plain(token.id)}`}>Events</Link></td>
+      <td className="num"><Button variant="subtle" color="red" loading={revoke.isPending} onClick={() => revoke.mutate()} aria-label={`Revoke join token ${plain(token.id)}`}>Revoke</Button></td>
+    </tr>
   );
 }
 
