@@ -1,6 +1,7 @@
 """The source tree as the architecture tests see it: members, modules, and what each module imports and calls."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,14 +68,15 @@ def members(root: Path) -> list[Module]:
 
 def modules(root: Path, below: Path) -> list[Module]:
     """Every hand-written module below a folder."""
-    return [_read(root, path) for path in files(below, ".py")]
+    return [_read(root, path, path.read_text(encoding="utf-8")) for path in files(below, ".py")]
 
 
-def _read(root: Path, path: Path) -> Module:
+@functools.cache
+def _read(root: Path, path: Path, text: str) -> Module:
+    """Parsed once, for all rules that look at it."""
     where = path.relative_to(root)
     parts = where.with_suffix("").parts[1:] if where.parts[0] in MEMBERS else ()
     name = ".".join(parts).removesuffix(".__init__")
-    text = path.read_text(encoding="utf-8")
     return Module(where.as_posix(), name, text, ast.parse(text, filename=str(path)))
 
 

@@ -263,8 +263,9 @@ async def test_while_the_server_is_away_everything_goes_on_here_and_then_everywh
 
 @pytest.mark.proves("nothing fails when Valkey is killed, frozen or emptied")
 async def test_emptying_the_server_under_load_refuses_nobody_who_was_allowed_and_loses_no_wake_up(
-    server: Valkey, patient: None
+    server: Valkey, patient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(bus_redis, "BEAT_NS", SECOND // 5)
     one, two = _through(server, "one"), _through(server, "two")
     wide = Limit("wide", 1_000_000, SECOND // 1_000)
     one.announce({"role": "leader"})

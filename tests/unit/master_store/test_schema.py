@@ -2,8 +2,12 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tests.master_support import opened_store
+from tests.support import schema
+from windrow_master.store.engine import engines_of
+from windrow_master.store.migrate import differences, upgrade
 from windrow_master.store.unit import UnitOfWork
 
 
@@ -34,3 +38,19 @@ def test_a_changed_audit_entry_is_found(tmp_path: Path) -> None:
 
     assert before is None
     assert after == 3
+
+
+def test_what_other_tests_are_laid_down_is_what_the_migrations_make(tmp_path: Path) -> None:
+    dumps = []
+    for name, make in (("migrated", upgrade), ("laid down", schema.lay_down), ("again", schema.lay_down)):
+        engines = engines_of(f"sqlite:///{tmp_path / name}.sqlite3")
+        make(engines.writer)
+        make(engines.writer)
+        assert differences(engines.writer) == []
+        with engines.writer.connect() as connection:
+            made: Any = connection.connection.driver_connection
+            dumps.append(list(made.iterdump()))
+        engines.dispose()
+
+    assert len(dumps[0]) > 50
+    assert dumps[0] == dumps[1] == dumps[2]
