@@ -23,9 +23,11 @@ from tests.waiting import poll
 
 APT_S = 600
 """For apt to fetch and unpack: the packages together have 70 MB."""
-DAEMON_S = 60.0
-STOP_S = 30.0
-ANSWER_S = 10
+DAEMON_S = 120.0
+STOP_S = 60.0
+ANSWER_S = 30
+APT_LOCK_S = 300
+"""For another apt of this machine, such as its nightly upgrade, to end."""
 SOCKET = Path("/var/run/docker.sock")
 
 DAEMON_PLAIN: tuple[str, ...] = ()
@@ -142,14 +144,14 @@ def _is_known(name: str) -> bool:
 
 def _apt(*arguments: str) -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    command = ["apt-get", "--quiet=2", *arguments]
+    command = ["apt-get", "--quiet=2", f"-oDPkg::Lock::Timeout={APT_LOCK_S}", *arguments]
     done = subprocess.run(
         command,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=APT_S,
+        timeout=APT_S + APT_LOCK_S,
         check=False,
     )
     if done.returncode != 0:

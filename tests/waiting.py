@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """Far beyond what any condition needs: it is spent only where a test fails, and a busy machine is no failure."""
 STEP_S = 0.02
 """Between two looks: short beside any deadline used in tests, long beside one look."""

@@ -19,14 +19,14 @@ from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_records import overview_routes, record_routes
 from tests.browser.pretend_rental import cluster_routes, cluster_streams, health_routes, market_routes
 from tests.browser.pretend_world import Asked, Json, World, add_host, at, make_world, token
-from tests.waiting import poll
+from tests.support.ports import own_port
+from tests.waiting import PATIENCE_S, poll
 from windrow_master.api.console import page as console_page
 from windrow_master.api.headers import HEADERS
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "pretend-token"
 CSRF = "pretend-csrf"
-START_S = 10.0
 
 
 def make_app(world: World) -> FastAPI:
@@ -161,7 +161,7 @@ class Served:
     def __init__(self, world: World, around: Callable[[FastAPI], Any] = lambda app: app) -> None:
         self.world = world
         self._around = around
-        self.port = 0
+        self.port = own_port()
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
 
@@ -176,7 +176,7 @@ class Served:
         return f"{self.url}/fleet#token={TOKEN}"
 
     def start(self) -> None:
-        """Listen; the second time on the same port as the first."""
+        """Listen, each time on the same port, which is nobody else's meanwhile."""
         config = uvicorn.Config(
             self._around(make_app(self.world)),
             host="127.0.0.1",
@@ -191,7 +191,7 @@ class Served:
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listening]}, daemon=True)
         self._thread.start()
         server = self._server
-        poll(lambda: server.started, START_S, "the pretend Master listens")
+        poll(lambda: server.started, what="the pretend Master listens")
 
     def stop(self) -> None:
         """Fall silent at once, open streams included."""
@@ -199,7 +199,7 @@ class Served:
             return
         self._server.should_exit = True
         self._server.force_exit = True
-        self._thread.join(START_S)
+        self._thread.join(PATIENCE_S)
         self._server = None
 
 

@@ -1,9 +1,7 @@
 """The first rental through the shipped daemons: this host's own agent, a real process, a receipt that holds."""
 
-import http.client
 import json
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,9 @@ import pytest
 from tests.services import found as services
 from tests.support import truth
 from tests.support.ports import own_port
-from tests.support.rental import Renter, renting
+from tests.support.rental import Renter, body_at, renting
 from tests.support.stack import stack, wait_for
-from tests.waiting import PATIENCE_S, poll
+from tests.waiting import poll
 from windrow.errors import ApiProblem
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.slow, pytest.mark.xdist_group("rental")]
@@ -214,11 +212,11 @@ def test_a_port_of_a_service_answers_while_it_runs_and_is_closed_afterwards(rent
         "python", "-c", serve, kind="service", ports=[port], env={"PORT": str(port)}, runtime="process"
     )
 
-    assert wait_for(lambda: _body(port)) == b"served"
+    assert wait_for(lambda: body_at(port)) == b"served"
     (workload,) = renter.ask("GET", f"/clusters/{cluster['id']}")["workloads"]
     assert workload["ports"]
     renter.delete(cluster["id"])
-    poll(lambda: _body(port) is None, what="the port is closed")
+    poll(lambda: body_at(port) is None, what="the port is closed")
     assert renter.flaws(cluster["id"]) == []
 
 
@@ -272,12 +270,3 @@ def test_the_end_leaves_nothing_running_and_the_next_start_has_every_record(tmp_
 def _nanoseconds(seconds: str) -> int:
     whole, _, part = seconds.partition(".")
     return int(whole) * 10**9 + int(part.ljust(9, "0"))
-
-
-def _body(port: int) -> bytes | None:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE_S) as answer:
-            body: bytes = answer.read()
-            return body
-    except (OSError, http.client.HTTPException):
-        return None

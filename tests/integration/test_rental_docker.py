@@ -1,9 +1,7 @@
 """Renting containers through the shipped daemons: a local image, an unknown one, a service with a port, an orphan."""
 
-import http.client
 import json
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,9 @@ import pytest
 
 from tests.services import need
 from tests.support import truth
-from tests.support.rental import Renter, local_image, renting
+from tests.support.rental import Renter, body_at, local_image, renting
 from tests.support.stack import wait_for
-from tests.waiting import PATIENCE_S, poll
+from tests.waiting import poll
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("rental_docker")]
 
@@ -102,11 +100,11 @@ def test_a_service_in_a_container_is_reached_at_its_port_until_it_is_deleted(ren
 
     (workload,) = wait_for(lambda: [w for w in _workloads(renter, cluster) if w["ports"]])
     port = int(workload["ports"]["8080"])
-    answer = wait_for(lambda: _body(port))
+    answer = wait_for(lambda: body_at(port))
     renter.delete(cluster["id"])
 
     assert answer == b"served\n"
-    poll(lambda: _body(port) is None, what="the port is closed")
+    poll(lambda: body_at(port) is None, what="the port is closed")
     assert renter.flaws(cluster["id"]) == []
 
 
@@ -129,12 +127,3 @@ def _inspect(container: str) -> Any:
 def _workloads(renter: Renter, cluster: dict[str, Any]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = renter.ask("GET", f"/clusters/{cluster['id']}")["workloads"]
     return found
-
-
-def _body(port: int) -> bytes | None:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE_S) as answer:
-            body: bytes = answer.read()
-            return body
-    except (OSError, http.client.HTTPException):
-        return None

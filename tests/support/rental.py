@@ -1,9 +1,11 @@
 """A renter on a running market: the command line as a person types it, and clusters through the API."""
 
+import http.client
 import os
 import shutil
 import subprocess
 import tarfile
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from typing import Any
 
 from tests.support import truth
 from tests.support.stack import WINDROW, Stack, stack, wait_for
+from tests.waiting import PATIENCE_S
 
 COMMAND_S = 120
 PHASE_S = 120
@@ -115,6 +118,16 @@ class Renter:
         """What is wrong with the ledger and with the bills of these clusters; empty when nothing is."""
         data_dir = self.stack.data_dir
         return truth.ledger_flaws(data_dir) + [f for one in cluster_ids for f in truth.billing_flaws(data_dir, one)]
+
+
+def body_at(port: int) -> bytes | None:
+    """What a web server on this port of the machine answers; None while there is none."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE_S) as answer:
+            body: bytes = answer.read()
+            return body
+    except (OSError, http.client.HTTPException):
+        return None
 
 
 @contextmanager
