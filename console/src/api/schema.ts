@@ -519,6 +519,19 @@ export interface MeasuringOut {
   host_id: string;
 }
 
+/** What a host or an Access gets when it joins or renews; keys in base64. */
+export interface MemberOut {
+  id: string;
+  generation: number;
+  certificate_pem: string;
+  ca_pem: string;
+  master_public: string;
+  regions: SignedOut;
+  /** RFC 3339 in UTC, with milliseconds */
+  not_after: string;
+  trunk_addresses: string[];
+}
+
 /** What joins with a certificate. */
 export type MemberRole = "host" | "access";
 
@@ -804,6 +817,12 @@ export interface SignedInOut {
   session: MySessionOut;
 }
 
+/** Bytes and their Ed25519 signature, both in base64. */
+export interface SignedOut {
+  signed: string;
+  signature: string;
+}
+
 /** What one holder can rent: a GPU, or a host's processors. */
 export interface SlotOut {
   id: string;
@@ -936,6 +955,13 @@ export interface WeightsOut {
   trust: number;
   home: number;
   grade: number;
+}
+
+/** Whether the Master can store what it acknowledges. */
+export interface WellOut {
+  status: string;
+  epoch: number;
+  problems: string[];
 }
 
 /** What runs of a cluster on one host. */

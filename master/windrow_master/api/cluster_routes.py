@@ -10,8 +10,7 @@ from fastapi import Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from windrow_master.api import lasting, sse
-from windrow_master.api import out_clusters as out
+from windrow_master.api import lasting, out, out_clusters, sse
 from windrow_master.api.cluster_shapes import cluster_json, explanation_json, plan_json
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
@@ -110,13 +109,13 @@ def attach(services: Services) -> None:
     services.clusters.on_change(lambda cluster_id: services.bus.publish(CLUSTER, cluster_id))
 
 
-@router.post("/clusters/plan", responses=out.PLAN)
+@router.post("/clusters/plan", responses=out_clusters.PLAN)
 async def plan_cluster(services: Serving, principal: Asking, body: ClusterBody) -> Any:
     """What creating this would cost and where it would run now, or why not, host by host. Changes nothing."""
     return plan_json(await services.clusters.plan(principal, body.parsed()))
 
 
-@router.post("/clusters", status_code=202, responses=out.ACCEPTED)
+@router.post("/clusters", status_code=202, responses=out_clusters.ACCEPTED)
 async def create_cluster(
     services: Serving,
     principal: Asking,
@@ -128,14 +127,14 @@ async def create_cluster(
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@router.get("/clusters", responses=out.CLUSTERS)
+@router.get("/clusters", responses=out_clusters.CLUSTERS)
 async def clusters(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Clusters of the account (operators and auditors: of all), the latest first."""
     found = await services.clusters.list(principal, read_cursor(cursor) or None, limit + 1)
     return page(found, limit, cluster_json, lambda view: view.cluster.cluster_id)
 
 
-@router.get("/clusters/{cluster_id}", responses=out.CLUSTER)
+@router.get("/clusters/{cluster_id}", responses=out_clusters.CLUSTER)
 async def cluster(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
     """One cluster."""
     view = await services.clusters.get(principal, ClusterId(cluster_id))
@@ -144,20 +143,20 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
     return tagged(request, cluster_json(view), f"{view.cluster.version}-{view.cost}-{running_ns}")
 
 
-@router.delete("/clusters/{cluster_id}", status_code=202, responses=out.ACCEPTED)
+@router.delete("/clusters/{cluster_id}", status_code=202, responses=out_clusters.ACCEPTED)
 async def delete_cluster(services: Serving, principal: Asking, cluster_id: str) -> Response:
     """End it; safe to repeat, also when it is gone."""
     operation, view = await services.clusters.delete(principal, ClusterId(cluster_id))
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@router.get("/clusters/{cluster_id}/explain", responses=out.EXPLANATION)
+@router.get("/clusters/{cluster_id}/explain", responses=out_clusters.EXPLANATION)
 async def explain_cluster(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Why it runs where it runs, from the record of that decision."""
     return explanation_json(await services.clusters.explain(principal, ClusterId(cluster_id)))
 
 
-@router.get("/clusters/{cluster_id}/stream")
+@router.get("/clusters/{cluster_id}/stream", **out.STREAM)
 async def cluster_stream(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
     """The cluster each time it changes (server-sent events)."""
     with contextlib.ExitStack() as leaving:
@@ -193,7 +192,7 @@ async def _followed(
 # --- inside ---------------------------------------------------------------------------------------------------------
 
 
-@router.get("/clusters/{cluster_id}/logs")
+@router.get("/clusters/{cluster_id}/logs", **out.other("text/plain; charset=utf-8", "The log."))
 async def logs(
     request: Request,
     services: Serving,
@@ -214,7 +213,7 @@ async def logs(
     return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
 
 
-@router.post("/clusters/{cluster_id}/exec")
+@router.post("/clusters/{cluster_id}/exec", **out.other("application/x-ndjson", "Lines of JSON."))
 async def execute(request: Request, services: Serving, principal: Asking, cluster_id: str, body: ExecBody) -> Response:
     """Run one more command inside: lines of JSON with its output, the last one with its exit code or an error."""
     pieces = await inside_of(services).execute(principal, ClusterId(cluster_id), tuple(body.argv))
@@ -236,7 +235,7 @@ async def put_files(
     return {"bytes": sent.size_bytes, "files": sent.files}
 
 
-@router.get("/clusters/{cluster_id}/files")
+@router.get("/clusters/{cluster_id}/files", **out.other("application/x-tar", "The folder.", is_binary=True))
 async def get_files(services: Serving, principal: Asking, cluster_id: str, changed: bool = False) -> Response:
     """The working folder as a tar stream; with `changed` only what differs from what was sent."""
     inside = inside_of(services)

@@ -175,7 +175,7 @@ async def gpus(services: Serving, request: Request) -> Any:
     return tagged_text(request, str(version), lambda: listed(feed.rows(), f'"version":{version}'.encode()))
 
 
-@router.get("/fleet/stream")
+@router.get("/fleet/stream", **out.STREAM)
 async def fleet_stream(
     services: Serving, request: Request, after: Annotated[int | None, Query(ge=0, lt=2**63)] = None
 ) -> Response:

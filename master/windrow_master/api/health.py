@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from windrow_master.api import metrics, out_health
+from windrow_master.api import metrics, out, out_health
 from windrow_master.api.context import Services, Serving, principal_of
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import time_or_none
@@ -64,7 +64,7 @@ async def operators_health(services: Serving) -> Any:
     }
 
 
-@root.get("/healthz")
+@root.get("/healthz", responses=out_health.WELL)
 async def healthz(services: Serving) -> Response:
     """200 while the Master can store what it acknowledges, else 503 with the reasons."""
     problems = _problems(services)
@@ -72,7 +72,7 @@ async def healthz(services: Serving) -> Response:
     return JSONResponse(body, 503 if problems else 200)
 
 
-@root.get("/metrics")
+@root.get("/metrics", **out.other(metrics.CONTENT_TYPE, "Figures."))
 async def metrics_text(request: Request) -> Response:
     """Prometheus text; open to this machine, elsewhere for those who may read health."""
     if not _is_local(request):

@@ -178,7 +178,7 @@ async def revoke_join_token(services: Serving, principal: Asking, token_id: str)
     return Response(status_code=204)
 
 
-@router.post("/join")
+@router.post("/join", responses=out.MEMBER)
 async def join(services: Serving, body: JoinBody) -> Any:
     """Become a host or an Access, by join token and proof of possession of both keys."""
     request = JoinRequest(
@@ -194,7 +194,7 @@ async def join(services: Serving, body: JoinBody) -> Any:
     return _answer_json(await services.identity.join(request))
 
 
-@router.post("/renew")
+@router.post("/renew", responses=out.MEMBER)
 async def renew(services: Serving, body: RenewBody) -> Any:
     """The next certificate, by proof of the member's Ed25519 key and generation."""
     proof = _decode("proof", body.proof)
@@ -202,13 +202,13 @@ async def renew(services: Serving, body: RenewBody) -> Any:
     return _answer_json(await services.identity.renew(request))
 
 
-@router.get("/ca")
+@router.get("/ca", **out.other("application/x-pem-file", "The root certificate."))
 async def authority(services: Serving) -> Response:
     """The root certificate; check its key's hash against the one in your join token before you trust it."""
     return Response(services.identity.ca_pem, media_type="application/x-pem-file")
 
 
-@router.get("/regions")
+@router.get("/regions", responses=out.REGIONS)
 async def regions(services: Serving) -> Any:
     """The signed map of Accesses."""
     found = services.identity.signed_regions()

@@ -7,6 +7,7 @@ read every one of them, without a field too few or too many.
 
 from typing import Annotated, Any, Final, Generic, TypeVar
 
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from windrow_master.identity.model import Role
@@ -368,11 +369,39 @@ class JoinTokenMadeOut(JoinTokenOut):
     command: Annotated[str | None, Field(description="The line that lets a host join; null for an Access")]
 
 
+class SignedOut(Out):
+    """Bytes and their Ed25519 signature, both in base64."""
+
+    signed: str
+    signature: str
+
+
+class MemberOut(Out):
+    """What a host or an Access gets when it joins or renews; keys in base64."""
+
+    id: str
+    generation: int
+    certificate_pem: str
+    ca_pem: str
+    master_public: str
+    regions: SignedOut
+    not_after: Time
+    trunk_addresses: list[str]
+
+
 def described(model: Any, status: int = 200) -> dict[int | str, dict[str, Any]]:
     """`responses=` of a route that writes this answer itself."""
     return {status: {"model": model}}
 
 
+def other(media_type: str, said: str, *, is_binary: bool = False) -> dict[str, Any]:
+    """What a route takes after its path whose answer is no JSON document: `**other("text/plain", "The log.")`."""
+    schema = {"type": "string", **({"format": "binary"} if is_binary else {})}
+    answer = {"description": said, "content": {media_type: {"schema": schema}}}
+    return {"response_class": Response, "responses": {200: answer}}
+
+
+STREAM: Final = other("text/event-stream", "Server-sent events: named, each with one JSON document.")
 HOSTS: Final = described(Page[HostOut])
 HOST: Final = described(HostOut)
 GPUS: Final = described(GpusOut)
@@ -391,3 +420,5 @@ ME: Final = described(MeOut)
 SIGNED_IN: Final = described(SignedInOut)
 TOKEN_MADE: Final = described(TokenMadeOut, 201)
 JOIN_TOKEN_MADE: Final = described(JoinTokenMadeOut, 201)
+REGIONS: Final = described(SignedOut)
+MEMBER: Final = described(MemberOut)

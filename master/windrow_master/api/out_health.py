@@ -145,6 +145,15 @@ class HealthOut(Out):
     accesses: list[AccessHealthOut]
 
 
+class WellOut(Out):
+    """Whether the Master can store what it acknowledges."""
+
+    status: str
+    epoch: int
+    problems: list[str]
+
+
+WELL: Final = described(WellOut) | described(WellOut, 503)
 CATALOG: Final = described(Page[MetricOut])
 HISTORY: Final = described(HistoryOut)
 FLEET_HISTORY: Final = described(FleetHistoryOut)

@@ -85,7 +85,7 @@ async def events(
     return whole | {"items": [event_json(row) for row in seen]}
 
 
-@router.get("/events/stream")
+@router.get("/events/stream", **out.STREAM)
 async def events_stream(request: Request, services: Serving, principal: Asking, subject: Subject = None) -> Response:
     """Events as they happen; a returning listener gets what it missed first."""
     _check_subject(principal, subject)

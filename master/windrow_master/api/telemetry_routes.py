@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
 
-from windrow_master.api import lasting, out_health, sse
+from windrow_master.api import lasting, out, out_health, sse
 from windrow_master.api.context import Services, Serving
 from windrow_master.api.fleet_shapes import reading_json
 from windrow_master.api.idempotency import make_router
@@ -43,7 +43,7 @@ async def catalog() -> Any:
     return {"items": items, "next_cursor": None}
 
 
-@router.get("/hosts/{host_id}/stream")
+@router.get("/hosts/{host_id}/stream", **out.STREAM)
 async def host_stream(request: Request, services: Serving, host_id: str) -> Response:
     """The samples of one host as they come; while this is open the host sends them each second."""
     entry = services.fleet.entry(HostId(host_id))

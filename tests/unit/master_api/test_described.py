@@ -15,6 +15,7 @@ from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.described import assert_described
 from tests.unit.master_api.test_fleet_routes import HOST, fleet, send  # noqa: F401  # the fixture
 from windrow_master.api import out, out_clusters, out_health
+from windrow_master.api.app import description
 from windrow_master.api.cluster_shapes import cluster_json
 from windrow_master.api.trunk_wire import Trunk
 from windrow_master.clusters.model import ClusterPhase, Step
@@ -58,6 +59,7 @@ async def lived(api: Api, fleet: Any) -> Api:  # noqa: F811
         ("/join-tokens", out.Page[out.JoinTokenOut]),
         ("/audit/verify", out.AuditVerdictOut),
         ("/me", out.MeOut),
+        ("/regions", out.SignedOut),
         ("/operators/health", out_health.HealthOut),
         ("/metrics/catalog", out.Page[out_health.MetricOut]),
     ],
@@ -122,6 +124,28 @@ def test_a_cluster_is_written_as_described() -> None:
     view = ClusterView(running, (workload(),), Microcents(5))
 
     assert_described(httpx2.Response(200, json=cluster_json(view)), out_clusters.ClusterOut)
+
+
+def test_no_answer_is_left_undescribed() -> None:
+    answers = {
+        (method, path, code): content.get("schema", {})
+        for path, methods in description()["paths"].items()
+        for method, route in methods.items()
+        for code, answer in route["responses"].items()
+        for content in answer.get("content", {}).values()
+    }
+    assert len(answers) > 100
+    assert [answer for answer, schema in answers.items() if not schema.keys() - {"title"}] == []
+
+
+@pytest.mark.parametrize("path", ["/api/v1/ca", "/metrics", "/healthz", "/api/v1/regions"])
+async def test_an_answer_is_of_the_kind_that_is_described(api: Api, path: str) -> None:
+    content = description()["paths"][path]["get"]["responses"]["200"]["content"]
+
+    answer = await api.client.get(path)
+
+    assert answer.status_code == 200
+    assert [answer.headers["content-type"]] == list(content)
 
 
 def test_the_consoles_types_are_those_of_the_description() -> None:
