@@ -47,6 +47,8 @@ HEARTBEATS_PER_S_MAX: Final = 1_000
 """The interval stretches with the fleet so that heartbeats alone never fill a core."""
 MEASURE_DURATION_NS: Final = 2 * SECOND
 MEASURE_CAP_BYTES: Final = 256 * MIB
+MEASURE_SIMULATED_CAP_BYTES: Final = MIB
+"""Of a simulated host: its line is the loopback, and two hundred of them would keep two processors busy for minutes."""
 MEASURE_LIFE_NS: Final = MINUTE
 """Not-after of a measurement; one that is open for longer is no reason to hold back others."""
 MEASURES_AT_ONCE: Final = 2
@@ -320,7 +322,8 @@ class FleetService:
                 self.issue(uow, host.host_id, Command(CommandId(""), CommandKind.BENCHMARK))
 
     def _issue_measure(self, uow: UnitOfWork, host_id: HostId, actor: str) -> CommandId:
-        spec = BandwidthSpec(MEASURE_DURATION_NS, MEASURE_CAP_BYTES, uow.random_bytes(16).hex())
+        cap_bytes = MEASURE_SIMULATED_CAP_BYTES if self.hosts.load(uow, host_id).simulated else MEASURE_CAP_BYTES
+        spec = BandwidthSpec(MEASURE_DURATION_NS, cap_bytes, uow.random_bytes(16).hex())
         command = Command(CommandId(""), CommandKind.MEASURE_BANDWIDTH, bandwidth=spec)
         return self.issue(uow, host_id, command, uow.now_wall_ns + MEASURE_LIFE_NS, actor=actor)
 
