@@ -22,7 +22,6 @@ from tests.support.killing import Killer, command_flaws, watching
 from tests.support.postgres import Postgres, scratch
 from tests.support.rental import Renter
 from tests.support.stack import Stack, stack, wait_for
-from tests.waiting import PATIENCE_S
 from windrow_master.serving import is_free
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
@@ -35,6 +34,8 @@ SIMULATED = 20 if IS_LONG else 4
 TAKEOVER_S = 15.0
 """What is promised; a short run on a busy machine is only asked to end."""
 ENDED = ("Deleted", "Failed")
+LOOK_S = 5
+"""For one of many looks: a leader that was stopped takes the call and never answers."""
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +164,7 @@ def leader(running: Stack) -> Leader:
     """Who leads now; raises while nobody does."""
     record = running.cli
     try:
-        with urllib.request.urlopen(f"{record['url']}/healthz", timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(f"{record['url']}/healthz", timeout=LOOK_S) as answer:
             epoch = int(json.load(answer)["epoch"])
     except urllib.error.HTTPError as error:
         error.close()
@@ -177,7 +178,7 @@ def _refusal(running: Stack, now: Leader) -> dict[str, Any] | None:
     others = [ports["http"] for ports in running.cli["masters"] if ports["http"] != now.http]
     for http in others:
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{http}/api/v1/hosts", timeout=PATIENCE_S).close()
+            urllib.request.urlopen(f"http://127.0.0.1:{http}/api/v1/hosts", timeout=LOOK_S).close()
         except urllib.error.HTTPError as error:
             with error:
                 found: dict[str, Any] = json.load(error)
