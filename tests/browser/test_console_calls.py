@@ -81,18 +81,15 @@ class Forms:
     def __init__(self, page: Page, served: Served) -> None:
         self.page, self.served = page, served
 
-    async def same(
-        self, within: Locator, act: Callable[[], Awaitable[None]], method: str, path: str, *, command: bool = True
-    ) -> None:
+    async def same(self, within: Locator, act: Callable[[], Awaitable[None]], method: str, path: str) -> None:
         """Run what the form shows, then send the form itself: all must have asked for the same."""
         await within.get_by_role("button", name="Show API and CLI call").click()
         call = await within.get_by_label("HTTP call", exact=True).inner_text()
         assert TOKEN not in call
         await asyncio.to_thread(run_call, call)
-        if command:
-            line = await within.get_by_label("windrow command", exact=True).inner_text()
-            await asyncio.to_thread(run_command, line)
-        shown = [meant(self.served.world.asked.pop(0)) for _ in range(1 + command)]
+        line = await within.get_by_label("windrow command", exact=True).inner_text()
+        await asyncio.to_thread(run_command, line)
+        shown = [meant(self.served.world.asked.pop(0)) for _ in range(2)]
         assert not self.served.world.asked
         fits = re.compile(rf"/api/v1{path}(\?|$)")
         async with self.page.expect_request(lambda one: one.method == method and bool(fits.search(one.url))) as waited:
@@ -173,4 +170,4 @@ async def test_the_forms_of_hosts_prices_and_tokens_and_the_lists_show_the_calls
     await page.goto(f"{forms.served.url}/audit?actor=account/account_1&action=host.&since=2026-01-31&until=2026-02-01")
     await forms.same(main, reload, "GET", "/audit")
     await page.goto(f"{forms.served.url}/commands/{COMMAND}")
-    await forms.same(main, reload, "GET", "/commands/[^/]+", command=False)
+    await forms.same(main, reload, "GET", "/commands/[^/]+")

@@ -182,9 +182,11 @@ def test_one_thing_is_one_json_object_when_asked(renter: Renter) -> None:
     cluster = renter.create("true", until="")
     renter.exited(cluster["id"])
     receipt = renter.delete(cluster["id"])
+    command = renter.all("/commands", host=host_id)[0]
 
     for words in (
         ("host", "show", host_id),
+        ("command", "show", command["id"]),
         ("cluster", "show", cluster["id"]),
         ("cluster", "explain", cluster["id"]),
         ("receipt", "show", receipt["id"]),

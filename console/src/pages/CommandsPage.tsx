@@ -57,7 +57,7 @@ function CommandView({ row }: { row: CommandRow }) {
               ]}
             />
           </Panel>
-          <Same method="GET" path={`/commands/${row.id}`} command={`windrow command ls --host ${row.host_id} --json`} />
+          <Same method="GET" path={`/commands/${row.id}`} command={`windrow command show ${row.id}`} />
         </aside>
       </div>
     </>

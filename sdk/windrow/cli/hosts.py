@@ -206,6 +206,29 @@ def command_ls(
     print_list(client(context).items("/commands", host=host), columns, "No commands yet.", as_json)
 
 
+@command_app.command("show")
+def command_show(context: typer.Context, command: str, as_json: AsJson = False) -> None:
+    """One command, how far it came, and what came back."""
+    item = client(context).get(f"/commands/{command}")
+    if as_json:
+        print_json(item)
+        return
+    facts(
+        [
+            ("Command", f"{item['kind']} ({item['id']})"),
+            ("Host", item["host_id"]),
+            ("About", item["subject"]),
+            ("State", item["state"]),
+            ("Step", item["step"]),
+            ("Error", item["error"]),
+            ("Created", item["created_at"]),
+            ("Sent", item["sent_at"]),
+            ("Done", item["done_at"]),
+            *[("Result", f"{name}: {value}") for name, value in (item["result"] or {}).items()],
+        ]
+    )
+
+
 @event_app.command("ls")
 def event_ls(
     context: typer.Context,
