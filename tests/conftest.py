@@ -24,6 +24,11 @@ settings.register_profile(
 settings.load_profile("untimed")
 
 
+# Where the environment names a proxy, what listens on this machine is asked without it, here and in every child.
+for _name in ("no_proxy", "NO_PROXY"):
+    os.environ[_name] = ",".join(filter(None, (os.environ.get(_name), "localhost", "127.0.0.1", "::1")))
+
+
 def plain_log() -> None:
     """The log as structlog has it, but for tracebacks: coloured, with every variable, one takes seconds to write."""
     structlog.reset_defaults()

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 RUN_S = 100
 
 BREACHES: dict[str, Callable[[], object]] = {
-    "the umask": lambda: os.umask(0o077),
+    "the umask": lambda: os.umask(os.umask(0) ^ 0o057),
     "the working directory": lambda: os.chdir("/"),
     "the environment": lambda: os.environ.update(WINDROW_LEFT="a secret"),
     "the root logger's handlers": lambda: logging.getLogger().handlers.insert(0, logging.NullHandler()),

@@ -261,7 +261,12 @@ async def _standby_says(leader: str) -> tuple[int, bytes]:
     return sent[0]["status"], sent[1]["body"]
 
 
-async def test_a_master_that_leads_or_waits_is_healthy_and_one_that_fails_or_finds_no_leader_is_not() -> None:
+async def test_a_master_that_leads_or_waits_is_healthy_and_one_that_fails_or_finds_no_leader_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # as Docker gives it to containers behind a proxy
     health = _script("health")
     waits, lost = await _standby_says("https://master:8443"), await _standby_says("")
     cases = {
