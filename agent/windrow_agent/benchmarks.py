@@ -56,7 +56,8 @@ async def measure(data_dir: Path, clock: Clock, deadline_s: float = DEADLINE_S) 
         *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
     )
     try:
-        output, _ = await asyncio.wait_for(child.communicate(), deadline_s)
+        async with asyncio.timeout(deadline_s):
+            output, _ = await child.communicate()
     except TimeoutError:
         log.warning("benchmarks_timed_out", deadline_s=deadline_s)
         return ()

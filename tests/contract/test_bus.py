@@ -305,6 +305,19 @@ async def test_a_bus_whose_server_was_never_there_works_alone_and_finds_it_later
             server.kill()
 
 
+async def test_a_bus_ends_when_it_is_told_to_in_whichever_turn_of_a_call_that_is(server: Valkey) -> None:
+    bus = _through(server, "one")
+    for turns in range(12):
+        async with asyncio.timeout(PATIENCE_S), kept_up(bus):
+            await _up(bus)
+            sent = bus.health.sent
+            bus.publish("event", "a")
+            await poll_async(lambda: bus.health.sent > sent)  # noqa: B023 - called here
+            bus.publish("event", "b")
+            for _ in range(turns):
+                await asyncio.sleep(0)
+
+
 async def test_a_server_that_speaks_something_else_is_a_condition_and_not_a_crash() -> None:
     async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n" + b"\0" * 1000)

@@ -285,7 +285,8 @@ class GpuWatch:
         """Close the backend on its thread, unless a call hangs there; then the process's end closes it."""
         if self._call is None or self._call.task.done() or self.listens:
             try:
-                await asyncio.wait_for(self._runner.call(self._backend.close), deadline_s)
+                async with asyncio.timeout(deadline_s):
+                    await self._runner.call(self._backend.close)
             except TimeoutError:
                 log.warning("gpu_close_timed_out")
         self._runner.close()

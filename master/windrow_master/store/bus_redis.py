@@ -200,7 +200,9 @@ class RedisBus:
             max_connections=connections,
             timeout=CALL_S,
             socket_connect_timeout=CALL_S,
-            socket_timeout=CALL_S,
+            # Every call has our deadline. The library's own is a wait_for, which on 3.11 loses a cancellation that
+            # comes in the very turn in which the bytes are out.
+            socket_timeout=None,
             retry=Retry(NoBackoff(), 0),
             client_name="windrow-master",
         )
