@@ -105,7 +105,7 @@ def build(
         resume=clock.resume if isinstance(clock, SteadyClock) else lambda last_ns: None,
     )
     try:
-        return _furnished(store, data_dir, clock, rng, disk, make_executor, history or HistorySettings(), room)
+        return _furnished(store, data_dir, clock, rng, disk, make_executor, history or HistorySettings(), room, claim)
     except BaseException:
         store.close()
         raise
@@ -120,6 +120,7 @@ def _furnished(
     make_executor: Callable[[], Executor],
     history: HistorySettings,
     room: Room | None,
+    claim: Claim | None,
 ) -> Rooms:
     authority = Authority.open(data_dir / "identity", clock.wall_ns())
     identity = IdentityService(store, authority, clock, rng)
@@ -128,7 +129,7 @@ def _furnished(
     clusters = ClusterService(store, fleet, market)
     executors = (make_executor(),)
     telemetry = rooms_history.telemetry_of(
-        history, disk or OsDisk(), data_dir, store.epoch, clock, rng, fleet, make_executor, room
+        history, disk or OsDisk(), data_dir, store.epoch, clock, rng, fleet, make_executor, room, claim
     )
     hub = LinkHub(fleet, telemetry, clock, epoch=store.epoch, signing=authority.signing)
     services = Services(

@@ -9,6 +9,7 @@ from typing import Any, Final
 from windrow_master.api.metrics import Figure
 from windrow_master.fleet.service import FleetService
 from windrow_master.store.room import Room, Tell
+from windrow_master.store.seat import Claim
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.model import Place
@@ -33,13 +34,15 @@ def telemetry_of(
     fleet: FleetService,
     make_executor: Callable[[], Executor],
     room: Room | None = None,
+    claim: Claim | None = None,
 ) -> TelemetryService:
     """Telemetry with the views that are configured; it ends the executors that it is given here."""
-    store = settings.store()
+    metrics_store = settings.store()
     remote, tiers = None, partial(tiers_of, fleet)
-    if store is not None:
+    if metrics_store is not None:
         log, history = f"{data_dir}/log", f"{data_dir}/history"
-        remote = RemoteView(disk, log, epoch, history, clock, rng, make_executor(), store, tiers=tiers)
+        remote = RemoteView(disk, log, epoch, history, clock, rng, make_executor(), metrics_store, tiers=tiers)
+
     return TelemetryService(
         disk,
         data_dir,
@@ -54,6 +57,7 @@ def telemetry_of(
         tiers=tiers,
         reserved=disk if room is None else ReservedDisk(disk, room),
         admit=(lambda: None) if room is None else room.admit,
+        check_term=(lambda: None) if claim is None else claim.leadership.check,
     )
 
 

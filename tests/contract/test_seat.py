@@ -97,13 +97,17 @@ def test_a_leader_that_is_connected_and_silent_is_followed_after_its_lease(maste
     with ExitStack() as stopped:
         # Stopped: its session stays and its thread beats no more.
         stopped.enter_context(mock.patch("windrow_master.store.seat.Leadership.keep", lambda *_: None))
-        store = masters.lead(claimed(masters.candidate("a")))
+        first = claimed(masters.candidate("a"))
+        store = masters.lead(first)
         second = masters.candidate("b")
         assert second.ask()[1] is None
+        first.leadership.check()
         masters.clock.advance(LEASE_NS)
         later = masters.lead(claimed(second))
 
     assert (store.epoch, later.epoch) == (1, 2)
+    with pytest.raises(Fenced):
+        first.leadership.check()
     with pytest.raises(Fenced):
         store.write_now(note, name="late")
     assert entries(masters.url) == []

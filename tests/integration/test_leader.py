@@ -101,10 +101,10 @@ def test_a_stopped_leader_that_wakes_writes_nothing(pair: Stack, pair_url: str) 
         os.kill(first.pid, signal.SIGSTOP)
         second = wait_for(lambda: (now := leader(pair)) and now.epoch > first.epoch and now)
         # What its clients asked meanwhile waits in its sockets: it wakes with work to do.
-        before = _numbers(pair_url, first.epoch)
+        before = _numbers(pair_url, first.epoch), _log_bytes(pair, first.epoch)
         os.kill(first.pid, signal.SIGCONT)
         wait_for(lambda: not _is_process(first.pid))
-    after = _numbers(pair_url, first.epoch)
+    after = _numbers(pair_url, first.epoch), _log_bytes(pair, first.epoch)
 
     assert before == after
     newest_old, oldest_new = _order(pair_url, second.epoch)
@@ -187,6 +187,11 @@ def _refusal(running: Stack, now: Leader) -> dict[str, Any] | None:
         except OSError:
             continue  # it is starting
     return None
+
+
+def _log_bytes(running: Stack, epoch: int) -> int:
+    """Bytes of telemetry in the log of one term."""
+    return sum(path.stat().st_size for path in (running.data_dir / "log" / f"{epoch:012d}").iterdir())
 
 
 def _is_process(pid: int) -> bool:

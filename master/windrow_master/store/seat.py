@@ -18,7 +18,7 @@ from windrow_master.store.leader import BEAT_NS, Seat, Sighting, has_lost, may_t
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.opening import explained
 from windrow_master.store.tables_core import leader
-from windrow_proto.errors import StorageFailed
+from windrow_proto.errors import Fenced, StorageFailed
 from windrow_proto.ports import Clock
 from windrow_proto.units import seconds
 
@@ -91,6 +91,14 @@ class Leadership:
         self._seen: Sighting | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._beat_ns = clock.monotonic_ns()
+        self._is_over = False
+
+    def check(self) -> None:
+        """Raises Fenced when the last beat is so old that another may lead: at once in a process that was stopped and
+        wakes. For what is written beside the database; in any thread."""
+        if self._is_over or has_lost(self._beat_ns, self._clock.monotonic_ns()):
+            raise Fenced("No beat of this Master could be written for too long: another may lead.")
 
     def look(self) -> tuple[Seat, bool]:
         """The seat, and whether it may be taken now; blocking. Raises SQLAlchemyError when nobody can be asked."""
@@ -109,6 +117,7 @@ class Leadership:
 
     def keep(self, epoch: int, on_lost: Callable[[str], None]) -> None:
         """Beat from now on; `on_lost` is called once, in the thread, when this process leads no more."""
+        self._beat_ns = self._clock.monotonic_ns()
         self._thread = threading.Thread(target=self._keep, args=(epoch, on_lost), name="leader-beat", daemon=True)
         self._thread.start()
 
@@ -126,18 +135,18 @@ class Leadership:
         return Seat(row.epoch, row.beat, row.holder, row.address, bool(held))
 
     def _keep(self, epoch: int, on_lost: Callable[[str], None]) -> None:
-        last_ns = self._clock.monotonic_ns()
         while not self._stop.wait(seconds(BEAT_NS)):
             asked_ns = self._clock.monotonic_ns()
             try:
                 if not self._beat(epoch):
+                    self._is_over = True
                     on_lost(f"Another Master leads; this one's term {epoch} is over.")
                     return
-                last_ns = asked_ns
+                self._beat_ns = asked_ns
             except SQLAlchemyError as error:
                 self._drop()
                 log.warning("leader_beat_failed", epoch=epoch, error=_reason(error))
-            if has_lost(last_ns, self._clock.monotonic_ns()):
+            if has_lost(self._beat_ns, self._clock.monotonic_ns()):
                 on_lost(f"The database could not be reached for too long; term {epoch} is given up.")
                 return
 

@@ -71,18 +71,27 @@ class TelemetryService:
         tiers: Tiers = dict,
         reserved: Disk | None = None,
         admit: Callable[[], None] = lambda: None,
+        check_term: Callable[[], None] = lambda: None,
     ) -> None:
         """Open the log of this term below `directory`/log; blocking, for the start. The views open in `run`.
 
         has_embedded: whether DuckDB follows the log and answers the charts. remote: a metrics store that follows, too,
-        and answers them where DuckDB does not. tiers: what charts of the fleet are grouped by. reserved, admit: as the
-        log is given them.
+        and answers them where DuckDB does not. tiers: what charts of the fleet are grouped by. reserved, admit and
+        check_term: as the log is given them.
         """
         log_directory = f"{directory}/log"
         self._clock = clock
         self._fleet_size = fleet_size
         self.log = TelemetryLog(
-            disk, log_directory, epoch, clock, log_executor, retention, reserved=reserved, admit=admit
+            disk,
+            log_directory,
+            epoch,
+            clock,
+            log_executor,
+            retention,
+            reserved=reserved,
+            admit=admit,
+            check_term=check_term,
         )
         self.live = LiveView()
         self.view = HistoryView(disk, log_directory, epoch, directory / "history", clock, view_executor, tiers)

@@ -11,7 +11,7 @@ from windrow_master.telemetry import record as records
 from windrow_master.telemetry.log.service import CHECKPOINT_EVERY_NS, KEEP_NS, Forced, Retention
 from windrow_master.telemetry.marks import MarkBook
 from windrow_master.telemetry.model import LogPosition
-from windrow_proto.errors import InvalidInput, StorageFailed
+from windrow_proto.errors import Fenced, InvalidInput, StorageFailed
 from windrow_proto.messages import Gap
 from windrow_proto.model import Kind, Lane
 from windrow_proto.segments import read_log
@@ -155,6 +155,27 @@ def test_a_checkpoint_reads_back_as_it_was():
     assert again.have(HOST, BOOT).ranges == ((1, 2), (5, 5))
     assert through == LogPosition(3, 4, 5)
     assert again.forget_before(8) == 1
+
+
+async def test_a_leader_that_was_overtaken_while_records_waited_writes_nothing_and_no_checkpoint(t, monkeypatch):
+    await t.send(1, body(t))
+    log = f"{t.directory}/log"
+
+    def files():
+        return {name: t.disk.size(f"{log}/{name}") for name in t.disk.list(log) if "." in name}
+
+    def over():
+        raise Fenced("another may lead")
+
+    segment = f"{log}/{t.epoch:012d}/000000000001.seg"
+    before = files(), t.disk.size(segment)
+    monkeypatch.setattr(t.service.log, "_check_term", over)
+    with pytest.raises(Fenced):
+        await t.send(2, body(t))
+    t.service.log.close()
+
+    assert (files(), t.disk.size(segment)) == before
+    assert t.have() == ((1, 1),)
 
 
 async def test_the_live_view_shows_the_last_instant_and_the_network_as_a_rate(t):

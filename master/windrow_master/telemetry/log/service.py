@@ -109,16 +109,18 @@ class TelemetryLog:
         *,
         reserved: Disk | None = None,
         admit: Callable[[], None] = lambda: None,
+        check_term: Callable[[], None] = lambda: None,
     ) -> None:
         """Open the term's directory and rebuild the marks; blocking, for the start. Raises StorageFailed.
 
         reserved: the same disk for the checkpoint, with room kept for it: before it is written nothing can be deleted.
-        admit: raises DiskFull while there is no room for samples.
+        admit: raises DiskFull while there is no room for samples. check_term: raises Fenced when this term is over, in
+        any thread; nothing is written then.
         """
         self._retention = retention or Retention()
         self._disk, self._directory, self._epoch = disk, directory, epoch
         self._clock, self._executor = clock, executor
-        self._reserved, self._admit = reserved or disk, admit
+        self._reserved, self._admit, self._check_term = reserved or disk, admit, check_term
         self.figures = LogFigures()
         try:
             self._disk.make_directory(directory)
@@ -142,8 +144,8 @@ class TelemetryLog:
     # --- on the loop -----------------------------------------------------------------------------------------------
 
     async def append(self, batch: Sequence[LogRecord]) -> None:
-        """Store records; returns after the fsync that covers them. Raises StorageFailed (DiskFull where that is why) or
-        Unavailable: not stored."""
+        """Store records; returns after the fsync that covers them. Raises StorageFailed (DiskFull where that is why),
+        Fenced or Unavailable: not stored."""
         self._admit()
         job = _Job(tuple(batch), [records.encode(one) for one in batch], asyncio.get_running_loop().create_future())
         size = sum(map(len, job.payloads))
@@ -223,6 +225,7 @@ class TelemetryLog:
                 self._log.begin_anew()
             for job in group:
                 try:
+                    self._check_term()  # here, not when it was asked for: this process may have been stopped since
                     self._log.append_all(job.payloads)
                 except WindrowError as error:
                     job.error = error
@@ -339,6 +342,7 @@ class TelemetryLog:
             self._on_forced(one)
 
     def _checkpoint(self, data: bytes) -> None:
+        self._check_term()  # the file is the next leader's as well
         draft, path = f"{self._directory}/{_CHECKPOINT}.new", f"{self._directory}/{_CHECKPOINT}"
         self._reserved.delete(draft)
         self._reserved.append(draft, data)
