@@ -11,7 +11,8 @@ PY := $(BIN)/python
 # Any Python from 3.11 on; only used to create .venv.
 PYTHON ?= $(firstword $(foreach name,python3.11 python3 python3.12 python3.13,$(if $(shell $(name) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(name))))
 PIP := $(PY) -m pip --disable-pip-version-check --no-input
-UNBUILT := master/windrow_master/static/NOT_BUILT.txt
+# Without bytecode: Python makes it of what is imported, which is a part of what pip would compile.
+INSTALL := $(PIP) install --quiet --no-compile --require-hashes
 CONSOLE := $(shell find console -name node_modules -prune -o -name dist -prune -o -type f -print 2>/dev/null)
 BENCHES := $(patsubst bench/%.py,%,$(filter-out bench/_%,$(wildcard bench/*.py)))
 
@@ -68,7 +69,7 @@ openapi: $(VENV)/tested ## write docs/openapi.json again from the routes, and th
 	@$(PY) -m tests.architecture.api_types
 
 setup: ## install again from the locks, with the test tools, and build the console
-	@rm -f $(VENV)/installed $(VENV)/tested
+	@rm -f $(VENV)/installed $(VENV)/tested $(VENV)/console
 	@$(MAKE) $(VENV)/tested
 
 lock: $(VENV)/tested ## resolve the locks again, from the ordinary index only
@@ -93,19 +94,27 @@ $(PY):
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/locked: requirements.lock | $(PY)
-	@echo "Installing what Windrow needs (once)"
-	@$(PIP) install --quiet --require-hashes -r requirements.lock
+$(VENV)/tools: requirements-build.lock | $(PY)
+	@echo "Installing what Windrow needs and building its console (once)"
+	@$(INSTALL) -r requirements-build.lock
+	@touch $@
+
+$(VENV)/locked: requirements.lock $(VENV)/tools
+	@$(INSTALL) -r requirements.lock
+	@touch $@
+
+$(VENV)/console: $(VENV)/tools master/hatch_build.py $(CONSOLE)
+	@$(PY) master/hatch_build.py build || echo "Everything else works without the console, and \`make setup\` tries again."
 	@touch $@
 
 # Editable: the environment follows the tree, so that only a changed declaration or console installs again.
-$(VENV)/installed: $(VENV)/locked pyproject.toml $(wildcard */pyproject.toml) master/hatch_build.py $(CONSOLE)
-	@echo "Installing Windrow and building its console"
-	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	@! [ -f $(UNBUILT) ] || { echo "The web console was not built; everything else works, and \`make setup\` tries again. All of why: $(UNBUILT)"; head -n 4 $(UNBUILT) | sed 's/^/  /'; }
+# The console is built while pip fetches: neither waits for the other.
+$(VENV)/installed: requirements.lock requirements-build.lock pyproject.toml $(wildcard */pyproject.toml) master/hatch_build.py $(CONSOLE)
+	@$(MAKE) --jobs=2 $(VENV)/locked $(VENV)/console
+	@WINDROW_SKIP_CONSOLE=1 $(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/tested: requirements-test.lock $(VENV)/installed
 	@echo "Installing what the tests need (once)"
-	@$(PIP) install --quiet --require-hashes -r requirements-test.lock
+	@$(INSTALL) -r requirements-test.lock
 	@touch $@

@@ -1,4 +1,4 @@
-"""Resolves the two locks again: versions and hashes of every wheel, from the ordinary index, naming no host.
+"""Resolves the three locks again: versions and hashes of every wheel, from the ordinary index, naming no host.
 
 `make lock` runs it. This machine's own index settings are switched off, or a local mirror would leak into the locks.
 """
@@ -11,9 +11,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 RESOLVE_S = 300
-RUN, TEST = "requirements.lock", "requirements-test.lock"
+RUN, BUILD, TEST = "requirements.lock", "requirements-build.lock", "requirements-test.lock"
 HEADS = {
-    RUN: "# What Windrow runs on and is built with. Made by `make lock`; names no host on purpose.\n",
+    RUN: "# What Windrow runs on. Made by `make lock`; names no host on purpose.\n",
+    BUILD: "# What Windrow and its console are built with. Made by `make lock`; names no host on purpose.\n",
     TEST: "# What `make check` and `make test` need besides. Made by `make lock`; names no host on purpose.\n",
 }
 FOREIGN = ("UV_", "PIP_")
@@ -60,10 +61,11 @@ def pins(lock: str) -> dict[str, list[tuple[str, int]]]:
 
 
 def main() -> None:
-    """Resolve the run lock first; the test lock follows its versions where the two meet."""
+    """Resolve the run lock first; the others follow its versions where they meet."""
     uv = Path(sys.executable).with_name("uv")
-    resolve(uv, RUN, ["pyproject.toml", "--group=build"])
-    resolve(uv, TEST, ["--group=test", f"--constraint={RUN}"])
+    resolve(uv, RUN, ["pyproject.toml"])
+    resolve(uv, BUILD, ["--group=build", f"--constraint={RUN}"])
+    resolve(uv, TEST, ["--group=test", f"--constraint={RUN}", f"--constraint={BUILD}"])
 
 
 if __name__ == "__main__":

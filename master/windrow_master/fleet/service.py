@@ -40,6 +40,7 @@ from windrow_proto.units import DAY, HOUR, MIB, MINUTE, SECOND
 
 TICK_NS: Final = SECOND
 TIMEOUTS_EVERY_NS: Final = 5 * SECOND
+MEASURES_EVERY_NS: Final = 5 * SECOND
 FORGET_EVERY_NS: Final = HOUR
 EVIDENCE_KEPT_NS: Final = 30 * DAY
 HEARTBEAT_MIN_NS: Final = 5 * SECOND
@@ -235,7 +236,6 @@ class FleetService:
         await self.flush()
         if self._is_due("timeouts", TIMEOUTS_EVERY_NS):
             await self._time_out()
-            await self._measure_due()
         if self._is_due("reconcile", reconcile.RECONCILE_NS):
             await self.reconcile()
         for host_id in self._settled_returns():
@@ -243,6 +243,8 @@ class FleetService:
         if self._is_due("forget", FORGET_EVERY_NS):
             await self._store.write(_forget, name="fleet.forget")
         await self.refresh()
+        if self._is_due("measures", MEASURES_EVERY_NS):
+            await self._measure_due()
 
     async def flush(self) -> None:
         """Write down what changed of presence, all of it in one unit of work."""
@@ -401,6 +403,9 @@ class FleetService:
     # --- callbacks --------------------------------------------------------------------------------------------------
 
     def _put(self, host: Host, slots: Sequence[Slot]) -> None:
+        before = self.view.get(host.host_id)
+        if host.inventory is not None and (before is None or before.host.inventory is None):
+            self._due.pop("measures", None)  # whoever has just joined waits for its tier
         self.view.put(host, slots)
         self.presence.learn(host)
 

@@ -190,6 +190,17 @@ async def test_bandwidth_is_measured_at_joining_and_the_real_hosts_come_first(w)
     assert len(w.read(lambda uow: uow.commands.list())) == 4, "nothing is asked twice"
 
 
+async def test_who_joins_between_two_rounds_of_measuring_does_not_wait_for_the_next(w):
+    w.fleet.start()
+    await settle(w, 0)
+    w.equip()
+    w.connect()
+    w.beat()
+    await settle(w, 1)
+    kinds = {row.kind for row in w.read(lambda uow: uow.commands.list())}
+    assert kinds == {CommandKind.MEASURE_BANDWIDTH, CommandKind.BENCHMARK}
+
+
 async def test_an_orphan_is_ended_and_a_lost_workload_is_told(w):
     seen = []
     w.fleet.ports.on_workload = lambda uow, host, workload: seen.append((workload.workload_id, workload.phase))

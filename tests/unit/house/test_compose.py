@@ -214,7 +214,7 @@ def test_the_image_is_built_from_what_the_repository_has(compose: dict[str, Any]
 
     assert (DEPLOY / build["context"]).resolve() == ROOT and (ROOT / build["dockerfile"]).is_file()
     assert all((ROOT / path).exists() for path in copied)
-    assert "--require-hashes -r requirements.lock" in text
+    assert "--require-hashes -r requirements.lock -r requirements-build.lock" in text
     assert "--no-deps --no-build-isolation ." in text
 
 

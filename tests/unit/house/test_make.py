@@ -67,8 +67,10 @@ def test_ci_runs_what_a_person_runs() -> None:
 
 def bare_machine(folder: Path, python: str) -> Path:
     """A checkout with a Makefile only, and a PATH with few tools and this Python."""
-    for name in ("Makefile", "requirements.lock", "requirements-test.lock", "pyproject.toml"):
+    for name in ("Makefile", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*.lock"))):
         shutil.copy(ROOT / name, folder)
+    (folder / "master").mkdir()
+    (folder / "master" / "hatch_build.py").touch()
     fakes = folder / "bin"
     fakes.mkdir()
     for tool in ("bash", "find", "grep", "rm", "touch", "sh", "sed"):
