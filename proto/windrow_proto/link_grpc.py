@@ -331,20 +331,33 @@ async def _abort(context: Any, error: WindrowError) -> None:
 
 
 async def _serve_stream(context: Any, role: str, accept: Callable[[PeerFacts, Any], Awaitable[None]]) -> None:
-    """Run an acceptor beside its stream; whichever ends first ends the other."""
+    """Run an acceptor beside its stream; whichever ends first ends the other.
+
+    The stream is opened once the acceptor waits for something or has something to say: who is sent away at once hears it
+    as the answer to his opening. (What he had written meanwhile would make his gRPC forget the reason.)
+    """
     try:
         peer = _peer(context, role)
     except WindrowError as error:
         await _abort(context, error)
         return
-    await context.send_initial_metadata(((streams.OPEN_KEY, "1"),))
+    outcome: list[WindrowError] = []
+    is_open = is_gone = False
+
+    async def open_stream() -> None:
+        nonlocal is_open
+        if not is_open:
+            is_open = True
+            await context.send_initial_metadata(((streams.OPEN_KEY, "1"),))
+
+    async def write(message: Any) -> None:
+        await open_stream()
+        await context.write(message)
 
     async def drop() -> None:
         """The handler below watches `closed`."""
 
-    link: GrpcLink[Any] = GrpcLink(context.read, context.write, drop)
-    outcome: list[WindrowError] = []
-    is_gone = False
+    link: GrpcLink[Any] = GrpcLink(context.read, write, drop)
 
     async def work() -> None:
         try:
@@ -358,12 +371,17 @@ async def _serve_stream(context: Any, role: str, accept: Callable[[PeerFacts, An
 
     async with asyncio.TaskGroup() as group:
         task = group.create_task(work())
+        await asyncio.sleep(0)  # in which the acceptor comes to its first wait, or to its end
         try:
+            if not outcome:
+                await open_stream()
             await link.closed.wait()
         except asyncio.CancelledError:
             # gRPC's way to say that the caller has gone; the acceptor hears it as LinkClosed.
             is_gone = True
             await link.end("the peer has gone")
+        except streams.STREAM_ERRORS as error:
+            await link.end(streams.words(error))
         _, late = await asyncio.wait({task}, timeout=CLOSE_GRACE_S)
         if late:
             task.cancel()

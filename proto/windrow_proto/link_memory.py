@@ -273,6 +273,10 @@ class MemoryNetwork:
         self._streams.append(stream)
         work = self._serve(getattr(acceptor, method), peer, far, stream)
         self._group.create_task(work, context=self._contexts[address].copy())
+        await asyncio.sleep(0)  # in which the acceptor comes to its first wait, or to its end
+        refusal = stream.fault.__cause__ if stream.fault is not None else None
+        if isinstance(refusal, WindrowError) and not near._arriving:
+            raise LinkClosed(f"Could not connect: {refusal.detail}") from refusal
         return near
 
     async def _serve(

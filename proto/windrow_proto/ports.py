@@ -135,7 +135,8 @@ class AgentAcceptor(Protocol):
     """What an Access does with what agents open. A stream is open until its method returns or raises."""
 
     async def accepted(self, peer: PeerFacts, link: FrameLink) -> None:
-        """Serve one agent's stream. Raise a WindrowError to end it with that error's status."""
+        """Serve one agent's stream. Raise a WindrowError to end it with that error's status; raised before anything is
+        waited for or sent, it refuses the stream: dialling fails with it."""
 
     async def pinged(self, peer: PeerFacts) -> PingFacts:
         """Say what this Access is."""
