@@ -169,7 +169,7 @@ async def in_browser(browser: Browser, running: Stack, fake: FakeNvml, bare_url:
     await page.goto(f"{running.cli['url']}/#token={running.cli['token']}")
     await page.wait_for_function("async () => (await fetch('/api/v1/me')).ok", polling=200, timeout=60_000)
     await page.goto(f"{running.cli['url']}/hosts/{host_id}")
-    await page.get_by_text("GPU temperature").first.wait_for(timeout=60_000)
+    await page.locator(".wr-chart strong", has_text="GPU temperature").wait_for(timeout=60_000)
     await page.get_by_role("region", name="Table of events").wait_for(timeout=60_000)
     await polling.goto(bare_url)
     await page.evaluate(WATCH_READING)
