@@ -38,7 +38,7 @@ from windrow_master.telemetry.rebuild import service as rebuild
 from windrow_proto.clock import BootClock, SystemRng
 from windrow_proto.disk import OsDisk
 from windrow_proto.endure import endure
-from windrow_proto.errors import Conflict, Fenced, WindrowError
+from windrow_proto.errors import Conflict, Fenced, StorageFailed, WindrowError
 from windrow_proto.link_grpc import serve_trunk
 from windrow_proto.ports import Clock
 from windrow_proto.units import SECOND
@@ -48,7 +48,7 @@ KEEPING_EVERY_NS: Final = 10 * SECOND
 """How much of the audit log's end a thief of the database could rewrite unseen; a checkpoint reads only what is new."""
 DRAIN_S: Final = 10.0
 """For what is already asked to be written when the Master stops."""
-OVERTAKEN_EVERY_NS: Final = SECOND // 4
+UNFIT_EVERY_NS: Final = SECOND // 4
 CLUSTERS_EVERY_NS: Final = 5 * SECOND
 REBUILD: Final = "rebuild-history"
 EXIT_FAILURE: Final = 1
@@ -178,12 +178,11 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
         )
         keeping = [group.create_task(work) for work in loops]
         servers = [group.create_task(server.run_until(closing)) for server in (http, https)]
-        watching = group.create_task(_until_overtaken(opened, stop)) if config.is_shared else None
+        watching = group.create_task(_until_unfit(opened, stop))
         endure()
         log.info("master_ready", epoch=opened.store.epoch, https_url=opened.services.https_url)
         await stop.wait()
-        if watching is not None:
-            watching.cancel()
+        watching.cancel()
         log.info("master_stopping", epoch=opened.store.epoch)
         opened.services.broadcaster.close()
         closing.set()
@@ -191,19 +190,19 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
         await asyncio.wait(servers)
         for task in keeping:
             task.cancel()
-    if config.is_shared and opened.store.problem is not None:
-        # Whoever keeps this process up starts it again, and it waits for the seat with the others.
-        raise Fenced(opened.store.problem)
+    if opened.store.problem is not None:
+        # Whoever keeps this process up starts it again: it waits for the seat with others, or reads its disk anew.
+        raise Fenced(opened.store.problem) if config.is_shared else StorageFailed(opened.store.problem)
     async with asyncio.timeout(DRAIN_S):
         await opened.store.drain()
         await opened.audit.checkpoint()
 
 
-async def _until_overtaken(opened: Rooms, stop: asyncio.Event) -> None:
-    """Stop this Master when it may write no more: what it says is old from then on."""
+async def _until_unfit(opened: Rooms, stop: asyncio.Event) -> None:
+    """Stop this Master when it may write no more, overtaken or on a failed disk: what it says is old from then on."""
     while opened.store.problem is None:
-        await opened.services.clock.sleep_ns(OVERTAKEN_EVERY_NS)
-    log.error("master_overtaken", epoch=opened.store.epoch, error=opened.store.problem)
+        await opened.services.clock.sleep_ns(UNFIT_EVERY_NS)
+    log.error("master_unfit", epoch=opened.store.epoch, error=opened.store.problem)
     stop.set()
 
 

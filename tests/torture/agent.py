@@ -26,6 +26,8 @@ BALLAST = 64 * KIB
 CAPS = SpoolCaps(
     telemetry_bytes=16 * KIB, evidence_bytes=64 * KIB, ring_bytes=2 * KIB, segment_bytes=4 * KIB, free_bytes_min=0
 )
+TELLINGS = 40
+"""Each may meet one of the faults and no more."""
 BOOT, NEXT = BootId(b"b" * 16), BootId(b"c" * 16)
 
 
@@ -100,8 +102,8 @@ class Host:
             task.cancel()
 
     async def told(self, command: Command) -> None:
-        """The Master says it until it has an answer, as it does; at most a minute."""
-        for _ in range(12):
+        """The Master says it until it has an answer, as it does; for longer than any fault lasts."""
+        for _ in range(TELLINGS):
             try:
                 await self.commands.arrived(command)
             except WindrowError as error:

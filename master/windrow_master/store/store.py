@@ -367,7 +367,7 @@ class Store:
         except DBAPIError as error:
             if error.connection_invalidated:
                 # Whether it was committed is not known. What is kept in memory may be behind it: begin anew.
-                self._broken = "The connection was lost in a commit; nothing more is written until a restart."
+                self._broken = "The connection was lost in a commit; nothing more is written before a restart."
             raise
 
     def _check_epoch(self, connection: Connection) -> None:
@@ -400,7 +400,7 @@ class Store:
         self.figures.failures += 1
         failure = error if isinstance(error, WindrowError) else _storage_failed(error)
         if isinstance(error, DBAPIError) and _is_disk_error(error):
-            self._broken = f"The disk failed ({_reason(error)}); nothing more is written until the Master is restarted."
+            self._broken = f"The disk failed ({_reason(error)}); nothing more is written before the Master has started again."
         log.error("commit_failed", writes=[job.name for job in jobs][:8], count=len(jobs), error=str(error)[:400])
         for job in jobs:
             job.unit, job.result = None, None
