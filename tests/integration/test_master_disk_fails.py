@@ -1,5 +1,5 @@
-"""The shipped market on a disk whose syncs fail: nothing is acknowledged that it may not have, and when the disk is well
-again the Master has come back by itself."""
+"""The shipped market on a disk whose syncs fail: nothing is acknowledged that it may not have, and when the disk is
+well again the Master has come back by itself."""
 
 from pathlib import Path
 

@@ -400,7 +400,7 @@ class Store:
         self.figures.failures += 1
         failure = error if isinstance(error, WindrowError) else _storage_failed(error)
         if isinstance(error, DBAPIError) and _is_disk_error(error):
-            self._broken = f"The disk failed ({_reason(error)}); nothing more is written before the Master has started again."
+            self._broken = f"The disk failed ({_reason(error)}); nothing is written before the Master starts again."
         log.error("commit_failed", writes=[job.name for job in jobs][:8], count=len(jobs), error=str(error)[:400])
         for job in jobs:
             job.unit, job.result = None, None
