@@ -6,16 +6,16 @@ rooms ── grant, issue ▶ (their uow)        └ each 30 s: desired against 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 import structlog
 
 from windrow_master.fleet import reconcile
 from windrow_master.fleet.commands.service import CommandDesk, is_under_way
-from windrow_master.fleet.evidence.service import EvidenceDesk, EvidenceItem, next_measurement_ns
+from windrow_master.fleet.evidence.service import EvidenceDesk, EvidenceItem
 from windrow_master.fleet.hosts.service import HostDesk
 from windrow_master.fleet.machines import AdminEvent, LinkEvent
+from windrow_master.fleet.measures import MeasureDesk
 from windrow_master.fleet.model import AdminState, CommandRow, Host, LinkState, Slot
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.fleet.presence.service import Change, PresenceBook
@@ -27,7 +27,6 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import HostUnreachable, NotFound, WindrowError
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, OperationId, SlotId
 from windrow_proto.model import (
-    BandwidthSpec,
     Command,
     CommandKind,
     Observed,
@@ -36,7 +35,7 @@ from windrow_proto.model import (
     WorkloadPhase,
 )
 from windrow_proto.ports import Clock, Rng
-from windrow_proto.units import DAY, HOUR, MIB, MINUTE, SECOND
+from windrow_proto.units import DAY, HOUR, SECOND
 
 TICK_NS: Final = SECOND
 TIMEOUTS_EVERY_NS: Final = 5 * SECOND
@@ -46,15 +45,6 @@ EVIDENCE_KEPT_NS: Final = 30 * DAY
 HEARTBEAT_MIN_NS: Final = 5 * SECOND
 HEARTBEATS_PER_S_MAX: Final = 1_000
 """The interval stretches with the fleet so that heartbeats alone never fill a core."""
-MEASURE_DURATION_NS: Final = 2 * SECOND
-MEASURE_CAP_BYTES: Final = 256 * MIB
-MEASURE_SIMULATED_CAP_BYTES: Final = MIB
-"""Of a simulated host: its line is the loopback, and two hundred of them would keep two processors busy for minutes."""
-MEASURE_LIFE_NS: Final = MINUTE
-"""Not-after of a measurement; one that is open for longer is no reason to hold back others."""
-MEASURES_AT_ONCE: Final = 2
-"""Measurements under way at one time: more of them would measure each other."""
-BENCHMARK_AGAIN_NS: Final = 6 * HOUR
 
 _REASONS: Final = {
     LinkEvent.HEARD: "its heartbeats arrive",
@@ -76,13 +66,13 @@ class FleetService:
         self.slots = SlotDesk(self._touch)
         self.commands = CommandDesk(lambda host_id: self.ports.on_wake(host_id), self._on_command)
         self.hosts = HostDesk(self.slots, self._touch, self._on_ban)
+        self.measures = MeasureDesk(self.hosts, self.commands)
         self.evidence = EvidenceDesk(self.hosts, self.commands, self.ports, self._on_observed)
         self._dirty: set[HostId] = set()
         self._observed: dict[HostId, Observed] = {}
         self._findings: dict[HostId, Findings] = {}
         self._returned: set[HostId] = set()
         self._listeners: list[Callable[[], None]] = []
-        self._benchmarked: dict[HostId, int] = {}
         self._due: dict[str, int] = {}
 
     # --- what other rooms call inside their unit of work -----------------------------------------------------------
@@ -162,7 +152,7 @@ class FleetService:
 
         def begin(uow: UnitOfWork) -> OperationId:
             self.hosts.load(uow, host_id)
-            command_id = self._issue_measure(uow, host_id, actor)
+            command_id = self.measures.ask(uow, host_id, actor)
             return uow.operation("host.measure", command_id, account_id).id
 
         return await self._store.write(begin, name="host.measure")
@@ -295,39 +285,9 @@ class FleetService:
             await self._store.write(judge, name="fleet.timeouts")
 
     async def _measure_due(self) -> None:
-        """Measure the bandwidth of who is due, real hosts first, and ask for benchmarks where there are none."""
-        now = self._clock.wall_ns()
-        ready = [e for e in self.view if e.host.inventory is not None and self.is_connected(e.host.host_id)]
-        due = [e.host for e in ready if e.host.admin_state is AdminState.ACTIVE and (e.host.measure_due_ns or 0) <= now]
-        bare = [e.host for e in ready if e.host.inventory is not None and not e.host.inventory.benchmarks]
-        bare = [h for h in bare if now - self._benchmarked.get(h.host_id, -BENCHMARK_AGAIN_NS) >= BENCHMARK_AGAIN_NS]
-        if not due and not bare:
-            return
-        self._benchmarked |= {host.host_id: now for host in bare}
-        due.sort(key=lambda host: (host.simulated, host.measure_due_ns or 0, host.host_id))
-        await self._store.write(lambda uow: self._issue_due(uow, due, bare), name="fleet.measure")
-
-    def _issue_due(self, uow: UnitOfWork, due: Sequence[Host], bare: Sequence[Host]) -> None:
-        recent_ns = uow.now_wall_ns - MEASURE_LIFE_NS
-        measures = [r for r in uow.commands.open_all() if r.kind is CommandKind.MEASURE_BANDWIDTH]
-        under_way = {r.host_id for r in measures if r.created_at_ns > recent_ns}
-        free = max(0, MEASURES_AT_ONCE - len(under_way))
-        for host in [host for host in due if host.host_id not in under_way][:free]:
-            self._issue_measure(uow, host.host_id, "master")
-            current = self.hosts.load(uow, host.host_id)
-            # Should it fail, it is tried again within the hour; a success sets the real date.
-            retry_ns = uow.now_wall_ns + (next_measurement_ns(uow) - uow.now_wall_ns) // 6
-            self.hosts.save(uow, replace(current, measure_due_ns=retry_ns))
-        for host in bare:
-            latest = [r for r in uow.commands.list(host.host_id) if r.kind is CommandKind.BENCHMARK]
-            if not latest or uow.now_wall_ns - latest[0].created_at_ns > BENCHMARK_AGAIN_NS:
-                self.issue(uow, host.host_id, Command(CommandId(""), CommandKind.BENCHMARK))
-
-    def _issue_measure(self, uow: UnitOfWork, host_id: HostId, actor: str) -> CommandId:
-        cap_bytes = MEASURE_SIMULATED_CAP_BYTES if self.hosts.load(uow, host_id).simulated else MEASURE_CAP_BYTES
-        spec = BandwidthSpec(MEASURE_DURATION_NS, cap_bytes, uow.random_bytes(16).hex())
-        command = Command(CommandId(""), CommandKind.MEASURE_BANDWIDTH, bandwidth=spec)
-        return self.issue(uow, host_id, command, uow.now_wall_ns + MEASURE_LIFE_NS, actor=actor)
+        due, bare = self.measures.due(self.view, self.is_connected, self._clock.wall_ns())
+        if due or bare:
+            await self._store.write(lambda uow: self.measures.ask_all(uow, due, bare), name="fleet.measure")
 
     async def reconcile(self, only: HostId | None = None) -> None:
         """Compare desired with observed, on one host or on all that have reported since the start."""
