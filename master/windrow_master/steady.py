@@ -81,7 +81,9 @@ class SteadyClock:
                 subject=CLOCK_JUMPED,
             )
         with self._guard:
-            self._steady_ns = max(self._steady_ns, last_ns)
+            # From this moment on: a Master that waited for its seat has waited since this clock was made.
+            self._monotonic_ns = self._clock.monotonic_ns()
+            self._steady_ns = max(self._clock.wall_ns(), last_ns)
 
     @property
     def off_ns(self) -> int:

@@ -88,6 +88,17 @@ def test_a_start_after_a_pause_takes_the_machines_clock(off_ns: int) -> None:
     assert clock.wall_ns() == START_NS
 
 
+@pytest.mark.parametrize("last_ago_ns", [0, MINUTE, -MINUTE])
+def test_a_master_that_waited_a_week_for_its_seat_leads_in_the_present(last_ago_ns: int) -> None:
+    machine = ManualClock()
+    clock = SteadyClock(machine)
+    machine.advance(7 * DAY)
+    clock.resume(machine.wall_ns() - last_ago_ns)
+    assert clock.wall_ns() == machine.wall_ns() + max(0, -last_ago_ns)
+    machine.advance(SECOND)
+    assert abs(clock.off_ns) <= max(0, -last_ago_ns)
+
+
 def test_a_start_a_little_before_the_last_entry_goes_on_from_that_entry() -> None:
     clock = SteadyClock(ManualClock())
     clock.resume(START_NS + 10 * MINUTE)
