@@ -132,6 +132,7 @@ def test_the_leader_is_killed_under_load(pair: Stack) -> None:
             wait_for(lambda before=before: leader(pair).epoch > before.epoch)
             took.append(time.monotonic() - began)
             if number % 10 == 0:
+                print(f"kill {number + 1} of {KILLS}: {took[-1]:.1f} s; rentals {len(renting.clusters)}", flush=True)
                 spooled |= {key for folder in folders for key in truth.produced(folder).keys}
     spooled |= {key for folder in folders for key in truth.produced(folder).keys}
     said = f"seed {SEED}, takeovers {sorted(round(one, 1) for one in took)}"
