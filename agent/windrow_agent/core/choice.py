@@ -45,7 +45,8 @@ def order(
     if current is None or current not in measured or not known:
         return addresses
     best, here = measured[known[0].address], measured[current]
-    if here.is_draining or is_clearly_nearer(best.rtt_ns, here.rtt_ns):
+    leaves = here.is_draining or any(point.draining for point in known if point.address == current)
+    if leaves or is_clearly_nearer(best.rtt_ns, here.rtt_ns):
         return addresses
     return (current, *(address for address in addresses if address != current))
 

@@ -58,7 +58,7 @@ class TrunkBatch(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[TrunkItem, _Mapping]]] = ...) -> None: ...
 
 class TrunkItem(_message.Message):
-    __slots__ = ("route", "frame", "opened", "closed", "hello", "welcome", "close", "load", "credit", "bans")
+    __slots__ = ("route", "frame", "opened", "closed", "hello", "welcome", "close", "load", "credit", "bans", "drain")
     ROUTE_FIELD_NUMBER: _ClassVar[int]
     FRAME_FIELD_NUMBER: _ClassVar[int]
     OPENED_FIELD_NUMBER: _ClassVar[int]
@@ -69,6 +69,7 @@ class TrunkItem(_message.Message):
     LOAD_FIELD_NUMBER: _ClassVar[int]
     CREDIT_FIELD_NUMBER: _ClassVar[int]
     BANS_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_FIELD_NUMBER: _ClassVar[int]
     route: int
     frame: _link_pb2.Frame
     opened: RouteOpened
@@ -79,7 +80,8 @@ class TrunkItem(_message.Message):
     load: LoadReport
     credit: RouteCredit
     bans: BanList
-    def __init__(self, route: _Optional[int] = ..., frame: _Optional[_Union[_link_pb2.Frame, _Mapping]] = ..., opened: _Optional[_Union[RouteOpened, _Mapping]] = ..., closed: _Optional[_Union[RouteClosed, _Mapping]] = ..., hello: _Optional[_Union[TrunkHello, _Mapping]] = ..., welcome: _Optional[_Union[TrunkWelcome, _Mapping]] = ..., close: _Optional[_Union[RouteClose, _Mapping]] = ..., load: _Optional[_Union[LoadReport, _Mapping]] = ..., credit: _Optional[_Union[RouteCredit, _Mapping]] = ..., bans: _Optional[_Union[BanList, _Mapping]] = ...) -> None: ...
+    drain: TrunkDrain
+    def __init__(self, route: _Optional[int] = ..., frame: _Optional[_Union[_link_pb2.Frame, _Mapping]] = ..., opened: _Optional[_Union[RouteOpened, _Mapping]] = ..., closed: _Optional[_Union[RouteClosed, _Mapping]] = ..., hello: _Optional[_Union[TrunkHello, _Mapping]] = ..., welcome: _Optional[_Union[TrunkWelcome, _Mapping]] = ..., close: _Optional[_Union[RouteClose, _Mapping]] = ..., load: _Optional[_Union[LoadReport, _Mapping]] = ..., credit: _Optional[_Union[RouteCredit, _Mapping]] = ..., bans: _Optional[_Union[BanList, _Mapping]] = ..., drain: _Optional[_Union[TrunkDrain, _Mapping]] = ...) -> None: ...
 
 class TrunkHello(_message.Message):
     __slots__ = ("access_id", "region", "worker", "address", "version", "signing_public")
@@ -98,16 +100,24 @@ class TrunkHello(_message.Message):
     def __init__(self, access_id: _Optional[str] = ..., region: _Optional[str] = ..., worker: _Optional[int] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., signing_public: _Optional[bytes] = ...) -> None: ...
 
 class TrunkWelcome(_message.Message):
-    __slots__ = ("epoch", "frames_per_batch", "leader", "leader_address")
+    __slots__ = ("epoch", "frames_per_batch", "leader", "leader_address", "draining")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     FRAMES_PER_BATCH_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     LEADER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     frames_per_batch: int
     leader: bool
     leader_address: str
-    def __init__(self, epoch: _Optional[int] = ..., frames_per_batch: _Optional[int] = ..., leader: _Optional[bool] = ..., leader_address: _Optional[str] = ...) -> None: ...
+    draining: bool
+    def __init__(self, epoch: _Optional[int] = ..., frames_per_batch: _Optional[int] = ..., leader: _Optional[bool] = ..., leader_address: _Optional[str] = ..., draining: _Optional[bool] = ...) -> None: ...
+
+class TrunkDrain(_message.Message):
+    __slots__ = ("draining",)
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    draining: bool
+    def __init__(self, draining: _Optional[bool] = ...) -> None: ...
 
 class RouteOpened(_message.Message):
     __slots__ = ("host_id", "generation", "not_after_ns", "peer", "certificate_sha256")

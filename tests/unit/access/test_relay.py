@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, poll_async
 from windrow_access.core.admission import Limits
+from windrow_access.core.leaving import leave_gap_ns
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
 from windrow_proto import keys, wire_host
@@ -22,6 +23,7 @@ from windrow_proto.errors import (
 )
 from windrow_proto.ids import AccessId, HostId
 from windrow_proto.ports import PeerFacts
+from windrow_proto.units import MILLISECOND, SECOND
 from windrow_proto.v1 import link_pb2, services_pb2
 from windrow_proto.wire import TOGETHER_MAX, put_together
 
@@ -118,11 +120,11 @@ class World:
         self.trunks.put_nowait(far)
         return near
 
-    async def welcome(self) -> None:
+    async def welcome(self, draining: bool = False) -> None:
         self.master = await asyncio.wait_for(self.trunks.get(), PATIENCE_S)
         hello = (await self.master.receive()).items[0].hello
         assert hello.region == "local-a"
-        item = services_pb2.TrunkItem(welcome=services_pb2.TrunkWelcome(epoch=1, leader=True))
+        item = services_pb2.TrunkItem(welcome=services_pb2.TrunkWelcome(epoch=1, leader=True, draining=draining))
         await self.master.send(services_pb2.TrunkBatch(items=[item]))
         await asyncio.wait_for(self.relay.attached.wait(), PATIENCE_S)
 
@@ -217,6 +219,48 @@ async def test_a_ban_ends_the_stream() -> None:
         item = services_pb2.TrunkItem(bans=services_pb2.BanList(host_ids=[HOST]))
         await w.master.send(services_pb2.TrunkBatch(items=[item]))
         await asyncio.wait_for(ended, PATIENCE_S)
+
+
+def drain(draining: bool) -> services_pb2.TrunkBatch:
+    return services_pb2.TrunkBatch(items=[services_pb2.TrunkItem(drain=services_pb2.TrunkDrain(draining=draining))])
+
+
+async def test_a_drained_access_says_so_sends_its_agents_elsewhere_and_lets_nobody_in_until_it_is_resumed() -> None:
+    async with world() as w, asyncio.TaskGroup() as tasks:
+        hosts = [HostId("host_" + str(number) * 32) for number in range(3)]
+        ended = [tasks.create_task(expect(Unavailable, w.relay.accepted(peer(host=h), pair()[0]))) for h in hosts]
+        await poll_async(lambda: len(w.relay._routes) == len(hosts))
+        await w.master.send(drain(True))
+        await asyncio.wait_for(asyncio.gather(*ended), PATIENCE_S)
+        assert (await w.relay.pinged(peer())).draining
+        await expect(Unavailable, w.relay.accepted(peer(), pair()[0]))
+
+        await w.master.send(drain(False))
+        await poll_async(lambda: not w.relay._is_draining)
+        assert not (await w.relay.pinged(peer())).draining
+        near, agent = pair()
+        tasks.create_task(expect(LinkClosed, w.relay.accepted(peer(), near)))
+        await w.next_item("opened")
+        await agent.close()
+
+
+async def test_a_new_trunk_repeats_whether_the_access_is_drained() -> None:
+    async with world() as w:
+        await w.master.close()
+        await w.welcome(draining=True)
+        assert (await w.relay.pinged(peer())).draining
+        await expect(Unavailable, w.relay.accepted(peer(), pair()[0]))
+        await w.master.close()
+        await w.welcome()
+        assert not (await w.relay.pinged(peer())).draining
+
+
+@pytest.mark.parametrize(
+    ("agents", "gap_ms", "all_s"), [(1, 1000, 1), (5, 1000, 5), (50, 100, 5), (500, 10, 5), (12_000, 10, 120)]
+)
+def test_agents_leave_a_drained_access_one_after_the_other(agents: int, gap_ms: int, all_s: int) -> None:
+    assert leave_gap_ns(agents) == gap_ms * MILLISECOND
+    assert agents * leave_gap_ns(agents) == all_s * SECOND
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,11 @@ def test_an_access_that_drains_is_left_even_if_it_is_nearest():
     assert choice.order(HOST, MAP, measured, "a:1")[0] == "b:1"
 
 
+def test_an_access_that_the_map_calls_draining_is_left_whatever_it_says_itself():
+    points = (AccessPoint("a", "eu", "a:1", draining=True), AccessPoint("b", "eu", "b:1"))
+    assert choice.order(HOST, RegionMap(2, points), _ms(a=1, b=200), "a:1") == ("b:1", "a:1")
+
+
 def test_between_equals_the_less_loaded_is_taken():
     measured = {"a:1": Measured(MILLISECOND, 900), "b:1": Measured(MILLISECOND + 1, 100)}
     assert choice.order(HOST, MAP, measured, None)[0] == "b:1"
