@@ -26,6 +26,7 @@ class FakeAccess:
         self.down: dict[int, asyncio.Queue] = {}
         self.closed: dict[int, str] = {}
         self.bans: list[str] = []
+        self.drained: list[bool] = []
         self.welcomed = asyncio.Event()
         self.is_gone = False
         self._routes = 0
@@ -34,7 +35,9 @@ class FakeAccess:
         await self.link.send(services_pb2.TrunkBatch(items=items))
 
     async def hello(self) -> None:
-        hello = services_pb2.TrunkHello(access_id=self.access_id, region=self.region, address="127.0.0.1:7443")
+        hello = services_pb2.TrunkHello(
+            access_id=self.access_id, region=self.region, address="127.0.0.1:7443", version="0.1.0"
+        )
         await self.say(services_pb2.TrunkItem(hello=hello))
 
     async def run(self) -> None:
@@ -47,7 +50,10 @@ class FakeAccess:
     def _take(self, item) -> None:
         what = item.WhichOneof("what")
         if what == "welcome":
+            self.drained.append(item.welcome.draining)
             self.welcomed.set()
+        elif what == "drain":
+            self.drained.append(item.drain.draining)
         elif what == "frame":
             self.down[item.route].put_nowait(item.frame)
         elif what == "close":

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from windrow_master import __version__, rooms_history
+from windrow_master.accesses.service import AccessService
 from windrow_master.api.context import Services
 from windrow_master.api.health import HealthSources
 from windrow_master.api.metrics import Figure
@@ -131,6 +132,8 @@ def _furnished(
     telemetry = rooms_history.telemetry_of(
         history, disk or OsDisk(), data_dir, store.epoch, clock, rng, fleet, make_executor, room, claim
     )
+    accesses = AccessService(store)
+    accesses.start()
     hub = LinkHub(fleet, telemetry, clock, epoch=store.epoch, signing=authority.signing)
     services = Services(
         store=store,
@@ -143,6 +146,7 @@ def _furnished(
         health=HealthSources(),
         wheelhouse=Wheelhouse(data_dir / "wheels", authority.signing),
         fleet=fleet,
+        accesses=accesses,
         telemetry=telemetry,
         market=market,
         clusters=clusters,
@@ -231,9 +235,12 @@ def _introduce_hub(rooms: Rooms) -> None:
 
     hub.ports.host_facts = host_facts
     hub.ports.renewals = rooms.clusters.renewals
-    identity.hooks.access_points = hub.access_points
+    identity.hooks.access_points = hub.accesses.points
+    hub.ports.is_drained = rooms.services.accesses.is_drained
+    rooms.services.accesses.on_change = hub.drain_changed
     identity.hooks.on_standing = lambda member_id: hub.ban(HostId(member_id))
-    rooms.services.health.accesses = hub.accesses
+    rooms.services.health.accesses = hub.accesses.summaries
+    rooms.services.health.departed = hub.accesses.departed
     rooms.services.health.figures.append(lambda: _hub_figures(hub))
 
 

@@ -46,6 +46,12 @@ class World:
     commands: dict[str, Json] = field(default_factory=dict)
     accesses: tuple[str, ...] = REGIONS
     """The regions whose Access is connected."""
+    departed: tuple[str, ...] = ()
+    """Ids of Accesses that are gone."""
+    agents: dict[str, int] = field(default_factory=dict)
+    """How many are connected by region, where it is not half of the hosts."""
+    drains: dict[str, str] = field(default_factory=dict)
+    """The reason by the id of each drained Access."""
     audit_broken: int | None = None
     """The first entry of the audit log that does not fit."""
     prices: dict[str, str] = field(default_factory=lambda: {"cpu/A": "0.0800", "h100/A": "1.9000", "a100/A": "0.9500"})

@@ -7,7 +7,7 @@ from tests.browser.pretend_master import TOKEN, make_app
 from tests.browser.pretend_rental import add_receipt
 from tests.browser.pretend_world import make_world
 from tests.unit.master_api.described import assert_described
-from windrow_master.api import market_routes, out, out_clusters, out_health, overview_routes
+from windrow_master.api import market_routes, out, out_accesses, out_clusters, out_health, overview_routes
 
 HOST = "host_019a0000-0000-7000-9000-000000000000"
 CLUSTER = "cluster_019a0000-2222-7000-8000-000000000001"
@@ -30,6 +30,7 @@ READS: dict[str, type[BaseModel]] = {
     f"/clusters/{CLUSTER}/explain": out_clusters.ExplanationOut,
     "/receipts": out.Page[market_routes.ReceiptOut],
     "/operators/health": out_health.HealthOut,
+    "/accesses": out.Page[out_accesses.AccessOut],
 }
 
 
@@ -45,5 +46,7 @@ async def test_the_pretend_master_answers_as_described() -> None:
         assert_described(await client.post("/join-tokens", json={}), out.JoinTokenMadeOut)
         assert_described(await client.put("/offers/cpu/A", json={"price_per_hour": "1"}), market_routes.OffersOut)
         add_receipt(world, world.clusters[CLUSTER])
+        drained = await client.post("/accesses/access_north/drain", json={"reason": ""})
+        assert_described(drained, out_accesses.AccessOut)
         for path, model in READS.items():
             assert_described(await client.get(path), model)

@@ -39,7 +39,14 @@ from windrow_proto.model import (
 from windrow_proto.samples import Sample, encode_batch
 from windrow_proto.wire_command import decode_command, decode_leases, encode_status
 from windrow_proto.wire_host import encode_bandwidth, encode_claim, encode_event, encode_inventory
-from windrow_proto.wire_link import decode_channel, decode_query, decode_settings, encode_channel, encode_gap
+from windrow_proto.wire_link import (
+    decode_channel,
+    decode_query,
+    decode_region_map,
+    decode_settings,
+    encode_channel,
+    encode_gap,
+)
 
 
 @pytest.fixture
@@ -321,10 +328,47 @@ async def test_a_channel_breaks_with_its_trunk(m):
         await m.hub.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.LOGS))
 
 
-async def test_an_access_that_goes_leaves_the_map_as_draining(m):
-    assert [(p.access_id, p.draining) for p in m.hub.access_points()] == [("access_1", False)]
+async def test_an_access_that_is_drained_is_told_and_so_are_its_agents_and_a_new_trunk_hears_it_again(m):
+    drained: set[str] = set()
+    m.hub.ports.is_drained = drained.__contains__
+    await m.agent.greet(m.access, MASTER.public)
+    await m.agent.beat()
+
+    drained.add("access_1")
+    m.hub.drain_changed("access_1")
+
+    def regions(envelope):
+        return [(point.access_id, point.draining) for point in decode_region_map(envelope.body).points]
+
+    while regions(await m.agent.next(Kind.REGION_MAP)) != [("access_1", True)]:
+        pass
+    assert m.access.drained == [False, True]
+    again = await m.attach(m.group)
+    assert again.drained == [True]
+
+    drained.clear()
+    m.hub.drain_changed("access_1")
+    await poll_async(lambda: (m.access.drained, again.drained) == ([False, True, False], [True, False]))
+    assert [(p.access_id, p.draining) for p in m.hub.accesses.points()] == [("access_1", False)]
+    await again.link.close()
+
+
+async def test_an_access_that_went_stays_known_to_operators_until_it_is_back(m):
+    assert m.hub.accesses.departed() == []
     await m.access.link.close()
-    await poll_async(lambda: [(p.access_id, p.draining) for p in m.hub.access_points()] == [("access_1", True)])
+    await poll_async(lambda: m.hub.accesses.departed())
+    (gone,) = m.hub.accesses.departed()
+    assert (gone["access_id"], gone["region"], gone["version"]) == ("access_1", "local-a", "0.1.0")
+    assert m.hub.accesses.summaries() == []
+    again = await m.attach(m.group)
+    assert m.hub.accesses.departed() == []
+    await again.link.close()
+
+
+async def test_an_access_that_goes_leaves_the_map_as_draining(m):
+    assert [(p.access_id, p.draining) for p in m.hub.accesses.points()] == [("access_1", False)]
+    await m.access.link.close()
+    await poll_async(lambda: [(p.access_id, p.draining) for p in m.hub.accesses.points()] == [("access_1", True)])
 
 
 async def test_leases_are_renewed_with_a_time_after_which_they_are_worth_nothing(tmp_path):

@@ -6,6 +6,7 @@ export interface AccessHealthOut {
   access_id: string;
   region: string;
   address: string;
+  version: string;
   workers: number;
   agents: number;
   load_permille: number;
@@ -14,6 +15,34 @@ export interface AccessHealthOut {
   /** RFC 3339 in UTC, with milliseconds */
   connected_since: string;
 }
+
+/** One Access, all of its workers together. */
+export interface AccessOut {
+  id: string;
+  /** Null where nobody knows: gone before this Master started */
+  region: string | null;
+  /** What agents dial */
+  address: string | null;
+  version: string | null;
+  /** Draining: it takes nobody new, and its agents are sent elsewhere */
+  state: AccessState;
+  workers: number;
+  /** Connected through it now */
+  agents: number;
+  /** Of the fullest worker, of what it may carry */
+  load_permille: number;
+  /** The median of what its agents measured; null if nobody did */
+  rtt_ms: number | null;
+  /** Attached since, or gone since */
+  since: string | null;
+  /** Null unless people took it out of service */
+  drained_at: string | null;
+  drained_by: string | null;
+  drain_reason: string | null;
+}
+
+/** How an Access stands. Draining: it takes nobody new, and who is there is sent elsewhere. */
+export type AccessState = "serving" | "draining" | "departed";
 
 /** Who pays and is paid. */
 export interface AccountOut {
@@ -614,6 +643,12 @@ export interface OverviewOut {
   revenue: Revenue;
   accesses: number;
   events: EventOut[];
+}
+
+export interface PageAccessOut {
+  items: AccessOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
 }
 
 export interface PageAuditOut {

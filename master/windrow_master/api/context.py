@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
+from windrow_master.accesses.service import AccessService
 from windrow_master.api import browsers
 from windrow_master.api.browsers import COOKIE as COOKIE
 from windrow_master.api.sse import Broadcaster
@@ -52,6 +53,7 @@ class Services:
     health: "HealthSources"
     wheelhouse: Wheelhouse
     fleet: FleetService
+    accesses: AccessService
     telemetry: TelemetryService
     market: MarketService
     clusters: ClusterService

@@ -22,10 +22,12 @@ from windrow_proto.errors import Forbidden
 
 @dataclass(slots=True)
 class HealthSources:
-    """What the rooms say of themselves. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per worker."""
+    """What the rooms say of themselves. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per attached Access;
+    departed: one per Access that went."""
 
     telemetry: Callable[[], Mapping[str, Any]] = lambda: {"log_lag": None, "duckdb_lag_s": None}
     accesses: Callable[[], Iterable[Mapping[str, Any]]] = tuple
+    departed: Callable[[], Iterable[Mapping[str, Any]]] = tuple
     figures: list[Callable[[], Iterable[metrics.Figure]]] = field(default_factory=list)
     problems: list[Callable[[], str | None]] = field(default_factory=list)
     conditions: list[Callable[[], Iterable[tuple[str, str, int]]]] = field(default_factory=list)

@@ -130,6 +130,7 @@ class AccessHealthOut(Out):
     access_id: str
     region: str
     address: str
+    version: str
     workers: int
     agents: int
     load_permille: int

@@ -21,6 +21,7 @@ class Reach(StrEnum):
     OWN = "own"
     OWN_OR_OVERSEEN = "own; operators and auditors: everybody's"
     OWN_OR_OPERATED = "own; operators: everybody's"
+    OPERATED = "operators: everybody's"
 
 
 OBJECTS: Final[dict[tuple[str, str], Reach]] = {
@@ -40,6 +41,9 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("POST", f"{V1}/hosts/{{host_id}}/maintenance"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/quarantine"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/retire"): Reach.OWN_OR_OPERATED,
+    ("GET", f"{V1}/accesses/{{access_id}}"): Reach.ALL,
+    ("POST", f"{V1}/accesses/{{access_id}}/drain"): Reach.OPERATED,
+    ("POST", f"{V1}/accesses/{{access_id}}/resume"): Reach.OPERATED,
     ("GET", f"{V1}/commands/{{command_id}}"): Reach.OWN_OR_OVERSEEN,
     ("PUT", f"{V1}/offers/{{tier:path}}"): Reach.ALL,  # the price of one's own hosts in that tier
     ("GET", f"{V1}/clusters/{{cluster_id}}"): Reach.OWN_OR_OVERSEEN,

@@ -5,6 +5,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from windrow_master.api import (
+    access_routes,
     audit_routes,
     cluster_routes,
     fleet_routes,
@@ -25,6 +26,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     market_routes.router,
     overview_routes.router,
     fleet_routes.router,
+    access_routes.router,
     telemetry_routes.router,
     history_routes.router,
     health.router,

@@ -11,10 +11,11 @@ Queues are bounded: what does not fit is not accepted, and the agent, which keep
 
 import asyncio
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
+from windrow_master.api.trunk_accesses import Accesses
 from windrow_master.api.trunk_channels import ChannelPipe
 from windrow_master.api.trunk_down import RESEND_NS, Downlink, HubFigures, HubPorts
 from windrow_master.api.trunk_pumps import Waiting, evidence_pump, telemetry_pump
@@ -38,10 +39,10 @@ from windrow_proto.errors import (
 )
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.keys import SigningKey
-from windrow_proto.messages import AccessPoint, ChannelOpen, Gap, HeartbeatReply, Query, RegionMap
+from windrow_proto.messages import ChannelOpen, Gap, HeartbeatReply, Query, RegionMap
 from windrow_proto.model import Kind, Lane
 from windrow_proto.ports import Clock, PeerFacts, TrunkLink
-from windrow_proto.units import MILLISECOND, MINUTE, SECOND
+from windrow_proto.units import MILLISECOND, SECOND
 from windrow_proto.v1 import link_pb2, services_pb2
 from windrow_proto.wire import Envelope, decode_record, sealed_bytes
 from windrow_proto.wire_link import (
@@ -55,8 +56,6 @@ from windrow_proto.wire_link import (
 HELLO_DEADLINE_S: Final = 10.0
 TICK_NS: Final = SECOND
 ASK_AGAIN_NS: Final = 10 * SECOND
-DEPARTED_KEPT_NS: Final = 5 * MINUTE
-"""An Access that went stays in the map, as draining, for the time of a restart."""
 BAD_PROOFS_MAX: Final = 16
 MISUSES: Final = frozenset({"invalid_input", "too_large", "bad_proof"})
 """What a route ends with that said what no agent says."""
@@ -86,7 +85,7 @@ class LinkHub:
         self.ports = ports or HubPorts()
         self.figures = HubFigures()
         self._trunks: dict[Trunk, None] = {}  # in the order they came, so that a history can be played again
-        self._departed: dict[str, tuple[AccessPoint, int]] = {}
+        self.accesses = Accesses(self._trunks, clock, lambda access_id: self.ports.is_drained(access_id))
         self._routes: dict[HostId, HostRoute] = {}
         self._superseded: dict[HostId, dict[BootId, None]] = {}
         self._generations: dict[HostId, int] = {}
@@ -124,9 +123,9 @@ class LinkHub:
             raise Forbidden("A trunk begins with the hello of the Access that its certificate names.")
         served = Trunk(trunk, hello, peer.address, self._clock.wall_ns())
         self._trunks[served] = None
-        self._departed.pop(served.access_id, None)
+        self.accesses.came(served)
         self._is_map_dirty = True
-        served.greet(self._epoch, self._banned())
+        served.greet(self._epoch, self._banned(), draining=self.ports.is_drained(served.access_id))
         log.info("trunk_attached", access_id=served.access_id, region=served.region, worker=served.worker)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -151,8 +150,7 @@ class LinkHub:
         self._trunks.pop(trunk, None)
         for route in trunk.routes.values():
             self._close(route, "its Access is gone")
-        if not any(other.access_id == trunk.access_id for other in self._trunks):
-            self._departed[trunk.access_id] = trunk.point(draining=True), self._clock.monotonic_ns()
+        self.accesses.went(trunk)
         self._is_map_dirty = True
         log.info("trunk_gone", access_id=trunk.access_id, worker=trunk.worker, routes=len(trunk.routes))
 
@@ -396,10 +394,7 @@ class LinkHub:
                         route.sweep_channels()
                         if any(now_ns - sent >= RESEND_NS for sent in route.commands_sent.values()):
                             self.down.wake(route.host_id)
-            gone = [a for a, (_, at_ns) in self._departed.items() if now_ns - at_ns > DEPARTED_KEPT_NS]
-            for access_id in gone:
-                del self._departed[access_id]
-            if self._is_map_dirty or gone:
+            if self.accesses.forget() or self._is_map_dirty:
                 self._is_map_dirty = False
                 regions = self._region_map()
                 for host_id in tuple(self._routes):
@@ -407,21 +402,13 @@ class LinkHub:
 
     # --- what others ask -------------------------------------------------------------------------------------------
 
-    def access_points(self) -> tuple[AccessPoint, ...]:
-        """The relays there are, one per Access; those that went a moment ago are draining."""
-        points: dict[str, AccessPoint] = {access_id: point for access_id, (point, _) in self._departed.items()}
-        points |= {trunk.access_id: trunk.point(draining=False) for trunk in self._trunks}
-        return tuple(points[access_id] for access_id in sorted(points))
-
-    def accesses(self) -> list[dict[str, Any]]:
-        """How each Access fares, for operators."""
-        found: dict[str, list[Trunk]] = {}
-        for trunk in self._trunks:
-            found.setdefault(trunk.access_id, []).append(trunk)
-        return [Trunk.summary(access_id, trunks) for access_id, trunks in sorted(found.items())]
+    def drain_changed(self, access_id: str) -> None:
+        """People drained an Access or let it serve again: it is told now, agents with the next map."""
+        self._is_map_dirty = True
+        self.accesses.tell(access_id)
 
     def _region_map(self) -> bytes:
-        return encode_region_map(RegionMap(self._clock.wall_ns() // MILLISECOND, self.access_points()))
+        return encode_region_map(RegionMap(self._clock.wall_ns() // MILLISECOND, self.accesses.points()))
 
     def _lacks_inventory(self, host_id: HostId, announced: str) -> bool:
         entry = self._fleet.view.get(host_id)

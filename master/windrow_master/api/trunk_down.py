@@ -52,13 +52,15 @@ class HubPorts:
     """What the hub asks of other rooms; set by main.
 
     host_facts: key, generation and standing of a host, None if it never joined. renewals: leases to renew, every 30 s.
-    on_stale: a host has seen a later Master than this one. exchange_key: a fresh key for each welcome.
+    on_stale: a host has seen a later Master than this one. exchange_key: a fresh key for each welcome. is_drained:
+    whether people took this Access out of service.
     """
 
     host_facts: Callable[[HostId], Awaitable[HostFacts | None]] = _unknown
     renewals: Callable[[], Awaitable[Mapping[HostId, tuple[LeaseRenewal, ...]]]] = _no_renewals
     on_stale: Callable[[], None] = lambda: None
     exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
+    is_drained: Callable[[str], bool] = lambda access_id: False
 
 
 @dataclass(slots=True)

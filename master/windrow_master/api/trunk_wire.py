@@ -28,6 +28,7 @@ class Trunk:
         self._link = link
         self.access_id, self.region = hello.access_id[:128], hello.region[:64]
         self.worker, self.address = hello.worker, hello.address[:128]
+        self.version = hello.version[:64]
         self.peer = address
         self.attached_ns = attached_ns
         self.routes: dict[int, HostRoute] = {}
@@ -88,9 +89,18 @@ class Trunk:
         except LinkClosed:
             pass
 
-    def greet(self, epoch: int, host_ids: Sequence[str]) -> None:
+    def put_drain(self, draining: bool) -> None:
+        """Queue the word that this Access is drained, or that it is not any more."""
+        try:
+            self._put(services_pb2.TrunkItem(route=0, drain=services_pb2.TrunkDrain(draining=draining)))
+        except LinkClosed:
+            pass  # the next trunk's welcome says it
+
+    def greet(self, epoch: int, host_ids: Sequence[str], *, draining: bool) -> None:
         """Queue the answer to the trunk's hello."""
-        welcome = services_pb2.TrunkWelcome(epoch=epoch, frames_per_batch=ITEMS_PER_BATCH, leader=True)
+        welcome = services_pb2.TrunkWelcome(
+            epoch=epoch, frames_per_batch=ITEMS_PER_BATCH, leader=True, draining=draining
+        )
         self._put(services_pb2.TrunkItem(route=0, welcome=welcome))
         self.put_bans(host_ids)
 
@@ -115,7 +125,8 @@ class Trunk:
             "region": trunks[0].region,
             "address": trunks[0].address,
             "workers": len(trunks),
-            "agents": sum(trunk.load.agents for trunk in trunks),
+            "version": trunks[0].version,
+            "agents": sum(len(trunk.routes) for trunk in trunks),
             "load_permille": max(trunk.load.load_permille for trunk in trunks),
             "shed_frames": sum(trunk.load.shed_frames for trunk in trunks),
             "queued_bytes": sum(trunk.load.queued_bytes for trunk in trunks),

@@ -10,6 +10,7 @@ from functools import cached_property
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from windrow_master.store.accesses_repository import DrainRepository
 from windrow_master.store.clusters_repository import ClusterRepository, WorkloadRepository
 from windrow_master.store.core_repository import (
     AuditRepository,
@@ -178,6 +179,11 @@ class UnitOfWork:
         return IdempotencyRepository(self.connection)
 
     # --- rooms: one block each, in the order of the alphabet ------------------------------------
+
+    # accesses
+    @cached_property
+    def drains(self) -> DrainRepository:
+        return DrainRepository(self.connection)
 
     # clusters
     @cached_property

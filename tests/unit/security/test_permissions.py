@@ -162,8 +162,10 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
     session, _, _ = await identity.asking.sign_in(token, "browser")
     spare, _ = await identity.make_token(owner, "spare", frozenset({Role.RENTER}), DAY)
     join_token, _ = await identity.make_join_token(owner, MemberRole.HOST)
+    opened.services.health.departed = lambda: [{"access_id": "access_1", "region": "local-a"}]
     return {
         "{host_id}": HOST,
+        "{access_id}": "access_1",
         "{cluster_id}": view.cluster.cluster_id,
         "{receipt_id}": view.cluster.rental_id.replace("rental_", "receipt_"),
         "{operation_id}": operation.id,
@@ -229,7 +231,7 @@ def _wanted_of_everybody(route: tuple[str, str]) -> dict[str, int | str]:
     return {
         "nobody": "in" if permission is Permission.NOBODY else 401,
         **{name: _wanted(permission, reach, name, roles) for name, roles in OTHERS.items()},
-        "owner": _wanted(permission, Reach.ALL, "owner", CUSTOMER),
+        "owner": _wanted(permission, reach if reach is Reach.OPERATED else Reach.ALL, "owner", CUSTOMER),
     }
 
 
@@ -252,6 +254,7 @@ def _wanted(permission: Permission, reach: Reach, name: str, roles: frozenset[Ro
         Reach.OWN: False,
         Reach.OWN_OR_OVERSEEN: name in OVERSEERS,
         Reach.OWN_OR_OPERATED: name == "operator",
+        Reach.OPERATED: name == "operator",
     }
     return "in" if sees[reach] else 404
 

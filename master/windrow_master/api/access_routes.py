@@ -1,0 +1,121 @@
+"""Routes of the Accesses: how each fares, and draining one so that its agents go elsewhere."""
+
+from collections.abc import Mapping
+from statistics import median
+from typing import Any, Final
+
+from windrow_master.accesses.model import LOAD_FULL, Drained, state_of
+from windrow_master.accesses.service import no_access
+from windrow_master.api import out_accesses
+from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.fleet_routes import Given
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.paging import Cursor, Limit, page, read_cursor
+from windrow_master.identity.model import Principal, Role
+from windrow_proto.ids import AccessId
+from windrow_proto.units import MILLISECOND, time_text
+
+router = make_router("accesses")
+
+NOT_DRAINED: Final = {"drained_at": None, "drained_by": None, "drain_reason": None}
+
+
+@router.get("/accesses", responses=out_accesses.ACCESSES)
+async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
+    """Every Access by id: attached, drained, gone since this Master started, or with a certificate that still holds."""
+    after = read_cursor(cursor)
+    found = [row for row in (await _rows(services)).values() if row["id"] > after]
+    return page(found[: limit + 1], limit, lambda row: row, lambda row: str(row["id"]))
+
+
+@router.get("/accesses/{access_id}", responses=out_accesses.ACCESS)
+async def access(services: Serving, access_id: str) -> Any:
+    """One Access."""
+    return await _row(services, access_id)
+
+
+@router.post("/accesses/{access_id}/drain", responses=out_accesses.ACCESS)
+async def drain_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
+    """Take an Access out of service: it takes nobody new, and its agents go to the others within seconds. It holds
+    until `resume`, whoever is started anew. Conflict where no other Access could take its agents."""
+    _check_operator(principal, access_id)
+    mine = await _row(services, access_id)
+    able = [a["access_id"] for a in services.health.accesses() if a["load_permille"] < LOAD_FULL]
+    wanted = Drained(AccessId(access_id), mine["region"] or "", mine["address"] or "", 0, principal.actor, body.reason)
+    await services.accesses.drain(wanted, able)
+    return await _row(services, access_id)
+
+
+@router.post("/accesses/{access_id}/resume", responses=out_accesses.ACCESS)
+async def resume_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
+    """Let a drained Access take agents again; those that left come back when it is clearly nearer to them."""
+    _check_operator(principal, access_id)
+    before = await _row(services, access_id)
+    await services.accesses.resume(AccessId(access_id), principal.actor, body.reason)
+    # One that left long ago was listed for its drain alone.
+    return (await _rows(services)).get(access_id) or before | NOT_DRAINED
+
+
+def _check_operator(principal: Principal, access_id: str) -> None:
+    """A provider decides about its own hosts; an Access is the installation's."""
+    if Role.OPERATOR not in principal.roles:
+        raise no_access(access_id)
+
+
+async def _row(services: Services, access_id: str) -> dict[str, Any]:
+    row = (await _rows(services)).get(access_id)
+    if row is None:
+        raise no_access(access_id)
+    return row
+
+
+async def _rows(services: Services) -> dict[str, dict[str, Any]]:
+    """Every Access by its id: what its trunks say, what is left of those that went, and what people decided."""
+    drained = services.accesses.drained
+    known: dict[str, Mapping[str, Any]] = {access_id: {} for access_id in await services.accesses.joined()}
+    known |= {row.access_id: {"region": row.region, "address": row.address} for row in drained.values()}
+    known |= {one["access_id"]: one for one in services.health.departed()}
+    attached = {one["access_id"]: one for one in services.health.accesses()}
+    rtts = _rtts_ms(services)
+    return {
+        access_id: _shaped(access_id, known.get(access_id, {}), attached.get(access_id), drained.get(access_id), rtts)
+        for access_id in sorted(known.keys() | attached.keys())
+    }
+
+
+def _shaped(
+    access_id: str,
+    known: Mapping[str, Any],
+    attached: Mapping[str, Any] | None,
+    drained: Drained | None,
+    rtts_ms: Mapping[str, float],
+) -> dict[str, Any]:
+    facts = attached or known
+    return {
+        "id": access_id,
+        "region": facts.get("region") or None,
+        "address": facts.get("address") or None,
+        "version": facts.get("version") or None,
+        "state": state_of(attached is not None, drained is not None),
+        "workers": facts.get("workers", 0),
+        "agents": facts.get("agents", 0),
+        "load_permille": facts.get("load_permille", 0),
+        "rtt_ms": rtts_ms.get(access_id),
+        "since": facts.get("connected_since") or facts.get("left_at"),
+        **(NOT_DRAINED if drained is None else _drain_shaped(drained)),
+    }
+
+
+def _drain_shaped(drained: Drained) -> dict[str, Any]:
+    at = time_text(drained.drained_at_ns)
+    return {"drained_at": at, "drained_by": drained.actor, "drain_reason": drained.reason or None}
+
+
+def _rtts_ms(services: Services) -> dict[str, float]:
+    """The median round trip in milliseconds that connected agents measured to their Access, by Access."""
+    found: dict[str, list[int]] = {}
+    for entry in services.fleet.view:
+        live = services.fleet.presence.get(entry.host.host_id)
+        if live is not None and live.is_open and live.route is not None and live.rtt_ns is not None:
+            found.setdefault(live.route.access_id, []).append(live.rtt_ns)
+    return {access_id: median(rtts) / MILLISECOND for access_id, rtts in found.items()}
