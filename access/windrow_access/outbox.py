@@ -2,13 +2,15 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 
 from windrow_proto.errors import LinkClosed, WindrowError
 from windrow_proto.v1 import link_pb2
 
 CAP_BYTES = 4 << 20
 """Channel credits keep an honest agent far below; one that stopped reading holds at most this much."""
-FRAME_OVERHEAD_BYTES = 64
+FRAME_OVERHEAD_BYTES = 1 << 10
+"""Of one frame in memory beside what it carries, as measured: counted lower, empty frames fill a machine."""
 
 
 class Outbox:
@@ -21,6 +23,7 @@ class Outbox:
         self._bytes = 0
         self._ready = asyncio.Event()
         self._ended: WindrowError | None = None
+        self._handing: asyncio.Timeout | None = None
 
     def put(self, frame: link_pb2.Frame) -> None:
         """Queue a frame; past the cap the stream is ended, and the agent comes back and resumes."""
@@ -39,6 +42,22 @@ class Outbox:
         if self._ended is None:
             self._ended = error
             self._ready.set()
+            if self._handing is not None:
+                self._handing.reschedule(asyncio.get_running_loop().time())
+
+    async def hand_to(self, send: Callable[[link_pb2.Frame], Awaitable[None]]) -> None:
+        """Hand on one frame after the other until `end`, then raise its error: also while `send` waits for an agent
+        that does not read, or it would outlive its ban."""
+        try:
+            async with asyncio.timeout(None) as self._handing:
+                while True:
+                    await send(await self.get())
+        except TimeoutError:
+            if self._ended is None:
+                raise
+            raise self._ended from None
+        finally:
+            self._handing = None
 
     async def get(self) -> link_pb2.Frame:
         """The next frame; raises what `end` was given."""

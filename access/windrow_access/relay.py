@@ -13,13 +13,14 @@ import structlog
 
 from windrow_access.core.admission import Admission, Limits, Wait
 from windrow_access.core.inspect import objection
-from windrow_access.core.leaving import leave_gap_ns
 from windrow_access.core.queues import FairQueues
 from windrow_access.core.routing import RouteFacts, Routes
+from windrow_access.core.strangers import endpoint_of, network_of
 from windrow_access.outbox import FRAME_OVERHEAD_BYTES, Outbox
 from windrow_access.probes import Bandwidth
 from windrow_proto.errors import (
     CertificateRefused,
+    DeadlineExceeded,
     Forbidden,
     InvalidInput,
     LinkClosed,
@@ -31,7 +32,7 @@ from windrow_proto.errors import (
 from windrow_proto.ports import BandwidthLink, Clock, FrameLink, PeerFacts, PingFacts, Rng, TrunkLink
 from windrow_proto.scrape import Figure
 from windrow_proto.together import together
-from windrow_proto.units import MILLISECOND, SECOND
+from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 from windrow_proto.v1 import link_pb2, services_pb2
 from windrow_proto.wire import take_apart
 
@@ -42,13 +43,19 @@ FRAMES_PER_BATCH = 64
 BATCH_BYTES_MAX = 1 << 20
 QUEUE_BYTES_MAX = 256 << 20
 QUEUE_ROUTE_BYTES_MAX = 2 << 20
+QUEUE_ROUTE_ALL_BYTES_MAX = 8 << 20
+"""Of one agent, samples too: one that floods waits by itself, long before others' samples would be shed for it."""
+HELLO_NS_MAX = 10 * SECOND
+"""From an open stream to the first whole message: an agent sends its hello at once."""
+SILENCE_NS_MAX = 30 * MINUTE
+"""Between two whole messages: heartbeats come every 5 s, in a fleet of a million hosts every 17 min."""
+CONTROL_MAX = 50_000
+"""Openings and ends of streams that wait for a slow trunk; beyond it nobody new is let in."""
 LOAD_PERIOD_NS = 5 * SECOND
 EXPIRY_PERIOD_NS = 2 * SECOND
-LEAVE_LOOK_NS = SECOND
 BACKOFF_FIRST_NS = 200 * MILLISECOND
 BACKOFF_LAST_NS = 10 * SECOND
 WELCOME_DEADLINE_S = 10.0
-DRAINING = "This Access is draining; dial another one."
 
 Dial = Callable[[], Awaitable[TrunkLink]]
 Stream = Outbox
@@ -81,13 +88,15 @@ class Relay:
         self._limits = limits
         self._admission = Admission(limits, clock.monotonic_ns())
         self._routes: Routes[Stream] = Routes()
-        self._queues: FairQueues[int, services_pb2.TrunkItem] = FairQueues(QUEUE_BYTES_MAX, QUEUE_ROUTE_BYTES_MAX)
+        self._queues: FairQueues[int, services_pb2.TrunkItem] = FairQueues(
+            QUEUE_BYTES_MAX, QUEUE_ROUTE_BYTES_MAX, QUEUE_ROUTE_ALL_BYTES_MAX
+        )
+        self._due_ns: dict[int, int] = {}
         self._control: deque[services_pb2.TrunkItem] = deque()
         self._ready = asyncio.Event()
         self._space = asyncio.Condition()
         self._shed = 0
-        self._is_ending = False
-        self._drained = asyncio.Event()  # an operator's word, which the Master repeats on every trunk
+        self._draining = False
 
     def figures(self) -> Iterable[Figure]:
         """What this worker counts, for Prometheus."""
@@ -96,7 +105,7 @@ class Relay:
         yield Figure("access_agents", "Agents connected to this worker", len(self._routes), labels)
         yield Figure("access_load_ratio", "How much of what it may carry is used", self._load_permille() / 1000, labels)
         yield Figure("access_shed_frames_total", "Frames dropped by class when queues were full", self._shed, labels)
-        yield Figure("access_draining", "1 while agents are sent elsewhere", float(self._is_draining), labels)
+        yield Figure("access_draining", "1 while agents are sent elsewhere", float(self._draining), labels)
 
     # --- agents --------------------------------------------------------------------------------
 
@@ -107,10 +116,11 @@ class Relay:
         route, older = self._routes.open(peer.subject_id, peer.not_after_ns, outbox)
         if older is not None:
             older.stream.end(LinkClosed("The host has opened a newer stream."))
+        self._due_ns[route.route] = self._clock.monotonic_ns() + HELLO_NS_MAX
         self._say_opened(route.route, peer)
         reason = "stopped"
         try:
-            await together(self._read(route.route, link), self._write(outbox, link))
+            await together(self._read(route.route, link), outbox.hand_to(link.send))
         except WindrowError as error:
             reason = error.code
             raise
@@ -122,17 +132,21 @@ class Relay:
             raise Forbidden(f"An agent's stream needs a host's certificate, not one of role {peer.role!r}.")
         if peer.not_after_ns <= self._clock.wall_ns():
             raise CertificateRefused(subject=peer.subject_id)
-        if self._is_draining:
-            raise Unavailable(DRAINING)
+        if self._draining:
+            raise Unavailable("This Access is draining; dial another one.")
         if not self.attached.is_set():
             raise Unavailable("This Access has no Master at the moment; dial another one or come back.")
-        answer = self._admission.ask(peer.address.rsplit(":", 1)[0], len(self._routes), self._clock.monotonic_ns())
+        if len(self._control) >= CONTROL_MAX:
+            raise TooMany("This Access is busy: its trunk to the Master is slow; come back in a while.")
+        network = network_of(endpoint_of(peer.address)[0])
+        answer = self._admission.ask(network, len(self._routes), self._clock.monotonic_ns())
         if isinstance(answer, Wait):
             raise TooMany(f"This Access is busy; come back in {answer.retry_after_ns // MILLISECOND} ms.")
 
     async def _read(self, route: int, link: FrameLink) -> None:
         while True:
             message = await link.receive()
+            self._due_ns[route] = self._clock.monotonic_ns() + SILENCE_NS_MAX
             # Unknown fields would go on uncounted: a megabyte of them beside a byte that counts burst the trunk.
             message.DiscardUnknownFields()
             for frame in take_apart(message):
@@ -149,11 +163,6 @@ class Relay:
         item = services_pb2.TrunkItem(route=route, frame=frame)
         self._shed += self._queues.offer(route, frame.frame_class, len(frame.sealed) + FRAME_OVERHEAD_BYTES, item)
 
-    @staticmethod
-    async def _write(outbox: Outbox, link: FrameLink) -> None:
-        while True:
-            await link.send(await outbox.get())
-
     def _say_opened(self, route: int, peer: PeerFacts) -> None:
         opened = services_pb2.RouteOpened(
             host_id=peer.subject_id,
@@ -169,6 +178,7 @@ class Relay:
         self._ready.set()
 
     def _forget(self, route: int, reason: str) -> None:
+        self._due_ns.pop(route, None)
         if self._routes.close(route) is None:
             return
         self._queues.drop_route(route)
@@ -177,7 +187,7 @@ class Relay:
 
     async def pinged(self, peer: PeerFacts) -> PingFacts:
         """What this Access is; without a Master it says that it is draining, so that agents look elsewhere."""
-        usable = self.attached.is_set() and not self._is_draining
+        usable = self.attached.is_set() and not self._draining
         return PingFacts(self.facts.access_id, self.facts.region, self._load_permille(), not usable)
 
     async def measured(self, peer: PeerFacts, link: BandwidthLink) -> None:
@@ -224,13 +234,12 @@ class Relay:
             raise LinkClosed("The Master's first word was not a welcome.")
         if not batch.items[0].welcome.leader:
             raise Unavailable(f"That Master does not lead; {batch.items[0].welcome.leader_address or 'another'} does.")
-        self._set_drained(batch.items[0].welcome.draining)
         log.info("trunk_attached", access_id=facts.access_id, worker=facts.worker, epoch=batch.items[0].welcome.epoch)
 
     async def _serve(self, trunk: TrunkLink) -> None:
         self.attached.set()
         try:
-            await together(self._up(trunk), self._down(trunk), self._report(), self._expire(), self._lead_away())
+            await together(self._up(trunk), self._down(trunk), self._report(), self._expire())
         finally:
             await trunk.close()
 
@@ -264,8 +273,6 @@ class Relay:
                     self._end(route, from_code(item.close.code, item.close.reason, route.host_id))
                 elif kind == "bans":
                     self._ban(item.bans)
-                elif kind == "drain":
-                    self._set_drained(item.drain.draining)
 
     def _ban(self, bans: services_pb2.BanList) -> None:
         for host_id in bans.host_ids:
@@ -292,36 +299,14 @@ class Relay:
         while True:
             for route in self._routes.expired(self._clock.wall_ns()):
                 self._end(route, CertificateRefused("The certificate has ended; renew it.", subject=route.host_id))
+            now_ns = self._clock.monotonic_ns()
+            for number in [number for number, due_ns in self._due_ns.items() if due_ns < now_ns]:
+                if (silent := self._routes.get(number)) is not None:
+                    self._end(silent, DeadlineExceeded("No whole message came in time; the stream was ended."))
             await self._clock.sleep_ns(EXPIRY_PERIOD_NS)
 
     async def drain(self) -> None:
         """Take nobody new and send everybody elsewhere; the caller stops the servers afterwards."""
-        self._is_ending = True
+        self._draining = True
         for facts in self._routes.all():
-            facts.stream.end(Unavailable(DRAINING))
-
-    @property
-    def _is_draining(self) -> bool:
-        return self._is_ending or self._drained.is_set()
-
-    def _set_drained(self, is_drained: bool) -> None:
-        if is_drained is self._drained.is_set():
-            return
-        if is_drained:
-            self._drained.set()
-        else:
-            self._drained.clear()
-        log.info("access_drained" if is_drained else "access_resumed", access_id=self.facts.access_id)
-
-    async def _lead_away(self) -> None:
-        """While an operator has this Access drained: send its agents elsewhere, one after the other."""
-        while True:
-            await self._drained.wait()
-            here = self._routes.all()
-            for route in here:
-                if not self._drained.is_set():
-                    break
-                if self._routes.get(route.route) is route:
-                    self._end(route, Unavailable(DRAINING, subject=route.host_id))
-                await self._clock.sleep_ns(leave_gap_ns(len(here)))
-            await self._clock.sleep_ns(LEAVE_LOOK_NS)  # those that were being admitted when the word came
+            facts.stream.end(Unavailable("This Access is draining; dial another one."))

@@ -8,13 +8,15 @@ import signal
 import structlog
 
 from windrow_access.config import RunConfig
-from windrow_access.core.admission import Limits
+from windrow_access.core.admission import Callers, Limits
 from windrow_access.core.renewal import is_due
+from windrow_access.core.strangers import StrangerLimits, connections_max
+from windrow_access.guard import Guard
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
 from windrow_proto import enrol, keys, link_grpc, scrape
 from windrow_proto.clock import SystemClock, SystemRng
-from windrow_proto.endure import endure
+from windrow_proto.endure import allow_open_files, endure
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import AccessId
 from windrow_proto.ports import TrunkLink
@@ -47,15 +49,23 @@ class Worker:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await self._renew_if_due()
         relay = self._relay()
-        server = await link_grpc.serve_agents(relay, self._tls, f"{self._config.host}:{self._port}")
+        labels = {"region": self._config.region, "worker": str(self._worker)}
+        guard = Guard(relay, self._clock, Callers(Limits()), StrangerLimits(), labels)
+        at_once = connections_max(allow_open_files(), Limits(), StrangerLimits())
+        server = await link_grpc.serve_agents(guard, self._tls, f"{self._config.host}:{self._port}", at_once)
         endure()
         log.info("access_listening", address=server.address, region=self._config.region, worker=self._worker)
         base = self._config.metrics_port
         port = base + self._worker if base else base
-        async with scrape.serving(port, relay.figures) as metrics_port, asyncio.TaskGroup() as tasks:
+        async with (
+            scrape.serving(port, lambda: (*relay.figures(), *guard.figures())) as metrics_port,
+            asyncio.TaskGroup() as tasks,
+        ):
             if port is not None:
                 log.info("metrics_listening", port=metrics_port, worker=self._worker)
-            working = tasks.create_task(together(relay.run(), self._keep_renewed(), self._announce(relay)))
+            working = tasks.create_task(
+                together(relay.run(), guard.run(server.port), self._keep_renewed(), self._announce(relay))
+            )
             await stop.wait()
             await relay.drain()
             await server.stop(DRAIN_S)

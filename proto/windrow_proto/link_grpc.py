@@ -21,11 +21,13 @@ from windrow_proto.ports import (
     FrameLink,
     PeerFacts,
     PingAnswer,
+    PingFacts,
     TrunkAcceptor,
     TrunkLink,
 )
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import link_pb2, services_pb2
+from windrow_proto.wire import frame_from
 
 T = TypeVar("T")
 if TYPE_CHECKING:
@@ -217,8 +219,8 @@ async def serve_agents(
 ) -> GrpcServer:
     """Listen for agents. Several processes may listen on one port; the kernel spreads connections over them.
 
-    max_connections: streams served at once; more are refused with RESOURCE_EXHAUSTED. Raises Unavailable if the
-    address cannot be had.
+    max_connections: held at once, from their acceptance, handshake or none; gRPC closes what is more. Raises
+    Unavailable if the address cannot be had.
     """
 
     async def connect(_: Any, context: Any) -> None:
@@ -227,11 +229,20 @@ async def serve_agents(
     async def measure(_: Any, context: Any) -> None:
         await _serve_stream(context, "host", acceptor.measured)
 
-    async def ping(request: services_pb2.PingRequest, context: Any) -> services_pb2.PingReply:
+    async def asked(context: Any) -> PingFacts:
         try:
-            facts = await acceptor.pinged(_peer(context, "host"))
+            return await acceptor.pinged(_peer(context, "host"))
         except WindrowError as error:
             await _abort(context, error)
+            raise
+
+    async def unknown(_: Any, context: Any) -> None:
+        """Counted as a ping: gRPC itself would refuse any number of these unseen."""
+        await asked(context)
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "There is no such method.")
+
+    async def ping(request: services_pb2.PingRequest, context: Any) -> services_pb2.PingReply:
+        facts = await asked(context)
         return services_pb2.PingReply(
             nonce=request.nonce[:64],
             access_id=facts.access_id,
@@ -241,13 +252,15 @@ async def serve_agents(
         )
 
     handlers = {
-        CONNECT: _stream_handler(connect, link_pb2.Frame),
+        CONNECT: grpc.stream_stream_rpc_method_handler(connect, frame_from, link_pb2.Frame.SerializeToString),
         BANDWIDTH: _stream_handler(measure, services_pb2.BandwidthChunk),
         PING: grpc.unary_unary_rpc_method_handler(
             ping, services_pb2.PingRequest.FromString, services_pb2.PingReply.SerializeToString
         ),
     }
-    return await _serve(handlers, identity, listen, streams.AGENT_OPTIONS, max_connections)
+    cap = () if max_connections is None else (("grpc.max_allowed_incoming_connections", max_connections),)
+    rest: Handler = grpc.stream_stream_rpc_method_handler(unknown)
+    return await _serve(_Methods(handlers, rest), identity, listen, (*streams.AGENT_OPTIONS, *cap))
 
 
 async def serve_trunk(acceptor: TrunkAcceptor, identity: IdentitySource, listen: str = "127.0.0.1:0") -> GrpcServer:
@@ -257,7 +270,7 @@ async def serve_trunk(acceptor: TrunkAcceptor, identity: IdentitySource, listen:
         await _serve_stream(context, "access", acceptor.attached)
 
     handlers = {ATTACH: _stream_handler(attach, services_pb2.TrunkBatch)}
-    return await _serve(handlers, identity, listen, streams.TRUNK_OPTIONS, None)
+    return await _serve(_Methods(handlers), identity, listen, streams.TRUNK_OPTIONS)
 
 
 def _stream_handler(serve: Callable[[Any, Any], Awaitable[None]], kind: type[Any]) -> "Handler":
@@ -265,22 +278,20 @@ def _stream_handler(serve: Callable[[Any, Any], Awaitable[None]], kind: type[Any
 
 
 class _Methods(grpc.GenericRpcHandler):
-    def __init__(self, handlers: "dict[str, Handler]") -> None:
-        self._handlers = handlers
+    """By their names; rest: for every other name, which gRPC refuses by itself otherwise."""
+
+    def __init__(self, handlers: "dict[str, Handler]", rest: "Handler | None" = None) -> None:
+        self._handlers, self._rest = handlers, rest
 
     def service(self, details: grpc.HandlerCallDetails) -> "Handler | None":
-        return self._handlers.get(details.method)
+        return self._handlers.get(details.method, self._rest)
 
 
 async def _serve(
-    handlers: "dict[str, Handler]",
-    identity: IdentitySource,
-    listen: str,
-    options: tuple[tuple[str, int], ...],
-    max_streams: int | None,
+    methods: _Methods, identity: IdentitySource, listen: str, options: tuple[tuple[str, int], ...]
 ) -> GrpcServer:
-    server = grpc.aio.server(options=[*options, *streams.SERVER_OPTIONS], maximum_concurrent_rpcs=max_streams)
-    server.add_generic_rpc_handlers((_Methods(handlers),))
+    server = grpc.aio.server(options=[*options, *streams.SERVER_OPTIONS])
+    server.add_generic_rpc_handlers((methods,))
     try:
         port = server.add_secure_port(listen, _server_credentials(identity))
     except RuntimeError as error:
@@ -333,8 +344,8 @@ async def _abort(context: Any, error: WindrowError) -> None:
 async def _serve_stream(context: Any, role: str, accept: Callable[[PeerFacts, Any], Awaitable[None]]) -> None:
     """Run an acceptor beside its stream; whichever ends first ends the other.
 
-    The stream is opened once the acceptor waits for something or has something to say: who is sent away at once hears it
-    as the answer to his opening. (What he had written meanwhile would make his gRPC forget the reason.)
+    The stream is opened once the acceptor waits for something or has something to say: who is sent away at once hears
+    it as the answer to his opening. (What he had written meanwhile would make his gRPC forget the reason.)
     """
     try:
         peer = _peer(context, role)

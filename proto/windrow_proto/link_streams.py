@@ -53,12 +53,24 @@ TRUNK_OPTIONS: Final = (
     ("grpc.max_receive_message_length", BATCH_BYTES_MAX),
     ("grpc.max_send_message_length", BATCH_BYTES_MAX),
 )
+HANDSHAKE_TIMEOUT_MS: Final = 10_000
+"""From a connection's acceptance to the end of its TLS handshake and HTTP/2 settings; gRPC's default is two minutes.
+An agent dials for 5 s."""
+SETTINGS_TIMEOUT_MS: Final = 10_000
+"""For the acknowledgement of our HTTP/2 settings; a minute by default."""
+PING_STRIKES_MAX: Final = 2
+"""Pings sooner than they may come before the connection is ended; gRPC's default, here because we count on it."""
+STREAMS_MAX: Final = 4
+"""Open at once on one connection: an agent has one; without it gRPC lets 2**31 begin."""
 SERVER_OPTIONS: Final = (
     # Without it our own keepalive is answered with GOAWAY too_many_pings.
     ("grpc.http2.min_ping_interval_without_data_ms", 4000),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 4000),
     ("grpc.so_reuseport", 1),
-    ("grpc.max_concurrent_streams", 4),
+    ("grpc.max_concurrent_streams", STREAMS_MAX),
+    ("grpc.server_handshake_timeout_ms", HANDSHAKE_TIMEOUT_MS),
+    ("grpc.http2.settings_timeout", SETTINGS_TIMEOUT_MS),
+    ("grpc.http2.max_ping_strikes", PING_STRIKES_MAX),
 )
 CLIENT_OPTIONS: Final = (
     # Otherwise channels of one process share a connection, and probes and streams queue behind each other.

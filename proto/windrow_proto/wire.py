@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
+from google.protobuf.message import DecodeError
+
 from windrow_proto import wire_fields as fields
 from windrow_proto.errors import BadProof, InvalidInput
 from windrow_proto.ids import BootId, HostId
@@ -22,6 +24,9 @@ _CLASSES: Final = {int(frame_class): frame_class for frame_class in FrameClass}
 TOGETHER_MAX: Final = 64
 TOGETHER_BYTES_MAX: Final = 65_536
 """Frames of one message and about how large it may grow: what is more urgent waits behind it."""
+FIELDS_MAX: Final = 1024
+"""Of one message and its frames: 64 frames have five each, and later versions may have more."""
+MORE_FIELD: Final = link_pb2.Frame.DESCRIPTOR.fields_by_name["more"].number
 
 
 class Prover(Protocol):
@@ -85,11 +90,58 @@ def put_together(frames: Sequence[link_pb2.Frame]) -> link_pb2.Frame:
     return first
 
 
+def frame_from(message: bytes) -> link_pb2.Frame:
+    """Parse one message of an agent's stream; raises DecodeError. A large one is looked at before: a megabyte of frames
+    without anything in them becomes a hundred when it is parsed, and of frames in frames no less."""
+    if len(message) > TOGETHER_BYTES_MAX and not _is_plain(message):
+        raise DecodeError(f"more than {FIELDS_MAX} fields, or none that can be read")
+    return link_pb2.Frame.FromString(message)
+
+
+def _is_plain(message: bytes) -> bool:
+    """Whether a frame and those in it have no more than FIELDS_MAX fields together."""
+    fields_left = FIELDS_MAX
+    parts = [(0, len(message))]
+    while parts:
+        at, end = parts.pop()
+        while at < end:
+            fields_left -= 1
+            if fields_left < 0:
+                return False
+            key, at = _varint(message, at)
+            match key & 7:
+                case 0:
+                    _, at = _varint(message, at)
+                case 1:
+                    at += 8
+                case 2:
+                    length, at = _varint(message, at)
+                    if key >> 3 == MORE_FIELD:
+                        parts.append((at, min(end, at + length)))
+                    at += length
+                case 5:
+                    at += 4
+                case _:
+                    return False  # groups, which nothing here has
+    return True
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """The number that begins here, and where it ends; a torn one is the parser's to refuse."""
+    value = shift = 0
+    for at in range(at, min(at + 10, len(message))):  # noqa: B020  # ten bytes are the longest
+        value |= (message[at] & 0x7F) << shift
+        shift += 7
+        if message[at] < 0x80:
+            break
+    return value, at + 1
+
+
 def take_apart(frame: link_pb2.Frame) -> Sequence[link_pb2.Frame]:
     """The frames of one message in their order; raises InvalidInput for too many or nested ones."""
     if not frame.more:
         return (frame,)
-    more = tuple(frame.more)
+    more = tuple(frame.more[:TOGETHER_MAX])  # looking at a hundred thousand costs half a gigabyte
     if len(more) >= TOGETHER_MAX or any(one.more for one in more):
         raise InvalidInput(f"One message carries at most {TOGETHER_MAX} frames, and they carry none.")
     frame.ClearField("more")

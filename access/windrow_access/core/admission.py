@@ -4,6 +4,7 @@ A token bucket for the whole process keeps a reconnect storm from starving agent
 per peer address keeps one machine from using it up.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from windrow_proto.units import MILLISECOND, SECOND
@@ -38,6 +39,11 @@ class Limits:
     per_peer_burst: int = 400
     routes_max: int = 12_000
     peers_max: int = 20_000
+    calls_per_s: int = 5
+    calls_burst: int = 100
+    """Of one host, streams, pings and measurements: an agent that looks for an Access makes five, and backs off."""
+    calls_at_once: int = 8
+    """Of one host: its stream, the one it replaces, a measurement, a ping, and as many again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +83,35 @@ class Admission:
             return Wait("too_many", wait_ns)
         self._all, wait_ns = self._all.take(now_ns)
         return Wait("too_many", wait_ns) if wait_ns else Admitted()
+
+
+class Callers:
+    """How often each host calls, whatever connections it comes on: streams opened and reset by the thousand cost a
+    handler each, and gRPC bounds only those open at once on one connection."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._buckets: dict[str, Bucket] = {}
+        self._running: Counter[str] = Counter()
+
+    def enter(self, host_id: str, now_ns: int) -> Admitted | Wait:
+        """May this host make one more call now? If so, `leave` when it has ended."""
+        limits = self._limits
+        if self._running[host_id] >= limits.calls_at_once:
+            return Wait("too_many", SECOND)
+        if len(self._buckets) >= limits.peers_max:
+            self._buckets.clear()
+        bucket = self._buckets.get(host_id) or Bucket(
+            limits.calls_per_s, limits.calls_burst, limits.calls_burst * 1000, now_ns
+        )
+        self._buckets[host_id], wait_ns = bucket.take(now_ns)
+        if wait_ns:
+            return Wait("too_many", wait_ns)
+        self._running[host_id] += 1
+        return Admitted()
+
+    def leave(self, host_id: str) -> None:
+        """A call that was admitted has ended."""
+        self._running[host_id] -= 1
+        if not self._running[host_id]:
+            del self._running[host_id]

@@ -29,15 +29,17 @@ class _Turn(Generic[Item]):
 class FairQueues(Generic[Route, Item]):
     """Frames of many agents waiting for one trunk.
 
-    cap_bytes: all classes together; above it shedding starts. cap_route_bytes: one agent's evidence and channels; above
-    it `may_read` turns false for that agent. Sizes are whatever the caller counts, >= 0, in bytes.
+    cap_bytes: all classes together; above it shedding starts. cap_route_bytes: one agent's evidence and channels;
+    cap_route_all_bytes: all that one agent sent; above either `may_read` turns false for that agent. Sizes are whatever
+    the caller counts, >= 0, in bytes.
     """
 
-    def __init__(self, cap_bytes: int, cap_route_bytes: int) -> None:
-        if cap_bytes <= 0 or cap_route_bytes <= 0:
+    def __init__(self, cap_bytes: int, cap_route_bytes: int, cap_route_all_bytes: int = 1 << 62) -> None:
+        if cap_bytes <= 0 or cap_route_bytes <= 0 or cap_route_all_bytes <= 0:
             raise ValueError("caps must be positive")
         self._cap = cap_bytes
         self._cap_route = cap_route_bytes
+        self._cap_route_all = cap_route_all_bytes
         self._turns: tuple[dict[Route, _Turn[Item]], ...] = tuple({} for _ in CLASSES)
         self._bytes = 0
         self._length = 0
@@ -62,9 +64,9 @@ class FairQueues(Generic[Route, Item]):
         return self._shed() if self._bytes > self._cap else 0
 
     def may_read(self, route: Route) -> bool:
-        """Whether more may be read from this agent: its evidence and channels wait below their cap."""
-        held = sum(turn.size for c in (EVIDENCE, CHANNEL) if (turn := self._turns[c].get(route)) is not None)
-        return held < self._cap_route
+        """Whether more may be read from this agent: its evidence and channels are below their cap, and all is."""
+        held = [turn.size if (turn := turns.get(route)) is not None else 0 for turns in self._turns]
+        return held[EVIDENCE] + held[CHANNEL] < self._cap_route and sum(held) < self._cap_route_all
 
     def take(self, count: int, bytes_max: int = 1 << 62) -> list[tuple[Route, Item]]:
         """Up to `count` frames: evidence of all agents first, then live, channel, backlog; one per agent and turn.

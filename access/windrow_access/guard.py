@@ -1,0 +1,169 @@
+"""The guard before the relay: how often a host may call, and which TCP connections are cut.
+
+gRPC gives Python no hand on a connection: it can refuse a call, but the caller stays and calls again, and who never
+calls stays unseen. The guard looks at this process's own sockets, knows those on which a call of a known host runs,
+and shuts the others down when they are too many or have waited too long. gRPC sees the peer go and frees what it held.
+"""
+
+import asyncio
+import os
+import socket
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+
+from windrow_access.core.admission import Callers, Wait
+from windrow_access.core.strangers import Endpoint, Stranger, StrangerLimits, endpoint_of, overstaying, plain_address
+from windrow_proto.errors import TooMany
+from windrow_proto.ports import AgentAcceptor, BandwidthLink, Clock, FrameLink, PeerFacts, PingFacts
+from windrow_proto.scrape import Figure
+from windrow_proto.units import MILLISECOND, seconds
+
+log = structlog.get_logger()
+
+OWN_SOCKETS = Path("/proc/self/fd")
+LOOK_PERIOD_NS = 500 * MILLISECOND
+"""A look costs the listing of the open files, some milliseconds for 10,000 agents. Meanwhile gRPC's own count holds."""
+LOOK_PAUSE_NS = 50 * MILLISECOND
+"""Between two looks when somebody is to be cut at once."""
+
+Socket = tuple[str, Endpoint]
+"""An open file's number as text, and its other end."""
+
+
+class Guard:
+    """An AgentAcceptor before another one. `run` looks at the sockets; without it only calls are counted."""
+
+    def __init__(
+        self, inner: AgentAcceptor, clock: Clock, callers: Callers, limits: StrangerLimits, labels: dict[str, str]
+    ) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._callers = callers
+        self._limits = limits
+        self._labels = labels
+        self._running: Counter[Endpoint] = Counter()
+        self._socket_of: dict[Endpoint, str] = {}
+        self._since_ns: dict[Socket, int] = {}
+        self._condemned: set[Endpoint] = set()
+        self._wanted = asyncio.Event()
+        self._strangers = 0
+        self._cut = 0
+
+    def figures(self) -> Iterable[Figure]:
+        """What the guard counts, for Prometheus."""
+        yield Figure("access_strangers", "Connections on which no known host speaks", self._strangers, self._labels)
+        yield Figure("access_cut_connections_total", "Connections cut by the guard", self._cut, self._labels)
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    async def accepted(self, peer: PeerFacts, link: FrameLink) -> None:
+        """Serve one agent's stream; raises TooMany for a host that calls too often, and cuts its connection."""
+        with self._call(peer):
+            await self._inner.accepted(peer, link)
+
+    async def pinged(self, peer: PeerFacts) -> PingFacts:
+        """Answer a ping; the same."""
+        with self._call(peer):
+            return await self._inner.pinged(peer)
+
+    async def measured(self, peer: PeerFacts, link: BandwidthLink) -> None:
+        """Serve one bandwidth measurement; the same."""
+        with self._call(peer):
+            await self._inner.measured(peer, link)
+
+    @contextmanager
+    def _call(self, peer: PeerFacts) -> Iterator[None]:
+        endpoint = endpoint_of(peer.address)
+        answer = self._callers.enter(peer.subject_id, self._clock.monotonic_ns())
+        if isinstance(answer, Wait):
+            self._condemned.add(endpoint)
+            self._wanted.set()
+            raise TooMany(f"This host calls too often; come back in {answer.retry_after_ns // MILLISECOND} ms.")
+        self._running[endpoint] += 1
+        try:
+            yield
+        finally:
+            self._callers.leave(peer.subject_id)
+            self._running[endpoint] -= 1
+            if not self._running[endpoint]:
+                del self._running[endpoint]
+                self._socket_of.pop(endpoint, None)
+
+    # --- connections -----------------------------------------------------------------------------
+
+    async def run(self, port: int) -> None:
+        """Watch the connections to this port, for ever; does nothing where the system shows no sockets."""
+        if not OWN_SOCKETS.is_dir():
+            log.warning("connections_unwatched", port=port)
+            await asyncio.Event().wait()
+        while True:
+            await self._look(port)
+            await self._clock.sleep_ns(LOOK_PAUSE_NS)
+            try:
+                async with asyncio.timeout(seconds(LOOK_PERIOD_NS)):
+                    await self._wanted.wait()
+            except TimeoutError:
+                continue
+
+    async def _look(self, port: int) -> None:
+        self._wanted.clear()
+        condemned, self._condemned = self._condemned, set()
+        for endpoint in condemned:
+            self._socket_of.pop(endpoint, None)  # a call may run on it, too
+        found = await asyncio.to_thread(_connections, set(self._socket_of.values()), port)
+        now_ns = self._clock.monotonic_ns()
+        doomed = [one for one in found if one[1] in condemned]
+        strangers: list[Stranger] = []
+        for name, endpoint in found:
+            if endpoint in self._running:
+                self._socket_of[endpoint] = name
+            else:
+                strangers.append(Stranger(name, endpoint, self._since_ns.get((name, endpoint), now_ns)))
+        self._since_ns = {(one.name, one.endpoint): one.since_ns for one in strangers}
+        doomed += [(one.name, one.endpoint) for one in overstaying(strangers, self._limits, now_ns)]
+        self._strangers = len(strangers)
+        if doomed:
+            cut = sum(_shut(name, endpoint, port) for name, endpoint in doomed)
+            self._cut += cut
+            log.info("connections_cut", count=cut, strangers=len(strangers))
+
+
+def _connections(known: set[str], port: int) -> list[Socket]:
+    """Every TCP connection to this port among the open files that are not known. For a thread."""
+    found = ((name, _endpoint(name, port)) for name in set(os.listdir(OWN_SOCKETS)) - known)
+    return [(name, endpoint) for name, endpoint in found if endpoint is not None]
+
+
+def _endpoint(name: str, port: int) -> Endpoint | None:
+    """The other end of an open file, if it is a connection to this port."""
+    try:
+        one = socket.socket(fileno=int(name))
+    except OSError:
+        return None
+    try:
+        if one.family not in (socket.AF_INET, socket.AF_INET6) or one.getsockname()[1] != port:
+            return None
+        host, other_port = one.getpeername()[:2]
+        return plain_address(host), other_port
+    except OSError:  # it listens, or has gone meanwhile
+        return None
+    finally:
+        one.detach()  # it is gRPC's
+
+
+def _shut(name: str, endpoint: Endpoint, port: int) -> bool:
+    """End a connection if this file still is it; gRPC finds that the other end has gone, and closes the file."""
+    if _endpoint(name, port) != endpoint:
+        return False
+    one = socket.socket(fileno=int(name))
+    try:
+        one.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return False
+    finally:
+        one.detach()
+    return True

@@ -1,0 +1,143 @@
+"""Who is cut when nobody known speaks on a connection, how often a host may call, and what a write waits for."""
+
+import asyncio
+
+import pytest
+from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.waiting import PATIENCE_S
+from windrow_access.core.admission import Admitted, Callers, Limits, Wait
+from windrow_access.core.queues import LIVE, FairQueues
+from windrow_access.core.strangers import (
+    FILES_KEPT,
+    Stranger,
+    StrangerLimits,
+    connections_max,
+    endpoint_of,
+    network_of,
+    overstaying,
+)
+from windrow_access.outbox import Outbox
+from windrow_proto.errors import Banned
+from windrow_proto.units import SECOND
+from windrow_proto.v1 import link_pb2
+from windrow_proto.wire import TOGETHER_BYTES_MAX, TOGETHER_MAX, frame_from, put_together
+
+
+@pytest.mark.parametrize(
+    ("peer", "endpoint", "network"),
+    [
+        ("ipv4:10.0.0.1:5000", ("10.0.0.1", 5000), "10.0.0.1"),
+        ("ipv6:%5B::1%5D:7", ("::1", 7), "::/64"),
+        ("ipv6:[::ffff:10.0.0.1]:5", ("10.0.0.1", 5), "10.0.0.1"),
+        ("ipv6:%5B2001:db8:1:2:3::9%25eth0%5D:80", ("2001:db8:1:2:3::9", 80), "2001:db8:1:2::/64"),
+        ("memory", ("", 0), ""),
+    ],
+)
+def test_an_address_is_read_as_grpc_writes_it(peer: str, endpoint: tuple[str, int], network: str) -> None:
+    assert endpoint_of(peer) == endpoint
+    assert network_of(endpoint[0]) == network
+
+
+def stranger(number: int, address: str, since_ns: int) -> Stranger:
+    return Stranger(str(number), (address, number), since_ns)
+
+
+def test_the_old_go_then_the_oldest_of_a_network_then_those_of_the_largest() -> None:
+    limits = StrangerLimits(age_ns=100, per_network_max=3, in_all_max=4)
+    crowd = [stranger(n, "10.0.0.1", 50 + n) for n in range(5)]
+    others = [stranger(9, "10.0.0.2", 1), stranger(10, "10.0.0.3", 60), stranger(11, "10.0.0.4", 61)]
+    cut = {one.name for one in overstaying([*crowd, *others], limits, now_ns=110)}
+    assert cut == {"9", "0", "1", "2"}
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 50)), max_size=60))
+def test_what_stays_is_within_every_limit_and_no_more_is_cut_than_needed(seen: list[tuple[str, int]]) -> None:
+    limits = StrangerLimits(age_ns=30, per_network_max=5, in_all_max=10)
+    all_of_them = [stranger(number, *one) for number, one in enumerate(seen)]
+    cut = set(overstaying(all_of_them, limits, now_ns=50))
+    kept = [one for one in all_of_them if one not in cut]
+    counts = [sum(one.endpoint[0] == network for one in kept) for network in "abc"]
+    young = [sum(one.endpoint[0] == n and one.since_ns >= 20 for one in all_of_them) for n in "abc"]
+    assert all(one.since_ns >= 20 for one in kept)
+    assert len(kept) == min(10, sum(min(5, count) for count in young))
+    assert max(counts) <= 5
+
+
+def test_open_files_bound_the_connections_where_they_are_few() -> None:
+    limits, strangers = Limits(), StrangerLimits()
+    assert connections_max(1 << 20, limits, strangers) == limits.routes_max + strangers.in_all_max
+    assert connections_max(1024, limits, strangers) == 1024 - FILES_KEPT
+    assert connections_max(10, limits, strangers) == 1
+
+
+def test_a_host_calls_so_often_and_at_once_so_many_whatever_others_do() -> None:
+    callers = Callers(Limits(calls_per_s=1, calls_burst=3, calls_at_once=2))
+    assert [callers.enter("a", 0) for _ in range(2)] == [Admitted(), Admitted()]
+    assert isinstance(callers.enter("a", 0), Wait)
+    callers.leave("a")
+    assert callers.enter("a", 0) == Admitted()
+    callers.leave("a")
+    assert callers.enter("a", 0) == Wait("too_many", SECOND)
+    assert callers.enter("b", 0) == Admitted()
+    assert callers.enter("a", SECOND) == Admitted()
+
+
+def test_an_agent_whose_samples_fill_its_share_is_not_read() -> None:
+    queues: FairQueues[str, int] = FairQueues(1000, 100, 200)
+    assert queues.offer("a", LIVE, 199, 1) == 0
+    assert queues.may_read("a")
+    queues.offer("a", LIVE, 1, 2)
+    assert not queues.may_read("a")
+    assert queues.may_read("b")
+
+
+async def test_a_stream_that_is_ended_ends_in_the_midst_of_a_write_that_nobody_reads() -> None:
+    outbox, writing = Outbox(), asyncio.Event()
+
+    async def send(frame: link_pb2.Frame) -> None:
+        writing.set()
+        await asyncio.Event().wait()
+
+    async def end() -> None:
+        outbox.put(link_pb2.Frame(sealed=b"x"))
+        await writing.wait()
+        outbox.end(Banned())
+
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as tasks:
+        tasks.create_task(end())
+        with pytest.raises(Banned):
+            await outbox.hand_to(send)
+
+
+def test_a_large_message_of_an_honest_agent_is_read_as_it_is() -> None:
+    large = put_together([link_pb2.Frame(sequence=n, sealed=bytes(16_000)) for n in range(TOGETHER_MAX)])
+    message = large.SerializeToString()
+    assert len(message) > TOGETHER_BYTES_MAX
+    assert frame_from(message) == large
+    one = link_pb2.Frame(sequence=1, sealed=bytes(1 << 20))
+    assert frame_from(one.SerializeToString()) == one
+
+
+MANY = b"\x2a\x00" * 100_000
+
+
+@pytest.mark.parametrize(
+    "message",
+    [MANY, b"\x2a\xc0\x9a\x0c" + MANY, b"\x0b" * 100_000, b"\x08\x01" * 100_000, b"\xff" * 100_000],
+    ids=["frames", "frames in a frame", "groups", "numbers", "noise"],
+)
+def test_a_message_of_many_fields_is_not_parsed(message: bytes) -> None:
+    with pytest.raises(DecodeError):
+        frame_from(message)
+
+
+@given(st.binary(max_size=400))
+def test_garbage_is_refused_or_read_and_nothing_else(garbage: bytes) -> None:
+    large = link_pb2.Frame(sealed=bytes(TOGETHER_BYTES_MAX)).SerializeToString()
+    try:
+        frame_from(large + garbage)
+    except DecodeError:
+        return
