@@ -13,6 +13,7 @@ import structlog
 
 from windrow_access.core.admission import Admission, Limits, Wait
 from windrow_access.core.inspect import objection
+from windrow_access.core.leaving import leave_gap_ns
 from windrow_access.core.queues import FairQueues
 from windrow_access.core.routing import RouteFacts, Routes
 from windrow_access.core.strangers import endpoint_of, network_of
@@ -53,9 +54,11 @@ CONTROL_MAX = 50_000
 """Openings and ends of streams that wait for a slow trunk; beyond it nobody new is let in."""
 LOAD_PERIOD_NS = 5 * SECOND
 EXPIRY_PERIOD_NS = 2 * SECOND
+LEAVE_LOOK_NS = SECOND
 BACKOFF_FIRST_NS = 200 * MILLISECOND
 BACKOFF_LAST_NS = 10 * SECOND
 WELCOME_DEADLINE_S = 10.0
+DRAINING = "This Access is draining; dial another one."
 
 Dial = Callable[[], Awaitable[TrunkLink]]
 Stream = Outbox
@@ -96,7 +99,8 @@ class Relay:
         self._ready = asyncio.Event()
         self._space = asyncio.Condition()
         self._shed = 0
-        self._draining = False
+        self._is_ending = False
+        self._drained = asyncio.Event()  # an operator's word, which the Master repeats on every trunk
 
     def figures(self) -> Iterable[Figure]:
         """What this worker counts, for Prometheus."""
@@ -105,7 +109,7 @@ class Relay:
         yield Figure("access_agents", "Agents connected to this worker", len(self._routes), labels)
         yield Figure("access_load_ratio", "How much of what it may carry is used", self._load_permille() / 1000, labels)
         yield Figure("access_shed_frames_total", "Frames dropped by class when queues were full", self._shed, labels)
-        yield Figure("access_draining", "1 while agents are sent elsewhere", float(self._draining), labels)
+        yield Figure("access_draining", "1 while agents are sent elsewhere", float(self._is_draining), labels)
 
     # --- agents --------------------------------------------------------------------------------
 
@@ -132,8 +136,8 @@ class Relay:
             raise Forbidden(f"An agent's stream needs a host's certificate, not one of role {peer.role!r}.")
         if peer.not_after_ns <= self._clock.wall_ns():
             raise CertificateRefused(subject=peer.subject_id)
-        if self._draining:
-            raise Unavailable("This Access is draining; dial another one.")
+        if self._is_draining:
+            raise Unavailable(DRAINING)
         if not self.attached.is_set():
             raise Unavailable("This Access has no Master at the moment; dial another one or come back.")
         if len(self._control) >= CONTROL_MAX:
@@ -187,7 +191,7 @@ class Relay:
 
     async def pinged(self, peer: PeerFacts) -> PingFacts:
         """What this Access is; without a Master it says that it is draining, so that agents look elsewhere."""
-        usable = self.attached.is_set() and not self._draining
+        usable = self.attached.is_set() and not self._is_draining
         return PingFacts(self.facts.access_id, self.facts.region, self._load_permille(), not usable)
 
     async def measured(self, peer: PeerFacts, link: BandwidthLink) -> None:
@@ -234,12 +238,13 @@ class Relay:
             raise LinkClosed("The Master's first word was not a welcome.")
         if not batch.items[0].welcome.leader:
             raise Unavailable(f"That Master does not lead; {batch.items[0].welcome.leader_address or 'another'} does.")
+        self._set_drained(batch.items[0].welcome.draining)
         log.info("trunk_attached", access_id=facts.access_id, worker=facts.worker, epoch=batch.items[0].welcome.epoch)
 
     async def _serve(self, trunk: TrunkLink) -> None:
         self.attached.set()
         try:
-            await together(self._up(trunk), self._down(trunk), self._report(), self._expire())
+            await together(self._up(trunk), self._down(trunk), self._report(), self._expire(), self._lead_away())
         finally:
             await trunk.close()
 
@@ -273,6 +278,8 @@ class Relay:
                     self._end(route, from_code(item.close.code, item.close.reason, route.host_id))
                 elif kind == "bans":
                     self._ban(item.bans)
+                elif kind == "drain":
+                    self._set_drained(item.drain.draining)
 
     def _ban(self, bans: services_pb2.BanList) -> None:
         for host_id in bans.host_ids:
@@ -307,6 +314,32 @@ class Relay:
 
     async def drain(self) -> None:
         """Take nobody new and send everybody elsewhere; the caller stops the servers afterwards."""
-        self._draining = True
+        self._is_ending = True
         for facts in self._routes.all():
-            facts.stream.end(Unavailable("This Access is draining; dial another one."))
+            facts.stream.end(Unavailable(DRAINING))
+
+    @property
+    def _is_draining(self) -> bool:
+        return self._is_ending or self._drained.is_set()
+
+    def _set_drained(self, is_drained: bool) -> None:
+        if is_drained is self._drained.is_set():
+            return
+        if is_drained:
+            self._drained.set()
+        else:
+            self._drained.clear()
+        log.info("access_drained" if is_drained else "access_resumed", access_id=self.facts.access_id)
+
+    async def _lead_away(self) -> None:
+        """While an operator has this Access drained: send its agents elsewhere, one after the other."""
+        while True:
+            await self._drained.wait()
+            here = self._routes.all()
+            for route in here:
+                if not self._drained.is_set():
+                    break
+                if self._routes.get(route.route) is route:
+                    self._end(route, Unavailable(DRAINING, subject=route.host_id))
+                await self._clock.sleep_ns(leave_gap_ns(len(here)))
+            await self._clock.sleep_ns(LEAVE_LOOK_NS)  # those that were being admitted when the word came
