@@ -7,10 +7,11 @@ test("no two screens share a key or an address", () => {
   expect(new Set(all.map((place) => place.to)).size).toBe(all.length);
 });
 
-test("a renter sees neither health nor audit", () => {
+test("a renter sees neither health, regions nor audit", () => {
   const seen = placesFor(["renter"]).map((place) => place.to);
   expect(seen).not.toContain("/audit");
   expect(seen).not.toContain("/health");
+  expect(seen).not.toContain("/regions");
   expect(seen).toContain("/clusters/new");
 });
 

@@ -23,10 +23,11 @@ const commands = createRoute({ getParentRoute: () => root, path: "/commands", co
 const command = createRoute({ getParentRoute: () => root, path: "/commands/$commandId", component: lazyRouteComponent(() => import("./pages/CommandsPage.tsx"), "CommandPage") });
 const audit = createRoute({ getParentRoute: () => root, path: "/audit", component: lazyRouteComponent(() => import("./pages/AuditPage.tsx"), "AuditPage"), validateSearch: words });
 const settings = createRoute({ getParentRoute: () => root, path: "/settings", component: lazyRouteComponent(() => import("./pages/SettingsPage.tsx"), "SettingsPage") });
+const regions = createRoute({ getParentRoute: () => root, path: "/regions", component: lazyRouteComponent(() => import("./pages/RegionsPage.tsx"), "RegionsPage") });
 const health = createRoute({ getParentRoute: () => root, path: "/health", component: lazyRouteComponent(() => import("./pages/HealthPage.tsx"), "HealthPage") });
 
 export const router = createRouter({
-  routeTree: root.addChildren([overview, fleet, host, clusters, newCluster, cluster, receipts, receipt, offers, join, events, commands, command, audit, tokens, settings, health]),
+  routeTree: root.addChildren([overview, fleet, host, clusters, newCluster, cluster, receipts, receipt, offers, join, events, commands, command, audit, tokens, settings, regions, health]),
   parseSearch,
   stringifySearch,
   scrollRestoration: true,

@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import Body, FastAPI, Request, Response
 from fastapi.responses import FileResponse
 
+from tests.browser.pretend_accesses import access_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_records import overview_routes, record_routes
@@ -40,6 +41,7 @@ def make_app(world: World) -> FastAPI:
     cluster_routes(app, world)
     cluster_streams(app, world)
     market_routes(app, world)
+    access_routes(app, world)
     health_routes(app, world)
     overview_routes(app, world)
     record_routes(app, world)

@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import Body, FastAPI, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from tests.browser.pretend_accesses import attached
 from tests.browser.pretend_http import TICK_S, listed, operation, problem, sse, stream
 from tests.browser.pretend_world import Json, World, at
 from windrow_master.api.out_health import LogHealthOut
@@ -336,52 +337,6 @@ def market_routes(app: FastAPI, world: World) -> None:
 def health_routes(app: FastAPI, world: World) -> None:
     """How the pretend installation fares."""
 
-    def attached() -> list[Json]:
-        return [
-            {
-                "access_id": f"access_{region}",
-                "region": region,
-                "address": "127.0.0.1:7443",
-                "version": "0.1.0",
-                "shed_frames": 0,
-                "workers": 2,
-                "agents": world.agents.get(region, len(world.hosts) // 2),
-                "load_permille": 31 + 9 * index,
-                "connected_since": at(4000),
-                "queued_bytes": 0,
-            }
-            for index, region in enumerate(world.accesses)
-        ]
-
-    def row(access: Json) -> Json:
-        drain = world.drains.get(access["access_id"])
-        shared = {key: access[key] for key in ("region", "address", "version", "workers", "agents", "load_permille")}
-        return shared | {
-            "id": access["access_id"],
-            "state": "serving" if drain is None else "draining",
-            "rtt_ms": 4.25 if access["agents"] else None,
-            "since": access["connected_since"],
-            "drained_at": None if drain is None else at(5),
-            "drained_by": None if drain is None else "account/account_1",
-            "drain_reason": drain or None,
-        }
-
-    @app.get("/api/v1/accesses")
-    async def accesses_() -> Json:
-        gone = dict.fromkeys(("address", "version", "rtt_ms", "since", "drained_at", "drained_by", "drain_reason"))
-        gone |= {"region": None, "state": "departed", "workers": 0, "agents": 0, "load_permille": 0}
-        return listed([row(one) for one in attached()] + [gone | {"id": name} for name in world.departed])
-
-    @app.post("/api/v1/accesses/{access_id}/{verb}")
-    async def drain(access_id: str, verb: str, body: Json = Body()) -> Any:
-        if verb == "drain" and {f"access_{region}" for region in world.accesses} - {*world.drains, access_id} == set():
-            return problem(409, "conflict", "Conflict", "No other Access could take its agents.", access_id)
-        if verb == "drain":
-            world.drains[access_id] = body["reason"]
-        else:
-            world.drains.pop(access_id, None)
-        return row(next(one for one in attached() if one["access_id"] == access_id))
-
     @app.get("/api/v1/operators/health")
     async def health() -> Json:
         view = {"is_open": True, "path": "history.duckdb", "problem": "", "lag_ns": 1_200_000_000, "rows": 4410}
@@ -403,5 +358,5 @@ def health_routes(app: FastAPI, world: World) -> None:
                 "duckdb": view,
                 "history": [view],
             },
-            "accesses": attached(),
+            "accesses": attached(world),
         }

@@ -31,6 +31,7 @@ PAGES = (
     f"/commands/{COMMAND}",
     "/audit",
     "/tokens",
+    "/regions",
     "/health",
     "/settings",
     "/nowhere",
@@ -103,7 +104,7 @@ async def test_empty_and_failing_pages_and_open_dialogs_break_no_rule_either(
     await page.goto(served.sign_in_url)
     await expect(page.get_by_role("heading", name="Fleet", level=1)).to_be_visible()
     found = {}
-    for path in ("/", "/fleet", "/clusters", "/events", "/commands", "/health", "/offers"):
+    for path in ("/", "/fleet", "/clusters", "/events", "/commands", "/regions", "/health", "/offers"):
         await opened(page, served, path)
         found[path] = await violations(page, axe)
     await opened(page, served, "/tokens")
@@ -111,6 +112,15 @@ async def test_empty_and_failing_pages_and_open_dialogs_break_no_rule_either(
     await page.get_by_role("button", name="Show API and CLI call").click()
     await expect(page.get_by_label("HTTP call", exact=True)).to_be_visible()
     found["new token"] = await violations(page, axe)
+    served.world.accesses = ("north", "south")
+    served.world.drains["access_north"] = "new disk"
+    served.world.agents["north"] = 3
+    served.world.departed = ("access_gone",)
+    await opened(page, served, "/regions")
+    await expect(page.get_by_test_id("leaving")).to_be_visible()
+    await page.get_by_role("button", name="Drain access_south").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("refused")
+    found["drain"] = await violations(page, axe)
     assert_none(found)
 
 

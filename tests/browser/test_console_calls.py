@@ -39,6 +39,7 @@ BODIES: tuple[tuple[str, type[BaseModel]], ...] = (
     (r"/clusters", ClusterBody),
     (r"/clusters/[^/]+/exec", ExecBody),
     (r"/hosts/[^/]+/drain", Reason),
+    (r"/accesses/[^/]+/(drain|resume)", Reason),
     (r"/tokens", TokenBody),
     (r"/join-tokens", JoinTokenBody),
     (r"/offers/.+", PriceBody),
@@ -145,6 +146,13 @@ async def test_the_forms_of_hosts_prices_and_tokens_and_the_lists_show_the_calls
     await dialog.get_by_label("Reason").fill(NASTY)
     await forms.same(dialog, dialog.get_by_role("button", name="Drain").click, "POST", "/hosts/[^/]+/drain")
     await expect(dialog).to_have_count(0)
+    for verb in ("Drain", "Resume"):
+        await page.goto(f"{forms.served.url}/regions")
+        await page.get_by_role("button", name=f"{verb} access_north").click()
+        await dialog.get_by_label("Reason").fill(NASTY)
+        act = dialog.get_by_role("button", name=verb).click
+        await forms.same(dialog, act, "POST", f"/accesses/access_north/{verb.lower()}")
+        await expect(dialog).to_have_count(0)
     await page.keyboard.type("go")
     await page.get_by_role("button", name="change the price of cpu/A").click()
     await page.get_by_label("Price per hour of cpu/A").fill("0.125")

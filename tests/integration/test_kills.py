@@ -9,14 +9,22 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
 
 from tests.services import found, need
 from tests.support import truth
-from tests.support.killing import SCRIPT, Killer, command_flaws, remains, telemetry_flaws, watching
+from tests.support.killing import (
+    SCRIPT,
+    Killer,
+    command_flaws,
+    have_left,
+    online,
+    remains,
+    telemetry_flaws,
+    watching,
+)
 from tests.support.rental import Renter, local_image, renting
 from tests.support.stack import stack, wait_for
 from windrow_proto.samples import decode_batch
@@ -135,7 +143,7 @@ def test_the_agents_of_a_killed_access_move_and_lose_no_acknowledged_batch() -> 
         renter = Renter(running)
         killer = Killer(renter)
         folders = [running.data_dir / "simulated" / f"{number:04d}" for number in range(SIMULATED)]
-        hosts = wait_for(lambda: (all_ := _online(renter)) and len(all_) == SIMULATED + 1 and all_)
+        hosts = wait_for(lambda: (all_ := online(renter)) and len(all_) == SIMULATED + 1 and all_)
         wait_for(lambda: all(truth.produced(folder).keys for folder in folders))
         victim = max(killer.access_pids(), key=lambda one: sum(host["access_id"] == one for host in hosts))
         moving = {host["id"]: host["last_seen_at"] for host in hosts if host["access_id"] == victim}
@@ -144,22 +152,12 @@ def test_the_agents_of_a_killed_access_move_and_lose_no_acknowledged_batch() -> 
         began = time.monotonic()
         with killer.held_down():
             os.kill(killer.access_pids()[victim], signal.SIGKILL)
-            wait_for(lambda: _back(renter, moving, victim), pause_s=0.2)
+            wait_for(lambda: have_left(renter, moving, victim), pause_s=0.2)
         took_s = time.monotonic() - began
         print(f"{len(moving)} of {len(hosts)} agents moved in {took_s:.1f} s")
 
         assert not IS_LONG or took_s < MOVED_S
         assert telemetry_flaws(running.data_dir, running.data_dir / "agent", *folders) == []
-
-
-def _online(renter: Renter) -> list[dict[str, Any]]:
-    return [host for host in renter.all("/hosts") if host["link_state"] == "online" and host["access_id"]]
-
-
-def _back(renter: Renter, moving: dict[str, str], victim: str) -> bool:
-    """Whether every host that was on the dead Access is heard through another one."""
-    hosts = {host["id"]: host for host in renter.all("/hosts")}
-    return all(hosts[one]["access_id"] != victim and hosts[one]["last_seen_at"] > at for one, at in moving.items())
 
 
 def _containers(host_id: str) -> list[str]:

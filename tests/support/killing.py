@@ -131,6 +131,17 @@ def telemetry_flaws(data_dir: Path, *agent_dirs: Path) -> list[str]:
     return [f"{key} is {times} times in the log" for key, times in truth.stored(data_dir).items() if times != 1]
 
 
+def online(renter: Renter) -> list[dict[str, Any]]:
+    """The hosts that are heard through some Access."""
+    return [host for host in renter.all("/hosts") if host["link_state"] == "online" and host["access_id"]]
+
+
+def have_left(renter: Renter, moving: dict[str, str], access_id: str) -> bool:
+    """Whether every one of these hosts, by id with when it was heard last, is heard through another Access since."""
+    hosts = {host["id"]: host for host in renter.all("/hosts")}
+    return all(hosts[one]["access_id"] != access_id and hosts[one]["last_seen_at"] > at for one, at in moving.items())
+
+
 def remains(renter: Renter, host_id: str, *cluster_ids: str) -> list[str]:
     """What is still there of deleted clusters: processes, shims, folders, containers."""
     process_dir = renter.stack.data_dir / "agent" / "process"

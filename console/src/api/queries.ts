@@ -4,7 +4,7 @@ import { ApiProblem, everyPage, get } from "./client.ts";
 import { connection } from "./connection.ts";
 import type { AuditRow, AuditVerdict, SessionRow } from "./types.ts";
 import type {
-  Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, Health, History, Host,
+  Access, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, Health, History, Host,
   JoinTokenRow, Me, Offer, Overview, Page, Receipt, TokenRow,
 } from "./types.ts";
 import { post } from "./client.ts";
@@ -12,6 +12,8 @@ import { post } from "./client.ts";
 /** Lists are kept fresh by streams where there are any; the rest is looked at again this often. */
 const CALM_MS = 15_000;
 const BRISK_MS = 4_000;
+/** While somebody watches agents leave. */
+const LIVE_MS = 1_000;
 const LIST_MOST = 100;
 
 export const queryClient: QueryClient = new QueryClient({
@@ -116,3 +118,8 @@ export const receipt = (id: string) =>
 export const tokens = queryOptions({ queryKey: ["tokens"], queryFn: ({ signal }) => everyPage<TokenRow>("/tokens", {}, signal) });
 export const joinTokens = queryOptions({ queryKey: ["join-tokens"], queryFn: ({ signal }) => everyPage<JoinTokenRow>("/join-tokens", {}, signal) });
 export const health = queryOptions({ queryKey: ["health"], queryFn: ({ signal }) => get<Health>("/operators/health", undefined, signal), refetchInterval: BRISK_MS });
+export const accesses = queryOptions({
+  queryKey: ["accesses"],
+  queryFn: ({ signal }) => everyPage<Access>("/accesses", {}, signal),
+  refetchInterval: (query) => (query.state.data?.some((one) => one.state === "draining" && one.agents > 0) ? LIVE_MS : BRISK_MS),
+});

@@ -41,6 +41,7 @@ export type ClusterPlan = Schema.PlanOut;
 export type Explanation = Schema.ExplanationOut;
 export type JoinTokenMade = Schema.JoinTokenMadeOut;
 export type Health = Schema.HealthOut;
+export type Access = Schema.AccessOut;
 export type { AuditOut as AuditRow, AuditHeadOut as AuditHead, AuditVerdictOut as AuditVerdict, Role, SessionOut as SessionRow } from "./schema.ts";
 
 export interface Page<T> {

@@ -18,6 +18,7 @@ export const OfferIcon = icon(<path d="M8.5 2H14v5.5L7.5 14 2 8.5zM11.2 4.8h.01"
 export const EventIcon = icon(<path d="M1.5 8h3l2-5 3 10 2-5h3" />);
 export const TokenIcon = icon(<path d="M7.3 8.7a3 3 0 1 1-4.2 4.2 3 3 0 0 1 4.2-4.2zM7.2 8.8 13.5 2.5M11 5l2 2" />);
 export const JoinIcon = icon(<path d="M2 3h12v6.5H2zM5.5 13h5M8 9.5V13M8 4.8v3M6.5 6.3h3" />);
+export const RegionIcon = icon(<><path d="M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM2 8h12" /><path d="M8 2c2 1.8 2.6 3.8 2.6 6S10 12.2 8 14c-2-1.8-2.6-3.8-2.6-6S6 3.8 8 2z" /></>);
 export const HealthIcon = icon(<path d="M8 13.5S2 10.2 2 6a3 3 0 0 1 6-1 3 3 0 0 1 6 1c0 4.2-6 7.5-6 7.5z" />);
 export const PlusIcon = icon(<path d="M8 3v10M3 8h10" />);
 export const CopyIcon = icon(<path d="M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3" />);

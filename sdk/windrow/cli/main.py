@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli import account, audit, clusters, doctor, hosts, run
+from windrow.cli import accesses, account, audit, clusters, doctor, hosts, run
 from windrow.cli.context import Options
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, err, exit_code, print_error
 from windrow.errors import WindrowClientError
@@ -32,6 +32,7 @@ for name, group in (
     ("ledger", account.ledger_app),
     ("token", account.token_app),
     ("audit", audit.audit_app),
+    ("access", accesses.access_app),
 ):
     app.add_typer(group, name=name)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)

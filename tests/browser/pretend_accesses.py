@@ -1,0 +1,61 @@
+"""The Accesses of a pretend Master: how each fares, and draining one. Never shipped."""
+
+from typing import Any
+
+from fastapi import Body, FastAPI
+
+from tests.browser.pretend_http import listed, problem
+from tests.browser.pretend_world import Json, World, at
+
+
+def attached(world: World) -> list[Json]:
+    """How each connected Access fares."""
+    return [
+        {
+            "access_id": f"access_{region}",
+            "region": region,
+            "address": "127.0.0.1:7443",
+            "version": "0.1.0",
+            "shed_frames": 0,
+            "workers": 2,
+            "agents": world.agents.get(region, len(world.hosts) // 2),
+            "load_permille": 31 + 9 * index,
+            "connected_since": at(4000),
+            "queued_bytes": 0,
+        }
+        for index, region in enumerate(world.accesses)
+    ]
+
+
+def _row(world: World, access: Json) -> Json:
+    drain = world.drains.get(access["access_id"])
+    shared = {key: access[key] for key in ("region", "address", "version", "workers", "agents", "load_permille")}
+    return shared | {
+        "id": access["access_id"],
+        "state": "serving" if drain is None else "draining",
+        "rtt_ms": 4.25 if access["agents"] else None,
+        "since": access["connected_since"],
+        "drained_at": None if drain is None else at(5),
+        "drained_by": None if drain is None else "account/account_1",
+        "drain_reason": drain or None,
+    }
+
+
+def access_routes(app: FastAPI, world: World) -> None:
+    """Accesses, and what is done to them."""
+
+    @app.get("/api/v1/accesses")
+    async def accesses() -> Json:
+        gone = dict.fromkeys(("address", "version", "rtt_ms", "since", "drained_at", "drained_by", "drain_reason"))
+        gone |= {"region": None, "state": "departed", "workers": 0, "agents": 0, "load_permille": 0}
+        return listed([_row(world, one) for one in attached(world)] + [gone | {"id": name} for name in world.departed])
+
+    @app.post("/api/v1/accesses/{access_id}/{verb}")
+    async def drain(access_id: str, verb: str, body: Json = Body()) -> Any:
+        if verb == "drain" and {f"access_{region}" for region in world.accesses} - {*world.drains, access_id} == set():
+            return problem(409, "conflict", "Conflict", "No other Access could take its agents.", access_id)
+        if verb == "drain":
+            world.drains[access_id] = body["reason"]
+        else:
+            world.drains.pop(access_id, None)
+        return _row(world, next(one for one in attached(world) if one["access_id"] == access_id))
