@@ -1,6 +1,6 @@
 """What every decoder shares: size first, then the message, then each text and list against its limit."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from typing import Final, TypeVar
 
@@ -63,7 +63,7 @@ def text(value: str, limit: int = TEXT_MAX) -> str:
     return clean_text(value, limit)
 
 
-def texts(values: Iterable[str], limit: int = TEXT_MAX) -> tuple[str, ...]:
+def texts(values: Collection[str], limit: int = TEXT_MAX) -> tuple[str, ...]:
     """Received texts, each as `text`, at most LIST_MAX of them."""
     return tuple(text(value, limit) for value in listed(values))
 
@@ -78,15 +78,14 @@ def text_map(values: Mapping[str, str], limit: int = DETAIL_MAX) -> dict[str, st
 T = TypeVar("T")
 
 
-def listed(values: Iterable[T], limit: int = LIST_MAX) -> list[T]:
+def listed(values: Collection[T], limit: int = LIST_MAX) -> list[T]:
     """A received list; raises InvalidInput over the limit."""
-    found = list(values)
-    if len(found) > limit:
-        raise InvalidInput(f"A list of {len(found)} where at most {limit} are allowed.")
-    return found
+    if len(values) > limit:  # before each is looked at: there may be two million
+        raise InvalidInput(f"A list of {len(values)} where at most {limit} are allowed.")
+    return list(values)
 
 
-def arguments(values: Iterable[str]) -> tuple[str, ...]:
+def arguments(values: Collection[str]) -> tuple[str, ...]:
     """Received argv: taken literally, since it is executed and not shown; NUL is refused."""
     found = tuple(listed(values))
     if any(len(value) > ARGUMENT_MAX or "\0" in value for value in found):
@@ -100,7 +99,7 @@ def environment(values: Mapping[str, str]) -> dict[str, str]:
     """Received environment variables: as `arguments`; a name is not empty and holds no equals sign."""
     if any(not key or "=" in key or len(key) > DETAIL_MAX for key in values):
         raise InvalidInput("A variable of the environment has no name, one with an equals sign, or one too long.")
-    arguments(f"{key}={values[key]}" for key in values)
+    arguments([f"{key}={values[key]}" for key in values])
     return dict(values)
 
 
@@ -152,7 +151,7 @@ def not_negative(value: int, what: str) -> int:
     return value
 
 
-def to_ranges(values: Iterable[link_pb2.Range]) -> tuple[tuple[int, int], ...]:
+def to_ranges(values: Collection[link_pb2.Range]) -> tuple[tuple[int, int], ...]:
     """Received ranges: from 1, sorted, apart from each other, at most RANGES_MAX."""
     found = tuple((value.first, value.last) for value in listed(values, RANGES_MAX))
     before = -1
@@ -168,7 +167,7 @@ def from_ranges(ranges: Iterable[tuple[int, int]]) -> list[link_pb2.Range]:
     return [link_pb2.Range(first=first, last=last) for first, last in ranges]
 
 
-def to_marks(values: Iterable[link_pb2.LaneMarks]) -> tuple[LaneMarks, ...]:
+def to_marks(values: Collection[link_pb2.LaneMarks]) -> tuple[LaneMarks, ...]:
     """Received marks, at most MARKS_MAX."""
     return tuple(
         LaneMarks(lane(mark.lane), boot_id(mark.origin_boot), to_ranges(mark.ranges))
@@ -191,7 +190,7 @@ def from_slots(slots: Iterable[SlotGrant]) -> list[host_pb2.SlotGrant]:
     return [host_pb2.SlotGrant(slot_id=s.slot_id, token=s.token, gpu_uuid=s.gpu_uuid) for s in slots]
 
 
-def to_slots(messages: Iterable[host_pb2.SlotGrant]) -> tuple[SlotGrant, ...]:
+def to_slots(messages: Collection[host_pb2.SlotGrant]) -> tuple[SlotGrant, ...]:
     """Received grants."""
     return tuple(SlotGrant(SlotId(text(m.slot_id)), m.token, GpuUuid(text(m.gpu_uuid))) for m in listed(messages))
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from google.protobuf.message import DecodeError
+
 from tests.unit.proto.values import BOOT, HOST, ROUND_TRIPS
 from windrow_agent.core.command import CommandState, Phase
 from windrow_agent.journal import Journal, command_fact, epoch_fact, tombstone
@@ -26,7 +28,17 @@ from windrow_proto.model import Command, CommandKind, FrameClass, Kind, Lane
 from windrow_proto.samples import Sample, decode_batch, encode_batch, parse_batch
 from windrow_proto.segments import SegmentLog, scan_segment, segment_path
 from windrow_proto.v1 import link_pb2
-from windrow_proto.wire import Envelope, decode_record, encode_record, seal, take_apart, unseal, unseal_bytes
+from windrow_proto.wire import (
+    TOGETHER_BYTES_MAX,
+    Envelope,
+    decode_record,
+    encode_record,
+    frame_from,
+    seal,
+    take_apart,
+    unseal,
+    unseal_bytes,
+)
 from windrow_proto.wire_fields import parse
 
 
@@ -58,11 +70,24 @@ _SAMPLES: Final = [
     Sample(10**18 + n * 10**9, {("", 101): 5 + n, ("GPU-1", 1): None if n == 2 else n, ("GPU-1", 2): n * 7})
     for n in range(5)
 ]
+_FILLING: Final = link_pb2.Frame(sealed=bytes(TOGETHER_BYTES_MAX)).SerializeToString()
 _ENVELOPE: Final = Envelope(HOST, BOOT, 3, FrameClass.EVIDENCE, Lane.EVIDENCE, 9, Kind.EVENT, b"body")
 
 
 def _frame(data: bytes) -> Any:
     return unseal(parse(link_pb2.Frame, data), Believing())
+
+
+def _message(data: bytes) -> Any:
+    try:
+        return frame_from(data)
+    except DecodeError as error:  # which ends the stream of whoever sent it
+        raise InvalidInput(str(error)) from error
+
+
+def _large_message(data: bytes) -> Any:
+    """As the end of a message so large that its fields are counted before it is parsed."""
+    return _message(_FILLING + data)
 
 
 def _together(data: bytes) -> Any:
@@ -150,12 +175,15 @@ def all_parsers() -> tuple[Parser, ...]:
     """Everything that is fuzzed."""
     frame = seal(_ENVELOPE, Believing())
     together = link_pb2.Frame(sequence=1, sealed=b"one", more=[link_pb2.Frame(sequence=2, sealed=b"two")])
+    nested = link_pb2.Frame(sequence=1, more=[link_pb2.Frame(more=[together])])
     record = encode_record(Record(BOOT, 5, Kind.EVENT, b"body"))
     kept = log_records.encode(LogRecord(HostId("host_1"), BOOT, 3, Kind.TELEMETRY, 5, b"body"))
     batch = encode_batch(_SAMPLES)
     others = (
         Parser("frame", _frame, (frame.SerializeToString(),)),
         Parser("sealed", lambda data: unseal_bytes(data, Believing()), (frame.sealed,)),
+        Parser("message of a stream", _message, (together.SerializeToString(),)),
+        Parser("large message of a stream", _large_message, (together.SerializeToString(), nested.SerializeToString())),
         Parser("frames together", _together, (together.SerializeToString(),)),
         Parser("store's answer", _answer, (json.dumps({"status": "success", "data": {"result": [_ANSWER]}}).encode(),)),
         Parser("record", decode_record, (record,)),

@@ -16,12 +16,11 @@ import duckdb
 import numpy as np
 import structlog
 
-from windrow_master.telemetry import history_read
+from windrow_master.telemetry import history_read, history_roll
 from windrow_master.telemetry import history_sql as sql
 from windrow_master.telemetry.decode import Decoded, Decoder
 from windrow_master.telemetry.follow import follow
 from windrow_master.telemetry.history_read import Devices, Source
-from windrow_master.telemetry.history_roll import band, insert_rows, members_of, prepare, roll, take_late, tell_members
 from windrow_master.telemetry.model import (
     GroupPoints,
     GroupQuery,
@@ -277,7 +276,7 @@ class HistoryView:
             try:
                 # Of an older version, or of one that was killed: brought up to date before it is only read.
                 with open_file(path) as written:
-                    prepare(written)
+                    history_roll.prepare(written)
                 connection = _connect(path, read_only=True)
                 self._older = {**self._older, number: (connection, _devices_of(connection))}
             except (duckdb.Error, Conflict) as error:
@@ -288,9 +287,9 @@ class HistoryView:
         self._numbers = _devices_of(connection)
         self._new_devices = []
         self._decoder.forget()
-        self._rolled = prepare(connection)
+        self._rolled = history_roll.prepare(connection)
         self._unbanded.clear()
-        self._members = members_of(connection)
+        self._members = history_roll.members_of(connection)
         kept = connection.execute("SELECT epoch, segment, place FROM cursor").fetchall()
         self._cursor = LogPosition(*kept[0]) if kept else LogPosition(0, 0, 0)
 
@@ -342,25 +341,23 @@ class HistoryView:
 
     def _insert(self, connection: duckdb.DuckDBPyConnection, decoded: Decoded, cursor: LogPosition) -> None:
         """Rows, devices, the roll-ups of late rows, what is to be banded, and the cursor: all of it or nothing."""
-        connection.begin()
+        touched: set[int] = set()
         try:
-            if self._new_devices:
-                self._insert_devices(connection, self._new_devices)
-            touched: set[int] = set()
-            for scope, tables in decoded.rows.items():
-                for rows in tables:
-                    insert_rows(connection, scope, rows)
-                    take_late(connection, scope, rows, self._rolled)
-                    if scope is Scope.GPU:
-                        touched.update((np.unique(rows.at_ms // sql.FIVE_MS) * sql.FIVE_MS).tolist())
-            added = sorted(touched - self._unbanded)
-            if added:
-                connection.executemany("INSERT INTO unbanded VALUES (?)", [[at_ms] for at_ms in added])
-            connection.execute("DELETE FROM cursor")
-            connection.execute("INSERT INTO cursor VALUES (?, ?, ?)", [cursor.epoch, cursor.segment, cursor.offset])
-            connection.commit()
+            with history_roll.transaction(connection):
+                if self._new_devices:
+                    self._insert_devices(connection, self._new_devices)
+                for scope, tables in decoded.rows.items():
+                    for rows in tables:
+                        history_roll.insert_rows(connection, scope, rows)
+                        history_roll.take_late(connection, scope, rows, self._rolled)
+                        if scope is Scope.GPU:
+                            touched.update((np.unique(rows.at_ms // sql.FIVE_MS) * sql.FIVE_MS).tolist())
+                added = sorted(touched - self._unbanded)
+                if added:
+                    connection.executemany("INSERT INTO unbanded VALUES (?)", [[at_ms] for at_ms in added])
+                connection.execute("DELETE FROM cursor")
+                connection.execute("INSERT INTO cursor VALUES (?, ?, ?)", [cursor.epoch, cursor.segment, cursor.offset])
         except BaseException:
-            connection.rollback()
             self._read_state(connection)
             raise
         self._new_devices = []
@@ -381,16 +378,16 @@ class HistoryView:
         self._due.pop("tiers", None)  # the next cycle says which tiers these are in
 
     def _roll(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._rolled = roll(connection, self._rolled, self._clock.wall_ns() // MILLISECOND)
+        self._rolled = history_roll.roll(connection, self._rolled, self._clock.wall_ns() // MILLISECOND)
         # Until it is told who is in which tier, there is nothing to make bands of: they stay due.
-        cells, is_more = band(connection, self._rolled) if self._members else ((), False)
+        cells, is_more = history_roll.band(connection, self._rolled) if self._members else ((), False)
         self._unbanded.difference_update(cells)
         if is_more:
             self._due.pop("roll", None)
 
     def _tell(self, connection: duckdb.DuckDBPyConnection, tiers: Mapping[Place, str]) -> None:
         told = {self._numbers[place]: tier for place, tier in tiers.items() if place in self._numbers}
-        tell_members(connection, self._members, told, self._clock.wall_ns() // MILLISECOND)
+        history_roll.tell_members(connection, self._members, told, self._clock.wall_ns() // MILLISECOND)
         self._members |= told
 
     def _is_due(self, what: str, every_ns: int) -> bool:
@@ -423,6 +420,9 @@ def open_file(path: Path) -> duckdb.DuckDBPyConnection:
             raise
         raise Conflict(f"{path} cannot be opened ({str(error)[:200]}). Stop the Master that uses it first.") from error
     for statement in sql.SCHEMA:
+        connection.execute(statement)
+    have = connection.execute("SELECT table_name, column_name FROM duckdb_columns()").fetchall()
+    for statement in (*sql.lacking(have), *sql.VIEWS):
         connection.execute(statement)
     return connection
 

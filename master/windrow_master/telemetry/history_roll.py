@@ -4,8 +4,8 @@ Samples up to a mark (`rolled`) are in the roll-ups, in one transaction with the
 added when it comes. Like history_read it knows of a file only that it executes SQL. It never reads a clock.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -45,46 +45,37 @@ class Connection(Protocol):
         """Take the name away."""
 
 
-def prepare(connection: Connection) -> sql.Rolled:
-    """Where a file's roll-ups are; one of a version that kept no mark gets it here."""
-    # Answers are always fetched whole: the rest of one would be in the way of what the connection does next.
-    marks = connection.execute("SELECT minute_ms, hour_ms FROM rolled").fetchall()
-    if marks:
-        return sql.Rolled(*marks[0])
-    rolled = sql.Rolled()
+@contextmanager
+def transaction(connection: Connection) -> Iterator[None]:
+    """All that is done inside, or nothing of it."""
     connection.begin()
     try:
-        has_stale = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'stale'").fetchall()
-        if has_stale:
-            rolled = _from_stale(connection)
-        connection.execute("INSERT INTO rolled VALUES (?, ?)", [rolled.minute_ms, rolled.hour_ms])
+        yield
         connection.commit()
     except BaseException:
         connection.rollback()
         raise
-    return rolled
 
 
-def _from_stale(connection: Connection) -> sql.Rolled:
-    """A file whose table `stale` names the spans that are not rolled up: do these, and mark the rest as done."""
+def prepare(connection: Connection) -> sql.Rolled:
+    """Where a file's roll-ups end; one of an older version is brought up to date."""
+    # Answers are always fetched whole: the rest of one would be in the way of what the connection does next.
+    _widen(connection)
+    marks = connection.execute("SELECT minute_ms, hour_ms FROM rolled").fetchall()
+    if marks:
+        return sql.Rolled(*marks[0])
     rolled = sql.Rolled()
-    for level in (sql.MINUTE, sql.HOUR):
-        ((until_ms,),) = connection.execute(
-            f"SELECT coalesce(max(at_ms) + {level.span_ms}, 0) FROM {level.name}"
-        ).fetchall()
-        stale = f"(SELECT at_ms FROM stale WHERE span_ms = {level.span_ms})"
-        connection.execute(f"DELETE FROM {level.name} WHERE at_ms IN {stale}")
-        where = f"at_ms < {until_ms} AND at_ms - at_ms % {level.span_ms} IN {stale}"
-        made = sql.rolled_samples(level, where) if level is sql.MINUTE else (sql.rolled_hours(where),)
-        for one in made:
-            connection.execute(f"INSERT INTO {level.name} {one}")
-        rolled = replace(rolled, **{f"{level.name}_ms": until_ms})
-    connection.execute(
-        f"INSERT INTO unbanded SELECT DISTINCT at_ms - at_ms % {sql.FIVE_MS} FROM minute"
-        f" WHERE metric IN ({', '.join(map(str, sql.BANDED))})"
-    )
-    connection.execute("DROP TABLE stale")
+    connection.execute("INSERT INTO rolled VALUES (?, ?)", [rolled.minute_ms, rolled.hour_ms])
     return rolled
+
+
+def _widen(connection: Connection) -> None:
+    """Move roll-ups with a row per series to where they have a row per device."""
+    for level in sql.LEVELS:
+        if connection.execute(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{level.name}'").fetchall():
+            with transaction(connection):
+                for statement in sql.from_narrow(level):
+                    connection.execute(statement)
 
 
 def roll(connection: Connection, rolled: sql.Rolled, now_ms: int) -> sql.Rolled:
@@ -93,18 +84,13 @@ def roll(connection: Connection, rolled: sql.Rolled, now_ms: int) -> sql.Rolled:
     after = sql.Rolled(minute_ms, max(rolled.hour_ms, minute_ms // sql.HOUR_MS * sql.HOUR_MS))
     if after == rolled:
         return rolled
-    connection.begin()
-    try:
-        for one in sql.rolled_samples(sql.MINUTE, f"at_ms >= {rolled.minute_ms} AND at_ms < {after.minute_ms}"):
-            connection.execute(f"INSERT INTO minute {one}")
+    with transaction(connection):
+        for statement in sql.roll_minutes(f"at_ms >= {rolled.minute_ms} AND at_ms < {after.minute_ms}"):
+            connection.execute(statement)
         if after.hour_ms > rolled.hour_ms:
-            where = f"at_ms >= {rolled.hour_ms} AND at_ms < {after.hour_ms}"
-            connection.execute(f"INSERT INTO hour {sql.rolled_hours(where)}")
+            for statement in sql.roll_hours(f"at_ms >= {rolled.hour_ms} AND at_ms < {after.hour_ms}"):
+                connection.execute(statement)
         connection.execute("UPDATE rolled SET minute_ms = ?, hour_ms = ?", [after.minute_ms, after.hour_ms])
-        connection.commit()
-    except BaseException:
-        connection.rollback()
-        raise
     return after
 
 
@@ -128,7 +114,7 @@ def insert_rows(connection: Connection, scope: Scope | None, rows: Rows) -> None
 
 def take_late(connection: Connection, scope: Scope | None, rows: Rows, rolled: sql.Rolled) -> None:
     """Add rows that come later than the roll-ups they belong to; within the transaction that inserts them."""
-    for level in (sql.MINUTE, sql.HOUR):
+    for level in sql.LEVELS:
         late = rows.where(rows.at_ms < rolled.of(level))
         for first in range(0, len(late.device), LATE_ROWS):
             part = slice(first, first + LATE_ROWS)
@@ -139,7 +125,7 @@ def take_late(connection: Connection, scope: Scope | None, rows: Rows, rolled: s
                 (metric,) = late.columns
                 source = f"(SELECT device, at_ms, {metric}::BIGINT AS metric, {sql.column(metric)} AS value FROM late)"
                 text = sql.rolled_narrow(level, source, "value IS NOT NULL")
-            connection.execute(f"INSERT INTO {level.name} {text}")
+            connection.execute(f"INSERT INTO {level.table(scope)} BY NAME {text}")
             connection.unregister("late")
 
 
@@ -184,13 +170,8 @@ def band(connection: Connection, rolled: sql.Rolled) -> tuple[Sequence[int], boo
     ).fetchall()
     cells = [int(row[0]) for row in due]
     for cell_ms in cells[:BANDS_PER_ROLL]:
-        connection.begin()
-        try:
+        with transaction(connection):
             connection.execute("DELETE FROM band WHERE at_ms = ?", [cell_ms])
             connection.execute(f"INSERT INTO band {sql.bands(cell_ms)} ORDER BY 2, 1")
             connection.execute("DELETE FROM unbanded WHERE at_ms = ?", [cell_ms])
-            connection.commit()
-        except BaseException:
-            connection.rollback()
-            raise
     return cells[:BANDS_PER_ROLL], len(cells) > BANDS_PER_ROLL

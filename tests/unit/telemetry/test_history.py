@@ -106,7 +106,7 @@ async def test_roll_ups_say_the_same_as_the_samples_they_are_made_of(t):
     for _ in range(2):
         t.clock.advance(2 * MINUTE)
         await t.service.view.catch_up()
-    rolled = t.service.view._connection.execute("SELECT count(*) FROM minute").fetchone()[0]
+    rolled = t.service.view._connection.execute("SELECT count(*) FROM host_minute").fetchone()[0]
     assert rolled == 180
     minutes = await ask(t, LOAD, start, start + 3 * HOUR_MS, MINUTE_MS)
     assert minutes == [pytest.approx((n + 1) / 1000) for n in range(180)]

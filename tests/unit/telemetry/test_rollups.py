@@ -5,12 +5,25 @@ import random
 import pytest
 
 from tests.unit.telemetry.world import BOOT, HOST, Telemetry, batch, record
-from windrow_master.telemetry.history_sql import FIVE_MS, HOUR_MS, MINUTE_MS
+from windrow_master.telemetry.history_sql import (
+    FIVE_MS,
+    HOUR_MS,
+    LEVELS,
+    MINUTE_MS,
+    TYPES,
+    WIDE,
+    column,
+    metrics_of,
+    suffix,
+)
 from windrow_master.telemetry.model import GroupQuery, Place, SeriesKey, SeriesQuery
 from windrow_proto.ids import HostId
+from windrow_proto.metrics import Scope
 from windrow_proto.units import HOUR, MILLISECOND, MINUTE, SECOND
 
-POWER, ENERGY = 6, 7
+POWER, ENERGY, FAN = 6, 7, 12
+UNKNOWN = 9_999
+"""Of a newer agent."""
 HOSTS = (HOST, HostId("host_2"), HostId("host_3"))
 PLACES = [(host, gpu) for host in HOSTS for gpu in ("GPU-1", "GPU-2")]
 STEPS_MS = (20_000, MINUTE_MS, 90_000, FIVE_MS, 2 * FIVE_MS, HOUR_MS)
@@ -123,30 +136,44 @@ def banded(w):
     return w.service.view._connection.execute("SELECT count(*) FROM band").fetchone()[0]
 
 
-async def test_a_file_of_a_version_without_marks_says_the_same(tmp_path):
+async def test_a_file_of_a_version_with_a_row_per_series_says_the_same(tmp_path):
     t = Telemetry(tmp_path)
     t.clock.advance(HOUR - t.clock.wall_ns() % HOUR)
     start_ms = t.clock.wall_ns() // MILLISECOND
     for n in range(130):
-        await t.send(n + 1, batch(t.clock.wall_ns() + n * MINUTE, {("GPU-1", POWER): n}, {("GPU-1", POWER): n + 2}))
+        first = {("GPU-1", POWER): n, ("GPU-1", ENERGY): None if n % 3 else n, ("", UNKNOWN): n}
+        body = batch(t.clock.wall_ns() + n * MINUTE, first, {("GPU-1", POWER): n + 2, ("GPU-1", ENERGY): 2 * n})
+        await t.send(n + 1, body)
     t.clock.advance(140 * MINUTE)
     t.tiers = {(HOST, "GPU-1"): "h100/A"}
     await t.service.view.catch_up()
-    query = GroupQuery(POWER, start_ms, start_ms + 3 * HOUR_MS, FIVE_MS)
-    series = SeriesQuery((SeriesKey(HOST, "GPU-1", POWER),), start_ms, start_ms + 3 * HOUR_MS, HOUR_MS)
-    wanted = await t.service.grouped(query), await t.service.series(series)
+    keys = tuple(SeriesKey(HOST, *of) for of in (("GPU-1", POWER), ("GPU-1", ENERGY), ("", UNKNOWN)))
+    queries = [
+        ("grouped", GroupQuery(POWER, start_ms, start_ms + 3 * HOUR_MS, FIVE_MS)),
+        *(("series", SeriesQuery(keys, start_ms, start_ms + 3 * HOUR_MS, step_ms)) for step_ms in (MINUTE_MS, HOUR_MS)),
+    ]
+    wanted = [await getattr(t.service, ask)(query) for ask, query in queries]
+    assert sum(value is not None for one in wanted[1] for _, value in one.points) > 300
 
     file = t.service.view._connection
     assert file is not None
-    for table in ("rolled", "band", "unbanded"):
-        file.execute(f"DROP TABLE {table}")
-    file.execute("CREATE TABLE stale (span_ms BIGINT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (span_ms, at_ms))")
-    for level, span_ms in (("minute", MINUTE_MS), ("hour", HOUR_MS)):
-        file.execute(f"INSERT INTO stale SELECT DISTINCT {span_ms}, at_ms FROM {level} WHERE at_ms % {2 * span_ms} = 0")
-        file.execute(f"UPDATE {level} SET total = 0 WHERE at_ms IN (SELECT at_ms FROM stale WHERE span_ms = {span_ms})")
+    kept = "metric BIGINT NOT NULL, at_ms BIGINT, low BIGINT, high BIGINT, total DOUBLE, count BIGINT NOT NULL"
+    for level in LEVELS:
+        file.execute(f"CREATE TABLE {level.name} (device INTEGER NOT NULL, {kept})")
+        for scope in (*Scope, None):
+            for metric in metrics_of(scope) if scope is not None else (None,):
+                named = ", ".join(f"{name}{suffix(metric)}" for name in TYPES)
+                number = "metric" if metric is None else metric
+                file.execute(
+                    f"INSERT INTO {level.name} SELECT device, {number}, at_ms, {named} FROM {level.table(scope)}"
+                    f" WHERE count{suffix(metric)} > 0"
+                )
+            file.execute(f"DROP TABLE {level.table(scope)}")
+    file.execute(f"ALTER TABLE {WIDE[Scope.GPU]} DROP COLUMN {column(FAN)}")
     t.service.view.close()
     t.reopen()
+    t.tiers = {(HOST, "GPU-1"): "h100/A"}
     await t.service.view.catch_up()
 
-    assert (await t.service.grouped(query), await t.service.series(series)) == wanted
+    assert [await getattr(t.service, ask)(query) for ask, query in queries] == wanted
     t.service.view.close()

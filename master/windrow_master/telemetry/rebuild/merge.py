@@ -6,7 +6,8 @@ history_roll it knows of a file only that it executes SQL. In one transaction: w
 """
 
 from windrow_master.telemetry import history_sql as sql
-from windrow_master.telemetry.history_roll import Connection
+from windrow_master.telemetry.history_roll import Connection, transaction
+from windrow_proto.metrics import Scope
 
 OLD = "older"
 """Under which name the older file is attached."""
@@ -36,24 +37,20 @@ def take_over(connection: Connection, path: str) -> int:
     quoted = path.replace("'", "''")
     connection.execute(f"ATTACH '{quoted}' AS {OLD} (READ_ONLY)")
     try:
-        connection.begin()
-        try:
+        with transaction(connection):
             for statement in statements():
                 connection.execute(statement)
-            connection.commit()
-        except BaseException:
-            connection.rollback()
-            raise
     finally:
         connection.execute(f"DETACH {OLD}")
-    ((rows,),) = connection.execute("SELECT (SELECT count(*) FROM minute) + (SELECT count(*) FROM hour)").fetchall()
-    return int(rows)
+    tables = [level.table(scope) for level in sql.LEVELS for scope in (*Scope, None)]
+    counted = (connection.execute(f"SELECT count(*) FROM {table}").fetchall() for table in tables)
+    return sum(int(rows) for ((rows,),) in counted)
 
 
 def statements() -> tuple[str, ...]:
     """All of it, in order."""
     samples = (_united(table) for table in (*sql.WIDE.values(), sql.NARROW))
-    rolled = (text for level in (sql.MINUTE, sql.HOUR) for text in _better(level))
+    rolled = (text for level in sql.LEVELS for scope in (*Scope, None) for text in _better(level, scope))
     return *_DEVICES, *samples, *rolled, *_BANDS
 
 
@@ -66,15 +63,24 @@ def _united(table: str) -> str:
     )
 
 
-def _better(level: sql.Level) -> tuple[str, ...]:
-    """The rows of the series and spans of which the older file knows more."""
-    table, key = level.name, "n.device = b.device AND n.metric = b.metric AND n.at_ms = b.at_ms"
+def _better(level: sql.Level, scope: Scope | None) -> tuple[str, ...]:
+    """The series and spans of which the older file knows more, one by one."""
+    table = level.table(scope)
+    keys, metrics = sql.keys_and_metrics(scope)
+    named, summed = ", ".join(keys), ", ".join(map(sql.summed, metrics))
+    counts = [f"count{sql.suffix(metric)}" for metric in metrics]
+    more = " OR ".join(f"o.{count} > coalesce(n.{count}, 0)" for count in counts)
+    chosen = ", ".join(
+        f"CASE WHEN o.{count} > coalesce(n.{count}, 0) THEN o.{name} ELSE n.{name} END AS {name}"
+        for metric, count in zip(metrics, counts, strict=True)
+        for name in (f"{kept}{sql.suffix(metric)}" for kept in sql.TYPES)
+    )
+    same = " AND ".join(f"n.{key} = b.{key}" for key in keys)
     return (
-        f"CREATE OR REPLACE TEMP TABLE better AS SELECT o.* FROM (SELECT s.new AS device, metric, at_ms,"
-        f" sum(count) AS had FROM {OLD}.{table} JOIN same AS s ON device = s.old GROUP BY ALL) AS o"
-        f" LEFT JOIN (SELECT device, metric, at_ms, sum(count) AS has FROM {table} GROUP BY ALL) AS n"
-        " USING (device, metric, at_ms) WHERE n.has IS NULL OR o.had > n.has",
-        f"DELETE FROM {table} AS n USING better AS b WHERE {key}",
-        f"INSERT INTO {table} SELECT n.* FROM (SELECT o.* REPLACE (s.new AS device) FROM {OLD}.{table} AS o"
-        f" JOIN same AS s ON o.device = s.old) AS n JOIN better AS b ON {key} ORDER BY metric, device, at_ms",
+        f"CREATE OR REPLACE TEMP TABLE better AS SELECT {', '.join(f'o.{key}' for key in keys)}, {chosen}"
+        f" FROM (SELECT {named.replace('device', 's.new AS device')}, {summed} FROM {OLD}.{table}"
+        f" JOIN same AS s ON device = s.old GROUP BY ALL) AS o"
+        f" LEFT JOIN (SELECT {named}, {summed} FROM {table} GROUP BY ALL) AS n USING ({named}) WHERE {more}",
+        f"DELETE FROM {table} AS n USING better AS b WHERE {same}",
+        f"INSERT INTO {table} BY NAME SELECT * FROM better ORDER BY {named}",
     )
