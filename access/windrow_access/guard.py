@@ -27,6 +27,9 @@ log = structlog.get_logger()
 OWN_SOCKETS = Path("/proc/self/fd")
 LOOK_PERIOD_NS = 500 * MILLISECOND
 """A look costs the listing of the open files, some milliseconds for 10,000 agents. Meanwhile gRPC's own count holds."""
+LOOK_TURN_NS = 200_000
+"""Of a look at once, before frames that came meanwhile are carried on: about what one message takes. In a thread of its
+own a look is no cheaper, and where all cores are busy whoever carries frames waits for that by whole time slices."""
 LOOK_PAUSE_NS = 50 * MILLISECOND
 """Between two looks when somebody is to be cut at once."""
 
@@ -47,15 +50,16 @@ class Guard:
         self._labels = labels
         self._running: Counter[Endpoint] = Counter()
         self._socket_of: dict[Endpoint, str] = {}
+        self._known: set[str] = set()  # the values of _socket_of
         self._since_ns: dict[Socket, int] = {}
         self._condemned: set[Endpoint] = set()
         self._wanted = asyncio.Event()
-        self._strangers = 0
+        self.strangers = 0
         self._cut = 0
 
     def figures(self) -> Iterable[Figure]:
         """What the guard counts, for Prometheus."""
-        yield Figure("access_strangers", "Connections on which no known host speaks", self._strangers, self._labels)
+        yield Figure("access_strangers", "Connections on which no known host speaks", self.strangers, self._labels)
         yield Figure("access_cut_connections_total", "Connections cut by the guard", self._cut, self._labels)
 
     # --- calls -----------------------------------------------------------------------------------
@@ -91,7 +95,13 @@ class Guard:
             self._running[endpoint] -= 1
             if not self._running[endpoint]:
                 del self._running[endpoint]
-                self._socket_of.pop(endpoint, None)
+                self._unknow(endpoint)
+
+    def _unknow(self, endpoint: Endpoint) -> None:
+        """Look at this connection again: nobody known speaks on it any more, or it is to be cut."""
+        name = self._socket_of.pop(endpoint, None)
+        if name is not None:
+            self._known.discard(name)
 
     # --- connections -----------------------------------------------------------------------------
 
@@ -113,29 +123,39 @@ class Guard:
         self._wanted.clear()
         condemned, self._condemned = self._condemned, set()
         for endpoint in condemned:
-            self._socket_of.pop(endpoint, None)  # a call may run on it, too
-        found = await asyncio.to_thread(_connections, set(self._socket_of.values()), port)
+            self._unknow(endpoint)  # a call may run on it, too
+        found = await self._connections(port)
         now_ns = self._clock.monotonic_ns()
         doomed = [one for one in found if one[1] in condemned]
         strangers: list[Stranger] = []
         for name, endpoint in found:
             if endpoint in self._running:
+                self._unknow(endpoint)
                 self._socket_of[endpoint] = name
+                self._known.add(name)
             else:
                 strangers.append(Stranger(name, endpoint, self._since_ns.get((name, endpoint), now_ns)))
         self._since_ns = {(one.name, one.endpoint): one.since_ns for one in strangers}
         doomed += [(one.name, one.endpoint) for one in overstaying(strangers, self._limits, now_ns)]
-        self._strangers = len(strangers)
+        self.strangers = len(strangers)
         if doomed:
             cut = sum(_shut(name, endpoint, port) for name, endpoint in doomed)
             self._cut += cut
             log.info("connections_cut", count=cut, strangers=len(strangers))
 
-
-def _connections(known: set[str], port: int) -> list[Socket]:
-    """Every TCP connection to this port among the open files that are not known. For a thread."""
-    found = ((name, _endpoint(name, port)) for name in set(os.listdir(OWN_SOCKETS)) - known)
-    return [(name, endpoint) for name, endpoint in found if endpoint is not None]
+    async def _connections(self, port: int) -> list[Socket]:
+        """Every TCP connection to this port among the open files that are not known."""
+        found: list[Socket] = []
+        turn_ends_ns = self._clock.monotonic_ns() + LOOK_TURN_NS
+        with os.scandir(OWN_SOCKETS) as files:
+            for file in files:
+                name = file.name
+                if name not in self._known and (endpoint := _endpoint(name, port)) is not None:
+                    found.append((name, endpoint))
+                if self._clock.monotonic_ns() > turn_ends_ns:
+                    await asyncio.sleep(0)
+                    turn_ends_ns = self._clock.monotonic_ns() + LOOK_TURN_NS
+        return found
 
 
 def _endpoint(name: str, port: int) -> Endpoint | None:

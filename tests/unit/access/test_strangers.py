@@ -1,12 +1,15 @@
 """Who is cut when nobody known speaks on a connection, how often a host may call, and what a write waits for."""
 
 import asyncio
+import socket
+from contextlib import ExitStack
 
 import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.links import Acceptor
 from tests.waiting import PATIENCE_S
 from windrow_access.core.admission import Admitted, Callers, Limits, Wait
 from windrow_access.core.queues import LIVE, FairQueues
@@ -19,6 +22,7 @@ from windrow_access.core.strangers import (
     network_of,
     overstaying,
 )
+from windrow_access.guard import LOOK_TURN_NS, Guard
 from windrow_access.outbox import Outbox
 from windrow_proto.errors import Banned
 from windrow_proto.units import SECOND
@@ -83,6 +87,45 @@ def test_a_host_calls_so_often_and_at_once_so_many_whatever_others_do() -> None:
     assert callers.enter("a", 0) == Wait("too_many", SECOND)
     assert callers.enter("b", 0) == Admitted()
     assert callers.enter("a", SECOND) == Admitted()
+
+
+class SlowClock:
+    """Each look at it takes longer than the guard may hold everything else up."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def monotonic_ns(self) -> int:
+        self.now_ns += 2 * LOOK_TURN_NS
+        return self.now_ns
+
+    def wall_ns(self) -> int:
+        return self.monotonic_ns()
+
+    async def sleep_ns(self, duration_ns: int) -> None:
+        await asyncio.sleep(0)
+
+
+async def test_while_the_guard_looks_at_many_connections_frames_go_on() -> None:
+    guard = Guard(Acceptor(), SlowClock(), Callers(Limits()), StrangerLimits(age_ns=1 << 60), {})
+    turns = 0
+
+    async def carry_frames() -> None:
+        nonlocal turns
+        while guard.strangers < 20:
+            turns += 1
+            await asyncio.sleep(0)
+
+    with ExitStack() as opened:
+        listening = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+        for _ in range(20):
+            opened.enter_context(socket.create_connection(listening.getsockname()))
+            opened.enter_context(listening.accept()[0])
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as tasks:
+            looking = tasks.create_task(guard.run(listening.getsockname()[1]))
+            await carry_frames()
+            looking.cancel()
+    assert turns > 20
 
 
 def test_an_agent_whose_samples_fill_its_share_is_not_read() -> None:
