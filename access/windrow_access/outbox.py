@@ -1,7 +1,6 @@
 """What waits to go down to one agent: urgent before bulk, bounded; who does not read is disconnected."""
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 
 from windrow_proto.errors import LinkClosed, WindrowError
@@ -14,14 +13,15 @@ FRAME_OVERHEAD_BYTES = 1 << 10
 
 
 class Outbox:
-    """Frames for one agent stream. put never waits; get waits."""
+    """Frames for one agent stream. put never waits; get waits, and has one caller at a time."""
 
     def __init__(self, cap_bytes: int = CAP_BYTES) -> None:
         self._cap = cap_bytes
-        self._urgent: deque[link_pb2.Frame] = deque()
-        self._bulk: deque[link_pb2.Frame] = deque()
+        # Lists, and a future while it is waited for: a deque or an Event of each agent's takes a kilobyte when empty.
+        self._urgent: list[link_pb2.Frame] = []
+        self._bulk: list[link_pb2.Frame] = []
         self._bytes = 0
-        self._ready = asyncio.Event()
+        self._awaited: asyncio.Future[None] | None = None
         self._ended: WindrowError | None = None
         self._handing: asyncio.Timeout | None = None
 
@@ -35,13 +35,13 @@ class Outbox:
             return
         urgent = frame.frame_class in (link_pb2.FRAME_CLASS_EVIDENCE, link_pb2.FRAME_CLASS_LIVE)
         (self._urgent if urgent else self._bulk).append(frame)
-        self._ready.set()
+        self._wake()
 
     def end(self, error: WindrowError) -> None:
         """End the stream with this error; the first one counts."""
         if self._ended is None:
             self._ended = error
-            self._ready.set()
+            self._wake()
             if self._handing is not None:
                 self._handing.reschedule(asyncio.get_running_loop().time())
 
@@ -65,8 +65,15 @@ class Outbox:
             if self._ended is not None:
                 raise self._ended
             if self._urgent or self._bulk:
-                frame = self._urgent.popleft() if self._urgent else self._bulk.popleft()
+                frame = (self._urgent or self._bulk).pop(0)
                 self._bytes -= len(frame.sealed) + FRAME_OVERHEAD_BYTES
                 return frame
-            self._ready.clear()
-            await self._ready.wait()
+            self._awaited = asyncio.get_running_loop().create_future()
+            try:
+                await self._awaited
+            finally:
+                self._awaited = None
+
+    def _wake(self) -> None:
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(None)

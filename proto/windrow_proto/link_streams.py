@@ -5,7 +5,6 @@ whether the message went.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
@@ -14,6 +13,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from windrow_proto.errors import InvalidInput, LinkClosed, WindrowError, from_code
+from windrow_proto.once import Once
 
 T = TypeVar("T")
 
@@ -95,14 +95,14 @@ class GrpcLink(Generic[T]):
     ) -> None:
         """read, write: of the gRPC call or context. drop: ends the call and frees what it holds; called once."""
         self._read, self._write, self._drop = read, write, drop
-        self._arrived: deque[T] = deque()
+        self._arrived: list[T] = []  # of READ_AHEAD at most; a deque takes half a kilobyte when it is empty
         self._reader: asyncio.Task[None] | None = None
         self._sender: asyncio.Task[Any] | None = None
         self._is_sender_freed = False
         self._awaited: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
         self._fault: LinkClosed | InvalidInput | None = None
-        self.closed = asyncio.Event()
+        self.closed = Once()
 
     async def send(self, message: T) -> None:
         """Hand over one message; waits while the peer is slow. Raises LinkClosed when the stream has ended."""
@@ -143,7 +143,7 @@ class GrpcLink(Generic[T]):
                 await self._awaited
             finally:
                 self._awaited = None
-        message = self._arrived.popleft()
+        message = self._arrived.pop(0)
         _wake(self._room)
         return message
 

@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from windrow_proto.errors import WindrowError
+from windrow_proto.once import Once
 
 
 async def together(*works: Coroutine[Any, Any, None]) -> None:
@@ -14,7 +15,7 @@ async def together(*works: Coroutine[Any, Any, None]) -> None:
     would raise the failure alone then, and a caller that tries again after a failure would never end.
     """
     failures: list[Exception] = []
-    over = asyncio.Event()
+    over = Once()
     left = len(works)
 
     async def watched(work: Coroutine[Any, Any, None]) -> None:

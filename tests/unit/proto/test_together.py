@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from windrow_proto.errors import LinkClosed
+from windrow_proto.once import Once
 from windrow_proto.together import together
 
 
@@ -82,3 +83,26 @@ async def test_a_failure_leaves_no_cancellation_behind() -> None:
         task = tasks.create_task(caller())
 
     assert task.result() == 0
+
+
+async def test_what_happens_once_is_heard_by_all_who_wait_for_it_and_by_who_comes_later() -> None:
+    once, heard = Once(), []
+
+    async def hear(name: str) -> None:
+        await once.wait()
+        heard.append(name)
+
+    async with asyncio.TaskGroup() as tasks:
+        impatient = tasks.create_task(hear("impatient"))
+        tasks.create_task(hear("first"))
+        tasks.create_task(hear("second"))
+        await asyncio.sleep(0)
+        impatient.cancel()
+        await asyncio.sleep(0)
+        assert (once.is_set(), heard) == (False, [])
+        once.set()
+        once.set()
+    await hear("late")
+
+    assert once.is_set()
+    assert heard == ["first", "second", "late"]
