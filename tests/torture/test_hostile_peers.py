@@ -33,12 +33,15 @@ from tests.support.one_access import SHIPPED, echo
 from tests.support.pki import issue, make_ca
 from tests.torture.siege import BEAT_S, EVIDENCE, HASTY, TELEMETRY, World, crowd, world
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_access.core.admission import Limits
+from windrow_access.core.admission import Callers, Limits
 from windrow_access.core.strangers import StrangerLimits
+from windrow_access.guard import Guard
 from windrow_access.relay import QUEUE_ROUTE_ALL_BYTES_MAX
 from windrow_proto import link_grpc, link_streams
-from windrow_proto.errors import WindrowError
-from windrow_proto.ports import FrameLink
+from windrow_proto.clock import SystemClock
+from windrow_proto.errors import LinkClosed, TooMany, WindrowError
+from windrow_proto.keys import TlsIdentity
+from windrow_proto.ports import FrameLink, PeerFacts
 from windrow_proto.units import MIB, SECOND
 from windrow_proto.v1 import link_pb2
 from windrow_proto.wire import TOGETHER_MAX, put_together
@@ -290,6 +293,41 @@ async def test_who_does_not_read_what_is_sent_to_him_loses_his_stream(hasty: Wor
         assert hasty.master.closed[name] == "link_closed"
         async with asyncio.timeout(PATIENCE_S):
             await listening
+
+
+async def test_one_host_has_only_so_many_calls_at_once_whatever_connections_they_come_on() -> None:
+    own = GrpcWorld()
+
+    async def stay_open(_: PeerFacts, link: FrameLink) -> None:
+        await link.receive()
+
+    guard = Guard(Acceptor(stay_open), SystemClock(), Callers(Limits()), StrangerLimits(), {})
+    server = await link_grpc.serve_agents(guard, own.access)
+    try:
+        links = [await connected_as(own.host, server.address) for _ in range(Limits().calls_at_once)]
+        with pytest.raises(LinkClosed) as sent_away:
+            await connected_as(own.host, server.address)
+        assert isinstance(sent_away.value.__cause__, TooMany)
+        other = issue(own.ca, "host", "host_" + "2" * 32)
+        links.append(await connected_as(other, server.address))
+        await links.pop(0).close()
+
+        async def is_let_in() -> bool:
+            try:
+                links.append(await connected_as(own.host, server.address))
+            except LinkClosed:
+                return False
+            return True
+
+        await poll_async(is_let_in, what="the place of the call that ended")
+        for link in links:
+            await link.close()
+    finally:
+        await server.stop(0)
+
+
+async def connected_as(identity: TlsIdentity, address: str) -> FrameLink:
+    return await link_grpc.GrpcDialer(identity).connect(address, int(PATIENCE_S) * SECOND)
 
 
 async def test_one_host_opens_only_so_many_connections(hasty: World) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.waiting import PATIENCE_S, poll_async
+from windrow_access import relay
 from windrow_access.core.admission import Limits
 from windrow_access.core.leaving import leave_gap_ns
 from windrow_access.probes import Bandwidth
@@ -15,6 +16,7 @@ from windrow_proto import keys, wire_host
 from windrow_proto.errors import (
     Banned,
     CertificateRefused,
+    DeadlineExceeded,
     Forbidden,
     InvalidInput,
     LinkClosed,
@@ -343,3 +345,22 @@ async def test_a_measurement_that_sends_more_than_agreed_is_refused() -> None:
         await agent.send(services_pb2.BandwidthChunk(start=start))
         await agent.send(services_pb2.BandwidthChunk(payload=bytes(1001)))
         await asyncio.wait_for(refused, PATIENCE_S)
+
+
+async def test_who_says_nothing_loses_his_stream_and_who_has_said_hello_keeps_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    silent_host = "host_" + "5" * 32
+    monkeypatch.setattr(relay, "EXPIRY_PERIOD_NS", 0)
+    async with world() as w, asyncio.TaskGroup() as tasks:
+        near, agent = pair()
+        speaking = tasks.create_task(w.relay.accepted(peer(), near))
+        await agent.send(frame(1))
+        await w.next_item("frame")
+        monkeypatch.setattr(relay, "HELLO_NS_MAX", -1)  # the time is over at once
+        silent = tasks.create_task(expect(DeadlineExceeded, w.relay.accepted(peer(host=silent_host), pair()[0])))
+        assert (await w.next_item("closed")).closed.reason == "deadline_exceeded"
+        await asyncio.wait_for(silent, PATIENCE_S)
+        await agent.send(frame(2))
+        assert (await w.next_item("frame")).frame.sequence == 2
+        speaking.cancel()
