@@ -29,7 +29,7 @@ LOOK_PERIOD_NS = 500 * MILLISECOND
 """A look costs the listing of the open files, some milliseconds for 10,000 agents. Meanwhile gRPC's own count holds."""
 LOOK_TURN_NS = 200_000
 """Of a look at once, before frames that came meanwhile are carried on: about what one message takes. In a thread of its
-own a look is no cheaper, and where all cores are busy whoever carries frames waits for that by whole time slices."""
+own a look is no cheaper, and contends for the interpreter with whoever carries frames."""
 LOOK_PAUSE_NS = 50 * MILLISECOND
 """Between two looks when somebody is to be cut at once."""
 
