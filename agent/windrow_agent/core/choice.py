@@ -1,11 +1,13 @@
 """Which Access to dial, from round trips and what each says of itself; nearest first, and not for every millisecond.
 
-An agent stays where it is unless another is at least 10 ms and a third nearer, or its own drains. What was never
-measured comes last, in an order of this host's own, so that the hosts of a dead Access spread.
+An agent stays where it is unless another is at least 10 ms and a third nearer, or its own drains. Those that are about
+as near as each other come in an order of this host's own, by the room that each says it has, so that the hosts of a
+dead Access spread over the others in proportion to it; what was never measured comes last, in such an order, too.
 """
 
 import hashlib
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +18,8 @@ from windrow_proto.units import MILLISECOND, SECOND
 NEARER_NS: Final = 10 * MILLISECOND
 """Below this nobody notices, and moving costs a handshake."""
 TIE_NS: Final = 2 * MILLISECOND
-"""Round trips this close count as equal; then the less loaded is taken."""
+"""Round trips this close to the nearest count as equal; then load and the host's own order decide."""
+LOAD_FULL_PERMILLE: Final = 1000
 BACKOFF_NS: Final = SECOND // 2
 BACKOFF_MAX_NS: Final = 15 * SECOND
 
@@ -37,10 +40,9 @@ def order(
 
     current: the address in use or last used; it leads unless another is clearly better.
     """
-    known = [point for point in regions.points if point.address in measured]
-    known.sort(key=lambda point: _rank(point, measured[point.address]))
+    known = _by_nearness(host_id, [point for point in regions.points if point.address in measured], measured)
     unknown = [point for point in regions.points if point.address not in measured]
-    unknown.sort(key=lambda point: (point.draining, _own_order(host_id, point.access_id)))
+    unknown.sort(key=lambda point: (point.draining, turn(f"{host_id}|{point.access_id}", 1)))
     addresses = tuple(point.address for point in (*known, *unknown))
     if current is None or current not in measured or not known:
         return addresses
@@ -61,9 +63,43 @@ def backoff_ns(attempt: int, uniform: float) -> int:
     return int(uniform * min(BACKOFF_MAX_NS, BACKOFF_NS * (1 << min(attempt, 10))))
 
 
-def _rank(point: AccessPoint, found: Measured) -> tuple[bool, int, int, str]:
-    return (found.is_draining or point.draining, found.rtt_ns // TIE_NS, found.load_permille, point.access_id)
+def turn(key: str, weight: int) -> float:
+    """When something comes up for the host and the thing that `key` names; the least turn leads.
+
+    weight: >= 1. Over many hosts each thing leads in proportion to its weight, and one that goes moves only the hosts
+    it led for (weighted rendezvous hashing).
+    """
+    digest = hashlib.sha256(key.encode()).digest()
+    uniform = (int.from_bytes(digest[:6], "big") + 1) / ((1 << 48) + 1)  # above 0 and below 1
+    return -math.log(uniform) / weight
 
 
-def _own_order(host_id: HostId, access_id: str) -> bytes:
-    return hashlib.sha256(f"{host_id}|{access_id}".encode()).digest()
+def _by_nearness(
+    host_id: HostId, points: Sequence[AccessPoint], measured: Mapping[str, Measured]
+) -> tuple[AccessPoint, ...]:
+    """Those that drain last; otherwise groups of about the same round trip, the nearest first.
+
+    Within a group the host's own order, weighted by room. The least loaded for everybody would be wrong: the figures
+    are minutes old, and all hosts of a dead Access would go to the same one.
+    """
+    near = sorted(points, key=lambda point: (_drains(point, measured), measured[point.address].rtt_ns))
+    groups: list[list[AccessPoint]] = []
+    for point in near:
+        first = groups[-1][0] if groups else None
+        if (
+            first is None
+            or _drains(first, measured) is not _drains(point, measured)
+            or measured[point.address].rtt_ns - measured[first.address].rtt_ns > TIE_NS
+        ):
+            groups.append([])
+        groups[-1].append(point)
+
+    def own(point: AccessPoint) -> float:
+        room = max(1, LOAD_FULL_PERMILLE - measured[point.address].load_permille)
+        return turn(f"{host_id}|{point.access_id}", room)
+
+    return tuple(point for group in groups for point in sorted(group, key=own))
+
+
+def _drains(point: AccessPoint, measured: Mapping[str, Measured]) -> bool:
+    return measured[point.address].is_draining or point.draining

@@ -1,5 +1,8 @@
 """Which Access a host takes."""
 
+from collections import Counter
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,9 +41,47 @@ def test_an_access_that_the_map_calls_draining_is_left_whatever_it_says_itself()
     assert choice.order(HOST, RegionMap(2, points), _ms(a=1, b=200), "a:1") == ("b:1", "a:1")
 
 
-def test_between_equals_the_less_loaded_is_taken():
-    measured = {"a:1": Measured(MILLISECOND, 900), "b:1": Measured(MILLISECOND + 1, 100)}
-    assert choice.order(HOST, MAP, measured, None)[0] == "b:1"
+def _firsts(measured, regions=MAP, current=None, hosts=1000):
+    return Counter(choice.order(HostId(f"host_{n}"), regions, measured, current)[0] for n in range(hosts))
+
+
+def test_between_equals_hosts_go_where_there_is_room_in_proportion_to_it():
+    measured = {"a:1": Measured(MILLISECOND, 800), "b:1": Measured(MILLISECOND + 1, 200)}
+    assert 150 < _firsts(measured)["a:1"] < 250
+    full = {"a:1": Measured(MILLISECOND, 1000), "b:1": Measured(2 * MILLISECOND, 0)}
+    assert _firsts(full)["a:1"] < 10
+
+
+def test_load_never_outweighs_two_milliseconds_nor_moves_who_is_connected():
+    measured = {"a:1": Measured(MILLISECOND, 999), "b:1": Measured(4 * MILLISECOND, 0), "c:1": Measured(MILLISECOND, 0)}
+    assert _firsts(measured)["b:1"] == 0
+    assert _firsts(measured, current="a:1") == {"a:1": 1000}
+
+
+@pytest.mark.parametrize("others", [2, 3, 4])
+def test_the_hosts_of_a_dead_access_spread_evenly_over_the_rest(others: int):
+    names = [f"acc_{n}" for n in range(others + 1)]
+    regions = RegionMap(1, tuple(AccessPoint(name, "eu", f"{name}:1") for name in names))
+    before = {f"{name}:1": Measured((5 + n % 2) * MILLISECOND, 300) for n, name in enumerate(names)}
+    lived = [
+        HostId(f"host_{n}")
+        for n in range(1000 * (others + 1) + 600)
+        if choice.order(HostId(f"host_{n}"), regions, before, None)[0] == "acc_0:1"
+    ][:1000]
+    assert len(lived) == 1000
+    after = {address: found for address, found in before.items() if address != "acc_0:1"}
+    went = Counter(choice.order(host, regions, after, "acc_0:1")[0] for host in lived)
+    print(f"1,000 hosts of a dead Access over {others} others:", dict(went))
+    assert len(went) == others
+    assert max(went.values()) <= 1.2 * min(went.values())
+
+
+def test_who_was_not_on_the_dead_access_stays_where_it_would_be():
+    before = {f"{name}:1": Measured(5 * MILLISECOND, 300) for name in "abc"}
+    after = {address: found for address, found in before.items() if address != "a:1"}
+    for n in range(300):
+        first = choice.order(HostId(f"host_{n}"), MAP, before, None)[0]
+        assert first in ("a:1", choice.order(HostId(f"host_{n}"), MAP, after, None)[0])
 
 
 def test_the_hosts_of_a_dead_access_spread_over_the_unmeasured_ones():
