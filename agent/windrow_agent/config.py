@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from windrow_agent.core.discovery import Seed, parse_seed
 from windrow_agent.runtimes.docker import DEFAULT_URL
 from windrow_proto.errors import InvalidInput
 
 RUNTIMES: Final = ("docker", "process")
 SIMULATED_MAX: Final = 2000
 """Simulated hosts in one process; each has a connection and two directories of its own."""
+SEEDS_MAX: Final = 4
+"""Places to look for an Access; each may cost its deadline."""
 TOKEN_BYTES_MAX: Final = 1 << 20
 
 
@@ -39,6 +42,8 @@ class Config:
     is_sure: bool = False
     metrics_port: int | None = None
     """Of /metrics on 127.0.0.1; None: not served."""
+    seeds: tuple[Seed, ...] = ()
+    """Where an Access is looked for when none of the map answers; empty: where joining was told."""
 
 
 def default_data_dir() -> Path:
@@ -59,6 +64,9 @@ def parse(arguments: Sequence[str]) -> Config:
     count = getattr(found, "count", 0)
     if found.command == "simulate" and not 1 <= count <= SIMULATED_MAX:
         raise InvalidInput(f"--count must be 1 to {SIMULATED_MAX}.")
+    seeds = tuple(dict.fromkeys(parse_seed(text) for text in getattr(found, "access", None) or ()))
+    if len(seeds) > SEEDS_MAX:
+        raise InvalidInput(f"--access may be given {SEEDS_MAX} times at most.")
     return Config(
         command=found.command,
         data_dir=(found.data_dir or default_data_dir()).absolute(),
@@ -73,6 +81,7 @@ def parse(arguments: Sequence[str]) -> Config:
         seed=getattr(found, "seed", 1),
         is_sure=getattr(found, "yes", False),
         metrics_port=getattr(found, "metrics_port", None),
+        seeds=seeds,
     )
 
 
@@ -101,20 +110,26 @@ def _parser() -> argparse.ArgumentParser:
         made.add_argument("--data-dir", type=Path, help=f"where state is kept (default {default_data_dir()})")
         return made
 
+    def looks(made: argparse.ArgumentParser, text: str) -> None:
+        made.add_argument("--access", action="append", metavar="dns:DOMAIN", help=text)
+
     run = command("run", "Serve this host until a signal.")
     run.add_argument("--runtimes", help="which of docker,process may be used (default both)")
     run.add_argument("--registries", help="pull images only from these, a list by comma; `default` is the daemon's own")
     run.add_argument("--no-bubblewrap", action="store_true", help="do not wrap process workloads, even where it works")
     run.add_argument("--metrics-port", type=int, help="serve /metrics on this port of 127.0.0.1")
+    looks(run, "look for an Access there while none of the known ones answers (default: what join was told)")
     join = command("join", "Make this host a member: keys are made here, the Master signs a certificate.")
     join.add_argument("master_url", help="https://host:port of the Master")
     join.add_argument("--token-file", required=True, help="file with the join token; - reads standard input")
     join.add_argument("--name", help="what to call this host (default its own name)")
+    looks(join, "kept for `run`: where to look for an Access while none of the known ones answers")
     simulate = command("simulate", "Run hosts that do not exist, marked as simulated everywhere.")
     simulate.add_argument("--count", type=int, required=True)
     simulate.add_argument("--master", dest="master_url", default="", help="https://host:port, for those not joined yet")
     simulate.add_argument("--token-file", "--join-token-file", dest="token_file", default="", help="a token a line")
     simulate.add_argument("--seed", type=int, default=1, help="what the hosts are drawn from")
+    looks(simulate, "look for an Access there while none of the known ones answers")
     end = command("end", "End every workload of this host while no agent runs, with its final receipts.")
     end.add_argument("--runtimes", help=argparse.SUPPRESS)
     command("doctor", "Look for what is wrong with this host and say what to do about it.")

@@ -1,7 +1,7 @@
 """Finds this host its Access and keeps it connected: measures, dials in order, moves when another is clearly nearer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 import structlog
@@ -10,7 +10,7 @@ from windrow_agent.core import choice
 from windrow_agent.core.choice import Measured
 from windrow_proto.errors import Banned, CertificateRefused, WindrowError
 from windrow_proto.ids import HostId
-from windrow_proto.messages import RegionMap
+from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.ports import Clock, Dialer, FrameLink, PingAnswer, Rng
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 
@@ -27,14 +27,35 @@ FAILOVER_JITTER_NS: Final = SECOND
 """The hosts of a dead Access come to the next one within this, not all at once."""
 BANNED_WAIT_NS: Final = 5 * MINUTE
 
+LOOK_EVERY_NS: Final = 30 * SECOND
+"""Between two lookups: what DNS said holds at least as long for whoever cannot reach any Access."""
+
 Serve = Callable[[FrameLink], Awaitable[None]]
+Look = Callable[[], Awaitable[tuple[str, ...]]]
+"""Finds addresses to try where no map helps; never raises, and may say anything."""
+
+
+async def look_nowhere() -> tuple[str, ...]:
+    """There is no other place to look."""
+    return ()
 
 
 class Home:
-    """Where this host is connected. serve runs one connection to its end and raises what ended it."""
+    """Where this host is connected. serve runs one connection to its end and raises what ended it.
+
+    look: asked only while no Access of the map answers a ping; of what it finds only those are dialled that answered a
+    ping, whose handshake shows that our authority made them an Access.
+    """
 
     def __init__(
-        self, host_id: HostId, dialer: Dialer, clock: Clock, rng: Rng, regions: RegionMap, serve: Serve
+        self,
+        host_id: HostId,
+        dialer: Dialer,
+        clock: Clock,
+        rng: Rng,
+        regions: RegionMap,
+        serve: Serve,
+        look: Look = look_nowhere,
     ) -> None:
         self.regions = regions
         self.address: str | None = None
@@ -43,6 +64,9 @@ class Home:
         self._host_id, self._dialer, self._clock, self._rng, self._serve = host_id, dialer, clock, rng, serve
         self._move = asyncio.Event()
         self._attempt = 0
+        self._look = look
+        self._found: tuple[str, ...] = ()
+        self._looked_ns: int | None = None
 
     @property
     def answer(self) -> PingAnswer | None:
@@ -58,18 +82,47 @@ class Home:
         await self.measure()
         while True:
             addresses = choice.order(self._host_id, self.regions, self._measured(), self.address)
-            for address in addresses:
-                if await self._visit(address):
-                    break
-            else:
-                self._attempt += 1
-                wait_ns = choice.backoff_ns(self._attempt, self._rng.uniform())
-                log.warning("no_access_reached", tried=len(addresses), wait_s=round(wait_ns / SECOND, 2))
-                await self._clock.sleep_ns(max(wait_ns, 50 * MILLISECOND))
-                await self.measure()
+            if await self._try(addresses):
+                continue
+            self._attempt += 1
+            wait_ns = choice.backoff_ns(self._attempt, self._rng.uniform())
+            log.warning("no_access_reached", tried=len(addresses), wait_s=round(wait_ns / SECOND, 2))
+            await self._clock.sleep_ns(max(wait_ns, 50 * MILLISECOND))
+            await self.measure()
+            if not any(point.address in self.answers for point in self.regions.points):
+                await self._try(await self._looked_up())
+
+    async def _try(self, addresses: tuple[str, ...]) -> bool:
+        """Visit one after the other; returns whether the choice should be made anew."""
+        for address in addresses:
+            if await self._visit(address):
+                return True
+        return False
+
+    async def _looked_up(self) -> tuple[str, ...]:
+        """Addresses beyond the map that answer pings, the nearest first. What was found once is kept if DNS fails."""
+        now_ns = self._clock.monotonic_ns()
+        if self._looked_ns is None or now_ns - self._looked_ns >= LOOK_EVERY_NS:
+            self._looked_ns = now_ns
+            self._found = await self._look() or self._found
+        known = {point.address for point in self.regions.points}
+        last = () if self.address is None else (self.address,)
+        found = dict.fromkeys((*last, *self._found))
+        points = tuple(AccessPoint(address, "", address) for address in found if address not in known)
+        answers = await self._pinged(point.address for point in points)
+        if points:
+            log.info("looked_for_access", found=len(points), answered=len(answers))
+        self.answers |= answers
+        able = tuple(point for point in points if point.address in answers)
+        return choice.order(self._host_id, RegionMap(0, able), self._measured(), None)
 
     async def measure(self) -> None:
-        """Ping every Access of the map; who does not answer has no figure."""
+        """Ping every Access of the map, and the one in use if it is not there; who does not answer has no figure."""
+        in_use = () if self.address is None else (self.address,)
+        addresses = dict.fromkeys((*(point.address for point in self.regions.points), *in_use))
+        self.answers = await self._pinged(addresses)
+
+    async def _pinged(self, addresses: Iterable[str]) -> dict[str, PingAnswer]:
         gate = asyncio.Semaphore(PINGS_MAX)
 
         async def ping(address: str) -> tuple[str, PingAnswer | None]:
@@ -80,8 +133,8 @@ class Home:
                     return address, None
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ping(point.address)) for point in self.regions.points]
-        self.answers = {address: answer for address, answer in (task.result() for task in tasks) if answer is not None}
+            tasks = [group.create_task(ping(address)) for address in addresses]
+        return {address: answer for address, answer in (task.result() for task in tasks) if answer is not None}
 
     def _measured(self) -> dict[str, Measured]:
         return {

@@ -5,12 +5,13 @@ The calls themselves are windrow_proto.enrol's; they block and are made on a thr
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import structlog
 
+from windrow_agent.core.discovery import Seed, parse_seed
 from windrow_agent.threads import Runner
 from windrow_proto import enrol
 from windrow_proto.enrol import Identity, IdentityFolder
@@ -29,6 +30,7 @@ RETRY_NS: Final = 30 * SECOND
 RETRY_MAX_NS: Final = 30 * MINUTE
 CALL_S: Final = 20.0
 REGIONS_FILE: Final = "regions.bin"
+SEEDS_FILE: Final = "seeds.txt"
 
 
 def join(data_dir: Path, master_url: str, token: str, name: str = "", simulated: bool = False) -> Identity:
@@ -42,6 +44,23 @@ def join(data_dir: Path, master_url: str, token: str, name: str = "", simulated:
         )
     request = enrol.JoinRequest("host", name or enrol.host_name(), simulated)
     return enrol.join(folder, master_url, token, request, CALL_S)
+
+
+def save_seeds(data_dir: Path, seeds: Sequence[Seed]) -> None:
+    """Keep where this host looks for an Access while none of its map answers, a line each."""
+    save_private(data_dir / SEEDS_FILE, "".join(f"{seed}\n" for seed in seeds).encode())
+
+
+def load_seeds(data_dir: Path) -> tuple[Seed, ...]:
+    """What `save_seeds` kept; what cannot be read is no place to look, and is logged."""
+    path = data_dir / SEEDS_FILE
+    try:
+        return tuple(parse_seed(line) for line in path.read_text(encoding="ascii").split())
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, InvalidInput) as error:
+        log.warning("seeds_unreadable", path=str(path), detail=str(error))
+        return ()
 
 
 class Membership:

@@ -17,9 +17,12 @@ import structlog
 
 from windrow_agent import benchmarks, figures, footprint, onboard
 from windrow_agent.config import Config, parse, read_token
-from windrow_agent.enrol import Membership, join, join_in_thread
+from windrow_agent.core.discovery import Seed
+from windrow_agent.dialling import Look, look_nowhere
+from windrow_agent.enrol import Membership, join, join_in_thread, load_seeds, save_seeds
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.host import PsutilHost
+from windrow_agent.resolver import Resolver
 from windrow_agent.room import BALLAST_BYTES
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import Runtime
@@ -35,8 +38,10 @@ from windrow_proto import oneline, redact, scrape
 from windrow_proto.clock import BootClock, SystemRng
 from windrow_proto.disk import OsDisk
 from windrow_proto.errors import Conflict, InvalidInput, WindrowError
+from windrow_proto.ids import HostId
 from windrow_proto.link_grpc import GrpcDialer
 from windrow_proto.model import Benchmark
+from windrow_proto.ports import Rng
 from windrow_proto.units import MIB
 
 log = structlog.get_logger()
@@ -134,11 +139,18 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
         measure_benchmarks=partial(benchmarks.measure, data_dir, clock),
         save_regions=membership.save_regions,
         ballast_bytes=BALLAST_BYTES,
+        look=_look(membership.host_id, rng, config.seeds or load_seeds(data_dir)),
     )
     return AgentService(parts), membership
 
 
-def simulated_agent(data_dir: Path, seed: int, index: int, disk_runner: Runner) -> tuple[AgentService, Membership]:
+def _look(host_id: HostId, rng: Rng, seeds: Sequence[Seed]) -> Look:
+    return partial(Resolver(rng).look, host_id, seeds) if seeds else look_nowhere
+
+
+def simulated_agent(
+    data_dir: Path, seed: int, index: int, disk_runner: Runner, seeds: Sequence[Seed] = ()
+) -> tuple[AgentService, Membership]:
     """Host number `index` of the fleet that `seed` draws, with its own keys, connection and spool."""
     clock, rng = BootClock(), SystemRng()
     membership = Membership(data_dir, clock, rng, disk_runner)
@@ -167,6 +179,7 @@ def simulated_agent(data_dir: Path, seed: int, index: int, disk_runner: Runner) 
         save_regions=membership.save_regions,
         benchmarks=host.benchmarks(),
         spool_caps=SpoolCaps(telemetry_bytes=8 * MIB, evidence_bytes=4 * MIB, ring_bytes=MIB, segment_bytes=MIB),
+        look=_look(membership.host_id, rng, seeds),
     )
     return AgentService(parts), membership
 
@@ -237,7 +250,7 @@ async def simulate(config: Config) -> int:
                 group.create_task(one(index, folder, token))
     threads = [ThreadRunner(f"windrow-disk-{number}") for number in range(SIMULATED_DISK_THREADS)]
     agents = [
-        simulated_agent(folder, config.seed, index, SharedRunner(threads[index % len(threads)]))
+        simulated_agent(folder, config.seed, index, SharedRunner(threads[index % len(threads)]), config.seeds)
         for index, folder in enumerate(folders)
     ]
     return await serve(agents)
@@ -314,6 +327,8 @@ def _printable(config: Config) -> dict[str, str]:
 def joined(config: Config) -> int:
     """Join and print the id."""
     identity = join(config.data_dir, config.master_url, read_token(config.token_file), config.name)
+    if config.seeds:
+        save_seeds(config.data_dir, config.seeds)
     print(identity.subject_id)
     return 0
 

@@ -1,5 +1,6 @@
 """What a person asks of an agent that is not running: what is wrong here (doctor), and take it away (uninstall)."""
 
+import asyncio
 import http.client
 import os
 import shutil
@@ -14,9 +15,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from windrow_agent.core.discovery import SERVICE, Seed
+from windrow_agent.enrol import load_seeds
+from windrow_agent.resolver import Resolver
 from windrow_agent.runtimes import docker_socket, sandbox
+from windrow_proto.clock import SystemRng
 from windrow_proto.enrol import Identity, IdentityFolder
 from windrow_proto.errors import WindrowError
+from windrow_proto.ids import HostId
 from windrow_proto.units import DAY, GIB, SECOND
 from windrow_proto.wire_link import decode_region_map
 
@@ -24,7 +30,17 @@ DIAL_S: Final = 5.0
 FREE_BYTES_WANTED: Final = 2 * GIB
 SKEW_S: Final = 5.0
 """Beyond this the Master flags the host; leases and bills do not depend on it."""
-STATE: Final = ("identity", "journal", "spool", "process", "docker", "regions.bin", "agent.lock", "agent.json")
+STATE: Final = (
+    "identity",
+    "journal",
+    "spool",
+    "process",
+    "docker",
+    "regions.bin",
+    "seeds.txt",
+    "agent.lock",
+    "agent.json",
+)
 """All that an agent keeps in its folder."""
 
 
@@ -50,6 +66,8 @@ def examine(data_dir: Path, docker_url: str) -> Iterator[Finding]:
         yield Finding(False, f"no identity in {folder.path}", repair)
     if identity is not None:
         yield from _identity(folder, identity)
+        for seed in load_seeds(data_dir):
+            yield _seed(identity, seed)
     yield from _runtimes(data_dir, docker_url)
     yield _driver()
 
@@ -108,6 +126,14 @@ def _master(identity: Identity) -> Finding:
     if skew_s > SKEW_S:
         return Finding(False, f"this clock is {skew_s:.0f} s off the Master's", "Switch on time synchronisation (NTP).")
     return Finding(True, f"the Master at {identity.master_url} answers")
+
+
+def _seed(identity: Identity, seed: Seed) -> Finding:
+    found = asyncio.run(Resolver(SystemRng()).look(HostId(identity.subject_id), (seed,)))
+    if found:
+        return Finding(True, f"{seed} names {len(found)} addresses of Accesses")
+    repair = f"Ask the operator for the record {SERVICE}.{seed.domain}; it is needed only when no known Access answers."
+    return Finding(False, f"{seed} names no Access", repair)
 
 
 def _tcp(address: str, name: str) -> Finding:

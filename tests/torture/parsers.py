@@ -4,6 +4,7 @@ Bytes come from a peer, a disk or a person. What may come out is the parser's va
 """
 
 import json
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,6 +12,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from tests.unit.proto.values import BOOT, HOST, ROUND_TRIPS
+from windrow_agent.core import dns
 from windrow_agent.core.command import CommandState, Phase
 from windrow_agent.journal import Journal, command_fact, epoch_fact, tombstone
 from windrow_master.api.paging import read_cursor, write_cursor
@@ -162,6 +164,21 @@ def _journal_seeds() -> tuple[bytes, ...]:
     return tuple(json.dumps(one).encode() for one in found)
 
 
+_SERVICE = dns.Question("_windrow-access._tcp.a.org", dns.RecordType.SRV)
+_NAMES: Final = (
+    struct.pack("!HHHHHH", 7, 0x8180, 1, 1, 0, 0)
+    + dns.encode_question(7, _SERVICE)[12:44]
+    + b"\xc0\x0c"
+    + struct.pack("!HHIH", 33, 1, 60, 6 + 6)
+    + struct.pack("!HHH", 10, 5, 7443)
+    + b"\x03acc\xc0\x21"
+)
+
+
+def _names(data: bytes) -> dns.Answer:
+    return dns.decode_answer(data, 7, _SERVICE)
+
+
 def wire_parsers() -> tuple[Parser, ...]:
     """The bodies of messages: one parser for each decoder, seeded with all its examples."""
     seeds: dict[Callable[[bytes], Any], list[bytes]] = {}
@@ -185,6 +202,7 @@ def all_parsers() -> tuple[Parser, ...]:
         Parser("message of a stream", _message, (together.SerializeToString(),)),
         Parser("large message of a stream", _large_message, (together.SerializeToString(), nested.SerializeToString())),
         Parser("frames together", _together, (together.SerializeToString(),)),
+        Parser("name server's answer", _names, (_NAMES,)),
         Parser("store's answer", _answer, (json.dumps({"status": "success", "data": {"result": [_ANSWER]}}).encode(),)),
         Parser("record", decode_record, (record,)),
         Parser("batch", decode_batch, (batch,)),
