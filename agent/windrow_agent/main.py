@@ -202,7 +202,8 @@ async def serve(agents: Sequence[tuple[AgentService, Membership]]) -> int:
     async def one(service: AgentService, membership: Membership) -> None:
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(
-                membership.keep(lambda: service.is_certificate_refused, lambda: service.renewed()), name="renewal"
+                membership.keep(lambda: service.is_certificate_refused, lambda: service.renewed(membership.regions())),
+                name="renewal",
             )
             watching = group.create_task(advise(service), name="restart advised")
             await service.run()

@@ -118,8 +118,10 @@ class AgentService:
         """Whether an Access turned this host's certificate away."""
         return isinstance(self.home.refused, CertificateRefused)
 
-    def renewed(self) -> None:
-        """There is a new certificate: use it from now on."""
+    def renewed(self, regions: RegionMap) -> None:
+        """There is a new certificate: use it from now on. regions: the newest map known, as the renewal brought it."""
+        if regions.version > self.home.regions.version:
+            self.home.regions = regions
         self.home.refused = None
         self.home.move()
 

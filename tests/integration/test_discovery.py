@@ -239,3 +239,29 @@ async def test_a_whole_agent_without_a_map_is_served_through_an_access_that_dns_
             finally:
                 service.stop()
                 await asyncio.wait({task}, timeout=PATIENCE_S)
+
+
+async def test_the_map_that_a_renewal_brought_is_used_at_once_and_an_older_one_is_not(tmp_path):
+    """A host that was away for so long that its certificate ended and every Access of its map is gone."""
+    async with MemoryNetwork(SystemClock(), SystemRng()) as network:
+        world = World(tmp_path, network)
+        await world.open()
+        good = RegionMap(5, (AccessPoint("acc_1", "eu", world.addresses[0]),))
+        looked: list[bool] = []
+
+        async def look() -> tuple[str, ...]:
+            looked.append(True)
+            return ()
+
+        service = AgentService(replace(world.agent().parts, regions=STALE, look=look))
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(service.run())
+            try:
+                await poll_async(lambda: looked, what="a round in which no Access of the map answered")
+                service.renewed(good)
+                await asyncio.wait_for(service.connected.wait(), PATIENCE_S)
+                service.renewed(STALE)
+                assert service.home.regions == good
+            finally:
+                service.stop()
+                await asyncio.wait({task}, timeout=PATIENCE_S)
