@@ -55,7 +55,7 @@ class _Stream:
         self.blocked_at_ns: int | None = None
         self.fault: LinkClosed | None = None
         self.is_drained_first = False
-        self.wake = asyncio.Event()
+        self.ends: tuple[MemoryLink[Any], ...] = ()
 
     def end(self, reason: str, cause: BaseException | None = None, is_drained_first: bool = False) -> None:
         """Nothing is sent any more; what is under way still arrives at the dialer if `is_drained_first`."""
@@ -66,9 +66,9 @@ class _Stream:
         self.notify()
 
     def notify(self) -> None:
-        """Let everybody who waits look again."""
-        self.wake.set()
-        self.wake = asyncio.Event()
+        """Let everybody who waits at either end look again."""
+        for end in self.ends:
+            end.notify()
 
 
 class MemoryLink(Generic[T]):
@@ -78,7 +78,14 @@ class MemoryLink(Generic[T]):
         self._network, self._stream, self._is_dialer = network, stream, is_dialer
         self._arriving: deque[tuple[int, int, T]] = deque()
         self._arriving_bytes = 0
+        self._wake = asyncio.Event()
+        self._held_up = 0  # senders that wait for room
         self.peer: MemoryLink[T] = self
+
+    def notify(self) -> None:
+        """Let whoever waits at this end look again."""
+        self._wake.set()
+        self._wake = asyncio.Event()
 
     async def send(self, message: T) -> None:
         """Hand over one message; waits while the peer is slow. A cancelled send ends the stream."""
@@ -95,17 +102,23 @@ class MemoryLink(Generic[T]):
                 self._raise()
             if self.peer._arriving_bytes == 0 or self.peer._arriving_bytes + size <= WINDOW_BYTES:
                 break
-            await self._wait()
+            self._held_up += 1
+            try:
+                await self._wait()
+            finally:
+                self._held_up -= 1
         weather = self._network.weather
         if weather.break_chance and self._network.rng.uniform() < weather.break_chance:
             self._stream.end("the connection was reset")
             self._raise()
         at = self._network.clock.monotonic_ns() + self._network.delay_ns()
-        if self.peer._arriving:
+        is_first = not self.peer._arriving
+        if not is_first:
             at = max(at, self.peer._arriving[-1][0])
         self.peer._arriving.append((at, size, type(message).FromString(message.SerializeToString())))
         self.peer._arriving_bytes += size
-        self._stream.notify()
+        if is_first:
+            self.peer.notify()
 
     async def receive(self) -> T:
         """The next message, in the order sent; cancelled, it loses nothing."""
@@ -121,7 +134,8 @@ class MemoryLink(Generic[T]):
                     continue
                 self._arriving.popleft()
                 self._arriving_bytes -= size
-                self._stream.notify()
+                if self.peer._held_up:
+                    self.peer.notify()
                 return message
             await self._wait()
 
@@ -129,7 +143,7 @@ class MemoryLink(Generic[T]):
         """Until something may have changed; over a partition, whoever waits is the keepalive."""
         blocked_at = self._stream.blocked_at_ns
         if blocked_at is None:
-            await self._stream.wake.wait()
+            await self._wake.wait()
         elif self._network.clock.monotonic_ns() - blocked_at >= KEEPALIVE_NS:
             self._stream.end("keepalive was not answered")
             self._stream.is_drained_first = False  # what the other end still sent does not cross, whoever ended it
@@ -269,6 +283,7 @@ class MemoryNetwork:
         near: MemoryLink[Any] = MemoryLink(self, stream, is_dialer=True)
         far: MemoryLink[Any] = MemoryLink(self, stream, is_dialer=False)
         near.peer, far.peer = far, near
+        stream.ends = (near, far)
         self._sweep()
         self._streams.append(stream)
         work = self._serve(getattr(acceptor, method), peer, far, stream)

@@ -19,6 +19,8 @@ from sqlalchemy.pool import StaticPool
 from windrow_master.store.engine import RECOVERED, Engines, set_up
 
 SECTOR = 4096
+SHAPING = ("CREATE", "ALTER ", "DROP T")
+"""How statements begin that change what others return."""
 _NUMBERS = itertools.count(1)
 
 
@@ -180,7 +182,6 @@ class Cursor:
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
         self._cursor = connection.raw.cursor()
-        self._cursor.exec_trace = self._begun
         self._rows: list[tuple[Any, ...]] = []
         self.description: tuple[tuple[Any, ...], ...] | None = None
         self.rowcount = -1
@@ -190,7 +191,8 @@ class Cursor:
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> "Cursor":
         """Run one statement and fetch all of it."""
         before = self._connection.raw.total_changes()
-        self.description = None
+        self.description = known = self._connection.columns.get(statement)
+        self._cursor.exec_trace = self._begun if known is None else None
         try:
             self._rows = []
             self._rows = list(self._cursor.execute(statement, tuple(parameters) or None))
@@ -201,10 +203,14 @@ class Cursor:
         self.lastrowid = self._connection.raw.last_insert_rowid()
         return self
 
-    def _begun(self, cursor: apsw.Cursor, _statement: str, _parameters: object) -> bool:
+    def _begun(self, cursor: apsw.Cursor, statement: str, _parameters: object) -> bool:
         # Asked here and not afterwards: a query without rows is over before anybody could ask it for its columns.
-        columns = cursor.get_description()
-        self.description = tuple((name, declared, None, None, None, None, None) for name, declared in columns) or None
+        found = tuple((name, declared, None, None, None, None, None) for name, declared in cursor.get_description())
+        self.description = found or None
+        if found:
+            self._connection.columns[statement] = found
+        elif statement.lstrip()[:6].upper() in SHAPING:
+            self._connection.columns.clear()
         return True
 
     def executemany(self, statement: str, many: Iterable[Sequence[Any]]) -> "Cursor":
@@ -243,6 +249,8 @@ class Connection:
 
     def __init__(self, path: str, vfs: str) -> None:
         self.raw = apsw.Connection(path, vfs=vfs)
+        self.columns: dict[str, tuple[tuple[Any, ...], ...]] = {}
+        """What each statement's rows are made of, by its text: asked for once."""
 
     @property
     def in_transaction(self) -> bool:

@@ -9,6 +9,7 @@ Tasks belong to processes (the context they were started in says which). A kille
 
 import asyncio
 import contextvars
+import heapq
 import itertools
 import random
 import selectors
@@ -19,6 +20,10 @@ T = TypeVar("T")
 
 START_WALL_NS = 1_790_000_000_000_000_000
 """A wall time for the beginning of every history (in September 2026); the same in each."""
+CANCELLED_MAX = 100
+"""So many timers that were cancelled may wait for their time before they are looked for."""
+PIECE_BYTES = 1_024
+"""Far more than any key or id; only the bandwidth measurement asks for more, and nobody looks into it."""
 
 
 PROCESS: contextvars.ContextVar["Process | None"] = contextvars.ContextVar("process", default=None)
@@ -52,21 +57,11 @@ class NumberedTask(asyncio.Task[Any]):
 
 
 class VirtualSelector(selectors.SelectSelector):
-    """A selector that never waits: it advances the loop's time instead."""
+    """Keeps the loop's time. Nobody is asked for readiness: in a history nothing comes from outside."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now_ns = 0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Take what is ready now; otherwise the time has passed already when this returns."""
-        ready = super().select(0)
-        if ready or timeout == 0:
-            return ready
-        if timeout is None:
-            raise Deadlock("every task waits for another")
-        self.now_ns += max(1, round(timeout * 1e9))
-        return ready
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -93,13 +88,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         """As usual, but for the dead, who take no further step."""
-        if context is not None:
-            process = context.get(PROCESS)
-            if process is not None and process.is_dead:
-                handle = asyncio.Handle(callback, args, self, context)
-                self._left.append(handle)
-                return handle
-        return super().call_soon(callback, *args, context=context)
+        handle = asyncio.Handle(callback, args, self, context)
+        process = None if context is None else context.get(PROCESS)
+        if process is not None and process.is_dead:
+            self._left.append(handle)
+        else:
+            self._ready.append(handle)  # type: ignore[attr-defined]  # as below
+        return handle
 
     def kill(self, process: Process) -> None:
         """SIGKILL: from here on nothing of it runs."""
@@ -138,13 +133,39 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.virtual.now_ns / 1e9
 
     def _run_once(self) -> None:
-        ready = self._ready  # type: ignore[attr-defined]  # the queue asyncio keeps; the point of this class
+        """One turn, as asyncio's own but for the order, the time and the readiness of files, of which there is none."""
+        ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]  # the queues asyncio keeps
         if len(ready) > 1:
             order = list(ready)
             self._ties.shuffle(order)
             ready.clear()
             ready.extend(order)
-        super()._run_once()  # type: ignore[misc]
+        if self._timer_cancelled_count > max(CANCELLED_MAX, len(scheduled) // 2):  # type: ignore[has-type]
+            scheduled[:] = [timer for timer in scheduled if not timer._cancelled]
+            heapq.heapify(scheduled)
+            self._timer_cancelled_count = 0
+        while scheduled and scheduled[0]._cancelled:
+            self._pop_timer()
+        if not ready and not self._stopping:  # type: ignore[attr-defined]
+            if not scheduled:
+                raise Deadlock("every task waits for another")
+            wait_s = scheduled[0]._when - self.time()
+            if wait_s > 0:
+                self.virtual.now_ns += max(1, round(wait_s * 1e9))
+        until_s = self.time() + 1e-9
+        while scheduled and scheduled[0]._when < until_s:
+            ready.append(self._pop_timer())
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+
+    def _pop_timer(self) -> asyncio.TimerHandle:
+        timer: asyncio.TimerHandle = heapq.heappop(self._scheduled)  # type: ignore[attr-defined]
+        timer._scheduled = False  # type: ignore[attr-defined]
+        if timer._cancelled:  # type: ignore[attr-defined]
+            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
+        return timer
 
     def run_in_executor(  # type: ignore[override]  # the same, but for the names
         self, executor: Any, function: Callable[..., Any], *arguments: Any
@@ -190,8 +211,9 @@ class SeededRng:
         self._random = random.Random(seed)
 
     def random_bytes(self, count: int) -> bytes:
-        """Bytes that depend on the seed alone."""
-        return self._random.randbytes(count)
+        """Bytes that depend on the seed alone. What fills a measured line repeats itself after PIECE_BYTES."""
+        piece = self._random.randbytes(min(count, PIECE_BYTES))
+        return piece if count <= PIECE_BYTES else (piece * (count // PIECE_BYTES + 1))[:count]
 
     def uniform(self) -> float:
         """A float in [0, 1)."""

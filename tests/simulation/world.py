@@ -266,5 +266,20 @@ def play(plan: Plan, directory: Path, keep_trace: bool = False) -> World:
         with listening(world), terms(plan):
             await world.play()
 
-    loops.run(plan.seed, history)
+    with _collecting_seldom():
+        loops.run(plan.seed, history)
     return worlds[0]
+
+
+@contextmanager
+def _collecting_seldom() -> Iterator[None]:
+    """Look for cycles less often, and not in what was there before: histories keep much of what they make."""
+    kept = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*kept)
+        gc.unfreeze()

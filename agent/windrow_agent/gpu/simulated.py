@@ -50,10 +50,17 @@ def unit(*parts: object) -> float:
 
 def wave(seconds: float, *parts: object) -> float:
     """A slow drift in [-1, 1]: three sines of periods between 40 s and 11 min with phases of their own."""
-    total = 0.0
-    for number, period in enumerate((41.0, 173.0, 661.0)):
-        total += math.sin(2 * math.pi * (seconds / period + unit(number, *parts)))
-    return total / 3
+    first, second, third = _phases(*parts)
+    return (
+        math.sin(2 * math.pi * (seconds / 41.0 + first))
+        + math.sin(2 * math.pi * (seconds / 173.0 + second))
+        + math.sin(2 * math.pi * (seconds / 661.0 + third))
+    ) / 3
+
+
+@lru_cache(maxsize=1 << 16)
+def _phases(*parts: object) -> tuple[float, float, float]:
+    return unit(0, *parts), unit(1, *parts), unit(2, *parts)
 
 
 @dataclass(slots=True)
