@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.simulation.books import copy_of
+from tests.simulation.breakages import break_a_card, crash_a_program
 from tests.simulation.database import Power
 from tests.simulation.full_disk import SharedDisk
 from tests.simulation.machines import MASTER, AccessMachine, HostMachine, forked
@@ -45,6 +46,12 @@ KINDS = (
     Kind("weather", 2),
     Kind("clock jumps", 4),
     Kind("withhold", 2),
+    Kind("relay misbehaves", 2),
+    Kind("daemon fails", 3),
+    Kind("program crashes", 2),
+    Kind("card fails", 4),
+    Kind("fill disk of host", 1),
+    Kind("operator looks", 2),
     Kind("restore master", 0),
     Kind("isolate host", 0),
     Kind("stray box", 0),
@@ -118,9 +125,37 @@ class Faults:
                 self._world.count(name)
             case "fill disk of master":
                 self._fill()
+            case "relay misbehaves":
+                access.mischief.trouble.until_ns = self._for(5, 15, 40)
+                self._world.count(name)
+            case "daemon fails":
+                host.daemon.until_ns = self._for(3, 10, 30)
+                self._world.count(name)
+            case "program crashes":
+                if crash_a_program(host, self._luck):
+                    self._world.count(name)
+            case "card fails":
+                self._card(host)
+            case "fill disk of host":
+                host.fill_disk()
+                self._world.count(name)
+                self._later(self._luck.choice((5, 20, 60)), host.empty_disk)
+            case "operator looks":
+                await self._world.reverify(host)
+                self._world.count(name)
             case "master's clock jumps":
                 self._world.master.clock.skew_ns += self._luck.choice(YEARS) * 365 * DAY
                 self._world.count(name)
+
+    def _for(self, *spans_s: float) -> int:
+        return self._world.clock.monotonic_ns() + int(self._luck.choice(spans_s) * SECOND)
+
+    def _card(self, host: HostMachine) -> None:
+        mend = None if host.gpus is None or not host.is_up else break_a_card(host.gpus, self._luck)
+        if mend is not None:
+            host.was_sick = True
+            self._world.count("card fails")
+            self._later(self._luck.choice((2, 15, 60)), mend)
 
     def _fair(self) -> None:
         from tests.simulation.world import FAIR
@@ -243,6 +278,13 @@ class Faults:
         self._fair()
         if not world.master.is_up:
             world.master.start()
+        for access in world.accesses:
+            access.mischief.trouble.until_ns = 0
+        for host in world.hosts:
+            host.daemon.until_ns = 0
+            host.empty_disk()
+            if host.is_up and host.was_sick:
+                host.kill(None)  # its driver is opened anew, as after the reset of a card
         for machine in (*world.accesses, *world.hosts):
             if not machine.is_up:
                 machine.start()

@@ -29,7 +29,7 @@ def freed_is_empty(world: "World", books: Books) -> Iterator[str]:
             for grant in life.slots:
                 ends[grant.slot_id, grant.token].append(life)
     for row in books.audit():
-        if row["action"] != "slot.scrubbed":
+        if row["action"] not in ("slot.scrubbed", "slot.reverified"):
             continue
         freed_ns = row["at_ns"] - START_WALL_NS
         for life in ends[row["subject"], int(row["fields"]["token"])]:

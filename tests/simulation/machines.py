@@ -11,13 +11,15 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.simulation.breakages import FailingRuntime, Mischief, Trouble, UnfaithfulLink
 from tests.simulation.database import MemoryFile, Power, sharing_engines
 from tests.simulation.full_disk import SharedDisk
 from tests.simulation.loop import Process, SeededRng, VirtualClock
-from tests.simulation.witness import ONLOOKER, DiaryRuntime, TappedDialer
+from tests.simulation.witness import ONLOOKER, TappedDialer
 from windrow_access.core.admission import Limits
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
+from windrow_agent.gpu.simulated import SimulatedGpus
 from windrow_agent.runtimes.simulated import SimulatedMachine
 from windrow_agent.sampler import Sampler
 from windrow_agent.service import AgentService, Parts
@@ -203,6 +205,8 @@ class AccessMachine(Machine):
         self.address, self.region = f"access-{number}:7443", f"region-{number}"
         self.withheld: dict[str, dict[str, link_pb2.Frame]] = {}
         self.luck = random.Random(f"{world.seed}|{self.name}|withhold")
+        trouble = Trouble(world.clock.monotonic_ns, random.Random(f"{world.seed}|{self.name}|mischief"))
+        self.mischief = Mischief(trouble)
 
     def start(self) -> None:
         """Listen for agents and attach to the Master."""
@@ -232,7 +236,8 @@ class Withholding:
 
     async def accepted(self, peer: PeerFacts, link: FrameLink) -> None:
         """Serve the stream, with what was kept back and may be kept back."""
-        await self._relay.accepted(peer, WithholdingLink(link, peer.subject_id, self._access))
+        unfaithful = UnfaithfulLink(link, self._access.mischief)
+        await self._relay.accepted(peer, WithholdingLink(unfaithful, peer.subject_id, self._access))
 
     async def pinged(self, peer: PeerFacts) -> PingFacts:
         """As it is."""
@@ -290,6 +295,10 @@ class HostMachine(Machine):
         self.machine = SimulatedMachine(self.clock)
         self.boots = 1
         self._luck = random.Random(f"{world.seed}|{self.name}|prepare")
+        self.daemon = Trouble(world.clock.monotonic_ns, random.Random(f"{world.seed}|{self.name}|daemon"))
+        self.gpus: SimulatedGpus | None = None
+        self.was_sick = False
+        """One of its cards failed, and its driver was not opened anew since."""
 
     @property
     def host_id(self) -> HostId:
@@ -304,6 +313,7 @@ class HostMachine(Machine):
     def _parts(self) -> Parts:
         world, rng = self.world, self.rng()
         host = SimulatedHost(world.seed, self.number, self.clock, PERSONAS[self.number % len(PERSONAS)])
+        self.gpus, self.was_sick = host.gpus, False
         points = tuple(AccessPoint(a.peer.subject_id, a.region, a.address, 0, False) for a in world.accesses)
 
         async def benchmarks() -> tuple[Benchmark, ...]:
@@ -323,10 +333,20 @@ class HostMachine(Machine):
             runner=InlineRunner(self.clock),
             kernel_boot=f"{self.name} boot {self.boots}",
             sampler=Sampler(self.clock, host.gpus, host.reader),
-            runtimes={"simulated": DiaryRuntime(self.machine, self.host_id, world.witness, self._prepare_ns)},
+            runtimes={
+                "simulated": FailingRuntime(self.machine, self.host_id, world.witness, self._prepare_ns, self.daemon)
+            },
             agent_version="0.1.0",
             measure_benchmarks=benchmarks,
         )
+
+    def fill_disk(self) -> None:
+        """Somebody takes all that is left of its disk."""
+        self.disk.capacity_bytes = sum(len(file.data) for file in self.disk._names.values())
+
+    def empty_disk(self) -> None:
+        """Somebody gives it back."""
+        self.disk.capacity_bytes = None
 
     def _prepare_ns(self) -> int:
         return int(self._luck.choice((0, 0.2, 1, 4)) * SECOND)

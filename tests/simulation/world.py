@@ -26,11 +26,13 @@ from tests.simulation.machines import AccessMachine, HostMachine, MasterMachine
 from tests.simulation.renters import Renter
 from tests.simulation.witness import Trace, Witness
 from windrow_master.clusters import service as clusters_service
+from windrow_master.fleet.machines import AdminEvent
 from windrow_master.identity.model import Account, JoinRequest, MemberRole, Principal, Role
 from windrow_master.market import ledger
 from windrow_master.market import service as market_service
 from windrow_master.rooms import Rooms
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import WindrowError
 from windrow_proto.ids import AccountId, TokenId
 from windrow_proto.keys import DOMAIN_JOIN, SigningKey, TlsKey, certificate_facts
 from windrow_proto.link_memory import MemoryNetwork, Weather
@@ -40,6 +42,8 @@ from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 FAIR = Weather(1 * MILLISECOND, 12 * MILLISECOND, 0.0)
 RETURN_NS = 150 * SECOND
 """After the last fault: agents and Accesses back off up to 15 s, then twice 30 s of reconcile, and some for a start."""
+LAST_LOOK_NS = 5 * SECOND
+"""Before the end the operator looks at every host, and a moment is left for what follows."""
 BAD = frozenset(
     {"task_crashed", "part_crashed", "after_commit_failed", "telemetry_housekeeping_failed", "host_reading_failed"}
 )
@@ -182,8 +186,18 @@ class World:
         self.verdicts += judges.ask(self, judges.SETTLED, "healed")
         for renter in self.renters:
             await renter.leave()
-        await self.clock.sleep_ns(self.plan.settle_ns)
+        await self.clock.sleep_ns(self.plan.settle_ns - LAST_LOOK_NS)
+        for host in self.hosts:
+            await self.reverify(host)
+        await self.clock.sleep_ns(LAST_LOOK_NS)
         self.verdicts += judges.ask(self, judges.ENDED, "settled")
+
+    async def reverify(self, host: HostMachine) -> None:
+        """The operator says that this host's cards are sound, which holds for those that have no fault now."""
+        try:
+            await self.master.ask(lambda rooms: rooms.fleet.decide(host.host_id, AdminEvent.ACTIVATE, "operator", ""))
+        except (WindrowError, TimeoutError):
+            return  # the Master is away, or the host's state does not allow it
 
     def _close_books(self) -> None:
         """Cut the Master's power a last time and judge what is on its disks."""
