@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SEGFAULT = 139
 FALLEN_OFF, TENANTS = 79, 31
 """XIDs: a card that fell off its bus, which is the host's fault, and a program that touched what it may not."""
+DAEMON_FAILS = (("prepare", "start", "stop", "remove", "observe", "list"), ("start", "remove"), ("stop", "remove"))
+"""What a daemon is not good for while it fails."""
 FAILS, IS_LATE = 0.6, 0.5
 """How often a failing daemon fails, and how often it had done what was asked before it failed to say so."""
 
@@ -32,6 +34,8 @@ class Trouble:
     now_ns: Callable[[], int]
     luck: random.Random
     until_ns: int = 0
+    what: tuple[str, ...] = ()
+    """Only this of what it does."""
 
     @property
     def is_on(self) -> bool:
@@ -60,23 +64,23 @@ class FailingRuntime(DiaryRuntime):
     def _fail(self) -> None:
         raise RuntimeUnavailable("The simulated daemon did not answer.")
 
-    def _before(self) -> bool:
+    def _before(self, what: str) -> bool:
         """Fail at once, or say whether to fail afterwards."""
-        fails = self._trouble.strikes(FAILS)
+        fails = what in self._trouble.what and self._trouble.strikes(FAILS)
         if fails and self._trouble.luck.random() >= IS_LATE:
             self._fail()
         return fails
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
         """As it is, or not."""
-        fails = self._before()
+        fails = self._before("prepare")
         await super().prepare(spec, progress)
         if fails:
             self._fail()
 
     async def start(self, workload_id: str) -> Run:
         """As it is, or not."""
-        fails = self._before()
+        fails = self._before("start")
         run = await super().start(workload_id)
         if fails:
             self._fail()
@@ -84,27 +88,27 @@ class FailingRuntime(DiaryRuntime):
 
     async def stop(self, workload_id: str, grace_ns: int) -> None:
         """As it is, or not."""
-        fails = self._before()
+        fails = self._before("stop")
         await super().stop(workload_id, grace_ns)
         if fails:
             self._fail()
 
     async def remove(self, workload_id: str) -> None:
         """As it is, or not."""
-        fails = self._before()
+        fails = self._before("remove")
         await super().remove(workload_id)
         if fails:
             self._fail()
 
     async def observe(self, workload_id: str) -> Run | None:  # type: ignore[override]  # any text, as its parent's here
         """As it is, or not."""
-        if self._trouble.strikes(FAILS):
+        if "observe" in self._trouble.what and self._trouble.strikes(FAILS):
             self._fail()
         return await super().observe(workload_id)  # type: ignore[arg-type]
 
     async def list(self) -> tuple[Run, ...]:
         """As it is, or not."""
-        if self._trouble.strikes(FAILS):
+        if "list" in self._trouble.what and self._trouble.strikes(FAILS):
             self._fail()
         return await super().list()
 
@@ -128,8 +132,11 @@ def crash_a_program(host: "HostMachine", luck: random.Random) -> bool:
 
 
 def break_a_card(gpus: SimulatedGpus, luck: random.Random) -> Callable[[], None] | None:
-    """One card of a host fails in one of its ways. Returns what mends it, None where there is no card."""
-    count = len(gpus.inventory().gpus)
+    """One card of a host fails in one of its ways. Returns what mends it, None where there is none to break."""
+    try:
+        count = len(gpus.inventory().gpus)
+    except BlockingIOError:
+        return None  # the driver hangs already
     if not count:
         return None
     index = luck.randrange(count)

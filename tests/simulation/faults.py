@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.simulation.books import copy_of
-from tests.simulation.breakages import break_a_card, crash_a_program
+from tests.simulation.breakages import DAEMON_FAILS, break_a_card, crash_a_program
 from tests.simulation.database import Power
 from tests.simulation.full_disk import SharedDisk
 from tests.simulation.machines import MASTER, AccessMachine, HostMachine, forked
@@ -130,6 +130,7 @@ class Faults:
                 self._world.count(name)
             case "daemon fails":
                 host.daemon.until_ns = self._for(3, 10, 30)
+                host.daemon.what = self._luck.choice(DAEMON_FAILS)
                 self._world.count(name)
             case "program crashes":
                 if crash_a_program(host, self._luck):

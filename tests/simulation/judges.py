@@ -86,6 +86,13 @@ def answered_is_kept(world: "World", books: Books) -> Iterator[str]:
         yield from _few("I9 somebody else's cluster was touched", renter.trespasses)
 
 
+def asked_once_is_made_once(world: "World", books: Books) -> Iterator[str]:
+    """However often a renter had to ask, one request made one cluster."""
+    query = "SELECT account_id, name, count(*) AS made FROM clusters GROUP BY account_id, name HAVING made > 1"
+    twice = (f"{row['name']} of {row['account_id'][-6:]}: {row['made']}" for row in books.rows(query))
+    yield from _few("I3 made more than once", twice)
+
+
 def backlog_arrived(world: "World", books: Books) -> Iterator[str]:
     """In the end the Master has everything that was ever sent, but for the last half minute."""
     late = {
@@ -354,6 +361,7 @@ ALWAYS: tuple[Judge, ...] = (
     *DURABLE,
     stored_once,
     answered_is_kept,
+    asked_once_is_made_once,
     one_holder_in_books,
     one_runs_on_each_slot,
     freed_is_empty,

@@ -51,14 +51,14 @@ def ends_in_time(world: "World", books: Books) -> Iterator[str]:
     witness, now_ns = world.witness, world.clock.monotonic_ns()
     for host_id, lives in witness.lives.items():
         for life in lives:
-            told = witness.terms[life.workload_id]
+            told = witness.terms.get(life.workload_id, [])
             over_ns = max((term.until_ns for term in told), default=now_ns)
             for began_ns, ended_ns in witness.up_times[host_id]:
                 until_ns = min(now_ns if ended_ns is None else ended_ns, life.end_ns(now_ns))
                 late_ns = until_ns - max(began_ns, over_ns)
                 if late_ns > LATE_NS:
                     yield f"I6 {life.workload_id} ran {late_ns / SECOND:.0f} s past its time on {host_id[-6:]}"
-            why = {receipt.end_reason for receipt in witness.receipts[life.workload_id] if receipt.final}
+            why = {receipt.end_reason for receipt in witness.receipts.get(life.workload_id, ()) if receipt.final}
             first_ns = min((term.until_ns for term in told), default=0)
             is_early = life.end_ns(now_ns) < first_ns - SECOND
             if why & LAPSES and is_early and not witness.cuts[host_id]:

@@ -4,14 +4,17 @@ Nothing in the product can be told to behave like this: what is patched here are
 careless change of theirs would read.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 from sqlalchemy import bindparam, update
 
+from tests.simulation.breakages import FailingRuntime
+from tests.simulation.world import Plan
 from windrow_agent import journal
 from windrow_agent.core import lease
 from windrow_agent.orphans import Orphans
@@ -19,22 +22,26 @@ from windrow_agent.runtimes.simulated import SimulatedRuntime
 from windrow_agent.workloads import Keeper
 from windrow_master.clusters.life.service import LifeDesk
 from windrow_master.clusters.placing.service import Placer
+from windrow_master.clusters.service import ClusterService
 from windrow_master.fleet.evidence.service import EvidenceDesk
 from windrow_master.fleet.model import SlotState
+from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.slots.service import SlotDesk
 from windrow_master.market import ledger
 from windrow_master.store import fleet_repository
+from windrow_master.store.clusters_repository import ClusterRepository
 from windrow_master.store.fleet_repository import SlotRepository, _slot_values
 from windrow_master.store.made import Made
 from windrow_master.store.tables_fleet import grants
 from windrow_master.store.tables_fleet import slots as slots_table
+from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.log.service import TelemetryLog
-from windrow_proto.errors import WindrowError
+from windrow_proto.errors import NotFound, RuntimeUnavailable, WindrowError
 from windrow_proto.session import AgentSession
 from windrow_proto.units import MINUTE, SECOND
 
-if TYPE_CHECKING:
-    from tests.simulation.world import Plan
+SHORT = Plan(0, hosts=4, faulty_ns=150 * SECOND, settle_ns=0, fault_every_ns=8 * SECOND)
+"""The history that bugs are looked for in, unless they need another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,11 +257,119 @@ def epoch_forgotten() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def money_in_floats() -> Iterator[None]:
+    """A charge is what the hours come to, rounded as numbers are."""
+
+    def about(price_per_hour: int, running_ns: int) -> int:
+        return round(price_per_hour * (running_ns / 3.6e12))
+
+    with mock.patch.object(ledger, "charge", about):
+        yield
+
+
+@contextmanager
+def ack_before_commit() -> Iterator[None]:
+    """The intake hands evidence to the store and does not wait for it."""
+    take = FleetService.take
+    under_way: set[asyncio.Task[None]] = set()
+
+    async def hasty(self: FleetService, items: Any) -> None:
+        task = asyncio.get_running_loop().create_task(take(self, items))
+        under_way.add(task)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    with mock.patch.object(FleetService, "take", hasty):
+        yield
+    under_way.clear()
+
+
+@contextmanager
+def anybodys_cluster() -> Iterator[None]:
+    """Whoever knows a cluster's id may have it."""
+
+    def load(self: ClusterService, uow: Any, principal: Any, cluster_id: Any, others: Any) -> Any:
+        cluster = uow.clusters.get(cluster_id)
+        if cluster is None:
+            raise NotFound("There is no such cluster.", subject=cluster_id)
+        return cluster
+
+    with mock.patch.object(ClusterService, "_load", load):
+        yield
+
+
+@contextmanager
+def key_forgotten() -> Iterator[None]:
+    """A request's key is not kept with what it made."""
+    add = ClusterRepository.add
+
+    def without(self: ClusterRepository, cluster: Any, request_key: Any, request_sha256: bytes) -> None:
+        add(self, cluster, None, request_sha256)
+
+    with mock.patch.object(ClusterRepository, "add", without):
+        yield
+
+
+@contextmanager
+def fault_without_audit() -> Iterator[None]:
+    """A card's fault changes its slot and nobody writes down that it did."""
+    audit = UnitOfWork.audit
+
+    def silent(self: UnitOfWork, actor: str, action: str, *rest: Any, **more: Any) -> None:
+        if action != "slot.fault":
+            audit(self, actor, action, *rest, **more)
+
+    with mock.patch.object(UnitOfWork, "audit", silent):
+        yield
+
+
+@contextmanager
+def hold_never_given_back() -> Iterator[None]:
+    """A rental closes and keeps what it had set aside."""
+    with mock.patch.object(ledger, "voiding", lambda rental, now_ns: None):
+        yield
+
+
+@contextmanager
+def journal_unsynced() -> Iterator[None]:
+    """The agent's journal trusts that what was written is on the platter."""
+    store = journal.Journal.store
+
+    def trusting(self: journal.Journal, facts: list[Any]) -> None:
+        with mock.patch.object(self._log, "sync", lambda: None):
+            store(self, facts)
+
+    with mock.patch.object(journal.Journal, "store", trusting):
+        yield
+
+
+@contextmanager
+def end_taken_for_granted() -> Iterator[None]:
+    """A daemon that does not answer has surely stopped what it was told to."""
+    stop, remove = FailingRuntime.stop, FailingRuntime.remove
+
+    async def hopeful_stop(self: FailingRuntime, workload_id: str, grace_ns: int) -> None:
+        with suppress(RuntimeUnavailable):
+            await stop(self, workload_id, grace_ns)
+
+    async def hopeful_remove(self: FailingRuntime, workload_id: str) -> None:
+        with suppress(RuntimeUnavailable):
+            await remove(self, workload_id)
+
+    with (
+        mock.patch.object(FailingRuntime, "stop", hopeful_stop),
+        mock.patch.object(FailingRuntime, "remove", hopeful_remove),
+    ):
+        yield
+
+
 POWER = ("cut power of master", "kill agent", "reset streams")
 HOSTS = ("kill agent", "cut power of host", "partition host", "reset streams")
 OLD_MASTERS = ("restore master", "kill master")
+DISKS = ("fail disk of master", "cut power of master", "kill master")
 ALONE, STRAY = ("isolate host",), ("stray box",)
 FEW = {"hosts": 2, "renters": 2}
+OFTEN = {"hosts": 2, "fault_every_ns": 2 * SECOND}
 BUGS = (
     Bug("ack before fsync", "I1", ack_before_fsync, POWER),
     Bug("no compare-and-set in the grant", "I2", no_compare_and_set, ("reset streams",)),
@@ -270,9 +385,17 @@ BUGS = (
     Bug("slot freed before its host said so", "I2", freed_before_the_host_said_so, HOSTS, {"faulty_ns": MINUTE}),
     Bug("grant left open", "I2", grant_left_open, HOSTS, {**FEW, "faulty_ns": MINUTE}),
     Bug("epoch forgotten by the agent", "I7", epoch_forgotten, OLD_MASTERS, {**FEW, "hosts_only": True}),
+    Bug("money in floats", "I6", money_in_floats, HOSTS, {**FEW, "faulty_ns": MINUTE}),
+    Bug("ack before commit", "I1", ack_before_commit, DISKS),
+    Bug("anybody's cluster", "I9", anybodys_cluster, ("reset streams",), {"hosts": 2, "faulty_ns": MINUTE}),
+    Bug("the key of a request forgotten", "I3", key_forgotten, DISKS),
+    Bug("a fault without its audit row", "I4", fault_without_audit, ("card fails", "operator looks"), FEW),
+    Bug("hold never given back", "I5", hold_never_given_back, HOSTS, {**FEW, "faulty_ns": MINUTE}),
+    Bug("journal not synced", "I3", journal_unsynced, ("withhold", "cut power of host"), {"withhold_chance": 0.6}),
+    Bug("an end taken for granted", "I2", end_taken_for_granted, ("daemon fails",), OFTEN),
 )
 
 
-def plan_of(bug: Bug, plan: "Plan") -> "Plan":
+def plan_of(bug: Bug, plan: Plan) -> Plan:
     """The plan in which this bug is looked for: more of the faults that bring it out."""
     return replace(plan, faults=bug.faults, **(bug.needs or {}))

@@ -4,7 +4,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Any
 
-from windrow_master.clusters.model import ClusterKind, ClusterRequest
+from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
 from windrow_master.identity.model import Principal
 from windrow_master.rooms import Rooms
 from windrow_proto.errors import InsufficientFunds, NoCapacity, NotFound, WindrowError
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 TRIES = 30
 CLUSTERS_MAX = 4
+OVER = (ClusterPhase.DELETED, ClusterPhase.FAILED)
+LISTED_MAX = 10_000
+LOST_ANSWERS = 0.05
+"""How often the Master has done what was asked and its answer does not come."""
 
 
 class Renter:
@@ -46,7 +50,11 @@ class Renter:
                 await self._trespass()
 
     async def leave(self) -> None:
-        """Delete everything."""
+        """Delete everything, what a lost answer would have told of too."""
+        mine = await self._insist(lambda rooms: rooms.clusters.list(self.principal, None, LISTED_MAX), is_heard=True)
+        for view in mine or ():
+            if view.cluster.phase not in OVER:
+                self.created.setdefault(view.cluster.cluster_id, self.world.clock.monotonic_ns())
         for cluster_id in self.living:
             await self._delete(cluster_id)
 
@@ -101,10 +109,13 @@ class Renter:
             return
         self.trespasses.append(foreign)
 
-    async def _insist(self, work: Any) -> Any:
+    async def _insist(self, work: Any, is_heard: bool = False) -> Any:
         for _ in range(TRIES):
             try:
-                return await self.world.master.ask(work)
+                answer = await self.world.master.ask(work)
+                if is_heard or self._luck.random() >= LOST_ANSWERS:
+                    return answer
+                self.world.count("answer lost")
             except (NoCapacity, InsufficientFunds) as error:
                 self.refused[error.code] = self.refused.get(error.code, 0) + 1
                 return None

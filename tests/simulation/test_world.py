@@ -11,12 +11,11 @@ import pytest
 
 from tests.simulation.__main__ import described
 from tests.simulation.faults import KINDS
-from tests.simulation.planted import BUGS, Bug, plan_of
+from tests.simulation.planted import BUGS, SHORT, Bug, plan_of
 from tests.simulation.world import Plan, World, play
 from windrow_proto.units import MINUTE, SECOND
 
 SMALL = Plan(0, hosts=5, renters=3, faulty_ns=2 * MINUTE, settle_ns=6 * MINUTE, fault_every_ns=8 * SECOND)
-SHORT = Plan(0, hosts=4, faulty_ns=150 * SECOND, settle_ns=0, fault_every_ns=8 * SECOND)
 ALL = bool(os.environ.get("SIM"))
 """`make sim`: every planted bug and more seeds; `make test` plays every third bug."""
 SEEDS_MAX = 3
