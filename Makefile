@@ -49,8 +49,10 @@ bench: $(VENV)/tested ## benchmarks beside their peers; B=name for one, BENCH_SC
 	  $(PY) -m "bench.$$name"; \
 	done
 
-sim: $(VENV)/tested ## the whole market in virtual time under a seeded network; SEED=n plays one hour of that seed
-	@$(if $(SEED),$(PY) -W ignore::RuntimeWarning -m tests.simulation $(SEED),SIM=1 $(PY) -m pytest -q tests/simulation)
+sim: $(VENV)/tested ## the whole market in virtual time; SEED=n one hour of it, SEEDS=1:301 ten minutes of each, BUGS=20 planted ones
+	@$(if $(SEED),$(PY) -W ignore::RuntimeWarning -m tests.simulation $(SEED),\
+	  $(if $(SEEDS)$(BUGS),$(PY) -W ignore::RuntimeWarning -m tests.simulation.campaign \
+	    $(if $(SEEDS),--seeds $(SEEDS)) $(if $(BUGS),--bugs $(BUGS)),SIM=1 $(PY) -m pytest -q tests/simulation))
 
 chaos: $(VENV)/tested ## kill real processes for a quarter of an hour and judge what is left; SEED=n
 	@CHAOS=1 $(PY) -m pytest -q -m chaos tests

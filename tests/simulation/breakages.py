@@ -23,7 +23,7 @@ FALLEN_OFF, TENANTS = 79, 31
 """XIDs: a card that fell off its bus, which is the host's fault, and a program that touched what it may not."""
 DAEMON_FAILS = (("prepare", "start", "stop", "remove", "observe", "list"), ("start", "remove"), ("stop", "remove"))
 """What a daemon is not good for while it fails."""
-FAILS, IS_LATE = 0.6, 0.5
+FAILS, IS_LATE = 0.7, 0.4
 """How often a failing daemon fails, and how often it had done what was asked before it failed to say so."""
 
 

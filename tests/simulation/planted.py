@@ -345,20 +345,26 @@ def journal_unsynced() -> Iterator[None]:
 
 @contextmanager
 def end_taken_for_granted() -> Iterator[None]:
-    """A daemon that does not answer has surely stopped what it was told to."""
-    stop, remove = FailingRuntime.stop, FailingRuntime.remove
+    """A daemon that does not answer has surely stopped and removed what it was told to."""
+    stop, remove, observe = FailingRuntime.stop, FailingRuntime.remove, FailingRuntime.observe
+    believed: set[tuple[FailingRuntime, str]] = set()
 
     async def hopeful_stop(self: FailingRuntime, workload_id: str, grace_ns: int) -> None:
         with suppress(RuntimeUnavailable):
             await stop(self, workload_id, grace_ns)
 
     async def hopeful_remove(self: FailingRuntime, workload_id: str) -> None:
+        believed.add((self, workload_id))
         with suppress(RuntimeUnavailable):
             await remove(self, workload_id)
+
+    async def hopeful_observe(self: FailingRuntime, workload_id: str) -> Any:
+        return None if (self, workload_id) in believed else await observe(self, workload_id)
 
     with (
         mock.patch.object(FailingRuntime, "stop", hopeful_stop),
         mock.patch.object(FailingRuntime, "remove", hopeful_remove),
+        mock.patch.object(FailingRuntime, "observe", hopeful_observe),
     ):
         yield
 
@@ -369,7 +375,7 @@ OLD_MASTERS = ("restore master", "kill master")
 DISKS = ("fail disk of master", "cut power of master", "kill master")
 ALONE, STRAY = ("isolate host",), ("stray box",)
 FEW = {"hosts": 2, "renters": 2}
-OFTEN = {"hosts": 2, "fault_every_ns": 2 * SECOND}
+OFTEN = {"hosts": 4, "renters": 6, "fault_every_ns": 2 * SECOND}
 BUGS = (
     Bug("ack before fsync", "I1", ack_before_fsync, POWER),
     Bug("no compare-and-set in the grant", "I2", no_compare_and_set, ("reset streams",)),
