@@ -27,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "  Variables: up: DATA_DIR LISTEN PUBLIC SIMULATE ONCE; bench: B BENCH_SCALE; sim: SEED; test: PROVISION REQUIRE_SERVICES"
+	@echo "  Variables: up: DATA_DIR LISTEN PUBLIC SIMULATE ONCE; bench: B BENCH_SCALE; sim: SEED SEEDS BUGS; test: PROVISION REQUIRE_SERVICES"
 
 up: $(VENV)/installed ## run a whole market on this machine: Master, two Accesses, this host's Agent, the console
 	@exec $(BIN)/windrow up $(UP)

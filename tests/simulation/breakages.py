@@ -100,7 +100,7 @@ class FailingRuntime(DiaryRuntime):
         if fails:
             self._fail()
 
-    async def observe(self, workload_id: str) -> Run | None:  # type: ignore[override]  # any text, as its parent's here
+    async def observe(self, workload_id: str) -> Run | None:
         """As it is, or not."""
         if "observe" in self._trouble.what and self._trouble.strikes(FAILS):
             self._fail()

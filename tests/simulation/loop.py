@@ -163,8 +163,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _pop_timer(self) -> asyncio.TimerHandle:
         timer: asyncio.TimerHandle = heapq.heappop(self._scheduled)  # type: ignore[attr-defined]
         timer._scheduled = False  # type: ignore[attr-defined]
-        if timer._cancelled:  # type: ignore[attr-defined]
-            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
+        if timer._cancelled:
+            self._timer_cancelled_count -= 1
         return timer
 
     def run_in_executor(  # type: ignore[override]  # the same, but for the names

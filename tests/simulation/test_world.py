@@ -31,9 +31,10 @@ def checked(world: World) -> World:
 @pytest.mark.timeout(900)
 @pytest.mark.proves("20 agents, 2 Accesses, one Master: I1 to I6, I8, I9, I11 under seeded faults in virtual time")
 def test_twenty_agents_keep_every_promise_while_everything_fails(tmp_path: Path) -> None:
-    world = checked(play(Plan(7, faulty_ns=4 * MINUTE, fault_every_ns=5 * SECOND), tmp_path))
+    world = checked(play(Plan(7, faulty_ns=4 * MINUTE, fault_every_ns=3 * SECOND), tmp_path))
 
-    assert world.happened.keys() >= {kind.name for kind in KINDS if kind.weight > 1} - {"withhold"}
+    need_luck = {"withhold", "program crashes"}  # there must be something to play again, or to crash
+    assert world.happened.keys() >= {kind.name for kind in KINDS if kind.weight > 1} - need_luck
     assert sum(len(renter.created) for renter in world.renters) >= 40
 
 
