@@ -215,8 +215,8 @@ def roll_hours(where: str) -> Iterator[str]:
 
 
 def from_narrow(level: Level) -> Iterator[str]:
-    """Put the rows of `minute` or `hour`, a row per series as versions before kept them, where they belong: as rows that
-    have one metric each, which add up."""
+    """Put the rows of `minute` or `hour`, a row per series as versions before kept them, where they belong: as rows of
+    one metric each, which add up."""
     for scope in Scope:
         metrics = metrics_of(scope)
         named = ", ".join(f"{name}{suffix(m)}" for m in metrics for name in TYPES)
