@@ -83,6 +83,8 @@ def test_masters_that_start_together_upgrade_one_after_the_other(opener: Callabl
             failures.append(error)
 
     engines = [opener().writer for _ in range(3)]
+    for engine in engines:
+        engine.connect().close()  # SQLite's switch to a log waits for nobody, and is made at the first connection
     threads = [threading.Thread(target=start, args=(engine,)) for engine in engines]
     for thread in threads:
         thread.start()

@@ -421,7 +421,7 @@ def open_file(path: Path) -> duckdb.DuckDBPyConnection:
         raise Conflict(f"{path} cannot be opened ({str(error)[:200]}). Stop the Master that uses it first.") from error
     for statement in sql.SCHEMA:
         connection.execute(statement)
-    have = connection.execute("SELECT table_name, column_name FROM duckdb_columns()").fetchall()
+    have = {table: connection.execute(sql.described(table)).fetchall() for table in sql.COLUMNS}
     for statement in (*sql.lacking(have), *sql.VIEWS):
         connection.execute(statement)
     return connection

@@ -60,9 +60,9 @@ def transaction(connection: Connection) -> Iterator[None]:
 def prepare(connection: Connection) -> sql.Rolled:
     """Where a file's roll-ups end; one of an older version is brought up to date."""
     # Answers are always fetched whole: the rest of one would be in the way of what the connection does next.
-    _widen(connection)
     marks = connection.execute("SELECT minute_ms, hour_ms FROM rolled").fetchall()
     if marks:
+        _widen(connection)
         return sql.Rolled(*marks[0])
     rolled = sql.Rolled()
     connection.execute("INSERT INTO rolled VALUES (?, ?)", [rolled.minute_ms, rolled.hour_ms])
@@ -70,10 +70,14 @@ def prepare(connection: Connection) -> sql.Rolled:
 
 
 def _widen(connection: Connection) -> None:
-    """Move roll-ups with a row per series to where they have a row per device."""
-    for level in sql.LEVELS:
-        if connection.execute(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{level.name}'").fetchall():
-            with transaction(connection):
+    """Move roll-ups with a row per series to where they have a row per device, unless that was done."""
+    tables = (level.table(scope) for level in sql.LEVELS for scope in (*Scope, None))
+    if any(connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall() for table in tables):
+        return
+    found = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    with transaction(connection):
+        for level in sql.LEVELS:
+            if (level.name,) in found:
                 for statement in sql.from_narrow(level):
                     connection.execute(statement)
 

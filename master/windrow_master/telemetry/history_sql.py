@@ -14,7 +14,7 @@ device  the number of each host and each of its GPUs; a series is a device and a
 cursor  up to where in the log all of this goes: written in the same transaction as the rows
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -119,12 +119,17 @@ SCHEMA: Final = (
 VIEWS: Final = (_raw_view(),)
 
 
-def lacking(have: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Adds the columns that a file does not have because an older version made it. have: tables and their columns."""
-    known = set(have)
-    for table, columns in COLUMNS.items():
-        for name, kind in columns.items():
-            if (table, name) not in known:
+def described(table: str) -> str:
+    """Asks for the columns of a table; DuckDB's list of all tables takes twenty times as long."""
+    return f"SELECT name FROM pragma_table_info('{table}')"
+
+
+def lacking(have: Mapping[str, Iterable[tuple[str]]]) -> Iterator[str]:
+    """Adds the columns that a file does not have because an older version made it. have: what `described` answered."""
+    for table, found in have.items():
+        names = {name for (name,) in found}
+        for name, kind in COLUMNS[table].items():
+            if name not in names:
                 yield f"ALTER TABLE {table} ADD COLUMN {name} {kind}"
 
 
