@@ -1,5 +1,6 @@
 """What the supervisor asks the Master over HTTP, on the standard library alone; each call has a deadline."""
 
+import contextlib
 import http.client
 import json
 import urllib.error
@@ -24,10 +25,15 @@ class MasterHttp:
         self._token = token
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """One call; returns the JSON answer. Raises what the problem names, Unavailable when nobody answers."""
+        """One call; returns the JSON answer. Raises what the problem names, Unavailable without a whole answer: the
+        Master may die at any byte of it."""
         with self._open(method, path, body, CALL_S) as answer:
-            payload = answer.read()
-        return json.loads(payload) if payload else None
+            try:
+                payload = answer.read()
+                is_empty = answer.status == http.HTTPStatus.NO_CONTENT or answer.headers["Content-Length"] == "0"
+                return None if is_empty else json.loads(payload)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                raise Unavailable(f"The Master's answer at {self.url} broke off: {error}") from error
 
     def items(self, path: str) -> list[dict[str, Any]]:
         """Every item of a list, page after page."""
@@ -65,8 +71,9 @@ class MasterHttp:
             answer: http.client.HTTPResponse = opener.open(request, timeout=timeout_s)
             return answer
         except urllib.error.HTTPError as error:
-            with error:
+            with error, contextlib.suppress(OSError, http.client.HTTPException):
                 raise _problem(error.code, error.read()) from None
+            raise Unavailable(f"The Master's answer {error.code} at {self.url} broke off.") from error
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable(f"The Master does not answer at {self.url}: {error}") from error
 
