@@ -24,7 +24,7 @@ from bench._victoria import Victoria, label_bytes, series_bytes, victoria, write
 from tests.support.stack import Stack, stack, wait_for
 from windrow.client import Client
 from windrow_proto.metrics import BY_NUMBER
-from windrow_proto.units import MILLISECOND
+from windrow_proto.units import MIB
 
 HOSTS, HOSTS_MIN = 1_000, 50
 WARM_BATCHES = 1
@@ -33,6 +33,10 @@ ALONE_BATCHES = 4
 """After the flood, in which an agent's batches go together as after an outage: as fast, but each in its own message."""
 PACE_BATCHES = 2
 PERIOD_S = 5.0
+AHEAD_BATCHES = 2
+"""Of those sent alone, all of which go in a few seconds, this many are of before the flood goes out."""
+LEAD_PER_HOST_S = 0.045
+"""To make the batches and to connect, once all have joined."""
 CAUGHT_UP_S = 90.0
 POLL_S = 0.2
 PEER_SHAPES = {"vmagent": (90, 1), "batched": (18, 5)}
@@ -112,10 +116,11 @@ def folder_bytes(folder: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What history holds at the end."""
+    """What history holds at the end. free_bytes: of the file's, which the next samples fill."""
 
     rows: dict[str, int]
     file_bytes: int
+    free_bytes: int
     raw_bytes: int
     all_rows: int
 
@@ -123,7 +128,7 @@ class Kept:
 def read_history(data_dir: Path) -> Kept:
     """Open the file of a Master that has stopped and count; the checkpoint is its own."""
     rows: dict[str, int] = {}
-    file_bytes = raw_bytes = 0
+    file_bytes = free_bytes = raw_bytes = 0
     for path in sorted((data_dir / "history").glob("history-*.duckdb")):
         file_bytes += path.stat().st_size
         with duckdb.connect(str(path), read_only=True) as history:
@@ -132,19 +137,21 @@ def read_history(data_dir: Path) -> Kept:
             ).fetchall()
             for host, count in counted:
                 rows[host] = rows.get(host, 0) + count
-            size = history.execute("SELECT block_size FROM pragma_database_size()").fetchone() or (0,)
+            size = history.execute("SELECT block_size, free_blocks FROM pragma_database_size()").fetchone() or (0, 0)
+            free_bytes += size[0] * size[1]
             for name in ("gpu_samples", "host_samples", "other_samples"):
                 blocks = history.execute(
                     f"SELECT count(DISTINCT block_id) FROM pragma_storage_info('{name}') WHERE persistent"
                 ).fetchone() or (0,)
                 raw_bytes += blocks[0] * size[0]
-    return Kept(rows, file_bytes, raw_bytes, sum(rows.values()))
+    return Kept(rows, file_bytes, free_bytes, raw_bytes, sum(rows.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """What our side of the benchmark found."""
+    """What our side of the benchmark found. start_ms: when the samples begin."""
 
+    start_ms: int
     cold: Phase
     flood: Phase
     alone: Phase
@@ -155,21 +162,24 @@ class Ours:
     connected: dict[str, Any]
 
 
-def measure_ours(plan: Plan, flood: int, start_ms: int) -> Ours:
+def measure_ours(plan: Plan, flood: int) -> Ours:
     """Start the shipped market, join and connect the hosts, send, stop it, and read what it kept."""
     with tempfile.TemporaryDirectory(prefix="windrow-ingest-") as name, stack() as running:
-        config = Path(name) / "load.json"
-        config.write_text(json.dumps({"plan": asdict(plan), "start_ms": start_ms}))
-        load = Ordered("bench._agents", [str(config)])
-        try:
-            load.tell(do="encode")
-            address = wait_for(lambda: nearest_access(running))
-            with running.client() as api:
-                began = time.monotonic()
-                folders = join_all(running.cli["https_url"], api, Path(name) / "hosts", plan.hosts)
-                joined_s = time.monotonic() - began
-                load.answer()
+        folder, address = Path(name), wait_for(lambda: nearest_access(running))
+        with running.client() as api:
+            began = time.monotonic()
+            folders = join_all(running.cli["https_url"], api, folder / "hosts", plan.hosts)
+            joined_s = time.monotonic() - began
+            # The flood is the backlog of the minute before it, however long the joining took.
+            due_s = time.time() + plan.hosts * LEAD_PER_HOST_S
+            start_ms = round((due_s - (WARM_BATCHES + flood + AHEAD_BATCHES) * PERIOD_S) * 1000)
+            config = folder / "load.json"
+            config.write_text(json.dumps({"plan": asdict(plan), "start_ms": start_ms}))
+            load = Ordered("bench._agents", [str(config)])
+            try:
+                load.ask(do="encode")
                 connected = load.ask(do="connect", folders=folders, addresses=[address])
+                time.sleep(max(0.0, due_s - time.time()))
                 ends = WARM_BATCHES + flood
                 cold = phase(running, api, load, plan, do="flood", first=0, last=WARM_BATCHES)
                 flooded = phase(running, api, load, plan, do="flood", first=WARM_BATCHES, last=ends)
@@ -179,12 +189,13 @@ def measure_ours(plan: Plan, flood: int, start_ms: int) -> Ours:
                     running, api, load, plan, do="pace", first=alone_ends, last=plan.batches, period_s=PERIOD_S
                 )
                 marks = load.ask(do="marks")["acked"]
-        finally:
-            load.close()
+            finally:
+                load.close()
         running.process.send_signal(signal.SIGINT)
         running.process.wait(90)
         acked = {host: len(batches) * plan.values_per_batch for host, batches in marks.items()}
-        return Ours(cold, flooded, alone, paced, read_history(running.data_dir), acked, joined_s, connected)
+        kept = read_history(running.data_dir)
+        return Ours(start_ms, cold, flooded, alone, paced, kept, acked, joined_s, connected)
 
 
 def nearest_access(running: Stack) -> str:
@@ -285,7 +296,7 @@ def detail_of(ours: Ours, peers: list[Peer], plan: Plan) -> dict[str, Any]:
     values = max(1, flood.values)
     return {
         "wire_bytes_per_sample": round(flood.wire, 3),
-        "disk_bytes_per_sample": round(kept.file_bytes / max(1, kept.all_rows), 3),
+        "disk_bytes_per_sample": round((kept.file_bytes - kept.free_bytes) / max(1, kept.all_rows), 3),
         "log_bytes_per_sample": round(flood.log_bytes / values, 3),
         "victoriametrics_samples_per_cpu_s": peer and round(peer.per_cpu_s),
         "victoriametrics_batched_samples_per_cpu_s": batched and round(batched.per_cpu_s),
@@ -303,6 +314,7 @@ def detail_of(ours: Ours, peers: list[Peer], plan: Plan) -> dict[str, Any]:
         "master_cpu_s": round(flood.cpu["master"], 2),
         "pace_wire_bytes_per_sample": round(pace.wire, 3),
         "frame_bytes_per_sample": round(flood.answer["frame_bytes"] / values, 3),
+        "disk_free_mib": round(kept.free_bytes / MIB, 1),
         "disk_raw_bytes_per_sample": round(kept.raw_bytes / max(1, kept.all_rows), 3),
         "acked_values": sum(ours.acked.values()),
         "history_values": sum(held.values()),
@@ -326,9 +338,8 @@ def missing(ours: Ours, peer: Peer | None) -> list[str]:
 def main() -> None:
     """Measure, print, end."""
     plan, flood, _ = plan_for(scale())
-    start_ms = time.time_ns() // MILLISECOND - plan.span_ms
-    ours = measure_ours(plan, flood, start_ms)
-    measured = [measure_peer(plan, WARM_BATCHES + flood, start_ms, shape) for shape in PEER_SHAPES]
+    ours = measure_ours(plan, flood)
+    measured = [measure_peer(plan, WARM_BATCHES + flood, ours.start_ms, shape) for shape in PEER_SHAPES]
     peers = [peer for peer in measured if peer is not None]
     best = best_of(peers)
     detail = detail_of(ours, peers, plan)

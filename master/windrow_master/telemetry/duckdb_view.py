@@ -44,7 +44,8 @@ CYCLE_NS: Final = SECOND
 CYCLE_BYTES_MAX: Final = 8 * MIB
 """Of log per transaction: bounds memory, and the wait of a chart behind it."""
 RETAIN_EVERY_NS: Final = HOUR
-ROLL_EVERY_NS: Final = MINUTE
+ROLL_EVERY_NS: Final = 15 * SECOND
+TIERS_EVERY_NS: Final = MINUTE
 MEMORY_LIMIT: Final = "256MB"
 WAL_BYTES_MAX: Final = "32MB"
 """Of the view's own log before it is worked into the file: each time costs blocks that are not quite full."""
@@ -92,10 +93,8 @@ class HistoryView:
         self._members: dict[int, str] = {}
         self._cursor: LogPosition | None = None
         self._taken_ns = 0
-        self._rows = 0
-        self._bad_batches = 0
-        self._misdated = 0
-        self._is_behind = False
+        self._rows = self._bad_batches = self._misdated = 0
+        self._is_behind = self._is_far = False
         self._due: dict[str, int] = {}
         self._is_new_wanted = False
         self._stuck: set[object] = set()
@@ -119,12 +118,12 @@ class HistoryView:
                 log.exception("history_view_failed", error=self._problem)
                 if is_damage(error):
                     await self._on_writer(self._set_aside)
-            if is_failing or not self._is_behind:
+            if is_failing or not self._is_far:
                 await self._clock.sleep_ns(CYCLE_NS)
 
     async def catch_up_once(self) -> int:
         """One cycle: take in what the log holds behind the cursor, at most CYCLE_BYTES_MAX; returns how many rows."""
-        tiers = self._tiers() if self._is_due("tiers", ROLL_EVERY_NS) else None
+        tiers = self._tiers() if self._is_due("tiers", TIERS_EVERY_NS) else None
         return await self._on_writer(lambda: self._cycle(tiers))
 
     async def catch_up(self) -> None:
@@ -134,21 +133,14 @@ class HistoryView:
 
     async def series(self, query: SeriesQuery) -> tuple[SeriesPoints, ...]:
         """Points of each series in the order asked. Raises Unavailable without a view, InvalidInput over the caps."""
-        steps = -(-(query.to_ms - query.from_ms) // query.step_ms) if query.step_ms > 0 else 0
-        if steps <= 0 or steps > POINTS_MAX or len(query.keys) > SERIES_PER_QUERY_MAX:
-            raise InvalidInput(
-                f"A chart has 1 to {POINTS_MAX} points and at most {SERIES_PER_QUERY_MAX} series; "
-                "ask for a longer step or a shorter time."
-            )
+        _check(query.to_ms - query.from_ms, query.step_ms, len(query.keys))
         return await self._ask(
             lambda: history_read.points(self._sources(), query, self._clock.wall_ns() // MILLISECOND)
         )
 
     async def grouped(self, query: GroupQuery) -> GroupPoints:
         """Means by tier."""
-        steps = -(-(query.to_ms - query.from_ms) // query.step_ms) if query.step_ms > 0 else 0
-        if steps <= 0 or steps > POINTS_MAX:
-            raise InvalidInput(f"A chart has 1 to {POINTS_MAX} points; ask for a longer step or a shorter time.")
+        _check(query.to_ms - query.from_ms, query.step_ms)
         names, now_ms = sorted(set(self._tiers().values())), self._clock.wall_ns() // MILLISECOND
         return await self._ask(lambda: history_read.means(self._sources(), query, names, now_ms))
 
@@ -183,7 +175,7 @@ class HistoryView:
             is_open=self._connection is not None,
             path=self._path,
             problem=self._problem,
-            lag_ns=max(0, self._clock.wall_ns() - self._taken_ns) if self._is_behind else 0,
+            lag_ns=max(0, self._clock.wall_ns() - self._taken_ns) if self._is_far else 0,
             rows=self._rows,
             bad_batches=self._bad_batches,
             misdated=self._misdated,
@@ -285,13 +277,13 @@ class HistoryView:
 
     def _read_state(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._numbers = _devices_of(connection)
-        self._new_devices = []
+        self._new_devices.clear()
         self._decoder.forget()
         self._rolled = history_roll.prepare(connection)
         self._unbanded.clear()
         self._members = history_roll.members_of(connection)
-        kept = connection.execute("SELECT epoch, segment, place FROM cursor").fetchall()
-        self._cursor = LogPosition(*kept[0]) if kept else LogPosition(0, 0, 0)
+        kept = connection.execute("SELECT epoch, segment, place FROM cursor").fetchall() or [(0, 0, 0)]
+        self._cursor = LogPosition(*kept[0])
 
     # --- following the log -----------------------------------------------------------------------------------------
 
@@ -300,13 +292,14 @@ class HistoryView:
         connection = self._connection or self._open()
         if self._is_due("roll", ROLL_EVERY_NS):
             self._open_older()
-            self._roll(connection)  # first: what is taken in afterwards and belongs before its mark comes late
+            self._roll(connection)
         found = follow(
             self._disk, self._log_directory, self._epoch, self._cursor or LogPosition(0, 0, 0), CYCLE_BYTES_MAX
         )
         self._bad_batches += found.bad
         self._taken_ns = found.taken_ns or self._taken_ns
         self._is_behind = found.taken_ns is not None  # maybe: a cycle that finds nothing says that there is no more
+        self._is_far = found.is_far
         decoded = self._dated(self._decoder.decode(found.batches))
         if found.cursor != self._cursor:
             self._insert(connection, decoded, found.cursor)
@@ -314,9 +307,8 @@ class HistoryView:
             self._tell(connection, tiers)
         self._problem = ""
         if self._is_due("retain", RETAIN_EVERY_NS):
-            now_ms = self._clock.wall_ns() // MILLISECOND
             for statement, kept_ms in sql.RETAIN:
-                connection.execute(statement, [now_ms - kept_ms])
+                connection.execute(statement, [self._clock.wall_ns() // MILLISECOND - kept_ms])
         return decoded.values
 
     def _dated(self, decoded: Decoded) -> Decoded:
@@ -378,7 +370,10 @@ class HistoryView:
         self._due.pop("tiers", None)  # the next cycle says which tiers these are in
 
     def _roll(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._rolled = history_roll.roll(connection, self._rolled, self._clock.wall_ns() // MILLISECOND)
+        now_ns = self._clock.wall_ns()
+        if self._is_far or not self._taken_ns:  # what is not taken in yet would come after its roll-up
+            now_ns = min(now_ns, self._taken_ns)
+        self._rolled = history_roll.roll(connection, self._rolled, now_ns // MILLISECOND)
         # Until it is told who is in which tier, there is nothing to make bands of: they stay due.
         cells, is_more = history_roll.band(connection, self._rolled) if self._members else ((), False)
         self._unbanded.difference_update(cells)
@@ -403,6 +398,12 @@ class HistoryView:
             raise Unavailable("The history was closed.")
         older = self._older
         return (*(older[number] for number in sorted(older)), (self._connection, dict(self._numbers)))
+
+
+def _check(span_ms: int, step_ms: int, series: int = 1) -> None:
+    if step_ms <= 0 or not 0 < -(-span_ms // step_ms) <= POINTS_MAX or series > SERIES_PER_QUERY_MAX:
+        limits = f"1 to {POINTS_MAX} points and at most {SERIES_PER_QUERY_MAX} series"
+        raise InvalidInput(f"A chart has {limits}; ask for a longer step or a shorter time.")
 
 
 def is_damage(error: BaseException) -> bool:

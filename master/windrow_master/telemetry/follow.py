@@ -9,19 +9,24 @@ from windrow_proto.ids import HostId
 from windrow_proto.model import Kind
 from windrow_proto.ports import Disk
 from windrow_proto.segments import Position, read_tail
+from windrow_proto.units import KIB
 
 BEGINNING = LogPosition(0, 0, 0)
+FAR_BYTES = 256 * KIB
+"""Of log found at once: more of it is likely to be there already, and taking it in costs more than a cycle itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What was read: bodies of samples, where to go on, when the newest arrived (None: nothing was there), and how
-    many records could not be read."""
+    """What was read: bodies of samples, where to go on, when the newest arrived (None: nothing was there), how many
+    records could not be read, and whether the log's end may be far: else this was all there is, and who follows waits a
+    moment, since a cycle costs the same for one batch as for a thousand."""
 
     batches: tuple[tuple[HostId, bytes], ...]
     cursor: LogPosition
     taken_ns: int | None
     bad: int
+    is_far: bool
 
 
 def follow(disk: Disk, log_directory: str, epoch: int, cursor: LogPosition, bytes_max: int) -> Followed:
@@ -32,6 +37,7 @@ def follow(disk: Disk, log_directory: str, epoch: int, cursor: LogPosition, byte
     batches: list[tuple[HostId, bytes]] = []
     taken_ns: int | None = None
     bad = 0
+    begun = cursor
     for term in range(max(cursor.epoch, 1), epoch + 1):
         is_here = term == cursor.epoch and cursor.segment > 0
         start = Position(cursor.segment, cursor.offset) if is_here else None
@@ -50,7 +56,9 @@ def follow(disk: Disk, log_directory: str, epoch: int, cursor: LogPosition, byte
         if found:
             taken_ns = 0 if taken_ns is None else taken_ns
             break
-    return Followed(tuple(batches), cursor, taken_ns, bad)
+    is_elsewhere = (cursor.epoch, cursor.segment) != (begun.epoch, begun.segment)
+    is_far = taken_ns is not None and (is_elsewhere or cursor.offset - begun.offset >= FAR_BYTES)
+    return Followed(tuple(batches), cursor, taken_ns, bad, is_far)
 
 
 def term_folder(log_directory: str, epoch: int) -> str:

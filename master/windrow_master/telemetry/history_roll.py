@@ -13,14 +13,14 @@ import numpy as np
 from windrow_master.telemetry import history_sql as sql
 from windrow_master.telemetry.decode import Rows
 from windrow_proto.metrics import Scope
-from windrow_proto.units import MILLISECOND, MINUTE
+from windrow_proto.units import MILLISECOND, SECOND
 
-GRACE_MS: Final = MINUTE // MILLISECOND
-"""How long after its end a minute is rolled up: two of the longest periods of batches, so that few come late."""
+GRACE_MS: Final = 20 * SECOND // MILLISECOND
+"""How long after its end a minute is rolled up: four of the usual periods of batches, so that few come late. Charts add
+up what is not rolled up yet from single samples, which costs more than all the minutes of an hour."""
 BANDS_PER_ROLL: Final = 24
 """Two hours of a fleet's day: a roll holds up what is taken in meanwhile."""
-LATE_ROWS: Final = 1 << 16
-"""Of a table, rolled up at once: what grouping them needs stays far below the memory limit."""
+INT64: Final = np.iinfo(np.int64)
 
 
 class Connection(Protocol):
@@ -120,26 +120,53 @@ def take_late(connection: Connection, scope: Scope | None, rows: Rows, rolled: s
     """Add rows that come later than the roll-ups they belong to; within the transaction that inserts them."""
     for level in sql.LEVELS:
         late = rows.where(rows.at_ms < rolled.of(level))
-        for first in range(0, len(late.device), LATE_ROWS):
-            part = slice(first, first + LATE_ROWS)
-            connection.register("late", incoming(late, part))
-            if scope is not None:
-                text = sql.rolled_wide(level, "late", list(late.columns), "TRUE")
-            else:
-                (metric,) = late.columns
-                source = f"(SELECT device, at_ms, {metric}::BIGINT AS metric, {sql.column(metric)} AS value FROM late)"
-                text = sql.rolled_narrow(level, source, "value IS NOT NULL")
-            connection.execute(f"INSERT INTO {level.table(scope)} BY NAME {text}")
-            connection.unregister("late")
+        if not len(late.device):
+            continue
+        columns = spans_of(late.in_order(), level.span_ms, is_named=scope is not None)
+        if scope is None:
+            (metric,) = late.columns
+            columns["metric"] = np.full(len(columns["device"]), metric, dtype=np.int64)
+        connection.register("late", columns)
+        where = "" if scope is not None else " WHERE count > 0"
+        connection.execute(f"INSERT INTO {level.table(scope)} BY NAME SELECT * FROM late{where}")
+        connection.unregister("late")
 
 
-def incoming(rows: Rows, part: slice = slice(None)) -> dict[str, Any]:
+def spans_of(rows: Rows, span_ms: int, *, is_named: bool) -> dict[str, Any]:
+    """The rolled-up columns of rows: one row for each run of rows of a device and a span of time. Rows that are not in
+    order of time only make more of them. is_named: whether columns carry the name of their metric."""
+    at_ms = rows.at_ms - rows.at_ms % span_ms
+    is_first = np.ones(len(at_ms), dtype=np.bool_)
+    is_first[1:] = (at_ms[1:] != at_ms[:-1]) | (rows.device[1:] != rows.device[:-1])
+    first = np.flatnonzero(is_first)
+    lengths = np.diff(first, append=len(at_ms))
+    columns: dict[str, Any] = {"device": rows.device[first].astype(np.int32), "at_ms": at_ms[first]}
+    for metric, values in rows.columns.items():
+        absent = rows.absent.get(metric)
+        is_there = None if absent is None else ~absent
+        count = lengths if is_there is None else np.add.reduceat(is_there, first, dtype=np.int64)
+        low = np.minimum.reduceat(values if absent is None else np.where(absent, INT64.max, values), first)
+        high = np.maximum.reduceat(values if absent is None else np.where(absent, INT64.min, values), first)
+        # As whole numbers wherever their sum is sure to be one; DOUBLE is what the table keeps of it.
+        largest = max(abs(int(low.min())), abs(int(high.max())))
+        exact = values if largest * int(lengths.max()) <= INT64.max else values.astype(np.float64)
+        total = np.add.reduceat(exact if is_there is None else exact * is_there, first).astype(np.float64)
+        s = sql.suffix(metric if is_named else None)
+        kept = {"low": low, "high": high, "total": total}
+        nothing = None if is_there is None else count == 0
+        for name, column in kept.items():
+            columns[f"{name}{s}"] = column if nothing is None else np.ma.MaskedArray(column, nothing)
+        columns[f"count{s}"] = count
+    return columns
+
+
+def incoming(rows: Rows) -> dict[str, Any]:
     """Rows as columns that a statement can read."""
-    columns: dict[str, Any] = {"device": rows.device[part].astype(np.int32), "at_ms": rows.at_ms[part]}
+    columns: dict[str, Any] = {"device": rows.device.astype(np.int32), "at_ms": rows.at_ms}
     for metric, values in rows.columns.items():
         mask = rows.absent.get(metric)
         name = sql.column(metric)
-        columns[name] = values[part] if mask is None else np.ma.MaskedArray(values[part], mask[part])
+        columns[name] = values if mask is None else np.ma.MaskedArray(values, mask)
     return columns
 
 

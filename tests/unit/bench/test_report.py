@@ -27,11 +27,14 @@ def phase(**changes):
 
 def ours(**changes):
     values = {
+        "start_ms": 0,
         "cold": phase(),
         "flood": phase(),
         "alone": phase(),
         "pace": phase(),
-        "kept": ingest.Kept({"host_1": 16_800}, file_bytes=33_600, raw_bytes=16_800, all_rows=16_800),
+        "kept": ingest.Kept(
+            {"host_1": 16_800}, file_bytes=50_400, free_bytes=16_800, raw_bytes=16_800, all_rows=16_800
+        ),
         "acked": {"host_1": 16_800},
         "joined_s": 1.0,
         "connected": {"seconds": 1.0},

@@ -15,7 +15,7 @@ from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.model import Kind
 from windrow_proto.samples import Sample, decode_batch, encode_batch
-from windrow_proto.units import HOUR, MILLISECOND, MINUTE
+from windrow_proto.units import HOUR, KIB, MILLISECOND, MINUTE
 from windrow_proto.v1 import host_pb2
 
 LOAD = SeriesKey(HOST, "", 101)
@@ -278,3 +278,69 @@ async def test_a_cycle_that_fails_with_a_backlog_ahead_waits_before_the_next(t, 
             await asyncio.sleep(0)
         running.cancel()
     assert len(tries) == 1
+
+
+async def cycles_until_asleep(t, monkeypatch, rounds, send):
+    """How many cycles ran before each sleep of a running view; `send` is called at each, as time goes on."""
+    view, cycles, asleep = t.service.view, [0], asyncio.Event()
+    taken_in = view.catch_up_once
+
+    async def counted():
+        cycles[-1] += 1
+        return await taken_in()
+
+    async def sleep_ns(duration_ns):
+        if len(cycles) > rounds:
+            asleep.set()
+            await asyncio.Event().wait()
+        cycles.append(0)
+        t.clock.advance(duration_ns)
+        await send()
+
+    monkeypatch.setattr(view, "catch_up_once", counted)
+    monkeypatch.setattr(t.clock, "sleep_ns", sleep_ns)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(view.run())
+        await asyncio.wait_for(asleep.wait(), 30)
+        running.cancel()
+    return cycles
+
+
+async def test_what_trickles_in_is_taken_in_once_a_second_however_many_batches_it_is(t, monkeypatch):
+    sequences = iter(range(1, 100))
+
+    async def send():
+        for _ in range(3):
+            await t.send(next(sequences), batch(t.clock.wall_ns(), {("", 101): 7}))
+
+    _, _, *later = await cycles_until_asleep(t, monkeypatch, 5, send)  # at a segment's beginning it looks twice
+    assert later == [1] * 4
+    assert t.service.view.health().rows == 15 and t.service.view.health().lag_ns == 0
+
+
+async def test_a_backlog_is_taken_in_without_a_pause(t, monkeypatch):
+    monkeypatch.setattr("windrow_master.telemetry.duckdb_view.CYCLE_BYTES_MAX", 300 * KIB)
+    rows = [{("", 101): n % 2 * 2**50 + n} for n in range(2_000)]
+    for sequence in range(1, 60):
+        await t.send(sequence, batch(t.clock.wall_ns() + sequence * SECOND, *rows[sequence:]))
+
+    async def send():
+        pass
+
+    first, *_ = await cycles_until_asleep(t, monkeypatch, 1, send)
+    assert first > 1 and t.service.view.health().rows == sum(2_000 - n for n in range(1, 60))
+
+
+async def test_roll_ups_wait_for_what_the_view_has_not_taken_in(t, monkeypatch):
+    monkeypatch.setattr("windrow_master.telemetry.follow.FAR_BYTES", 1)
+    begun_ns = t.clock.wall_ns()
+    await t.send(1, batch(begun_ns, {("", 101): 7}))
+    t.clock.advance(10 * MINUTE)
+    await t.service.view.catch_up_once()
+    t.clock.advance(10 * MINUTE)
+    await t.service.view.catch_up_once()
+    assert t.service.view._rolled.minute_ms <= begun_ns // MILLISECOND
+    await t.service.view.catch_up()
+    t.clock.advance(MINUTE)
+    await t.service.view.catch_up()
+    assert t.service.view._rolled.minute_ms > begun_ns // MILLISECOND

@@ -2,9 +2,12 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from tests.unit.telemetry.world import BOOT, HOST, Telemetry, batch, record
+from windrow_master.telemetry.decode import Rows
+from windrow_master.telemetry.history_roll import spans_of
 from windrow_master.telemetry.history_sql import (
     FIVE_MS,
     HOUR_MS,
@@ -177,3 +180,21 @@ async def test_a_file_of_a_version_with_a_row_per_series_says_the_same(tmp_path)
 
     assert [await getattr(t.service, ask)(query) for ask, query in queries] == wanted
     t.service.view.close()
+
+
+def test_spans_add_up_exactly_where_numbers_are_whole_and_leave_out_what_was_not_read():
+    huge = 2**62
+    values = np.array([1, 5, 3, -2, huge, huge, huge, 9], dtype=np.int64)
+    absent = np.array([0, 1, 0, 0, 0, 0, 0, 1], dtype=np.bool_)
+    rows = Rows(
+        device=np.array([1, 1, 1, 1, 2, 2, 2, 3], dtype=np.int64),
+        at_ms=np.array([10, 20, 70_000, 71_000, 0, 1, 59_999, 5], dtype=np.int64),
+        columns={POWER: values},
+        absent={POWER: absent},
+    )
+    found = spans_of(rows, MINUTE_MS, is_named=True)
+    assert found["device"].tolist() == [1, 1, 2, 3] and found["at_ms"].tolist() == [0, MINUTE_MS, 0, 0]
+    assert found[f"count{suffix(POWER)}"].tolist() == [1, 2, 3, 0]
+    assert found[f"low{suffix(POWER)}"].tolist() == [1, -2, huge, None]
+    assert found[f"high{suffix(POWER)}"].tolist() == [1, 3, huge, None]
+    assert found[f"total{suffix(POWER)}"].tolist() == [1.0, 1.0, 3.0 * huge, None]

@@ -89,7 +89,7 @@ def _rebuild(data_dir: Path, disk: Disk, clock: Clock, say: Say) -> None:
     made = asyncio.run(_follow(disk, log, building, clock, say))
     connection = open_file(made)
     try:
-        prepare(connection)
+        roll(connection, prepare(connection), clock.wall_ns() // MILLISECOND)
         for path in olds:
             try:
                 rows = take_over(connection, str(path))

@@ -116,7 +116,7 @@ class RemoteView:
         self._problem = ""
         self._taken_ns = 0
         self._bad_batches = 0
-        self._is_behind = False
+        self._is_behind = self._is_far = False
         self._pause_ns = PAUSE_FIRST_NS
         self._told_ns: int | None = None
         self._untold = 0
@@ -158,7 +158,7 @@ class RemoteView:
         finally:
             self._tell_dropped(self.figures.dropped_samples - before)
         self._problem, self._pause_ns = "", PAUSE_FIRST_NS
-        return 0 if self._is_behind else CYCLE_NS
+        return 0 if self._is_far else CYCLE_NS
 
     async def catch_up(self) -> None:
         """Send all there is; for tests."""
@@ -194,7 +194,7 @@ class RemoteView:
             is_open=self._cursor is not None and not self._problem,
             path=self._store.write_url.shown,
             problem=self._problem,
-            lag_ns=max(0, self._clock.wall_ns() - self._taken_ns) if self._is_behind or self._pending else 0,
+            lag_ns=max(0, self._clock.wall_ns() - self._taken_ns) if self._is_far or self._pending else 0,
             rows=self.figures.samples,
             bad_batches=self._bad_batches,
             misdated=self.figures.dropped_samples,
@@ -291,7 +291,7 @@ class RemoteView:
             self._forget()
         decoded = self._decoder.decode(found.batches)
         self._bad_batches += found.bad + decoded.bad_batches
-        self._is_behind = found.taken_ns is not None
+        self._is_behind, self._is_far = found.taken_ns is not None, found.is_far
         self._taken_ns = found.taken_ns or self._taken_ns
         self._pending.extend(_packed([*self._info, *self._encoder.pieces(decoded)]))
         self._pending_cursor = found.cursor
