@@ -231,9 +231,11 @@ def _introduce_hub(rooms: Rooms) -> None:
         member = await store.read(lambda uow: identity.member(uow, host_id))
         if member is None or member.role is not MemberRole.HOST:
             return None
-        return HostFacts(member.sign_public, member.generation, member.standing is not Standing.GOOD)
+        is_banned = member.standing is not Standing.GOOD
+        return HostFacts(member.sign_public, member.generation, is_banned, member.used_generation)
 
     hub.ports.host_facts = host_facts
+    hub.ports.generations_used = identity.generations_used
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points
     hub.ports.is_drained = rooms.services.accesses.is_drained

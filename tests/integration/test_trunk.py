@@ -5,11 +5,11 @@ import pytest
 from tests.trunk_support import FakeAgent
 from tests.trunk_world import ACCESS_KEY, HOST, MASTER, running
 from tests.waiting import poll_async
-from windrow_master.fleet.model import AdminState, CommandState, LinkState
+from windrow_master.fleet.model import AdminState, CommandState, HostFacts, LinkState
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.disk_memory import MemoryDisk
-from windrow_proto.errors import HostUnreachable, LinkClosed
+from windrow_proto.errors import HostUnreachable, LinkClosed, StorageFailed
 from windrow_proto.ids import CommandId, GpuUuid, HostId, WorkloadId
 from windrow_proto.keys import DOMAIN_CLAIM, SigningKey
 from windrow_proto.messages import (
@@ -179,6 +179,33 @@ async def test_an_unwelcome_host_is_told_why_and_its_route_is_ended(m, facts, ro
         m.facts[agent.host_id] = agent.facts(**facts)
     await agent.connect(m.access, MASTER.public, **route)
     await poll_async(lambda: m.access.closed.get(agent.number) == code)
+
+
+async def test_once_a_certificate_was_heard_older_ones_are_refused_and_it_is_written_down(m):
+    noted, refusals = [], [StorageFailed("the database is away")]
+
+    async def generations_used(heard):
+        if refusals:
+            raise refusals.pop()
+        noted.append(dict(heard))
+
+    m.hub.ports.generations_used = generations_used
+    m.facts[HOST] = m.agent.facts(generation=2)
+    await greet(m, generation=2)
+    await m.agent.beat()
+    await m.agent.next(Kind.HEARTBEAT_REPLY)
+    clone = FakeAgent(m.clock, boot=b"b" * 16, signing=m.agent.signing)
+    await clone.connect(m.access, MASTER.public, generation=1)
+    await poll_async(lambda: m.access.closed.get(clone.number) == "certificate_refused")
+    await poll_async(lambda: noted == [{HOST: 2}])
+
+
+async def test_a_master_that_never_heard_the_newest_certificate_refuses_an_older_one(m):
+    agent = FakeAgent(m.clock, HostId("host_2"))
+    m.facts[agent.host_id] = HostFacts(agent.signing.public, 3, is_banned=False, used_generation=2)
+    await agent.connect(m.access, MASTER.public, generation=1)
+    await poll_async(lambda: m.access.closed.get(agent.number) == "certificate_refused")
+    await agent.greet(m.access, MASTER.public, generation=3)
 
 
 async def test_a_hello_under_another_key_is_refused(m):

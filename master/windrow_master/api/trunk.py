@@ -89,6 +89,7 @@ class LinkHub:
         self._routes: dict[HostId, HostRoute] = {}
         self._superseded: dict[HostId, dict[BootId, None]] = {}
         self._generations: dict[HostId, int] = {}
+        self._unnoted: dict[HostId, int] = {}
         self._channel_id = self._connections = 0
         self._evidence = evidence_pump(fleet)
         self._samples = telemetry_pump(telemetry)
@@ -112,6 +113,7 @@ class LinkHub:
             tasks.create_task(self.down.dispatch())
             tasks.create_task(self.down.note_sent())
             tasks.create_task(self._keep_time())
+            tasks.create_task(self._note_generations())
             tasks.create_task(self.down.renew())
 
     async def attached(self, peer: PeerFacts, trunk: TrunkLink) -> None:
@@ -278,7 +280,9 @@ class LinkHub:
             raise Banned(subject=opening.host_id)
         if opening.not_after_ns <= self._clock.wall_ns():
             raise CertificateRefused("The certificate has expired: renew it.", subject=opening.host_id)
-        if opening.generation < self._generations.get(opening.host_id, 0) or opening.generation > facts.generation:
+        used = max(self._generations.get(opening.host_id, 0), facts.used_generation)
+        self._generations[opening.host_id] = used
+        if not used <= opening.generation <= facts.generation:
             raise CertificateRefused("The certificate is not the newest of this host.", subject=opening.host_id)
         return facts
 
@@ -298,8 +302,11 @@ class LinkHub:
                 if len(superseded) > SUPERSEDED_MAX:
                     superseded.pop(next(iter(superseded)))
             self._end_route(present, Conflict("The agent has connected anew.", subject=route.host_id))
-        generation = self._generations.get(route.host_id, 0)
-        self._generations[route.host_id] = max(generation, route.opening.generation)
+        generation = route.opening.generation
+        if generation > self._generations.get(route.host_id, 0):
+            self._generations[route.host_id] = generation
+            if generation > 1:  # before the first there is none to refuse
+                self._unnoted[route.host_id] = generation
         self._adopt(route)
 
     def _adopt(self, route: HostRoute) -> None:
@@ -380,6 +387,17 @@ class LinkHub:
         return route.open_channel(self._channel_id, opening)
 
     # --- keeping time ----------------------------------------------------------------------------------------------
+
+    async def _note_generations(self) -> None:
+        """Have it written down with which certificates hosts came; what could not be is tried again."""
+        while True:
+            await self._clock.sleep_ns(TICK_NS)
+            heard, self._unnoted = self._unnoted, {}
+            try:
+                if heard:
+                    await self.ports.generations_used(heard)
+            except WindrowError:
+                self._unnoted = heard | self._unnoted
 
     async def _keep_time(self) -> None:
         while True:

@@ -43,6 +43,10 @@ async def _unknown(_host_id: HostId) -> HostFacts | None:
     return None
 
 
+async def _unnoted(_heard: Mapping[HostId, int]) -> None:
+    return None
+
+
 async def _no_renewals() -> Mapping[HostId, tuple[LeaseRenewal, ...]]:
     return {}
 
@@ -51,12 +55,14 @@ async def _no_renewals() -> Mapping[HostId, tuple[LeaseRenewal, ...]]:
 class HubPorts:
     """What the hub asks of other rooms; set by main.
 
-    host_facts: key, generation and standing of a host, None if it never joined. renewals: leases to renew, every 30 s.
+    host_facts: key, generations and standing of a host, None if it never joined. generations_used: to be written down,
+    so that a later Master refuses older certificates as well. renewals: leases to renew, every 30 s.
     on_stale: a host has seen a later Master than this one. exchange_key: a fresh key for each welcome. is_drained:
     whether people took this Access out of service.
     """
 
     host_facts: Callable[[HostId], Awaitable[HostFacts | None]] = _unknown
+    generations_used: Callable[[Mapping[HostId, int]], Awaitable[None]] = _unnoted
     renewals: Callable[[], Awaitable[Mapping[HostId, tuple[LeaseRenewal, ...]]]] = _no_renewals
     on_stale: Callable[[], None] = lambda: None
     exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate

@@ -46,11 +46,13 @@ CPU_SLOT_NUMBER: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What the link needs to believe a host: its Ed25519 key, its certificate's generation, whether it is banned."""
+    """What the link needs to believe a host: its Ed25519 key, the generation of its newest certificate, whether it is
+    banned, and the newest generation that it has come with."""
 
     public_key: bytes
     generation: int
     is_banned: bool
+    used_generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,7 @@ class Member:
     """A host or an Access: its keys, its newest certificate and its standing.
 
     generation counts its certificates from 1; csr_sha256 is of the request that the newest one answered.
+    used_generation: the newest with which it has been heard (0: only the first, if any); older ones are refused.
     """
 
     id: str
@@ -133,6 +134,7 @@ class Member:
     reason: str
     addresses: tuple[str, ...]
     joined_at_ns: int
+    used_generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)

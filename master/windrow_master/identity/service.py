@@ -1,7 +1,7 @@
 """Identity's shell: joins, renews, authenticates and keeps tokens; decides in decide.py, signs with the authority."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
@@ -26,7 +26,7 @@ from windrow_master.identity.model import (
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Banned, Forbidden, InvalidInput, NotFound, WindrowError
-from windrow_proto.ids import AccountId, TokenId
+from windrow_proto.ids import AccountId, HostId, TokenId
 from windrow_proto.keys import (
     DOMAIN_JOIN,
     DOMAIN_REGIONS,
@@ -138,6 +138,7 @@ class IdentityService:
             reason="",
             addresses=addresses,
             joined_at_ns=known.joined_at_ns if known is not None else uow.now_wall_ns,
+            used_generation=known.used_generation if known is not None else 0,
         )
         uow.members.save(member)
         uow.join_tokens.use(token.id, member_id, uow.now_wall_ns)
@@ -220,6 +221,17 @@ class IdentityService:
     def member(self, uow: UnitOfWork, member_id: str) -> Member | None:
         """One host or Access as identity knows it."""
         return uow.members.get(member_id)
+
+    async def generations_used(self, heard: Mapping[HostId, int]) -> None:
+        """Write down with which certificates hosts were heard; a smaller number than before changes nothing."""
+
+        def note(uow: UnitOfWork) -> None:
+            for host_id, generation in heard.items():
+                member = uow.members.get(host_id)
+                if member is not None and member.used_generation < generation:
+                    uow.members.save(replace(member, used_generation=generation))
+
+        await self._store.write(note, name="generations_used")
 
     def host_public_key(self, uow: UnitOfWork, host_id: str) -> bytes | None:
         """The Ed25519 key a host signs with; None when it is not known or not in good standing."""

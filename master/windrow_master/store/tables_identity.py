@@ -72,4 +72,5 @@ members = Table(
     Column("reason", Text, nullable=False),
     Column("addresses", JSON, nullable=False),
     Column("joined_at_ns", Whole, nullable=False),
+    Column("used_generation", Whole, nullable=False, server_default="0"),
 )

@@ -15,6 +15,7 @@ from windrow_master.identity.model import JoinAnswer, JoinRequest, MemberRole, P
 from windrow_master.identity.service import IdentityService
 from windrow_master.store.store import Store
 from windrow_proto.errors import BadProof, Banned, CertificateRefused, Forbidden, JoinTokenRefused, Unauthenticated
+from windrow_proto.ids import HostId
 from windrow_proto.keys import (
     DOMAIN_JOIN,
     DOMAIN_REGIONS,
@@ -152,6 +153,24 @@ async def test_renewal_counts_generations_and_a_lost_answer_is_said_again(world:
 
     assert (second.generation, again.generation, third.generation) == (2, 2, 3)
     assert second.certificate_pem == again.certificate_pem
+
+
+async def test_the_newest_certificate_that_was_heard_is_remembered_whatever_comes_later(world: World) -> None:
+    joiner = Joiner(world)
+    host_id = HostId((await joiner.join(await _token(world))).id)
+
+    def used() -> int:
+        member = world.store.read_now(lambda uow: world.identity.member(uow, host_id))
+        assert member is not None
+        return member.used_generation
+
+    assert used() == 0
+    await world.identity.generations_used({host_id: 2, HostId("host_unknown"): 9})
+    assert used() == 2
+    await world.identity.generations_used({host_id: 1})
+    assert used() == 2
+    assert (await joiner.join(await _token(world))).generation == 2
+    assert used() == 2
 
 
 async def test_a_cloned_identity_is_quarantined_with_both_copies(world: World) -> None:
