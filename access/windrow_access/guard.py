@@ -86,7 +86,8 @@ class Guard:
         if isinstance(answer, Wait):
             self._condemned.add(endpoint)
             self._wanted.set()
-            raise TooMany(f"This host calls too often; come back in {answer.retry_after_ns // MILLISECOND} ms.")
+            words = f"This host calls too often; come back in {answer.retry_after_ns // MILLISECOND} ms."
+            raise TooMany(words, retry_after_ns=answer.retry_after_ns)
         self._running[endpoint] += 1
         try:
             yield

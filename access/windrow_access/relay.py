@@ -145,7 +145,8 @@ class Relay:
         network = network_of(endpoint_of(peer.address)[0])
         answer = self._admission.ask(network, len(self._routes), self._clock.monotonic_ns())
         if isinstance(answer, Wait):
-            raise TooMany(f"This Access is busy; come back in {answer.retry_after_ns // MILLISECOND} ms.")
+            words = f"This Access is busy; come back in {answer.retry_after_ns // MILLISECOND} ms."
+            raise TooMany(words, retry_after_ns=answer.retry_after_ns)
 
     async def _read(self, route: int, link: FrameLink) -> None:
         while True:

@@ -8,7 +8,7 @@ import structlog
 
 from windrow_agent.core import choice
 from windrow_agent.core.choice import Measured
-from windrow_proto.errors import Banned, CertificateRefused, WindrowError
+from windrow_proto.errors import Banned, CertificateRefused, TooMany, WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.ports import Clock, Dialer, FrameLink, PingAnswer, Rng
@@ -26,6 +26,9 @@ STABLE_NS: Final = 10 * SECOND
 FAILOVER_JITTER_NS: Final = SECOND
 """The hosts of a dead Access come to the next one within this, not all at once."""
 BANNED_WAIT_NS: Final = 5 * MINUTE
+
+BUSY_NS_MAX: Final = MINUTE
+"""However long an Access says that it is busy: it may be anybody's, and lie."""
 
 LOOK_EVERY_NS: Final = 30 * SECOND
 """Between two lookups: what DNS said holds at least as long for whoever cannot reach any Access."""
@@ -67,6 +70,7 @@ class Home:
         self._look = look
         self._found: tuple[str, ...] = ()
         self._looked_ns: int | None = None
+        self._busy_until_ns: dict[str, int] = {}
 
     @property
     def answer(self) -> PingAnswer | None:
@@ -86,8 +90,9 @@ class Home:
                 continue
             self._attempt += 1
             wait_ns = choice.backoff_ns(self._attempt, self._rng.uniform())
-            log.warning("no_access_reached", tried=len(addresses), wait_s=round(wait_ns / SECOND, 2))
-            await self._clock.sleep_ns(max(wait_ns, 50 * MILLISECOND))
+            busy_ns = min(map(self._busy_ns, addresses), default=0)
+            log.warning("no_access_reached", tried=len(addresses), wait_s=round(max(wait_ns, busy_ns) / SECOND, 2))
+            await self._clock.sleep_ns(max(wait_ns, busy_ns, 50 * MILLISECOND))
             await self.measure()
             if not any(point.address in self.answers for point in self.regions.points):
                 await self._try(await self._looked_up())
@@ -95,9 +100,13 @@ class Home:
     async def _try(self, addresses: tuple[str, ...]) -> bool:
         """Visit one after the other; returns whether the choice should be made anew."""
         for address in addresses:
-            if await self._visit(address):
+            if not self._busy_ns(address) and await self._visit(address):
                 return True
         return False
+
+    def _busy_ns(self, address: str) -> int:
+        """How long from now this Access wants to be left alone."""
+        return max(0, self._busy_until_ns.get(address, 0) - self._clock.monotonic_ns())
 
     async def _looked_up(self) -> tuple[str, ...]:
         """Addresses beyond the map that answer pings, the nearest first. What was found once is kept if DNS fails."""
@@ -149,7 +158,7 @@ class Home:
         except WindrowError as error:
             log.info("dial_failed", address=address, detail=error.detail)
             self.answers.pop(address, None)
-            self._note(error)
+            self._note(address, error)
             return False
         self.address = address
         began_ns = self._clock.monotonic_ns()
@@ -185,12 +194,18 @@ class Home:
                 task.cancel()
         for error in ended:
             log.warning("connection_ended", address=self.address, code=error.code, detail=error.detail)
-            self._note(error)
+            self._note(self.address or "", error)
         return is_moving
 
-    def _note(self, error: WindrowError) -> None:
+    def _note(self, address: str, error: WindrowError) -> None:
         cause = error.__cause__ if isinstance(error.__cause__, WindrowError) else error
         self.refused = cause if isinstance(cause, Banned | CertificateRefused) else None
+        now_ns = self._clock.monotonic_ns()
+        self._busy_until_ns = {one: until_ns for one, until_ns in self._busy_until_ns.items() if until_ns > now_ns}
+        if isinstance(cause, TooMany) and cause.retry_after_ns > 0:
+            # With a jitter of ours: all whom it sends away at once are told the same.
+            wait_ns = min(cause.retry_after_ns, BUSY_NS_MAX) * (1 + 0.5 * self._rng.uniform())
+            self._busy_until_ns[address] = now_ns + int(wait_ns)
 
     async def _watch_regions(self) -> None:
         """Measure now and then, and move when it is worth it or this Access drains."""

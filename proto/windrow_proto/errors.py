@@ -94,6 +94,18 @@ class TooMany(WindrowError):
 
     code, grpc, http, fault, retryable = "too_many", "RESOURCE_EXHAUSTED", 429, Fault.CALLER, True
 
+    def __init__(
+        self,
+        detail: str | None = None,
+        *,
+        subject: str = "",
+        reasons: Sequence[Mapping[str, str]] = (),
+        retry_after_ns: int = 0,
+    ) -> None:
+        """retry_after_ns: when another try makes sense, from now; 0 where that is not known. It goes over the link."""
+        super().__init__(detail, subject=subject, reasons=reasons)
+        self.retry_after_ns = retry_after_ns
+
 
 class Unavailable(WindrowError):
     """Not possible right now. Nothing was changed; the same call may succeed later."""

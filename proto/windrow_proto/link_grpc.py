@@ -338,7 +338,7 @@ def _peer(context: Any, role: str) -> PeerFacts:
 
 async def _abort(context: Any, error: WindrowError) -> None:
     status = grpc.StatusCode[error.grpc]
-    await context.abort(status, error.detail, ((streams.CODE_KEY, error.code),))
+    await context.abort(status, error.detail, streams.named(error))
 
 
 async def _serve_stream(context: Any, role: str, accept: Callable[[PeerFacts, Any], Awaitable[None]]) -> None:

@@ -12,8 +12,9 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from windrow_proto.errors import InvalidInput, LinkClosed, WindrowError, from_code
+from windrow_proto.errors import InvalidInput, LinkClosed, TooMany, WindrowError, from_code
 from windrow_proto.once import Once
+from windrow_proto.units import MILLISECOND
 
 T = TypeVar("T")
 
@@ -23,6 +24,9 @@ BATCH_BYTES_MAX: Final = 4 << 20
 """A trunk batch: what Access gathers (1 MiB) and the one frame that went over."""
 CODE_KEY: Final = "windrow-code"
 """Trailing metadata that names the error of errors.py a stream ended with."""
+RETRY_KEY: Final = "windrow-retry-after-ms"
+"""Beside it: when another try makes sense, in whole milliseconds."""
+RETRY_DIGITS_MAX: Final = 9
 OPEN_KEY: Final = "windrow-open"
 """Initial metadata of a stream that was let in; a refusal has none, and may look like a beginning otherwise."""
 READ_AHEAD: Final = 4
@@ -208,10 +212,20 @@ def named_error(error: BaseException) -> WindrowError | None:
 
 def named_in(metadata: Iterable[tuple[str, str | bytes]], details: str) -> WindrowError | None:
     """The same, from a call's trailing metadata and details."""
-    for key, value in metadata:
-        if key == CODE_KEY:
-            return from_code(value if isinstance(value, str) else value.decode(errors="replace"), details)
-    return None
+    said = {key: value if isinstance(value, str) else value.decode(errors="replace") for key, value in metadata}
+    if CODE_KEY not in said:
+        return None
+    error, after_ms = from_code(said[CODE_KEY], details), said.get(RETRY_KEY, "")
+    if isinstance(error, TooMany) and after_ms.isascii() and after_ms.isdigit() and len(after_ms) <= RETRY_DIGITS_MAX:
+        error.retry_after_ns = int(after_ms) * MILLISECOND
+    return error
+
+
+def named(error: WindrowError) -> tuple[tuple[str, str], ...]:
+    """The trailing metadata that says so."""
+    after_ns = error.retry_after_ns if isinstance(error, TooMany) else 0
+    told = ((RETRY_KEY, str(-(-after_ns // MILLISECOND))),) if after_ns else ()
+    return (CODE_KEY, error.code), *told
 
 
 def words(error: BaseException) -> str:

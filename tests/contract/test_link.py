@@ -12,7 +12,7 @@ from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.errors import Banned, LinkClosed, TooMany
 from windrow_proto.link_memory import MemoryNetwork
 from windrow_proto.ports import PeerFacts
-from windrow_proto.units import SECOND
+from windrow_proto.units import MILLISECOND, SECOND
 from windrow_proto.v1 import services_pb2
 
 DIAL_NS = 30 * SECOND
@@ -141,7 +141,7 @@ async def test_the_error_that_ended_a_stream_is_named_to_the_other_side(world):
 
 async def test_who_is_sent_away_at_once_hears_why_from_dialling(world):
     async def refuse(peer: PeerFacts, link: Any) -> None:
-        raise TooMany("Come back in 200 ms.")
+        raise TooMany("Come back in 200 ms.", retry_after_ns=200 * MILLISECOND)
 
     address = await world.agents(Acceptor(refuse))
 
@@ -149,6 +149,7 @@ async def test_who_is_sent_away_at_once_hears_why_from_dialling(world):
         with pytest.raises(LinkClosed, match="Come back in 200 ms") as caught:
             await world.dialer().connect(address, DIAL_NS)
         assert isinstance(caught.value.__cause__, TooMany)
+        assert caught.value.__cause__.retry_after_ns == 200 * MILLISECOND
 
 
 async def test_a_server_that_dies_ends_its_streams(world):

@@ -1,0 +1,99 @@
+"""A host whom an Access sends away leaves it alone for as long as it was told, and goes to another meanwhile."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.master_support import ManualClock, SeededRng
+from windrow_agent import dialling
+from windrow_agent.dialling import Home
+from windrow_proto.errors import LinkClosed, TooMany
+from windrow_proto.ids import HostId
+from windrow_proto.messages import AccessPoint, RegionMap
+from windrow_proto.ports import PingAnswer
+from windrow_proto.units import MILLISECOND, MINUTE, SECOND
+
+NEAR, FAR = "near:1", "far:1"
+
+
+class SleepingClock(ManualClock):
+    """Time passes while somebody sleeps, until it is over."""
+
+    def __init__(self, end_ns):
+        super().__init__()
+        self.end_ns = end_ns
+
+    async def sleep_ns(self, duration_ns):
+        if self.monotonic_ns() >= self.end_ns:
+            await asyncio.Event().wait()
+        self.advance(duration_ns)
+        await asyncio.sleep(0)
+
+
+@dataclass
+class Network:
+    """Two Accesses that answer pings, and what each says to who dials it (nanoseconds to wait; None: a dead line)."""
+
+    clock: SleepingClock
+    busy_ns: dict[str, int | None]
+    dialled: list[tuple[str, int]] = field(default_factory=list)
+
+    async def connect(self, address, deadline_ns):
+        self.dialled.append((address, self.clock.monotonic_ns()))
+        busy_ns = self.busy_ns[address]
+        if busy_ns is None:
+            raise LinkClosed("Could not connect.")
+        raise LinkClosed("Could not connect.") from TooMany("Busy.", retry_after_ns=busy_ns)
+
+    async def ping(self, address, deadline_ns):
+        return PingAnswer({NEAR: 1, FAR: 90}[address] * MILLISECOND, address, "eu", 0, draining=False)
+
+    async def bandwidth(self, address, deadline_ns):
+        raise LinkClosed("Nothing is measured here.")
+
+    async def close(self):
+        pass
+
+
+async def dialled(busy_ns, for_ns):
+    """When each Access was dialled, by address."""
+    clock = SleepingClock(for_ns)
+    network = Network(clock, busy_ns)
+    regions = RegionMap(1, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
+
+    async def serve(link):
+        raise AssertionError("nobody is let in")
+
+    home = Home(HostId("host_1"), network, clock, SeededRng(3), regions, serve)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(home.run())
+        while clock.monotonic_ns() < for_ns:
+            await asyncio.sleep(0)
+        task.cancel()
+    return {address: [at_ns for to, at_ns in network.dialled if to == address] for address in (NEAR, FAR)}
+
+
+@pytest.mark.parametrize("busy_ns", [5 * SECOND, 40 * SECOND])
+async def test_an_access_is_left_alone_for_as_long_as_it_asked_and_a_half_more_at_most(busy_ns):
+    tries = await dialled({NEAR: busy_ns, FAR: None}, 4 * MINUTE)
+    gaps = [later - earlier for earlier, later in zip(tries[NEAR], tries[NEAR][1:], strict=False)]
+    assert gaps and all(gap >= busy_ns for gap in gaps)
+    assert len(tries[FAR]) > len(tries[NEAR])
+
+
+async def test_while_all_are_busy_the_first_that_may_be_dialled_is_waited_for():
+    tries = await dialled({NEAR: 20 * SECOND, FAR: 30 * SECOND}, MINUTE)
+    assert tries[NEAR][0] == tries[FAR][0] == 0
+    assert 20 * SECOND <= tries[NEAR][1] <= 30 * SECOND and tries[FAR][1] >= 30 * SECOND
+
+
+async def test_nobody_is_believed_that_he_is_busy_for_hours():
+    tries = await dialled({NEAR: 3600 * SECOND, FAR: 3600 * SECOND}, 5 * MINUTE)
+    assert len(tries[NEAR]) > 2
+    assert tries[NEAR][1] <= 1.5 * dialling.BUSY_NS_MAX + SECOND
+
+
+async def test_a_dead_line_is_dialled_again_without_such_a_wait():
+    tries = await dialled({NEAR: None, FAR: None}, 20 * SECOND)
+    assert len(tries[NEAR]) >= 3 and tries[NEAR][1] < 5 * SECOND
