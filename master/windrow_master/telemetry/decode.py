@@ -64,6 +64,12 @@ class Rows:
         absent = {m: mask[keep] for m, mask in self.absent.items()}
         return Rows(self.device[keep], self.at_ms[keep], columns, absent, self.is_in_order)
 
+    def part(self, part: slice) -> "Rows":
+        """A stretch of these rows."""
+        columns = {metric: column[part] for metric, column in self.columns.items()}
+        absent = {m: mask[part] for m, mask in self.absent.items()}
+        return Rows(self.device[part], self.at_ms[part], columns, absent, self.is_in_order)
+
     def in_order(self) -> "Rows":
         """Sorted by device, then instant: runs of one device compress best."""
         if self.is_in_order:

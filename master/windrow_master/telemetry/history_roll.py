@@ -20,6 +20,8 @@ GRACE_MS: Final = 20 * SECOND // MILLISECOND
 up what is not rolled up yet from single samples, which costs more than all the minutes of an hour."""
 BANDS_PER_ROLL: Final = 24
 """Two hours of a fleet's day: a roll holds up what is taken in meanwhile."""
+LATE_ROWS: Final = 1 << 16
+"""Of a table, rolled up at once: four times as many columns come of them, and each row may be a span of its own."""
 INT64: Final = np.iinfo(np.int64)
 
 
@@ -119,17 +121,17 @@ def insert_rows(connection: Connection, scope: Scope | None, rows: Rows) -> None
 def take_late(connection: Connection, scope: Scope | None, rows: Rows, rolled: sql.Rolled) -> None:
     """Add rows that come later than the roll-ups they belong to; within the transaction that inserts them."""
     for level in sql.LEVELS:
-        late = rows.where(rows.at_ms < rolled.of(level))
-        if not len(late.device):
-            continue
-        columns = spans_of(late.in_order(), level.span_ms, is_named=scope is not None)
-        if scope is None:
-            (metric,) = late.columns
-            columns["metric"] = np.full(len(columns["device"]), metric, dtype=np.int64)
-        connection.register("late", columns)
-        where = "" if scope is not None else " WHERE count > 0"
-        connection.execute(f"INSERT INTO {level.table(scope)} BY NAME SELECT * FROM late{where}")
-        connection.unregister("late")
+        late = rows.where(rows.at_ms < rolled.of(level)).in_order()
+        for first in range(0, len(late.device), LATE_ROWS):
+            part = late.part(slice(first, first + LATE_ROWS))
+            columns = spans_of(part, level.span_ms, is_named=scope is not None)
+            if scope is None:
+                (metric,) = late.columns
+                columns["metric"] = np.full(len(columns["device"]), metric, dtype=np.int64)
+            connection.register("late", columns)
+            where = "" if scope is not None else " WHERE count > 0"
+            connection.execute(f"INSERT INTO {level.table(scope)} BY NAME SELECT * FROM late{where}")
+            connection.unregister("late")
 
 
 def spans_of(rows: Rows, span_ms: int, *, is_named: bool) -> dict[str, Any]:

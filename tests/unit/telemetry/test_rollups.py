@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.telemetry.world import BOOT, HOST, Telemetry, batch, record
+from windrow_master.telemetry import history_roll
 from windrow_master.telemetry.decode import Rows
 from windrow_master.telemetry.history_roll import spans_of
 from windrow_master.telemetry.history_sql import (
@@ -31,6 +32,12 @@ HOSTS = (HOST, HostId("host_2"), HostId("host_3"))
 PLACES = [(host, gpu) for host in HOSTS for gpu in ("GPU-1", "GPU-2")]
 STEPS_MS = (20_000, MINUTE_MS, 90_000, FIVE_MS, 2 * FIVE_MS, HOUR_MS)
 ROUNDS = 14
+
+
+@pytest.fixture(autouse=True)
+def _in_small_parts(monkeypatch):
+    """What is late is rolled up a few rows at a time, so that spans are cut in the middle."""
+    monkeypatch.setattr(history_roll, "LATE_ROWS", 7)
 
 
 class World(Telemetry):
