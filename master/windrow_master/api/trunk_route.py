@@ -32,6 +32,8 @@ from windrow_proto.wire_link import decode_hello, encode_ack, encode_channel, en
 BOOTS_MAX: Final = 64
 """Boots of origin one connection may bring records of; a spool that outlived more restarts sends the rest later."""
 CHANNELS_MAX: Final = 64
+PATIENT: Final = frozenset({Kind.ACK, Kind.HEARTBEAT_REPLY, Kind.REGION_MAP})
+"""What goes down with the next that comes: nobody waits for one of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class HostRoute:
     """One connection, from the hello to its end."""
 
     def __init__(
-        self, opening: Opening, access_id: str, epoch: int, connection: int, put: Callable[[link_pb2.Frame], None]
+        self, opening: Opening, access_id: str, epoch: int, connection: int, put: Callable[[link_pb2.Frame, bool], None]
     ) -> None:
         self.opening, self.access_id = opening, access_id
         self.host_id = opening.host_id
@@ -218,7 +220,8 @@ class HostRoute:
         if self.is_closed or self._prover is None:
             raise LinkClosed("The host is not connected (any more).", subject=self.host_id)
         frame_class = FrameClass.CHANNEL if lane is Lane.CHANNEL else FrameClass.EVIDENCE
-        self._put(seal(self.session.envelope(kind, lane, frame_class, body, not_after_ns), self._prover))
+        frame = seal(self.session.envelope(kind, lane, frame_class, body, not_after_ns), self._prover)
+        self._put(frame, kind not in PATIENT)
 
     def may_ask(self, what: str, now_ns: int, every_ns: int) -> bool:
         """Whether it is time to ask for this (again); remembers that it was."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from windrow_master.api.trunk_route import HostRoute
 from windrow_proto.errors import LinkClosed
+from windrow_proto.gather import Gather
 from windrow_proto.messages import AccessPoint
 from windrow_proto.ports import TrunkLink
 from windrow_proto.units import MIB, time_text
@@ -35,7 +36,7 @@ class Trunk:
         self.load = services_pb2.LoadReport()
         self._items: deque[services_pb2.TrunkItem] = deque()
         self._bytes = 0
-        self._wake = asyncio.Event()
+        self._gather = Gather()
         self._is_broken = False
 
     async def receive(self) -> services_pb2.TrunkBatch:
@@ -49,8 +50,7 @@ class Trunk:
     async def write(self) -> None:
         """Send what is put, until cancelled; ends the link when the peer does not take it."""
         while True:
-            await self._wake.wait()
-            self._wake.clear()
+            await self._gather.wait()
             while self._items:
                 batch = services_pb2.TrunkBatch()
                 size = 0
@@ -70,9 +70,9 @@ class Trunk:
                 await self._link.close()
                 return
 
-    def put_frame(self, route: int, frame: link_pb2.Frame) -> None:
+    def put_frame(self, route: int, frame: link_pb2.Frame, is_urgent: bool) -> None:
         """Queue a frame for one route. Raises LinkClosed when this trunk does not move."""
-        self._put(services_pb2.TrunkItem(route=route, frame=frame))
+        self._put(services_pb2.TrunkItem(route=route, frame=frame), is_urgent)
 
     def put_close(self, route: int, code: str, reason: str) -> None:
         """Queue the end of a route, with why."""
@@ -104,14 +104,14 @@ class Trunk:
         self._put(services_pb2.TrunkItem(route=0, welcome=welcome))
         self.put_bans(host_ids)
 
-    def _put(self, item: services_pb2.TrunkItem) -> None:
+    def _put(self, item: services_pb2.TrunkItem, is_urgent: bool = True) -> None:
         if self._is_broken or self._bytes > QUEUED_BYTES_MAX:
             self._is_broken = True
-            self._wake.set()
+            self._gather.nudge(is_urgent=True)
             raise LinkClosed("The Access does not take what is sent to it.", subject=self.access_id)
         self._items.append(item)
         self._bytes += _size(item)
-        self._wake.set()
+        self._gather.nudge(is_urgent=is_urgent)
 
     def point(self, *, draining: bool) -> AccessPoint:
         """How agents find this Access."""
