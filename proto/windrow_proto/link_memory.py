@@ -33,8 +33,8 @@ T = TypeVar("T", bound=Message)
 
 WINDOW_BYTES: Final = 262_144
 """In flight per direction before the sender waits; what a real stream may hold (link_streams.AGENT_OPTIONS)."""
-KEEPALIVE_NS: Final = 8 * SECOND
-"""A stream over a partition ends after this; the real keepalive takes 5 s and 3 s."""
+KEEPALIVE_NS: Final = 9 * SECOND
+"""A stream over a partition ends after this; the real keepalive takes 6 s and 3 s."""
 _LOOK_NS: Final = 250 * MILLISECOND
 
 

@@ -35,7 +35,8 @@ STREAM_ERRORS: Final = (grpc.RpcError, grpc.aio.BaseError, asyncio.InvalidStateE
 
 _BOTH_ENDS: Final[tuple[tuple[str, int], ...]] = (
     # A frozen peer is noticed after time + timeout only if ping_timeout_ms is set, too (its default is a minute).
-    ("grpc.keepalive_time_ms", 5000),
+    # A second more than the heartbeats of a small fleet: as long as they come and are answered, nothing is pinged.
+    ("grpc.keepalive_time_ms", 6000),
     ("grpc.keepalive_timeout_ms", 3000),
     ("grpc.http2.ping_timeout_ms", 3000),
     ("grpc.keepalive_permit_without_calls", 1),

@@ -26,9 +26,9 @@ EVIDENCE_WAITING_MAX: Final = 16_384
 EVIDENCE_AT_ONCE: Final = 512
 TELEMETRY_WAITING_MAX: Final = 32_768
 TELEMETRY_AT_ONCE: Final = 1_024
-TELEMETRY_ACK_EVERY_S: Final = 0.9
-"""A host whose backlog comes in gets no more acks than this for its samples: each costs as much as a batch, and the
-credits reach for minutes. Who sends a batch now and then is answered at once."""
+TELEMETRY_ACK_EVERY_S: Final = 2.5
+"""A host whose backlog comes in gets no more acks than this for its samples: each costs more than a batch, and the
+credits reach for twenty minutes of them. Who sends a batch now and then is answered at once."""
 FAILURE_PAUSE_S: Final = 0.5
 """After a failed write, before the next: a full disk does not get better by being asked a thousand times a second."""
 
