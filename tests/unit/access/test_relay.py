@@ -23,6 +23,7 @@ from windrow_proto.errors import (
     Unavailable,
     WindrowError,
 )
+from windrow_proto.gather import Gather
 from windrow_proto.ids import AccessId, HostId
 from windrow_proto.ports import PeerFacts
 from windrow_proto.units import MILLISECOND, SECOND
@@ -174,6 +175,22 @@ async def test_frames_of_one_message_pass_as_if_each_had_come_alone() -> None:
             batch = await asyncio.wait_for(w.master.receive(), PATIENCE_S)
             moved += [item.frame for item in batch.items if item.WhichOneof("what") == "frame"]
         assert moved == [frame(n) for n in range(1, TOGETHER_MAX + 2)]
+        serving.cancel()
+
+
+async def test_beats_and_samples_go_up_with_the_first_frame_that_cannot_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay, "Gather", lambda: Gather(3600.0))
+    async with world() as w, asyncio.TaskGroup() as tasks:
+        near, agent = pair()
+        serving = tasks.create_task(w.relay.accepted(peer(), near))
+        await w.next_item("opened")
+        for sent in (frame(1, lane=link_pb2.LANE_CONTROL), frame(2, 1, lane=link_pb2.LANE_TELEMETRY)):
+            await agent.send(sent)
+            for _ in range(20):
+                await asyncio.sleep(0)
+        await agent.send(frame(3, lane=link_pb2.LANE_EVIDENCE))
+        batch = await asyncio.wait_for(w.master.receive(), PATIENCE_S)
+        assert sorted(item.frame.sequence for item in batch.items) == [1, 2, 3]
         serving.cancel()
 
 

@@ -1,0 +1,65 @@
+"""What goes down a trunk together, and what does not wait for company."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from tests.waiting import PATIENCE_S
+from windrow_master.api import trunk_route, trunk_wire
+from windrow_master.api.trunk_route import HostRoute, Opening
+from windrow_master.api.trunk_wire import Trunk
+from windrow_proto.gather import Gather
+from windrow_proto.ids import HostId
+from windrow_proto.model import Kind, Lane
+from windrow_proto.v1 import link_pb2, services_pb2
+
+
+class Line:
+    """The near end of a trunk that keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: asyncio.Queue[services_pb2.TrunkBatch] = asyncio.Queue()
+
+    async def send(self, batch: services_pb2.TrunkBatch) -> None:
+        self.sent.put_nowait(batch)
+
+    async def receive(self) -> services_pb2.TrunkBatch:
+        return await asyncio.Future()
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+async def test_frames_that_can_wait_go_with_the_first_that_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trunk_wire, "Gather", lambda: Gather(3600.0))
+    line = Line()
+    trunk = Trunk(line, services_pb2.TrunkHello(access_id="access_1"), "127.0.0.1:1", 1)
+    async with asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(trunk.write())
+        for number in (1, 2):
+            trunk.put_frame(number, link_pb2.Frame(sequence=number), False)
+            for _ in range(20):
+                await asyncio.sleep(0)
+        assert line.sent.empty()
+        trunk.put_frame(3, link_pb2.Frame(sequence=3), True)
+        batch = await asyncio.wait_for(line.sent.get(), PATIENCE_S)
+        assert [item.route for item in batch.items] == [1, 2, 3]
+        writing.cancel()
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_urgent"),
+    [(Kind.ACK, False), (Kind.HEARTBEAT_REPLY, False), (Kind.REGION_MAP, False), (Kind.QUERY, True)],
+)
+def test_nobody_waits_for_an_ack_or_the_answer_to_a_beat(
+    kind: Kind, is_urgent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[bool] = []
+    opening = Opening(HostId("host_" + "0" * 32), 1, 1 << 62, "127.0.0.1:1")
+    route = HostRoute(opening, "access_1", 1, 1, lambda _, urgent: told.append(urgent))
+    monkeypatch.setattr(route, "session", SimpleNamespace(envelope=lambda *_: None))
+    monkeypatch.setattr(route, "_prover", object())
+    monkeypatch.setattr(trunk_route, "seal", lambda *_: link_pb2.Frame())
+    route.send(kind, Lane.CONTROL, b"")
+    assert told == [is_urgent]
