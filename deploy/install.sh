@@ -9,7 +9,7 @@
 main() {
     set -eu
     umask 022
-    ACTION=install URL= PIN= TOKEN_FILE= TOKEN=${WINDROW_JOIN_TOKEN:-} PYTHON=
+    ACTION=install URL= PIN= ACCESS= TOKEN_FILE= TOKEN=${WINDROW_JOIN_TOKEN:-} PYTHON=
     PREFIX=/opt/windrow-agent STATE=/var/lib/windrow-agent ACCOUNT=windrow-agent
     SEPARATE=1 DOCKER=1 START=1 DRY_RUN=0 YES=0
     UNIT=/etc/systemd/system/windrow-agent.service
@@ -24,6 +24,7 @@ usage: install.sh --url URL --pin sha256//KEY [options]     install, or upgrade 
   --url URL          https://host:port of the Master
   --pin sha256//KEY  the Master's public key: nothing is taken from a server with another
   --token-file FILE  a file that holds the join token; else WINDROW_JOIN_TOKEN, else it is asked for
+  --access PLACE     where to look for an Access when none that is known answers: dns:DOMAIN or https://HOST; repeatable
   --dry-run          say what would be done, and do nothing
   --yes              do not ask
   --python PROGRAM   the Python to use; else the first that fits
@@ -56,11 +57,18 @@ TEXT
                 usage
                 exit 0
                 ;;
-            --url | --pin | --token-file | --python | --prefix | --state)
+            --url | --pin | --access | --token-file | --python | --prefix | --state)
                 [ $# -ge 2 ] || { usage >&2 && exit 2; }
                 case $1 in
                 --url) URL=${2%/} ;;
                 --pin) PIN=$2 ;;
+                --access)
+                    case $2 in
+                    *[!A-Za-z0-9:/.%_~-]* | "") fail "--access $2 is neither dns:DOMAIN nor https://HOST." ;;
+                    dns:* | https://*) ACCESS="$ACCESS $2" ;;
+                    *) fail "--access $2 is neither dns:DOMAIN nor https://HOST." ;;
+                    esac
+                    ;;
                 --token-file) TOKEN_FILE=$2 ;;
                 --python) PYTHON=$2 ;;
                 --prefix) PREFIX=${2%/} ;;
@@ -454,7 +462,11 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
         [ "$SEPARATE" = 0 ] || chown "$ACCOUNT:" "$token"
         TOKEN=
         status=0
-        as_account "$HOME_OF_RELEASE/bin/windrow-agent" join "$URL" --token-file "$token" --data-dir "$STATE" || status=$?
+        set --
+        for place in $ACCESS; do
+            set -- "$@" --access "$place"
+        done
+        as_account "$HOME_OF_RELEASE/bin/windrow-agent" join "$URL" --token-file "$token" --data-dir "$STATE" "$@" || status=$?
         rm -f "$token"
         [ "$status" = 0 ] || fail "this machine could not join $URL."
     }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from windrow_agent.core.discovery import Seed, parse_seed
+from windrow_agent.core.discovery import Place, parse_place
 from windrow_agent.runtimes.docker import DEFAULT_URL
 from windrow_proto.errors import InvalidInput
 
@@ -42,7 +42,7 @@ class Config:
     is_sure: bool = False
     metrics_port: int | None = None
     """Of /metrics on 127.0.0.1; None: not served."""
-    seeds: tuple[Seed, ...] = ()
+    seeds: tuple[Place, ...] = ()
     """Where an Access is looked for when none of the map answers; empty: where joining was told."""
 
 
@@ -64,7 +64,7 @@ def parse(arguments: Sequence[str]) -> Config:
     count = getattr(found, "count", 0)
     if found.command == "simulate" and not 1 <= count <= SIMULATED_MAX:
         raise InvalidInput(f"--count must be 1 to {SIMULATED_MAX}.")
-    seeds = tuple(dict.fromkeys(parse_seed(text) for text in getattr(found, "access", None) or ()))
+    seeds = tuple(dict.fromkeys(parse_place(text) for text in getattr(found, "access", None) or ()))
     if len(seeds) > SEEDS_MAX:
         raise InvalidInput(f"--access may be given {SEEDS_MAX} times at most.")
     return Config(
@@ -111,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     def looks(made: argparse.ArgumentParser, text: str) -> None:
-        made.add_argument("--access", action="append", metavar="dns:DOMAIN", help=text)
+        made.add_argument("--access", action="append", metavar="dns:DOMAIN|https://HOST", help=text)
 
     run = command("run", "Serve this host until a signal.")
     run.add_argument("--runtimes", help="which of docker,process may be used (default both)")

@@ -33,9 +33,17 @@ BUSY_NS_MAX: Final = MINUTE
 LOOK_EVERY_NS: Final = 30 * SECOND
 """Between two lookups: what DNS said holds at least as long for whoever cannot reach any Access."""
 
+ASK_NS_FIRST: Final = 30 * SECOND
+ASK_NS_MAX: Final = 8 * MINUTE
+"""Between two questions for a newer map: all hosts of a region may have the same one at once, of one Master."""
+
 Serve = Callable[[FrameLink], Awaitable[None]]
 Look = Callable[[], Awaitable[tuple[str, ...]]]
 """Finds addresses to try where no map helps; never raises, and may say anything."""
+
+
+Ask = Callable[[], Awaitable[RegionMap | None]]
+"""Asks elsewhere for a map that is newer than the one known; never raises."""
 
 
 async def look_nowhere() -> tuple[str, ...]:
@@ -43,11 +51,16 @@ async def look_nowhere() -> tuple[str, ...]:
     return ()
 
 
+async def ask_nobody() -> RegionMap | None:
+    """There is nobody to ask."""
+    return None
+
+
 class Home:
     """Where this host is connected. serve runs one connection to its end and raises what ended it.
 
-    look: asked only while no Access of the map answers a ping; of what it finds only those are dialled that answered a
-    ping, whose handshake shows that our authority made them an Access.
+    ask, look: only while no Access of the map answers a ping, first for a newer map, then for addresses beyond it. Of
+    these only those are dialled that answered a ping, whose handshake shows that our authority made them an Access.
     """
 
     def __init__(
@@ -59,6 +72,7 @@ class Home:
         regions: RegionMap,
         serve: Serve,
         look: Look = look_nowhere,
+        ask: Ask = ask_nobody,
     ) -> None:
         self.regions = regions
         self.address: str | None = None
@@ -67,9 +81,10 @@ class Home:
         self._host_id, self._dialer, self._clock, self._rng, self._serve = host_id, dialer, clock, rng, serve
         self._move = asyncio.Event()
         self._attempt = 0
-        self._look = look
+        self._look, self._ask = look, ask
         self._found: tuple[str, ...] = ()
         self._looked_ns: int | None = None
+        self._ask_due_ns = self._ask_pause_ns = 0
         self._busy_until_ns: dict[str, int] = {}
 
     @property
@@ -94,7 +109,7 @@ class Home:
             log.warning("no_access_reached", tried=len(addresses), wait_s=round(max(wait_ns, busy_ns) / SECOND, 2))
             await self._clock.sleep_ns(max(wait_ns, busy_ns, 50 * MILLISECOND))
             await self.measure()
-            if not any(point.address in self.answers for point in self.regions.points):
+            if not self._is_any_there() and not await self._asked():
                 await self._try(await self._looked_up())
 
     async def _try(self, addresses: tuple[str, ...]) -> bool:
@@ -107,6 +122,24 @@ class Home:
     def _busy_ns(self, address: str) -> int:
         """How long from now this Access wants to be left alone."""
         return max(0, self._busy_until_ns.get(address, 0) - self._clock.monotonic_ns())
+
+    def _is_any_there(self) -> bool:
+        """Whether any Access of the map answered the last ping."""
+        return any(point.address in self.answers for point in self.regions.points)
+
+    async def _asked(self) -> bool:
+        """Take a newer map, if there is one; returns whether an Access of it answers."""
+        now_ns = self._clock.monotonic_ns()
+        if now_ns < self._ask_due_ns:
+            return False
+        self._ask_pause_ns = min(ASK_NS_MAX, max(ASK_NS_FIRST, 2 * self._ask_pause_ns))
+        self._ask_due_ns = now_ns + int(self._ask_pause_ns * (0.5 + self._rng.uniform()))
+        newer = await self._ask()
+        if newer is None:
+            return False
+        self.regions = newer
+        await self.measure()
+        return self._is_any_there()
 
     async def _looked_up(self) -> tuple[str, ...]:
         """Addresses beyond the map that answer pings, the nearest first. What was found once is kept if DNS fails."""
@@ -166,7 +199,7 @@ class Home:
         if is_moving:
             return True
         if self._clock.monotonic_ns() - began_ns >= STABLE_NS:
-            self._attempt = 0
+            self._attempt = self._ask_due_ns = self._ask_pause_ns = 0
         self.answers.pop(address, None)  # the next one first, this one last; the next measurement finds it again
         await self._clock.sleep_ns(int(self._rng.uniform() * FAILOVER_JITTER_NS))
         if isinstance(self.refused, Banned):

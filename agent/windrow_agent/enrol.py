@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from windrow_agent.core.discovery import Seed, parse_seed
+from windrow_agent.core.discovery import Place, parse_place
 from windrow_agent.threads import Runner
 from windrow_proto import enrol
 from windrow_proto.enrol import Identity, IdentityFolder
@@ -29,6 +29,7 @@ CHECK_NS: Final = MINUTE
 RETRY_NS: Final = 30 * SECOND
 RETRY_MAX_NS: Final = 30 * MINUTE
 CALL_S: Final = 20.0
+REGIONS_CALL_S: Final = 5.0
 REGIONS_FILE: Final = "regions.bin"
 SEEDS_FILE: Final = "seeds.txt"
 
@@ -46,16 +47,16 @@ def join(data_dir: Path, master_url: str, token: str, name: str = "", simulated:
     return enrol.join(folder, master_url, token, request, CALL_S)
 
 
-def save_seeds(data_dir: Path, seeds: Sequence[Seed]) -> None:
+def save_seeds(data_dir: Path, seeds: Sequence[Place]) -> None:
     """Keep where this host looks for an Access while none of its map answers, a line each."""
     save_private(data_dir / SEEDS_FILE, "".join(f"{seed}\n" for seed in seeds).encode())
 
 
-def load_seeds(data_dir: Path) -> tuple[Seed, ...]:
+def load_seeds(data_dir: Path) -> tuple[Place, ...]:
     """What `save_seeds` kept; what cannot be read is no place to look, and is logged."""
     path = data_dir / SEEDS_FILE
     try:
-        return tuple(parse_seed(line) for line in path.read_text(encoding="ascii").split())
+        return tuple(parse_place(line) for line in path.read_text(encoding="ascii").split())
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, InvalidInput) as error:
@@ -66,12 +67,13 @@ def load_seeds(data_dir: Path) -> tuple[Seed, ...]:
 class Membership:
     """One host's present identity; every reader asks anew."""
 
-    def __init__(self, data_dir: Path, clock: Clock, rng: Rng, runner: Runner) -> None:
-        """Raises InvalidInput where there is no whole identity."""
+    def __init__(self, data_dir: Path, clock: Clock, rng: Rng, runner: Runner, copies: Sequence[str] = ()) -> None:
+        """copies: URLs beside the Master's own where its signed map of Accesses lies. Raises InvalidInput where there
+        is no whole identity."""
         self.folder = IdentityFolder(data_dir / "identity")
         self.identity = self.folder.load()
         self._regions_path = data_dir / REGIONS_FILE
-        self._clock, self._rng, self._runner = clock, rng, runner
+        self._clock, self._rng, self._runner, self._copies = clock, rng, runner, tuple(copies)
         self._jitter = rng.uniform()
 
     @property
@@ -101,6 +103,26 @@ class Membership:
     def save_regions(self, body: bytes) -> None:
         """Keep a newer map; it came under the Master's signature."""
         save_private(self._regions_path, body)
+
+    async def newer_regions(self) -> RegionMap | None:
+        """A newer map than the one that is known, from the Master this host joined or from a copy, kept at once; None
+        where nobody had one. Never raises."""
+        for url in (self.identity.master_url, *self._copies):
+            identity = self.identity
+            fetch = functools.partial(
+                enrol.fetch_regions, url, identity.tls.ca_pem, identity.master_public, REGIONS_CALL_S
+            )
+            try:
+                body = await self._runner.call(fetch)
+                regions = decode_region_map(body)
+            except WindrowError as error:
+                log.info("regions_not_fetched", url=url, code=error.code, detail=error.detail)
+                continue
+            if regions.version > self.regions().version:
+                log.info("regions_fetched", url=url, accesses=len(regions.points))
+                self.save_regions(body)
+                return regions
+        return None
 
     def due_ns(self) -> int:
         """Wall time from which the certificate should be renewed: half of its life, and up to a tenth later."""

@@ -17,7 +17,7 @@ import structlog
 
 from windrow_agent import benchmarks, figures, footprint, onboard
 from windrow_agent.config import Config, parse, read_token
-from windrow_agent.core.discovery import Seed
+from windrow_agent.core.discovery import Copy, Place, Seed
 from windrow_agent.dialling import Look, look_nowhere
 from windrow_agent.enrol import Membership, join, join_in_thread, load_seeds, save_seeds
 from windrow_agent.gpu.nvml import NvmlBackend
@@ -111,7 +111,8 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
     """This machine's agent. Raises InvalidInput if it never joined."""
     clock, rng, data_dir = BootClock(), SystemRng(), config.data_dir
     runner: Runner = ThreadRunner("windrow-disk")
-    membership = Membership(data_dir, clock, rng, ThreadRunner("windrow-enrol"))
+    seeds, copies = _places(config.seeds or load_seeds(data_dir))
+    membership = Membership(data_dir, clock, rng, ThreadRunner("windrow-enrol"), copies)
     runtimes: dict[str, Runtime] = {}
     if "process" in config.runtimes:
         hidden = data_dir.parent if (data_dir.parent / "cli.json").exists() else data_dir
@@ -139,9 +140,16 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
         measure_benchmarks=partial(benchmarks.measure, data_dir, clock),
         save_regions=membership.save_regions,
         ballast_bytes=BALLAST_BYTES,
-        look=_look(membership.host_id, rng, config.seeds or load_seeds(data_dir)),
+        look=_look(membership.host_id, rng, seeds),
+        ask=membership.newer_regions,
     )
     return AgentService(parts), membership
+
+
+def _places(places: Sequence[Place]) -> tuple[tuple[Seed, ...], tuple[str, ...]]:
+    """Domains to ask DNS about, and URLs of copies of the map."""
+    seeds = tuple(place for place in places if isinstance(place, Seed))
+    return seeds, tuple(place.url for place in places if isinstance(place, Copy))
 
 
 def _look(host_id: HostId, rng: Rng, seeds: Sequence[Seed]) -> Look:
@@ -149,11 +157,13 @@ def _look(host_id: HostId, rng: Rng, seeds: Sequence[Seed]) -> Look:
 
 
 def simulated_agent(
-    data_dir: Path, seed: int, index: int, disk_runner: Runner, seeds: Sequence[Seed] = ()
+    data_dir: Path, seed: int, index: int, disk_runner: Runner, calls: Runner, places: Sequence[Place] = ()
 ) -> tuple[AgentService, Membership]:
-    """Host number `index` of the fleet that `seed` draws, with its own keys, connection and spool."""
+    """Host number `index` of the fleet that `seed` draws, with its own keys, connection and spool. calls: the thread of
+    what it asks a Master outside the link."""
     clock, rng = BootClock(), SystemRng()
-    membership = Membership(data_dir, clock, rng, disk_runner)
+    seeds, copies = _places(places)
+    membership = Membership(data_dir, clock, rng, calls, copies)
     host = SimulatedHost(seed, index, clock)
 
     async def figures() -> tuple[Benchmark, ...]:
@@ -180,6 +190,7 @@ def simulated_agent(
         benchmarks=host.benchmarks(),
         spool_caps=SpoolCaps(telemetry_bytes=8 * MIB, evidence_bytes=4 * MIB, ring_bytes=MIB, segment_bytes=MIB),
         look=_look(membership.host_id, rng, seeds),
+        ask=membership.newer_regions,
     )
     return AgentService(parts), membership
 
@@ -250,8 +261,9 @@ async def simulate(config: Config) -> int:
             for (index, folder), token in zip(missing, tokens, strict=False):
                 group.create_task(one(index, folder, token))
     threads = [ThreadRunner(f"windrow-disk-{number}") for number in range(SIMULATED_DISK_THREADS)]
+    calls = ThreadRunner("windrow-enrol")
     agents = [
-        simulated_agent(folder, config.seed, index, SharedRunner(threads[index % len(threads)]), config.seeds)
+        simulated_agent(folder, config.seed, index, SharedRunner(threads[index % len(threads)]), calls, config.seeds)
         for index, folder in enumerate(folders)
     ]
     return await serve(agents)
@@ -269,7 +281,8 @@ async def end(config: Config) -> int:
             await service.end_workloads()
     for folder in sorted(config.data_dir.glob("[0-9][0-9][0-9][0-9]")):
         if _has_joined(folder):
-            service, _ = simulated_agent(folder, config.seed, int(folder.name), ThreadRunner("windrow-disk"))
+            runner = ThreadRunner("windrow-disk")
+            service, _ = simulated_agent(folder, config.seed, int(folder.name), runner, runner)
             await service.end_workloads()
     return 0
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from windrow_agent.core.discovery import SERVICE, Seed
+from windrow_agent.core.discovery import SERVICE, Copy, Seed
 from windrow_agent.enrol import load_seeds
 from windrow_agent.resolver import Resolver
 from windrow_agent.runtimes import docker_socket, sandbox
 from windrow_proto.clock import SystemRng
-from windrow_proto.enrol import Identity, IdentityFolder
+from windrow_proto.enrol import Identity, IdentityFolder, fetch_regions
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.units import DAY, GIB, SECOND
@@ -66,8 +66,8 @@ def examine(data_dir: Path, docker_url: str) -> Iterator[Finding]:
         yield Finding(False, f"no identity in {folder.path}", repair)
     if identity is not None:
         yield from _identity(folder, identity)
-        for seed in load_seeds(data_dir):
-            yield _seed(identity, seed)
+        for place in load_seeds(data_dir):
+            yield _copy(identity, place) if isinstance(place, Copy) else _seed(identity, place)
     yield from _runtimes(data_dir, docker_url)
     yield _driver()
 
@@ -134,6 +134,17 @@ def _seed(identity: Identity, seed: Seed) -> Finding:
         return Finding(True, f"{seed} names {len(found)} addresses of Accesses")
     repair = f"Ask the operator for the record {SERVICE}.{seed.domain}; it is needed only when no known Access answers."
     return Finding(False, f"{seed} names no Access", repair)
+
+
+def _copy(identity: Identity, copy: Copy) -> Finding:
+    try:
+        body = fetch_regions(copy.url, identity.tls.ca_pem, identity.master_public, DIAL_S)
+        return Finding(True, f"{copy} has a map of {len(decode_region_map(body).points)} Accesses")
+    except WindrowError as error:
+        repair = (
+            f"Put there what {identity.master_url}/api/v1/regions says; it is needed only when no known Access answers."
+        )
+        return Finding(False, f"{copy} has no map of this market: {error.detail}", repair)
 
 
 def _tcp(address: str, name: str) -> Finding:

@@ -13,7 +13,7 @@ import structlog
 from windrow_agent.channels import ChannelDesk
 from windrow_agent.commands import CommandDesk
 from windrow_agent.connection import Connection, Greeting
-from windrow_agent.dialling import Home, Look, look_nowhere
+from windrow_agent.dialling import Ask, Home, Look, ask_nobody, look_nowhere
 from windrow_agent.journal import Journal, JournalDesk, epoch_fact
 from windrow_agent.outbox import Outbox
 from windrow_agent.probes import measure
@@ -60,7 +60,8 @@ FLUSH_NS: Final = 3 * SECOND
 class Parts:
     """What one agent is made of. identity: asked anew at each connection, since certificates are renewed.
 
-    measure_benchmarks: runs the host's own figures; runner: the thread of the disk; look: for Accesses beyond the map.
+    measure_benchmarks: runs the host's own figures; runner: the thread of the disk; look: for Accesses beyond
+    the map; ask: for a newer map.
     """
 
     host_id: HostId
@@ -84,6 +85,7 @@ class Parts:
     spool_caps: SpoolCaps = field(default_factory=SpoolCaps)
     ballast_bytes: int = 0
     look: Look = look_nowhere
+    ask: Ask = ask_nobody
 
 
 class AgentService:
@@ -100,7 +102,9 @@ class AgentService:
         self._connection: Connection | None = None
         self._channels: ChannelDesk | None = None
         self._group: asyncio.TaskGroup | None = None
-        self.home = Home(parts.host_id, parts.dialer, parts.clock, parts.rng, parts.regions, self._serve, parts.look)
+        self.home = Home(
+            *(parts.host_id, parts.dialer, parts.clock, parts.rng, parts.regions, self._serve, parts.look, parts.ask)
+        )
 
     # --- life -----------------------------------------------------------------------------------------------------
 

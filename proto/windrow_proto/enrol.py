@@ -215,6 +215,28 @@ def renew(folder: IdentityFolder, wall_ns: int, timeout_s: float = 15.0) -> Iden
     return folder.load()
 
 
+def fetch_regions(url: str, ca_pem: bytes, master_public: bytes, timeout_s: float = 15.0) -> bytes:
+    """The map of Accesses that this Master signed, from the Master itself or from whoever keeps a copy under `url`.
+
+    url: https://host:port asks a Master; with a path it is fetched as it is. The server needs a certificate of the
+    Master's authority or of one that this system trusts, and is believed nothing but the signature. Raises
+    Unavailable, BadProof, InvalidInput.
+    """
+    context = ssl.create_default_context()
+    context.load_verify_locations(cadata=ca_pem.decode())
+    path = urlsplit(url).path
+    status, payload = _call(url, "GET", path if path not in ("", "/") else "/api/v1/regions", None, context, timeout_s)
+    if status != 200:
+        raise Unavailable(f"{url} answered {status} where the map of Accesses should be.")
+    try:
+        signed = _region_map(json.loads(payload), master_public)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InvalidInput(f"What {url} answered is no map of Accesses.") from error
+    if not signed:
+        raise InvalidInput(f"The map of Accesses under {url} is empty.")
+    return signed
+
+
 def _post(master_url: str, path: str, body: dict[str, Any], ca_pem: bytes, timeout_s: float) -> dict[str, Any]:
     context = ssl.create_default_context(cadata=ca_pem.decode())
     status, payload = _call(master_url, "POST", path, json.dumps(body).encode(), context, timeout_s)
@@ -234,7 +256,7 @@ def _call(
 ) -> tuple[int, bytes]:
     parts = urlsplit(master_url)
     if parts.scheme != "https" or not parts.hostname:
-        raise InvalidInput(f"Joining goes over HTTPS: {master_url!r} is not an https:// address.")
+        raise InvalidInput(f"A Master is asked over HTTPS: {master_url!r} is not an https:// address.")
     connection = http.client.HTTPSConnection(parts.hostname, parts.port or 443, timeout=timeout_s, context=context)
     try:
         headers = {"Content-Type": "application/json"} if body is not None else {}

@@ -16,6 +16,7 @@ from tests.waiting import PATIENCE_S, poll
 from windrow_master.up_client import MasterHttp
 from windrow_proto import enrol, keys
 from windrow_proto.errors import JoinTokenRefused, Unavailable
+from windrow_proto.wire_link import decode_region_map
 
 ANY_PORT = ("--http-port", "0", "--https-port", "0", "--trunk-port", "0")
 
@@ -71,6 +72,8 @@ def test_a_master_starts_is_joined_over_its_pinned_key_and_remembers_after_kill_
         folder = enrol.IdentityFolder(tmp_path / "identity")
         identity = enrol.join(folder, https_url, token, request)
         renewed = enrol.renew(folder, wall_ns=0)
+        regions = enrol.fetch_regions(https_url, identity.tls.ca_pem, identity.master_public)
+        assert decode_region_map(regions).version > decode_region_map(identity.region_map).version
         assert (identity.generation, renewed.generation) == (1, 2)
         forged = token.split(".")[0] + "." + hashlib.sha256(b"other").hexdigest()[:32]
         try:

@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 from windrow_agent.core.choice import turn
 from windrow_agent.core.dns import Service, check_name
@@ -20,6 +21,7 @@ SCHEME: Final = "dns:"
 TARGETS_MAX: Final = 8
 """Names of one answer whose addresses are asked for."""
 ADDRESSES_PER_NAME_MAX: Final = 4
+URL_CHARS_MAX: Final = 255
 ADDRESSES_MAX: Final = 16
 """Tried at most; each costs a handshake."""
 
@@ -35,10 +37,42 @@ class Seed:
         return f"{SCHEME}{self.domain}" + (f":{self.port}" if self.port != DEFAULT_PORT else "")
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Where a copy of the Master's signed map lies; anybody may keep one, and nobody can change it."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+
+Place = Seed | Copy
+
+
+def parse_place(text: str) -> Place:
+    """Read what `--access` says: `dns:DOMAIN[:PORT]` or `https://HOST[:PORT][/PATH]`; raises InvalidInput."""
+    return parse_copy(text) if text.startswith("https:") else parse_seed(text)
+
+
+def parse_copy(text: str) -> Copy:
+    """Read an address of a copy of the map; raises InvalidInput."""
+    try:
+        parts = urlsplit(text)
+        is_good = bool(parts.hostname) and parts.port != 0 and not (parts.username or parts.query or parts.fragment)
+    except ValueError:
+        is_good = False
+    if not is_good or len(text) > URL_CHARS_MAX or not (text.isascii() and text.isprintable()) or " " in text:
+        raise InvalidInput(f"{text[:260]!r} is not an address of a map: write https://HOST[:PORT][/PATH].")
+    return Copy(text)
+
+
 def parse_seed(text: str) -> Seed:
     """Read `dns:DOMAIN` or `dns:DOMAIN:PORT`; raises InvalidInput."""
     if not text.startswith(SCHEME):
-        raise InvalidInput(f"{text[:260]!r} does not say where to look for an Access: write dns:DOMAIN.")
+        raise InvalidInput(
+            f"{text[:260]!r} does not say where to look for an Access: write dns:DOMAIN or https://HOST."
+        )
     domain, colon, port = text.removeprefix(SCHEME).partition(":")
     if colon and not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536):
         raise InvalidInput(f"{port[:20]!r} is not a port (1 to 65535).")

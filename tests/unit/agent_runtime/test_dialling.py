@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 
@@ -12,7 +13,7 @@ from windrow_proto.errors import LinkClosed, TooMany
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.ports import PingAnswer
-from windrow_proto.units import MILLISECOND, MINUTE, SECOND
+from windrow_proto.units import HOUR, MILLISECOND, MINUTE, SECOND
 
 NEAR, FAR = "near:1", "far:1"
 
@@ -97,3 +98,32 @@ async def test_nobody_is_believed_that_he_is_busy_for_hours():
 async def test_a_dead_line_is_dialled_again_without_such_a_wait():
     tries = await dialled({NEAR: None, FAR: None}, 20 * SECOND)
     assert len(tries[NEAR]) >= 3 and tries[NEAR][1] < 5 * SECOND
+
+
+async def test_a_newer_map_is_asked_for_less_and_less_often_while_nobody_is_reached():
+    clock = SleepingClock(HOUR)
+    network = Network(clock, {NEAR: None, FAR: None})
+    asked: list[int] = []
+
+    async def silence(address, deadline_ns):
+        raise LinkClosed("Nobody is there.")
+
+    async def ask():
+        asked.append(clock.monotonic_ns())
+
+    async def serve(link):
+        raise AssertionError("nobody is let in")
+
+    network.ping = silence
+    regions = RegionMap(1, (AccessPoint("a", "eu", NEAR),))
+    home = Home(HostId("host_1"), network, clock, SeededRng(3), regions, serve, ask=ask)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(home.run())
+        while clock.monotonic_ns() < HOUR:
+            await asyncio.sleep(0)
+        task.cancel()
+    gaps = [later - earlier for earlier, later in pairwise(asked)]
+    assert asked[0] < MINUTE
+    assert gaps[0] >= dialling.ASK_NS_FIRST / 2
+    assert all(dialling.ASK_NS_MAX / 2 <= gap <= 1.5 * dialling.ASK_NS_MAX + MINUTE for gap in gaps[4:])
+    assert 6 <= len(asked) <= 20

@@ -6,7 +6,16 @@ import pytest
 
 from windrow_agent import config, enrol
 from windrow_agent.core import discovery
-from windrow_agent.core.discovery import ADDRESSES_MAX, TARGETS_MAX, Seed, candidates, parse_seed, targets
+from windrow_agent.core.discovery import (
+    ADDRESSES_MAX,
+    TARGETS_MAX,
+    Copy,
+    Seed,
+    candidates,
+    parse_place,
+    parse_seed,
+    targets,
+)
 from windrow_agent.core.dns import Service
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import HostId
@@ -29,9 +38,36 @@ def test_what_is_no_seed_is_refused_with_the_reason(text: str):
         parse_seed(text)
 
 
+def test_a_copy_of_the_map_is_an_https_address():
+    assert parse_place("https://a.org:8443/maps/eu.json") == Copy("https://a.org:8443/maps/eu.json")
+    assert str(parse_place("https://a.org")) == "https://a.org"
+    assert parse_place("dns:a.org") == Seed("a.org")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://",
+        "https:a.org",
+        "https://a.org:0",
+        "https://a.org:99999",
+        "https://me:secret@a.org",
+        "https://a.org/?token=x",
+        "https://a.org/a b",
+        "https://a.org/\n",
+        "https://a.org/" + "x" * 255,
+        "http://a.org",
+        "ftp://a.org",
+    ],
+)
+def test_what_is_no_place_is_refused_with_the_reason(text: str):
+    with pytest.raises(InvalidInput):
+        parse_place(text)
+
+
 def test_seeds_come_by_option_and_are_kept_from_joining_on(tmp_path):
-    found = config.parse(["run", "--access", "dns:a.org", "--access", "dns:b.org:9000", "--access", "dns:a.org"])
-    assert found.seeds == (Seed("a.org"), Seed("b.org", 9000))
+    found = config.parse(["run", "--access", "dns:a.org", "--access", "https://b.org/map", "--access", "dns:a.org"])
+    assert found.seeds == (Seed("a.org"), Copy("https://b.org/map"))
     assert config.parse(["join", "https://m", "--token-file", "-", "--access", "dns:a.org"]).seeds == (Seed("a.org"),)
     with pytest.raises(InvalidInput):
         config.parse(["run", *(f"--access=dns:{n}.org" for n in "abcde")])

@@ -34,7 +34,8 @@ def main():
         if token != "wj_good":
             sys.exit("The join token was used before. Ask for a new one.")
         identity.parent.mkdir(mode=0o700)
-        identity.write_text(json.dumps({"master_url": arguments[0]}))
+        places = [value for flag, value in zip(arguments, arguments[1:]) if flag == "--access"]
+        identity.write_text(json.dumps({"master_url": arguments[0], "access": places}))
     elif verb == "run":
         runs = state / "runs"
         runs.write_text(runs.read_text() + "x" if runs.exists() else "x")

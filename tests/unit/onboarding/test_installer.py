@@ -1,5 +1,6 @@
 """The installer takes only what the pinned Master lists, changes only what it says, and takes all of it away again."""
 
+import json
 import os
 import random
 import shutil
@@ -68,6 +69,18 @@ def test_it_installs_joins_runs_and_removes_every_trace(machine: Machine) -> Non
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert machine.made() == before
     assert agents(machine) == []
+
+
+def test_places_to_look_for_an_access_are_told_to_the_agent_and_others_are_refused(machine: Machine) -> None:
+    before = machine.made()
+    for bad in ("ftp://a.org", "dns:a.org;id", "https://a.org/$(id)", "https://a.org/a b", ""):
+        refused = machine.run("--access", bad)
+        assert refused.returncode == 1 and "is neither dns:DOMAIN nor https://HOST" in refused.stderr
+    assert machine.made() == before
+    done = machine.run("--access", "dns:a.org:9000", "--access", "https://a.org/maps/eu.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    identity = json.loads((machine.state / "identity" / "identity.json").read_text())
+    assert identity["access"] == ["dns:a.org:9000", "https://a.org/maps/eu.json"]
 
 
 def test_an_agent_that_dies_is_started_again(machine: Machine) -> None:
