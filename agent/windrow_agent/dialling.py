@@ -40,10 +40,9 @@ ASK_NS_MAX: Final = 8 * MINUTE
 Serve = Callable[[FrameLink], Awaitable[None]]
 Look = Callable[[], Awaitable[tuple[str, ...]]]
 """Finds addresses to try where no map helps; never raises, and may say anything."""
-
-
-Ask = Callable[[], Awaitable[RegionMap | None]]
-"""Asks elsewhere for a map that is newer than the one known; never raises."""
+Judge = Callable[[RegionMap], Awaitable[bool]]
+Ask = Callable[[Judge], Awaitable[None]]
+"""Asks elsewhere for maps that are newer than the one known, until the judge takes one; never raises."""
 
 
 async def look_nowhere() -> tuple[str, ...]:
@@ -51,9 +50,8 @@ async def look_nowhere() -> tuple[str, ...]:
     return ()
 
 
-async def ask_nobody() -> RegionMap | None:
+async def ask_nobody(judge: Judge) -> None:
     """There is nobody to ask."""
-    return None
 
 
 class Home:
@@ -128,18 +126,21 @@ class Home:
         return any(point.address in self.answers for point in self.regions.points)
 
     async def _asked(self) -> bool:
-        """Take a newer map, if there is one; returns whether an Access of it answers."""
+        """Look for a newer map; returns whether there is one, and an Access of it answers."""
         now_ns = self._clock.monotonic_ns()
         if now_ns < self._ask_due_ns:
             return False
         self._ask_pause_ns = min(ASK_NS_MAX, max(ASK_NS_FIRST, 2 * self._ask_pause_ns))
         self._ask_due_ns = now_ns + int(self._ask_pause_ns * (0.5 + self._rng.uniform()))
-        newer = await self._ask()
-        if newer is None:
-            return False
-        self.regions = newer
-        await self.measure()
+        await self._ask(self._take)
         return self._is_any_there()
+
+    async def _take(self, newer: RegionMap) -> bool:
+        """Use this map if an Access of it answers: a Master whose Accesses are away, too, has an empty one."""
+        answers = await self._pinged(point.address for point in newer.points)
+        if answers:
+            self.regions, self.answers = newer, answers
+        return bool(answers)
 
     async def _looked_up(self) -> tuple[str, ...]:
         """Addresses beyond the map that answer pings, the nearest first. What was found once is kept if DNS fails."""

@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from windrow_agent.core.discovery import Place, parse_place
+from windrow_agent.dialling import Judge
 from windrow_agent.threads import Runner
 from windrow_proto import enrol
 from windrow_proto.enrol import Identity, IdentityFolder
@@ -104,9 +105,9 @@ class Membership:
         """Keep a newer map; it came under the Master's signature."""
         save_private(self._regions_path, body)
 
-    async def newer_regions(self) -> RegionMap | None:
-        """A newer map than the one that is known, from the Master this host joined or from a copy, kept at once; None
-        where nobody had one. Never raises."""
+    async def newer_regions(self, judge: Judge) -> None:
+        """Show the judge maps that are newer than the one known, of the Master this host joined and of copies; keep the
+        first that it takes. Never raises."""
         for url in (self.identity.master_url, *self._copies):
             identity = self.identity
             fetch = functools.partial(
@@ -115,14 +116,12 @@ class Membership:
             try:
                 body = await self._runner.call(fetch)
                 regions = decode_region_map(body)
-            except WindrowError as error:
-                log.info("regions_not_fetched", url=url, code=error.code, detail=error.detail)
-                continue
-            if regions.version > self.regions().version:
-                log.info("regions_fetched", url=url, accesses=len(regions.points))
-                self.save_regions(body)
-                return regions
-        return None
+                if regions.version > self.regions().version and await judge(regions):
+                    log.info("regions_fetched", url=url, accesses=len(regions.points))
+                    self.save_regions(body)
+                    return
+            except (WindrowError, OSError) as error:
+                log.info("regions_not_fetched", url=url, detail=str(error))
 
     def due_ns(self) -> int:
         """Wall time from which the certificate should be renewed: half of its life, and up to a tenth later."""

@@ -101,20 +101,20 @@ async def test_a_dead_line_is_dialled_again_without_such_a_wait():
 
 
 async def test_a_newer_map_is_asked_for_less_and_less_often_while_nobody_is_reached():
+    class Silence(Network):
+        async def ping(self, address, deadline_ns):
+            raise LinkClosed("Nobody is there.")
+
     clock = SleepingClock(HOUR)
-    network = Network(clock, {NEAR: None, FAR: None})
+    network = Silence(clock, {NEAR: None, FAR: None})
     asked: list[int] = []
 
-    async def silence(address, deadline_ns):
-        raise LinkClosed("Nobody is there.")
-
-    async def ask():
+    async def ask(judge):
         asked.append(clock.monotonic_ns())
 
     async def serve(link):
         raise AssertionError("nobody is let in")
 
-    network.ping = silence
     regions = RegionMap(1, (AccessPoint("a", "eu", NEAR),))
     home = Home(HostId("host_1"), network, clock, SeededRng(3), regions, serve, ask=ask)
     async with asyncio.TaskGroup() as group:
