@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from windrow_agent.core.discovery import SERVICE, Copy, Seed
+from windrow_agent.core.discovery import Copy, Seed
 from windrow_agent.enrol import load_seeds
 from windrow_agent.resolver import Resolver
 from windrow_agent.runtimes import docker_socket, sandbox
 from windrow_proto.clock import SystemRng
+from windrow_proto.dns_names import SERVICE
 from windrow_proto.enrol import Identity, IdentityFolder, fetch_regions
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import HostId

@@ -14,6 +14,7 @@ import structlog
 from windrow_agent.core import discovery, dns
 from windrow_agent.core.discovery import Seed
 from windrow_agent.core.dns import Answer, Question, RecordType, Service
+from windrow_proto.dns_names import SERVICE, check_name
 from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.ports import Rng
@@ -57,7 +58,7 @@ class Resolver:
     async def _look_up(self, host_id: HostId, seed: Seed, servers: Sequence[Server]) -> tuple[str, ...]:
         """The addresses of the seed's services; of its own name where it has none."""
         try:
-            answer = await self._ask(Question(f"{discovery.SERVICE}.{seed.domain}", RecordType.SRV), servers)
+            answer = await self._ask(Question(f"{SERVICE}.{seed.domain}", RecordType.SRV), servers)
         except (InvalidInput, Unavailable) as error:
             log.warning("services_not_found", seed=str(seed), detail=error.detail)
             answer = Answer()
@@ -68,7 +69,7 @@ class Resolver:
     async def _addresses(self, services: Sequence[Service], servers: Sequence[Server]) -> tuple[str, ...]:
         async def ask(name: str, kind: RecordType) -> tuple[str, ...]:
             try:
-                return (await self._ask(Question(dns.check_name(name), kind), servers)).addresses
+                return (await self._ask(Question(check_name(name), kind), servers)).addresses
             except (InvalidInput, Unavailable) as error:
                 log.info("address_not_found", name=name, kind=kind.name, detail=error.detail)
                 return ()

@@ -8,7 +8,6 @@ import argparse
 import base64
 import ipaddress
 import json
-import re
 import ssl
 import sys
 import urllib.error
@@ -18,15 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from windrow_proto.dns_names import DEFAULT_PORT, SERVICE, check_name
 from windrow_proto.errors import InvalidInput
 from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.wire_link import decode_region_map
 
 ANSWER_S: Final = 10.0
 ANSWER_BYTES_MAX: Final = 1 << 20
-SERVICE: Final = "_windrow-access._tcp"
-PLAIN_PORT: Final = 7443
-"""Where agents dial an address that no service record gives a port for."""
 NEAR, ELSEWHERE, DRAINING = 10, 20, 30
 """Priorities: lower ones are tried first."""
 CONTINENTS: Final[Mapping[str, str]] = {
@@ -40,7 +37,8 @@ CONTINENTS: Final[Mapping[str, str]] = {
     "uk": "eu",
 }
 """Of a region's name up to its first hyphen, as clouds name them; others by --continent."""
-LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+DOMAIN_CHARS_MAX: Final = 200
+"""Of a name that others go before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +66,12 @@ class Plan:
 
 def name(text: str) -> str:
     """A DNS name in lower case without its last dot; raises ValueError."""
-    found = text.lower().removesuffix(".")
-    if not found or len(found) > 200 or not all(LABEL.fullmatch(label) for label in found.split(".")):
-        raise ValueError(f"{text!r} is not a name for DNS.")
+    try:
+        found = check_name(text)
+    except InvalidInput as error:
+        raise ValueError(error.detail) from error
+    if len(found) > DOMAIN_CHARS_MAX:
+        raise ValueError(f"{text[:260]!r} is too long for names to go before it.")
     return found
 
 
@@ -118,7 +119,7 @@ def services(found: Sequence[Place], near: str, plan: Plan) -> list[str]:
 
 def addresses(found: Sequence[Place]) -> list[tuple[str, str]]:
     """(A or AAAA, address) for who asks for the domain itself: those at the port that goes without saying."""
-    plain = [one for one in found if one.address and one.port == PLAIN_PORT and not one.draining]
+    plain = [one for one in found if one.address and one.port == DEFAULT_PORT and not one.draining]
     return sorted({(record_type(one.address), one.address) for one in plain})
 
 

@@ -10,13 +10,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from windrow_agent.core.choice import turn
-from windrow_agent.core.dns import Service, check_name
+from windrow_agent.core.dns import Service
+from windrow_proto.dns_names import DEFAULT_PORT, SERVICE, check_name
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import HostId
 
-SERVICE: Final = "_windrow-access._tcp"
-DEFAULT_PORT: Final = 7443
-"""An Access's, where a name has no service record that says another."""
 SCHEME: Final = "dns:"
 TARGETS_MAX: Final = 8
 """Names of one answer whose addresses are asked for."""

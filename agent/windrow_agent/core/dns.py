@@ -5,12 +5,12 @@ point backwards, and what is not an answer to our own question is refused whole.
 """
 
 import ipaddress
-import re
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from windrow_proto.dns_names import NAME_CHARS_MAX
 from windrow_proto.errors import InvalidInput
 
 UDP_BYTES_MAX: Final = 1232
@@ -18,7 +18,6 @@ UDP_BYTES_MAX: Final = 1232
 TCP_BYTES_MAX: Final = 16_384
 """More than RECORDS_MAX records can need; a longer answer is not read."""
 RECORDS_MAX: Final = 64
-NAME_CHARS_MAX: Final = 253
 POINTERS_MAX: Final = 16
 """In one name; honest servers need one or two."""
 ALIASES_MAX: Final = 8
@@ -27,7 +26,6 @@ ALIASES_MAX: Final = 8
 _HEADER: Final = struct.Struct("!HHHHHH")
 _RECORD: Final = struct.Struct("!HHIH")
 _SERVICE: Final = struct.Struct("!HHH")
-_LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _IN: Final = 1
 _RECURSE: Final = 0x0100
 _IS_ANSWER: Final = 0x8000
@@ -71,14 +69,6 @@ class Answer:
     is_truncated: bool = False
     addresses: tuple[str, ...] = ()
     services: tuple[Service, ...] = ()
-
-
-def check_name(text: str) -> str:
-    """A host's name in lower case without its last dot; raises InvalidInput if it cannot be one (IDN: as xn--...)."""
-    name = text.lower().removesuffix(".")
-    if not name or len(name) > NAME_CHARS_MAX or not all(_LABEL.fullmatch(label) for label in name.split(".")):
-        raise InvalidInput(f"{text[:260]!r} is not a name that DNS can be asked for.")
-    return name
 
 
 def encode_question(number: int, question: Question) -> bytes:

@@ -17,10 +17,10 @@ from windrow_agent.core.dns import (
     Question,
     RecordType,
     Service,
-    check_name,
     decode_answer,
     encode_question,
 )
+from windrow_proto.dns_names import check_name
 from windrow_proto.errors import InvalidInput
 
 ADDRESS = Question("acc.example.org", RecordType.A)
