@@ -43,8 +43,6 @@ log = structlog.get_logger()
 FRAMES_PER_BATCH = 64
 """Measured: up to 64 frames in one message move three and a half times as many per processor second as one each."""
 BATCH_BYTES_MAX = 1 << 20
-PATIENT = frozenset({link_pb2.LANE_CONTROL, link_pb2.LANE_TELEMETRY})
-"""Lanes upwards of which nobody waits for a single frame: beats and samples."""
 QUEUE_BYTES_MAX = 256 << 20
 QUEUE_ROUTE_BYTES_MAX = 2 << 20
 QUEUE_ROUTE_ALL_BYTES_MAX = 8 << 20
@@ -160,7 +158,7 @@ class Relay:
             is_urgent = False
             for frame in take_apart(message):
                 self._offer(route, frame)
-                is_urgent |= frame.lane not in PATIENT
+                is_urgent |= frame.lane != link_pb2.LANE_CONTROL  # a beat; a hello can wait as well
             self._gather.nudge(is_urgent=is_urgent)
             if not self._queues.may_read(route):
                 async with self._space:

@@ -8,7 +8,7 @@ import asyncio
 from typing import Final
 
 GATHER_S: Final = 0.02
-"""How long beats, samples and their answers wait for company: four others of a thousand hosts, and nobody sees it."""
+"""How long beats and acks wait for company: four others of a thousand hosts, and nobody sees it."""
 
 
 class Gather:

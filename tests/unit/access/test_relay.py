@@ -178,17 +178,18 @@ async def test_frames_of_one_message_pass_as_if_each_had_come_alone() -> None:
         serving.cancel()
 
 
-async def test_beats_and_samples_go_up_with_the_first_frame_that_cannot_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lane", [link_pb2.LANE_EVIDENCE, link_pb2.LANE_TELEMETRY])
+async def test_beats_go_up_with_the_first_frame_that_cannot_wait(lane: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay, "Gather", lambda: Gather(3600.0))
     async with world() as w, asyncio.TaskGroup() as tasks:
         near, agent = pair()
         serving = tasks.create_task(w.relay.accepted(peer(), near))
         await w.next_item("opened")
-        for sent in (frame(1, lane=link_pb2.LANE_CONTROL), frame(2, 1, lane=link_pb2.LANE_TELEMETRY)):
-            await agent.send(sent)
+        for number in (1, 2):
+            await agent.send(frame(number, lane=link_pb2.LANE_CONTROL))
             for _ in range(20):
                 await asyncio.sleep(0)
-        await agent.send(frame(3, lane=link_pb2.LANE_EVIDENCE))
+        await agent.send(frame(3, int(lane == link_pb2.LANE_TELEMETRY), lane=lane))
         batch = await asyncio.wait_for(w.master.receive(), PATIENCE_S)
         assert sorted(item.frame.sequence for item in batch.items) == [1, 2, 3]
         serving.cancel()
