@@ -19,7 +19,7 @@ from windrow_master.onboarding.wheel import Declared, pack
 from windrow_proto.keys import SigningKey, public_key_sha256
 from windrow_proto.manifest import signed
 
-RUN_S = 100
+RUN_S = 180
 AGENT = """
 import json, pathlib, signal, sys, time
 

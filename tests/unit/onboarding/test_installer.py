@@ -14,7 +14,7 @@ from tests.unit.onboarding.pretend import Machine, Pretend, pipe, pretend_master
 from tests.waiting import poll
 from windrow_master.onboarding.service import carried
 
-pytestmark = [pytest.mark.timeout(200), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
 
 SCRIPT = carried("install.sh").read_bytes()
 OTHER_PIN = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
