@@ -30,7 +30,8 @@ class ChannelPipe:
     def __init__(
         self, channel_id: int, credit_bytes: int, put: Callable[[Channel], None], forget: Callable[[int], None]
     ) -> None:
-        """put: sends a step, raises LinkClosed; forget: the route drops the channel."""
+        """credit_bytes: what each side may send at first, a chunk at least. put: sends a step, raises LinkClosed;
+        forget: the route drops the channel."""
         self._id, self._put, self._forget = channel_id, put, forget
         self._credit = self._window = credit_bytes
         self._consumed = self._queued = 0
@@ -45,10 +46,11 @@ class ChannelPipe:
         self._put(Channel(self._id, opening))
 
     async def send(self, data: bytes, stream: int = 0) -> None:
-        """Send at most 64 KiB; waits for credit. Raises LinkClosed when the channel or the route has ended."""
+        """Send at most 64 KiB; waits for credit for all of it, since a host ends a channel that sends one byte more.
+        Raises LinkClosed when the channel or the route has ended."""
         if len(data) > CHANNEL_CHUNK_BYTES:
             raise InvalidInput(f"A chunk has at most {CHANNEL_CHUNK_BYTES} bytes.")
-        while self._credit <= 0 and self._failure is None and not self._is_ended:
+        while self._credit < len(data) and self._failure is None and not self._is_ended:
             await self._wait()
         self._raise_if_ended()
         if self._is_ended:
