@@ -456,7 +456,10 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
     }
 
     join() {
-        [ "$JOINED" = 0 ] || return 0
+        if [ "$JOINED" = 1 ]; then
+            [ -z "$ACCESS" ] || say "This machine has joined before: --access counts only then, nothing of it was changed."
+            return 0
+        fi
         token=$STATE/join-token
         (umask 077 && printf '%s\n' "$TOKEN" >"$token")
         [ "$SEPARATE" = 0 ] || chown "$ACCOUNT:" "$token"

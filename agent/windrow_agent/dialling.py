@@ -187,6 +187,7 @@ class Home:
 
     async def _visit(self, address: str) -> bool:
         """Dial and be served; returns whether the next choice should be made anew (it was a real connection)."""
+        self._move.clear()  # before the dial: what changes while it dials, this connection does not have
         try:
             link = await self._dialer.connect(address, DIAL_NS)
         except WindrowError as error:
@@ -209,7 +210,6 @@ class Home:
 
     async def _served(self, link: FrameLink) -> bool:
         """Serve a connection beside watching for a better place; returns whether it was ended to move."""
-        self._move.clear()
         ended: list[WindrowError] = []
 
         async def serve() -> None:

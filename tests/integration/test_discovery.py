@@ -4,13 +4,14 @@ Real TLS, real name servers, real sockets, all on loopback. Who is not an Access
 """
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 
 import pytest
 
 from tests.support.agent_world import HOST as WORLD_HOST
 from tests.support.agent_world import World
+from tests.support.homes import open_access, running_home
 from tests.support.links import ACCESS, HOST, Acceptor, GrpcWorld, grpc_world
 from tests.support.name_server import NameServer, name_server
 from tests.support.pki import issue, make_ca
@@ -69,10 +70,7 @@ class Net:
     stack: AsyncExitStack
 
     async def access(self, identity: TlsIdentity | None = None) -> tuple[str, Acceptor]:
-        acceptor = Acceptor()
-        server = await link_grpc.serve_agents(acceptor, identity or self.world.access)
-        self.world.servers.append(server)
-        return server.address, acceptor
+        return await open_access(self.world, identity)
 
     async def listener(self, says: bytes = b"") -> Listener:
         made = Listener(says)
@@ -81,24 +79,11 @@ class Net:
         made.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         return made
 
-    @asynccontextmanager
-    async def home(self, regions: RegionMap):
-        """A host's Home that runs; it serves a connection by reading until it ends."""
+    def home(self, regions: RegionMap) -> AbstractAsyncContextManager[Home]:
+        return running_home(self.world, regions, self._look)
 
-        async def serve(link) -> None:
-            while True:
-                await link.receive()
-
-        async def look() -> tuple[str, ...]:
-            return await Resolver(SystemRng(), [self.names.at]).look(HostId(HOST), [SEED])
-
-        home = Home(HostId(HOST), self.world.dialer(), SystemClock(), SystemRng(), regions, serve, look)
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(home.run())
-            try:
-                yield home
-            finally:
-                task.cancel()
+    async def _look(self) -> tuple[str, ...]:
+        return await Resolver(SystemRng(), [self.names.at]).look(HostId(HOST), [SEED])
 
 
 @pytest.fixture

@@ -8,12 +8,13 @@ import base64
 import json
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from tests.support.homes import open_access, running_home
 from tests.support.links import ACCESS, HOST, Acceptor, GrpcWorld, grpc_world
 from tests.support.pki import issue, make_ca
 from tests.waiting import poll_async
@@ -21,10 +22,9 @@ from windrow_agent import dialling
 from windrow_agent.dialling import Home
 from windrow_agent.enrol import REGIONS_FILE, Membership
 from windrow_agent.threads import ThreadRunner
-from windrow_proto import enrol, link_grpc
+from windrow_proto import enrol
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.enrol import IdentityFolder
-from windrow_proto.ids import HostId
 from windrow_proto.keys import DOMAIN_REGIONS, DOMAIN_UP, SigningKey, TlsIdentity, TlsKey
 from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.wire_link import decode_region_map, encode_region_map
@@ -90,10 +90,7 @@ class Net:
     folder: Path
 
     async def access(self) -> tuple[str, Acceptor]:
-        acceptor = Acceptor()
-        server = await link_grpc.serve_agents(acceptor, self.world.access)
-        self.world.servers.append(server)
-        return server.address, acceptor
+        return await open_access(self.world)
 
     def membership(self, master_url: str, *copies: str) -> Membership:
         """The host's, as joining left it."""
@@ -110,20 +107,8 @@ class Net:
         runner = ThreadRunner("test-enrol")
         return Membership(self.folder, SystemClock(), SystemRng(), runner, copies)
 
-    @asynccontextmanager
-    async def home(self, member: Membership) -> AsyncIterator[Home]:
-        async def serve(link) -> None:
-            while True:
-                await link.receive()
-
-        parts = (HostId(HOST), self.world.dialer(), SystemClock(), SystemRng(), member.regions(), serve)
-        home = Home(*parts, ask=member.newer_regions)
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(home.run())
-            try:
-                yield home
-            finally:
-                task.cancel()
+    def home(self, member: Membership) -> AbstractAsyncContextManager[Home]:
+        return running_home(self.world, member.regions(), ask=member.newer_regions)
 
 
 @pytest.fixture

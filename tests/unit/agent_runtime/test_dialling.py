@@ -127,3 +127,30 @@ async def test_a_newer_map_is_asked_for_less_and_less_often_while_nobody_is_reac
     assert gaps[0] >= dialling.ASK_NS_FIRST / 2
     assert all(dialling.ASK_NS_MAX / 2 <= gap <= 1.5 * dialling.ASK_NS_MAX + MINUTE for gap in gaps[4:])
     assert 6 <= len(asked) <= 20
+
+
+async def test_a_move_asked_for_while_it_dials_is_not_forgotten():
+    class Open:
+        async def receive(self):
+            await asyncio.Event().wait()
+
+    class Meanwhile(Network):
+        async def connect(self, address, deadline_ns):
+            self.dialled.append((address, self.clock.monotonic_ns()))
+            if len(self.dialled) == 1:
+                home.move()
+            return Open()
+
+    network = Meanwhile(SleepingClock(MINUTE), {})
+
+    async def serve(link):
+        await link.receive()
+
+    regions = RegionMap(1, (AccessPoint("a", "eu", NEAR),))
+    home = Home(HostId("host_1"), network, network.clock, SeededRng(3), regions, serve)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(home.run())
+        for _ in range(200):
+            await asyncio.sleep(0)
+        task.cancel()
+    assert len(network.dialled) == 2

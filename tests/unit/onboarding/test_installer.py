@@ -81,6 +81,9 @@ def test_places_to_look_for_an_access_are_told_to_the_agent_and_others_are_refus
     assert done.returncode == 0, done.stdout + done.stderr
     identity = json.loads((machine.state / "identity" / "identity.json").read_text())
     assert identity["access"] == ["dns:a.org:9000", "https://a.org/maps/eu.json"]
+    again = machine.run("--access", "dns:b.org", token="")
+    assert again.returncode == 0 and "--access counts only then" in again.stdout
+    assert json.loads((machine.state / "identity" / "identity.json").read_text()) == identity
 
 
 def test_an_agent_that_dies_is_started_again(machine: Machine) -> None:
