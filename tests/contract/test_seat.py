@@ -1,18 +1,21 @@
 """What the leader's seat must keep on a real PostgreSQL: one leads, and who was overtaken writes nothing."""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from unittest import mock
 
 import psycopg
 import pytest
+from psycopg.pq import abc as pgconn
 from sqlalchemy.exc import DBAPIError
 
 from tests.master_support import ManualClock, SeededRng
 from tests.waiting import poll
 from windrow_master.store.core_repository import TermRepository
+from windrow_master.store.engine import APPLICATION, IDLE_IN_TRANSACTION_MS
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.leader import GONE_NS, LEASE_NS
 from windrow_master.store.seat import Candidate, Claim
@@ -186,6 +189,42 @@ def test_a_leader_stopped_within_a_transaction_holds_nobody_up(masters: Masters)
     assert second.epoch == first.epoch + 1
 
 
+def _stopped_while_sending(session: pgconn.PGconn) -> None:
+    """Statements arrived, and the word that it is the server's turn did not (Sync): the server reads on."""
+    session.enter_pipeline_mode()
+    session.send_query_params(b"SELECT 1", None)
+    session.send_flush_request()
+    while session.flush():
+        continue
+
+
+def _stopped_while_receiving(session: pgconn.PGconn) -> None:
+    """An answer of megabytes is on its way, and nobody reads it: the server writes on."""
+    session.send_query(b"SELECT repeat('x', 1000) FROM generate_series(1, 20000)")
+    while session.flush():
+        continue
+
+
+@pytest.mark.parametrize("stopped", [_stopped_while_sending, _stopped_while_receiving])
+def test_a_leader_stopped_within_a_message_holds_nobody_up(
+    masters: Masters, stopped: Callable[[pgconn.PGconn], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windrow_master.store.seat.Leadership.keep", lambda *_: None)
+    first = masters.lead(claimed(masters.candidate("a")))
+    with psycopg.connect(masters.url.replace("+psycopg", ""), application_name=APPLICATION) as session:
+        lock = "SELECT epoch FROM leader WHERE epoch = %s FOR KEY SHARE"
+        assert session.execute(lock, [first.epoch]).fetchone() == (first.epoch,)
+        stopped(session.pgconn)
+        time.sleep(IDLE_IN_TRANSACTION_MS / 1_000 + 0.5)  # no patience of the server's runs meanwhile
+        assert _holders(masters.url) == 1
+        second = masters.candidate("b")
+        assert second.ask()[1] is None
+        assert _holders(masters.url) == 1, "who only looks ends nobody"
+        masters.clock.advance(LEASE_NS)
+        assert masters.lead(claimed(second)).epoch == first.epoch + 1
+        session.close()
+
+
 def test_a_connection_that_is_lost_fails_what_was_on_it_and_no_more(masters: Masters) -> None:
     store = masters.lead()
     _cut(masters.url, _backend(store))
@@ -222,6 +261,17 @@ def _backend(store: Store) -> int:
 def _cut(url: str, backend: int) -> None:
     with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(%s, 10000)", [backend])
+
+
+def _holders(url: str) -> int:
+    """How many sessions hold the leader's row by a transaction."""
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_locks WHERE relation = 'leader'::regclass AND mode = 'RowShareLock' AND granted "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _waiting(url: str) -> bool:

@@ -27,9 +27,12 @@ WAL_PAGES: Final = 4_000
 """16 MiB of log between checkpoints: bounds the file, and a checkpoint stays well under a commit's deadline."""
 READ_CONNECTIONS: Final = 8
 POSTGRESQL: Final = "postgresql"
+APPLICATION: Final = "windrow-master"
+"""What a server calls our sessions."""
 CONNECT_S: Final = 5
 IDLE_IN_TRANSACTION_MS: Final = 4_000
-"""A stopped leader's open transaction ends on the server after so long, and with it its lock on the leader's row."""
+"""An open transaction whose Master says nothing ends on the server after so long; one that was stopped in the middle of
+what it said is ended by whoever takes the seat (seat.py)."""
 STATEMENT_MS: Final = 25_000
 LOCK_MS: Final = 10_000
 SEAT_LOCK_MS: Final = 1_000
@@ -84,7 +87,7 @@ def postgresql_engines(url: str) -> Engines:
     # A server that is gone is noticed in seconds, whatever the kernel's own patience.
     arguments = {
         "connect_timeout": CONNECT_S,
-        "application_name": "windrow-master",
+        "application_name": APPLICATION,
         "keepalives_idle": CONNECT_S,
         "keepalives_interval": 2,
         "keepalives_count": 3,

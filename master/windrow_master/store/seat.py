@@ -13,7 +13,7 @@ import structlog
 from sqlalchemy import Connection, Engine, bindparam, select, text, update
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from windrow_master.store.engine import Engines, engines_of
+from windrow_master.store.engine import APPLICATION, Engines, engines_of
 from windrow_master.store.leader import BEAT_NS, Seat, Sighting, has_lost, may_take, see
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.opening import explained
@@ -31,6 +31,11 @@ _CLAIM: Final = text("SELECT pg_try_advisory_lock(:class, :mine)")
 _CLAIMED: Final = text(
     "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = :class AND objid = :mine "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+_END: Final = text(
+    "SELECT count(pg_terminate_backend(pid)) FROM (SELECT DISTINCT pid FROM pg_locks JOIN pg_stat_activity USING (pid) "
+    "WHERE relation = 'leader'::regclass AND granted AND mode IN ('RowShareLock', 'RowExclusiveLock') "
+    "AND datname = current_database() AND application_name = :name AND pid <> pg_backend_pid()) AS held"
 )
 
 log = structlog.get_logger(__name__)
@@ -65,6 +70,7 @@ class Candidate:
         try:
             seat, is_takeable = self._leadership.look()
             if is_takeable and self._leadership.claim(seat.epoch + 1):
+                self._leadership.end_overtaken()
                 return seat, Claim(self._engines, self._leadership, seat)
         except SQLAlchemyError as error:
             raise StorageFailed(f"The database does not answer: {_reason(error)}.") from error
@@ -114,6 +120,17 @@ class Leadership:
     def claim(self, epoch: int) -> bool:
         """Hold this epoch's lock by this session, before the epoch begins; False if another does."""
         return bool(self._session().scalar(_CLAIM, {"class": CLASS, "mine": epoch}))
+
+    def end_overtaken(self) -> None:
+        """End the sessions that hold the leader's row: a Master that was stopped while it sent or was sent something
+        keeps its transaction for ever, since none of the server's timeouts runs then. Only whoever claimed may."""
+        try:
+            ended = self._session().scalar(_END, {"name": APPLICATION})
+        except DBAPIError as error:
+            log.warning("overtaken_sessions_not_ended", error=_reason(error))
+            return
+        if ended:
+            log.warning("overtaken_sessions_ended", sessions=ended)
 
     def keep(self, epoch: int, on_lost: Callable[[str], None]) -> None:
         """Beat from now on; `on_lost` is called once, in the thread, when this process leads no more."""
