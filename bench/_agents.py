@@ -174,18 +174,19 @@ class LoadAgent:
     def _observe(self) -> None:
         self._evidence(Kind.OBSERVED, encode_observed(Observed((), observed_digest(()), time.time_ns())))
 
-    def _offer(self, lane: Lane, kind: Kind, body: bytes) -> int:
+    def _offer(self, lane: Lane, kind: Kind, body: bytes, *, is_live: bool = True) -> int:
         self._sequence[lane] += 1
         number = self._sequence[lane]
         self._records[lane, number] = kind, encode_record(Record(self._boot, number, kind, body))
-        self._windows[lane].offer(RecordKey(self._boot, number), is_live=True)
+        self._windows[lane].offer(RecordKey(self._boot, number), is_live)
         return number
 
     async def telemetry(self, batches: Iterable[int], together: int = TOGETHER) -> None:
-        """Send these of the batches as credits allow, at most so many in a message."""
+        """Send these of the batches as credits allow, at most so many in a message; those that go together are a
+        backlog and say so, as the agent's (windrow_agent/outbox.py: what was not sent when it was born is not live)."""
         self._together = together
         for batch in batches:
-            number = self._offer(Lane.TELEMETRY, Kind.TELEMETRY, self._bodies[batch])
+            number = self._offer(Lane.TELEMETRY, Kind.TELEMETRY, self._bodies[batch], is_live=together == 1)
             self._batch_of[number] = batch, time.perf_counter()
         await self._pump(Lane.TELEMETRY)
 
@@ -395,7 +396,7 @@ class Load:
             for number, agent in enumerate(self._agents):
                 due = began + (place + number / len(self._agents)) * period_s
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
-                await agent.telemetry([batch])
+                await agent.telemetry([batch], together=1)
 
 
 async def main(path: str) -> None:

@@ -158,7 +158,8 @@ class Relay:
             is_urgent = False
             for frame in take_apart(message):
                 self._offer(route, frame)
-                is_urgent |= frame.lane != link_pb2.LANE_CONTROL  # a beat; a hello can wait as well
+                # A beat (a hello can wait as well), and samples of before an outage.
+                is_urgent |= frame.lane != link_pb2.LANE_CONTROL and frame.frame_class != link_pb2.FRAME_CLASS_BACKLOG
             self._gather.nudge(is_urgent=is_urgent)
             if not self._queues.may_read(route):
                 async with self._space:

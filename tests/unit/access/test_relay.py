@@ -179,14 +179,17 @@ async def test_frames_of_one_message_pass_as_if_each_had_come_alone() -> None:
 
 
 @pytest.mark.parametrize("lane", [link_pb2.LANE_EVIDENCE, link_pb2.LANE_TELEMETRY])
-async def test_beats_go_up_with_the_first_frame_that_cannot_wait(lane: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_beats_and_backlogs_go_up_with_the_first_frame_that_cannot_wait(
+    lane: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(relay, "Gather", lambda: Gather(3600.0))
     async with world() as w, asyncio.TaskGroup() as tasks:
         near, agent = pair()
         serving = tasks.create_task(w.relay.accepted(peer(), near))
         await w.next_item("opened")
-        for number in (1, 2):
-            await agent.send(frame(number, lane=link_pb2.LANE_CONTROL))
+        backlog = frame(2, link_pb2.FRAME_CLASS_BACKLOG, lane=link_pb2.LANE_TELEMETRY)
+        for patient in (frame(1, lane=link_pb2.LANE_CONTROL), backlog):
+            await agent.send(patient)
             for _ in range(20):
                 await asyncio.sleep(0)
         await agent.send(frame(3, int(lane == link_pb2.LANE_TELEMETRY), lane=lane))
