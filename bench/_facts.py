@@ -62,8 +62,13 @@ def socket_bytes(ports: Iterable[int]) -> tuple[int, int]:
     up = down = 0
     for name in os.listdir("/proc/self/fd"):
         try:
-            duplicate = socket.socket(fileno=os.dup(int(name)))
+            number = os.dup(int(name))
         except OSError:
+            continue
+        try:
+            duplicate = socket.socket(fileno=number)
+        except OSError:
+            os.close(number)
             continue
         with duplicate:
             try:

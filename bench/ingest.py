@@ -1,7 +1,8 @@
 """`ingest`: samples of many hosts through the shipped Access and Master into the log and into history.
 
 Samples per CPU-second of Access and Master together, until every acknowledged sample can be asked for. Goal: 3 times
-VictoriaMetrics, which gets the very same samples by remote write in the same run, over plain HTTP and without proofs.
+VictoriaMetrics, which gets the same samples by remote write, over plain HTTP and without proofs. In turn with us: after
+each part of the flood it gets the same part, and the median of the ratios counts, since machines change their speed.
 """
 
 import json
@@ -18,7 +19,7 @@ import duckdb
 import numpy as np
 
 from bench._load import Ordered, join_all
-from bench._report import cpu_seconds, last_line, percentile, scale, table
+from bench._report import cpu_seconds, last_line, median, percentile, scale, table
 from bench._series import METRICS, Plan, host_series, uuid
 from bench._victoria import Victoria, label_bytes, series_bytes, victoria, write_request
 from tests.support.stack import Stack, stack, wait_for
@@ -29,6 +30,8 @@ from windrow_proto.units import MIB
 HOSTS, HOSTS_MIN = 1_000, 50
 WARM_BATCHES = 1
 FLOOD_BATCHES = 10
+PARTS = 5
+"""How often so many are flooded, in turn with the peer."""
 ALONE_BATCHES = 4
 """After the flood, in which an agent's batches go together as after an outage: as fast, but each in its own message."""
 PACE_BATCHES = 2
@@ -52,10 +55,10 @@ DETAIL = (
 
 
 def plan_for(part: float) -> tuple[Plan, int, int]:
-    """The plan at a scale, and how many of its batches are flooded (after the warm one), and sent alone and paced."""
+    """The plan at a scale, and how many of its batches are flooded at once (after the warm one), and paced."""
     flood = max(3, round(FLOOD_BATCHES * min(1.0, max(part, 0.6))))
     pace = max(1, round(PACE_BATCHES * min(1.0, part)))
-    return Plan(max(HOSTS_MIN, round(HOSTS * part)), WARM_BATCHES + flood + ALONE_BATCHES + pace), flood, pace
+    return Plan(max(HOSTS_MIN, round(HOSTS * part)), WARM_BATCHES + PARTS * flood + ALONE_BATCHES + pace), flood, pace
 
 
 def rows_seen(api: Client) -> tuple[int, bool]:
@@ -109,6 +112,19 @@ def phase(running: Stack, api: Client, load: Ordered, plan: Plan, **order: Any) 
     return Phase(answer, values, time.perf_counter() - began, cpu, grown, is_caught_up)
 
 
+def summed(phases: list[Phase]) -> Phase:
+    """Several stretches as if they were one; of the answer only what can be added up."""
+    counted = [key for key, value in phases[0].answer.items() if isinstance(value, int | float)]
+    return Phase(
+        answer={key: sum(one.answer[key] for one in phases) for key in counted},
+        values=sum(one.values for one in phases),
+        seconds=sum(one.seconds for one in phases),
+        cpu={name: sum(one.cpu[name] for one in phases) for name in phases[0].cpu},
+        log_bytes=sum(one.log_bytes for one in phases),
+        is_caught_up=all(one.is_caught_up for one in phases),
+    )
+
+
 def folder_bytes(folder: Path) -> int:
     """The size of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -149,11 +165,10 @@ def read_history(data_dir: Path) -> Kept:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """What our side of the benchmark found. start_ms: when the samples begin."""
+    """What our side of the benchmark found. parts: of the flood."""
 
-    start_ms: int
     cold: Phase
-    flood: Phase
+    parts: list[Phase]
     alone: Phase
     pace: Phase
     kept: Kept
@@ -161,18 +176,29 @@ class Ours:
     joined_s: float
     connected: dict[str, Any]
 
+    @property
+    def flood(self) -> Phase:
+        """All of it."""
+        return summed(self.parts)
 
-def measure_ours(plan: Plan, flood: int) -> Ours:
-    """Start the shipped market, join and connect the hosts, send, stop it, and read what it kept."""
+    @property
+    def per_cpu_s(self) -> float:
+        """Samples per CPU-second in the flood: the median of its parts."""
+        return median([one.per_cpu_s for one in self.parts])
+
+
+def measure_ours(plan: Plan, flood: int, peer: "InTurn") -> Ours:
+    """Start the shipped market, join and connect the hosts, send, in turn with the peer, stop it, and read what it
+    kept."""
     with tempfile.TemporaryDirectory(prefix="windrow-ingest-") as name, stack() as running:
         folder, address = Path(name), wait_for(lambda: nearest_access(running))
         with running.client() as api:
             began = time.monotonic()
             folders = join_all(running.cli["https_url"], api, folder / "hosts", plan.hosts)
             joined_s = time.monotonic() - began
-            # The flood is the backlog of the minute before it, however long the joining took.
+            # The flood is the backlog of the minutes before it, however long the joining took.
             due_s = time.time() + plan.hosts * LEAD_PER_HOST_S
-            start_ms = round((due_s - (WARM_BATCHES + flood + AHEAD_BATCHES) * PERIOD_S) * 1000)
+            start_ms = round((due_s - (WARM_BATCHES + PARTS * flood + AHEAD_BATCHES) * PERIOD_S) * 1000)
             config = folder / "load.json"
             config.write_text(json.dumps({"plan": asdict(plan), "start_ms": start_ms}))
             load = Ordered("bench._agents", [str(config)])
@@ -180,9 +206,14 @@ def measure_ours(plan: Plan, flood: int) -> Ours:
                 load.ask(do="encode")
                 connected = load.ask(do="connect", folders=folders, addresses=[address])
                 time.sleep(max(0.0, due_s - time.time()))
-                ends = WARM_BATCHES + flood
                 cold = phase(running, api, load, plan, do="flood", first=0, last=WARM_BATCHES)
-                flooded = phase(running, api, load, plan, do="flood", first=WARM_BATCHES, last=ends)
+                peer.warm()
+                parts: list[Phase] = []
+                for number in range(PARTS):
+                    first = WARM_BATCHES + number * flood
+                    parts.append(phase(running, api, load, plan, do="flood", first=first, last=first + flood))
+                    peer.part()
+                ends = WARM_BATCHES + PARTS * flood
                 alone_ends = ends + ALONE_BATCHES
                 alone = phase(running, api, load, plan, do="flood", first=ends, last=alone_ends, together=1)
                 paced = phase(
@@ -195,7 +226,7 @@ def measure_ours(plan: Plan, flood: int) -> Ours:
         running.process.wait(90)
         acked = {host: len(batches) * plan.values_per_batch for host, batches in marks.items()}
         kept = read_history(running.data_dir)
-        return Ours(start_ms, cold, flooded, alone, paced, kept, acked, joined_s, connected)
+        return Ours(cold, parts, alone, paced, kept, acked, joined_s, connected)
 
 
 def nearest_access(running: Stack) -> str:
@@ -210,20 +241,22 @@ def nearest_access(running: Stack) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What the peer needed for the same samples. cold: the first batch, in which it meets every series."""
+    """What the peer needed for the same samples. part_samples: in each part of the flood; cold_per_cpu_s: in the first
+    batch, in which it meets every series."""
 
     shape: str
-    samples: int
-    cpu_s: float
+    part_samples: int
+    parts_cpu_s: list[float]
     cold_per_cpu_s: float
     disk_bytes: int
     wire_bytes: int
     held: int
+    wanted: int
 
     @property
     def per_cpu_s(self) -> float:
-        """Samples per CPU-second, of series it knows."""
-        return self.samples / max(1e-9, self.cpu_s)
+        """Samples per CPU-second, of series it knows: the median of the parts."""
+        return self.part_samples / max(1e-9, median(self.parts_cpu_s))
 
 
 def peer_requests(plan: Plan, batches: int, start_ms: int, per_series: int, hosts: range) -> list[bytes]:
@@ -245,28 +278,63 @@ def peer_requests(plan: Plan, batches: int, start_ms: int, per_series: int, host
     return [write_request(part) for part in parts]
 
 
-def measure_peer(plan: Plan, batches: int, start_ms: int, shape: str) -> Peer | None:
-    """Feed VictoriaMetrics the batches that were flooded; None where it is not installed."""
-    per_request, per_series = PEER_SHAPES[shape]
-    groups = [range(first, min(plan.hosts, first + per_request)) for first in range(0, plan.hosts, per_request)]
-    with ProcessPoolExecutor(2) as pool:
-        requests = list(pool.map(partial(peer_requests, plan, batches, start_ms, per_series), groups, chunksize=8))
-    with victoria() as peer:
+class InTurn:
+    """VictoriaMetrics, fed part by part. Nothing happens where it is not installed."""
+
+    def __init__(self, peer: Victoria | None, plan: Plan, flood: int, shape: str, parts: int) -> None:
+        self._peer, self._plan, self._flood, self._shape, self._parts = peer, plan, flood, shape, parts
+        self._cold_s = 0.0
+        self._took_s: list[float] = []
+        per_request, self._per_series = PEER_SHAPES[shape]
         if peer is None:
+            return
+        batches = WARM_BATCHES + parts * flood
+        # Its instants end about when ours do: the joining is between.
+        start_ms = round((time.time() - batches * PERIOD_S) * 1000)
+        groups = [range(first, min(plan.hosts, first + per_request)) for first in range(0, plan.hosts, per_request)]
+        with ProcessPoolExecutor(2) as pool:
+            make = partial(peer_requests, plan, batches, start_ms, self._per_series)
+            self._requests = list(pool.map(make, groups, chunksize=8))
+
+    def warm(self) -> None:
+        """The first batch: it meets every series."""
+        self._cold_s = self._feed(0, WARM_BATCHES)
+
+    def part(self) -> None:
+        """The next part of the flood."""
+        first = WARM_BATCHES + len(self._took_s) * self._flood
+        self._took_s.append(self._feed(first, first + self._flood))
+
+    def found(self) -> Peer | None:
+        """What it needed and holds."""
+        if self._peer is None:
             return None
-        cold = WARM_BATCHES * plan.instants // per_series
-        cold_s = _feed(peer, [made[:cold] for made in requests])
-        warm_s = _feed(peer, [made[cold:] for made in requests])
-        values = plan.hosts * plan.values_per_batch
+        values = self._plan.hosts * self._plan.values_per_batch
         return Peer(
-            shape=shape,
-            samples=values * (batches - WARM_BATCHES),
-            cpu_s=warm_s,
-            cold_per_cpu_s=values * WARM_BATCHES / max(1e-9, cold_s),
-            disk_bytes=peer.disk_bytes(),
-            wire_bytes=sum(len(request) for made in requests for request in made),
-            held=peer.count("windrow_"),
+            shape=self._shape,
+            part_samples=values * self._flood,
+            parts_cpu_s=self._took_s,
+            cold_per_cpu_s=values * WARM_BATCHES / max(1e-9, self._cold_s),
+            disk_bytes=self._peer.disk_bytes(),
+            wire_bytes=sum(len(request) for made in self._requests for request in made),
+            held=self._peer.count("windrow_"),
+            wanted=values * (WARM_BATCHES + self._parts * self._flood),
         )
+
+    def _feed(self, first: int, last: int) -> float:
+        if self._peer is None:
+            return 0.0
+        at = slice(*(batch * self._plan.instants // self._per_series for batch in (first, last)))
+        return _feed(self._peer, [made[at] for made in self._requests])
+
+
+def measure_beside(plan: Plan, flood: int, shape: str) -> Peer | None:
+    """One part of the flood for a peer of its own; None where it is not installed."""
+    with victoria() as peer:
+        fed = InTurn(peer, plan, flood, shape, 1)
+        fed.warm()
+        fed.part()
+        return fed.found()
 
 
 def _feed(peer: Victoria, requests: list[list[bytes]]) -> float:
@@ -287,6 +355,12 @@ def best_of(peers: list[Peer]) -> Peer | None:
     return max((one for one in peers if one.shape != "batched"), key=lambda one: one.per_cpu_s, default=None)
 
 
+def ratios_of(ours: Ours, peer: Peer) -> list[float]:
+    """Ours to the peer's, part by part."""
+    pairs = zip(ours.parts, peer.parts_cpu_s, strict=True)
+    return [one.per_cpu_s * cpu_s / peer.part_samples for one, cpu_s in pairs]
+
+
 def detail_of(ours: Ours, peers: list[Peer], plan: Plan) -> dict[str, Any]:
     """The last line's detail."""
     peer = best_of(peers)
@@ -298,6 +372,9 @@ def detail_of(ours: Ours, peers: list[Peer], plan: Plan) -> dict[str, Any]:
         "wire_bytes_per_sample": round(flood.wire, 3),
         "disk_bytes_per_sample": round((kept.file_bytes - kept.free_bytes) / max(1, kept.all_rows), 3),
         "log_bytes_per_sample": round(flood.log_bytes / values, 3),
+        "ratios": peer and [round(one, 2) for one in ratios_of(ours, peer)],
+        "parts_cpu_s": [[round(one.cpu["access"], 2), round(one.cpu["master"], 2)] for one in ours.parts],
+        "victoriametrics_parts_cpu_s": peer and [round(one, 2) for one in peer.parts_cpu_s],
         "victoriametrics_samples_per_cpu_s": peer and round(peer.per_cpu_s),
         "victoriametrics_batched_samples_per_cpu_s": batched and round(batched.per_cpu_s),
         "victoriametrics_cold_samples_per_cpu_s": peer and round(peer.cold_per_cpu_s),
@@ -338,12 +415,15 @@ def missing(ours: Ours, peer: Peer | None) -> list[str]:
 def main() -> None:
     """Measure, print, end."""
     plan, flood, _ = plan_for(scale())
-    ours = measure_ours(plan, flood)
-    measured = [measure_peer(plan, WARM_BATCHES + flood, ours.start_ms, shape) for shape in PEER_SHAPES]
-    peers = [peer for peer in measured if peer is not None]
+    shape, *beside = PEER_SHAPES
+    with victoria() as peer:
+        in_turn = InTurn(peer, plan, flood, shape, PARTS)
+        ours = measure_ours(plan, flood, in_turn)
+        measured = [in_turn.found()]
+    measured += [measure_beside(plan, flood, other) for other in beside]
+    peers = [one for one in measured if one is not None]
     best = best_of(peers)
     detail = detail_of(ours, peers, plan)
-    wanted = plan.hosts * plan.values_per_batch * (WARM_BATCHES + flood)
     rows: list[tuple[str, Any]] = [
         ("started as", "windrow up (its defaults: mTLS, proofs, fsync of the log, SQLite synchronous=FULL)"),
         ("hosts joined, s", ours.joined_s),
@@ -351,16 +431,19 @@ def main() -> None:
         ("GPUs, values per batch", f"{plan.hosts * plan.gpus:,}, {plan.values_per_batch}"),
         ("samples flooded", ours.flood.values),
         ("seconds until all could be asked for", ours.flood.seconds),
-        ("samples per CPU-second, Access and Master", ours.flood.per_cpu_s),
+        ("samples per CPU-second, Access and Master", ours.per_cpu_s),
         *((f"VictoriaMetrics, fed as {p.shape}", p.per_cpu_s) for p in peers),
-        *((f"  held of {wanted:,}; disk, B/sample", f"{p.held:,}; {p.disk_bytes / max(1, p.held):.2f}") for p in peers),
+        *(
+            (f"  held of {p.wanted:,}; disk, B/sample", f"{p.held:,}; {p.disk_bytes / max(1, p.held):.2f}")
+            for p in peers
+        ),
         *detail.items(),
         *(("missing", what) for what in missing(ours, best)),
     ]
     table(rows)
-    ratio = ours.flood.per_cpu_s / best.per_cpu_s if best is not None else None
+    ratio = median(ratios_of(ours, best)) if best is not None else None
     name = f"VictoriaMetrics remote write, fed as by {best.shape}" if best is not None else None
-    last_line("ingest", ours.flood.per_cpu_s, "samples/CPU-s", name, ratio, detail)
+    last_line("ingest", ours.per_cpu_s, "samples/CPU-s", name, ratio, detail)
 
 
 if __name__ == "__main__":

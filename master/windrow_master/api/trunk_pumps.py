@@ -28,7 +28,8 @@ TELEMETRY_WAITING_MAX: Final = 32_768
 TELEMETRY_AT_ONCE: Final = 1_024
 TELEMETRY_ACK_EVERY_S: Final = 2.5
 """A host whose backlog comes in gets no more acks than this for its samples: each costs more than a batch, and the
-credits reach for twenty minutes of them. Who sends a batch now and then is answered at once."""
+credits reach for twenty minutes of them. Who sends a batch now and then is answered at once; a backlog's first batch is
+not, since the rest of it is about to come."""
 FAILURE_PAUSE_S: Final = 0.5
 """After a failed write, before the next: a full disk does not get better by being asked a thousand times a second."""
 
@@ -117,14 +118,16 @@ class Pump:
         for one in taken:
             if one.record.kind is Kind.GAP:
                 _fill(one)
-        self._flush(route for route in routes.values() if not self._is_late(route))
+        live = {id(one.route) for one in taken if one.frame_class is not FrameClass.BACKLOG}
+        self._flush(route for place, route in routes.items() if not self._is_late(route, is_live=place in live))
 
-    def _is_late(self, route: HostRoute) -> bool:
-        """Whether this route has been acked a moment ago; then it is acked with the others like it, soon."""
+    def _is_late(self, route: HostRoute, *, is_live: bool) -> bool:
+        """Whether this route brings a backlog or has been acked a moment ago; then it is acked with the others like it,
+        soon."""
         if not self._ack_every_s:
             return False
         loop = asyncio.get_running_loop()
-        if loop.time() - route.samples_acked_s >= self._ack_every_s:
+        if is_live and loop.time() - route.samples_acked_s >= self._ack_every_s:
             route.samples_acked_s = loop.time()
             return False
         if not self._acked_late:

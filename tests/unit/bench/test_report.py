@@ -27,9 +27,8 @@ def phase(**changes):
 
 def ours(**changes):
     values = {
-        "start_ms": 0,
         "cold": phase(),
-        "flood": phase(),
+        "parts": [phase(), phase(), phase()],
         "alone": phase(),
         "pace": phase(),
         "kept": ingest.Kept(
@@ -43,7 +42,7 @@ def ours(**changes):
 
 
 def peer(shape, cpu_s):
-    return ingest.Peer(shape, 5_600, cpu_s, 1.0, 1, 1, 5_600)
+    return ingest.Peer(shape, 5_600, [cpu_s / 2, cpu_s, 3 * cpu_s], 1.0, 1, 1, 5_600, 5_600)
 
 
 def said(capsys):
@@ -92,6 +91,7 @@ def test_ingest_names_every_figure_of_its_budget():
     assert detail["log_bytes_per_sample"] == 1.0
     assert detail["victoriametrics_samples_per_cpu_s"] == 2_800
     assert detail["victoriametrics_batched_samples_per_cpu_s"] == 5_600
+    assert detail["ratios"] == [0.5, 1.0, 3.0]
     assert detail["match"] is True
 
 
@@ -103,7 +103,7 @@ def test_ingest_says_when_history_does_not_hold_what_was_acknowledged():
 def test_ingest_says_what_was_missing():
     short = phase(answer=ANSWER | {"acked_batches": 9, "lost_links": 1}, is_caught_up=False)
     assert ingest.missing(ours(), peer("vmagent", 1.0)) == []
-    assert len(ingest.missing(ours(flood=short), None)) == 4
+    assert len(ingest.missing(ours(parts=[phase(), short]), None)) == 4
 
 
 DISK = {"fsync_ms": 2.0, "sqlite_commit_ms": 3.0}
@@ -130,7 +130,7 @@ def test_command_says_nothing_of_an_api_that_was_not_heard():
 def test_the_plan_of_ingest_has_a_warm_a_flooded_and_a_paced_part_at_every_scale(part):
     plan, flood, pace = ingest.plan_for(part)
     assert plan.hosts >= ingest.HOSTS_MIN
-    assert plan.batches == ingest.WARM_BATCHES + flood + ingest.ALONE_BATCHES + pace
+    assert plan.batches == ingest.WARM_BATCHES + ingest.PARTS * flood + ingest.ALONE_BATCHES + pace
     assert min(flood, pace) >= 1
 
 

@@ -6,7 +6,7 @@ from tests.simulation.loop import VirtualLoop, run
 from windrow_master.api.trunk_pumps import Pump, Waiting
 from windrow_proto.ids import BootId
 from windrow_proto.messages import Record
-from windrow_proto.model import Kind, Lane
+from windrow_proto.model import FrameClass, Kind, Lane
 
 BOOT = BootId(b"b" * 16)
 
@@ -25,7 +25,7 @@ class Route:
         self.told.append(len(self.committed))
 
 
-def pumped(*offered):
+def pumped(*offered, frame_class=FrameClass.LIVE):
     """Let a pump take (route, sequence) one by one, in virtual time: no busy machine makes it late."""
 
     async def store(taken):
@@ -35,7 +35,7 @@ def pumped(*offered):
         pump = Pump(Lane.TELEMETRY, store, waiting_max=100, at_once=1, bytes_at_once=1 << 20, ack_every_s=0.05)
         task = loop.create_task(pump.run())
         for route, sequence in offered:
-            pump.offer(Waiting(route, Record(BOOT, sequence, Kind.TELEMETRY, b"")))
+            pump.offer(Waiting(route, Record(BOOT, sequence, Kind.TELEMETRY, b""), frame_class=frame_class))
         await asyncio.sleep(1)
         task.cancel()
 
@@ -48,8 +48,14 @@ def test_one_batch_is_acknowledged_at_once():
     assert route.told == [1]
 
 
-def test_a_backlog_is_acknowledged_in_few_words_that_tell_of_all():
+def test_who_sends_many_is_acknowledged_in_few_words_that_tell_of_all():
     route, other = Route(), Route()
     pumped(*((route, sequence) for sequence in range(1, 41)), (other, 1))
     assert route.told == [1, 40]
     assert other.told == [1], "who sends one batch does not wait for who sends many"
+
+
+def test_a_backlog_is_acknowledged_in_one_word():
+    route, other = Route(), Route()
+    pumped(*((route, sequence) for sequence in range(1, 41)), (other, 1), frame_class=FrameClass.BACKLOG)
+    assert (route.told, other.told) == ([40], [1])
