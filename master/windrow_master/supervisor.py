@@ -42,8 +42,15 @@ class Daemon:
 
     @property
     def pid(self) -> int | None:
-        """The running process; None between two lives."""
-        return self.process.pid if self.process is not None and self.process.returncode is None else None
+        """The running process; None between two lives. The system is asked: the loop hears of an end a moment later,
+        and in that moment a stranger may listen where it did."""
+        if self.process is None or self.process.returncode is not None:
+            return None
+        try:
+            ended = os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return None  # waited for already
+        return self.process.pid if ended is None else None
 
     def tail(self) -> str:
         """The last lines of its log, for a person who asks why it does not run."""

@@ -44,6 +44,18 @@ async def test_a_daemon_that_dies_is_started_again_and_said(tmp_path: Path) -> N
     assert not _is_alive(first) and not _is_alive(second)
 
 
+async def test_a_daemon_that_has_died_has_no_pid_before_the_loop_hears_of_it(tmp_path: Path) -> None:
+    daemon = Daemon("master", SLEEPER, tmp_path / "master.log")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(supervisor.keep(daemon, lambda said: None))
+        pid = await poll_async(lambda: daemon.pid or 0)
+        os.kill(pid, signal.SIGKILL)
+        poll(lambda: not _is_alive(pid))  # no turn of the loop in between
+        assert daemon.process is not None and daemon.process.returncode is None
+        assert daemon.pid is None
+        await supervisor.stop(daemon)
+
+
 async def test_a_daemon_that_keeps_dying_is_started_ever_more_slowly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

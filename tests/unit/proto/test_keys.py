@@ -1,5 +1,7 @@
 """Keys: both ends agree, nobody else does, and files of secrets are private."""
 
+import hmac
+
 import pytest
 
 from tests.support.pki import issue, make_ca
@@ -85,3 +87,16 @@ def test_a_certificate_that_does_not_say_it_is_refused():
         keys.certificate_facts(b"no pem")
     with pytest.raises(CertificateRefused):
         keys.certificate_facts(issue(make_ca(), "king", "x").certificate_pem)
+
+
+@pytest.mark.parametrize("key", [b"", b"k" * 32, b"k" * 64], ids=len)
+@pytest.mark.parametrize("data", [b"", b"signed", bytes(100_000)], ids=len)
+def test_a_mac_is_the_hmac_of_the_standard_library(key: bytes, data: bytes) -> None:
+    mac = keys.Mac(key, keys.DOMAIN_UP)
+    wanted = hmac.digest(key, keys.DOMAIN_UP.encode() + b"\0" + data, "sha256")
+    assert (mac.of(data), mac.of(data)) == (wanted, wanted), "a second one is not changed by the first"
+
+
+def test_a_mac_refuses_a_key_that_would_have_to_be_hashed() -> None:
+    with pytest.raises(ValueError, match="64"):
+        keys.Mac(b"k" * 65, keys.DOMAIN_UP)
