@@ -18,7 +18,7 @@ from typing import Any
 from windrow_proto import link_grpc
 from windrow_proto.errors import Unavailable
 from windrow_proto.keys import TlsIdentity
-from windrow_proto.ports import BandwidthLink, FrameLink, PeerFacts, PingFacts, TrunkLink
+from windrow_proto.ports import BandwidthLink, FrameLink, PeerFacts, PingFacts, PingLink, TrunkLink
 from windrow_proto.v1 import link_pb2, services_pb2
 
 ARRIVAL_S = 2.0
@@ -76,6 +76,10 @@ class FarEnd:
     async def pinged(self, peer: PeerFacts) -> PingFacts:
         """Nobody pings the far end."""
         return PingFacts("", "", 0, False)
+
+    async def warmed(self, peer: PeerFacts, link: PingLink) -> None:
+        """Nobody keeps a connection to the far end."""
+        raise Unavailable("No connection is kept here.")
 
     async def measured(self, peer: PeerFacts, link: BandwidthLink) -> None:
         """Nobody measures the far end."""

@@ -18,7 +18,7 @@ import structlog
 from windrow_access.core.admission import Callers, Wait
 from windrow_access.core.strangers import Endpoint, Stranger, StrangerLimits, endpoint_of, overstaying, plain_address
 from windrow_proto.errors import TooMany
-from windrow_proto.ports import AgentAcceptor, BandwidthLink, Clock, FrameLink, PeerFacts, PingFacts
+from windrow_proto.ports import AgentAcceptor, BandwidthLink, Clock, FrameLink, PeerFacts, PingFacts, PingLink
 from windrow_proto.scrape import Figure
 from windrow_proto.units import MILLISECOND, seconds
 
@@ -73,6 +73,11 @@ class Guard:
         """Answer a ping; the same."""
         with self._call(peer):
             return await self._inner.pinged(peer)
+
+    async def warmed(self, peer: PeerFacts, link: PingLink) -> None:
+        """Answer the pings of a connection kept warm; the same."""
+        with self._call(peer):
+            await self._inner.warmed(peer, link)
 
     async def measured(self, peer: PeerFacts, link: BandwidthLink) -> None:
         """Serve one bandwidth measurement; the same."""

@@ -19,6 +19,7 @@ from windrow_access.core.routing import RouteFacts, Routes
 from windrow_access.core.strangers import endpoint_of, network_of
 from windrow_access.outbox import FRAME_OVERHEAD_BYTES, Outbox
 from windrow_access.probes import Bandwidth
+from windrow_access.warm import WarmConnections
 from windrow_proto.errors import (
     CertificateRefused,
     DeadlineExceeded,
@@ -31,7 +32,7 @@ from windrow_proto.errors import (
     from_code,
 )
 from windrow_proto.gather import Gather
-from windrow_proto.ports import BandwidthLink, Clock, FrameLink, PeerFacts, PingFacts, Rng, TrunkLink
+from windrow_proto.ports import BandwidthLink, Clock, FrameLink, PeerFacts, PingFacts, PingLink, Rng, TrunkLink
 from windrow_proto.scrape import Figure
 from windrow_proto.together import together
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND
@@ -99,6 +100,7 @@ class Relay:
         self._control: deque[services_pb2.TrunkItem] = deque()
         self._gather = Gather()
         self._space = asyncio.Condition()
+        self._warm = WarmConnections(self.pinged, clock, limits.warm_max)
         self._shed = 0
         self._is_ending = False
         self._drained = asyncio.Event()  # an operator's word, which the Master repeats on every trunk
@@ -108,6 +110,7 @@ class Relay:
         labels = {"region": self.facts.region, "worker": str(self.facts.worker)}
         yield Figure("access_attached", "1 while the trunk to the Master holds", float(self.attached.is_set()), labels)
         yield Figure("access_agents", "Agents connected to this worker", len(self._routes), labels)
+        yield Figure("access_warm_connections", "Kept by agents for a bad day", len(self._warm), labels)
         yield Figure("access_load_ratio", "How much of what it may carry is used", self._load_permille() / 1000, labels)
         yield Figure("access_shed_frames_total", "Frames dropped by class when queues were full", self._shed, labels)
         yield Figure("access_draining", "1 while agents are sent elsewhere", float(self._is_draining), labels)
@@ -199,6 +202,11 @@ class Relay:
         usable = self.attached.is_set() and not self._is_draining
         return PingFacts(self.facts.access_id, self.facts.region, self._load_permille(), not usable)
 
+    async def warmed(self, peer: PeerFacts, link: PingLink) -> None:
+        """Answer the pings of a connection that a host keeps for the day on which its own Access dies."""
+        self._admit(peer)
+        await self._warm.serve(peer, link)
+
     async def measured(self, peer: PeerFacts, link: BandwidthLink) -> None:
         """Serve one bandwidth measurement."""
         if peer.role != "host":
@@ -281,15 +289,16 @@ class Relay:
                 elif kind == "close" and route is not None:
                     self._end(route, from_code(item.close.code, item.close.reason, route.host_id))
                 elif kind == "bans":
-                    self._ban(item.bans)
+                    await self._ban(item.bans)
                 elif kind == "drain":
                     self._set_drained(item.drain.draining)
 
-    def _ban(self, bans: services_pb2.BanList) -> None:
+    async def _ban(self, bans: services_pb2.BanList) -> None:
         for host_id in bans.host_ids:
             route = self._routes.of_host(host_id)
             if route is not None:
                 self._end(route, from_code("banned", "", host_id))
+            await self._warm.end(host_id)
 
     def _end(self, route: RouteFacts[Stream], error: WindrowError) -> None:
         log.info("route_ended", host_id=route.host_id, route=route.route, code=error.code)
@@ -310,6 +319,7 @@ class Relay:
         while True:
             for route in self._routes.expired(self._clock.wall_ns()):
                 self._end(route, CertificateRefused("The certificate has ended; renew it.", subject=route.host_id))
+            await self._warm.expire(self._clock.wall_ns())
             now_ns = self._clock.monotonic_ns()
             for number in [number for number, due_ns in self._due_ns.items() if due_ns < now_ns]:
                 if (silent := self._routes.get(number)) is not None:

@@ -8,10 +8,10 @@ import structlog
 
 from windrow_agent.core import choice
 from windrow_agent.core.choice import Measured
-from windrow_proto.errors import Banned, CertificateRefused, TooMany, WindrowError
+from windrow_proto.errors import Banned, CertificateRefused, LinkClosed, TooMany, WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap
-from windrow_proto.ports import Clock, Dialer, FrameLink, PingAnswer, Rng
+from windrow_proto.ports import Clock, Dialer, FrameLink, PingAnswer, Rng, WarmLink
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 
 log = structlog.get_logger()
@@ -26,6 +26,15 @@ STABLE_NS: Final = 10 * SECOND
 FAILOVER_JITTER_NS: Final = SECOND
 """The hosts of a dead Access come to the next one within this, not all at once."""
 BANNED_WAIT_NS: Final = 5 * MINUTE
+
+WARM_AFTER_NS: Final = 20 * SECOND
+"""From a connection to its second one: a storm has passed by then, and who is sent away at once makes none."""
+WARM_PING_NS: Final = 30 * SECOND
+"""Between two pings of the second connection; gRPC's keepalive finds a dead one sooner."""
+WARM_DIAL_NS: Final = SECOND
+"""For a stream on a connection that is there: a round trip."""
+WARM_JITTER_NS: Final = SECOND // 2
+"""As FAILOVER_JITTER_NS, without handshakes."""
 
 BUSY_NS_MAX: Final = MINUTE
 """However long an Access says that it is busy: it may be anybody's, and lie."""
@@ -84,6 +93,7 @@ class Home:
         self._looked_ns: int | None = None
         self._ask_due_ns = self._ask_pause_ns = 0
         self._busy_until_ns: dict[str, int] = {}
+        self._warm: tuple[str, WarmLink] | None = None
 
     @property
     def answer(self) -> PingAnswer | None:
@@ -111,8 +121,13 @@ class Home:
                 await self._try(await self._looked_up())
 
     async def _try(self, addresses: tuple[str, ...]) -> bool:
-        """Visit one after the other; returns whether the choice should be made anew."""
-        for address in addresses:
+        """Visit one after the other, and always next the one that is warm; returns whether the choice should be made
+        anew."""
+        left = list(addresses)
+        while left or self._warm is not None:
+            address = self._warm[0] if self._warm is not None else left[0]
+            if address in left:
+                left.remove(address)
             if not self._busy_ns(address) and await self._visit(address):
                 return True
         return False
@@ -189,7 +204,7 @@ class Home:
         """Dial and be served; returns whether the next choice should be made anew (it was a real connection)."""
         self._move.clear()  # before the dial: what changes while it dials, this connection does not have
         try:
-            link = await self._dialer.connect(address, DIAL_NS)
+            link = await self._dialled(address)
         except WindrowError as error:
             log.info("dial_failed", address=address, detail=error.detail)
             self.answers.pop(address, None)
@@ -199,14 +214,29 @@ class Home:
         began_ns = self._clock.monotonic_ns()
         is_moving = await self._served(link)
         if is_moving:
+            await self._cool()  # its certificate may be the old one
             return True
         if self._clock.monotonic_ns() - began_ns >= STABLE_NS:
             self._attempt = self._ask_due_ns = self._ask_pause_ns = 0
         self.answers.pop(address, None)  # the next one first, this one last; the next measurement finds it again
-        await self._clock.sleep_ns(int(self._rng.uniform() * FAILOVER_JITTER_NS))
+        jitter_ns = FAILOVER_JITTER_NS if self._warm is None else WARM_JITTER_NS
+        await self._clock.sleep_ns(int(self._rng.uniform() * jitter_ns))
         if isinstance(self.refused, Banned):
             await self._clock.sleep_ns(BANNED_WAIT_NS)
         return False
+
+    async def _dialled(self, address: str) -> FrameLink:
+        """A stream to this Access, on the connection kept warm if it is that one's and still lives."""
+        warm, self._warm = self._warm, None
+        if warm is not None and warm[0] == address:
+            try:
+                return await warm[1].connect(WARM_DIAL_NS)
+            except LinkClosed as error:
+                if error.__cause__ is not None:
+                    raise
+        elif warm is not None:
+            await warm[1].close()
+        return await self._dialer.connect(address, DIAL_NS)
 
     async def _served(self, link: FrameLink) -> bool:
         """Serve a connection beside watching for a better place; returns whether it was ended to move."""
@@ -221,10 +251,11 @@ class Home:
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(serve(), name="serve")
             watching = group.create_task(self._watch_regions(), name="regions")
+            warming = group.create_task(self._keep_warm(), name="warm")
             moving = group.create_task(self._move.wait(), name="move")
             await asyncio.wait({serving, moving}, return_when=asyncio.FIRST_COMPLETED)
             is_moving = moving.done()
-            for task in (serving, watching, moving):
+            for task in (serving, watching, warming, moving):
                 task.cancel()
         for error in ended:
             log.warning("connection_ended", address=self.address, code=error.code, detail=error.detail)
@@ -232,8 +263,11 @@ class Home:
         return is_moving
 
     def _note(self, address: str, error: WindrowError) -> None:
-        cause = error.__cause__ if isinstance(error.__cause__, WindrowError) else error
+        cause = _named(error)
         self.refused = cause if isinstance(cause, Banned | CertificateRefused) else None
+        self._note_busy(address, cause)
+
+    def _note_busy(self, address: str, cause: WindrowError) -> None:
         now_ns = self._clock.monotonic_ns()
         self._busy_until_ns = {one: until_ns for one, until_ns in self._busy_until_ns.items() if until_ns > now_ns}
         if isinstance(cause, TooMany) and cause.retry_after_ns > 0:
@@ -251,3 +285,46 @@ class Home:
                 log.info("moving", to=best[0], away_from=self.address)
                 self.address = best[0]
                 self._move.set()
+
+    # --- the second connection -------------------------------------------------------------------------------------
+
+    async def _keep_warm(self) -> None:
+        """Keep a connection to a second Access, and another when that one goes; what is there when this is cancelled
+        stays, for the next dial."""
+        while True:
+            await self._clock.sleep_ns(int(WARM_AFTER_NS * (0.5 + self._rng.uniform())))
+            address = self._second()
+            if address is None:
+                continue
+            try:
+                self._warm = address, await self._dialer.warm(address, DIAL_NS)
+                log.info("second_connection", address=address)
+                await self._ping_warm(address, self._warm[1])
+            except WindrowError as error:
+                log.info("second_connection_ended", address=address, detail=error.detail)
+                self._note_busy(address, _named(error))
+                if not self._busy_ns(address):
+                    self.answers.pop(address, None)  # the next measurement finds it again
+            await self._cool()
+
+    def _second(self) -> str | None:
+        """Where the second connection belongs."""
+        measured = {address: one for address, one in self._measured().items() if not self._busy_ns(address)}
+        return choice.second(self._host_id, self.regions, measured, self.address)
+
+    async def _ping_warm(self, address: str, warm: WarmLink) -> None:
+        """Until it ends or drains, or another is the better second one."""
+        while self._second() == address:
+            self.answers[address] = await warm.ping(PING_NS)
+            await self._clock.sleep_ns(int(WARM_PING_NS * (0.8 + 0.4 * self._rng.uniform())))
+
+    async def _cool(self) -> None:
+        """Let go of the second connection."""
+        warm, self._warm = self._warm, None
+        if warm is not None:
+            await warm[1].close()
+
+
+def _named(error: WindrowError) -> WindrowError:
+    """What the other side said, if it said anything."""
+    return error.__cause__ if isinstance(error.__cause__, WindrowError) else error

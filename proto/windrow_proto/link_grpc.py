@@ -15,6 +15,7 @@ from windrow_proto import link_streams as streams
 from windrow_proto.errors import CertificateRefused, Forbidden, LinkClosed, Unavailable, WindrowError
 from windrow_proto.keys import SERVER_NAMES, TlsIdentity, certificate_facts
 from windrow_proto.link_streams import GrpcLink
+from windrow_proto.link_warm import GrpcWarmLink, answer_of, reply_to
 from windrow_proto.ports import (
     AgentAcceptor,
     BandwidthLink,
@@ -24,12 +25,13 @@ from windrow_proto.ports import (
     PingFacts,
     TrunkAcceptor,
     TrunkLink,
+    WarmLink,
 )
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import link_pb2, services_pb2
 from windrow_proto.wire import frame_from
 
-T = TypeVar("T")
+L = TypeVar("L", bound=GrpcLink[Any] | GrpcWarmLink)
 if TYPE_CHECKING:
     Handler = grpc.RpcMethodHandler[Any, Any]  # generic in its types only
 IdentitySource = TlsIdentity | Callable[[], TlsIdentity]
@@ -38,6 +40,7 @@ a thread of gRPC's at each handshake: let it return a value that is there, and d
 
 CONNECT: Final = "/windrow.v1.AgentLink/Connect"
 PING: Final = "/windrow.v1.Probe/Ping"
+WARM: Final = "/windrow.v1.Probe/Warm"
 BANDWIDTH: Final = "/windrow.v1.Probe/Bandwidth"
 ATTACH: Final = "/windrow.v1.Trunk/Attach"
 PING_NONCE_BYTES: Final = 8
@@ -66,16 +69,25 @@ def _channel(
 
 
 async def _open(
-    channel: grpc.aio.Channel, method: str, kind: type[Any], deadline_ns: int, timeout_s: float | None = None
+    channel: grpc.aio.Channel,
+    method: str,
+    kind: type[Any],
+    deadline_ns: int,
+    timeout_s: float | None = None,
+    *,
+    said: type[Any] | None = None,
+    owns_channel: bool = True,
 ) -> GrpcLink[Any]:
-    """Open a stream of messages of `kind` on a channel that belongs to it from here on."""
+    """Open a stream of messages of `kind`, `said` being what we send if it is another; the channel is closed with it
+    if it owns it."""
     call = channel.stream_stream(
-        method, request_serializer=kind.SerializeToString, response_deserializer=kind.FromString
+        method, request_serializer=(said or kind).SerializeToString, response_deserializer=kind.FromString
     )(timeout=timeout_s)
 
     async def drop() -> None:
         call.cancel()
-        await channel.close()
+        if owns_channel:
+            await channel.close()
 
     try:
         async with asyncio.timeout(max(0, deadline_ns) / SECOND):
@@ -124,7 +136,7 @@ class GrpcDialer:
 
     def __init__(self, identity: IdentitySource) -> None:
         self._identity = identity
-        self._links: set[GrpcLink[Any]] = set()
+        self._links: set[GrpcLink[Any] | GrpcWarmLink] = set()
 
     async def connect(self, address: str, deadline_ns: int) -> FrameLink:
         """Open a stream to `host:port`; raises LinkClosed past the deadline or when it is refused (its `__cause__`
@@ -139,7 +151,22 @@ class GrpcDialer:
         link = await _open(channel, BANDWIDTH, services_pb2.BandwidthChunk, deadline_ns, deadline_ns / SECOND)
         return self._kept(link)
 
-    def _kept(self, link: GrpcLink[T]) -> GrpcLink[T]:
+    async def warm(self, address: str, deadline_ns: int) -> WarmLink:
+        """Open a connection with one call of pings on it."""
+        channel = _channel(address, self._identity, "access", streams.AGENT_OPTIONS)
+        heard, said = services_pb2.PingReply, services_pb2.PingRequest
+        try:
+            pings = await _open(channel, WARM, heard, deadline_ns, said=said, owns_channel=False)
+        except BaseException:
+            await channel.close()
+            raise
+
+        async def connect(deadline_ns: int) -> FrameLink:
+            return self._kept(await _open(channel, CONNECT, link_pb2.Frame, deadline_ns))
+
+        return self._kept(GrpcWarmLink(pings, connect, channel.close))
+
+    def _kept(self, link: L) -> L:
         self._links = {kept for kept in self._links if not kept.closed.is_set()} | {link}
         return link
 
@@ -168,13 +195,7 @@ class GrpcDialer:
             raise LinkClosed(f"The ping failed: {streams.words(error)}") from streams.named_error(error)
         finally:
             await channel.close()
-        return PingAnswer(
-            rtt_ns=int(min(times[1:]) * SECOND),
-            access_id=reply.access_id,
-            region=reply.region,
-            load_permille=reply.load_permille,
-            draining=reply.draining,
-        )
+        return answer_of(reply, int(min(times[1:]) * SECOND))
 
     async def close(self) -> None:
         """End every link this dialer opened; safe to call twice."""
@@ -229,6 +250,9 @@ async def serve_agents(
     async def measure(_: Any, context: Any) -> None:
         await _serve_stream(context, "host", acceptor.measured)
 
+    async def warm(_: Any, context: Any) -> None:
+        await _serve_stream(context, "host", acceptor.warmed)
+
     async def asked(context: Any) -> PingFacts:
         try:
             return await acceptor.pinged(_peer(context, "host"))
@@ -242,18 +266,14 @@ async def serve_agents(
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "There is no such method.")
 
     async def ping(request: services_pb2.PingRequest, context: Any) -> services_pb2.PingReply:
-        facts = await asked(context)
-        return services_pb2.PingReply(
-            nonce=request.nonce[:64],
-            access_id=facts.access_id,
-            region=facts.region,
-            load_permille=facts.load_permille,
-            draining=facts.draining,
-        )
+        return reply_to(request, await asked(context))
 
     handlers = {
         CONNECT: grpc.stream_stream_rpc_method_handler(connect, frame_from, link_pb2.Frame.SerializeToString),
         BANDWIDTH: _stream_handler(measure, services_pb2.BandwidthChunk),
+        WARM: grpc.stream_stream_rpc_method_handler(
+            warm, services_pb2.PingRequest.FromString, services_pb2.PingReply.SerializeToString
+        ),
         PING: grpc.unary_unary_rpc_method_handler(
             ping, services_pb2.PingRequest.FromString, services_pb2.PingReply.SerializeToString
         ),

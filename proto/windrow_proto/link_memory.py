@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 from google.protobuf.message import Message
 
 from windrow_proto.errors import Forbidden, LinkClosed, WindrowError
+from windrow_proto.link_warm import answer_of
 from windrow_proto.ports import (
     AgentAcceptor,
     BandwidthLink,
@@ -26,8 +27,10 @@ from windrow_proto.ports import (
     Rng,
     TrunkAcceptor,
     TrunkLink,
+    WarmLink,
 )
 from windrow_proto.units import MILLISECOND, SECOND
+from windrow_proto.v1 import services_pb2
 
 T = TypeVar("T", bound=Message)
 
@@ -154,6 +157,11 @@ class MemoryLink(Generic[T]):
         fault = self._stream.fault
         if fault is not None:
             raise LinkClosed(fault.detail) from fault.__cause__
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the stream has ended."""
+        return self._stream.fault is not None
 
     async def close(self) -> None:
         """End the stream both ways; safe to call twice."""
@@ -347,8 +355,44 @@ class MemoryDialer:
             draining=facts.draining,
         )
 
+    async def warm(self, address: str, deadline_ns: int) -> WarmLink:
+        """A stream of pings, until frames take its place."""
+        return MemoryWarmLink(self, address, await self._open(address, "warmed", deadline_ns), self._network.clock)
+
     async def close(self) -> None:
         """End every link this dialer opened; safe to call twice."""
         links, self._links = self._links, []
         for link in links:
             await link.close()
+
+
+class MemoryWarmLink:
+    """The WarmLink port over a MemoryNetwork, where a connection is no more than what is sent on it."""
+
+    def __init__(self, dialer: MemoryDialer, address: str, pings: MemoryLink[Any], clock: Clock) -> None:
+        self._dialer, self._address, self._pings, self._clock = dialer, address, pings, clock
+
+    async def ping(self, deadline_ns: int) -> PingAnswer:
+        """One round trip of the weather."""
+        begin = self._clock.monotonic_ns()
+        try:
+            await self._pings.send(services_pb2.PingRequest(nonce=b"1"))
+            async with asyncio.timeout(deadline_ns / SECOND):
+                reply = await self._pings.receive()
+        except TimeoutError:
+            await self.close()
+            raise LinkClosed(f"No answer to a ping within {deadline_ns / SECOND:.1f} s.") from None
+        return answer_of(reply, self._clock.monotonic_ns() - begin)
+
+    async def connect(self, deadline_ns: int) -> FrameLink:
+        """A stream of frames in its place."""
+        try:
+            if self._pings.is_closed:
+                raise LinkClosed("The connection has ended.")
+            return await self._dialer.connect(self._address, deadline_ns)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """End the pings; safe to call twice."""
+        await self._pings.close()

@@ -73,6 +73,19 @@ class BandwidthLink(Protocol):
         """End the stream both ways; safe to call twice."""
 
 
+class PingLink(Protocol):
+    """An Access's side of the pings on a connection that is kept warm; the rules of FrameLink."""
+
+    async def send(self, reply: services_pb2.PingReply) -> None:
+        """Answer. Raises LinkClosed when the stream has ended."""
+
+    async def receive(self) -> services_pb2.PingRequest:
+        """The next ping. Raises LinkClosed when the stream has ended."""
+
+    async def close(self) -> None:
+        """End the pings, and with them the connection; safe to call twice."""
+
+
 @dataclass(frozen=True, slots=True)
 class PeerFacts:
     """Who is at the other end, from its certificate as the handshake verified it; never from what it says itself.
@@ -115,6 +128,20 @@ class PingAnswer:
     draining: bool
 
 
+class WarmLink(Protocol):
+    """A connection to an Access on which nothing is sent but pings, until it is needed."""
+
+    async def ping(self, deadline_ns: int) -> PingAnswer:
+        """One round trip; one at a time. Raises LinkClosed past the deadline or when the connection has ended."""
+
+    async def connect(self, deadline_ns: int) -> FrameLink:
+        """Open a stream of frames on this connection, which belongs to that link from here on. Raises LinkClosed as
+        Dialer.connect does, and the connection is closed then."""
+
+    async def close(self) -> None:
+        """Drop the connection unless it was handed over; safe to call twice."""
+
+
 class Dialer(Protocol):
     """Opens links to an Access by address."""
 
@@ -123,6 +150,9 @@ class Dialer(Protocol):
 
     async def ping(self, address: str, deadline_ns: int) -> PingAnswer:
         """One round trip on an open or new connection. Raises LinkClosed past the deadline."""
+
+    async def warm(self, address: str, deadline_ns: int) -> WarmLink:
+        """Open a connection and keep it. Raises LinkClosed as `connect` does."""
 
     async def bandwidth(self, address: str, deadline_ns: int) -> BandwidthLink:
         """Open a measurement stream; `deadline_ns` bounds all of it. Raises LinkClosed if it cannot be opened."""
@@ -140,6 +170,9 @@ class AgentAcceptor(Protocol):
 
     async def pinged(self, peer: PeerFacts) -> PingFacts:
         """Say what this Access is."""
+
+    async def warmed(self, peer: PeerFacts, link: PingLink) -> None:
+        """Answer the pings of a connection that is kept warm; the rules of `accepted`."""
 
     async def measured(self, peer: PeerFacts, link: BandwidthLink) -> None:
         """Serve one bandwidth measurement."""

@@ -231,6 +231,54 @@ async def test_a_ping_says_what_the_access_is(world):
     assert acceptor.peers[0].host_id == HOST
 
 
+async def test_a_warm_connection_answers_pings_and_then_carries_frames(world):
+    acceptor = Acceptor()
+    warm = await world.dialer().warm(await world.agents(acceptor), DIAL_NS)
+    answers = [await warm.ping(DIAL_NS) for _ in range(2)]
+    assert {(one.access_id, one.region, one.load_permille, one.draining) for one in answers} == {
+        (ACCESS, "eu", 250, True)
+    }
+    assert all(one.rtt_ns > 0 for one in answers)
+
+    link = await warm.connect(DIAL_NS)
+    await warm.close()  # nothing of it is left to close: the connection is the link's
+    await link.send(frame(1))
+    assert await link.receive() == frame(1)
+    await link.close()
+    with pytest.raises(LinkClosed):
+        await warm.ping(DIAL_NS)
+
+
+async def test_a_warm_connection_that_has_ended_says_so_and_carries_nothing(world):
+    warm = await world.dialer().warm(await world.agents(Acceptor()), DIAL_NS)
+    await warm.ping(DIAL_NS)
+    await world.kill()
+    with pytest.raises(LinkClosed):
+        await warm.ping(DIAL_NS)
+    with pytest.raises(LinkClosed):
+        await warm.connect(SECOND)
+
+
+async def test_a_warm_connection_hears_why_it_may_not_carry_frames(world):
+    async def refuse(peer: PeerFacts, link: Any) -> None:
+        raise TooMany("Come back later.", retry_after_ns=3 * SECOND)
+
+    warm = await world.dialer().warm(await world.agents(Acceptor(refuse)), DIAL_NS)
+    with pytest.raises(LinkClosed, match="Come back later") as refused:
+        await warm.connect(DIAL_NS)
+    assert isinstance(refused.value.__cause__, TooMany) and refused.value.__cause__.retry_after_ns == 3 * SECOND
+
+
+async def test_who_may_not_keep_a_connection_hears_why(world):
+    class Full(Acceptor):
+        async def warmed(self, peer: PeerFacts, link: Any) -> None:
+            raise TooMany("There are enough.", retry_after_ns=SECOND)
+
+    with pytest.raises(LinkClosed) as refused:
+        await world.dialer().warm(await world.agents(Full()), DIAL_NS)
+    assert isinstance(refused.value.__cause__, TooMany)
+
+
 async def test_a_measurement_stream_carries_chunks_both_ways(world):
     link = await world.dialer().bandwidth(await world.agents(Acceptor()), DIAL_NS)
     chunk = services_pb2.BandwidthChunk(payload=bytes(65_536))

@@ -35,7 +35,7 @@ from windrow_proto.ids import AccessId, HostId
 from windrow_proto.keys import ExchangeKey, SigningKey
 from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.model import Benchmark, Kind
-from windrow_proto.ports import BandwidthLink, FrameLink, PeerFacts, PingFacts
+from windrow_proto.ports import BandwidthLink, FrameLink, PeerFacts, PingFacts, PingLink
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import link_pb2
 from windrow_proto.wire import unseal
@@ -242,6 +242,10 @@ class Withholding:
     async def pinged(self, peer: PeerFacts) -> PingFacts:
         """As it is."""
         return await self._relay.pinged(peer)
+
+    async def warmed(self, peer: PeerFacts, link: PingLink) -> None:
+        """As it is."""
+        await self._relay.warmed(peer, link)
 
     async def measured(self, peer: PeerFacts, link: BandwidthLink) -> None:
         """As it is."""

@@ -17,7 +17,7 @@ from windrow_proto.intervals import Intervals
 from windrow_proto.link_memory import MemoryDialer
 from windrow_proto.messages import LaneMarks
 from windrow_proto.model import CommandKind, CommandPhase, Kind, Lane, Receipt, SlotGrant, WorkloadSpec
-from windrow_proto.ports import BandwidthLink, FrameLink, PingAnswer
+from windrow_proto.ports import BandwidthLink, FrameLink, PingAnswer, WarmLink
 from windrow_proto.v1 import link_pb2
 from windrow_proto.wire_command import decode_command, decode_leases, decode_status
 from windrow_proto.wire_host import decode_receipt
@@ -232,12 +232,18 @@ class TappedDialer:
 
     async def connect(self, address: str, deadline_ns: int) -> FrameLink:
         """Connect, with a tap."""
-        link = await self._dialer.connect(address, deadline_ns)
-        return TappedLink(link, self._host, self._host_id, self._witness)
+        return self._tap(await self._dialer.connect(address, deadline_ns))
 
     async def ping(self, address: str, deadline_ns: int) -> PingAnswer:
         """As it is."""
         return await self._dialer.ping(address, deadline_ns)
+
+    async def warm(self, address: str, deadline_ns: int) -> WarmLink:
+        """As it is, with a tap on what is sent there later."""
+        return TappedWarmLink(await self._dialer.warm(address, deadline_ns), self._tap)
+
+    def _tap(self, link: FrameLink) -> FrameLink:
+        return TappedLink(link, self._host, self._host_id, self._witness)
 
     async def bandwidth(self, address: str, deadline_ns: int) -> BandwidthLink:
         """As it is: random bytes."""
@@ -246,6 +252,25 @@ class TappedDialer:
     async def close(self) -> None:
         """As it is."""
         await self._dialer.close()
+
+
+class TappedWarmLink:
+    """A connection kept warm whose frames are read along once there are any."""
+
+    def __init__(self, link: WarmLink, tap: Callable[[FrameLink], FrameLink]) -> None:
+        self._link, self._tap = link, tap
+
+    async def ping(self, deadline_ns: int) -> PingAnswer:
+        """As it is."""
+        return await self._link.ping(deadline_ns)
+
+    async def connect(self, deadline_ns: int) -> FrameLink:
+        """Connect, with a tap."""
+        return self._tap(await self._link.connect(deadline_ns))
+
+    async def close(self) -> None:
+        """As it is."""
+        await self._link.close()
 
 
 class DiaryRuntime(SimulatedRuntime):

@@ -8,7 +8,8 @@ from tests.support.pki import issue, make_ca
 from tests.waiting import PATIENCE_S
 from windrow_proto import link_grpc
 from windrow_proto.link_memory import MemoryNetwork
-from windrow_proto.ports import BandwidthLink, Dialer, FrameLink, PeerFacts, PingFacts, TrunkLink
+from windrow_proto.link_warm import reply_to
+from windrow_proto.ports import BandwidthLink, Dialer, FrameLink, PeerFacts, PingFacts, PingLink, TrunkLink
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import link_pb2
 
@@ -45,6 +46,10 @@ class Acceptor:
     async def attached(self, peer: PeerFacts, trunk: TrunkLink) -> None:
         self.peers.append(peer)
         await self.serve(peer, trunk)
+
+    async def warmed(self, peer: PeerFacts, link: PingLink) -> None:
+        while True:
+            await link.send(reply_to(await link.receive(), await self.pinged(peer)))
 
     async def pinged(self, peer: PeerFacts) -> PingFacts:
         self.peers.append(peer)

@@ -8,6 +8,7 @@ from tests.waiting import PATIENCE_S
 from windrow_proto.ids import HostId
 from windrow_proto.intervals import Intervals
 from windrow_proto.keys import DOMAIN_DOWN, DOMAIN_UP, ExchangeKey, LinkProver, LinkVerifier, SigningKey
+from windrow_proto.link_warm import reply_to
 from windrow_proto.messages import (
     PROTOCOL_VERSION,
     Ack,
@@ -31,7 +32,7 @@ from windrow_proto.model import (
     Observed,
     Receipt,
 )
-from windrow_proto.ports import BandwidthLink, Clock, FrameLink, PeerFacts, PingFacts
+from windrow_proto.ports import BandwidthLink, Clock, FrameLink, PeerFacts, PingFacts, PingLink
 from windrow_proto.session import Admitted, MasterSession
 from windrow_proto.units import MINUTE, SECOND
 from windrow_proto.v1 import services_pb2
@@ -76,6 +77,10 @@ class TinyMaster:
 
     async def pinged(self, peer: PeerFacts) -> PingFacts:
         return PingFacts(self.access_id, "test", 10, False)
+
+    async def warmed(self, peer: PeerFacts, link: PingLink) -> None:
+        while True:
+            await link.send(reply_to(await link.receive(), await self.pinged(peer)))
 
     async def accepted(self, peer: PeerFacts, link: FrameLink) -> None:
         self.connections += 1

@@ -38,6 +38,8 @@ class Limits:
     per_peer_per_s: int = 50
     per_peer_burst: int = 400
     routes_max: int = 12_000
+    warm_max: int = 6_000
+    """Connections of hosts that another Access serves, kept for its death; each takes as much memory as a stream."""
     peers_max: int = 20_000
     calls_per_s: int = 5
     calls_burst: int = 100

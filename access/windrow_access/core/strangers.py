@@ -88,5 +88,6 @@ def overstaying(strangers: Iterable[Stranger], limits: StrangerLimits, now_ns: i
 
 
 def connections_max(files: int, limits: Limits, strangers: StrangerLimits) -> int:
-    """Connections that gRPC holds at once, at least one: all agents and all strangers, as far as open files reach."""
-    return max(1, min(limits.routes_max + strangers.in_all_max, files - FILES_KEPT))
+    """Connections that gRPC holds at once, at least one: all agents, those kept warm and all strangers, as far as open
+    files reach."""
+    return max(1, min(limits.routes_max + limits.warm_max + strangers.in_all_max, files - FILES_KEPT))

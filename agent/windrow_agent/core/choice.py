@@ -53,6 +53,19 @@ def order(
     return (current, *(address for address in addresses if address != current))
 
 
+def second(host_id: HostId, regions: RegionMap, measured: Mapping[str, Measured], current: str | None) -> str | None:
+    """Where to keep a second connection warm: the best in another region than the one in use, so that one outage does
+    not take both, or else the best other one. Only who answered a ping and does not drain."""
+    here = next((point.region for point in regions.points if point.address == current), None)
+    able = [
+        point
+        for point in regions.points
+        if point.address != current and point.address in measured and not _drains(point, measured)
+    ]
+    best = _by_nearness(host_id, [point for point in able if point.region != here] or able, measured)
+    return best[0].address if best else None
+
+
 def is_clearly_nearer(other_ns: int, here_ns: int) -> bool:
     """Whether a move is worth it: at least 10 ms and at least one third nearer."""
     return here_ns - other_ns >= NEARER_NS and 3 * other_ns <= 2 * here_ns

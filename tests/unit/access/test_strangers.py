@@ -72,7 +72,7 @@ def test_what_stays_is_within_every_limit_and_no_more_is_cut_than_needed(seen: l
 
 def test_open_files_bound_the_connections_where_they_are_few() -> None:
     limits, strangers = Limits(), StrangerLimits()
-    assert connections_max(1 << 20, limits, strangers) == limits.routes_max + strangers.in_all_max
+    assert connections_max(1 << 20, limits, strangers) == limits.routes_max + limits.warm_max + strangers.in_all_max
     assert connections_max(1024, limits, strangers) == 1024 - FILES_KEPT
     assert connections_max(10, limits, strangers) == 1
 

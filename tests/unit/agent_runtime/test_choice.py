@@ -97,3 +97,20 @@ def test_every_address_is_tried_once_whatever_was_measured():
 @given(st.integers(1, 100), st.floats(0, 1, exclude_max=True))
 def test_pauses_are_jittered_and_bounded(attempt: int, uniform: float):
     assert 0 <= choice.backoff_ns(attempt, uniform) <= 15 * SECOND
+
+
+def test_the_second_connection_is_in_another_region_if_one_is_there_and_answers():
+    points = (AccessPoint("a", "eu", "a:1"), AccessPoint("b", "eu", "b:1"), AccessPoint("c", "us", "c:1"))
+    regions = RegionMap(2, points)
+    assert choice.second(HOST, regions, _ms(a=1, b=2, c=90), "a:1") == "c:1"
+    assert choice.second(HOST, regions, _ms(a=1, b=2), "a:1") == "b:1"
+    assert choice.second(HOST, regions, {**_ms(a=1, b=2), "c:1": Measured(1, is_draining=True)}, "a:1") == "b:1"
+    assert choice.second(HOST, regions, _ms(a=1), "a:1") is None
+    assert choice.second(HOST, regions, _ms(a=5, c=9), "elsewhere:1") == "a:1"
+
+
+def test_the_second_connections_of_many_hosts_spread_over_equals():
+    points = (AccessPoint("a", "eu", "a:1"), AccessPoint("b", "us", "b:1"), AccessPoint("c", "us", "c:1"))
+    measured = _ms(a=1, b=50, c=50)
+    counts = Counter(choice.second(HostId(f"host_{n}"), RegionMap(1, points), measured, "a:1") for n in range(1000))
+    assert set(counts) == {"b:1", "c:1"} and min(counts.values()) > 400

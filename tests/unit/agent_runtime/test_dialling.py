@@ -50,6 +50,9 @@ class Network:
     async def ping(self, address, deadline_ns):
         return PingAnswer({NEAR: 1, FAR: 90}[address] * MILLISECOND, address, "eu", 0, draining=False)
 
+    async def warm(self, address, deadline_ns):
+        raise LinkClosed("No connection is kept here.")
+
     async def bandwidth(self, address, deadline_ns):
         raise LinkClosed("Nothing is measured here.")
 

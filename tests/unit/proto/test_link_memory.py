@@ -7,7 +7,7 @@ import pytest
 
 from windrow_proto.errors import LinkClosed
 from windrow_proto.link_memory import KEEPALIVE_NS, MemoryNetwork, Weather
-from windrow_proto.ports import BandwidthLink, FrameLink, PeerFacts, PingFacts
+from windrow_proto.ports import BandwidthLink, FrameLink, PeerFacts, PingFacts, PingLink
 from windrow_proto.units import MILLISECOND, SECOND
 from windrow_proto.v1 import link_pb2
 
@@ -57,6 +57,9 @@ class Sink:
             self.arrivals.append((frame.sequence, self.clock.now_ns))
 
     async def measured(self, peer: PeerFacts, link: BandwidthLink) -> None:
+        await link.close()
+
+    async def warmed(self, peer: PeerFacts, link: PingLink) -> None:
         await link.close()
 
     async def pinged(self, peer: PeerFacts) -> PingFacts:

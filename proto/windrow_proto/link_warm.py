@@ -1,0 +1,95 @@
+"""A connection kept warm, over gRPC: pings in one call until a second call on it, that of frames, takes it over."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from windrow_proto.errors import LinkClosed
+from windrow_proto.ports import FrameLink, PingAnswer, PingFacts
+from windrow_proto.units import SECOND
+from windrow_proto.v1 import services_pb2
+
+if TYPE_CHECKING:
+    from windrow_proto.link_streams import GrpcLink
+    from windrow_proto.once import Once
+
+NONCE_BYTES = 8
+
+
+class GrpcWarmLink:
+    """The agent's end. Made by link_grpc.GrpcDialer."""
+
+    def __init__(
+        self,
+        pings: "GrpcLink[services_pb2.PingReply]",
+        connect: Callable[[int], Awaitable[FrameLink]],
+        drop: Callable[[], Awaitable[None]],
+    ) -> None:
+        """pings: the call that keeps it. connect: opens frames on it, by a deadline; the connection is theirs from then
+        on. drop: closes it."""
+        self._pings, self._connect, self._drop = pings, connect, drop
+        self._asked = 0
+        self._is_ours = True
+
+    @property
+    def closed(self) -> "Once":
+        """Set when the pings have ended."""
+        return self._pings.closed
+
+    async def ping(self, deadline_ns: int) -> PingAnswer:
+        """One round trip, as long as the connection has been quiet; raises LinkClosed."""
+        self._asked += 1
+        nonce = self._asked.to_bytes(NONCE_BYTES, "big")
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        try:
+            async with asyncio.timeout(max(0, deadline_ns) / SECOND):
+                await self._pings.send(services_pb2.PingRequest(nonce=nonce))  # type: ignore[arg-type]  # one way each
+                reply = await self._pings.receive()
+        except TimeoutError:
+            await self.close()
+            raise LinkClosed(f"No answer to a ping within {deadline_ns / SECOND:.1f} s.") from None
+        if reply.nonce != nonce:
+            await self.close()
+            raise LinkClosed("The Access answered another ping.")
+        return answer_of(reply, int((loop.time() - begin) * SECOND))
+
+    async def connect(self, deadline_ns: int) -> FrameLink:
+        """Open a stream of frames here; raises LinkClosed, and the connection is closed then."""
+        try:
+            link = await self._connect(deadline_ns)
+        except BaseException:
+            await self.close()
+            raise
+        self._is_ours = False
+        await self._pings.close()
+        return link
+
+    async def close(self) -> None:
+        """Drop the connection unless frames have it; safe to call twice."""
+        await self._pings.close()
+        if self._is_ours:
+            self._is_ours = False
+            await self._drop()
+
+
+def answer_of(reply: services_pb2.PingReply, rtt_ns: int) -> PingAnswer:
+    """What an Access said, with the round trip as we measured it."""
+    return PingAnswer(
+        rtt_ns=max(1, rtt_ns),
+        access_id=reply.access_id,
+        region=reply.region,
+        load_permille=reply.load_permille,
+        draining=reply.draining,
+    )
+
+
+def reply_to(request: services_pb2.PingRequest, facts: PingFacts) -> services_pb2.PingReply:
+    """An Access's answer to a ping."""
+    return services_pb2.PingReply(
+        nonce=request.nonce[:64],
+        access_id=facts.access_id,
+        region=facts.region,
+        load_permille=facts.load_permille,
+        draining=facts.draining,
+    )
