@@ -26,6 +26,7 @@ class FakeAccess:
         self.down: dict[int, asyncio.Queue] = {}
         self.closed: dict[int, str] = {}
         self.bans: list[str] = []
+        self.letters: asyncio.Queue = asyncio.Queue()
         self.drained: list[bool] = []
         self.welcomed = asyncio.Event()
         self.is_gone = False
@@ -58,6 +59,8 @@ class FakeAccess:
             self.down[item.route].put_nowait(item.frame)
         elif what == "close":
             self.closed[item.route] = item.close.code
+        elif what == "letter":
+            self.letters.put_nowait(item.letter)
         elif what == "bans":
             self.bans = list(item.bans.host_ids)
 

@@ -100,7 +100,7 @@ class Relay:
         self._control: deque[services_pb2.TrunkItem] = deque()
         self._gather = Gather()
         self._space = asyncio.Condition()
-        self._warm = WarmConnections(self.pinged, clock, limits.warm_max)
+        self._warm = WarmConnections(self.pinged, self._post, clock, limits.warm_max)
         self._shed = 0
         self._is_ending = False
         self._drained = asyncio.Event()  # an operator's word, which the Master repeats on every trunk
@@ -207,6 +207,10 @@ class Relay:
         self._admit(peer)
         await self._warm.serve(peer, link)
 
+    def _post(self, host_id: str, letter: bytes) -> None:
+        if self.attached.is_set():
+            self._say(services_pb2.TrunkItem(letter=services_pb2.Letter(host_id=host_id, sealed=letter)))
+
     async def measured(self, peer: PeerFacts, link: BandwidthLink) -> None:
         """Serve one bandwidth measurement."""
         if peer.role != "host":
@@ -290,6 +294,8 @@ class Relay:
                     self._end(route, from_code(item.close.code, item.close.reason, route.host_id))
                 elif kind == "bans":
                     await self._ban(item.bans)
+                elif kind == "letter":
+                    self._warm.answered(item.letter.host_id, item.letter.sealed)
                 elif kind == "drain":
                     self._set_drained(item.drain.draining)
 

@@ -13,21 +13,28 @@ from windrow_proto.units import MINUTE, SECOND, seconds
 log = structlog.get_logger()
 
 SILENCE_NS_MAX = 2 * MINUTE
-"""Between two pings: they come every half minute."""
+"""Between two pings: they come every 12 to 40 s."""
 PAUSE_NS = SECOND
 """After an answer, before the next ping is read: who pings all the time waits for himself."""
 FULL_WAIT_NS = 5 * MINUTE
 """How long a host leaves an Access alone that keeps as many as it may."""
 
+LETTER_BYTES_MAX = 2048
+"""What a host may have carried to the Master; a canary takes 200."""
+LETTER_DEADLINE_S = 3.0
+
 Ping = Callable[[PeerFacts], Awaitable[PingFacts]]
+Post = Callable[[str, bytes], None]
+"""Sends a host's letter to the Master, if there is one."""
 
 
 class WarmConnections:
     """Those of one worker, one for each host: the newest."""
 
-    def __init__(self, ping: Ping, clock: Clock, max_count: int) -> None:
+    def __init__(self, ping: Ping, post: Post, clock: Clock, max_count: int) -> None:
         """ping: what this Access says of itself."""
-        self._ping, self._clock, self._max_count = ping, clock, max_count
+        self._ping, self._post, self._clock, self._max_count = ping, post, clock, max_count
+        self._awaited: dict[str, asyncio.Future[bytes]] = {}
         self._by_host: dict[str, tuple[PeerFacts, PingLink]] = {}
 
     def __len__(self) -> int:
@@ -45,13 +52,35 @@ class WarmConnections:
             while True:
                 async with asyncio.timeout(seconds(SILENCE_NS_MAX)):
                     request = await link.receive()
-                    await link.send(reply_to(request, await self._ping(peer)))
+                    letter = await self._carried(peer.subject_id, request.letter)
+                    await link.send(reply_to(request, await self._ping(peer), letter))
                 await self._clock.sleep_ns(PAUSE_NS)
         except TimeoutError:
             raise DeadlineExceeded("No ping came in time; the connection was ended.") from None
         finally:
             if self._by_host.get(peer.subject_id) == (peer, link):
                 del self._by_host[peer.subject_id]
+
+    async def _carried(self, host_id: str, letter: bytes) -> bytes:
+        """The Master's answer to a letter; empty when there is no letter or no answer in time."""
+        if not letter or len(letter) > LETTER_BYTES_MAX:
+            return b""
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._awaited[host_id] = answer
+        try:
+            self._post(host_id, letter)
+            async with asyncio.timeout(LETTER_DEADLINE_S):
+                return await answer
+        except TimeoutError:
+            return b""
+        finally:
+            self._awaited.pop(host_id, None)
+
+    def answered(self, host_id: str, letter: bytes) -> None:
+        """The Master's answer; one that nobody waits for is dropped."""
+        answer = self._awaited.get(host_id)
+        if answer is not None and not answer.done():
+            answer.set_result(letter)
 
     async def end(self, host_id: str) -> None:
         """This host has none here any more; nothing if it had none."""

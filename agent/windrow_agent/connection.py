@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import structlog
+from google.protobuf.message import DecodeError
 
 from windrow_agent.outbox import Outbox
+from windrow_proto.canary import AgentCanary
 from windrow_proto.errors import InvalidInput, LinkClosed, WindrowError
 from windrow_proto.keys import DOMAIN_DOWN, DOMAIN_UP, ExchangeKey, LinkProver, LinkVerifier, SigningKey
 from windrow_proto.messages import PROTOCOL_VERSION, Channel, Hello, Record, Settings, Welcome
@@ -31,7 +33,7 @@ from windrow_proto.wire import (
     signed_digest,
     unseal,
 )
-from windrow_proto.wire_link import decode_welcome, encode_channel, encode_hello
+from windrow_proto.wire_link import decode_canary_reply, decode_welcome, encode_canary, encode_channel, encode_hello
 
 log = structlog.get_logger()
 
@@ -44,6 +46,7 @@ RECORDS_PER_TURN: Final = 16
 CONTROL_MAX: Final = 64
 """Messages of the control lane that wait; more means the line has stopped."""
 CHANNEL_MAX: Final = 32
+LETTER_BYTES_MAX: Final = 4096
 
 
 class Receiver(Protocol):
@@ -92,6 +95,7 @@ class Connection:
         self._channel: deque[Channel] = deque()
         self._channel_room = asyncio.Event()
         self._heard_ns = clock.monotonic_ns()
+        self._canary: AgentCanary | None = None
         self.group: asyncio.TaskGroup | None = None
 
     async def run(self, greeting: Greeting, on_open: Callable[["Connection"], Coroutine[Any, Any, None]]) -> None:
@@ -142,6 +146,7 @@ class Connection:
         self._prover = LinkProver(key, self._signing, DOMAIN_UP)
         self._verifier = LinkVerifier(key, self._master_public, DOMAIN_DOWN)
         self.settings = welcome.settings
+        self._canary = AgentCanary(self.session.tally)
         self._heard_ns = self.clock.monotonic_ns()
         await self._receiver.welcomed(welcome, self)
         await self._outbox.welcomed(named, welcome.have, welcome.settings)
@@ -170,6 +175,29 @@ class Connection:
             await self._channel_room.wait()
         self._channel.append(channel)
         self._outbox.wake.set()
+
+    # --- over a second Access -------------------------------------------------------------------------------------
+
+    def canary(self) -> bytes:
+        """A letter that asks the Master, over another Access, whether this one keeps messages back; empty while the
+        connection is not open."""
+        if self._canary is None or not self.is_open:
+            return b""
+        return self._sealed(
+            Kind.CANARY, Lane.SECOND, FrameClass.EVIDENCE, encode_canary(self._canary.next())
+        ).SerializeToString()
+
+    def on_letter(self, letter: bytes) -> bool:
+        """The answer, or what somebody says it is; returns whether it is certain now that messages are kept back."""
+        if self._canary is None or len(letter) > LETTER_BYTES_MAX:
+            return False
+        try:
+            envelope = self._open(link_pb2.Frame.FromString(letter))
+            if envelope is None or envelope.kind is not Kind.CANARY_REPLY:
+                return False
+            return self._canary.on_reply(decode_canary_reply(envelope.body))
+        except (DecodeError, InvalidInput):
+            return False
 
     async def _send_all(self) -> None:
         wake = self._outbox.wake

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -29,8 +29,16 @@ BANNED_WAIT_NS: Final = 5 * MINUTE
 
 WARM_AFTER_NS: Final = 20 * SECOND
 """From a connection to its second one: a storm has passed by then, and who is sent away at once makes none."""
-WARM_PING_NS: Final = 30 * SECOND
-"""Between two pings of the second connection; gRPC's keepalive finds a dead one sooner."""
+WARM_LOOK_NS: Final = 30 * SECOND
+"""Before the others are measured again, while none of them answers: they may just be starting."""
+WARM_PING_NS: Final = 12 * SECOND
+"""Between two pings of the second connection, and canaries on it: four of them take less than a minute."""
+WARM_PING_NS_MAX: Final = 40 * SECOND
+"""An Access gives a silent connection up after two minutes, however rare canaries are."""
+LETTER_NS: Final = 5 * SECOND
+"""For a canary's answer, which crosses four hops."""
+DISTRUST_NS: Final = 10 * MINUTE
+"""How long an Access that keeps messages back is left alone. It may have been a fault, and the last Access there is."""
 WARM_DIAL_NS: Final = SECOND
 """For a stream on a connection that is there: a round trip."""
 WARM_JITTER_NS: Final = SECOND // 2
@@ -52,6 +60,19 @@ Look = Callable[[], Awaitable[tuple[str, ...]]]
 Judge = Callable[[RegionMap], Awaitable[bool]]
 Ask = Callable[[Judge], Awaitable[None]]
 """Asks elsewhere for maps that are newer than the one known, until the judge takes one; never raises."""
+
+
+class Canaries(Protocol):
+    """What asks the Master, over a second Access, about the connection by the first."""
+
+    def canary(self) -> bytes:
+        """A letter to send; empty when there is nothing to ask."""
+
+    def on_letter(self, letter: bytes) -> bool:
+        """Its answer; returns whether the first Access keeps messages back."""
+
+    def pause_ns(self) -> int:
+        """At least so long between two: the Master's wish, who answers those of the whole fleet."""
 
 
 async def look_nowhere() -> tuple[str, ...]:
@@ -80,6 +101,7 @@ class Home:
         serve: Serve,
         look: Look = look_nowhere,
         ask: Ask = ask_nobody,
+        canaries: Canaries | None = None,
     ) -> None:
         self.regions = regions
         self.address: str | None = None
@@ -88,7 +110,7 @@ class Home:
         self._host_id, self._dialer, self._clock, self._rng, self._serve = host_id, dialer, clock, rng, serve
         self._move = asyncio.Event()
         self._attempt = 0
-        self._look, self._ask = look, ask
+        self._look, self._ask, self._canaries = look, ask, canaries
         self._found: tuple[str, ...] = ()
         self._looked_ns: int | None = None
         self._ask_due_ns = self._ask_pause_ns = 0
@@ -295,6 +317,9 @@ class Home:
             await self._clock.sleep_ns(int(WARM_AFTER_NS * (0.5 + self._rng.uniform())))
             address = self._second()
             if address is None:
+                if any(point.address != self.address for point in self.regions.points):
+                    await self._clock.sleep_ns(WARM_LOOK_NS)
+                    await self.measure()
                 continue
             try:
                 self._warm = address, await self._dialer.warm(address, DIAL_NS)
@@ -314,9 +339,22 @@ class Home:
 
     async def _ping_warm(self, address: str, warm: WarmLink) -> None:
         """Until it ends or drains, or another is the better second one."""
+        due_ns = 0
         while self._second() == address:
             self.answers[address] = await warm.ping(PING_NS)
-            await self._clock.sleep_ns(int(WARM_PING_NS * (0.8 + 0.4 * self._rng.uniform())))
+            pause_ns = WARM_PING_NS if self._canaries is None else max(WARM_PING_NS, self._canaries.pause_ns())
+            if self._canaries is not None and self._clock.monotonic_ns() >= due_ns:
+                await self._ask_about_this(warm, self._canaries)
+                due_ns = self._clock.monotonic_ns() + int(0.8 * pause_ns)
+            await self._clock.sleep_ns(int(min(pause_ns, WARM_PING_NS_MAX) * (0.8 + 0.4 * self._rng.uniform())))
+
+    async def _ask_about_this(self, warm: WarmLink, canaries: Canaries) -> None:
+        """Leave the Access in use if it keeps messages back, as the Master says by the other one."""
+        letter = canaries.canary()
+        if letter and canaries.on_letter((await warm.ping(LETTER_NS, letter)).letter) and self.address is not None:
+            log.error("messages_kept_back", address=self.address)
+            self._busy_until_ns[self.address] = self._clock.monotonic_ns() + DISTRUST_NS
+            self.move()
 
     async def _cool(self) -> None:
         """Let go of the second connection."""

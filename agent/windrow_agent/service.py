@@ -103,7 +103,8 @@ class AgentService:
         self._channels: ChannelDesk | None = None
         self._group: asyncio.TaskGroup | None = None
         self.home = Home(
-            *(parts.host_id, parts.dialer, parts.clock, parts.rng, parts.regions, self._serve, parts.look, parts.ask)
+            *(parts.host_id, parts.dialer, parts.clock, parts.rng, parts.regions, self._serve, parts.look, parts.ask),
+            canaries=self,
         )
 
     # --- life -----------------------------------------------------------------------------------------------------
@@ -292,6 +293,18 @@ class AgentService:
             access_rtt_ns=answer.rtt_ns if answer is not None else -1,
             spool_bytes=self.outbox.spool_bytes,
         )
+
+    def canary(self) -> bytes:
+        """A letter about the connection there is, if there is one."""
+        return self._connection.canary() if self._connection is not None else b""
+
+    def on_letter(self, letter: bytes) -> bool:
+        """The answer to it."""
+        return self._connection is not None and self._connection.on_letter(letter)
+
+    def pause_ns(self) -> int:
+        """Two heartbeats: a fleet's canaries come half as often."""
+        return 2 * self.settings.heartbeat_interval_ns
 
     async def received(self, envelope: Envelope, connection: Connection) -> None:
         """One believed message of the Master's."""

@@ -372,11 +372,11 @@ class MemoryWarmLink:
     def __init__(self, dialer: MemoryDialer, address: str, pings: MemoryLink[Any], clock: Clock) -> None:
         self._dialer, self._address, self._pings, self._clock = dialer, address, pings, clock
 
-    async def ping(self, deadline_ns: int) -> PingAnswer:
+    async def ping(self, deadline_ns: int, letter: bytes = b"") -> PingAnswer:
         """One round trip of the weather."""
         begin = self._clock.monotonic_ns()
         try:
-            await self._pings.send(services_pb2.PingRequest(nonce=b"1"))
+            await self._pings.send(services_pb2.PingRequest(nonce=b"1", letter=letter))
             async with asyncio.timeout(deadline_ns / SECOND):
                 reply = await self._pings.receive()
         except TimeoutError:

@@ -36,15 +36,15 @@ class GrpcWarmLink:
         """Set when the pings have ended."""
         return self._pings.closed
 
-    async def ping(self, deadline_ns: int) -> PingAnswer:
-        """One round trip, as long as the connection has been quiet; raises LinkClosed."""
+    async def ping(self, deadline_ns: int, letter: bytes = b"") -> PingAnswer:
+        """One round trip; raises LinkClosed, and the connection is closed then."""
         self._asked += 1
         nonce = self._asked.to_bytes(NONCE_BYTES, "big")
         loop = asyncio.get_running_loop()
         begin = loop.time()
         try:
             async with asyncio.timeout(max(0, deadline_ns) / SECOND):
-                await self._pings.send(services_pb2.PingRequest(nonce=nonce))  # type: ignore[arg-type]  # one way each
+                await self._pings.send(services_pb2.PingRequest(nonce=nonce, letter=letter))  # type: ignore[arg-type]  # one way each
                 reply = await self._pings.receive()
         except TimeoutError:
             await self.close()
@@ -81,15 +81,17 @@ def answer_of(reply: services_pb2.PingReply, rtt_ns: int) -> PingAnswer:
         region=reply.region,
         load_permille=reply.load_permille,
         draining=reply.draining,
+        letter=reply.letter,
     )
 
 
-def reply_to(request: services_pb2.PingRequest, facts: PingFacts) -> services_pb2.PingReply:
-    """An Access's answer to a ping."""
+def reply_to(request: services_pb2.PingRequest, facts: PingFacts, letter: bytes = b"") -> services_pb2.PingReply:
+    """An Access's answer to a ping. letter: the Master's."""
     return services_pb2.PingReply(
         nonce=request.nonce[:64],
         access_id=facts.access_id,
         region=facts.region,
         load_permille=facts.load_permille,
         draining=facts.draining,
+        letter=letter,
     )

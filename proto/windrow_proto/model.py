@@ -32,6 +32,7 @@ class Lane(IntEnum):
     EVIDENCE = 1
     TELEMETRY = 2
     CHANNEL = 3
+    SECOND = 4
 
 
 class Kind(IntEnum):
@@ -48,6 +49,7 @@ class Kind(IntEnum):
     BANDWIDTH = 8
     TELEMETRY = 9
     GAP = 10
+    CANARY = 11
     WELCOME = 32
     HEARTBEAT_REPLY = 33
     ACK = 34
@@ -56,6 +58,7 @@ class Kind(IntEnum):
     REGION_MAP = 37
     LEASES = 38
     QUERY = 39
+    CANARY_REPLY = 40
     CHANNEL = 64
 
 

@@ -126,13 +126,15 @@ class PingAnswer:
     region: str
     load_permille: int
     draining: bool
+    letter: bytes = b""
 
 
 class WarmLink(Protocol):
     """A connection to an Access on which nothing is sent but pings, until it is needed."""
 
-    async def ping(self, deadline_ns: int) -> PingAnswer:
-        """One round trip; one at a time. Raises LinkClosed past the deadline or when the connection has ended."""
+    async def ping(self, deadline_ns: int, letter: bytes = b"") -> PingAnswer:
+        """One round trip; one at a time. letter: for the Master, whose answer comes with it or is empty. Raises
+        LinkClosed past the deadline or when the connection has ended."""
 
     async def connect(self, deadline_ns: int) -> FrameLink:
         """Open a stream of frames on this connection, which belongs to that link from here on. Raises LinkClosed as

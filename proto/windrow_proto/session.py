@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from windrow_proto.canary import Tally
 from windrow_proto.errors import BadProof, Fenced, InvalidInput
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.messages import PROTOCOL_VERSION, Hello, Welcome
@@ -43,6 +44,8 @@ LANES: Final[dict[Kind, frozenset[Lane]]] = {
     Kind.LEASES: frozenset({Lane.CONTROL}),
     Kind.QUERY: frozenset({Lane.CONTROL}),
     Kind.CHANNEL: frozenset({Lane.CHANNEL}),
+    Kind.CANARY: frozenset({Lane.SECOND}),
+    Kind.CANARY_REPLY: frozenset({Lane.SECOND}),
 }
 """Which lanes a kind may travel in."""
 CONNECTION_SEQUENCES: Final = 1 << 24
@@ -113,6 +116,7 @@ class AgentSession:
         self._floor = 0
         self._master_wall_ns: int | None = None
         self._welcomed_at_ns = 0
+        self.tally = Tally()
 
     def envelope(self, kind: Kind, lane: Lane, frame_class: FrameClass, body: bytes, not_after_ns: int = 0) -> Envelope:
         """The next message up, with its outer sequence; HELLO begins a new connection. Raises ValueError for what the
@@ -121,10 +125,12 @@ class AgentSession:
             raise ValueError(f"an agent does not send {kind.name} in lane {lane.name}")
         if kind is Kind.HELLO:
             self.phase = Phase.GREETING
-            self._received, self._floor = {}, 0
+            self._received, self._floor, self.tally = {}, 0, Tally()
         elif self.phase is not Phase.OPEN:
             raise ValueError(f"{kind.name} cannot be sent while {self.phase}")
         self._sent[lane] = self._sent.get(lane, 0) + 1
+        if kind is not Kind.HELLO:
+            self.tally.count_sent(lane, self._sent[lane])
         return Envelope(
             self.host_id, self.boot_id, self.epoch, frame_class, lane, self._sent[lane], kind, body, not_after_ns
         )
@@ -132,9 +138,11 @@ class AgentSession:
     def admit(self, envelope: Envelope, now_ns: int) -> Admitted | Refused:
         """Judge a message whose proof holds. now_ns: of the clock that on_welcome was given."""
         reason = self._objection(envelope, now_ns)
+        if reason in (None, Reason.EXPIRED):  # late or not, it is heard, once
+            self._received[envelope.lane] = envelope.sequence
+            self.tally.count_heard(envelope.lane, envelope.sequence)
         if reason is not None:
             return Refused(reason)
-        self._received[envelope.lane] = envelope.sequence
         return Admitted(envelope)
 
     def _objection(self, envelope: Envelope, now_ns: int) -> Reason | None:
@@ -202,6 +210,7 @@ class MasterSession:
         self.boot_id: BootId | None = None
         self._sent: dict[Lane, int] = {}
         self._received: dict[Lane, int] = {}
+        self.tally = Tally()
 
     def on_hello(self, envelope: Envelope, hello: Hello, generation: int) -> Admitted | Refused:
         """Judge a hello whose signature holds. generation: of the certificate, as the route says.
@@ -238,6 +247,7 @@ class MasterSession:
             raise ValueError(f"{kind.name} cannot be sent while {self.phase}")
         self.phase = Phase.OPEN
         self._sent[lane] = self._sent.get(lane, self._base) + 1
+        self.tally.count_sent(lane, self._sent[lane])
         return Envelope(
             self.host_id, self.boot_id, self.epoch, frame_class, lane, self._sent[lane], kind, body, not_after_ns
         )
@@ -248,6 +258,7 @@ class MasterSession:
         if reason is not None:
             return Refused(reason)
         self._received[envelope.lane] = envelope.sequence
+        self.tally.count_heard(envelope.lane, envelope.sequence)
         return Admitted(envelope)
 
     def _objection(self, envelope: Envelope) -> Reason | None:

@@ -1,6 +1,9 @@
 """The link's own messages as bytes and back: hello, welcome, ack, heartbeat, settings, gap, query, regions, channel."""
 
+from typing import Any
+
 from windrow_proto import wire_fields as fields
+from windrow_proto.canary import Canary, CanaryReply, Heard, HeardLanes, Sent, SentLanes
 from windrow_proto.errors import InvalidInput, TooLarge
 from windrow_proto.messages import (
     CHANNEL_CHUNK_BYTES,
@@ -20,7 +23,7 @@ from windrow_proto.messages import (
     Settings,
     Welcome,
 )
-from windrow_proto.model import ChannelPurpose
+from windrow_proto.model import ChannelPurpose, Lane
 from windrow_proto.v1 import host_pb2, link_pb2
 
 
@@ -182,6 +185,46 @@ def decode_heartbeat_reply(data: bytes) -> HeartbeatReply:
         inventory_wanted=message.inventory_wanted,
         observed_wanted=message.observed_wanted,
     )
+
+
+def encode_canary(canary: Canary) -> bytes:
+    """A canary as a body."""
+    return link_pb2.Canary(
+        number=canary.number, answers=canary.answers, sent=_from_sent(canary.sent), heard=_from_heard(canary.heard)
+    ).SerializeToString()
+
+
+def decode_canary(data: bytes) -> Canary:
+    """Read a canary; raises InvalidInput."""
+    message = fields.parse(link_pb2.Canary, data)
+    sent = {fields.lane(one.lane): Sent(one.before, one.last) for one in fields.listed(message.sent, len(Lane))}
+    heard = {fields.lane(one.lane): Heard(one.last, one.count) for one in fields.listed(message.heard, len(Lane))}
+    return Canary(message.number, message.answers, sent, heard)
+
+
+def encode_canary_reply(reply: CanaryReply) -> bytes:
+    """A canary's reply as a body."""
+    return link_pb2.CanaryReply(
+        number=reply.number, kept_up=reply.kept_up, kept_down=reply.kept_down
+    ).SerializeToString()
+
+
+def decode_canary_reply(data: bytes) -> CanaryReply:
+    """Read a canary's reply; raises InvalidInput."""
+    message = fields.parse(link_pb2.CanaryReply, data)
+    return CanaryReply(message.number, message.kept_up, message.kept_down)
+
+
+def _from_sent(lanes: SentLanes) -> list[link_pb2.LaneTally]:
+    return [link_pb2.LaneTally(lane=_lane(lane), before=one.before, last=one.last) for lane, one in lanes.items()]
+
+
+def _from_heard(lanes: HeardLanes) -> list[link_pb2.LaneTally]:
+    return [link_pb2.LaneTally(lane=_lane(lane), last=one.last, count=one.count) for lane, one in lanes.items()]
+
+
+def _lane(lane: Lane) -> Any:
+    return link_pb2.Lane.Name(lane)
 
 
 def encode_gap(gap: Gap) -> bytes:

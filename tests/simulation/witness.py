@@ -260,9 +260,9 @@ class TappedWarmLink:
     def __init__(self, link: WarmLink, tap: Callable[[FrameLink], FrameLink]) -> None:
         self._link, self._tap = link, tap
 
-    async def ping(self, deadline_ns: int) -> PingAnswer:
+    async def ping(self, deadline_ns: int, letter: bytes = b"") -> PingAnswer:
         """As it is."""
-        return await self._link.ping(deadline_ns)
+        return await self._link.ping(deadline_ns, letter)
 
     async def connect(self, deadline_ns: int) -> FrameLink:
         """Connect, with a tap."""

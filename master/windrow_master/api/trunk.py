@@ -18,6 +18,7 @@ import structlog
 from windrow_master.api.trunk_accesses import Accesses
 from windrow_master.api.trunk_channels import ChannelPipe
 from windrow_master.api.trunk_down import RESEND_NS, Downlink, HubFigures, HubPorts
+from windrow_master.api.trunk_letters import Letters
 from windrow_master.api.trunk_pumps import Waiting, evidence_pump, telemetry_pump
 from windrow_master.api.trunk_route import HostRoute, Opening
 from windrow_master.api.trunk_wire import Trunk
@@ -94,6 +95,7 @@ class LinkHub:
         self._evidence = evidence_pump(fleet)
         self._samples = telemetry_pump(telemetry)
         self.down = Downlink(fleet, telemetry, clock, self.ports, self.figures, self._routes)
+        self._letters = Letters(self._routes, fleet, self.down)
         self._is_map_dirty = False
         self._told_bans: list[str] = []
         fleet.ports.on_wake = self.down.wake
@@ -179,6 +181,8 @@ class LinkHub:
                     self._note_misuse(gone, item.closed.reason)
             case "load":
                 trunk.load = item.load
+            case "letter":
+                self._letters.take(trunk, item.letter)
             case _:
                 pass  # a newer Access may say more than we understand
 

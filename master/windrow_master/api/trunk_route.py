@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from windrow_master.api.trunk_channels import ChannelPipe
+from windrow_proto.canary import MasterCanary
 from windrow_proto.errors import BadProof, Fenced, LinkClosed, TooMany
 from windrow_proto.ids import BootId, CommandId, HostId
 from windrow_proto.intervals import Intervals
@@ -27,7 +28,14 @@ from windrow_proto.session import Admitted, MasterSession, Reason, Refused
 from windrow_proto.v1 import link_pb2
 from windrow_proto.windows import Accepted, ReceiveLane
 from windrow_proto.wire import Envelope, seal, signed_digest, unseal
-from windrow_proto.wire_link import decode_hello, encode_ack, encode_channel, encode_welcome
+from windrow_proto.wire_link import (
+    decode_canary,
+    decode_hello,
+    encode_ack,
+    encode_canary_reply,
+    encode_channel,
+    encode_welcome,
+)
 
 BOOTS_MAX: Final = 64
 """Boots of origin one connection may bring records of; a spool that outlived more restarts sends the rest later."""
@@ -80,6 +88,7 @@ class HostRoute:
         self._telemetry_have: Callable[[BootId], Intervals] = lambda boot: Intervals()
         self._to_ack: set[tuple[Lane, BootId]] = set()
         self._channels: dict[int, ChannelPipe] = {}
+        self._canary = MasterCanary(self.session.tally)
 
     @property
     def boot_id(self) -> BootId | None:
@@ -153,6 +162,19 @@ class HostRoute:
             return answer.envelope
         self.refuse(answer.reason)
         return None
+
+    def answer_canary(self, frame: link_pb2.Frame) -> tuple[link_pb2.Frame, bool] | None:
+        """The answer to a canary that came over another Access, and whether it is certain now that the Access of this
+        route keeps messages back; None for what is not believed, which is nobody's fault here. Raises InvalidInput."""
+        if self._verifier is None or self._prover is None or not self.is_confirmed:
+            return None
+        envelope = unseal(frame, self._verifier)
+        if envelope.kind is not Kind.CANARY or not isinstance(self.session.admit(envelope), Admitted):
+            return None
+        reply = self._canary.judge(decode_canary(envelope.body))
+        body = encode_canary_reply(reply)
+        answer = self.session.envelope(Kind.CANARY_REPLY, Lane.SECOND, FrameClass.EVIDENCE, body)
+        return seal(answer, self._prover), self._canary.is_certain
 
     def refuse(self, reason: str) -> None:
         """Count a message that was dropped."""

@@ -96,6 +96,13 @@ class Trunk:
         except LinkClosed:
             pass  # the next trunk's welcome says it
 
+    def put_letter(self, letter: services_pb2.Letter) -> None:
+        """Queue the answer to a host that wrote over this Access."""
+        try:
+            self._put(services_pb2.TrunkItem(letter=letter))
+        except LinkClosed:
+            pass  # it writes again
+
     def greet(self, epoch: int, host_ids: Sequence[str], *, draining: bool) -> None:
         """Queue the answer to the trunk's hello."""
         welcome = services_pb2.TrunkWelcome(

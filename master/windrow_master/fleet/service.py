@@ -196,6 +196,10 @@ class FleetService:
         """A host's connection was ended for what it sent."""
         await self._store.write(lambda uow: self.hosts.misused(uow, host_id, code), name="host.misuse")
 
+    async def messages_kept_back(self, host_id: HostId, access_id: str) -> None:
+        """An Access kept back messages of a host, or to it, as both found over another one."""
+        await self._store.write(lambda uow: self.hosts.kept_back(uow, host_id, access_id), name="host.kept_back")
+
     def heartbeat_interval_ns(self) -> int:
         """How often agents are to send heartbeats."""
         return max(HEARTBEAT_MIN_NS, len(self.view) * SECOND // HEARTBEATS_PER_S_MAX)

@@ -20,6 +20,7 @@ class Lane(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     LANE_EVIDENCE: _ClassVar[Lane]
     LANE_TELEMETRY: _ClassVar[Lane]
     LANE_CHANNEL: _ClassVar[Lane]
+    LANE_SECOND: _ClassVar[Lane]
 
 class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -34,6 +35,7 @@ class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     KIND_BANDWIDTH: _ClassVar[Kind]
     KIND_TELEMETRY: _ClassVar[Kind]
     KIND_GAP: _ClassVar[Kind]
+    KIND_CANARY: _ClassVar[Kind]
     KIND_WELCOME: _ClassVar[Kind]
     KIND_HEARTBEAT_REPLY: _ClassVar[Kind]
     KIND_ACK: _ClassVar[Kind]
@@ -42,6 +44,7 @@ class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     KIND_REGION_MAP: _ClassVar[Kind]
     KIND_LEASES: _ClassVar[Kind]
     KIND_QUERY: _ClassVar[Kind]
+    KIND_CANARY_REPLY: _ClassVar[Kind]
     KIND_CHANNEL: _ClassVar[Kind]
 
 class ProofKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -57,6 +60,7 @@ LANE_CONTROL: Lane
 LANE_EVIDENCE: Lane
 LANE_TELEMETRY: Lane
 LANE_CHANNEL: Lane
+LANE_SECOND: Lane
 KIND_UNSPECIFIED: Kind
 KIND_HELLO: Kind
 KIND_HEARTBEAT: Kind
@@ -68,6 +72,7 @@ KIND_OBSERVED: Kind
 KIND_BANDWIDTH: Kind
 KIND_TELEMETRY: Kind
 KIND_GAP: Kind
+KIND_CANARY: Kind
 KIND_WELCOME: Kind
 KIND_HEARTBEAT_REPLY: Kind
 KIND_ACK: Kind
@@ -76,6 +81,7 @@ KIND_SETTINGS: Kind
 KIND_REGION_MAP: Kind
 KIND_LEASES: Kind
 KIND_QUERY: Kind
+KIND_CANARY_REPLY: Kind
 KIND_CHANNEL: Kind
 PROOF_KIND_UNSPECIFIED: ProofKind
 PROOF_KIND_HMAC: ProofKind
@@ -258,6 +264,40 @@ class HeartbeatReply(_message.Message):
     inventory_wanted: bool
     observed_wanted: bool
     def __init__(self, epoch: _Optional[int] = ..., wall_ns: _Optional[int] = ..., inventory_wanted: _Optional[bool] = ..., observed_wanted: _Optional[bool] = ...) -> None: ...
+
+class LaneTally(_message.Message):
+    __slots__ = ("lane", "before", "last", "count")
+    LANE_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    lane: Lane
+    before: int
+    last: int
+    count: int
+    def __init__(self, lane: _Optional[_Union[Lane, str]] = ..., before: _Optional[int] = ..., last: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
+
+class Canary(_message.Message):
+    __slots__ = ("number", "answers", "sent", "heard")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    SENT_FIELD_NUMBER: _ClassVar[int]
+    HEARD_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    answers: int
+    sent: _containers.RepeatedCompositeFieldContainer[LaneTally]
+    heard: _containers.RepeatedCompositeFieldContainer[LaneTally]
+    def __init__(self, number: _Optional[int] = ..., answers: _Optional[int] = ..., sent: _Optional[_Iterable[_Union[LaneTally, _Mapping]]] = ..., heard: _Optional[_Iterable[_Union[LaneTally, _Mapping]]] = ...) -> None: ...
+
+class CanaryReply(_message.Message):
+    __slots__ = ("number", "kept_up", "kept_down")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    KEPT_UP_FIELD_NUMBER: _ClassVar[int]
+    KEPT_DOWN_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    kept_up: int
+    kept_down: int
+    def __init__(self, number: _Optional[int] = ..., kept_up: _Optional[int] = ..., kept_down: _Optional[int] = ...) -> None: ...
 
 class Event(_message.Message):
     __slots__ = ("code", "at_wall_ns", "subject", "detail", "fields")

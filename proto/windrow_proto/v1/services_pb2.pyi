@@ -8,24 +8,28 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PingRequest(_message.Message):
-    __slots__ = ("nonce",)
+    __slots__ = ("nonce", "letter")
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    LETTER_FIELD_NUMBER: _ClassVar[int]
     nonce: bytes
-    def __init__(self, nonce: _Optional[bytes] = ...) -> None: ...
+    letter: bytes
+    def __init__(self, nonce: _Optional[bytes] = ..., letter: _Optional[bytes] = ...) -> None: ...
 
 class PingReply(_message.Message):
-    __slots__ = ("nonce", "access_id", "region", "load_permille", "draining")
+    __slots__ = ("nonce", "access_id", "region", "load_permille", "draining", "letter")
     NONCE_FIELD_NUMBER: _ClassVar[int]
     ACCESS_ID_FIELD_NUMBER: _ClassVar[int]
     REGION_FIELD_NUMBER: _ClassVar[int]
     LOAD_PERMILLE_FIELD_NUMBER: _ClassVar[int]
     DRAINING_FIELD_NUMBER: _ClassVar[int]
+    LETTER_FIELD_NUMBER: _ClassVar[int]
     nonce: bytes
     access_id: str
     region: str
     load_permille: int
     draining: bool
-    def __init__(self, nonce: _Optional[bytes] = ..., access_id: _Optional[str] = ..., region: _Optional[str] = ..., load_permille: _Optional[int] = ..., draining: _Optional[bool] = ...) -> None: ...
+    letter: bytes
+    def __init__(self, nonce: _Optional[bytes] = ..., access_id: _Optional[str] = ..., region: _Optional[str] = ..., load_permille: _Optional[int] = ..., draining: _Optional[bool] = ..., letter: _Optional[bytes] = ...) -> None: ...
 
 class BandwidthChunk(_message.Message):
     __slots__ = ("start", "payload", "direction_done", "claim", "claim_signature")
@@ -58,7 +62,7 @@ class TrunkBatch(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[TrunkItem, _Mapping]]] = ...) -> None: ...
 
 class TrunkItem(_message.Message):
-    __slots__ = ("route", "frame", "opened", "closed", "hello", "welcome", "close", "load", "credit", "bans", "drain")
+    __slots__ = ("route", "frame", "opened", "closed", "hello", "welcome", "close", "load", "credit", "bans", "drain", "letter")
     ROUTE_FIELD_NUMBER: _ClassVar[int]
     FRAME_FIELD_NUMBER: _ClassVar[int]
     OPENED_FIELD_NUMBER: _ClassVar[int]
@@ -70,6 +74,7 @@ class TrunkItem(_message.Message):
     CREDIT_FIELD_NUMBER: _ClassVar[int]
     BANS_FIELD_NUMBER: _ClassVar[int]
     DRAIN_FIELD_NUMBER: _ClassVar[int]
+    LETTER_FIELD_NUMBER: _ClassVar[int]
     route: int
     frame: _link_pb2.Frame
     opened: RouteOpened
@@ -81,7 +86,8 @@ class TrunkItem(_message.Message):
     credit: RouteCredit
     bans: BanList
     drain: TrunkDrain
-    def __init__(self, route: _Optional[int] = ..., frame: _Optional[_Union[_link_pb2.Frame, _Mapping]] = ..., opened: _Optional[_Union[RouteOpened, _Mapping]] = ..., closed: _Optional[_Union[RouteClosed, _Mapping]] = ..., hello: _Optional[_Union[TrunkHello, _Mapping]] = ..., welcome: _Optional[_Union[TrunkWelcome, _Mapping]] = ..., close: _Optional[_Union[RouteClose, _Mapping]] = ..., load: _Optional[_Union[LoadReport, _Mapping]] = ..., credit: _Optional[_Union[RouteCredit, _Mapping]] = ..., bans: _Optional[_Union[BanList, _Mapping]] = ..., drain: _Optional[_Union[TrunkDrain, _Mapping]] = ...) -> None: ...
+    letter: Letter
+    def __init__(self, route: _Optional[int] = ..., frame: _Optional[_Union[_link_pb2.Frame, _Mapping]] = ..., opened: _Optional[_Union[RouteOpened, _Mapping]] = ..., closed: _Optional[_Union[RouteClosed, _Mapping]] = ..., hello: _Optional[_Union[TrunkHello, _Mapping]] = ..., welcome: _Optional[_Union[TrunkWelcome, _Mapping]] = ..., close: _Optional[_Union[RouteClose, _Mapping]] = ..., load: _Optional[_Union[LoadReport, _Mapping]] = ..., credit: _Optional[_Union[RouteCredit, _Mapping]] = ..., bans: _Optional[_Union[BanList, _Mapping]] = ..., drain: _Optional[_Union[TrunkDrain, _Mapping]] = ..., letter: _Optional[_Union[Letter, _Mapping]] = ...) -> None: ...
 
 class TrunkHello(_message.Message):
     __slots__ = ("access_id", "region", "worker", "address", "version", "signing_public")
@@ -118,6 +124,14 @@ class TrunkDrain(_message.Message):
     DRAINING_FIELD_NUMBER: _ClassVar[int]
     draining: bool
     def __init__(self, draining: _Optional[bool] = ...) -> None: ...
+
+class Letter(_message.Message):
+    __slots__ = ("host_id", "sealed")
+    HOST_ID_FIELD_NUMBER: _ClassVar[int]
+    SEALED_FIELD_NUMBER: _ClassVar[int]
+    host_id: str
+    sealed: bytes
+    def __init__(self, host_id: _Optional[str] = ..., sealed: _Optional[bytes] = ...) -> None: ...
 
 class RouteOpened(_message.Message):
     __slots__ = ("host_id", "generation", "not_after_ns", "peer", "certificate_sha256")

@@ -98,3 +98,35 @@ async def test_who_pings_all_the_time_waits_for_himself() -> None:
         await poll_async(lambda: pauses == [warm.PAUSE_NS])
         assert near.inbox.qsize() == 99
         serving.cancel()
+
+
+async def test_a_letter_goes_to_the_master_and_its_answer_back() -> None:
+    async with world() as w, asyncio.TaskGroup() as tasks:
+        near, agent = pair()
+        tasks.create_task(expect(LinkClosed, w.relay.warmed(peer(), near)))
+        await agent.send(services_pb2.PingRequest(nonce=b"1", letter=b"sealed"))
+        carried = (await w.next_item("letter")).letter
+        assert (carried.host_id, carried.sealed) == (HOST, b"sealed")  # the name is the certificate's
+        for host_id, answer in ((OTHER, b"another host's"), (HOST, b"answer"), (HOST, b"too late")):
+            item = services_pb2.TrunkItem(letter=services_pb2.Letter(host_id=host_id, sealed=answer))
+            await w.master.send(services_pb2.TrunkBatch(items=[item]))
+        reply = await asyncio.wait_for(agent.receive(), PATIENCE_S)
+        assert (reply.nonce, reply.letter) == (b"1", b"answer")
+        assert (await ping(agent)).letter == b""
+        await agent.close()
+
+
+async def test_a_letter_that_is_too_long_or_not_answered_costs_no_more_than_the_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(warm, "LETTER_DEADLINE_S", 0.05)
+    async with world() as w, asyncio.TaskGroup() as tasks:
+        near, agent = pair()
+        tasks.create_task(expect(LinkClosed, w.relay.warmed(peer(), near)))
+        await agent.send(services_pb2.PingRequest(letter=b"x" * (warm.LETTER_BYTES_MAX + 1)))
+        assert (await asyncio.wait_for(agent.receive(), PATIENCE_S)).letter == b""
+        await agent.send(services_pb2.PingRequest(letter=b"sealed"))
+        assert (await w.next_item("letter")).letter.sealed == b"sealed"  # the first was not carried
+        assert (await asyncio.wait_for(agent.receive(), PATIENCE_S)).letter == b""
+        assert w.relay._warm._awaited == {}
+        await agent.close()

@@ -2,6 +2,7 @@
 
 from windrow_proto import messages as m
 from windrow_proto import model, wire_command, wire_host, wire_link
+from windrow_proto.canary import Canary, CanaryReply, Heard, Sent
 from windrow_proto.ids import BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import Lane
 
@@ -67,6 +68,9 @@ ROUND_TRIPS = [
      m.Heartbeat(1, 2, "h", bytes(32), ("gpu.hang",), 10**9, "acc_1", 55, 66)),
     (wire_link.encode_heartbeat, wire_link.decode_heartbeat, m.Heartbeat(1, 2, "h", bytes(32))),
     (wire_link.encode_heartbeat_reply, wire_link.decode_heartbeat_reply, m.HeartbeatReply(1, 2, True, False)),
+    (wire_link.encode_canary, wire_link.decode_canary,
+     Canary(3, 2, {Lane.CONTROL: Sent(3, 7)}, {Lane.EVIDENCE: Heard(1 << 40, 9)})),
+    (wire_link.encode_canary_reply, wire_link.decode_canary_reply, CanaryReply(3, 1, 2)),
     (wire_link.encode_gap, wire_link.decode_gap, m.Gap(Lane.TELEMETRY, BOOT, ((1, 9),), "spool_cap")),
     (wire_link.encode_query, wire_link.decode_query, m.Query((COMMAND,), True)),
     (wire_link.encode_region_map, wire_link.decode_region_map,

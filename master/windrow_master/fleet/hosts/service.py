@@ -74,6 +74,13 @@ class HostDesk:
         text = f"{host.name} sent what no agent sends, and was disconnected ({code})"
         uow.event("host.link_misused", (host_id,), text, {"code": code})
 
+    def kept_back(self, uow: UnitOfWork, host_id: HostId, access_id: str) -> None:
+        """An Access kept messages back: an event for each connection on which it did."""
+        host = uow.hosts.get(host_id)
+        if host is not None:
+            text = f"{access_id} kept back messages between {host.name} and this Master; the host goes elsewhere"
+            uow.event("access.kept_back", (access_id, host_id), text, {})
+
     def enrol(
         self, uow: UnitOfWork, host_id: HostId, name: str, owner_account: AccountId, simulated: bool, actor: str
     ) -> Host:

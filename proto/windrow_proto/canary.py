@@ -1,0 +1,150 @@
+"""Whether the Access in between keeps messages back: both ends count, and compare over a second Access. Pure.
+
+    agent  --canary 1: (nothing answered yet)------- second Access --> master: notes what it has sent so far
+           <-reply 1-------------------------------- second Access --  notes what it has sent so far
+           ... twelve seconds in which all of that arrives by the first Access ...
+           --canary 2: answers 1, sent when reply 1 came, heard by now -->  judged against both notes
+
+What is on its way is not kept back: only what was sent before the reply before counts, a pause between two canaries
+old, and only if it is missing twice in a row. A canary that was held up is older still, so that a second Access cannot
+accuse a first one. Only lanes that no Access may shed are counted. The counts are of one connection, as are the keys of
+the proofs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from windrow_proto.model import Lane
+
+COUNTED: Final = (Lane.CONTROL, Lane.EVIDENCE)
+"""Lanes of class 0, which an Access never sheds."""
+
+STRIKES: Final = 2
+"""Verdicts in a row before anybody acts: a slow line may hold messages up for longer than one pause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One lane of one connection at its sender.
+
+    before: the outer sequence before its first message; last: that of its last.
+    """
+
+    before: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The same lane at the other end. last: the highest outer sequence heard; count: how many messages were."""
+
+    last: int = 0
+    count: int = 0
+
+
+SentLanes = Mapping[Lane, Sent]
+HeardLanes = Mapping[Lane, Heard]
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """What an agent says of its connection over another Access.
+
+    answers: the number of the reply that came last, 0 before the first; sent: as it was when that came; heard: as it
+    was when this left.
+    """
+
+    number: int
+    answers: int = 0
+    sent: SentLanes = field(default_factory=dict)
+    heard: HeardLanes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryReply:
+    """The Master's verdict. kept_up, kept_down: messages of this host, or to it, that the first Access kept back."""
+
+    number: int
+    kept_up: int = 0
+    kept_down: int = 0
+
+    @property
+    def is_kept_back(self) -> bool:
+        """Whether anything is missing."""
+        return self.kept_up > 0 or self.kept_down > 0
+
+
+@dataclass(slots=True)
+class Tally:
+    """Messages of one connection as one end counts them, its hello left out."""
+
+    sent: dict[Lane, Sent] = field(default_factory=dict)
+    heard: dict[Lane, Heard] = field(default_factory=dict)
+
+    def count_sent(self, lane: Lane, sequence: int) -> None:
+        """One has left; sequences grow by one."""
+        if lane in COUNTED:
+            before = self.sent[lane].before if lane in self.sent else sequence - 1
+            self.sent[lane] = Sent(before, sequence)
+
+    def count_heard(self, lane: Lane, sequence: int) -> None:
+        """One has come; sequences grow."""
+        if lane in COUNTED:
+            self.heard[lane] = Heard(sequence, self.heard.get(lane, Heard()).count + 1)
+
+
+class AgentCanary:
+    """The agent's end, for one connection."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._number = self._answered = self._strikes = 0
+        self._sent_then: SentLanes = {}
+
+    def next(self) -> Canary:
+        """The next one to send."""
+        self._number += 1
+        return Canary(self._number, self._answered, self._sent_then, dict(self._tally.heard))
+
+    def on_reply(self, reply: CanaryReply) -> bool:
+        """Take a reply; returns whether it is certain now that messages are kept back. One that answers another canary
+        says nothing."""
+        if reply.number != self._number or reply.number == self._answered:
+            return False
+        self._answered, self._sent_then = reply.number, dict(self._tally.sent)
+        self._strikes = self._strikes + 1 if reply.is_kept_back else 0
+        return self._strikes >= STRIKES
+
+
+class MasterCanary:
+    """The Master's end, for one connection."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._replied = self._strikes = 0
+        self._sent_then: SentLanes = {}
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether messages are kept back, as it is certain with this reply and not before."""
+        return self._strikes == STRIKES
+
+    def judge(self, canary: Canary) -> CanaryReply:
+        """Compare what one says with what was counted here; one that answers no reply is only answered."""
+        reply = CanaryReply(canary.number)
+        if self._replied and canary.answers == self._replied:
+            kept_up, kept_down = _missing(canary.sent, self._tally.heard), _missing(self._sent_then, canary.heard)
+            reply = CanaryReply(canary.number, kept_up, kept_down)
+        self._strikes = self._strikes + 1 if reply.is_kept_back else 0
+        self._replied, self._sent_then = canary.number, dict(self._tally.sent)
+        return reply
+
+
+def _missing(sent: SentLanes, heard: HeardLanes) -> int:
+    """Messages that were sent and never heard: gaps below the last one heard, and what was sent since."""
+    missing = 0
+    for lane, one in sent.items():
+        there = heard.get(lane, Heard())
+        missing += max(0, max(one.last, there.last) - one.before - there.count)
+    return missing

@@ -1,0 +1,123 @@
+"""An Access that keeps messages back is found out over another one within a minute, and left; in virtual time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from tests.simulation import loop as loops
+from tests.simulation import machines
+from tests.simulation.breakages import Mischief
+from tests.simulation.witness import ONLOOKER
+from tests.simulation.world import Plan, World, listening
+from windrow_master.api.trunk_route import HostRoute
+from windrow_proto.model import Kind
+from windrow_proto.ports import FrameLink
+from windrow_proto.units import MINUTE
+from windrow_proto.v1 import link_pb2
+from windrow_proto.wire import take_apart, unseal
+
+PLAN = Plan(3, hosts=4, accesses=2, renters=0)
+
+
+@dataclass
+class Keeper:
+    """What the dishonest Access keeps back, once it has begun: every other message of this kind."""
+
+    kind: Kind
+    is_keeping: bool = False
+    kept: int = 0
+    _turn: dict[int, bool] = field(default_factory=dict)
+
+    def wants(self, link: object, frame: link_pb2.Frame) -> bool:
+        if not self.is_keeping or unseal(frame, ONLOOKER).kind is not self.kind:
+            return False
+        self._turn[id(link)] = not self._turn.get(id(link), False)
+        self.kept += self._turn[id(link)]
+        return self._turn[id(link)]
+
+
+def keeping(keeper: Keeper) -> type:
+    class KeepingLink:
+        """A stream through such an Access, in place of the one that is only clumsy."""
+
+        def __init__(self, link: FrameLink, _: Mischief) -> None:
+            self._link = link
+
+        async def send(self, frame: link_pb2.Frame) -> None:
+            if not keeper.wants(self, frame):
+                await self._link.send(frame)
+
+        async def receive(self) -> link_pb2.Frame:
+            while True:
+                message = await self._link.receive()
+                if not any(keeper.wants(self, frame) for frame in take_apart(message)):
+                    return message
+
+        async def close(self) -> None:
+            await self._link.close()
+
+    return KeepingLink
+
+
+def history(directory: Path, keeper: Keeper, look: Callable[[World], None]) -> None:
+    """Four quiet minutes, then one in which the Accesses keep messages back."""
+
+    async def play(loop: loops.VirtualLoop) -> None:
+        world = World(PLAN, loop, directory)
+        with listening(world):
+            async with world.network:
+                try:
+                    await world._join()
+                    for machine in (*world.accesses, *world.hosts):
+                        machine.start()
+                    await world.clock.sleep_ns(4 * MINUTE)
+                    keeper.is_keeping = True
+                    await world.clock.sleep_ns(MINUTE)
+                    look(world)
+                finally:
+                    world.master.kill(world.luck)
+                    await world.loop.thaw()
+        assert not world.crashes
+
+    with mock.patch.object(machines, "UnfaithfulLink", keeping(keeper)):
+        loops.run(PLAN.seed, play)
+
+
+def events(world: World) -> list[str]:
+    assert world.master.rooms is not None
+    found = world.master.rooms.store.read_now(lambda view: view.events.newest(limit=500))
+    return [event.kind for event in found]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", [Kind.HEARTBEAT, Kind.HEARTBEAT_REPLY])
+def test_messages_kept_back_are_found_out_within_a_minute(kind: Kind, tmp_path: Path) -> None:
+    keeper = Keeper(kind)
+
+    def look(world: World) -> None:
+        assert keeper.kept > 0
+        assert events(world).count("access.kept_back") >= PLAN.hosts
+
+    history(tmp_path, keeper, look)
+
+
+@pytest.mark.timeout(300)
+def test_nothing_is_found_where_nothing_is_kept(tmp_path: Path) -> None:
+    asked = 0
+    answer = HostRoute.answer_canary
+
+    def counted(route: HostRoute, frame: link_pb2.Frame) -> tuple[link_pb2.Frame, bool] | None:
+        nonlocal asked
+        answered = answer(route, frame)
+        asked += answered is not None
+        return answered
+
+    def look(world: World) -> None:
+        assert asked > 5 * PLAN.hosts
+        assert "access.kept_back" not in events(world)
+
+    with mock.patch.object(HostRoute, "answer_canary", counted):
+        history(tmp_path, Keeper(Kind.UNSPECIFIED), look)

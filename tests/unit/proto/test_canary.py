@@ -1,0 +1,105 @@
+"""What both ends of a connection count, compared over a second way: who is honest is never accused."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windrow_proto.canary import STRIKES, AgentCanary, CanaryReply, MasterCanary, Tally
+from windrow_proto.model import Lane
+
+LANES = st.sampled_from([Lane.CONTROL, Lane.EVIDENCE])
+
+
+class Both:
+    """Two ends, and a first Access between them that keeps what it likes."""
+
+    def __init__(self) -> None:
+        self.agent_tally, self.master_tally = Tally(), Tally()
+        self.agent, self.master = AgentCanary(self.agent_tally), MasterCanary(self.master_tally)
+        self.sequences = {(up, lane): 1000 * lane for up in (True, False) for lane in Lane}
+
+    def say(self, up: bool, lane: Lane, *, is_kept: bool = False) -> tuple[Tally, Lane, int]:
+        """Send one; returns how it is heard, if it is kept."""
+        sender, hearer = (self.agent_tally, self.master_tally) if up else (self.master_tally, self.agent_tally)
+        self.sequences[up, lane] += 1
+        sender.count_sent(lane, self.sequences[up, lane])
+        if not is_kept:
+            hearer.count_heard(lane, self.sequences[up, lane])
+        return hearer, lane, self.sequences[up, lane]
+
+    def ask(self) -> bool:
+        return self.agent.on_reply(self.master.judge(self.agent.next()))
+
+
+@given(st.lists(st.lists(st.tuples(st.booleans(), LANES), max_size=5), min_size=1, max_size=12))
+def test_an_access_that_passes_everything_on_is_never_accused(rounds: list[list[tuple[bool, Lane]]]) -> None:
+    both = Both()
+    for said in rounds:
+        for up, lane in said:
+            both.say(up, lane)
+        reply = both.master.judge(both.agent.next())
+        assert not reply.is_kept_back
+        assert not both.agent.on_reply(reply)
+
+
+@given(st.booleans(), LANES, st.integers(0, 5), st.integers(0, 20))
+def test_one_message_kept_back_is_certain_three_canaries_later_whatever_goes_on(
+    up: bool, lane: Lane, before: int, after: int
+) -> None:
+    both = Both()
+    for _ in range(before):
+        both.say(up, lane)
+    assert not both.ask()  # the first says nothing of what was before it
+    both.say(up, lane, is_kept=True)
+    found, told = [], 0
+    for _ in range(1 + STRIKES):
+        for _ in range(after):
+            both.say(up, lane)
+        found.append(both.ask())
+        told += both.master.is_certain
+    assert found[-1] and not found[0]
+    assert told == 1
+
+
+def test_what_an_access_may_shed_is_not_counted() -> None:
+    both = Both()
+    for _ in range(6):
+        both.ask()
+        for lane in (Lane.TELEMETRY, Lane.CHANNEL, Lane.SECOND):
+            both.say(True, lane, is_kept=True)
+            both.say(False, lane, is_kept=True)
+        assert not both.ask()
+
+
+def test_what_is_late_by_one_pause_is_no_accusation() -> None:
+    both = Both()
+    for up in (True, False) * 4:
+        hearer, lane, sequence = both.say(up, Lane.CONTROL, is_kept=True)
+        assert not both.ask()
+        hearer.count_heard(lane, sequence)  # before anything that was sent after it, as a stream does
+
+
+@given(st.data())
+def test_a_second_access_that_holds_canaries_up_accuses_nobody(data: st.DataObject) -> None:
+    """It may delay, drop and pass on late; it cannot write one. What goes by the first Access arrives at once."""
+    both = Both()
+    held = []
+    for _ in range(30):
+        for _ in range(data.draw(st.integers(0, 3))):
+            both.say(data.draw(st.booleans()), data.draw(LANES))
+        held.append(both.agent.next())
+        if data.draw(st.booleans()):
+            held.pop(0)  # dropped
+        elif data.draw(st.booleans()):
+            reply = both.master.judge(held.pop(0))
+            assert not reply.is_kept_back
+            both.agent.on_reply(reply)
+
+
+def test_a_reply_to_another_canary_or_said_twice_says_nothing() -> None:
+    both = Both()
+    for number in (1, 2, 3):
+        both.agent.next()
+        reply = CanaryReply(number, kept_up=1)
+        assert both.agent.on_reply(reply) is (number == STRIKES or number > STRIKES)
+        assert not both.agent.on_reply(reply)
+    assert not both.agent.on_reply(CanaryReply(9, kept_up=1))
