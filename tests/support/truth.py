@@ -264,3 +264,18 @@ def log_records(data_dir: Path) -> Iterator[Stored]:
 def stored(data_dir: Path) -> Counter[Key]:
     """How often each telemetry record is in the Master's log."""
     return Counter(one.key for one in log_records(data_dir))
+
+
+def history_gaps(data_dir: Path) -> list[str]:
+    """Where the records of a host in the Master's log are not one after the other, or tell of a loss."""
+    numbers: dict[tuple[str, bytes], set[int]] = {}
+    flaws = []
+    for one in log_records(data_dir):
+        host, boot, number = one.key
+        numbers.setdefault((host, boot), set()).add(number)
+        flaws += [f"{host} told of a gap"] if one.kind == "KIND_GAP" else []
+    return flaws + [
+        f"{host}: {len(found)} records up to number {max(found)}"
+        for (host, _), found in numbers.items()
+        if len(found) != max(found)
+    ]

@@ -52,6 +52,14 @@ def test_between_equals_hosts_go_where_there_is_room_in_proportion_to_it():
     assert _firsts(full)["a:1"] < 10
 
 
+@pytest.mark.parametrize("accesses", [2, 3, 8])
+def test_over_equals_a_thousand_hosts_spread_within_a_fifth_of_an_even_share(accesses: int):
+    regions = RegionMap(1, tuple(AccessPoint(f"access_{n}", "eu", f"{n}:1") for n in range(accesses)))
+    hosts = 500 * accesses
+    counts = _firsts({f"{n}:1": Measured(MILLISECOND) for n in range(accesses)}, regions, hosts=hosts)
+    assert len(counts) == accesses and max(counts.values()) - min(counts.values()) <= 0.2 * hosts / accesses
+
+
 def test_load_never_outweighs_two_milliseconds_nor_moves_who_is_connected():
     measured = {"a:1": Measured(MILLISECOND, 999), "b:1": Measured(4 * MILLISECOND, 0), "c:1": Measured(MILLISECOND, 0)}
     assert _firsts(measured)["b:1"] == 0

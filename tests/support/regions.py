@@ -1,0 +1,169 @@
+"""A market whose daemons live in networks of their own: a Master, Accesses, agents, each where a test wants it.
+
+The test runs each of its own steps in the Master's network (`market.at_master()`), so that its client reaches the API.
+"""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.support import truth
+from tests.support.killing import online
+from tests.support.namespaces import Namespace
+from tests.support.rental import Renter
+from tests.support.stack import Stack, wait_for
+from tests.waiting import PATIENCE_S
+from windrow_proto import enrol
+
+HTTPS_PORT, TRUNK_PORT, ACCESS_PORT = 8443, 7444, 7443
+STOP_S = 30.0
+JOINS_AT_ONCE = 4
+VERDICTS = {"host.silent": "suspect", "host.silent_long": "lost"}
+"""What the Master calls them in its audit log."""
+
+
+@dataclass(slots=True)
+class RunningAccess:
+    """One Access of the market, with what its command was given."""
+
+    process: "subprocess.Popen[bytes]"
+    arguments: tuple[str, ...]
+    access_id: str
+
+    def kill(self) -> None:
+        """SIGKILL; its kernel answers whoever is connected with a reset."""
+        self.process.kill()
+        self.process.wait()
+
+
+@dataclass(slots=True)
+class RegionalMarket:
+    """A running market. networks: by name; addresses: where each is reached by the others."""
+
+    folder: Path
+    networks: Mapping[str, Namespace]
+    addresses: Mapping[str, str]
+    renter: Renter
+    accesses: dict[str, RunningAccess] = field(default_factory=dict)
+    agent_dirs: list[Path] = field(default_factory=list)
+    cleanup: ExitStack = field(default_factory=ExitStack)
+
+    @property
+    def data_dir(self) -> Path:
+        """Of the Master."""
+        return self.renter.stack.data_dir
+
+    @property
+    def https_url(self) -> str:
+        """Where hosts and Accesses join."""
+        return f"https://{self.addresses['master']}:{HTTPS_PORT}"
+
+    @contextmanager
+    def at_master(self) -> Iterator[None]:
+        """Meanwhile this thread is in the Master's network."""
+        with self.networks["master"].entered():
+            yield
+
+    def add_accesses(self, *names: str) -> None:
+        """Start one in the network of each name, which is its region's name, too; wait until all of them serve."""
+        for name in names:
+            folder = self.folder / f"access-{name}"
+            self._join(folder, "access", (self.addresses[name],))
+            arguments = ["--data-dir", str(folder), "--listen", f"0.0.0.0:{ACCESS_PORT}", "--region", name]
+            arguments += ["--advertise", f"{self.addresses[name]}:{ACCESS_PORT}"]
+            arguments += ["--trunk", f"{self.addresses['master']}:{TRUNK_PORT}"]
+            process = self._start(name, folder, "windrow_access.main", "run", *arguments)
+            access_id = str(json.loads((folder / "identity" / "identity.json").read_text())["id"])
+            self.accesses[name] = RunningAccess(process, tuple(arguments), access_id)
+        wanted = {one.access_id for one in self.accesses.values()}
+        wait_for(lambda: wanted <= {row["id"] for row in self.renter.all("/accesses") if row["state"] == "serving"})
+
+    def restart_access(self, name: str) -> None:
+        """Start one that has ended again as it was."""
+        one = self.accesses[name]
+        one.process = self._start(name, self.folder / f"access-{name}", "windrow_access.main", "run", *one.arguments)
+
+    def add_agents(self, name: str, count: int) -> list[str]:
+        """Join so many simulated hosts and run them in one process in the network of this name; returns their ids."""
+        folder = self.folder / f"agents-{name}"
+        places = [folder / f"{number:04d}" for number in range(count)]
+        ids = asyncio.run(self._joined(places))
+        self._start(name, folder, "windrow_agent.main", "simulate", "--count", str(count), "--data-dir", str(folder))
+        self.agent_dirs += places
+        return ids
+
+    async def _joined(self, places: list[Path]) -> list[str]:
+        gate = asyncio.Semaphore(JOINS_AT_ONCE)
+
+        async def one(place: Path) -> str:
+            async with gate:
+                await asyncio.to_thread(self._join, place, "host")
+            return str(json.loads((place / "identity" / "identity.json").read_text())["id"])
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(place)) for place in places]
+        return [task.result() for task in tasks]
+
+    def _join(self, folder: Path, role: str, addresses: tuple[str, ...] = ()) -> None:
+        token = self.renter.ask("POST", "/join-tokens", {"role": role, "expires_in_s": 900})["join_token"]
+        request = enrol.JoinRequest(role, f"test-{folder.name}", simulated=role == "host", addresses=addresses)
+        enrol.join(enrol.IdentityFolder(folder / "identity"), self.https_url, token, request, PATIENCE_S)
+
+    def _start(self, name: str, folder: Path, module: str, *arguments: str) -> "subprocess.Popen[bytes]":
+        folder.mkdir(parents=True, exist_ok=True)
+        with self.networks[name].entered(), (folder / "log").open("ab") as log:
+            process = subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=log, stderr=log)
+        self.cleanup.callback(_stop, process)
+        return process
+
+    # --- what is seen of it ------------------------------------------------------------------------------------------
+
+    def homes(self) -> dict[str, str]:
+        """The id of the Access through which each host was heard last, by host; only of hosts that are online."""
+        return {host["id"]: host["access_id"] for host in online(self.renter)}
+
+    def settled(self, *hosts: str) -> dict[str, str]:
+        """Wait until all of these hosts are online, and have written down some telemetry; returns their homes."""
+        found: dict[str, str] = wait_for(lambda: (h := self.homes()) and set(hosts) <= set(h) and h, pause_s=0.2)
+        wait_for(lambda: all(truth.produced(folder).keys for folder in self.agent_dirs), pause_s=0.2)
+        return {host: found[host] for host in hosts}
+
+    def verdicts(self, *hosts: str) -> list[str]:
+        """Every time that one of these hosts was called Suspect or Lost, as the audit log has it."""
+        found = truth.rows(self.data_dir, "SELECT action, subject FROM audit WHERE action LIKE 'host.silent%'")
+        return [f"{VERDICTS[one['action']]} {one['subject']}" for one in found if one["subject"] in hosts]
+
+
+@contextmanager
+def regional_market(
+    folder: Path, networks: Mapping[str, Namespace], addresses: Mapping[str, str]
+) -> Iterator[RegionalMarket]:
+    """A Master in the network `master`, and this thread with it there; everything is ended at the end."""
+    data_dir = folder / "data"
+    data_dir.mkdir(mode=0o700)
+    arguments = ["--data-dir", str(data_dir), "--listen", "0.0.0.0", "--public", addresses["master"]]
+    arguments += ["--https-port", str(HTTPS_PORT), "--trunk-port", str(TRUNK_PORT)]
+    with ExitStack() as cleanup, networks["master"].entered():
+        with (folder / "master.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "windrow_master.main", *arguments], stderr=log, stdout=log
+            )
+        cleanup.callback(_stop, process)
+        renter = Renter(Stack(process, data_dir, 0.0))
+        wait_for(lambda: renter.ask("GET", "/me"))
+        yield RegionalMarket(folder, networks, addresses, renter, cleanup=cleanup)
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
