@@ -150,7 +150,9 @@ class Home:
             address = self._warm[0] if self._warm is not None else left[0]
             if address in left:
                 left.remove(address)
-            if not self._busy_ns(address) and await self._visit(address):
+            if self._busy_ns(address):
+                await self._cool()
+            elif await self._visit(address):
                 return True
         return False
 
