@@ -41,6 +41,13 @@ def _row(world: World, access: Json) -> Json:
     }
 
 
+def move(world: World, host_id: str, access_id: str) -> None:
+    """Let a host be at another Access, and the fleet's stream tell of it."""
+    host = world.hosts[host_id]
+    host.update(access_id=access_id, version=host["version"] + 1)
+    world.told.add(host_id)
+
+
 def access_routes(app: FastAPI, world: World) -> None:
     """Accesses, and what is done to them."""
 
@@ -49,6 +56,11 @@ def access_routes(app: FastAPI, world: World) -> None:
         gone = dict.fromkeys(("address", "version", "rtt_ms", "since", "drained_at", "drained_by", "drain_reason"))
         gone |= {"region": None, "state": "departed", "workers": 0, "agents": 0, "load_permille": 0}
         return listed([_row(world, one) for one in attached(world)] + [gone | {"id": name} for name in world.departed])
+
+    @app.get("/api/v1/accesses/agents")
+    async def agents() -> Json:
+        shown = ("id", "name", "simulated", "link_state", "access_id", "rtt_ms", "version")
+        return listed([{key: host[key] for key in shown} for host in world.hosts.values()])
 
     @app.post("/api/v1/accesses/{access_id}/{verb}")
     async def drain(access_id: str, verb: str, body: Json = Body()) -> Any:

@@ -36,7 +36,9 @@ def fleet_routes(app: FastAPI, world: World) -> None:
                 cpu_hosts = [host for host in world.hosts.values() if not host["gpus"]]
                 for host in cpu_hosts:
                     host.update(live=live(world), last_seen_at=at())
-                yield sse("hosts", {"version": world.version, "hosts": cpu_hosts})
+                told = [world.hosts[host_id] for host_id in world.told]
+                world.told.clear()
+                yield sse("hosts", {"version": world.version, "hosts": cpu_hosts + told})
                 await asyncio.sleep(TICK_S)
 
         return stream(frames)

@@ -50,6 +50,8 @@ class World:
     """Ids of Accesses that are gone."""
     agents: dict[str, int] = field(default_factory=dict)
     """How many are connected by region, where it is not half of the hosts."""
+    told: set[str] = field(default_factory=set)
+    """Ids of hosts that the fleet's stream is to tell of, beside those without cards."""
     drains: dict[str, str] = field(default_factory=dict)
     """The reason by the id of each drained Access."""
     audit_broken: int | None = None

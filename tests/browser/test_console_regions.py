@@ -23,7 +23,7 @@ async def test_each_region_shows_its_accesses_with_agents_load_round_trip_and_st
     served.world.departed = ("access_gone",)
     await signed_in(page, served, "/")
     await page.get_by_role("link", name="Regions").click()
-    await expect(page.get_by_role("heading", level=2)).to_have_text(["north", "south", "Region not known"])
+    await expect(page.get_by_role("heading", level=2)).to_have_text(["Map", "north", "south", "Region not known"])
     north = page.get_by_role("region", name="north")
     await expect(north).to_contain_text("Serving")
     await expect(north).to_contain_text("4.3 ms")

@@ -31,6 +31,7 @@ READS: dict[str, type[BaseModel]] = {
     "/receipts": out.Page[market_routes.ReceiptOut],
     "/operators/health": out_health.HealthOut,
     "/accesses": out.Page[out_accesses.AccessOut],
+    "/accesses/agents": out.Page[out_accesses.AgentOut],
 }
 
 

@@ -4,7 +4,7 @@ import { ApiProblem, everyPage, get } from "./client.ts";
 import { connection } from "./connection.ts";
 import type { AuditRow, AuditVerdict, SessionRow } from "./types.ts";
 import type {
-  Access, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, Health, History, Host,
+  Access, AgentRow, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, Health, History, Host,
   JoinTokenRow, Me, Offer, Overview, Page, Receipt, TokenRow,
 } from "./types.ts";
 import { post } from "./client.ts";
@@ -123,3 +123,5 @@ export const accesses = queryOptions({
   queryFn: ({ signal }) => everyPage<Access>("/accesses", {}, signal),
   refetchInterval: (query) => (query.state.data?.some((one) => one.state === "draining" && one.agents > 0) ? LIVE_MS : BRISK_MS),
 });
+/** Where each agent is; what changes meanwhile is on the fleet's stream. */
+export const accessAgents = queryOptions({ queryKey: ["access-agents"], queryFn: ({ signal }) => everyPage<AgentRow>("/accesses/agents", {}, signal), refetchInterval: CALM_MS });

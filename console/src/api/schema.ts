@@ -50,6 +50,20 @@ export interface AccountOut {
   name: string;
 }
 
+/** One host's link, as a map of the Accesses shows it. */
+export interface AgentOut {
+  id: string;
+  name: string;
+  simulated: boolean;
+  link_state: string;
+  /** Where it was heard last; null before the first time */
+  access_id: string | null;
+  /** Its round trip to that Access; null if it is not known */
+  rtt_ms: number | null;
+  /** Grows with each change of the host, as in `/hosts` */
+  version: number;
+}
+
 /** The end of the audit log at some time. */
 export interface AuditHeadOut {
   number: number;
@@ -647,6 +661,12 @@ export interface OverviewOut {
 
 export interface PageAccessOut {
   items: AccessOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageAgentOut {
+  items: AgentOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }

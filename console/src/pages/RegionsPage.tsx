@@ -3,15 +3,18 @@ import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { post } from "../api/client.ts";
 import { accesses as accessesQuery, me as meQuery } from "../api/queries.ts";
 import type { Access } from "../api/types.ts";
 import { count, DASH, decimal, percent, plain, shortId } from "../format.ts";
-import { Empty, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Empty, Id, Loaded, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Meter, State, When } from "../parts/state.tsx";
 import { quoted } from "../request.ts";
+
+/** The tables need no map: it is fetched beside them. */
+const AgentsMap = lazy(() => import("../map/AgentsMap.tsx").then((module) => ({ default: module.AgentsMap })));
 
 /** The same widths in every region, so that one reads down the page. */
 const COLUMNS: readonly (readonly [name: string, width: string, number?: true])[] = [
@@ -40,6 +43,7 @@ export function RegionsPage() {
             </Panel>
           ) : (
             <div className="wr-stack">
+              <Panel title="Map" bare><Suspense fallback={<Waiting lines={6} />}><AgentsMap accesses={all} /></Suspense></Panel>
               {byRegion(all).map(([region, accesses]) => (
                 <Panel key={region ?? ""} title={region === null ? "Region not known" : plain(region)} bare>
                   <div className="wr-scroll">

@@ -1,12 +1,13 @@
 // One small chart of one or more lines over time: a labelled picture, its keys, and the same as a table.
 import { useComputedColorScheme } from "@mantine/core";
-import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { useEffect, useMemo, useRef, type ReactNode } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { CsvColumn } from "../csv.ts";
 import { clock, inUnit } from "../format.ts";
 import { CsvButton } from "./Csv.tsx";
 import { align, summarise, type Line } from "../series.ts";
+import { useWidth } from "./width.ts";
 
 const HEIGHT_PX = 132;
 const TABLE_ROWS = 12;
@@ -74,19 +75,6 @@ export function Chart({ title, lines, unit, most = null, spanS, kept }: ChartPro
       </details>
     </figure>
   );
-}
-
-/** Whole pixels, so that a chart is not drawn again for fractions of one. */
-function useWidth(ref: { current: HTMLElement | null }): number {
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    const watched = ref.current;
-    if (!watched) return;
-    const observer = new ResizeObserver(() => setWidth(Math.floor(watched.clientWidth)));
-    observer.observe(watched);
-    return () => observer.disconnect();
-  }, [ref]);
-  return width;
 }
 
 function ReadingsTable({ lines, unit, title }: { lines: readonly Line[]; unit: string; title: string }) {

@@ -9,8 +9,11 @@ from windrow_master.accesses.service import no_access
 from windrow_master.api import out_accesses
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.fleet_routes import Given
+from windrow_master.api.fleet_shapes import link_json
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
+from windrow_master.fleet.model import AdminState
+from windrow_master.fleet.view import Entry
 from windrow_master.identity.model import Principal, Role
 from windrow_proto.ids import AccessId
 from windrow_proto.units import MILLISECOND, time_text
@@ -26,6 +29,19 @@ async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None)
     after = read_cursor(cursor)
     found = [row for row in (await _rows(services)).values() if row["id"] > after]
     return page(found[: limit + 1], limit, lambda row: row, lambda row: str(row["id"]))
+
+
+@router.get("/accesses/agents", responses=out_accesses.AGENTS)
+async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
+    """Which host is at which Access, by the host's id, without those that are retired: what a map is drawn from. What
+    changes is on `/fleet/stream`; of two, the one with the higher `version` is newer."""
+    after = read_cursor(cursor)
+    found = [
+        entry
+        for entry in sorted(services.fleet.view, key=lambda entry: entry.host.host_id)
+        if entry.host.host_id > after and entry.host.admin_state is not AdminState.RETIRED
+    ]
+    return page(found[: limit + 1], limit, lambda entry: _agent(services, entry), lambda entry: entry.host.host_id)
 
 
 @router.get("/accesses/{access_id}", responses=out_accesses.ACCESS)
@@ -60,6 +76,13 @@ def _check_operator(principal: Principal, access_id: str) -> None:
     """A provider decides about its own hosts; an Access is the installation's."""
     if Role.OPERATOR not in principal.roles:
         raise no_access(access_id)
+
+
+def _agent(services: Services, entry: Entry) -> dict[str, Any]:
+    host = entry.host
+    link = link_json(host, services.fleet.presence.get(host.host_id))
+    named = {"id": host.host_id, "name": host.name, "simulated": host.simulated, "version": entry.version}
+    return {**named, "link_state": host.link_state, "access_id": link["access_id"], "rtt_ms": link["rtt_ms"]}
 
 
 async def _row(services: Services, access_id: str) -> dict[str, Any]:

@@ -53,6 +53,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("POST", f"{V1}/hosts/{{host_id}}/quarantine"): Permission.FLEET_OPERATE,
     ("POST", f"{V1}/hosts/{{host_id}}/retire"): Permission.FLEET_OPERATE,
     ("GET", f"{V1}/accesses"): Permission.HEALTH_READ,
+    ("GET", f"{V1}/accesses/agents"): Permission.FLEET_READ,
     ("GET", f"{V1}/accesses/{{access_id}}"): Permission.HEALTH_READ,
     ("POST", f"{V1}/accesses/{{access_id}}/drain"): Permission.FLEET_OPERATE,
     ("POST", f"{V1}/accesses/{{access_id}}/resume"): Permission.FLEET_OPERATE,

@@ -26,5 +26,18 @@ class AccessOut(Out):
     drain_reason: str | None
 
 
+class AgentOut(Out):
+    """One host's link, as a map of the Accesses shows it."""
+
+    id: str
+    name: str
+    simulated: bool
+    link_state: str
+    access_id: Annotated[str | None, Field(description="Where it was heard last; null before the first time")]
+    rtt_ms: Annotated[float | None, Field(description="Its round trip to that Access; null if it is not known")]
+    version: Annotated[int, Field(description="Grows with each change of the host, as in `/hosts`")]
+
+
 ACCESS: Final = described(AccessOut)
 ACCESSES: Final = described(Page[AccessOut])
+AGENTS: Final = described(Page[AgentOut])

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.described import assert_described
-from tests.unit.master_api.test_fleet_routes import HOST, fleet  # noqa: F401  # the fixture
+from tests.unit.master_api.test_fleet_routes import HOST, fleet, ok  # noqa: F401  # the fixture
 from windrow_master.accesses.service import AccessService
 from windrow_master.api import out, out_accesses
 from windrow_master.api.trunk_wire import Trunk
@@ -65,6 +65,26 @@ async def test_each_access_is_a_row_with_what_its_trunks_and_its_agents_say(api:
     assert (first["state"], first["workers"], first["load_permille"], first["agents"]) == ("serving", 1, 10, 0)
     assert (first["rtt_ms"], second["rtt_ms"], first["drained_at"]) == (6.5, None, None)
     assert await answer(api, "GET", "/a") == first
+
+
+async def test_the_map_is_told_where_each_host_that_is_not_retired_was_heard_last(api: Api, fleet: Any) -> None:  # noqa: F811
+    fleet.presence.opened(HOST, Route("access_a", "", "", BootId(b"b" * 16)))
+    fleet.presence.heard(HOST, Heartbeat(api.clock.wall_ns(), 1, "", b"", access_rtt_ns=4 * MILLISECOND))
+    await fleet.tick()
+
+    listed = await api.client.get(f"{PATH}/agents")
+
+    assert_described(listed, out.Page[out_accesses.AgentOut])
+    box, toy = listed.json()["items"]
+    assert (box["id"], box["name"], box["access_id"], box["rtt_ms"]) == (HOST, "box", "access_a", 4)
+    assert (box["link_state"], box["simulated"]) == ("online", False)
+    assert (toy["access_id"], toy["rtt_ms"], toy["link_state"], toy["simulated"]) == (None, None, "unseen", True)
+    first = (await api.client.get(f"{PATH}/agents?limit=1")).json()
+    second = (await api.client.get(f"{PATH}/agents?limit=1&cursor={first['next_cursor']}")).json()
+    assert [one["id"] for one in first["items"] + second["items"]] == [HOST, "host_2"]
+    assert second["next_cursor"] is None
+    await ok(await api.client.post("/api/v1/hosts/host_2/retire", json={}))
+    assert [one["id"] for one in (await api.client.get(f"{PATH}/agents")).json()["items"]] == [HOST]
 
 
 async def test_draining_is_written_down_told_once_and_holds_over_a_restart(api: Api, attach: Attach) -> None:
