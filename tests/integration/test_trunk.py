@@ -222,30 +222,6 @@ async def test_a_master_that_is_not_the_newest_steps_down(m):
     assert stale == [True]
 
 
-async def test_two_live_agents_on_one_identity_are_noticed_and_quarantined(m):
-    await greet(m)
-    await m.agent.beat()
-    await m.agent.next(Kind.HEARTBEAT_REPLY)
-    twin = FakeAgent(m.clock, boot=b"b" * 16, signing=m.agent.signing)
-    await greet(m, twin)
-    await twin.beat()
-    await twin.next(Kind.HEARTBEAT_REPLY)
-    await greet(m)
-    await m.agent.beat()
-    await poll_async(lambda: m.fleet.entry(HOST).host.admin_state is AdminState.QUARANTINED)
-    await poll_async(lambda: HOST in m.access.bans)
-    await poll_async(lambda: m.access.closed.get(m.agent.number) == "banned")
-
-
-async def test_an_agent_that_restarts_is_no_clone(m):
-    for boot in (b"b", b"c", b"d"):
-        await greet(m)
-        await m.agent.beat()
-        await m.agent.next(Kind.HEARTBEAT_REPLY)
-        m.agent.restart(boot * 16)
-    assert m.hub.figures.clones == 0
-
-
 async def issue(m, kind=CommandKind.BENCHMARK):
     command = Command(CommandId(""), kind)
     return await m.store.write(lambda uow: m.fleet.issue(uow, HOST, command), name="issue")

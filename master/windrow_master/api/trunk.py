@@ -17,6 +17,7 @@ import structlog
 
 from windrow_master.api.trunk_accesses import Accesses
 from windrow_master.api.trunk_channels import ChannelPipe
+from windrow_master.api.trunk_copies import Copies
 from windrow_master.api.trunk_down import RESEND_NS, Downlink, HubFigures, HubPorts
 from windrow_master.api.trunk_letters import Letters
 from windrow_master.api.trunk_pumps import Waiting, evidence_pump, telemetry_pump
@@ -38,7 +39,7 @@ from windrow_proto.errors import (
     LinkClosed,
     WindrowError,
 )
-from windrow_proto.ids import BootId, HostId
+from windrow_proto.ids import HostId
 from windrow_proto.keys import SigningKey
 from windrow_proto.messages import ChannelOpen, Gap, HeartbeatReply, Query, RegionMap
 from windrow_proto.model import Kind, Lane
@@ -61,7 +62,6 @@ BAD_PROOFS_MAX: Final = 16
 MISUSES: Final = frozenset({"invalid_input", "too_large", "bad_proof"})
 """What a route ends with that said what no agent says."""
 """A route that brings more than this is ended: something on the way rewrites messages."""
-SUPERSEDED_MAX: Final = 16
 
 __all__ = ["HubFigures", "HubPorts", "LinkHub"]
 
@@ -88,7 +88,7 @@ class LinkHub:
         self._trunks: dict[Trunk, None] = {}  # in the order they came, so that a history can be played again
         self.accesses = Accesses(self._trunks, clock, lambda access_id: self.ports.is_drained(access_id))
         self._routes: dict[HostId, HostRoute] = {}
-        self._superseded: dict[HostId, dict[BootId, None]] = {}
+        self._copies = Copies()
         self._generations: dict[HostId, int] = {}
         self._unnoted: dict[HostId, int] = {}
         self._channel_id = self._connections = 0
@@ -295,16 +295,11 @@ class LinkHub:
         route.is_confirmed = True
         boot = route.boot_id
         assert boot is not None
-        superseded = self._superseded.setdefault(route.host_id, {})
-        present = self._routes.get(route.host_id)
-        if boot in superseded:
+        if self._copies.is_copy(route.host_id, boot):
             self._on_clone(route)
             return
+        present = self._routes.get(route.host_id)
         if present is not route and present is not None:
-            if present.boot_id is not None and present.boot_id != boot:
-                superseded[present.boot_id] = None
-                if len(superseded) > SUPERSEDED_MAX:
-                    superseded.pop(next(iter(superseded)))
             self._end_route(present, Conflict("The agent has connected anew.", subject=route.host_id))
         generation = route.opening.generation
         if generation > self._generations.get(route.host_id, 0):
@@ -346,6 +341,8 @@ class LinkHub:
             return
         for host_id in set(banned) - set(self._told_bans):
             self.ban(HostId(host_id))
+        for host_id in set(self._told_bans) - set(banned):
+            self._copies.forget(HostId(host_id))
         self._told_bans = banned
         for trunk in self._trunks:
             trunk.put_bans(banned)
