@@ -203,10 +203,11 @@ class LoadAgent:
             while ready := self._windows[lane].take(TAKE, time.monotonic_ns()):
                 frames: list[link_pb2.Frame] = []
                 for number, one in enumerate(ready, start=1):
-                    kind, body = self._records[lane, one.key.origin_sequence]
-                    frames.append(self._sealed(kind, lane, one.frame_class, body))
+                    if record := self._records.get((lane, one.key.origin_sequence)):  # not acknowledged meanwhile
+                        frames.append(self._sealed(record[0], lane, one.frame_class, record[1]))
+                    is_last = lane is Lane.EVIDENCE or len(frames) >= self._together or number == len(ready)
                     # Samples that are ready together go together, as the agent sends them; evidence never does.
-                    if lane is Lane.EVIDENCE or len(frames) >= self._together or number == len(ready):
+                    if frames and is_last:
                         await self._link_of().send(put_together(frames))
                         frames = []
 
