@@ -9,8 +9,8 @@ Which records go and what became of them: windows.py.
 Proofs are checked before (wire.unseal); what a peer does wrong is an answer (Refused), what we do wrong a ValueError.
 Replay is answered three ways: the MAC key is new with every connection (the Master makes a fresh exchange key for each
 welcome), outer sequences must grow, and records are known by the boot and sequence they were born with. Commands and
-leases, which are signed, expire; the Master's sequences begin higher with each connection, so that what a relay kept of
-an older one is old here, too, and cannot make the genuine ones look so.
+leases, which are signed, expire. Both ends' sequences begin higher with each connection, in every lane above its hello
+or welcome, so that what a relay kept of an older one is old here, too, and cannot make the genuine ones look so.
 """
 
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ def is_downward(kind: Kind) -> bool:
 
 
 class AgentSession:
-    """The agent's end, one per process: its outer sequences never begin again."""
+    """The agent's end, one per process: its outer sequences never begin again; a hello is above all of them."""
 
     def __init__(self, host_id: HostId, boot_id: BootId, epoch_seen: int) -> None:
         """epoch_seen: the highest Master epoch this host ever admitted, from its disk; 0 if none."""
@@ -126,6 +126,8 @@ class AgentSession:
         if kind is Kind.HELLO:
             self.phase = Phase.GREETING
             self._received, self._floor, self.tally = {}, 0, Tally()
+            top = max(self._sent.values(), default=0)
+            self._sent = {each: top if each is lane else top + 1 for each in Lane}
         elif self.phase is not Phase.OPEN:
             raise ValueError(f"{kind.name} cannot be sent while {self.phase}")
         self._sent[lane] = self._sent.get(lane, 0) + 1
@@ -221,7 +223,7 @@ class MasterSession:
         if reason is not None:
             return Refused(reason)
         self.phase, self.boot_id = Phase.GREETED, envelope.boot_id
-        self._received[Lane.CONTROL] = envelope.sequence
+        self._received = dict.fromkeys(Lane, envelope.sequence)
         return Admitted(envelope)
 
     def _hello_objection(self, envelope: Envelope, hello: Hello, generation: int) -> Reason | None:

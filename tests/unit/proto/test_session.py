@@ -40,6 +40,7 @@ OBSERVED          wrong_direction wrong_direction wrong_direction | wrong_phase 
 BANDWIDTH         wrong_direction wrong_direction wrong_direction | wrong_phase wrong_phase ok
 TELEMETRY         wrong_direction wrong_direction wrong_direction | wrong_phase wrong_phase ok
 GAP               wrong_direction wrong_direction wrong_direction | wrong_phase wrong_phase ok
+CANARY            wrong_direction wrong_direction wrong_direction | wrong_phase wrong_phase ok
 WELCOME           wrong_phase ok wrong_phase | wrong_direction wrong_direction wrong_direction
 HEARTBEAT_REPLY   wrong_phase wrong_phase ok | wrong_direction wrong_direction wrong_direction
 ACK               wrong_phase wrong_phase ok | wrong_direction wrong_direction wrong_direction
@@ -48,6 +49,7 @@ SETTINGS          wrong_phase wrong_phase ok | wrong_direction wrong_direction w
 REGION_MAP        wrong_phase wrong_phase ok | wrong_direction wrong_direction wrong_direction
 LEASES            wrong_phase wrong_phase ok | wrong_direction wrong_direction wrong_direction
 QUERY             wrong_phase wrong_phase ok | wrong_direction wrong_direction wrong_direction
+CANARY_REPLY      wrong_phase wrong_phase ok | wrong_direction wrong_direction wrong_direction
 CHANNEL           wrong_phase wrong_phase ok | wrong_phase wrong_phase ok
 """
 
@@ -147,7 +149,7 @@ def test_the_agents_sequences_go_on_over_connections_and_the_masters_may_begin_a
     hello = agent.envelope(Kind.HELLO, Lane.CONTROL, FrameClass.EVIDENCE, b"")
     agent.on_welcome(WELCOME, DIGEST)
 
-    assert hello.sequence == 2
+    assert hello.sequence == 3  # above whatever was sent before, in every lane
     assert agent.envelope(Kind.EVENT, Lane.EVIDENCE, FrameClass.EVIDENCE, b"").sequence == first.sequence + 1
     assert _word(agent.admit(_message(Kind.ACK, 1), 0)) == "ok"
 
