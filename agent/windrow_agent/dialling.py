@@ -19,6 +19,9 @@ log = structlog.get_logger()
 PING_NS: Final = 1500 * MILLISECOND
 DIAL_NS: Final = 3 * SECOND
 """Handshake included; a loaded relay takes a second."""
+DIAL_NS_MAX: Final = 12 * SECOND
+"""A dial has twice as long after each round that led nowhere: a handshake over a satellite's line (0.8 s there and
+back, 64 kbit/s, some loss) does not fit into the first."""
 MEASURE_EVERY_NS: Final = 5 * MINUTE
 PINGS_MAX: Final = 16
 STABLE_NS: Final = 10 * SECOND
@@ -109,6 +112,7 @@ class Home:
         self.refused: WindrowError | None = None
         self._host_id, self._dialer, self._clock, self._rng, self._serve = host_id, dialer, clock, rng, serve
         self._move = asyncio.Event()
+        self._lost: str | None = None
         self._attempt = 0
         self._look, self._ask, self._canaries = look, ask, canaries
         self._found: tuple[str, ...] = ()
@@ -130,7 +134,8 @@ class Home:
         """Stay connected until cancelled."""
         await self.measure()
         while True:
-            addresses = choice.order(self._host_id, self.regions, self._measured(), self.address)
+            best = choice.order(self._host_id, self.regions, self._measured(), self.address)
+            addresses = tuple(sorted(best, key=lambda address: address == self._lost))
             if await self._try(addresses):
                 continue
             self._attempt += 1
@@ -225,7 +230,10 @@ class Home:
         }
 
     async def _visit(self, address: str) -> bool:
-        """Dial and be served; returns whether the next choice should be made anew (it was a real connection)."""
+        """Dial and be served; returns whether the next choice should be made anew (it was a real connection).
+
+        It is after one that lasted, too: the map of its beginning is old, and Accesses may have come since.
+        """
         self._move.clear()  # before the dial: what changes while it dials, this connection does not have
         try:
             link = await self._dialled(address)
@@ -234,7 +242,7 @@ class Home:
             self.answers.pop(address, None)
             self._note(address, error)
             return False
-        self.address = address
+        self.address, self._lost, is_anew = address, None, False
         began_ns = self._clock.monotonic_ns()
         is_moving = await self._served(link)
         if is_moving:
@@ -242,12 +250,13 @@ class Home:
             return True
         if self._clock.monotonic_ns() - began_ns >= STABLE_NS:
             self._attempt = self._ask_due_ns = self._ask_pause_ns = 0
+            self._lost, is_anew = address, True
         self.answers.pop(address, None)  # the next one first, this one last; the next measurement finds it again
         jitter_ns = FAILOVER_JITTER_NS if self._warm is None else WARM_JITTER_NS
         await self._clock.sleep_ns(int(self._rng.uniform() * jitter_ns))
         if isinstance(self.refused, Banned):
             await self._clock.sleep_ns(BANNED_WAIT_NS)
-        return False
+        return is_anew
 
     async def _dialled(self, address: str) -> FrameLink:
         """A stream to this Access, on the connection kept warm if it is that one's and still lives."""
@@ -260,7 +269,7 @@ class Home:
                     raise
         elif warm is not None:
             await warm[1].close()
-        return await self._dialer.connect(address, DIAL_NS)
+        return await self._dialer.connect(address, min(DIAL_NS_MAX, DIAL_NS << min(self._attempt, 2)))
 
     async def _served(self, link: FrameLink) -> bool:
         """Serve a connection beside watching for a better place; returns whether it was ended to move."""

@@ -157,3 +157,82 @@ async def test_a_move_asked_for_while_it_dials_is_not_forgotten():
             await asyncio.sleep(0)
         task.cancel()
     assert len(network.dialled) == 2
+
+
+@dataclass
+class Ending:
+    """A connection that the other end closes after so long."""
+
+    clock: SleepingClock
+    lasts_ns: int
+
+    async def receive(self):
+        await self.clock.sleep_ns(self.lasts_ns)
+        raise LinkClosed("It was killed.")
+
+    async def close(self):
+        pass
+
+
+async def test_when_a_connection_ends_the_accesses_that_were_added_meanwhile_are_dialled_at_once():
+    class Growing(Network):
+        async def connect(self, address, deadline_ns):
+            self.dialled.append((address, self.clock.monotonic_ns()))
+            if len(self.dialled) == 1:
+                home.regions = RegionMap(2, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
+                return Ending(self.clock, MINUTE)
+            raise LinkClosed("Could not connect.")
+
+    class Unmeasured(SleepingClock):
+        """On which the next measurement never comes."""
+
+        async def sleep_ns(self, duration_ns):
+            if duration_ns > 2 * MINUTE:
+                await asyncio.Event().wait()
+            await super().sleep_ns(duration_ns)
+
+    network = Growing(Unmeasured(HOUR), {})
+    ended_at: list[int] = []
+
+    async def serve(link):
+        try:
+            await link.receive()
+        finally:
+            ended_at.append(network.clock.monotonic_ns())
+
+    regions = RegionMap(1, (AccessPoint("a", "eu", NEAR),))
+    home = Home(HostId("host_1"), network, network.clock, SeededRng(3), regions, serve)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(home.run())
+        while len(network.dialled) < 3 and network.clock.monotonic_ns() < HOUR:
+            await asyncio.sleep(0)
+        task.cancel()
+    (_, first), (second, at_ns) = network.dialled[:2]
+    assert (first, second) == (0, FAR)  # and not the one that has just gone, nor after a pause
+    assert at_ns - ended_at[0] <= dialling.FAILOVER_JITTER_NS
+    assert network.dialled[2][0] == NEAR
+
+
+async def test_over_a_bad_line_each_round_that_leads_nowhere_leaves_a_dial_more_time():
+    given: list[int] = []
+
+    class Patient(Network):
+        async def connect(self, address, deadline_ns):
+            given.append(deadline_ns)
+            self.clock.advance(deadline_ns)
+            raise LinkClosed("No answer in time.")
+
+    clock = SleepingClock(5 * MINUTE)
+    regions = RegionMap(1, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
+
+    async def serve(link):
+        raise AssertionError("nobody is let in")
+
+    home = Home(HostId("host_1"), Patient(clock, {}), clock, SeededRng(3), regions, serve)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(home.run())
+        while clock.monotonic_ns() < 5 * MINUTE:
+            await asyncio.sleep(0)
+        task.cancel()
+    assert given[:6] == [dialling.DIAL_NS] * 2 + [2 * dialling.DIAL_NS] * 2 + [4 * dialling.DIAL_NS] * 2
+    assert max(given) == dialling.DIAL_NS_MAX
