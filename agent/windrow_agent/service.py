@@ -275,7 +275,7 @@ class AgentService:
             self.keeper, connection.send_channel, self.settings.channel_credit_bytes, connection.group
         )
         self.connected.set()
-        log.info("connected", address=self.home.address, epoch=self.session.epoch)
+        log.info("connected", host_id=self.parts.host_id, address=self.home.address, epoch=self.session.epoch)
         while True:
             connection.say(Kind.HEARTBEAT, encode_heartbeat(self._heartbeat()))
             await self.parts.clock.sleep_ns(self.settings.heartbeat_interval_ns)

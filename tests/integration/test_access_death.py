@@ -1,0 +1,133 @@
+"""An Access dies or falls silent with many agents on it: how long each is without its Master, and what that costs.
+
+    make chaos, or: CHAOS=1 python -m pytest -s tests/integration/test_access_death.py
+
+At full length a thousand agents are on one Access, in two processes, each agent the shipped one with a simulated host,
+behind a hundred addresses (an Access lets fifty streams a second in from one). The gap of an agent is from the fault to
+the Master's welcome on another connection.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from tests.support import truth
+from tests.support.killing import have_left, telemetry_flaws
+from tests.support.namespaces import Namespace, need_networks, switched
+from tests.support.nemesis import BOTH_WAYS, DEAF, KILLED, MUTE, Nemesis, struck
+from tests.support.regions import RegionalMarket, regional_market
+from tests.support.stack import wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.chaos]
+
+IS_LONG = bool(os.environ.get("CHAOS"))
+AGENTS = int(os.environ.get("AGENTS") or (1000 if IS_LONG else 8))
+ACCESSES = ("one", "two", "three")
+GROUPS = ("west", "east")
+ADDRESSES = 50
+"""Of each group of agents."""
+RESET_GOAL_S, SILENT_GOAL_S = 2.0, 10.0
+"""At the 99th percentile; judged at full length only."""
+SHARE_GOAL = 0.2
+"""How far the counts of equal Accesses may be apart, as a part of an even share."""
+
+
+@pytest.fixture
+def market(tmp_path: Path) -> Iterator[RegionalMarket]:
+    need_networks()
+    names = ("master", *ACCESSES, *GROUPS)
+    with ExitStack() as cleanup:
+        made = cleanup.enter_context(switched(len(names)))
+        networks = {name: network for name, (network, _) in zip(names, made, strict=True)}
+        addresses = {name: address for name, (_, address) in zip(names, made, strict=True)}
+        for number, name in enumerate(GROUPS):
+            _many_addresses(networks[name], addresses[name].rpartition(".")[0], 100 + number * ADDRESSES)
+        yield cleanup.enter_context(regional_market(tmp_path, networks, addresses))
+
+
+def _many_addresses(network: Namespace, prefix: str, first: int) -> None:
+    """What leaves this network comes from so many addresses in turn, as from as many machines."""
+    sources = [f"{prefix}.{number}" for number in range(first, first + ADDRESSES)]
+    for source in sources:
+        network.call("ip", "address", "add", f"{source}/24", "dev", "cable")
+    turns = ", ".join(f"{turn} : {source}" for turn, source in enumerate(sources))
+    rule = f"oifname cable snat to numgen inc mod {ADDRESSES} map {{ {turns} }}"
+    chain = f"chain out {{ type nat hook postrouting priority 100;\n{rule}\n}}"
+    network.call("nft", "-f", "-", told=f"table ip sources {{\n{chain}\n}}\n")
+
+
+@pytest.mark.timeout(3000 if IS_LONG else 300)
+@pytest.mark.proves("an Access that is killed, over real networks: its agents are heard elsewhere, none is called lost")
+def test_agents_of_an_access_that_dies_or_falls_silent_are_heard_elsewhere(market: RegionalMarket) -> None:
+    at = market
+    at.add_accesses("one")
+    hosts = [host for name in GROUPS for host in at.add_agents(name, AGENTS // len(GROUPS))]
+    at.settled(*hosts)
+    at.add_accesses(*ACCESSES[1:])
+
+    worst: list[str] = []
+    for nemesis in (KILLED, BOTH_WAYS, DEAF, MUTE) if IS_LONG else (KILLED,):
+        _gather(at, "one")
+        gaps_s = _gaps_s(at, hosts, nemesis)
+        p50, p99 = _percentile(gaps_s, 50), _percentile(gaps_s, 99)
+        homes = at.homes()
+        shares = [sum(home == at.accesses[name].access_id for home in homes.values()) for name in ACCESSES[1:]]
+        print(f"{nemesis.name}: {len(gaps_s)} agents, gap p50 {p50:.2f} s, p99 {p99:.2f} s, then {shares}")
+        goal_s = RESET_GOAL_S if nemesis is KILLED else SILENT_GOAL_S
+        worst += [f"{nemesis.name}: p99 {p99:.2f} s"] if p99 > goal_s else []
+        worst += [f"{nemesis.name}: shares {shares}"] if max(shares) - min(shares) > SHARE_GOAL * AGENTS / 2 else []
+
+    assert telemetry_flaws(at.data_dir, *at.agent_dirs) == []
+    wait_for(lambda: not truth.history_gaps(at.data_dir), pause_s=0.5)
+    assert [one for one in at.verdicts(*hosts) if one.startswith("lost")] == []
+    assert not IS_LONG or worst == []
+
+
+def _gather(at: RegionalMarket, name: str) -> None:
+    """Have all agents on one Access, and the others ready."""
+    _serving(at, *(one.access_id for one in at.accesses.values()))
+    others = [one.access_id for other, one in at.accesses.items() if other != name]
+    for access_id in others:
+        at.renter.ask("POST", f"/accesses/{access_id}/drain", {"reason": "test"})
+    wait_for(lambda: set(at.homes().values()) == {at.accesses[name].access_id}, pause_s=0.5)
+    for access_id in others:
+        at.renter.ask("POST", f"/accesses/{access_id}/resume", {"reason": "test"})
+    _serving(at, *others)
+
+
+def _serving(at: RegionalMarket, *access_ids: str) -> None:
+    wait_for(lambda: all(at.renter.ask("GET", f"/accesses/{one}")["state"] == "serving" for one in access_ids))
+
+
+def _gaps_s(at: RegionalMarket, hosts: Sequence[str], nemesis: Nemesis) -> list[float]:
+    """Strike the first Access and wait until all are heard elsewhere; how long each was without its Master, sorted."""
+    moving = {host["id"]: host["last_seen_at"] for host in at.renter.all("/hosts")}
+    began = time.time()
+    with struck(at, ACCESSES[0], nemesis):
+        wait_for(lambda: have_left(at.renter, moving, at.accesses[ACCESSES[0]].access_id), pause_s=0.5)
+        back = _welcomed_at(at, began)
+    assert set(back) == set(hosts)
+    return sorted(first - began for first in back.values())
+
+
+def _welcomed_at(at: RegionalMarket, since: float) -> dict[str, float]:
+    """When each host was welcomed first after this moment, in seconds of wall time, by what the agents log."""
+    found: dict[str, float] = {}
+    for name in GROUPS:
+        for line in (at.folder / f"agents-{name}" / "log").read_text().splitlines():
+            if '"connected"' in line:
+                said = json.loads(line)
+                moment = datetime.fromisoformat(said["timestamp"]).timestamp()
+                if moment > since:
+                    found.setdefault(said["host_id"], moment)
+    return found
+
+
+def _percentile(ordered: Sequence[float], percent: int) -> float:
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
