@@ -35,6 +35,7 @@ from windrow_master.store.opening import own_folder
 from windrow_master.store.room import Room, one_of_each_disk
 from windrow_master.store.seat import Candidate, Claim
 from windrow_master.telemetry.rebuild import service as rebuild
+from windrow_master.up_stop import Line
 from windrow_proto.clock import BootClock, SystemRng
 from windrow_proto.disk import OsDisk
 from windrow_proto.endure import endure
@@ -147,6 +148,8 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     opened.services.bus = open_bus(config, opened)
+    if config.supervisor_fd is not None:
+        opened.services.trials.supervisor = Line(config.supervisor_fd)
     opened.services.limits = Limits() if config.rate_limits else None
     app = build_app(opened.services)
     assert opened.services.tail is not None, "the application made it"
@@ -172,6 +175,7 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
             opened.services.wheelhouse.run(),
             opened.services.bus.run(),
             opened.services.tail.run(),
+            opened.services.trials.run(),
             _every(CLUSTERS_EVERY_NS, opened.clusters.tick, opened.services.clock),
             _every(KEEPING_EVERY_NS, opened.audit.checkpoint, opened.services.clock),
             _every(KEEPING_EVERY_NS, opened.identity.asking.note_use, opened.services.clock),

@@ -7,6 +7,7 @@ from typing import Any
 
 from windrow_master import __version__, rooms_history
 from windrow_master.accesses.service import AccessService
+from windrow_master.accesses.trials.service import TrialService
 from windrow_master.api.context import Services
 from windrow_master.api.health import HealthSources
 from windrow_master.api.metrics import Figure
@@ -147,6 +148,7 @@ def _furnished(
         wheelhouse=Wheelhouse(data_dir / "wheels", authority.signing),
         fleet=fleet,
         accesses=accesses,
+        trials=TrialService(store, clock, fleet, telemetry),
         telemetry=telemetry,
         market=market,
         clusters=clusters,
@@ -240,6 +242,7 @@ def _introduce_hub(rooms: Rooms) -> None:
     identity.hooks.access_points = hub.accesses.points
     hub.ports.is_drained = rooms.services.accesses.is_drained
     rooms.services.accesses.on_change = hub.drain_changed
+    hub.ports.on_welcome = rooms.services.trials.on_hello
     identity.hooks.on_standing = lambda member_id: hub.ban(HostId(member_id))
     rooms.services.health.accesses = hub.accesses.summaries
     rooms.services.health.departed = hub.accesses.departed

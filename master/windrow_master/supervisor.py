@@ -34,6 +34,8 @@ class Daemon:
     name: str
     arguments: tuple[str, ...]
     log_path: Path
+    pass_fds: tuple[int, ...] = ()
+    """Open files that it is given, under the same numbers."""
     restarts: int = 0
     process: asyncio.subprocess.Process | None = None
     is_wanted: bool = True
@@ -91,6 +93,7 @@ async def start(daemon: Daemon) -> None:
             stdout=log,
             stderr=log,
             start_new_session=True,
+            pass_fds=daemon.pass_fds,
             preexec_fn=_die_with_parent(os.getpid()),
         )
     daemon.started_at = time.monotonic()
@@ -132,6 +135,19 @@ async def stop(daemon: Daemon, within_s: float = STOP_S) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+
+
+def kill(daemon: Daemon) -> int | None:
+    """SIGKILL it with whatever it started in its session, as a failing machine would; its keeper starts it again.
+    Returns the pid that was killed; None when it does not run."""
+    pid = daemon.pid
+    if pid is None:
+        return None
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return None
+    return pid
 
 
 async def run_once(arguments: Sequence[str], log_path: Path, within_s: float) -> int:

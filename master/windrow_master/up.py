@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -26,6 +26,8 @@ from windrow_master.store.lock import DirectoryLock
 from windrow_master.supervisor import Daemon
 from windrow_master.up_client import MasterHttp
 from windrow_master.up_once import FINAL, Job
+from windrow_master.up_stop import Desk
+from windrow_master.up_words import progress
 from windrow_proto import enrol
 from windrow_proto.errors import DeadlineExceeded, Unavailable, WindrowError
 
@@ -65,6 +67,7 @@ class Market:
         self._stop = asyncio.Event()
         self._daemons: dict[str, Daemon] = {}
         self._http: MasterHttp | None = None
+        self._desk = Desk(self._accesses, self.say)
         self._group = asyncio.TaskGroup()
         self._started_at = time.monotonic()
 
@@ -127,7 +130,9 @@ class Market:
         for number, ports in enumerate(self._master_ports()):
             name = "master" if number == 0 else f"master-{number + 1}"
             own = [word for kind, port in ports.items() for word in (f"--{kind}-port", str(port))]
-            self._launch(name, supervisor.module("windrow_master.main", *arguments, *own))
+            desk = self._desk.open()
+            own += ["--supervisor-fd", str(desk)]
+            self._launch(name, supervisor.module("windrow_master.main", *arguments, *own), (desk,))
         await self._until(self._master_ready, START_S, "the Master to answer")
         record = self._cli.read()
         self.say(f"Console  {record['url']}", secret=f"/#token={record['token']}")
@@ -151,6 +156,12 @@ class Market:
             known.append(found)
         self._cli.write({**record, "masters": known})
         return known[: self._config.masters]
+
+    def _accesses(self) -> dict[str, Daemon]:
+        named = {
+            _identity_of(self._data / name): one for name, one in self._daemons.items() if name.startswith("access-")
+        }
+        return {access_id: daemon for access_id, daemon in named.items() if access_id is not None}
 
     def _masters(self) -> dict[str, Daemon]:
         return {name: daemon for name, daemon in self._daemons.items() if name.startswith("master")}
@@ -263,7 +274,7 @@ class Market:
                 http = self._current()
                 self._lead_accesses()
                 host = await asyncio.to_thread(http.call, "GET", f"/hosts/{self._host_id()}")
-                for line in _progress(host, time.monotonic() - self._started_at):
+                for line in progress(host, time.monotonic() - self._started_at):
                     key = line.split("  ", 1)[0]
                     if key not in said:
                         said.append(key)
@@ -295,6 +306,7 @@ class Market:
                 await supervisor.run_once(arguments, self._log(name), supervisor.STOP_S)
         await self._stop_all([name for name in self._daemons if name.startswith("access-")])
         await self._stop_all(list(self._masters()))
+        self._desk.close()
         record = self._cli.read()
         if record:
             record.pop("pids", None)
@@ -342,8 +354,8 @@ class Market:
         with contextlib.suppress(OSError), self._log("up").open("a", encoding="utf-8") as file:
             file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}\n")
 
-    def _launch(self, name: str, arguments: tuple[str, ...]) -> None:
-        daemon = self._daemons[name] = Daemon(name, arguments, self._log(name))
+    def _launch(self, name: str, arguments: tuple[str, ...], pass_fds: tuple[int, ...] = ()) -> None:
+        daemon = self._daemons[name] = Daemon(name, arguments, self._log(name), pass_fds)
         self._group.create_task(supervisor.keep(daemon, self.say))
 
     def _log(self, name: str) -> Path:
@@ -374,22 +386,6 @@ class Market:
         for daemon in self._daemons.values():
             if daemon.restarts >= 5:
                 raise DeadlineExceeded(f"{daemon.name} does not stay up. Its log: {daemon.log_path}")
-
-
-def _progress(host: dict[str, Any], elapsed_s: float) -> Iterator[str]:
-    """What there is to say of this host, one line per fact; the words before the first two spaces name the fact."""
-    if host["link_state"] == "online":
-        parts = f"{host['cpu_count']} processors, {len(host['gpus'])} GPUs"
-        yield f"Online  {host['name']} after {elapsed_s:.1f} s: {parts}"
-    for condition in host["conditions"]:
-        yield f"Condition {condition['code']}  {condition['detail']}"
-    if host.get("tier"):
-        yield f"Tier {host['tier']}  {'; '.join(host['tier_reasons'])}"
-    if host.get("bandwidth"):
-        up, down = (host["bandwidth"][key] / 1e6 for key in ("up_bps", "down_bps"))
-        yield f"Bandwidth  {up:,.0f} Mbit/s up, {down:,.0f} Mbit/s down, measured by the relay"
-    if host.get("price_per_hour") is not None:
-        yield f"Listed  at {host['price_per_hour']} per hour (test money). Rent it: windrow run -- echo hello"
 
 
 def _show(chunk: bytes) -> None:

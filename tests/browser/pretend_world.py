@@ -52,6 +52,10 @@ class World:
     """How many are connected by region, where it is not half of the hosts."""
     told: set[str] = field(default_factory=set)
     """Ids of hosts that the fleet's stream is to tell of, beside those without cards."""
+    stop_names: dict[str, str] = field(default_factory=dict)
+    """What `windrow up` calls each Access, by id, where this is a market for development."""
+    stops: dict[str, Json] = field(default_factory=dict)
+    """The test of each Access that was stopped; a test moves it on."""
     drains: dict[str, str] = field(default_factory=dict)
     """The reason by the id of each drained Access."""
     audit_broken: int | None = None

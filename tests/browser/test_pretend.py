@@ -49,5 +49,9 @@ async def test_the_pretend_master_answers_as_described() -> None:
         add_receipt(world, world.clusters[CLUSTER])
         drained = await client.post("/accesses/access_north/drain", json={"reason": ""})
         assert_described(drained, out_accesses.AccessOut)
+        world.stop_names["access_north"] = "access-local-a"
+        stopped = await client.post("/accesses/access_north/stop", json={"confirm": "access-local-a"})
+        assert_described(stopped, out_accesses.StopOut, 202)
+        assert_described(await client.get("/accesses/access_north/stop"), out_accesses.StopOut)
         for path, model in READS.items():
             assert_described(await client.get(path), model)

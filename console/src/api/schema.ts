@@ -39,6 +39,10 @@ export interface AccessOut {
   drained_at: string | null;
   drained_by: string | null;
   drain_reason: string | null;
+  /** What `windrow up` calls it: it may be stopped as a test; null elsewhere */
+  stop_name: string | null;
+  /** Of the latest test that stopped it: `/stop` tells of that */
+  stopped_at: string | null;
 }
 
 /** How an Access stands. Draining: it takes nobody new, and who is there is sent elsewhere. */
@@ -227,6 +231,24 @@ export interface ConditionOut {
   detail: string;
   /** RFC 3339 in UTC, with milliseconds */
   since: string;
+}
+
+/** What became of the samples of a test's agents, by the log on the disk. */
+export interface CountedOut {
+  /** Acknowledged and in the log, from a minute before the kill on */
+  acked_samples: number;
+  acked_batches: number;
+  /** Acknowledged and not in the log */
+  lost_samples: number;
+  lost_batches: number;
+  /** Records of evidence that agents hold for acknowledged, likewise */
+  lost_evidence: number;
+  /** Never acknowledged, and told by their agent to be gone */
+  given_up_batches: number;
+  /** Between two batches of one agent, ended after the kill */
+  longest_gap_s: number | null;
+  /** The median before the kill */
+  usual_gap_s: number | null;
 }
 
 /** What one UTC day brought. */
@@ -743,6 +765,9 @@ export interface PageTransferOut {
   next_cursor: string | null;
 }
 
+/** How far a trial is. Unfinished: its time was over before every agent was back and had sent anew. */
+export type Phase = "running" | "finished" | "unfinished";
+
 /** Where a request runs or would run, and at what price. */
 export interface PlacedOut {
   host_id: string;
@@ -900,6 +925,41 @@ export interface StepOut {
   /** From 0 to 1 */
   progress: number | null;
   detail: string | null;
+}
+
+/** Which Access is to be killed, said once more. */
+export interface Stop {
+  /** Its `stop_name`, or its id */
+  confirm?: string;
+  reason?: string;
+}
+
+/** A test that killed an Access. */
+export interface StopOut {
+  access_id: string;
+  name: string;
+  region: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  asked_at: string;
+  asked_by: string;
+  reason: string | null;
+  /** Unfinished: not every agent was back and had sent anew in two minutes */
+  phase: Phase;
+  finished_at: string | null;
+  /** Connected through it when it was killed */
+  agents: number;
+  /** Of those, how many have connected again */
+  back: number;
+  /** Of those, how many are at another Access */
+  elsewhere: number;
+  /** The longest that one of them was, or is, without a connection */
+  away_s: number;
+  /** Why nothing could be counted */
+  problem: string | null;
+  /** Null while it runs */
+  counted: CountedOut | null;
+  /** How it is counted, in words */
+  how: string;
 }
 
 /** How the store of decisions fares. */

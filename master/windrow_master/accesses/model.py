@@ -48,10 +48,13 @@ def state_of(is_attached: bool, is_drained: bool) -> AccessState:
 
 def refusal(access_id: AccessId, able: Collection[str], drained: Collection[str]) -> Conflict | None:
     """Why this Access must not be drained, if it must not. able: the attached ones that have room for agents."""
-    if set(able) - set(drained) - {access_id}:
-        return None
+    return None if set(able) - set(drained) - {access_id} else no_room(access_id, "drain this one")
+
+
+def no_room(access_id: AccessId, then: str) -> Conflict:
+    """There is no other Access for its agents. then: what was asked, and may be once there is one."""
     return Conflict(
         "No other Access could take its agents: start another one, or let a drained one serve again "
-        "(`windrow access resume`), then drain this one.",
+        f"(`windrow access resume`), then {then}.",
         subject=access_id,
     )

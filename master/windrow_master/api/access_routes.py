@@ -2,24 +2,37 @@
 
 from collections.abc import Mapping
 from statistics import median
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from fastapi import Body as FromBody
+from pydantic import Field
 
 from windrow_master.accesses.model import LOAD_FULL, Drained, state_of
 from windrow_master.accesses.service import no_access
+from windrow_master.accesses.trials.model import Trial, Verdict
 from windrow_master.api import out_accesses
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.fleet_routes import Given
 from windrow_master.api.fleet_shapes import link_json
 from windrow_master.api.idempotency import make_router
-from windrow_master.api.paging import Cursor, Limit, page, read_cursor
+from windrow_master.api.identity_routes import Body
+from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
 from windrow_master.fleet.model import AdminState
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.model import Principal, Role
+from windrow_proto.errors import NotFound
 from windrow_proto.ids import AccessId
-from windrow_proto.units import MILLISECOND, time_text
+from windrow_proto.units import MILLISECOND, SECOND, time_text
 
 router = make_router("accesses")
 
+COUNTED: Final = (
+    "Counted from the Master's log as it lies on the disk, from a minute before the kill to the end. A batch counts as "
+    "acknowledged if the Master's marks say so, or if the agent, by its own word when it came back, holds it no more. "
+    "Each of these sequences has to be a record in the log; what is missing in its newest part is looked for in all of "
+    "it before it is called lost. Evidence is committed with its mark in one transaction: what agents hold for "
+    "acknowledged is compared with the marks."
+)
 NOT_DRAINED: Final = {"drained_at": None, "drained_by": None, "drain_reason": None}
 
 
@@ -62,6 +75,37 @@ async def drain_access(services: Serving, principal: Asking, access_id: str, bod
     return await _row(services, access_id)
 
 
+class Stop(Body):
+    """Which Access is to be killed, said once more."""
+
+    confirm: Annotated[str, Field(max_length=200, description="Its `stop_name`, or its id")] = ""
+    reason: Annotated[str, Field(max_length=300)] = ""
+
+
+@router.post("/accesses/{access_id}/stop", status_code=202, responses=out_accesses.STOPPING)
+async def stop_access(
+    services: Serving, principal: Asking, access_id: str, body: Annotated[Stop, FromBody()]
+) -> dict[str, Any]:
+    """Kill an Access as a test (SIGKILL; it starts again by itself) and count what its agents lose: `GET` tells how
+    that goes. Only where `windrow up` started the market; elsewhere, and where no other Access serves, a conflict."""
+    _check_operator(principal, access_id)
+    mine = await _row(services, access_id)
+    attached = [a["access_id"] for a in services.health.accesses() if a["load_permille"] < LOAD_FULL]
+    able = [one for one in attached if not services.accesses.is_drained(one)]
+    region = mine["region"] or ""
+    trial = await services.trials.stop(AccessId(access_id), region, body.confirm, able, principal.actor, body.reason)
+    return _trial_shaped(trial, services.clock.monotonic_ns())
+
+
+@router.get("/accesses/{access_id}/stop", responses=out_accesses.STOP)
+async def stop_of_access(services: Serving, access_id: str) -> dict[str, Any]:
+    """How the latest test goes, or went, that killed this Access since this Master started."""
+    trial = services.trials.of(access_id)
+    if trial is None:
+        raise NotFound("No test has stopped this Access since this Master started.", subject=access_id[:64])
+    return _trial_shaped(trial, services.clock.monotonic_ns())
+
+
 @router.post("/accesses/{access_id}/resume", responses=out_accesses.ACCESS)
 async def resume_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
     """Let a drained Access take agents again; those that left come back when it is clearly nearer to them."""
@@ -99,9 +143,10 @@ async def _rows(services: Services) -> dict[str, dict[str, Any]]:
     known |= {row.access_id: {"region": row.region, "address": row.address} for row in drained.values()}
     known |= {one["access_id"]: one for one in services.health.departed()}
     attached = {one["access_id"]: one for one in services.health.accesses()}
-    rtts = _rtts_ms(services)
+    rtts, names = _rtts_ms(services), await services.trials.names()
     return {
         access_id: _shaped(access_id, known.get(access_id, {}), attached.get(access_id), drained.get(access_id), rtts)
+        | {"stop_name": names.get(access_id), "stopped_at": _stopped_at(services, access_id)}
         for access_id in sorted(known.keys() | attached.keys())
     }
 
@@ -132,6 +177,46 @@ def _shaped(
 def _drain_shaped(drained: Drained) -> dict[str, Any]:
     at = time_text(drained.drained_at_ns)
     return {"drained_at": at, "drained_by": drained.actor, "drain_reason": drained.reason or None}
+
+
+def _trial_shaped(trial: Trial, now_ns: int) -> dict[str, Any]:
+    verdict = trial.verdict
+    return {
+        "access_id": trial.access_id,
+        "name": trial.name,
+        "region": trial.region or None,
+        "asked_at": time_text(trial.asked_wall_ns),
+        "asked_by": trial.actor,
+        "reason": trial.reason or None,
+        "phase": trial.phase,
+        "finished_at": time_or_none(trial.finished_wall_ns),
+        "agents": len(trial.watched),
+        "back": trial.back(),
+        "elsewhere": trial.elsewhere(),
+        "away_s": trial.away_ns(now_ns) / SECOND,
+        "problem": trial.problem or None,
+        "counted": None if verdict is None else _verdict_shaped(verdict),
+        "how": COUNTED,
+    }
+
+
+def _stopped_at(services: Services, access_id: str) -> str | None:
+    trial = services.trials.of(access_id)
+    return None if trial is None else time_text(trial.asked_wall_ns)
+
+
+def _verdict_shaped(verdict: Verdict) -> dict[str, Any]:
+    longest, usual = verdict.longest_gap_ns, verdict.usual_gap_ns
+    return {
+        "acked_samples": verdict.acked_samples,
+        "acked_batches": verdict.acked_batches,
+        "lost_samples": verdict.lost_samples,
+        "lost_batches": verdict.lost_batches,
+        "lost_evidence": verdict.lost_evidence,
+        "given_up_batches": verdict.given_up,
+        "longest_gap_s": None if longest is None else longest / SECOND,
+        "usual_gap_s": None if usual is None else usual / SECOND,
+    }
 
 
 def _rtts_ms(services: Services) -> dict[str, float]:

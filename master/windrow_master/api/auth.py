@@ -57,6 +57,8 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("GET", f"{V1}/accesses/{{access_id}}"): Permission.HEALTH_READ,
     ("POST", f"{V1}/accesses/{{access_id}}/drain"): Permission.FLEET_OPERATE,
     ("POST", f"{V1}/accesses/{{access_id}}/resume"): Permission.FLEET_OPERATE,
+    ("POST", f"{V1}/accesses/{{access_id}}/stop"): Permission.FLEET_OPERATE,
+    ("GET", f"{V1}/accesses/{{access_id}}/stop"): Permission.HEALTH_READ,
     ("GET", f"{V1}/gpus"): Permission.FLEET_READ,
     ("GET", f"{V1}/fleet/stream"): Permission.FLEET_READ,
     ("GET", f"{V1}/metrics/catalog"): Permission.FLEET_READ,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 
 from windrow_master.accesses.service import AccessService
+from windrow_master.accesses.trials.service import TrialService
 from windrow_master.api import browsers
 from windrow_master.api.browsers import COOKIE as COOKIE
 from windrow_master.api.sse import Broadcaster
@@ -54,6 +55,7 @@ class Services:
     wheelhouse: Wheelhouse
     fleet: FleetService
     accesses: AccessService
+    trials: TrialService
     telemetry: TelemetryService
     market: MarketService
     clusters: ClusterService

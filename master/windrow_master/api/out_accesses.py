@@ -5,6 +5,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from windrow_master.accesses.model import AccessState
+from windrow_master.accesses.trials.model import Phase
 from windrow_master.api.out import Out, Page, Time, described
 
 
@@ -24,6 +25,10 @@ class AccessOut(Out):
     drained_at: Annotated[Time | None, Field(description="Null unless people took it out of service")]
     drained_by: str | None
     drain_reason: str | None
+    stop_name: Annotated[
+        str | None, Field(description="What `windrow up` calls it: it may be stopped as a test; null elsewhere")
+    ]
+    stopped_at: Annotated[Time | None, Field(description="Of the latest test that stopped it: `/stop` tells of that")]
 
 
 class AgentOut(Out):
@@ -38,6 +43,41 @@ class AgentOut(Out):
     version: Annotated[int, Field(description="Grows with each change of the host, as in `/hosts`")]
 
 
+class CountedOut(Out):
+    """What became of the samples of a test's agents, by the log on the disk."""
+
+    acked_samples: Annotated[int, Field(description="Acknowledged and in the log, from a minute before the kill on")]
+    acked_batches: int
+    lost_samples: Annotated[int, Field(description="Acknowledged and not in the log")]
+    lost_batches: int
+    lost_evidence: Annotated[int, Field(description="Records of evidence that agents hold for acknowledged, likewise")]
+    given_up_batches: Annotated[int, Field(description="Never acknowledged, and told by their agent to be gone")]
+    longest_gap_s: Annotated[float | None, Field(description="Between two batches of one agent, ended after the kill")]
+    usual_gap_s: Annotated[float | None, Field(description="The median before the kill")]
+
+
+class StopOut(Out):
+    """A test that killed an Access."""
+
+    access_id: str
+    name: str
+    region: str | None
+    asked_at: Time
+    asked_by: str
+    reason: str | None
+    phase: Annotated[Phase, Field(description="Unfinished: not every agent was back and had sent anew in two minutes")]
+    finished_at: Time | None
+    agents: Annotated[int, Field(description="Connected through it when it was killed")]
+    back: Annotated[int, Field(description="Of those, how many have connected again")]
+    elsewhere: Annotated[int, Field(description="Of those, how many are at another Access")]
+    away_s: Annotated[float, Field(description="The longest that one of them was, or is, without a connection")]
+    problem: Annotated[str | None, Field(description="Why nothing could be counted")]
+    counted: Annotated[CountedOut | None, Field(description="Null while it runs")]
+    how: Annotated[str, Field(description="How it is counted, in words")]
+
+
 ACCESS: Final = described(AccessOut)
 ACCESSES: Final = described(Page[AccessOut])
 AGENTS: Final = described(Page[AgentOut])
+STOP: Final = described(StopOut)
+STOPPING: Final = described(StopOut, 202)

@@ -44,6 +44,8 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("GET", f"{V1}/accesses/{{access_id}}"): Reach.ALL,
     ("POST", f"{V1}/accesses/{{access_id}}/drain"): Reach.OPERATED,
     ("POST", f"{V1}/accesses/{{access_id}}/resume"): Reach.OPERATED,
+    ("POST", f"{V1}/accesses/{{access_id}}/stop"): Reach.OPERATED,
+    ("GET", f"{V1}/accesses/{{access_id}}/stop"): Reach.ALL,
     ("GET", f"{V1}/commands/{{command_id}}"): Reach.OWN_OR_OVERSEEN,
     ("PUT", f"{V1}/offers/{{tier:path}}"): Reach.ALL,  # the price of one's own hosts in that tier
     ("GET", f"{V1}/clusters/{{cluster_id}}"): Reach.OWN_OR_OVERSEEN,

@@ -261,6 +261,8 @@ class LinkHub:
                 inventory_wanted=self._lacks_inventory(host_id, hello.inventory_hash),
                 wall_ns=self._clock.wall_ns(),
             )
+            assert route.boot_id is not None, "welcomed"
+            self.ports.on_welcome(host_id, route.access_id, route.boot_id, hello, committed)
         except WindrowError as error:
             if isinstance(error, Fenced):
                 log.critical("later_master_seen", host_id=host_id, epoch=self._epoch)

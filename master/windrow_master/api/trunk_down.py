@@ -18,9 +18,9 @@ from windrow_master.fleet.model import CommandRow, CommandState, HostFacts
 from windrow_master.fleet.service import FleetService
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.errors import LinkClosed, WindrowError
-from windrow_proto.ids import CommandId, HostId
+from windrow_proto.ids import BootId, CommandId, HostId
 from windrow_proto.keys import ExchangeKey
-from windrow_proto.messages import Query, Settings
+from windrow_proto.messages import Hello, Query, Settings
 from windrow_proto.model import Kind, Lane, LeaseRenewal
 from windrow_proto.ports import Clock
 from windrow_proto.units import MILLISECOND, SECOND
@@ -35,6 +35,9 @@ ASK_AGAIN_NS: Final = 60 * SECOND
 EVIDENCE_CREDITS: Final = 128
 TELEMETRY_CREDITS: Final = 256
 CHANNEL_CREDIT_BYTES: Final = 1 << 20
+
+Marks = Mapping[BootId, tuple[tuple[int, int], ...]]
+"""What is committed of a host's evidence, by boot of origin, as ranges."""
 
 log = structlog.get_logger(__name__)
 
@@ -58,7 +61,8 @@ class HubPorts:
     host_facts: key, generations and standing of a host, None if it never joined. generations_used: to be written down,
     so that a later Master refuses older certificates as well. renewals: leases to renew, every 30 s.
     on_stale: a host has seen a later Master than this one. exchange_key: a fresh key for each welcome. is_drained:
-    whether people took this Access out of service.
+    whether people took this Access out of service. on_welcome: an agent's hello was answered: who, through which
+    Access, its boot, what it said, and what of its evidence is committed.
     """
 
     host_facts: Callable[[HostId], Awaitable[HostFacts | None]] = _unknown
@@ -67,6 +71,7 @@ class HubPorts:
     on_stale: Callable[[], None] = lambda: None
     exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
     is_drained: Callable[[str], bool] = lambda access_id: False
+    on_welcome: Callable[[HostId, str, BootId, Hello, Marks], None] = lambda *welcomed: None
 
 
 @dataclass(slots=True)

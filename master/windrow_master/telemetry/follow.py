@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from windrow_master.telemetry import record as records
-from windrow_master.telemetry.model import LogPosition
+from windrow_master.telemetry.model import LogPosition, LogRecord
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import HostId
 from windrow_proto.model import Kind
 from windrow_proto.ports import Disk
-from windrow_proto.segments import Position, read_tail
+from windrow_proto.segments import HEADER_BYTES, Position, created_wall_ns, read_log, read_tail, segment_numbers
 from windrow_proto.units import KIB
 
 BEGINNING = LogPosition(0, 0, 0)
@@ -59,6 +59,26 @@ def follow(disk: Disk, log_directory: str, epoch: int, cursor: LogPosition, byte
     is_elsewhere = (cursor.epoch, cursor.segment) != (begun.epoch, begun.segment)
     is_far = taken_ns is not None and (is_elsewhere or cursor.offset - begun.offset >= FAR_BYTES)
     return Followed(tuple(batches), cursor, taken_ns, bad, is_far)
+
+
+def stored_since(disk: Disk, log_directory: str, epoch: int, wall_ns: int | None) -> list[LogRecord]:
+    """The records of this term from the last segment on that was begun at `wall_ns` or before; None: of all terms."""
+    folders: list[tuple[str, Position | None]]
+    if wall_ns is None:
+        folders = [(term_folder(log_directory, term), None) for term in range(1, epoch + 1)]
+    else:
+        folder = term_folder(log_directory, epoch)
+        begun = [(number, created_wall_ns(disk, folder, number)) for number in segment_numbers(disk, folder)]
+        before = [number for number, at_ns in begun if at_ns is not None and at_ns <= wall_ns]
+        folders = [(folder, Position(before[-1], HEADER_BYTES) if before else None)]
+    found: list[LogRecord] = []
+    for folder, start in folders:
+        for _, payload in read_log(disk, folder, start):
+            try:
+                found.append(records.decode(payload))
+            except InvalidInput:
+                continue  # the views count those
+    return found
 
 
 def term_folder(log_directory: str, epoch: int) -> str:

@@ -10,12 +10,14 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import structlog
 
 from windrow_master.telemetry.duckdb_view import HistoryView
+from windrow_master.telemetry.follow import stored_since
 from windrow_master.telemetry.live import LiveView
 from windrow_master.telemetry.log.service import Forced, Retention, TelemetryLog
 from windrow_master.telemetry.model import (
@@ -81,6 +83,8 @@ class TelemetryService:
         """
         log_directory = f"{directory}/log"
         self._clock = clock
+        self._stored = partial(stored_since, disk, log_directory, epoch)
+        self._reader = log_executor
         self._fleet_size = fleet_size
         self.log = TelemetryLog(
             disk,
@@ -173,6 +177,11 @@ class TelemetryService:
     async def grouped(self, query: GroupQuery) -> GroupPoints:
         """Means by tier."""
         return await self.charts.grouped(query)
+
+    async def stored_since(self, wall_ns: int | None) -> list[LogRecord]:
+        """What the log's files hold, read anew: of this term, from the segment on that was begun at this time or
+        before; None: everything of all terms."""
+        return await self._reader.read(partial(self._stored, wall_ns))
 
     def health(self) -> ViewHealth:
         """How the view that answers the charts is doing."""

@@ -1,13 +1,18 @@
 """`windrow access`: the relays that hosts dial, how each fares, and taking one out of service."""
 
+import sys
+import time
 from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.context import AsJson, client
+from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.output import ABSENT, facts, print_json, print_list, say
 
 access_app = typer.Typer(help="Accesses: the relays that hosts dial.", no_args_is_help=True)
+
+STOP_LOOK_S = 0.5
+"""Between two looks at how a test goes."""
 
 Reason = Annotated[str, typer.Option(help="Goes into the audit.")]
 
@@ -74,6 +79,60 @@ def access_resume(context: typer.Context, access: str, reason: Reason = "", as_j
         print_json(item)
         return
     say(f"{access} takes agents again." if item["state"] == "serving" else f"{access} will, once it is back.")
+
+
+@access_app.command("stop")
+def access_stop(
+    context: typer.Context, access: str, reason: Reason = "", yes: Yes = False, as_json: AsJson = False
+) -> None:
+    """Kill it as a test and count what is lost (only where `windrow up` started the market).
+
+    It starts again by itself. Exits 1 if anything acknowledged was lost, or not every agent came back in time.
+    """
+    api = client(context)
+    name = api.get(f"/accesses/{access}")["stop_name"] or access
+    if not yes:
+        if not sys.stdin.isatty():
+            raise typer.BadParameter("without a terminal this needs --yes")
+        typed = typer.prompt(f"This kills the Access. Type {name} to confirm")
+        if typed not in {name, access}:
+            raise typer.Abort
+    item = api.request("POST", f"/accesses/{access}/stop", body={"confirm": access, "reason": reason})
+    if not as_json:
+        say(f"{item['name']} is killed; {item['agents']} agents look for another Access.")
+    while item["phase"] == "running":
+        time.sleep(STOP_LOOK_S)
+        item = api.get(f"/accesses/{access}/stop")
+    if as_json:
+        print_json(item)
+    else:
+        facts(stop_facts(item))
+        say(item["how"])
+    counted = item["counted"]
+    if item["phase"] != "finished" or counted is None or counted["lost_samples"] or counted["lost_evidence"]:
+        raise typer.Exit(1)
+
+
+def stop_facts(item: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What a test came to, line by line."""
+    counted = item["counted"] or {}
+    return [
+        ("Access", item["name"]),
+        ("Test", item["phase"]),
+        ("Problem", item["problem"]),
+        ("Agents back", f"{item['back']} of {item['agents']}, {item['elsewhere']} of them at another Access"),
+        ("Longest without connection", seconds_text(item["away_s"])),
+        ("Longest between batches", seconds_text(counted.get("longest_gap_s"))),
+        ("Before the kill", seconds_text(counted.get("usual_gap_s"))),
+        ("Acknowledged samples", counted.get("acked_samples")),
+        ("Acknowledged samples lost", counted.get("lost_samples")),
+        ("Evidence lost", counted.get("lost_evidence")),
+    ]
+
+
+def seconds_text(seconds: float | None) -> str:
+    """A time in seconds; absent stays absent."""
+    return ABSENT if seconds is None else f"{seconds:.1f} s"
 
 
 def load_text(item: dict[str, Any]) -> str:

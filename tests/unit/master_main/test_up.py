@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from windrow_master import up_once
-from windrow_master.up import _progress
 from windrow_master.up_client import MasterHttp
 from windrow_master.up_once import Job
+from windrow_master.up_words import progress
 from windrow_proto.errors import DeadlineExceeded, LinkClosed, NotFound, Unavailable, WorkloadFailed
 
 HOST = {
@@ -110,7 +110,7 @@ def test_a_stop_ends_the_job_at_its_next_look() -> None:
 
 
 def test_progress_says_each_fact_of_this_host_in_words() -> None:
-    lines = list(_progress(HOST | {"conditions": [{"code": "gpu.no_driver", "detail": "no GPU driver"}]}, 3.21))
+    lines = list(progress(HOST | {"conditions": [{"code": "gpu.no_driver", "detail": "no GPU driver"}]}, 3.21))
 
     assert lines == [
         "Online  rack-7 after 3.2 s: 2 processors, 0 GPUs",

@@ -4,6 +4,7 @@ import json
 
 import httpx2
 import pytest
+import typer
 from typer.main import get_command
 
 from windrow.cli import accesses
@@ -25,6 +26,8 @@ SERVING = {
     "drained_at": None,
     "drained_by": None,
     "drain_reason": None,
+    "stop_name": "access-local-a",
+    "stopped_at": None,
 }
 DRAINED = SERVING | {
     "state": "draining",
@@ -32,6 +35,28 @@ DRAINED = SERVING | {
     "drained_at": "2026-01-31T09:00:00Z",
     "drained_by": "account/account_1",
     "drain_reason": "new disk",
+}
+COUNTED = {
+    "acked_samples": 900,
+    "acked_batches": 30,
+    "lost_samples": 0,
+    "lost_batches": 0,
+    "lost_evidence": 0,
+    "given_up_batches": 0,
+    "longest_gap_s": 6.25,
+    "usual_gap_s": 5.0,
+}
+STOPPED = {
+    "access_id": "access_1",
+    "name": "access-local-a",
+    "phase": "finished",
+    "agents": 7,
+    "back": 7,
+    "elsewhere": 6,
+    "away_s": 1.5,
+    "problem": None,
+    "counted": COUNTED,
+    "how": "Counted from the log.",
 }
 
 
@@ -43,7 +68,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx2.Request]:
     def answer(request: httpx2.Request) -> httpx2.Response:
         requests.append(request)
         verb = request.url.path.rsplit("/", 1)[1]
-        one = {"drain": DRAINED, "resume": SERVING, "access_1": DRAINED}.get(verb)
+        one = {"drain": DRAINED, "resume": SERVING, "access_1": DRAINED, "stop": STOPPED}.get(verb)
         return httpx2.Response(200, json=one or {"items": [SERVING, DRAINED], "next_cursor": None})
 
     transport = httpx2.MockTransport(answer)
@@ -75,3 +100,41 @@ def test_drain_and_resume_send_their_reason_and_say_what_happens(
         ("POST", "/api/v1/accesses/access_1/resume", {"reason": ""}),
     ]
     assert json.loads(capsys.readouterr().out) == SERVING
+
+
+def test_a_stop_confirms_with_the_id_tells_what_was_lost_and_how_it_was_counted(
+    asked: list[httpx2.Request], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("stop", "access_1", "--reason", "to see", "--yes")
+    assert (asked[1].method, asked[1].url.path) == ("POST", "/api/v1/accesses/access_1/stop")
+    assert json.loads(asked[1].content) == {"confirm": "access_1", "reason": "to see"}
+    shown, said = capsys.readouterr()
+    assert "7 of 7, 6 of them at another Access" in shown
+    assert "Acknowledged samples lost" in shown
+    assert "Counted from the log." in said
+
+
+def test_a_stop_without_yes_and_without_a_terminal_kills_nothing(asked: list[httpx2.Request]) -> None:
+    with pytest.raises(typer.BadParameter, match="--yes"):
+        run("stop", "access_1")
+    assert [request.method for request in asked] == ["GET"]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        STOPPED | {"counted": COUNTED | {"lost_samples": 1}},
+        STOPPED | {"counted": COUNTED | {"lost_evidence": 1}},
+        STOPPED | {"phase": "unfinished"},
+        STOPPED | {"phase": "unfinished", "counted": None, "problem": "It could not be counted."},
+    ],
+)
+def test_a_stop_that_lost_something_or_did_not_finish_fails(
+    asked: list[httpx2.Request],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    found: dict[str, object],
+) -> None:
+    monkeypatch.setitem(globals(), "STOPPED", found)
+    assert get_command(app)(["access", "stop", "access_1", "--yes", "--json"], standalone_mode=False) == 1
+    assert json.loads(capsys.readouterr().out) == found

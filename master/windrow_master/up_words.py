@@ -1,0 +1,20 @@
+"""What `windrow up` says of this host while it comes up. Pure words."""
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def progress(host: dict[str, Any], elapsed_s: float) -> Iterator[str]:
+    """What there is to say of this host, one line per fact; the words before the first two spaces name the fact."""
+    if host["link_state"] == "online":
+        parts = f"{host['cpu_count']} processors, {len(host['gpus'])} GPUs"
+        yield f"Online  {host['name']} after {elapsed_s:.1f} s: {parts}"
+    for condition in host["conditions"]:
+        yield f"Condition {condition['code']}  {condition['detail']}"
+    if host.get("tier"):
+        yield f"Tier {host['tier']}  {'; '.join(host['tier_reasons'])}"
+    if host.get("bandwidth"):
+        up, down = (host["bandwidth"][key] / 1e6 for key in ("up_bps", "down_bps"))
+        yield f"Bandwidth  {up:,.0f} Mbit/s up, {down:,.0f} Mbit/s down, measured by the relay"
+    if host.get("price_per_hour") is not None:
+        yield f"Listed  at {host['price_per_hour']} per hour (test money). Rent it: windrow run -- echo hello"
