@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from playwright.async_api import Locator, Page, expect
 
+from tests.browser.axe import axe_source, violations
+from tests.browser.pretend_accesses import COUNTED, stop_test
 from tests.browser.pretend_master import Served
 from tests.browser.test_console_states import signed_in
 
@@ -80,3 +82,59 @@ async def test_without_any_access_the_page_says_what_one_is_and_what_to_type(pag
     await signed_in(page, served, "/regions")
     await expect(page.get_by_text("No Access is known")).to_be_visible()
     await expect(page.get_by_label("next command", exact=True)).to_have_text("windrow doctor")
+
+
+async def test_a_relay_is_stopped_only_by_its_name_and_the_panel_ends_with_what_was_lost(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend(neighbours=3)
+    world = served.world
+    world.stop_names.update(access_north="access-local-a", access_south="access-local-b")
+    await signed_in(page, served, "/regions")
+    await page.get_by_role("button", name="Stop access_north as a test").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("killed at once (SIGKILL)")
+    press = dialog.get_by_role("button", name="Stop it")
+    await expect(press).to_be_disabled()
+    await dialog.get_by_label("Type access-local-a to confirm").fill("access-local-b")
+    await expect(press).to_be_disabled()
+    assert world.stops == {}
+    await dialog.get_by_label("Type access-local-a to confirm").fill("access-local-a")
+    await press.click()
+    await expect(dialog).to_have_count(0)
+
+    test = page.get_by_test_id("stop-test")
+    await expect(test).to_contain_text("2 of 2 agents look for another Access")
+    await expect(test).to_contain_text("0 of 2, 0 of them at another Access")
+    world.stops["access_north"].update(back=2, elsewhere=2, away_s=1.4)
+    await expect(test).to_contain_text("waiting until each has sent anew")
+    world.stops["access_north"].update(phase="finished", counted=COUNTED)
+    await expect(test.get_by_test_id("lost")).to_have_text("0")
+    await expect(test.get_by_role("status")).to_have_text("No acknowledged sample was lost")
+    await expect(test).to_contain_text("6.4 s between two batches of one agent")
+    await test.get_by_text("How this was counted").click()
+    await expect(test).to_contain_text("Counted from the log.")
+    assert await violations(page, axe_source()) == []
+    await page.reload()
+    await expect(page.get_by_test_id("lost")).to_have_text("0")
+
+
+async def test_a_test_that_lost_something_or_did_not_finish_says_so(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    world = served.world
+    world.stops["access_north"] = stop_test("access_north", "access-local-a", 4) | {
+        "phase": "finished",
+        "counted": COUNTED | {"lost_samples": 35, "lost_batches": 1},
+    }
+    world.stops["access_south"] = stop_test("access_south", "access-local-b", 4) | {"phase": "unfinished", "back": 3}
+    await signed_in(page, served, "/regions")
+    first, second = page.get_by_test_id("stop-test").first, page.get_by_test_id("stop-test").last
+    await expect(first.get_by_role("status")).to_have_text("Acknowledged samples were lost")
+    await expect(first.get_by_test_id("lost")).to_have_text("35")
+    await expect(second.get_by_role("status")).to_contain_text("Not every agent was back")
+
+
+async def test_outside_of_development_nothing_offers_to_stop_a_relay(page: Page, pretend: Pretend) -> None:
+    await signed_in(page, pretend(), "/regions")
+    await expect(page.get_by_role("button", name="Drain access_north")).to_be_visible()
+    await expect(page.get_by_role("button", name="as a test")).to_have_count(0)

@@ -5,7 +5,7 @@ import { connection } from "./connection.ts";
 import type { AuditRow, AuditVerdict, SessionRow } from "./types.ts";
 import type {
   Access, AgentRow, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, Health, History, Host,
-  JoinTokenRow, Me, Offer, Overview, Page, Receipt, TokenRow,
+  JoinTokenRow, Me, Offer, Overview, Page, Receipt, StopTest, TokenRow,
 } from "./types.ts";
 import { post } from "./client.ts";
 
@@ -125,3 +125,9 @@ export const accesses = queryOptions({
 });
 /** Where each agent is; what changes meanwhile is on the fleet's stream. */
 export const accessAgents = queryOptions({ queryKey: ["access-agents"], queryFn: ({ signal }) => everyPage<AgentRow>("/accesses/agents", {}, signal), refetchInterval: CALM_MS });
+export const accessStop = (id: string) =>
+  queryOptions({
+    queryKey: ["access-stop", id],
+    queryFn: ({ signal }) => get<StopTest>(`/accesses/${encodeURIComponent(id)}/stop`, undefined, signal),
+    refetchInterval: (query) => (query.state.data?.phase === "running" ? LIVE_MS : false),
+  });

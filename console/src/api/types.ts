@@ -42,6 +42,7 @@ export type Explanation = Schema.ExplanationOut;
 export type JoinTokenMade = Schema.JoinTokenMadeOut;
 export type Health = Schema.HealthOut;
 export type Access = Schema.AccessOut;
+export type StopTest = Schema.StopOut;
 export type AgentRow = Schema.AgentOut;
 export type { AuditOut as AuditRow, AuditHeadOut as AuditHead, AuditVerdictOut as AuditVerdict, Role, SessionOut as SessionRow } from "./schema.ts";
 

@@ -11,6 +11,7 @@ import { count, DASH, decimal, percent, plain, shortId } from "../format.ts";
 import { Empty, Id, Loaded, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Meter, State, When } from "../parts/state.tsx";
+import { StopGuard, StopPanel } from "../parts/StopTest.tsx";
 import { quoted } from "../request.ts";
 
 /** The tables need no map: it is fetched beside them. */
@@ -18,13 +19,13 @@ const AgentsMap = lazy(() => import("../map/AgentsMap.tsx").then((module) => ({ 
 
 /** The same widths in every region, so that one reads down the page. */
 const COLUMNS: readonly (readonly [name: string, width: string, number?: true])[] = [
-  ["Access", "18%"], ["State", "18%"], ["Agents", "8%", true], ["Load", "14%"], ["Round trip", "10%", true], ["Workers", "8%", true], ["Since", "9%"], ["Events", "7%"], ["Do", "12%", true],
+  ["Access", "17%"], ["State", "15%"], ["Agents", "8%", true], ["Load", "14%"], ["Round trip", "10%", true], ["Workers", "8%", true], ["Since", "8%"], ["Events", "7%"], ["Do", "17%", true],
 ];
 
 type Verb = "drain" | "resume";
 interface Asked {
   access: Access;
-  verb: Verb;
+  verb: Verb | "stop";
 }
 
 export function RegionsPage() {
@@ -44,6 +45,7 @@ export function RegionsPage() {
           ) : (
             <div className="wr-stack">
               <Panel title="Map" bare><Suspense fallback={<Waiting lines={6} />}><AgentsMap accesses={all} /></Suspense></Panel>
+              {all.filter((one) => one.stopped_at).map((one) => <StopPanel key={one.id} access={one} />)}
               {byRegion(all).map(([region, accesses]) => (
                 <Panel key={region ?? ""} title={region === null ? "Region not known" : plain(region)} bare>
                   <div className="wr-scroll">
@@ -59,9 +61,15 @@ export function RegionsPage() {
         }
       </Loaded>
       <Text size="sm" className="wr-quiet" mt="sm">The round trip is the median of what the agents of an Access measured. A drained Access stays drained over restarts, until it is resumed.</Text>
-      {asked && <Guard {...asked} others={(query.data ?? []).filter((one) => one.id !== asked.access.id && one.state === "serving")} close={() => ask(null)} />}
+      {asked && (asked.verb === "stop"
+        ? <StopGuard access={asked.access} others={othersOf(asked.access, query.data)} close={() => ask(null)} />
+        : <Guard access={asked.access} verb={asked.verb} others={othersOf(asked.access, query.data)} close={() => ask(null)} />)}
     </div>
   );
+}
+
+function othersOf(access: Access, all: readonly Access[] = []): readonly Access[] {
+  return all.filter((one) => one.id !== access.id && one.state === "serving");
 }
 
 /** Regions by name; those whose region nobody knows come last. */
@@ -90,7 +98,14 @@ function Row({ access, ask }: { access: Access; ask: ((asked: Asked) => void) | 
       <td className="num">{attached ? count(access.workers) : DASH}</td>
       <td>{access.since ? <When at={access.since} /> : DASH}</td>
       <td><Link className="wr-link" to="/events" search={{ subject: access.id } as never} aria-label={`Events of Access ${name}`}>Events</Link></td>
-      <td className="num">{ask && <Button variant="default" onClick={() => ask({ access, verb })} aria-label={`${NAMES[verb]} ${name}`}>{NAMES[verb]}</Button>}</td>
+      <td className="num">
+        {ask && (
+          <Group gap={6} justify="flex-end">
+            {access.stop_name && attached && <Button variant="default" color="red" onClick={() => ask({ access, verb: "stop" })} aria-label={`Stop ${name} as a test`} title="Development only: kill it and count what is lost">Stop</Button>}
+            <Button variant="default" onClick={() => ask({ access, verb })} aria-label={`${NAMES[verb]} ${name}`}>{NAMES[verb]}</Button>
+          </Group>
+        )}
+      </td>
     </tr>
   );
 }
@@ -116,7 +131,7 @@ function Leaving({ access }: { access: Access }) {
   );
 }
 
-function Guard({ access, verb, others, close }: Asked & { others: readonly Access[]; close: () => void }) {
+function Guard({ access, verb, others, close }: { access: Access; verb: Verb; others: readonly Access[]; close: () => void }) {
   const client = useQueryClient();
   const [reason, setReason] = useState("");
   const name = plain(shortId(access.id));
