@@ -1,5 +1,5 @@
 // Bringing in a host: one line to paste there, and this page sees it arrive.
-import { Button, Group, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
@@ -7,6 +7,7 @@ import { post } from "../api/client.ts";
 import type { JoinTokenMade } from "../api/types.ts";
 import { useFleet } from "../fleet/feed.ts";
 import { plain } from "../format.ts";
+import { isPlace, joinLine } from "../joining.ts";
 import { Command, Facts, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Simulated, State, When } from "../parts/state.tsx";
@@ -24,6 +25,9 @@ interface Making {
 export function JoinPage() {
   const { fleet, loading } = useFleet();
   const [making, setMaking] = useState<Making | null>(null);
+  const [typed, setTyped] = useState("");
+  const place = typed.trim();
+  const isWrong = place !== "" && !isPlace(place);
   const make = useMutation({
     mutationFn: () => post<JoinTokenMade>("/join-tokens", { role: "host", expires_in_s: LIFE_S }),
     onSuccess: (made) => setMaking({ made, before: new Set([...fleet.hosts.keys(), ...fleet.rows.map((row) => row.hostId)]), expiresAt: made.expires_at }),
@@ -44,7 +48,8 @@ export function JoinPage() {
           <>
             <Panel title="2. Paste it on that host">
               <Stack gap="sm">
-                <JoinLine made={making.made} />
+                <Command text={joinLine(making.made, window.location.origin, isWrong ? "" : place)} label="join command" />
+                <TextInput label="Where to look for an Access (optional)" description="dns:DOMAIN or https://HOST/PATH: asked when none that the host knows answers." value={typed} onChange={(event) => setTyped(event.currentTarget.value)} error={isWrong ? "This is neither dns:DOMAIN nor https://HOST, and is not in the line." : undefined} autoComplete="off" spellCheck={false} maw={420} />
                 <Text size="sm" className="wr-quiet">It is shown this once and ends <When at={making.expiresAt} />. It fetches the agent from this Master, whose key it checks; it makes a user and, where there is systemd, a service of its own.</Text>
               </Stack>
             </Panel>
@@ -55,13 +60,6 @@ export function JoinPage() {
       </div>
     </div>
   );
-}
-
-/** The Master's line carries the token where it serves an installer; otherwise the token goes into a file first. */
-function JoinLine({ made }: { made: JoinTokenMade }) {
-  if (made.command?.includes(made.join_token)) return <Command text={made.command} label="join command" />;
-  const command = (made.command ?? `windrow-agent join ${window.location.origin} --token-file FILE`).replace(/\bFILE\b/, "join-token");
-  return <Command text={`(umask 077; printf '%s' '${made.join_token}' > join-token)\n${command}`} label="join command" />;
 }
 
 function Arrivals({ before }: { before: ReadonlySet<string> }) {
