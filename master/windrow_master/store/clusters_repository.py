@@ -1,10 +1,10 @@
 """Reads and writes clusters and workloads; rows go in and out as values of the room."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from windrow_master.clusters.model import (
     Cluster,
@@ -15,12 +15,33 @@ from windrow_master.clusters.model import (
     Workload,
     WorkPhase,
 )
+from windrow_master.store.made import Made
 from windrow_master.store.tables_clusters import clusters, workloads
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import SlotGrant
 from windrow_proto.units import Bytes
 
 _LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", "Deleting")
+
+# Made once: building a statement costs more than running it, and these run for every receipt, command and look at a
+# workload.
+_ADD_CLUSTER: Final = Made(insert(clusters), clusters.c.keys())
+_GET_CLUSTER: Final = Made(select(clusters).where(clusters.c.cluster_id == bindparam("wanted")))
+_CLUSTER_COLUMNS: Final = tuple(c.key for c in clusters.c if c.key not in ("request_key", "request_sha256"))
+_SAVE_CLUSTER: Final = Made(update(clusters).where(clusters.c.cluster_id == bindparam("was_id")), _CLUSTER_COLUMNS)
+_ADD_WORKLOAD: Final = Made(insert(workloads), workloads.c.keys())
+_GET_WORKLOAD: Final = Made(select(workloads).where(workloads.c.workload_id == bindparam("wanted")))
+_SAVE_WORKLOAD: Final = Made(
+    update(workloads).where(workloads.c.workload_id == bindparam("was_id")), workloads.c.keys()
+)
+_OF_CLUSTER: Final = Made(
+    select(workloads).where(workloads.c.cluster_id == bindparam("wanted")).order_by(workloads.c.workload_id)
+)
+_HELD_ON: Final = Made(
+    select(workloads)
+    .where(workloads.c.host_id == bindparam("wanted"), workloads.c.is_released.is_(False))
+    .order_by(workloads.c.workload_id)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +61,22 @@ class ClusterRepository:
     def add(self, cluster: Cluster, request_key: str | None, request_sha256: bytes) -> None:
         """Add a cluster; its id, and its key within the account, must be new."""
         values = _cluster_values(cluster) | {"request_key": request_key, "request_sha256": request_sha256}
-        self._connection.execute(insert(clusters).values(**values))
+        _ADD_CLUSTER.run(self._connection, values)
 
     def save(self, cluster: Cluster) -> None:
         """Write a cluster as it is now."""
-        values = _cluster_values(cluster)
-        self._connection.execute(update(clusters).where(clusters.c.cluster_id == cluster.cluster_id).values(**values))
+        _SAVE_CLUSTER.run(self._connection, _cluster_values(cluster) | {"was_id": cluster.cluster_id})
 
     def get(self, cluster_id: ClusterId) -> Cluster | None:
         """One cluster."""
-        row = self._connection.execute(select(clusters).where(clusters.c.cluster_id == cluster_id)).one_or_none()
+        row = _GET_CLUSTER.row(self._connection, {"wanted": cluster_id})
         return None if row is None else _cluster(row)
 
     def by_key(self, account_id: AccountId, request_key: str) -> tuple[Cluster, bytes] | None:
         """The cluster that an account asked for under this key, and the digest of what it asked."""
         query = select(clusters).where(clusters.c.account_id == account_id, clusters.c.request_key == request_key)
         row = self._connection.execute(query).one_or_none()
-        return None if row is None else (_cluster(row), bytes(row.request_sha256))
+        return None if row is None else (_cluster(row._mapping), bytes(row.request_sha256))
 
     def page(self, account_id: AccountId | None, before: str | None, limit: int) -> Sequence[Cluster]:
         """The latest first; of all accounts where `account_id` is None."""
@@ -65,12 +85,12 @@ class ClusterRepository:
             query = query.where(clusters.c.account_id == account_id)
         if before is not None:
             query = query.where(clusters.c.cluster_id < before)
-        return [_cluster(row) for row in self._connection.execute(query)]
+        return [_cluster(row._mapping) for row in self._connection.execute(query)]
 
     def living(self) -> Sequence[Cluster]:
         """Whatever is neither deleted nor failed."""
         query = select(clusters).where(clusters.c.phase.in_(_LIVING)).order_by(clusters.c.cluster_id)
-        return [_cluster(row) for row in self._connection.execute(query)]
+        return [_cluster(row._mapping) for row in self._connection.execute(query)]
 
     def count(self, account_id: AccountId) -> int:
         """How many clusters an account ever asked for."""
@@ -86,16 +106,15 @@ class WorkloadRepository:
 
     def add(self, workload: Workload) -> None:
         """Add a workload; its id must be new."""
-        self._connection.execute(insert(workloads).values(**_workload_values(workload)))
+        _ADD_WORKLOAD.run(self._connection, _workload_values(workload))
 
     def save(self, workload: Workload) -> None:
         """Write a workload as it is now."""
-        where = workloads.c.workload_id == workload.workload_id
-        self._connection.execute(update(workloads).where(where).values(**_workload_values(workload)))
+        _SAVE_WORKLOAD.run(self._connection, _workload_values(workload) | {"was_id": workload.workload_id})
 
     def get(self, workload_id: WorkloadId) -> Workload | None:
         """One workload."""
-        row = self._connection.execute(select(workloads).where(workloads.c.workload_id == workload_id)).one_or_none()
+        row = _GET_WORKLOAD.row(self._connection, {"wanted": workload_id})
         return None if row is None else _workload(row)
 
     def of_clusters(self, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, tuple[Workload, ...]]:
@@ -103,23 +122,22 @@ class WorkloadRepository:
         query = select(workloads).where(workloads.c.cluster_id.in_(cluster_ids)).order_by(workloads.c.workload_id)
         found: dict[ClusterId, tuple[Workload, ...]] = dict.fromkeys(cluster_ids, ())
         for row in self._connection.execute(query):
-            workload = _workload(row)
+            workload = _workload(row._mapping)
             found[workload.cluster_id] += (workload,)
         return found
 
     def of_cluster(self, cluster_id: ClusterId) -> tuple[Workload, ...]:
         """The workloads of one cluster."""
-        return self.of_clusters([cluster_id])[cluster_id]
+        return tuple(_workload(row) for row in _OF_CLUSTER.rows(self._connection, {"wanted": cluster_id}))
 
     def held_on(self, host_id: HostId) -> Sequence[Workload]:
         """What still holds slots of a host."""
-        query = select(workloads).where(workloads.c.host_id == host_id, workloads.c.is_released.is_(False))
-        return [_workload(row) for row in self._connection.execute(query.order_by(workloads.c.workload_id))]
+        return [_workload(row) for row in _HELD_ON.rows(self._connection, {"wanted": host_id})]
 
     def held(self) -> Sequence[Workload]:
         """What still holds slots anywhere."""
         query = select(workloads).where(workloads.c.is_released.is_(False)).order_by(workloads.c.workload_id)
-        return [_workload(row) for row in self._connection.execute(query)]
+        return [_workload(row._mapping) for row in self._connection.execute(query)]
 
     def committed(self) -> dict[HostId, Committed]:
         """What is asked of each host by the work that still holds slots there."""
@@ -143,19 +161,19 @@ def _cluster_values(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _cluster(row: Row[Any]) -> Cluster:
-    raw = row.request
+def _cluster(row: Mapping[Any, Any]) -> Cluster:
+    raw = row["request"]
     request = ClusterRequest(
         **raw | {"kind": ClusterKind(raw["kind"]), "argv": tuple(raw["argv"]), "ports": tuple(raw["ports"])}
     )
-    values = {key: value for key, value in row._mapping.items() if key not in ("name", "request_key", "request_sha256")}
+    values = {key: value for key, value in row.items() if key not in ("name", "request_key", "request_sha256")}
     return Cluster(
         **values
         | {
             "request": request,
-            "phase": ClusterPhase(row.phase),
-            "steps": tuple(Step(**step) for step in row.steps),
-            "decision": bytes(row.decision),
+            "phase": ClusterPhase(row["phase"]),
+            "steps": tuple(Step(**step) for step in row["steps"]),
+            "decision": bytes(row["decision"]),
         }
     )
 
@@ -164,6 +182,6 @@ def _workload_values(workload: Workload) -> dict[str, Any]:
     return asdict(workload) | {"phase": workload.phase.value, "ports": dict(workload.ports)}
 
 
-def _workload(row: Row[Any]) -> Workload:
-    slots = tuple(SlotGrant(**slot) for slot in row.slots)
-    return Workload(**dict(row._mapping) | {"slots": slots, "phase": WorkPhase(row.phase)})
+def _workload(row: Mapping[Any, Any]) -> Workload:
+    slots = tuple(SlotGrant(**slot) for slot in row["slots"])
+    return Workload(**dict(row) | {"slots": slots, "phase": WorkPhase(row["phase"])})

@@ -1,10 +1,10 @@
 """Reads and writes asks, rentals, receipts and the ledger; rows go in and out as values of the market."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from windrow_master.market.model import (
     Ask,
@@ -18,7 +18,7 @@ from windrow_master.market.model import (
     TransferKind,
     may_be_negative,
 )
-from windrow_master.store.made import Upsert
+from windrow_master.store.made import Made, Upsert
 from windrow_master.store.tables_market import asks, balances, receipts, rental_lines, rentals, transfers
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId
@@ -26,6 +26,31 @@ from windrow_proto.model import SlotGrant
 from windrow_proto.units import DAY, Microcents
 
 _PUT_ASK: Final = Upsert(asks, ["account_id", "tier"], ["price_per_hour", "set_at_ns", "set_by"])
+
+# Made once: building a statement costs more than running it, and these run for every receipt.
+_ADD_RENTAL: Final = Made(insert(rentals), rentals.c.keys())
+_GET_RENTAL: Final = Made(select(rentals).where(rentals.c.rental_id == bindparam("wanted")))
+_SAVE_RENTAL: Final = Made(update(rentals).where(rentals.c.rental_id == bindparam("was_id")), rentals.c.keys())
+_RENTAL_OF_CLUSTER: Final = Made(select(rentals).where(rentals.c.cluster_id == bindparam("wanted")))
+_ADD_LINE: Final = Made(insert(rental_lines), rental_lines.c.keys())
+_GET_LINE: Final = Made(select(rental_lines).where(rental_lines.c.workload_id == bindparam("wanted")))
+_SAVE_LINE: Final = Made(
+    update(rental_lines).where(rental_lines.c.workload_id == bindparam("was_id")), rental_lines.c.keys()
+)
+_ADD_RECEIPT: Final = Made(insert(receipts), receipts.c.keys())
+_GET_RECEIPT: Final = Made(
+    select(receipts).where(receipts.c.workload_id == bindparam("of_workload"), receipts.c.number == bindparam("wanted"))
+)
+_TRANSFER_COLUMNS: Final = tuple(c.key for c in transfers.c if c.key != "number")
+_ADD_TRANSFER: Final = Made(insert(transfers), _TRANSFER_COLUMNS)
+_GET_TRANSFER: Final = Made(select(transfers).where(transfers.c.transfer_id == bindparam("wanted")))
+_GET_BALANCE: Final = Made(select(balances).where(balances.c.account == bindparam("wanted")))
+_ADD_BALANCE: Final = Made(insert(balances), balances.c.keys())
+_MOVE_BALANCE: Final = Made(
+    update(balances)
+    .where(balances.c.account == bindparam("wanted"))
+    .values(balance=balances.c.balance + bindparam("moved"))
+)
 
 
 class AskRepository:
@@ -53,25 +78,26 @@ class RentalRepository:
 
     def add(self, rental: Rental) -> None:
         """Add a rental; its id and its cluster must be new."""
-        self._connection.execute(insert(rentals).values(**_rental_values(rental)))
+        _ADD_RENTAL.run(self._connection, _rental_values(rental))
 
     def save(self, rental: Rental) -> None:
         """Write a rental as it is now."""
-        values = _rental_values(rental)
-        self._connection.execute(update(rentals).where(rentals.c.rental_id == rental.rental_id).values(**values))
+        _SAVE_RENTAL.run(self._connection, _rental_values(rental) | {"was_id": rental.rental_id})
 
     def get(self, rental_id: RentalId) -> Rental | None:
         """One rental."""
-        return self._one(select(rentals).where(rentals.c.rental_id == rental_id))
+        row = _GET_RENTAL.row(self._connection, {"wanted": rental_id})
+        return None if row is None else _rental(row)
 
     def of_cluster(self, cluster_id: ClusterId) -> Rental | None:
         """The rental of a cluster."""
-        return self._one(select(rentals).where(rentals.c.cluster_id == cluster_id))
+        row = _RENTAL_OF_CLUSTER.row(self._connection, {"wanted": cluster_id})
+        return None if row is None else _rental(row)
 
     def live(self) -> Sequence[Rental]:
         """What is not closed, oldest first."""
         query = select(rentals).where(rentals.c.state != RentalState.CLOSED.value).order_by(rentals.c.rental_id)
-        return [_rental(row) for row in self._connection.execute(query)]
+        return [_rental(row._mapping) for row in self._connection.execute(query)]
 
     def page(
         self, renter: AccountId | None, cluster_id: ClusterId | None, before: str | None, limit: int
@@ -84,22 +110,19 @@ class RentalRepository:
             query = query.where(rentals.c.cluster_id == cluster_id)
         if before is not None:
             query = query.where(rentals.c.rental_id < before)
-        return [_rental(row) for row in self._connection.execute(query)]
+        return [_rental(row._mapping) for row in self._connection.execute(query)]
 
     def add_line(self, line: RentalLine) -> None:
         """Add a line; its workload must be new."""
-        self._connection.execute(insert(rental_lines).values(**_line_values(line)))
+        _ADD_LINE.run(self._connection, asdict(line))
 
     def save_line(self, line: RentalLine) -> None:
         """Write a line as it is now."""
-        where = rental_lines.c.workload_id == line.workload_id
-        self._connection.execute(update(rental_lines).where(where).values(**_line_values(line)))
+        _SAVE_LINE.run(self._connection, asdict(line) | {"was_id": line.workload_id})
 
     def line(self, workload_id: WorkloadId) -> RentalLine | None:
         """The line of a workload."""
-        row = self._connection.execute(
-            select(rental_lines).where(rental_lines.c.workload_id == workload_id)
-        ).one_or_none()
+        row = _GET_LINE.row(self._connection, {"wanted": workload_id})
         return None if row is None else _line(row)
 
     def lines(self, rental_ids: Sequence[RentalId]) -> Sequence[RentalLine]:
@@ -107,11 +130,7 @@ class RentalRepository:
         query = (
             select(rental_lines).where(rental_lines.c.rental_id.in_(rental_ids)).order_by(rental_lines.c.workload_id)
         )
-        return [_line(row) for row in self._connection.execute(query)]
-
-    def _one(self, query: Any) -> Rental | None:
-        row = self._connection.execute(query).one_or_none()
-        return None if row is None else _rental(row)
+        return [_line(row._mapping) for row in self._connection.execute(query)]
 
 
 class ReceiptRepository:
@@ -122,19 +141,17 @@ class ReceiptRepository:
 
     def get(self, workload_id: WorkloadId, number: int) -> ReceiptRow | None:
         """One receipt."""
-        row = self._connection.execute(
-            select(receipts).where(receipts.c.workload_id == workload_id, receipts.c.number == number)
-        ).one_or_none()
+        row = _GET_RECEIPT.row(self._connection, {"of_workload": workload_id, "wanted": number})
         return None if row is None else _receipt(row)
 
     def add(self, receipt: ReceiptRow) -> None:
         """Keep one; its number must be new to its workload."""
-        self._connection.execute(insert(receipts).values(**asdict(receipt)))
+        _ADD_RECEIPT.run(self._connection, asdict(receipt))
 
     def of_workload(self, workload_id: WorkloadId) -> Sequence[ReceiptRow]:
         """All of a workload's, in the order of their numbers: enough to compute its charge again."""
         query = select(receipts).where(receipts.c.workload_id == workload_id).order_by(receipts.c.number)
-        return [_receipt(row) for row in self._connection.execute(query)]
+        return [_receipt(row._mapping) for row in self._connection.execute(query)]
 
 
 class LedgerRepository:
@@ -153,20 +170,20 @@ class LedgerRepository:
         left = self.balance(transfer.debit) - transfer.amount
         if left < 0 and not may_be_negative(transfer.debit):
             raise InsufficientFunds(f"{transfer.debit} has too little for this transfer.", subject=transfer.debit)
-        self._connection.execute(insert(transfers).values(**asdict(transfer)))
+        _ADD_TRANSFER.run(self._connection, asdict(transfer))
         self._move(transfer.debit, -transfer.amount)
         self._move(transfer.credit, transfer.amount)
         return True
 
     def get(self, transfer_id: TransferId) -> Transfer | None:
         """One transfer."""
-        row = self._connection.execute(select(transfers).where(transfers.c.transfer_id == transfer_id)).one_or_none()
+        row = _GET_TRANSFER.row(self._connection, {"wanted": transfer_id})
         return None if row is None else _transfer(row)
 
     def balance(self, account: LedgerAccount) -> Microcents:
         """What an account has; 0 if nothing ever happened there."""
-        found = self._connection.scalar(select(balances.c.balance).where(balances.c.account == account))
-        return Microcents(int(found or 0))
+        row = _GET_BALANCE.row(self._connection, {"wanted": account})
+        return Microcents(0 if row is None else int(row["balance"]))
 
     def balances(self) -> dict[LedgerAccount, Microcents]:
         """Every account's balance as kept beside the transfers."""
@@ -186,7 +203,7 @@ class LedgerRepository:
     def of_rental(self, rental_id: RentalId) -> Sequence[Transfer]:
         """A rental's transfers, in the order they were posted."""
         query = select(transfers).where(transfers.c.rental_id == rental_id).order_by(transfers.c.number)
-        return [_transfer(row) for row in self._connection.execute(query)]
+        return [_transfer(row._mapping) for row in self._connection.execute(query)]
 
     def earned_after(self, number: int, since_ns: int) -> tuple[int, list[tuple[LedgerAccount, int, int]]]:
         """What rows after `number` paid to providers and the platform since then.
@@ -214,37 +231,30 @@ class LedgerRepository:
             query = query.where(or_(transfers.c.debit.in_(names), transfers.c.credit.in_(names)))
         if before is not None:
             query = query.where(transfers.c.number < before)
-        return [(row.number, _transfer(row)) for row in self._connection.execute(query)]
+        return [(row.number, _transfer(row._mapping)) for row in self._connection.execute(query)]
 
     def _move(self, account: LedgerAccount, amount: int) -> None:
-        done = self._connection.execute(
-            update(balances).where(balances.c.account == account).values(balance=balances.c.balance + amount)
-        )
-        if done.rowcount == 0:
-            self._connection.execute(insert(balances).values(account=account, balance=amount))
+        if _MOVE_BALANCE.run(self._connection, {"wanted": account, "moved": amount}) == 0:
+            _ADD_BALANCE.run(self._connection, {"account": account, "balance": amount})
 
 
 def _rental_values(rental: Rental) -> dict[str, Any]:
     return asdict(rental) | {"state": rental.state.value}
 
 
-def _rental(row: Row[Any]) -> Rental:
-    return Rental(**dict(row._mapping) | {"state": RentalState(row.state)})
+def _rental(row: Mapping[Any, Any]) -> Rental:
+    return Rental(**dict(row) | {"state": RentalState(row["state"])})
 
 
-def _line_values(line: RentalLine) -> dict[str, Any]:
-    return asdict(line)
+def _line(row: Mapping[Any, Any]) -> RentalLine:
+    return RentalLine(**dict(row) | {"slots": tuple(SlotGrant(**slot) for slot in row["slots"])})
 
 
-def _line(row: Row[Any]) -> RentalLine:
-    return RentalLine(**dict(row._mapping) | {"slots": tuple(SlotGrant(**slot) for slot in row.slots)})
+def _receipt(row: Mapping[Any, Any]) -> ReceiptRow:
+    return ReceiptRow(**dict(row) | {"sealed": bytes(row["sealed"])})
 
 
-def _receipt(row: Row[Any]) -> ReceiptRow:
-    return ReceiptRow(**dict(row._mapping) | {"sealed": bytes(row.sealed)})
-
-
-def _transfer(row: Row[Any]) -> Transfer:
-    values = dict(row._mapping)
+def _transfer(row: Mapping[Any, Any]) -> Transfer:
+    values = dict(row)
     values.pop("number")
-    return Transfer(**values | {"kind": TransferKind(row.kind)})
+    return Transfer(**values | {"kind": TransferKind(row["kind"])})
