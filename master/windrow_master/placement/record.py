@@ -1,7 +1,7 @@
 """A decision as bytes and back: canonical JSON, so that equal decisions are equal bytes."""
 
 import json
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from windrow_master.placement.model import (
@@ -18,7 +18,13 @@ from windrow_master.placement.model import (
 
 def record_bytes(decision: Decision) -> bytes:
     """The record as stored; keys sorted, no spaces, UTF-8."""
-    return json.dumps(asdict(decision), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    text = json.dumps(decision, default=_named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode()
+
+
+def _named(value: Any) -> dict[str, Any]:
+    """One value of the record by its fields; those in it are asked for in their turn."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def parse_record(data: bytes) -> Decision:

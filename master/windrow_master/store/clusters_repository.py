@@ -1,7 +1,7 @@
 """Reads and writes clusters and workloads; rows go in and out as values of the room."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
@@ -150,10 +150,14 @@ class WorkloadRepository:
         return {host_id: Committed(int(cpus), Bytes(int(memory))) for host_id, cpus, memory in rows}
 
 
+_CLUSTER_FIELDS: Final = tuple(field.name for field in fields(Cluster))
+_WORKLOAD_FIELDS: Final = tuple(field.name for field in fields(Workload))
+
+
 def _cluster_values(cluster: Cluster) -> dict[str, Any]:
     request = asdict(cluster.request) | {"kind": cluster.request.kind.value}
     steps = [asdict(step) for step in cluster.steps]
-    return asdict(cluster) | {
+    return {name: getattr(cluster, name) for name in _CLUSTER_FIELDS} | {
         "name": cluster.name,
         "request": request,
         "steps": steps,
@@ -179,7 +183,9 @@ def _cluster(row: Mapping[Any, Any]) -> Cluster:
 
 
 def _workload_values(workload: Workload) -> dict[str, Any]:
-    return asdict(workload) | {"phase": workload.phase.value, "ports": dict(workload.ports)}
+    slots = [asdict(slot) for slot in workload.slots]
+    changed = {"phase": workload.phase.value, "ports": dict(workload.ports), "slots": slots}
+    return {name: getattr(workload, name) for name in _WORKLOAD_FIELDS} | changed
 
 
 def _workload(row: Mapping[Any, Any]) -> Workload:
