@@ -32,6 +32,7 @@ def command(plan: Plan) -> str:
     options = f"--hosts {plan.hosts} --minutes {plan.faulty_ns / MINUTE:g} --settle {plan.settle_ns / MINUTE:g}"
     options += f" --every {plan.fault_every_ns / SECOND:g}"
     options += f" --withhold {plan.withhold_chance:g}" + (" --hosts-only" if plan.hosts_only else "")
+    options += (" --copies" if plan.copies else "") + f" --sample {plan.sample_ns / SECOND:g}"
     options += "".join(f" --fault '{name}'" for name in plan.faults)
     return f"python -m tests.simulation {plan.seed} {options}"
 
@@ -48,6 +49,8 @@ def main() -> int:
     parser.add_argument("--fault", action="append", default=[], help="draw only from these")
     parser.add_argument("--withhold", type=float, default=default.withhold_chance)
     parser.add_argument("--hosts-only", action="store_true", help="judge the hosts only")
+    parser.add_argument("--copies", action="store_true", help="judge identities only")
+    parser.add_argument("--sample", type=float, default=default.sample_ns / SECOND, help="seconds between samples")
     parser.add_argument("--trace", type=Path, help="write the whole trace to this file")
     asked = parser.parse_args()
     plan = Plan(
@@ -59,6 +62,8 @@ def main() -> int:
         faults=tuple(asked.fault),
         withhold_chance=asked.withhold,
         hosts_only=asked.hosts_only,
+        copies=asked.copies,
+        sample_ns=int(asked.sample * SECOND),
     )
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:

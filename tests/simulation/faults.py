@@ -52,7 +52,9 @@ KINDS = (
     Kind("card fails", 4),
     Kind("fill disk of host", 1),
     Kind("operator looks", 2),
+    Kind("renew certificate", 2),
     Kind("restore master", 0),
+    Kind("copy host", 0),
     Kind("isolate host", 0),
     Kind("stray box", 0),
     Kind("master's clock jumps", 0),
@@ -120,6 +122,11 @@ class Faults:
                 self._isolate(host)
             case "stray box":
                 self._stray(host)
+            case "renew certificate":
+                host.folder.is_due = True
+                self._world.count(name)
+            case "copy host":
+                self._copy_host(host)
             case "clock jumps":
                 host.clock.skew_ns += self._luck.choice((-3600, -600, -20, 20, 600, 3600)) * SECOND
                 self._world.count(name)
@@ -259,6 +266,20 @@ class Faults:
                 self._world.count("stray box")
                 return
 
+    def _copy_host(self, host: HostMachine) -> None:
+        """A second machine has all of this one's disk: it runs at once, or renews first while this one is off."""
+        if host.host_id in self._world.copied:
+            return
+        copy = self._world.copied[host.host_id] = host.copied()
+        if self._luck.random() < 0.5:
+            copy.start()
+        else:
+            if host.is_up:
+                host.kill(None)
+                self._later(self._luck.choice((30, 60)), lambda: None if host.is_up else host.start())
+            copy.steal()
+        self._world.count("copy host")
+
     def _later(self, delay_s: float, repair: Callable[[], None]) -> None:
         async def wait() -> None:
             await asyncio.sleep(delay_s)
@@ -286,6 +307,9 @@ class Faults:
             host.empty_disk()
             if host.is_up and host.was_sick:
                 host.kill(None)  # its driver is opened anew, as after the reset of a card
+        for copy in world.copied.values():
+            if copy.is_up:
+                copy.kill(None)
         for machine in (*world.accesses, *world.hosts):
             if not machine.is_up:
                 machine.start()

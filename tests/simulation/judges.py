@@ -12,6 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.books import CHAIN_START, Books
+from tests.simulation.identity_judges import (
+    certificates_follow,
+    copies_are_fenced,
+    older_certificates_are_refused,
+    quarantined_is_silent,
+)
 from tests.simulation.lease_judges import ends_in_time, epochs_grow_on_hosts, freed_is_empty, grants_agree
 from tests.simulation.machines import forked
 from tests.simulation.rules import CLUSTER_MOVES, HOST_MOVES, SLOT_MOVES
@@ -356,6 +362,12 @@ def caps_hold(world: "World", books: Books) -> Iterator[str]:
             yield f"I10 {waiting} writes wait in a settled Master"
 
 
+IDENTITY: tuple[Judge, ...] = (
+    certificates_follow,
+    older_certificates_are_refused,
+    copies_are_fenced,
+    quarantined_is_silent,
+)
 DURABLE: tuple[Judge, ...] = (acked_is_durable, receipts_kept, ledger_balances)
 ALWAYS: tuple[Judge, ...] = (
     *DURABLE,
@@ -374,15 +386,17 @@ ALWAYS: tuple[Judge, ...] = (
     audit_verifies,
     terms_grow,
     charged_is_signed,
+    *IDENTITY,
 )
 SETTLED: tuple[Judge, ...] = (observed_is_desired, caps_hold)
 ENDED: tuple[Judge, ...] = (*SETTLED, all_is_gone, billed_in_full, backlog_arrived)
 HOSTS_ONLY: tuple[Judge, ...] = (one_runs_on_each_slot, deleted_never_runs, epochs_grow_on_hosts)
+COPIES: tuple[Judge, ...] = (*IDENTITY, ledger_balances, legal_transitions, audit_verifies, terms_grow)
 
 
 def at_power_cut(world: "World") -> list[str]:
     """Before the Master loses its power: what is acknowledged would survive the worst of cuts."""
-    if world.plan.hosts_only:
+    if world.plan.hosts_only or world.plan.copies:
         return []
     survivors = Books(world.master.power.worst(), forked(world.master.disk, _NO_LUCK))
     return _ask(world, survivors, DURABLE, "power cut")

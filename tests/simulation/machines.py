@@ -8,14 +8,16 @@ import asyncio
 import copy
 import random
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.breakages import FailingRuntime, Mischief, Trouble, UnfaithfulLink
 from tests.simulation.database import MemoryFile, Power, sharing_engines
 from tests.simulation.full_disk import SharedDisk
+from tests.simulation.identities import Folder, Renewals, SimulatedMembership
 from tests.simulation.loop import Process, SeededRng, VirtualClock
-from tests.simulation.witness import ONLOOKER, TappedDialer
+from tests.simulation.witness import Read, TappedDialer
 from windrow_access.core.admission import Limits
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
@@ -38,7 +40,6 @@ from windrow_proto.model import Benchmark, Kind
 from windrow_proto.ports import BandwidthLink, FrameLink, PeerFacts, PingFacts, PingLink
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import link_pb2
-from windrow_proto.wire import unseal
 from windrow_proto.wire_command import decode_command
 
 if TYPE_CHECKING:
@@ -262,7 +263,7 @@ class WithholdingLink:
 
     async def send(self, frame: link_pb2.Frame) -> None:
         """Send it, or keep it; right after the welcome what was kept back before is played."""
-        envelope = unseal(frame, ONLOOKER)
+        envelope = Read(frame)
         if envelope.kind is Kind.COMMAND:
             command = decode_command(envelope.body)
             about = command.create
@@ -287,14 +288,26 @@ class WithholdingLink:
         await self._link.close()
 
 
-class HostMachine(Machine):
-    """A simulated GPU host with a real agent on it."""
+class SeldomSampler(Sampler):
+    """Samples at the fleet's usual period of five seconds (Plan.sample_ns), where the product's hosts do each second.
 
-    def __init__(
-        self, world: "World", number: int, peer: PeerFacts, signing: SigningKey, master_public: bytes, skew_ns: int
-    ) -> None:
-        super().__init__(world, f"host-{number:02d}", skew_ns)
-        self.number, self.peer, self.signing, self.master_public = number, peer, signing, master_public
+    A batch goes every five seconds either way and takes the same way; it has one instant instead of five.
+    """
+
+    least_ns = 0
+
+    def set_period(self, period_ns: int) -> None:
+        """Sample at this period from now on, but no more often than the plan wants."""
+        super().set_period(max(self.least_ns, period_ns))
+
+
+class HostMachine(Machine):
+    """A simulated GPU host with a real agent on it. folder: its identity, which a copy of this machine has, too."""
+
+    def __init__(self, world: "World", number: int, name: str, peer: PeerFacts, folder: Folder, skew_ns: int) -> None:
+        super().__init__(world, name, skew_ns)
+        self.number, self._peer, self.folder = number, peer, folder
+        self.is_copy = False
         self.disk = MemoryDisk()
         self.machine = SimulatedMachine(self.clock)
         self.boots = 1
@@ -305,38 +318,82 @@ class HostMachine(Machine):
         """One of its cards failed, and its driver was not opened anew since."""
 
     @property
+    def peer(self) -> PeerFacts:
+        """What its present certificate says."""
+        identity = self.folder.identity
+        return replace(self._peer, generation=identity.generation, not_after_ns=identity.not_after_ns)
+
+    @property
     def host_id(self) -> HostId:
         """Its id."""
-        return HostId(self.peer.subject_id)
+        return HostId(self._peer.subject_id)
+
+    def copied(self) -> "HostMachine":
+        """Another machine with all that is on this one's disk; nothing runs there yet."""
+        copy = HostMachine(self.world, self.number, f"{self.name}-copy", self._peer, self.folder.copied(), 0)
+        copy.disk, copy.is_copy = forked(self.disk, None), True
+        return copy
 
     def start(self) -> None:
         """Start the agent."""
-        self.world.witness.agent_started(self.host_id)
-        self._launch(lambda: AgentService(self._parts()).run())
+        if not self.is_copy:
+            self.world.witness.agent_started(self.host_id)
+        self._launch(self._main)
+
+    def steal(self) -> None:
+        """Renew with what was copied, and start the agent with the new certificate."""
+        self.folder.is_due = True
+        self._launch(self._renew_first)
+
+    async def _renew_first(self) -> None:
+        renewed = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            keeping = group.create_task(self._membership().keep(lambda: False, renewed.set))
+            await renewed.wait()
+            keeping.cancel()
+        await self._main()
+
+    async def _main(self) -> None:
+        service, membership = AgentService(self._parts()), self._membership()
+        async with asyncio.TaskGroup() as group:
+            keeping = group.create_task(
+                membership.keep(lambda: service.is_certificate_refused, lambda: service.renewed(self._regions()))
+            )
+            await service.run()
+            keeping.cancel()
+
+    def _membership(self) -> SimulatedMembership:
+        renewals = Renewals(self.world, self.name, self.folder, self.clock)
+        return SimulatedMembership(self.folder, self.clock, self.rng("membership"), renewals)
+
+    def _regions(self) -> RegionMap:
+        points = (AccessPoint(a.peer.subject_id, a.region, a.address, 0, False) for a in self.world.accesses)
+        return RegionMap(1, tuple(points))
 
     def _parts(self) -> Parts:
         world, rng = self.world, self.rng()
         host = SimulatedHost(world.seed, self.number, self.clock, PERSONAS[self.number % len(PERSONAS)])
         self.gpus, self.was_sick = host.gpus, False
-        points = tuple(AccessPoint(a.peer.subject_id, a.region, a.address, 0, False) for a in world.accesses)
+        sampler = SeldomSampler(self.clock, host.gpus, host.reader)
+        sampler.least_ns = world.plan.sample_ns
 
         async def benchmarks() -> tuple[Benchmark, ...]:
             return host.benchmarks()
 
         return Parts(
             host_id=self.host_id,
-            signing=self.signing,
-            master_public=self.master_public,
-            generation=lambda: self.peer.generation,
-            regions=RegionMap(1, points),
-            dialer=TappedDialer(world.network.dialer(self.peer), self.name, self.host_id, world.witness),
+            signing=self.folder.identity.signing,
+            master_public=self.folder.identity.master_public,
+            generation=lambda: self.folder.identity.generation,
+            regions=self._regions(),
+            dialer=TappedDialer(world.network.dialer, lambda: self.peer, self.name, world.witness),
             clock=self.clock,
             rng=rng,
             disk=self.disk,
             directory="/agent",
             runner=InlineRunner(self.clock),
             kernel_boot=f"{self.name} boot {self.boots}",
-            sampler=Sampler(self.clock, host.gpus, host.reader),
+            sampler=sampler,
             runtimes={
                 "simulated": FailingRuntime(self.machine, self.host_id, world.witness, self._prepare_ns, self.daemon)
             },
@@ -358,7 +415,8 @@ class HostMachine(Machine):
     def kill(self, luck: random.Random | None) -> None:
         """End the agent; with `luck` the machine loses its power, and all that ran with it."""
         self._die()
-        self.world.witness.agent_ended(self.host_id, was_cut=luck is not None)
+        if not self.is_copy:
+            self.world.witness.agent_ended(self.host_id, was_cut=luck is not None)
         self.world.network.reset(dialer=self.host_id)
         self.disk = forked(self.disk, luck)
         if luck is None:

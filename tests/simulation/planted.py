@@ -14,6 +14,7 @@ from unittest import mock
 from sqlalchemy import bindparam, update
 
 from tests.simulation.breakages import FailingRuntime
+from tests.simulation.planted_identities import copies_take_turns, generation_unchecked, older_certificate_accepted
 from tests.simulation.world import Plan
 from windrow_agent import journal
 from windrow_agent.core import lease
@@ -375,6 +376,8 @@ OLD_MASTERS = ("restore master", "kill master")
 DISKS = ("fail disk of master", "cut power of master", "kill master")
 ALONE, STRAY = ("isolate host",), ("stray box",)
 FEW = {"hosts": 2, "renters": 2}
+COPIED = {"copies": True, "faulty_ns": 4 * MINUTE}
+COPY = ("copy host", "renew certificate")
 OFTEN = {"hosts": 4, "renters": 6, "fault_every_ns": 2 * SECOND}
 BUGS = (
     Bug("ack before fsync", "I1", ack_before_fsync, POWER),
@@ -398,6 +401,9 @@ BUGS = (
     Bug("a fault without its audit row", "I4", fault_without_audit, ("card fails", "operator looks"), FEW),
     Bug("hold never given back", "I5", hold_never_given_back, HOSTS, {**FEW, "faulty_ns": MINUTE}),
     Bug("journal not synced", "I3", journal_unsynced, ("withhold", "cut power of host"), {"withhold_chance": 0.6}),
+    Bug("generation unchecked", "I7", generation_unchecked, COPY, COPIED),
+    Bug("an older certificate accepted", "I7", older_certificate_accepted, COPY[:1], {**COPIED, "hosts": 8}),
+    Bug("copies take turns", "I7", copies_take_turns, COPY, COPIED),
     Bug("an end taken for granted", "I2", end_taken_for_granted, ("daemon fails",), OFTEN),
 )
 

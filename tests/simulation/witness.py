@@ -8,17 +8,19 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from windrow_agent.runtimes.port import Progress, Run
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
-from windrow_proto import wire
+from windrow_master.identity.model import RenewRequest
 from windrow_proto.intervals import Intervals
 from windrow_proto.link_memory import MemoryDialer
 from windrow_proto.messages import LaneMarks
 from windrow_proto.model import CommandKind, CommandPhase, Kind, Lane, Receipt, SlotGrant, WorkloadSpec
-from windrow_proto.ports import BandwidthLink, FrameLink, PingAnswer, WarmLink
+from windrow_proto.ports import BandwidthLink, FrameLink, PeerFacts, PingAnswer, WarmLink
 from windrow_proto.v1 import link_pb2
+from windrow_proto.wire import decode_record
 from windrow_proto.wire_command import decode_command, decode_leases, decode_status
 from windrow_proto.wire_host import decode_receipt
 from windrow_proto.wire_link import decode_ack, decode_gap, decode_welcome
@@ -27,18 +29,19 @@ Origin = tuple[str, Lane, bytes]
 """Host, lane and boot that a sequence counts in."""
 
 
-class _Onlooker:
-    """Believes every proof: an onlooker has no keys."""
-
-    def verify(self, proof_kind: int, signed: bytes, proof: bytes) -> None:
-        """Nothing to check it with."""
-
-    def suffices(self, proof_kind: int, kind: Kind) -> bool:
-        """Neither."""
-        return True
+_KINDS: Final = {int(kind): kind for kind in Kind}
+_LANES: Final = {int(lane): lane for lane in Lane}
 
 
-ONLOOKER: Final = _Onlooker()
+class Read:
+    """What an onlooker reads of a frame: an onlooker has no keys, and believes every proof."""
+
+    __slots__ = ("body", "boot_id", "epoch", "kind", "lane")
+
+    def __init__(self, frame: link_pb2.Frame) -> None:
+        inner = link_pb2.Envelope.FromString(link_pb2.Sealed.FromString(frame.sealed).signed)
+        self.kind, self.lane = _KINDS[inner.kind], _LANES[inner.lane]
+        self.epoch, self.boot_id, self.body = inner.epoch, inner.boot_id, inner.body
 
 
 class Trace:
@@ -97,6 +100,30 @@ class Term:
         return self.at_ns + min(self.lease_ns, self.paid_ns)
 
 
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A certificate that the Master gave: to which machine, who asked with which generation, and for which request."""
+
+    host_id: str
+    name: str
+    asked: int
+    generation: int
+    request: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The Master answered a heartbeat; once for each stretch of one connection. connection: counted in this history."""
+
+    at_ns: int
+    host_id: str
+    name: str
+    epoch: int
+    boot: bytes
+    generation: int
+    connection: int
+
+
 @dataclass
 class Witness:
     """Everything seen in one history. Times are those of the loop, which no machine's clock can shift."""
@@ -121,6 +148,9 @@ class Witness:
     removed: dict[str, Any] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
     epochs_fell: list[str] = field(default_factory=list)
+    grants: list[Granted] = field(default_factory=list)
+    heard: list[Heard] = field(default_factory=list)
+    connections: int = 0
     frames: int = 0
 
     def agent_started(self, host_id: str) -> None:
@@ -134,18 +164,23 @@ class Witness:
         if was_cut:
             self.cuts[host_id].append(self.now_ns())
 
+    def granted(self, host: str, asked: RenewRequest, generation: int) -> None:
+        """The Master gave a certificate."""
+        self.grants.append(Granted(asked.id, host, asked.generation, generation, asked.tls_csr_pem))
+        self.trace.add(f"{host} renews {asked.generation} {generation}")
+
     def up(self, host: str, host_id: str, frame: link_pb2.Frame) -> None:
         """An agent has sent a frame."""
         self.frames += 1
-        envelope = wire.unseal(frame, ONLOOKER)
+        envelope = Read(frame)
         self.trace.add(f"{host} up {envelope.kind.name} {frame.frame_class} {frame.sequence} {len(frame.sealed)}")
         if envelope.kind is not Kind.HELLO:  # a hello serves nobody yet
-            if envelope.epoch < self.epochs.get(host_id, 0):
-                self.epochs_fell.append(f"{host} served epoch {envelope.epoch} after {self.epochs[host_id]}")
-            self.epochs[host_id] = max(envelope.epoch, self.epochs.get(host_id, 0))
+            if envelope.epoch < self.epochs.get(host, 0):
+                self.epochs_fell.append(f"{host} served epoch {envelope.epoch} after {self.epochs[host]}")
+            self.epochs[host] = max(envelope.epoch, self.epochs.get(host, 0))
         if envelope.lane not in (Lane.EVIDENCE, Lane.TELEMETRY):
             return
-        record = wire.decode_record(envelope.body)
+        record = decode_record(envelope.body)
         key = (host_id, envelope.lane, bytes(record.origin_boot), record.origin_sequence)
         digest = hashlib.sha256(bytes([record.kind]) + record.body).digest()
         if self.sent.setdefault(key, digest) != digest:
@@ -175,12 +210,15 @@ class Witness:
             if known is CommandKind.CREATE and status.phase is CommandPhase.SUCCEEDED:
                 self.ran_told.setdefault(workload_id, self.now_ns())
 
-    def down(self, host: str, host_id: str, frame: link_pb2.Frame) -> None:
-        """An agent has received a frame."""
+    def down(self, host: str, host_id: str, frame: link_pb2.Frame, generation: int, connection: int) -> None:
+        """An agent has received a frame, on a connection made with this generation of its certificate."""
         self.frames += 1
-        envelope = wire.unseal(frame, ONLOOKER)
+        envelope = Read(frame)
         self.trace.add(f"{host} down {envelope.kind.name} {frame.frame_class} {frame.sequence} {len(frame.sealed)}")
-        if envelope.kind is Kind.ACK:
+        if envelope.kind is Kind.HEARTBEAT_REPLY:
+            heard = (host_id, host, envelope.epoch, envelope.boot_id, generation, connection)
+            self.heard.append(Heard(self.now_ns(), *heard))
+        elif envelope.kind is Kind.ACK:
             self._acked(host_id, decode_ack(envelope.body).have)
         elif envelope.kind is Kind.WELCOME:
             self._acked(host_id, decode_welcome(envelope.body).have)
@@ -204,8 +242,10 @@ class Witness:
 class TappedLink:
     """A frame link that its agent's onlooker reads along."""
 
-    def __init__(self, link: FrameLink, host: str, host_id: str, witness: Witness) -> None:
+    def __init__(self, link: FrameLink, host: str, host_id: str, generation: int, witness: Witness) -> None:
         self._link, self._host, self._host_id, self._witness = link, host, host_id, witness
+        witness.connections += 1
+        self._generation, self._connection = generation, witness.connections
 
     async def send(self, frame: link_pb2.Frame) -> None:
         """Send it, and say that it was sent."""
@@ -216,7 +256,7 @@ class TappedLink:
     async def receive(self) -> link_pb2.Frame:
         """Receive it, and say that it was received."""
         frame = await self._link.receive()
-        self._witness.down(self._host, self._host_id, frame)
+        self._witness.down(self._host, self._host_id, frame, self._generation, self._connection)
         return frame
 
     async def close(self) -> None:
@@ -225,33 +265,45 @@ class TappedLink:
 
 
 class TappedDialer:
-    """A dialer whose links are read along."""
+    """A dialer whose links are read along; each connection shows the certificate that the host has by then."""
 
-    def __init__(self, dialer: MemoryDialer, host: str, host_id: str, witness: Witness) -> None:
-        self._dialer, self._host, self._host_id, self._witness = dialer, host, host_id, witness
+    def __init__(
+        self, dial: Callable[[PeerFacts], MemoryDialer], peer: Callable[[], PeerFacts], host: str, witness: Witness
+    ) -> None:
+        self._dial, self._peer, self._host, self._witness = dial, peer, host, witness
+        self._dialers: dict[int, MemoryDialer] = {}
+
+    def _dialer(self) -> MemoryDialer:
+        peer = self._peer()
+        if peer.generation not in self._dialers:
+            self._dialers[peer.generation] = self._dial(peer)
+        return self._dialers[peer.generation]
 
     async def connect(self, address: str, deadline_ns: int) -> FrameLink:
         """Connect, with a tap."""
-        return self._tap(await self._dialer.connect(address, deadline_ns))
+        peer = self._peer()
+        return self._tap(peer, await self._dialer().connect(address, deadline_ns))
 
     async def ping(self, address: str, deadline_ns: int) -> PingAnswer:
         """As it is."""
-        return await self._dialer.ping(address, deadline_ns)
+        return await self._dialer().ping(address, deadline_ns)
 
     async def warm(self, address: str, deadline_ns: int) -> WarmLink:
         """As it is, with a tap on what is sent there later."""
-        return TappedWarmLink(await self._dialer.warm(address, deadline_ns), self._tap)
+        peer = self._peer()
+        return TappedWarmLink(await self._dialer().warm(address, deadline_ns), partial(self._tap, peer))
 
-    def _tap(self, link: FrameLink) -> FrameLink:
-        return TappedLink(link, self._host, self._host_id, self._witness)
+    def _tap(self, peer: PeerFacts, link: FrameLink) -> FrameLink:
+        return TappedLink(link, self._host, peer.subject_id, peer.generation, self._witness)
 
     async def bandwidth(self, address: str, deadline_ns: int) -> BandwidthLink:
         """As it is: random bytes."""
-        return await self._dialer.bandwidth(address, deadline_ns)
+        return await self._dialer().bandwidth(address, deadline_ns)
 
     async def close(self) -> None:
         """As it is."""
-        await self._dialer.close()
+        for dialer in self._dialers.values():
+            await dialer.close()
 
 
 class TappedWarmLink:

@@ -21,6 +21,7 @@ import structlog
 
 from tests.simulation.books import Books
 from tests.simulation.faults import Faults
+from tests.simulation.identities import Folder, identity_of
 from tests.simulation.loop import SeededRng, VirtualClock, VirtualLoop
 from tests.simulation.machines import AccessMachine, HostMachine, MasterMachine
 from tests.simulation.renters import Renter
@@ -32,6 +33,7 @@ from windrow_master.market import ledger
 from windrow_master.market import service as market_service
 from windrow_master.rooms import Rooms
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.enrol import Identity
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import AccountId, TokenId
 from windrow_proto.keys import DOMAIN_JOIN, SigningKey, TlsKey, certificate_facts
@@ -73,6 +75,10 @@ class Plan:
     """The Master's log and database share a disk that may be filled."""
     hosts_only: bool = False
     """The Master comes back from an old copy: what it forgot is its own, the hosts must keep their promises."""
+    copies: bool = False
+    """Hosts are copied: what a copy says of its host is believed, so identities and the Master's books are judged."""
+    sample_ns: int = 5 * SECOND
+    """Between two samples of a host, at the least; the product's hosts take one each second."""
 
 
 @dataclass
@@ -89,6 +95,8 @@ class World:
     verdicts: list[str] = field(default_factory=list)
     happened: dict[str, int] = field(default_factory=dict)
     healed_ns: int | None = None
+    copied: dict[str, HostMachine] = field(default_factory=dict)
+    """The copy of a host, by the host's id."""
 
     def __post_init__(self) -> None:
         self.seed = self.plan.seed
@@ -152,19 +160,19 @@ class World:
         owner = rooms.identity.first_account()
         operator = principal(owner)
         for number in range(1, self.plan.accesses + 1):
-            peer, signing = await self._member(rooms, operator, MemberRole.ACCESS, f"access-{number}")
-            self.accesses.append(AccessMachine(self, number, peer, signing))
+            peer, identity = await self._member(rooms, operator, MemberRole.ACCESS, f"access-{number}")
+            self.accesses.append(AccessMachine(self, number, peer, identity.signing))
         for number in range(self.plan.hosts):
-            peer, signing = await self._member(rooms, operator, MemberRole.HOST, f"simulated-{number:04d}")
+            peer, identity = await self._member(rooms, operator, MemberRole.HOST, f"simulated-{number:04d}")
             skew_ns = self.luck.choice((0, 0, 1, -1, 7, -90)) * SECOND
-            self.hosts.append(HostMachine(self, number, peer, signing, rooms.identity.master_public, skew_ns))
+            self.hosts.append(HostMachine(self, number, f"host-{number:02d}", peer, Folder(identity), skew_ns))
         for number in range(self.plan.renters):
             account = await rooms.store.write(lambda uow, n=number: _account(uow, rooms, n), name="account.make")  # type: ignore[misc]
             self.renters.append(Renter(self, principal(account), random.Random(f"{self.seed}|renter|{number}")))
 
     async def _member(
         self, rooms: Rooms, operator: Principal, role: MemberRole, name: str
-    ) -> tuple[PeerFacts, SigningKey]:
+    ) -> tuple[PeerFacts, Identity]:
         signing = SigningKey.from_raw(SeededRng(f"{self.seed}|key|{name}").random_bytes(32))
         _, text = await rooms.identity.make_join_token(operator, role)
         csr = TlsKey.generate().csr_pem(name)
@@ -174,7 +182,7 @@ class World:
         )
         facts = certificate_facts(answer.certificate_pem.encode())
         peer = PeerFacts(role.value, answer.id, answer.generation, facts.not_after_ns, f"{name}:1", facts.sha256)
-        return peer, signing
+        return peer, identity_of(answer, signing)
 
     async def _settle(self) -> None:
         """Two reconcile periods after everybody is back it must be right; at the end nothing may be left."""
@@ -203,7 +211,9 @@ class World:
         """Cut the Master's power a last time and judge what is on its disks."""
         from tests.simulation import judges
 
-        always = judges.HOSTS_ONLY if self.plan.hosts_only else judges.ALWAYS
+        always = judges.ALWAYS
+        if self.plan.hosts_only or self.plan.copies:
+            always = judges.HOSTS_ONLY if self.plan.hosts_only else judges.COPIES
         self.verdicts += judges.at_power_cut(self)
         self.master.kill(self.luck)
         self.verdicts += judges.ask(self, always, "end")

@@ -1,0 +1,45 @@
+"""Planted bugs of who is who: renewals, certificates at the door, copies of a host. How they are used: planted.py."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from windrow_master.api.trunk import LinkHub
+from windrow_master.api.trunk_copies import Copies
+from windrow_master.identity import decide
+from windrow_proto.errors import Banned
+
+
+@contextmanager
+def generation_unchecked() -> Iterator[None]:
+    """Whoever holds the key is given the next certificate, whatever generation it asks with."""
+    judge = decide.judge_renewal
+
+    def trusting(member: Any, generation: int, csr_sha256: bytes, now_ns: int) -> Any:
+        newest = member.generation if member is not None and csr_sha256 != member.csr_sha256 else generation
+        return judge(member, newest, csr_sha256, now_ns)
+
+    with mock.patch.object(decide, "judge_renewal", trusting):
+        yield
+
+
+@contextmanager
+def older_certificate_accepted() -> Iterator[None]:
+    """At the door it is asked whose a certificate is, and not whether there is a newer one."""
+
+    async def lax(self: LinkHub, route: Any) -> Any:
+        facts = await self.ports.host_facts(route.opening.host_id)
+        if facts is None or facts.is_banned:
+            raise Banned(subject=route.opening.host_id)
+        return facts
+
+    with mock.patch.object(LinkHub, "_check", lax):
+        yield
+
+
+@contextmanager
+def copies_take_turns() -> Iterator[None]:
+    """Who comes last is the host, and nobody looks back."""
+    with mock.patch.object(Copies, "is_copy", lambda self, host_id, boot: False):
+        yield
