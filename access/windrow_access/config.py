@@ -12,6 +12,8 @@ from windrow_proto.errors import InvalidInput
 
 REGION_MAX = 32
 WORKERS_MAX = 64
+TUNNEL_PORT_ABOVE = 200
+"""Tunnels are listened for so far above the port of agents, so that a firewall's rule can be written beforehand."""
 PORT_TRIES = 50
 """A taken port is followed by the next free one, up to so many."""
 
@@ -28,7 +30,11 @@ class JoinConfig:
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """`windrow-access run`. advertise: what agents dial, when it differs from what is listened on."""
+    """`windrow-access run`. advertise: what agents dial, when it differs from what is listened on.
+
+    tunnel_port: of the first worker, each further worker has one of the next; None: 200 above the port of agents, or
+    any on a loopback address, which no firewall sees. tunnel_advertise: what renters dial, where that is not the same.
+    """
 
     data_dir: Path
     host: str
@@ -40,6 +46,20 @@ class RunConfig:
     trunks: tuple[str, ...]
     metrics_port: int | None = None
     """Of the first worker's figures, on loopback; each further worker has the next port. None: not served."""
+    tunnel_port: int | None = None
+    tunnel_advertise: str | None = None
+
+    def first_tunnel_port(self, port: int) -> int:
+        """The first port that this worker tries for tunnels, 0 for any. port: the one of agents."""
+        is_loopback = self.host in ("localhost", "::1") or self.host.startswith("127.")
+        chosen = 0 if is_loopback else port + TUNNEL_PORT_ABOVE
+        first = chosen if self.tunnel_port is None else self.tunnel_port
+        return first + (self.worker or 0) if first else 0
+
+    def tunnel_address(self, port: int) -> str:
+        """Where hosts find tunnels that are listened for on this port: at the name by which they found the Access."""
+        host = parse_address(self.advertise)[0] if self.advertise else self.host
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,6 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--advertise", default=None, help="host:port that agents dial, if not the listening one")
     run.add_argument("--workers", type=int, default=int(os.environ.get("WINDROW_ACCESS_WORKERS", "1")))
     run.add_argument("--trunk", action="append", default=[], help="host:port of a Master's trunk; repeatable")
+    run.add_argument("--tunnel-port", type=int, default=None, help="listen for tunnels here; else 200 above --listen")
+    run.add_argument("--tunnel-advertise", default=None, help="host:port that renters dial, if not the same")
     run.add_argument("--metrics-port", type=int, default=None, help="serve /metrics on this port of 127.0.0.1")
     run.add_argument("--worker", type=int, default=None, help=argparse.SUPPRESS)
     return parser
@@ -83,8 +105,12 @@ def parse(arguments: list[str]) -> JoinConfig | RunConfig:
         raise InvalidInput(f"--region {read.region!r}: letters, digits and dashes, at most {REGION_MAX}.")
     if not 1 <= read.workers <= WORKERS_MAX:
         raise InvalidInput(f"--workers {read.workers}: from 1 to {WORKERS_MAX}.")
-    for address in (*read.trunk, *([read.advertise] if read.advertise else [])):
+    for address in (*read.trunk, *filter(None, (read.advertise, read.tunnel_advertise))):
         parse_address(address)
+    if read.tunnel_port is not None and not 0 <= read.tunnel_port <= 65535 - WORKERS_MAX:
+        raise InvalidInput(f"--tunnel-port {read.tunnel_port}: a port is from 0 to {65535 - WORKERS_MAX}.")
+    if read.tunnel_advertise and read.workers > 1:
+        raise InvalidInput("--tunnel-advertise names one worker's port; with more --workers each has its own.")
     if read.metrics_port is not None and not 0 <= read.metrics_port <= 65535 - WORKERS_MAX:
         raise InvalidInput(f"--metrics-port {read.metrics_port}: a port is from 0 to {65535 - WORKERS_MAX}.")
     return RunConfig(
@@ -97,4 +123,6 @@ def parse(arguments: list[str]) -> JoinConfig | RunConfig:
         read.worker,
         tuple(read.trunk),
         read.metrics_port,
+        read.tunnel_port,
+        read.tunnel_advertise,
     )

@@ -119,6 +119,7 @@ class Workers:
         command += ["--advertise", config.advertise] if config.advertise else []
         if config.metrics_port is not None:
             command += ["--metrics-port", str(config.metrics_port)]
+        command += ["--tunnel-port", str(config.tunnel_port)] if config.tunnel_port is not None else []
         for trunk in config.trunks:
             command += ["--trunk", trunk]
         return subprocess.Popen(command)

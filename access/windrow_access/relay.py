@@ -68,7 +68,8 @@ Stream = Outbox
 
 @dataclass(frozen=True, slots=True)
 class RelayFacts:
-    """What this worker says of itself. address: what agents dial; signing_public: Ed25519, of its bandwidth claims."""
+    """What this worker says of itself. address: what agents dial; signing_public: Ed25519, of its bandwidth claims.
+    tunnel_address, tunnel_host_address: what renters dial for a tunnel, and what hosts do; empty: it has none."""
 
     access_id: str
     region: str
@@ -76,6 +77,8 @@ class RelayFacts:
     address: str
     version: str
     signing_public: bytes
+    tunnel_address: str = ""
+    tunnel_host_address: str = ""
 
 
 class Relay:
@@ -104,6 +107,10 @@ class Relay:
         self._shed = 0
         self._is_ending = False
         self._drained = asyncio.Event()  # an operator's word, which the Master repeats on every trunk
+
+    def has_host(self, host_id: str) -> bool:
+        """Whether a stream of this host's is open here."""
+        return self._routes.of_host(host_id) is not None
 
     def figures(self) -> Iterable[Figure]:
         """What this worker counts, for Prometheus."""
@@ -247,6 +254,8 @@ class Relay:
             address=facts.address,
             version=facts.version,
             signing_public=facts.signing_public,
+            tunnel_address=facts.tunnel_address,
+            tunnel_host_address=facts.tunnel_host_address,
         )
         await trunk.send(services_pb2.TrunkBatch(items=[services_pb2.TrunkItem(hello=hello)]))
         async with asyncio.timeout(WELCOME_DEADLINE_S):

@@ -11,9 +11,11 @@ from windrow_access.config import RunConfig
 from windrow_access.core.admission import Callers, Limits
 from windrow_access.core.renewal import is_due
 from windrow_access.core.strangers import StrangerLimits, connections_max
+from windrow_access.core.tunnels import TunnelLimits
 from windrow_access.guard import Guard
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
+from windrow_access.tunnels import Tunnels
 from windrow_proto import enrol, keys, link_grpc, scrape
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.endure import allow_open_files, endure
@@ -41,6 +43,7 @@ class Worker:
         self._rng = SystemRng()
         self._folder = enrol.IdentityFolder(config.data_dir / "identity")
         self._identity: enrol.Identity = self._folder.load()
+        self._made: Relay | None = None
 
     async def run(self) -> None:
         """Serve until SIGINT, SIGTERM or SIGHUP; then drain."""
@@ -48,8 +51,10 @@ class Worker:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await self._renew_if_due()
-        relay = self._relay()
         labels = {"region": self._config.region, "worker": str(self._worker)}
+        master_public = self._identity.master_public
+        tunnels = Tunnels(self._tls, master_public, self._has_host, self._clock, TunnelLimits(), labels)
+        relay = self._made = self._relay(tunnels.open(self._config.host, self._config.first_tunnel_port(self._port)))
         guard = Guard(relay, self._clock, Callers(Limits()), StrangerLimits(), labels)
         at_once = connections_max(allow_open_files(), Limits(), StrangerLimits())
         server = await link_grpc.serve_agents(guard, self._tls, f"{self._config.host}:{self._port}", at_once)
@@ -58,13 +63,15 @@ class Worker:
         base = self._config.metrics_port
         port = base + self._worker if base else base
         async with (
-            scrape.serving(port, lambda: (*relay.figures(), *guard.figures())) as metrics_port,
+            scrape.serving(port, lambda: (*relay.figures(), *guard.figures(), *tunnels.figures())) as metrics_port,
             asyncio.TaskGroup() as tasks,
         ):
             if port is not None:
                 log.info("metrics_listening", port=metrics_port, worker=self._worker)
             working = tasks.create_task(
-                together(relay.run(), guard.run(server.port), self._keep_renewed(), self._announce(relay))
+                together(
+                    *(relay.run(), guard.run(server.port), tunnels.run(), self._keep_renewed(), self._announce(relay))
+                )
             )
             await stop.wait()
             await relay.drain()
@@ -79,7 +86,10 @@ class Worker:
     def _tls(self) -> keys.TlsIdentity:
         return self._identity.tls
 
-    def _relay(self) -> Relay:
+    def _has_host(self, host_id: str) -> bool:
+        return self._made is not None and self._made.has_host(host_id)
+
+    def _relay(self, tunnel_port: int) -> Relay:
         identity = self._identity
         access_id = AccessId(identity.subject_id)
         facts = RelayFacts(
@@ -89,6 +99,8 @@ class Worker:
             address=self._config.advertise or f"{self._config.host}:{self._port}",
             version=VERSION,
             signing_public=identity.signing.public,
+            tunnel_address=self._config.tunnel_advertise or self._config.tunnel_address(tunnel_port),
+            tunnel_host_address=self._config.tunnel_address(tunnel_port),
         )
         bandwidth = Bandwidth(access_id, identity.signing, self._clock, self._rng)
         return Relay(facts, self._dial, bandwidth, self._clock, self._rng, Limits())

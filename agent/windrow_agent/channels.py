@@ -1,4 +1,4 @@
-"""The channels that the Master opens into this host's workloads: logs, commands, files in and out.
+"""The channels that the Master opens into this host's workloads: logs, commands, files in and out, tunnels.
 
 Each side may send as many bytes as the other has given credit for; who takes bytes in gives credit back as it does. A
 channel lives no longer than its connection. Chunks are at most 64 KiB.
@@ -13,8 +13,10 @@ from typing import Final
 import structlog
 
 from windrow_agent.runtimes.port import FILES_CAP_BYTES, ByteStream
+from windrow_agent.tunnels import Tunnel, serve
 from windrow_agent.workloads import Keeper
 from windrow_proto.errors import InvalidInput, TooMany, WindrowError
+from windrow_proto.keys import TlsIdentity
 from windrow_proto.messages import (
     CHANNEL_CHUNK_BYTES,
     Channel,
@@ -28,7 +30,9 @@ from windrow_proto.model import ChannelPurpose
 log = structlog.get_logger()
 
 CHANNELS_MAX: Final = 64
-"""Open at a time on one host."""
+"""Open at a time on one host, beside tunnels."""
+TUNNELS_MAX: Final = 128
+"""Of them: a page with its sockets takes some ten connections."""
 IDLE_S: Final = 600.0
 """Without a byte taken by the other side a channel is given up."""
 
@@ -55,9 +59,18 @@ class _PeerClosed(Exception):
 class ChannelDesk:
     """All channels of one connection."""
 
-    def __init__(self, keeper: Keeper, send: Send, credit_bytes: int, group: asyncio.TaskGroup) -> None:
-        """credit_bytes: what each side may send at first, per channel and direction."""
+    def __init__(
+        self,
+        keeper: Keeper,
+        send: Send,
+        credit_bytes: int,
+        group: asyncio.TaskGroup,
+        identity: Callable[[], TlsIdentity] | None = None,
+    ) -> None:
+        """credit_bytes: what each side may send at first, per channel and direction. identity: whom this host trusts
+        at the other end of a tunnel; None: it serves none."""
         self._keeper, self._send, self._credit_bytes, self._group = keeper, send, credit_bytes, group
+        self._identity = identity
         self._channels: dict[int, _Open] = {}
 
     async def on_frame(self, channel: Channel) -> None:
@@ -65,7 +78,7 @@ class ChannelDesk:
         number, step = channel.channel_id, channel.step
         held = self._channels.get(number)
         if isinstance(step, ChannelOpen):
-            if held is not None or len(self._channels) >= CHANNELS_MAX:
+            if held is not None or self._is_full(step.purpose):
                 error = TooMany(f"This host has {len(self._channels)} open channels.")
                 await self._send(Channel(number, ChannelClose(error.code, error.detail)))
                 return
@@ -82,6 +95,12 @@ class ChannelDesk:
             held.arrived.append(step)
             held.arrived_bytes += len(step.data) if isinstance(step, ChannelData) else 0
             held.came.set()
+
+    def _is_full(self, purpose: ChannelPurpose) -> bool:
+        tunnels = sum(held.step.purpose is ChannelPurpose.TUNNEL for held in self._channels.values())
+        if purpose is ChannelPurpose.TUNNEL:
+            return tunnels >= TUNNELS_MAX
+        return len(self._channels) - tunnels >= CHANNELS_MAX
 
     async def _fail(self, number: int, held: _Open, error: WindrowError) -> None:
         self._channels.pop(number, None)
@@ -112,10 +131,12 @@ class ChannelDesk:
                 return await self._files_in(number, held)
             case ChannelPurpose.FILES_OUT:
                 return await self._files_out(number, held)
+            case ChannelPurpose.TUNNEL:
+                return await self._tunnel(number, held)
             case other:
                 raise InvalidInput(f"This agent serves no channel for {other.name.lower()}.")
 
-    # --- the four purposes ----------------------------------------------------------------------------------------
+    # --- the purposes ----------------------------------------------------------------------------------------
 
     async def _logs(self, number: int, held: _Open) -> ChannelClose:
         runtime = self._keeper.runtime_of(held.step.workload_id)
@@ -184,6 +205,24 @@ class ChannelDesk:
         finally:
             await session.close()
         return ChannelClose(exit_code=session.exit_code)
+
+    async def _tunnel(self, number: int, held: _Open) -> ChannelClose:
+        if self._identity is None:
+            raise InvalidInput("This agent serves no tunnels.")
+        runtime = self._keeper.runtime_of(held.step.workload_id)
+        tunnel = Tunnel()
+
+        async def ready() -> None:
+            await self._send(Channel(number, ChannelData(b"")))
+
+        code = detail = ""
+        try:
+            await self._until_closed(held, serve(tunnel, runtime, held.step, self._identity(), ready))
+        except _PeerClosed:
+            pass
+        except WindrowError as error:
+            code, detail = error.code, error.detail[:2000]
+        return ChannelClose(code, detail, bytes_in=tunnel.bytes_in, bytes_out=tunnel.bytes_out)
 
     # --- flow -----------------------------------------------------------------------------------------------------
 

@@ -142,6 +142,7 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
         ballast_bytes=BALLAST_BYTES,
         look=_look(membership.host_id, rng, seeds),
         ask=membership.newer_regions,
+        tls=membership.tls,
     )
     return AgentService(parts), membership
 
@@ -191,6 +192,7 @@ def simulated_agent(
         spool_caps=SpoolCaps(telemetry_bytes=8 * MIB, evidence_bytes=4 * MIB, ring_bytes=MIB, segment_bytes=MIB),
         look=_look(membership.host_id, rng, seeds),
         ask=membership.newer_regions,
+        tls=membership.tls,
     )
     return AgentService(parts), membership
 

@@ -26,7 +26,7 @@ from windrow_agent.threads import Runner
 from windrow_agent.workloads import Keeper
 from windrow_proto.errors import CertificateRefused, StorageFailed, Unavailable, WindrowError
 from windrow_proto.ids import BootId, HostId
-from windrow_proto.keys import SigningKey
+from windrow_proto.keys import SigningKey, TlsIdentity
 from windrow_proto.messages import Heartbeat, RegionMap, Settings, Welcome
 from windrow_proto.model import BandwidthSpec, Benchmark, Event, Kind, Lane
 from windrow_proto.ports import Clock, Dialer, Disk, FrameLink, Rng
@@ -61,7 +61,7 @@ class Parts:
     """What one agent is made of. identity: asked anew at each connection, since certificates are renewed.
 
     measure_benchmarks: runs the host's own figures; runner: the thread of the disk; look: for Accesses beyond
-    the map; ask: for a newer map.
+    the map; ask: for a newer map; tls: whom tunnels trust, None where nothing can be reached by one.
     """
 
     host_id: HostId
@@ -86,6 +86,7 @@ class Parts:
     ballast_bytes: int = 0
     look: Look = look_nowhere
     ask: Ask = ask_nobody
+    tls: Callable[[], TlsIdentity] | None = None
 
 
 class AgentService:
@@ -272,7 +273,13 @@ class AgentService:
     async def _heartbeats(self, connection: Connection) -> None:
         assert connection.group is not None
         self._channels = ChannelDesk(
-            self.keeper, connection.send_channel, self.settings.channel_credit_bytes, connection.group
+            *(
+                self.keeper,
+                connection.send_channel,
+                self.settings.channel_credit_bytes,
+                connection.group,
+                self.parts.tls,
+            )
         )
         self.connected.set()
         log.info("connected", host_id=self.parts.host_id, address=self.home.address, epoch=self.session.epoch)

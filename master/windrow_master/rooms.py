@@ -16,6 +16,7 @@ from windrow_master.api.trunk import LinkHub
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.model import HostFacts
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.fleet.service import FleetService
@@ -62,10 +63,12 @@ class Rooms:
         return self.services.audit
 
     def watching(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """What looks after the disks and the clock, until it is cancelled."""
+        """What looks after the disks, the tunnels and the clock, until it is cancelled."""
         services = self.services
         if services.room is not None:
             yield services.room.keep(rooms_history.event_writer(self.store, "master/storage"))
+        if services.tunnels is not None:
+            yield services.tunnels.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(rooms_history.event_writer(self.store, "master/clock"))
 
@@ -153,6 +156,9 @@ def _furnished(
         market=market,
         clusters=clusters,
         inside=WorkAccess(clusters, hub),
+        tunnels=TunnelService(
+            store, clusters, hub, hub.down.tunnel_addresses, authority.signing, authority.root_pem, clock
+        ),
         version=__version__,
         started_at_ns=clock.monotonic_ns(),
         room=room,
@@ -247,6 +253,8 @@ def _introduce_hub(rooms: Rooms) -> None:
     rooms.services.health.accesses = hub.accesses.summaries
     rooms.services.health.departed = hub.accesses.departed
     rooms.services.health.figures.append(lambda: _hub_figures(hub))
+    if (tunnels := rooms.services.tunnels) is not None:
+        rooms.services.health.figures.append(lambda: [("tunnels", "Tunnels that are open", tunnels.count, {})])
 
 
 def _hub_figures(hub: LinkHub) -> Iterable[Figure]:

@@ -37,6 +37,8 @@ DOMAIN_JOIN: Final = "windrow-join-1"
 DOMAIN_RENEW: Final = "windrow-renew-1"
 DOMAIN_MANIFEST: Final = "windrow-manifest-1"
 """The list of files that a host installs the agent from."""
+DOMAIN_TUNNEL: Final = "windrow-tunnel-1"
+"""A grant by which an Access joins the two ends of a tunnel."""
 DOMAIN_AUDIT: Final = "windrow-audit-1"
 """A head of the audit log."""
 

@@ -3,7 +3,7 @@
 Frozen and typed like model.py, from which they take the enums and ids. How they become bytes: wire_link.py.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from windrow_proto.ids import BootId, CommandId, WorkloadId
 from windrow_proto.model import ChannelPurpose, Kind, Lane
@@ -148,7 +148,7 @@ class RegionMap:
 
 @dataclass(frozen=True, slots=True)
 class ChannelOpen:
-    """Open a channel to a workload; what each field is for says its purpose (logs, exec, files, tcp)."""
+    """Open a channel to a workload; what each field is for says its purpose (logs, exec, files, tunnel)."""
 
     workload_id: WorkloadId
     purpose: ChannelPurpose
@@ -158,6 +158,9 @@ class ChannelOpen:
     changed_only: bool = False
     port: int = 0
     stdin: bool = False
+    tunnel_id: str = ""
+    tunnel_address: str = ""
+    tunnel_grant: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +180,16 @@ class ChannelCredit:
 
 @dataclass(frozen=True, slots=True)
 class ChannelClose:
-    """The end; error_code empty: as intended. commit: all files came. truncated: a cap cut it."""
+    """The end; error_code empty: as intended. commit: all files came. truncated: a cap cut it. bytes_in, bytes_out:
+    what a tunnel carried into the workload and out of it."""
 
     error_code: str = ""
     detail: str = ""
     exit_code: int | None = None
     commit: bool = False
     truncated: bool = False
+    bytes_in: int = 0
+    bytes_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)

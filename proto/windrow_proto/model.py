@@ -99,7 +99,8 @@ class WorkloadPhase(IntEnum):
 
 
 class ChannelPurpose(IntEnum):
-    """What flows in a channel. FILES_IN goes to the host, FILES_OUT comes from it; both are tar streams."""
+    """What flows in a channel. FILES_IN goes to the host, FILES_OUT comes from it; both are tar streams. TUNNEL carries
+    nothing: it is open as long as a tunnel whose bytes take another way (tunnels.py)."""
 
     UNSPECIFIED = 0
     LOGS = 1
@@ -107,6 +108,7 @@ class ChannelPurpose(IntEnum):
     FILES_IN = 3
     FILES_OUT = 4
     TCP = 5
+    TUNNEL = 6
 
 
 # --- what a host is -----------------------------------------------------------------------------------------------

@@ -312,6 +312,8 @@ def encode_channel(channel: Channel) -> bytes:
                     exit_code=step.exit_code,
                     commit=step.commit,
                     truncated=step.truncated,
+                    bytes_in=step.bytes_in,
+                    bytes_out=step.bytes_out,
                 )
             )
     return message.SerializeToString()
@@ -327,6 +329,9 @@ def _from_open(step: ChannelOpen) -> host_pb2.ChannelOpen:
         changed_only=step.changed_only,
         port=step.port,
         stdin=step.stdin,
+        tunnel_id=step.tunnel_id,
+        tunnel_address=step.tunnel_address,
+        tunnel_grant=step.tunnel_grant,
     )
 
 
@@ -360,6 +365,9 @@ def _to_open(message: host_pb2.ChannelOpen) -> ChannelOpen:
         changed_only=message.changed_only,
         port=message.port,
         stdin=message.stdin,
+        tunnel_id=fields.text(message.tunnel_id),
+        tunnel_address=fields.text(message.tunnel_address, fields.IMAGE_MAX),
+        tunnel_grant=fields.text(message.tunnel_grant, fields.DETAIL_MAX),
     )
 
 
@@ -370,4 +378,6 @@ def _to_close(message: host_pb2.ChannelClose) -> ChannelClose:
         exit_code=message.exit_code if message.HasField("exit_code") else None,
         commit=message.commit,
         truncated=message.truncated,
+        bytes_in=message.bytes_in,
+        bytes_out=message.bytes_out,
     )

@@ -167,6 +167,11 @@ class Client:
                     return
                 yield int(part["stream"]), base64.b64decode(part["data"])
 
+    def open_tunnel(self, cluster_id: str, port: int) -> Json:
+        """Have its host open a tunnel to a TCP port of it; returns where and with what to connect, within a minute."""
+        answer: Json = self.request("POST", f"/clusters/{cluster_id}/tunnels", body={"port": port})
+        return answer
+
     def put_files(self, cluster_id: str, tar: IO[bytes], *, commit: bool) -> Json:
         """Send a tar stream into the working folder; `commit` starts a workload that waits for its files."""
 

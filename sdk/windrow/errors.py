@@ -36,3 +36,15 @@ class ApiProblem(WindrowClientError):
         self.retryable = bool(document.get("retryable", False))
         self.reasons: list[Any] = list(document.get("reasons") or [])
         super().__init__(self.detail)
+
+
+class TunnelRefused(WindrowClientError):
+    """A tunnel could not be opened."""
+
+
+class TunnelBroken(WindrowClientError):
+    """A tunnel ended before both directions had."""
+
+
+class LocalCut(TunnelBroken):
+    """Whoever had connected on this machine cut the connection."""

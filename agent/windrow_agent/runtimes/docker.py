@@ -157,6 +157,18 @@ class DockerRuntime:
 
         return stream.feed(ThreadPipe(produce, "windrow-docker-files").read())
 
+    async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
+        """Its own address where the daemon's bridge is on this host; else (rootless daemons) the port as published."""
+        container = await self._known(workload_id)
+        if container["State"]["Status"] != "running":
+            raise Conflict(f"{workload_id} does not run; nothing listens in it.", subject=workload_id)
+        own = tuple((ip, port) for ip, gateway in facts_of.networks(container) if docker_socket.is_here(gateway))
+        found = own or facts_of.published(container, port)
+        if not found:
+            words = f"Port {port} of this container is not published, and its network is not this host's."
+            raise Conflict(f"{words} Name it when you create it: --port {port}.", subject=workload_id)
+        return found
+
     async def observe(self, workload_id: WorkloadId) -> Run | None:
         """Inspect the container of this workload."""
         now_ns, wall_ns = time.monotonic_ns(), time.time_ns()  # it ran then if the answer says so, and not later

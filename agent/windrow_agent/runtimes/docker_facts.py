@@ -159,6 +159,18 @@ def _ports(container: dict[str, Any]) -> dict[str, int]:
     return {name.split("/")[0]: int(bound[0]["HostPort"]) for name, bound in found.items() if bound}
 
 
+def networks(container: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The container's own addresses, each with its bridge's."""
+    found = (container.get("NetworkSettings", {}).get("Networks") or {}).values()
+    return tuple((one["IPAddress"], one.get("Gateway", "")) for one in found if one and one.get("IPAddress"))
+
+
+def published(container: dict[str, Any], port: int) -> tuple[tuple[str, int], ...]:
+    """Where this port is published on this host's loopback."""
+    bound = _ports(container).get(str(port))
+    return () if bound is None else (("127.0.0.1", bound),)
+
+
 def host_config(spec: WorkloadSpec, processors: int) -> dict[str, Any]:
     """The floor of isolation and the limits, as the arguments of the SDK's create_host_config.
 

@@ -1,4 +1,4 @@
-"""Two questions to a container daemon with the standard library alone: the SDK loads with the first container only."""
+"""What is asked of a container daemon with the standard library alone: the SDK loads with the first container only."""
 
 import http.client
 import json
@@ -51,3 +51,13 @@ def ask(base_url: str, path: str, timeout_s: float) -> Any:
         raise RuntimeUnavailable(f"The container daemon at {base_url} cannot be asked: {error}") from error
     finally:
         connection.close()
+
+
+def is_here(address: str) -> bool:
+    """Whether this is an address of this very host."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as one:
+            one.bind((address, 0))
+    except OSError:
+        return False
+    return bool(address)

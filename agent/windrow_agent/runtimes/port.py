@@ -137,6 +137,10 @@ class Runtime(Protocol):
     async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
         """Its folder as a tar stream; changed_only: what differs from what `put_files` brought. Raises NotFound."""
 
+    async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
+        """Where a TCP port of it can be dialled from this host, in the order to be tried; nothing else of the host is
+        ever among them. Raises NotFound, Conflict (it does not run, or does not listen there), RuntimeUnavailable."""
+
     async def observe(self, workload_id: WorkloadId) -> Run | None:
         """What it knows of one workload; None: nothing. Raises RuntimeUnavailable when it cannot look."""
 

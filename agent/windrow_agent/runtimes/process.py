@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.runtimes import files, sandbox, shim
+from windrow_agent.runtimes import files, listening, sandbox, shim
 from windrow_agent.runtimes.attached import AttachedExec
 from windrow_agent.runtimes.port import (
     CHUNK_BYTES,
@@ -162,6 +162,21 @@ class ProcessRuntime:
         folder = self._known(workload_id)
         known = files.load_manifest(folder / "manifest.json") if changed_only else None
         return files.packed(folder / "work", known, cap_bytes or FILES_CAP_BYTES)
+
+    async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
+        """Only where a process of its own listens: it shares the host's network with everything else there."""
+        self._known(workload_id)
+        shim_pid = await asyncio.to_thread(self.shim_pid, workload_id)
+        if shim_pid is None:
+            raise Conflict(f"{workload_id} does not run; nothing listens in it.", subject=workload_id)
+        found = await asyncio.to_thread(listening.addresses, port, shim_pid, _mark(workload_id))
+        if not found:
+            raise Conflict(
+                f"No process of this workload listens on port {port}, or another of this host shares it. Start a server "
+                "there, or name another port.",
+                subject=workload_id,
+            )
+        return tuple((address, port) for address in found)
 
     async def observe(self, workload_id: WorkloadId) -> Run | None:
         """Look whether the shim that its records name is alive."""
@@ -350,7 +365,7 @@ def _signal(folder: Path, number: int) -> None:
 
 def _kill_marked(workload_id: WorkloadId) -> None:
     """Kill every process whose environment carries this workload's mark: what a killed shim left behind."""
-    mark = f"WINDROW_WORKLOAD_ID={workload_id}".encode()
+    mark = _mark(workload_id)
     end = time.monotonic() + KILL_S
     while time.monotonic() < end:
         found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _has_mark(pid, mark)]
@@ -360,6 +375,10 @@ def _kill_marked(workload_id: WorkloadId) -> None:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(LOOK_S)
+
+
+def _mark(workload_id: WorkloadId) -> bytes:
+    return f"WINDROW_WORKLOAD_ID={workload_id}".encode()
 
 
 def _has_mark(pid: int, mark: bytes) -> bool:

@@ -199,6 +199,11 @@ class SimulatedRuntime:
 
         return stream.feed(read())
 
+    async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
+        """Nowhere: nothing runs that could listen."""
+        self._box(workload_id)
+        raise Conflict(f"A simulated workload listens nowhere, nor on port {port}.", subject=workload_id)
+
     async def observe(self, workload_id: WorkloadId) -> Run | None:
         """What it does now."""
         box = self._machine.boxes.get(workload_id)

@@ -1033,6 +1033,28 @@ export interface TransferOut {
   at: string;
 }
 
+/** Which TCP port of the workload to reach. */
+export interface TunnelBody {
+  port: number;
+}
+
+/** Where a renter comes for a tunnel, and what is shown there. */
+export interface TunnelOut {
+  id: string;
+  /** Shown once, as bearer token, to the Access */
+  grant: string;
+  /** host:port of the Access */
+  address: string;
+  /** What its certificate has to name */
+  server_name: string;
+  /** The authority of that certificate */
+  ca_pem: string;
+  /** What the connection is upgraded to */
+  protocol: string;
+  /** To connect by; the tunnel itself has no end of its own */
+  expires_at: string;
+}
+
 /** How many are in each group; their sum is `total`. */
 export interface UseCounts {
   total: number;

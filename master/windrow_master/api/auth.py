@@ -75,6 +75,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("GET", f"{V1}/clusters/{{cluster_id}}/stream"): Permission.RENT_READ,
     ("GET", f"{V1}/clusters/{{cluster_id}}/logs"): Permission.RENT,
     ("POST", f"{V1}/clusters/{{cluster_id}}/exec"): Permission.RENT,
+    ("POST", f"{V1}/clusters/{{cluster_id}}/tunnels"): Permission.RENT,
     ("PUT", f"{V1}/clusters/{{cluster_id}}/files"): Permission.RENT,
     ("GET", f"{V1}/clusters/{{cluster_id}}/files"): Permission.RENT,
     ("GET", f"{V1}/receipts"): Permission.RENT_READ,

@@ -4,14 +4,15 @@ import base64
 import contextlib
 import json
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from windrow_master.api import lasting, out, out_clusters, sse
-from windrow_master.api.cluster_shapes import cluster_json, explanation_json, plan_json
+from windrow_master.api.cluster_shapes import cluster_json, explanation_json, plan_json, tunnel_json
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
 from windrow_master.api.idempotency import make_router
@@ -80,6 +81,12 @@ class ExecBody(Body):
     """One more command to run beside the work."""
 
     argv: Annotated[list[str], Field(min_length=1, max_length=256)]
+
+
+class TunnelBody(Body):
+    """Which TCP port of the workload to reach."""
+
+    port: Annotated[int, Field(ge=1, le=65_535)]
 
 
 class FilesArrived(BaseModel):
@@ -224,6 +231,19 @@ async def execute(request: Request, services: Serving, principal: Asking, cluste
 
     safe = {"Cache-Control": "no-store"}
     return lasting.Lasting(request, lines(), media_type="application/x-ndjson", headers=safe)
+
+
+@router.post("/clusters/{cluster_id}/tunnels", status_code=201, responses=out_clusters.TUNNEL)
+async def open_tunnel(
+    request: Request, services: Serving, principal: Asking, cluster_id: str, body: TunnelBody
+) -> Response:
+    """Have the host open a tunnel to a port of the workload. Connect to `address` with TLS (server name `server_name`,
+    authority `ca_pem`) before `expires_at`, ask for an upgrade to `protocol`, and show `grant` as bearer, once."""
+    if services.tunnels is None:
+        raise Unavailable("This Master has no link to hosts.")
+    is_allowed = partial(lasting.is_allowed, request)
+    ticket = await services.tunnels.open(principal, ClusterId(cluster_id), body.port, is_allowed)
+    return JSONResponse(tunnel_json(ticket), 201, headers={"Cache-Control": "no-store"})
 
 
 @router.put("/clusters/{cluster_id}/files", response_model=FilesArrived)

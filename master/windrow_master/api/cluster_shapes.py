@@ -6,7 +6,10 @@ from typing import Any
 from windrow_master.api.paging import time_or_none
 from windrow_master.clusters.model import ClusterRequest, Step, Workload
 from windrow_master.clusters.service import ClusterView, Preview
+from windrow_master.clusters.tunnels.service import Ticket
 from windrow_master.placement.model import Chosen, Decision
+from windrow_proto.keys import SERVER_NAMES
+from windrow_proto.tunnels import PROTOCOL
 from windrow_proto.units import Microcents, money_text, seconds, time_text
 
 
@@ -31,6 +34,19 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "created_at": time_text(cluster.created_at_ns),
         "rental_id": cluster.rental_id,
         "version": cluster.version,
+    }
+
+
+def tunnel_json(ticket: Ticket) -> dict[str, Any]:
+    """What a renter needs to come to an Access."""
+    return {
+        "id": ticket.tunnel_id,
+        "grant": ticket.grant,
+        "address": ticket.address,
+        "server_name": SERVER_NAMES["access"],
+        "ca_pem": ticket.ca_pem,
+        "protocol": PROTOCOL,
+        "expires_at": time_text(ticket.not_after_ns),
     }
 
 

@@ -14,6 +14,7 @@ from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal
 from windrow_master.identity.service import IdentityService
@@ -73,6 +74,8 @@ class Services:
     """Watches the disks, where they are this Master's own."""
     inside: WorkAccess | None = None
     """The way into workloads, once there is a link to hosts: `WorkAccess(clusters, broker)`."""
+    tunnels: TunnelService | None = None
+    """The way to their ports, likewise."""
 
 
 def services_of(request: Request) -> Services:

@@ -33,7 +33,7 @@ KEY_MAX: Final = 200
 BODY_MAX: Final = 256 * 1024
 """Longer answers are not remembered; no POST of ours gives one."""
 REPLAYED: Final = "Idempotency-Replayed"
-SECRET_ANSWERS: Final = frozenset({f"{V1}/tokens", f"{V1}/join-tokens"})
+SECRET_ANSWERS: Final = frozenset({f"{V1}/tokens", f"{V1}/join-tokens", f"{V1}/clusters/{{cluster_id}}/tunnels"})
 """Their answers hold a secret that is shown once and stored nowhere, so they are made again instead."""
 REPEATABLE: Final = frozenset({f"{V1}/clusters"})
 """Their rooms keep the key in the transaction that does the work, so one that was cut short may simply run again."""

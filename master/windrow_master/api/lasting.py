@@ -51,12 +51,13 @@ class Lasting(StreamingResponse):
                 looking.cancel()
 
     async def _look(self, right: asyncio.Timeout) -> None:
-        while await _is_allowed(self._request):
+        while await is_allowed(self._request):
             await services_of(self._request).clock.sleep_ns(LOOK_NS)
         right.reschedule(asyncio.get_running_loop().time())
 
 
-async def _is_allowed(request: Request) -> bool:
+async def is_allowed(request: Request) -> bool:
+    """Whether who asked might ask so again now; yes also where the store does not answer."""
     request.state.principal = None  # asked anew
     try:
         await authorise(request)

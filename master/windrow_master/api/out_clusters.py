@@ -152,8 +152,21 @@ class ExplanationOut(Out):
     others: Annotated[dict[str, int], Field(description="How many more were looked at, by what was said of them")]
 
 
+class TunnelOut(Out):
+    """Where a renter comes for a tunnel, and what is shown there."""
+
+    id: str
+    grant: Annotated[str, Field(description="Shown once, as bearer token, to the Access")]
+    address: Annotated[str, Field(description="host:port of the Access")]
+    server_name: Annotated[str, Field(description="What its certificate has to name")]
+    ca_pem: Annotated[str, Field(description="The authority of that certificate")]
+    protocol: Annotated[str, Field(description="What the connection is upgraded to")]
+    expires_at: Annotated[Time, Field(description="To connect by; the tunnel itself has no end of its own")]
+
+
 CLUSTERS: Final = described(Page[ClusterOut])
 CLUSTER: Final = described(ClusterOut)
 ACCEPTED: Final = described(ClusterAcceptedOut, 202)
 PLAN: Final = described(PlanOut)
+TUNNEL: Final = described(TunnelOut, 201)
 EXPLANATION: Final = described(ExplanationOut)

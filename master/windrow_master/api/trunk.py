@@ -173,7 +173,8 @@ class LinkHub:
                 number = item.route
                 self._connections += 1
                 put = partial(trunk.put_frame, number)
-                trunk.routes[number] = HostRoute(opening, trunk.access_id, self._epoch, self._connections, put)
+                named = opening, trunk.access_id, self._epoch, self._connections
+                trunk.routes[number] = HostRoute(*named, put, (trunk.tunnel_address, trunk.tunnel_host_address))
             case "closed":
                 gone = trunk.routes.pop(item.route, None)
                 if gone is not None:

@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 
 from windrow_master.api.trunk_route import HostRoute
+from windrow_master.clusters.tunnels.service import TunnelAddresses
 from windrow_master.fleet.commands.service import to_ask, to_send
 from windrow_master.fleet.model import CommandRow, CommandState, HostFacts
 from windrow_master.fleet.service import FleetService
@@ -111,6 +112,13 @@ class Downlink:
         """A host has something in its outbox."""
         self._woken[host_id] = None
         self._wake.set()
+
+    def tunnel_addresses(self, host_id: HostId) -> TunnelAddresses | None:
+        """Of the Access worker that this host is connected to; None where it is not, or has no tunnels."""
+        route = self._routes.get(host_id)
+        if route is None or not all(route.tunnels):
+            return None
+        return TunnelAddresses(*route.tunnels)
 
     async def dispatch(self) -> None:
         while True:

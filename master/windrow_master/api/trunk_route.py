@@ -39,7 +39,8 @@ from windrow_proto.wire_link import (
 
 BOOTS_MAX: Final = 64
 """Boots of origin one connection may bring records of; a spool that outlived more restarts sends the rest later."""
-CHANNELS_MAX: Final = 64
+CHANNELS_MAX: Final = 192
+"""Of one host: its own limits are 64, and 128 tunnels."""
 PATIENT: Final = frozenset({Kind.ACK, Kind.HEARTBEAT_REPLY, Kind.REGION_MAP})
 """What goes down with the next that comes: nobody waits for one of these."""
 
@@ -66,8 +67,16 @@ class HostRoute:
     """One connection, from the hello to its end."""
 
     def __init__(
-        self, opening: Opening, access_id: str, epoch: int, connection: int, put: Callable[[link_pb2.Frame, bool], None]
+        self,
+        opening: Opening,
+        access_id: str,
+        epoch: int,
+        connection: int,
+        put: Callable[[link_pb2.Frame, bool], None],
+        tunnels: tuple[str, str] = ("", ""),
     ) -> None:
+        """tunnels: where renters, and the host, find its Access for tunnels; empty: it has none."""
+        self.tunnels = tunnels
         self.opening, self.access_id = opening, access_id
         self.host_id = opening.host_id
         self.figures = RouteFigures()

@@ -30,6 +30,7 @@ class Trunk:
         self.access_id, self.region = hello.access_id[:128], hello.region[:64]
         self.worker, self.address = hello.worker, hello.address[:128]
         self.version = hello.version[:64]
+        self.tunnel_address, self.tunnel_host_address = hello.tunnel_address[:256], hello.tunnel_host_address[:256]
         self.peer = address
         self.attached_ns = attached_ns
         self.routes: dict[int, HostRoute] = {}

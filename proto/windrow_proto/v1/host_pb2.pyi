@@ -45,6 +45,7 @@ class ChannelPurpose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CHANNEL_PURPOSE_FILES_IN: _ClassVar[ChannelPurpose]
     CHANNEL_PURPOSE_FILES_OUT: _ClassVar[ChannelPurpose]
     CHANNEL_PURPOSE_TCP: _ClassVar[ChannelPurpose]
+    CHANNEL_PURPOSE_TUNNEL: _ClassVar[ChannelPurpose]
 COMMAND_KIND_UNSPECIFIED: CommandKind
 COMMAND_KIND_CREATE: CommandKind
 COMMAND_KIND_DELETE: CommandKind
@@ -72,6 +73,7 @@ CHANNEL_PURPOSE_EXEC: ChannelPurpose
 CHANNEL_PURPOSE_FILES_IN: ChannelPurpose
 CHANNEL_PURPOSE_FILES_OUT: ChannelPurpose
 CHANNEL_PURPOSE_TCP: ChannelPurpose
+CHANNEL_PURPOSE_TUNNEL: ChannelPurpose
 
 class GpuFacts(_message.Message):
     __slots__ = ("uuid", "index", "vendor", "name", "pci_bus_id", "pci_device_id", "pci_subsystem_id", "memory_bytes", "compute_capability_major", "compute_capability_minor", "serial", "vbios", "power_limit_mw", "power_limit_max_mw", "clock_sm_max_mhz", "clock_memory_max_mhz", "pcie_generation_max", "pcie_width_max", "core_count", "memory_bus_bits", "ecc_enabled", "mig_enabled", "numa_node", "device_minor")
@@ -470,7 +472,7 @@ class BandwidthClaim(_message.Message):
     def __init__(self, nonce: _Optional[str] = ..., access_id: _Optional[str] = ..., host_id: _Optional[str] = ..., up_bits_per_s: _Optional[int] = ..., down_bits_per_s: _Optional[int] = ..., up_bytes: _Optional[int] = ..., down_bytes: _Optional[int] = ..., duration_ns: _Optional[int] = ..., at_wall_ns: _Optional[int] = ...) -> None: ...
 
 class ChannelOpen(_message.Message):
-    __slots__ = ("workload_id", "purpose", "argv", "offset", "follow", "changed_only", "port", "stdin")
+    __slots__ = ("workload_id", "purpose", "argv", "offset", "follow", "changed_only", "port", "stdin", "tunnel_id", "tunnel_address", "tunnel_grant")
     WORKLOAD_ID_FIELD_NUMBER: _ClassVar[int]
     PURPOSE_FIELD_NUMBER: _ClassVar[int]
     ARGV_FIELD_NUMBER: _ClassVar[int]
@@ -479,6 +481,9 @@ class ChannelOpen(_message.Message):
     CHANGED_ONLY_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     STDIN_FIELD_NUMBER: _ClassVar[int]
+    TUNNEL_ID_FIELD_NUMBER: _ClassVar[int]
+    TUNNEL_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    TUNNEL_GRANT_FIELD_NUMBER: _ClassVar[int]
     workload_id: str
     purpose: ChannelPurpose
     argv: _containers.RepeatedScalarFieldContainer[str]
@@ -487,7 +492,10 @@ class ChannelOpen(_message.Message):
     changed_only: bool
     port: int
     stdin: bool
-    def __init__(self, workload_id: _Optional[str] = ..., purpose: _Optional[_Union[ChannelPurpose, str]] = ..., argv: _Optional[_Iterable[str]] = ..., offset: _Optional[int] = ..., follow: _Optional[bool] = ..., changed_only: _Optional[bool] = ..., port: _Optional[int] = ..., stdin: _Optional[bool] = ...) -> None: ...
+    tunnel_id: str
+    tunnel_address: str
+    tunnel_grant: str
+    def __init__(self, workload_id: _Optional[str] = ..., purpose: _Optional[_Union[ChannelPurpose, str]] = ..., argv: _Optional[_Iterable[str]] = ..., offset: _Optional[int] = ..., follow: _Optional[bool] = ..., changed_only: _Optional[bool] = ..., port: _Optional[int] = ..., stdin: _Optional[bool] = ..., tunnel_id: _Optional[str] = ..., tunnel_address: _Optional[str] = ..., tunnel_grant: _Optional[str] = ...) -> None: ...
 
 class ChannelData(_message.Message):
     __slots__ = ("stream", "data")
@@ -498,18 +506,22 @@ class ChannelData(_message.Message):
     def __init__(self, stream: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class ChannelClose(_message.Message):
-    __slots__ = ("error_code", "detail", "exit_code", "commit", "truncated")
+    __slots__ = ("error_code", "detail", "exit_code", "commit", "truncated", "bytes_in", "bytes_out")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    BYTES_IN_FIELD_NUMBER: _ClassVar[int]
+    BYTES_OUT_FIELD_NUMBER: _ClassVar[int]
     error_code: str
     detail: str
     exit_code: int
     commit: bool
     truncated: bool
-    def __init__(self, error_code: _Optional[str] = ..., detail: _Optional[str] = ..., exit_code: _Optional[int] = ..., commit: _Optional[bool] = ..., truncated: _Optional[bool] = ...) -> None: ...
+    bytes_in: int
+    bytes_out: int
+    def __init__(self, error_code: _Optional[str] = ..., detail: _Optional[str] = ..., exit_code: _Optional[int] = ..., commit: _Optional[bool] = ..., truncated: _Optional[bool] = ..., bytes_in: _Optional[int] = ..., bytes_out: _Optional[int] = ...) -> None: ...
 
 class Channel(_message.Message):
     __slots__ = ("channel_id", "open", "data", "credit_bytes", "close")

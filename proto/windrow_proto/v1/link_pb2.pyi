@@ -52,6 +52,12 @@ class ProofKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PROOF_KIND_UNSPECIFIED: _ClassVar[ProofKind]
     PROOF_KIND_HMAC: _ClassVar[ProofKind]
     PROOF_KIND_ED25519: _ClassVar[ProofKind]
+
+class TunnelSide(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TUNNEL_SIDE_UNSPECIFIED: _ClassVar[TunnelSide]
+    TUNNEL_SIDE_RENTER: _ClassVar[TunnelSide]
+    TUNNEL_SIDE_HOST: _ClassVar[TunnelSide]
 FRAME_CLASS_EVIDENCE: FrameClass
 FRAME_CLASS_LIVE: FrameClass
 FRAME_CLASS_CHANNEL: FrameClass
@@ -86,6 +92,9 @@ KIND_CHANNEL: Kind
 PROOF_KIND_UNSPECIFIED: ProofKind
 PROOF_KIND_HMAC: ProofKind
 PROOF_KIND_ED25519: ProofKind
+TUNNEL_SIDE_UNSPECIFIED: TunnelSide
+TUNNEL_SIDE_RENTER: TunnelSide
+TUNNEL_SIDE_HOST: TunnelSide
 
 class Frame(_message.Message):
     __slots__ = ("frame_class", "lane", "sequence", "sealed", "more")
@@ -361,3 +370,29 @@ class AccessPoint(_message.Message):
     load_permille: int
     draining: bool
     def __init__(self, access_id: _Optional[str] = ..., region: _Optional[str] = ..., address: _Optional[str] = ..., load_permille: _Optional[int] = ..., draining: _Optional[bool] = ...) -> None: ...
+
+class TunnelGrant(_message.Message):
+    __slots__ = ("tunnel_id", "side", "host_id", "workload_id", "cluster_id", "port", "not_after_ns")
+    TUNNEL_ID_FIELD_NUMBER: _ClassVar[int]
+    SIDE_FIELD_NUMBER: _ClassVar[int]
+    HOST_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKLOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    NOT_AFTER_NS_FIELD_NUMBER: _ClassVar[int]
+    tunnel_id: str
+    side: TunnelSide
+    host_id: str
+    workload_id: str
+    cluster_id: str
+    port: int
+    not_after_ns: int
+    def __init__(self, tunnel_id: _Optional[str] = ..., side: _Optional[_Union[TunnelSide, str]] = ..., host_id: _Optional[str] = ..., workload_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., port: _Optional[int] = ..., not_after_ns: _Optional[int] = ...) -> None: ...
+
+class SignedTunnelGrant(_message.Message):
+    __slots__ = ("grant", "signature")
+    GRANT_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    grant: bytes
+    signature: bytes
+    def __init__(self, grant: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...

@@ -90,20 +90,24 @@ class TrunkItem(_message.Message):
     def __init__(self, route: _Optional[int] = ..., frame: _Optional[_Union[_link_pb2.Frame, _Mapping]] = ..., opened: _Optional[_Union[RouteOpened, _Mapping]] = ..., closed: _Optional[_Union[RouteClosed, _Mapping]] = ..., hello: _Optional[_Union[TrunkHello, _Mapping]] = ..., welcome: _Optional[_Union[TrunkWelcome, _Mapping]] = ..., close: _Optional[_Union[RouteClose, _Mapping]] = ..., load: _Optional[_Union[LoadReport, _Mapping]] = ..., credit: _Optional[_Union[RouteCredit, _Mapping]] = ..., bans: _Optional[_Union[BanList, _Mapping]] = ..., drain: _Optional[_Union[TrunkDrain, _Mapping]] = ..., letter: _Optional[_Union[Letter, _Mapping]] = ...) -> None: ...
 
 class TrunkHello(_message.Message):
-    __slots__ = ("access_id", "region", "worker", "address", "version", "signing_public")
+    __slots__ = ("access_id", "region", "worker", "address", "version", "signing_public", "tunnel_address", "tunnel_host_address")
     ACCESS_ID_FIELD_NUMBER: _ClassVar[int]
     REGION_FIELD_NUMBER: _ClassVar[int]
     WORKER_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SIGNING_PUBLIC_FIELD_NUMBER: _ClassVar[int]
+    TUNNEL_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    TUNNEL_HOST_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     access_id: str
     region: str
     worker: int
     address: str
     version: str
     signing_public: bytes
-    def __init__(self, access_id: _Optional[str] = ..., region: _Optional[str] = ..., worker: _Optional[int] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., signing_public: _Optional[bytes] = ...) -> None: ...
+    tunnel_address: str
+    tunnel_host_address: str
+    def __init__(self, access_id: _Optional[str] = ..., region: _Optional[str] = ..., worker: _Optional[int] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., signing_public: _Optional[bytes] = ..., tunnel_address: _Optional[str] = ..., tunnel_host_address: _Optional[str] = ...) -> None: ...
 
 class TrunkWelcome(_message.Message):
     __slots__ = ("epoch", "frames_per_batch", "leader", "leader_address", "draining")

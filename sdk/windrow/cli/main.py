@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli import accesses, account, audit, clusters, doctor, hosts, run
+from windrow.cli import accesses, account, audit, clusters, doctor, forward, hosts, run
 from windrow.cli.context import Options
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, err, exit_code, print_error
 from windrow.errors import WindrowClientError
@@ -35,6 +35,8 @@ for name, group in (
     ("access", accesses.access_app),
 ):
     app.add_typer(group, name=name)
+clusters.cluster_app.command("forward")(forward.cluster_forward)
+clusters.cluster_app.command("ssh", context_settings={"allow_interspersed_args": False})(forward.cluster_ssh)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("login")(account.login)
 app.command("doctor")(doctor.doctor)

@@ -133,7 +133,7 @@ def test_an_access_joins_and_relays_with_flags_that_exist(
     shell, script, *given = service["command"]
     assert (shell, script) == ("sh", f"{CONTAINER}access.sh")
     filled = [
-        [word.replace("$1", given[0]).replace("$2", given[1]) for word in words[1:]]
+        [word.replace("$1", given[0]).replace("$2", given[1]).replace("$3", given[2]) for word in words[1:]]
         for words in _lines("access.sh", "windrow-access")
     ]
 
@@ -144,6 +144,9 @@ def test_an_access_joins_and_relays_with_flags_that_exist(
     assert join.master_url == f"https://master:{master_config.HTTPS_PORT}"
     assert run.trunks == tuple(f"{master}:{master_config.TRUNK_PORT}" for master in ("master", "standby"))
     assert any(str(port).endswith(f":{run.port}") for port in service["ports"])
+    assert run.tunnel_advertise is not None
+    outside = run.tunnel_advertise.rpartition(":")[2]
+    assert f"{outside}:{run.first_tunnel_port(run.port)}" in service["ports"]
     assert f"127.0.0.1:{run.port}" in service["healthcheck"]["test"][-1]
 
 

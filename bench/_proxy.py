@@ -1,0 +1,68 @@
+"""A bare TCP proxy on asyncio, no TLS and no framing: the peer of `tunnel`. `python -m bench._proxy HOST PORT`."""
+
+import asyncio
+import sys
+from typing import cast
+
+
+class _Side(asyncio.Protocol):
+    """One connection; bytes go to the other, which is read no faster than this one takes them."""
+
+    def __init__(self) -> None:
+        self.other: _Side | None = None
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        if self.other is None:
+            self.transport.pause_reading()
+        else:
+            self.transport.set_write_buffer_limits(256 * 1024)
+
+    def data_received(self, data: bytes) -> None:
+        assert self.other is not None and self.other.transport is not None
+        self.other.transport.write(data)
+
+    def eof_received(self) -> bool:
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.write_eof()
+        return True
+
+    def pause_writing(self) -> None:
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.resume_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.close()
+
+
+async def _serve(host: str, port: int) -> None:
+    loop = asyncio.get_running_loop()
+    async with asyncio.TaskGroup() as group:
+
+        async def joined(near: _Side) -> None:
+            far = _Side()
+            near.other, far.other = far, near
+            await loop.create_connection(lambda: far, host, port)
+            assert near.transport is not None
+            near.transport.set_write_buffer_limits(256 * 1024)
+            near.transport.resume_reading()
+
+        def accept() -> _Side:
+            near = _Side()
+            group.create_task(joined(near))
+            return near
+
+        server = await loop.create_server(accept, "127.0.0.1", 0)
+        print(server.sockets[0].getsockname()[1], flush=True)
+        async with server:
+            await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(sys.argv[1], int(sys.argv[2])))

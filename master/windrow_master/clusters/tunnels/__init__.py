@@ -1,0 +1,1 @@
+"""Tunnels to ports of workloads."""

@@ -1,0 +1,313 @@
+"""Allows tunnels to ports of workloads and watches over them; not one of their bytes comes here.
+
+ POST ─▶ owner, Running, host here ─▶ channel to the agent: port, grant ─▶ "ready" ─▶ audit ─▶ grant for the renter
+ channel open = tunnel may live: closed when the cluster ends; the host's close says how many bytes there were ─▶ audit
+
+What a Master that dies had open ends with its hosts' connections, and of those no end is written.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from windrow_master.clusters.channels import ChannelBroker, ChannelStream
+from windrow_master.clusters.model import ClusterPhase, Workload, WorkPhase
+from windrow_master.clusters.service import ClusterService
+from windrow_master.identity.model import Principal
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import (
+    Conflict,
+    DeadlineExceeded,
+    HostUnreachable,
+    LinkClosed,
+    TooMany,
+    Unavailable,
+    WindrowError,
+    from_code,
+)
+from windrow_proto.ids import AccountId, ClusterId, HostId
+from windrow_proto.keys import SigningKey
+from windrow_proto.messages import ChannelClose, ChannelData, ChannelOpen
+from windrow_proto.model import ChannelPurpose
+from windrow_proto.ports import Clock
+from windrow_proto.tunnels import GRANT_LIFE_NS, TunnelGrant, TunnelSide
+from windrow_proto.units import SECOND
+from windrow_proto.wire_tunnel import sign_grant
+
+log = structlog.get_logger(__name__)
+
+OPEN_S: Final = 15.0
+"""For a host to reach both the workload (5 s) and its Access (8 s), or to say what is in the way."""
+END_S: Final = 15.0
+"""For a host to say how much there was, once it was told to end a tunnel."""
+AGAIN_NS: Final = SECOND
+"""Before the store is asked again that did not answer."""
+TUNNELS_MAX: Final = 2_048
+"""Open tunnels of this Master."""
+TUNNELS_PER_ACCOUNT_MAX: Final = 256
+RIGHT_LOOK_NS: Final = 2 * SECOND
+"""Between two looks whether whoever asked might still ask: as for streams of events."""
+LIVING: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
+
+
+@dataclass(frozen=True, slots=True)
+class TunnelAddresses:
+    """Where an Access is found for tunnels to one host: by renters, and by the host."""
+
+    renters: str
+    hosts: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What a renter needs to come. ca_pem: the authority of the certificate that the Access shows."""
+
+    tunnel_id: str
+    grant: str = field(repr=False)
+    address: str
+    ca_pem: str
+    not_after_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """One open tunnel."""
+
+    tunnel_id: str
+    account_id: AccountId
+    cluster_id: ClusterId
+    workload: Workload
+    port: int
+    channel: ChannelStream
+    since_ns: int
+    is_allowed: Callable[[], Awaitable[bool]]
+
+
+class TunnelService:
+    """Every open tunnel of this Master. `run` beside it, or nothing is watched."""
+
+    def __init__(
+        self,
+        store: Store,
+        clusters: ClusterService,
+        broker: ChannelBroker,
+        addresses: Callable[[HostId], TunnelAddresses | None],
+        signing: SigningKey,
+        ca_pem: bytes,
+        clock: Clock,
+    ) -> None:
+        """addresses: of the Access that a host is connected to now; None: it has none, or is not connected."""
+        self._store, self._clusters, self._broker, self._addresses = store, clusters, broker, addresses
+        self._signing, self._ca_pem, self._clock = signing, ca_pem.decode(), clock
+        self._live: dict[str, _Live] = {}
+        self._patience: dict[str, asyncio.Timeout] = {}
+        self._opening = 0
+        self._group: asyncio.TaskGroup | None = None
+        self._changed: set[ClusterId] = set()
+        self._wake = asyncio.Event()
+        clusters.on_change(self._on_change)
+
+    @property
+    def count(self) -> int:
+        """Open tunnels."""
+        return len(self._live)
+
+    async def run(self) -> None:
+        """Watch over tunnels until cancelled; then their hosts are told to end them."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                while True:
+                    await self._wake.wait()
+                    self._wake.clear()
+                    changed, self._changed = self._changed, set()
+                    try:
+                        await self._end_those_of(changed)
+                    except WindrowError as error:
+                        log.error("tunnels_not_judged", code=error.code, detail=error.detail)
+                        await self._clock.sleep_ns(AGAIN_NS)
+                        self._changed |= changed
+                        self._wake.set()
+        finally:
+            self._group = None
+            for live in self._live.values():
+                with suppress(WindrowError):
+                    await live.channel.close(ChannelClose())
+            self._live.clear()
+
+    async def open(
+        self, principal: Principal, cluster_id: ClusterId, port: int, is_allowed: Callable[[], Awaitable[bool]]
+    ) -> Ticket:
+        """Have the host dial the workload's port and its Access; what is returned lets the renter meet it there.
+
+        is_allowed: asked now and then as long as the tunnel is open; it ends when the right to it is gone. Only the
+        account that rents a cluster goes inside it. Raises NotFound, Conflict (nothing runs, nothing of the
+        workload's listens there), HostUnreachable, Unavailable, TooMany, DeadlineExceeded.
+        """
+        workload = await self._running(principal, cluster_id)
+        own = sum(live.account_id == principal.account_id for live in self._live.values())
+        if len(self._live) + self._opening >= TUNNELS_MAX or own >= TUNNELS_PER_ACCOUNT_MAX:
+            raise TooMany(f"{own} tunnels of yours are open, of at most {TUNNELS_PER_ACCOUNT_MAX}. Close some first.")
+        if self._group is None:
+            raise Unavailable("This Master is starting or stopping.")
+        self._opening += 1
+        try:
+            return await self._open(principal, cluster_id, workload, port, is_allowed)
+        finally:
+            self._opening -= 1
+
+    async def _open(
+        self,
+        principal: Principal,
+        cluster_id: ClusterId,
+        workload: Workload,
+        port: int,
+        is_allowed: Callable[[], Awaitable[bool]],
+    ) -> Ticket:
+        host_id = workload.host_id
+        places = self._addresses(host_id)
+        if places is None:
+            raise HostUnreachable(f"{workload.host_name} is not connected to an Access with tunnels.", subject=host_id)
+        tunnel_id = await self._store.read(lambda uow: uow.mint("tunnel"))
+
+        def granted(side: TunnelSide, not_after_ns: int) -> str:
+            grant = TunnelGrant(tunnel_id, side, host_id, workload.workload_id, cluster_id, port, not_after_ns)
+            return sign_grant(grant, self._signing)
+
+        not_after_ns = self._clock.wall_ns() + GRANT_LIFE_NS
+        opening = ChannelOpen(
+            workload.workload_id,
+            ChannelPurpose.TUNNEL,
+            port=port,
+            tunnel_id=tunnel_id,
+            tunnel_address=places.hosts,
+            tunnel_grant=granted(TunnelSide.HOST, not_after_ns),
+        )
+        channel = await self._broker.open(host_id, opening)
+        now_ns = self._clock.wall_ns()
+        live = _Live(tunnel_id, principal.account_id, cluster_id, workload, port, channel, now_ns, is_allowed)
+        try:
+            await _until_ready(channel, workload)
+            await self._store.write(lambda uow: _note_open(uow, live, principal.actor), name="tunnel.open")
+            if self._group is None:
+                raise Unavailable("This Master is stopping.")
+            self._live[tunnel_id] = live
+            self._group.create_task(self._watch(live), name=tunnel_id)
+        except BaseException:
+            with suppress(WindrowError):
+                await asyncio.shield(channel.close(ChannelClose()))
+            raise
+        # What changed meanwhile came before this tunnel was one to end.
+        self._on_change(cluster_id)
+        return Ticket(tunnel_id, granted(TunnelSide.RENTER, not_after_ns), places.renters, self._ca_pem, not_after_ns)
+
+    async def _running(self, principal: Principal, cluster_id: ClusterId) -> Workload:
+        view = await self._clusters.get_own(principal, cluster_id)
+        for workload in view.workloads:
+            if _is_running(workload) and view.cluster.phase in LIVING:
+                return workload
+        phase = view.cluster.phase.value
+        raise Conflict(f"Nothing runs in it that could be reached: it is {phase}.", subject=cluster_id)
+
+    # --- watching --------------------------------------------------------------------------------------------------
+
+    def _on_change(self, cluster_id: ClusterId) -> None:
+        self._changed.add(cluster_id)
+        self._wake.set()
+
+    async def _end_those_of(self, changed: set[ClusterId]) -> None:
+        touched = {live.cluster_id for live in self._live.values()} & changed
+        if not touched:
+            return
+
+        def read(uow: UnitOfWork) -> set[str]:
+            found: set[str] = set()
+            for cluster_id in touched:
+                cluster = uow.clusters.get(cluster_id)
+                if cluster is not None and cluster.phase in LIVING:
+                    found |= {one.workload_id for one in uow.workloads.of_cluster(cluster_id) if _is_running(one)}
+            return found
+
+        running = await self._store.read(read)
+        for live in tuple(self._live.values()):
+            if live.cluster_id in touched and live.workload.workload_id not in running:
+                await self._close(live)
+
+    async def _close(self, live: _Live) -> None:
+        """Tell the host to end it; what it still says is waited for, for a while."""
+        patience = self._patience.get(live.tunnel_id)
+        if patience is not None:
+            patience.reschedule(asyncio.get_running_loop().time() + END_S)
+        await live.channel.close(ChannelClose())
+
+    async def _watch(self, live: _Live) -> None:
+        """Until the host has said that it is over, or is gone."""
+        end = ChannelClose("link_closed", "The host went before it could say how much there was.")
+        async with asyncio.TaskGroup() as tasks:
+            looking = tasks.create_task(self._end_without_right(live))
+            with suppress(LinkClosed, TimeoutError):
+                async with asyncio.timeout(None) as self._patience[live.tunnel_id]:
+                    while not isinstance(step := await live.channel.receive(), ChannelClose):
+                        pass
+                    end = step
+            looking.cancel()
+        self._patience.pop(live.tunnel_id, None)
+        self._live.pop(live.tunnel_id, None)
+        log.info("tunnel_over", tunnel=live.tunnel_id, cluster=live.cluster_id, code=end.error_code)
+        try:
+            await self._store.write(lambda uow: _note_end(uow, live, end), name="tunnel.end")
+        except WindrowError as error:
+            log.error("tunnel_end_not_written", tunnel=live.tunnel_id, code=error.code, detail=error.detail)
+
+    async def _end_without_right(self, live: _Live) -> None:
+        while await live.is_allowed():
+            await self._clock.sleep_ns(RIGHT_LOOK_NS)
+        log.info("tunnel_ended", tunnel=live.tunnel_id, reason="the right to it is gone")
+        await self._close(live)
+
+
+def _is_running(workload: Workload) -> bool:
+    return workload.phase is WorkPhase.RUNNING and workload.delete_command is None
+
+
+async def _until_ready(channel: ChannelStream, workload: Workload) -> None:
+    """Wait for the host to be there; raises what it says is in the way."""
+    try:
+        async with asyncio.timeout(OPEN_S):
+            step = await channel.receive()
+    except TimeoutError:
+        raise DeadlineExceeded(f"{workload.host_name} did not open the tunnel within {OPEN_S:.0f} s.") from None
+    if isinstance(step, ChannelData):
+        return
+    if step.error_code:
+        raise from_code(step.error_code, step.detail, workload.cluster_id)
+    raise Conflict("The host has ended the tunnel at once.", subject=workload.cluster_id)
+
+
+def _note_open(uow: UnitOfWork, live: _Live, actor: str) -> None:
+    fields = {"cluster": live.cluster_id, "host": live.workload.host_id, "port": str(live.port)}
+    uow.audit(actor, "tunnel.open", live.tunnel_id, "asked for", fields)
+
+
+def _note_end(uow: UnitOfWork, live: _Live, end: ChannelClose) -> None:
+    lasted_s = max(0, uow.now_wall_ns - live.since_ns) // SECOND
+    fields = {
+        "cluster": live.cluster_id,
+        "port": str(live.port),
+        "bytes_in": str(end.bytes_in),
+        "bytes_out": str(end.bytes_out),
+        "seconds": str(lasted_s),
+    }
+    actor, why = f"host/{live.workload.host_id}", end.error_code or "ended"
+    uow.audit(actor, "tunnel.end", live.tunnel_id, why, fields)
+    said = f"A tunnel to port {live.port} has ended: {_size(end.bytes_in)} in, {_size(end.bytes_out)} out"
+    uow.event("tunnel.ended", (live.cluster_id, live.account_id), said, fields | {"tunnel": live.tunnel_id}, actor)
+
+
+def _size(count: int) -> str:
+    return f"{count:,} bytes"

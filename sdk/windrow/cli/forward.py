@@ -1,0 +1,137 @@
+"""`windrow cluster forward` and `ssh`: a port of a cluster on this machine, through its host's outbound connection."""
+
+import asyncio
+import os
+import shlex
+import shutil
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.clusters import ENDED
+from windrow.cli.context import AsJson, Options, client
+from windrow.cli.output import print_json, say, size_text
+from windrow.client import Client
+from windrow.config import user_file
+from windrow.errors import WindrowClientError
+from windrow.forwarding import LOCALHOST, Forward
+
+SSH_PORT = 22
+AGAIN = "from windrow.cli.main import main; main()"
+"""This very command, however it was started."""
+
+
+def cluster_named(api: Client, name: str) -> dict[str, Any]:
+    """The cluster of this id, or the one that has not ended of this name; raises ApiProblem, WindrowClientError."""
+    if name.startswith("cluster_"):
+        return api.cluster(name)
+    found = [one for one in api.items("/clusters") if one.get("name") == name and one["phase"] not in ENDED]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise WindrowClientError(f"No cluster {name!r} is there. See what is: windrow cluster ls")
+    raise WindrowClientError(
+        f"{len(found)} clusters are called {name!r}; use an id: {', '.join(c['id'] for c in found)}"
+    )
+
+
+def ports_of(text: str) -> tuple[int, int | None]:
+    """`PORT` or `PORT:LOCAL`; raises WindrowClientError."""
+    remote, colon, local = text.partition(":")
+    words = [remote, local] if colon else [remote]
+    if not all(word.isascii() and word.isdigit() and 0 < int(word) <= 65_535 for word in words):
+        raise WindrowClientError(f"{text!r} is no port. Write 8888, or 8888:9000 for port 9000 of this machine.")
+    return int(remote), int(local) if colon else None
+
+
+def cluster_forward(
+    context: typer.Context,
+    cluster: Annotated[str, typer.Argument(help="Its name or id.")],
+    port: Annotated[str, typer.Argument(metavar="PORT[:LOCAL]", help="Where it listens, and where here.")],
+    local: Annotated[int | None, typer.Option(min=1, max=65_535, help="Port of this machine.")] = None,
+    stdio: Annotated[bool, typer.Option("--stdio", help="One connection, by standard input and output.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Reach a TCP port of a cluster at a port of this machine, until Ctrl-C."""
+    api = client(context)
+    remote, wanted = ports_of(port)
+    wanted = local or wanted
+    found = cluster_named(api, cluster)
+    if found["phase"] in ENDED:
+        raise WindrowClientError(
+            f"{found['id']} is {found['phase']}; there is nothing to reach. See: windrow cluster ls"
+        )
+    forward = Forward(api, found["id"], remote, lambda error: say(f"A connection failed: {error}"))
+    if stdio:
+        _run(forward.pipe())
+        return
+
+    def ready(port: int) -> None:
+        if as_json:
+            print_json({"cluster": found["id"], "port": remote, "local_address": f"{LOCALHOST}:{port}"})
+            return
+        if port != (wanted or remote):
+            say(f"Port {remote} of this machine is taken; this is another.")
+        say(f"{LOCALHOST}:{port} is port {remote} of {found.get('name') or found['id']}. Ctrl-C ends it.")
+
+    try:
+        _run(forward.listen(wanted or remote, wanted is not None, ready))
+    except KeyboardInterrupt:
+        pass
+    figures = {
+        "connections": forward.connections,
+        "sent_bytes": forward.sent_bytes,
+        "received_bytes": forward.received_bytes,
+    }
+    if as_json:
+        print_json(figures)
+    else:
+        moved = f"{size_text(forward.sent_bytes)} sent, {size_text(forward.received_bytes)} received"
+        say(f"{forward.connections} connection(s), {moved}.")
+
+
+def cluster_ssh(
+    context: typer.Context,
+    cluster: Annotated[str, typer.Argument(help="Its name or id.")],
+    words: Annotated[list[str] | None, typer.Argument(help="For ssh, after --: options and a command.")] = None,
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="Where its SSH server listens.")] = SSH_PORT,
+    user: Annotated[str, typer.Option(help="Who to be there.")] = "root",
+) -> None:
+    """Log in by OpenSSH, where an SSH server runs in the cluster."""
+    ssh = shutil.which("ssh")
+    if ssh is None:
+        raise WindrowClientError(
+            "There is no ssh here: install OpenSSH's client (on Debian: apt-get install openssh-client). "
+            "Without it: windrow cluster exec"
+        )
+    found = cluster_named(client(context), cluster)
+    options = context.find_root().obj or Options()
+    again = [sys.executable, "-c", AGAIN, *(["--url", options.url] if options.url else [])]
+    proxy = shlex.join([*again, "cluster", "forward", found["id"], str(port), "--stdio"])
+    known = user_file().with_name("known_hosts")
+    known.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings = {
+        "ProxyCommand": proxy.replace("%", "%%"),
+        # Each workload has keys of its own; that its host is reached is what the Master's grant says.
+        "HostKeyAlias": found["id"],
+        "UserKnownHostsFile": str(known),
+        "StrictHostKeyChecking": "accept-new",
+        "User": user,
+    }
+    asked = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+    os.execv(ssh, [ssh, *asked, found["id"], *(words or [])])
+
+
+def _run(work: Any) -> None:
+    """To its end; what fails is the first known error of those that came together."""
+    try:
+        asyncio.run(work)
+    except BaseExceptionGroup as errors:
+        known = errors.subgroup(WindrowClientError)
+        if known is None:
+            raise
+        first: BaseException = known
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None

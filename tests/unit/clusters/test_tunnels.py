@@ -1,0 +1,205 @@
+"""Tunnels over HTTP with a scripted host: who gets a grant, what the host is told, and what ends it."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.unit.clusters.test_routes import HOST, ScriptedStream
+from tests.unit.clusters.test_routes import site as site
+from tests.unit.master_api.described import assert_described
+from tests.waiting import poll_async
+from windrow_master.api import out_clusters
+from windrow_master.clusters.tunnels import service
+from windrow_master.clusters.tunnels.service import TunnelAddresses, TunnelService
+from windrow_proto.errors import BadProof, LinkClosed
+from windrow_proto.messages import ChannelClose, ChannelData
+from windrow_proto.model import ChannelPurpose
+from windrow_proto.tunnels import TunnelSide
+from windrow_proto.units import SECOND
+from windrow_proto.wire_tunnel import read_grant
+
+
+class HeldStream:
+    """A channel that stays open: its host is ready, and answers a close with what it carried."""
+
+    def __init__(self):
+        self.arrived = asyncio.Queue()
+        self.arrived.put_nowait(ChannelData(b""))
+        self.closings = []
+
+    async def receive(self):
+        step = await self.arrived.get()
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    async def close(self, closing):
+        self.closings.append(closing)
+        self.arrived.put_nowait(ChannelClose(bytes_in=7, bytes_out=9))
+
+
+@asynccontextmanager
+async def tunnelling(site, places=TunnelAddresses("out:1", "in:2")):
+    """The service on the site's scripted broker, running."""
+    services, authority = site.rooms.services, site.rooms.authority
+    services.tunnels = TunnelService(
+        site.rooms.store,
+        site.rooms.clusters,
+        site.broker,
+        lambda host_id: places if host_id == HOST else None,
+        authority.signing,
+        authority.root_pem,
+        site.clock,
+    )
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(services.tunnels.run())
+        await asyncio.sleep(0)
+        yield services.tunnels
+        running.cancel()
+
+
+async def ask(site, cluster_id, port=8888, **more):
+    return await site.client.post(f"/api/v1/clusters/{cluster_id}/tunnels", json={"port": port}, **more)
+
+
+async def rows(site, action):
+    return [row for row in (await site.get("/audit"))["items"] if row["action"] == action]
+
+
+async def test_host_and_renter_get_a_grant_of_their_own_for_one_tunnel_and_it_is_written(site):
+    cluster_id, spec = await site.running()
+    site.broker.streams = [HeldStream()]
+    async with tunnelling(site):
+        answer = await ask(site, cluster_id)
+        assert_described(answer, out_clusters.TunnelOut, 201)
+        found = answer.json()
+        ((host_id, opening),) = site.broker.opened
+        (row,) = await rows(site, "tunnel.open")
+
+    master = site.rooms.authority.signing.public
+    now_ns = site.clock.wall_ns()
+    renter, host = (read_grant(text, master, now_ns) for text in (found["grant"], opening.tunnel_grant))
+    assert (host_id, opening.purpose, opening.port) == (HOST, ChannelPurpose.TUNNEL, 8888)
+    assert (opening.workload_id, opening.tunnel_address) == (spec.workload_id, "in:2")
+    assert (renter.side, host.side) == (TunnelSide.RENTER, TunnelSide.HOST)
+    assert renter.tunnel_id == host.tunnel_id == found["id"] == opening.tunnel_id == row["subject"]
+    assert (renter.host_id, renter.workload_id, renter.port) == (HOST, spec.workload_id, 8888)
+    assert renter.not_after_ns == now_ns + 60 * SECOND
+    assert (found["address"], found["server_name"]) == ("out:1", "access.windrow")
+    assert found["ca_pem"].encode() == site.rooms.authority.root_pem
+    assert row["fields"] == {"cluster": cluster_id, "host": HOST, "port": "8888"}
+    assert answer.headers["cache-control"] == "no-store"
+    with pytest.raises(BadProof):
+        read_grant(found["grant"], b"\0" * 32, now_ns)
+
+
+async def test_a_repeated_key_makes_another_grant_since_none_is_kept(site):
+    cluster_id, _ = await site.running()
+    site.broker.streams = [HeldStream(), HeldStream()]
+    async with tunnelling(site):
+        first, second = [(await ask(site, cluster_id, headers={"Idempotency-Key": "k"})).json() for _ in range(2)]
+
+    assert first["id"] != second["id"]
+
+
+async def test_what_is_in_the_way_at_the_host_is_the_answer(site):
+    cluster_id, _ = await site.running()
+    stream = ScriptedStream([ChannelClose("conflict", "Nothing listens on port 22 of this workload.")])
+    site.broker.streams = [stream]
+    async with tunnelling(site) as tunnels:
+        answer = await ask(site, cluster_id, 22)
+        assert (answer.status_code, answer.json()["detail"]) == (409, "Nothing listens on port 22 of this workload.")
+        assert tunnels.count == 0 and await rows(site, "tunnel.open") == []
+    assert stream.closings
+
+
+async def test_a_host_that_is_away_or_whose_access_has_no_tunnels_is_a_problem(site):
+    cluster_id, _ = await site.running()
+    async with tunnelling(site):
+        assert (await ask(site, cluster_id)).json()["code"] == "host_unreachable"
+    async with tunnelling(site, places=None):
+        answer = await ask(site, cluster_id)
+        assert (answer.status_code, answer.json()["code"]) == (503, "host_unreachable")
+    assert len(site.broker.opened) == 1
+
+
+async def test_nothing_of_a_cluster_that_does_not_run_is_reached(site):
+    cluster_id, _ = await site.running()
+    async with tunnelling(site):
+        await site.client.delete(f"/api/v1/clusters/{cluster_id}")
+        assert (await ask(site, cluster_id)).json()["code"] == "conflict"
+        assert (await ask(site, "cluster_of_nobody")).status_code == 404
+    assert site.broker.opened == []
+
+
+async def test_a_delete_closes_the_tunnel_and_its_bytes_are_written(site):
+    cluster_id, _ = await site.running()
+    stream = HeldStream()
+    site.broker.streams = [stream]
+    async with tunnelling(site) as tunnels:
+        tunnel_id = (await ask(site, cluster_id)).json()["id"]
+        assert stream.closings == [] and tunnels.count == 1
+        await site.client.delete(f"/api/v1/clusters/{cluster_id}")
+        (row,) = await poll_async(lambda: rows(site, "tunnel.end"))
+        assert stream.closings == [ChannelClose()] and tunnels.count == 0
+
+    assert (row["subject"], row["actor"], row["reason"]) == (tunnel_id, f"host/{HOST}", "ended")
+    assert {name: row["fields"][name] for name in ("bytes_in", "bytes_out", "cluster")} == {
+        "bytes_in": "7",
+        "bytes_out": "9",
+        "cluster": cluster_id,
+    }
+    (event,) = [e for e in (await site.get("/events", subject=cluster_id))["items"] if e["kind"] == "tunnel.ended"]
+    assert event["text"] == "A tunnel to port 8888 has ended: 7 bytes in, 9 bytes out"
+
+
+async def test_a_host_that_goes_ends_its_tunnel_in_the_audit_log_too(site):
+    cluster_id, _ = await site.running()
+    stream = HeldStream()
+    site.broker.streams = [stream]
+    async with tunnelling(site) as tunnels:
+        await ask(site, cluster_id)
+        stream.arrived.put_nowait(LinkClosed())
+        (row,) = await poll_async(lambda: rows(site, "tunnel.end"))
+        assert tunnels.count == 0
+    assert row["reason"] == "link_closed"
+
+
+async def test_a_tunnel_ends_with_the_right_of_whoever_asked(site):
+    cluster_id, _ = await site.running()
+    made = (await site.client.post("/api/v1/tokens", json={"name": "short"})).json()
+    stream = HeldStream()
+    site.broker.streams = [stream]
+    async with tunnelling(site):
+        answer = await ask(site, cluster_id, headers={"Authorization": f"Bearer {made['token']}"})
+        assert answer.status_code == 201
+        await site.client.delete(f"/api/v1/tokens/{made['id']}")
+
+        async def closed():
+            site.clock.advance(SECOND)
+            await asyncio.sleep(0)
+            return stream.closings
+
+        assert await poll_async(closed) == [ChannelClose()]
+
+
+async def test_an_account_has_no_more_than_its_number(site, monkeypatch):
+    monkeypatch.setattr(service, "TUNNELS_PER_ACCOUNT_MAX", 1)
+    cluster_id, _ = await site.running()
+    site.broker.streams = [HeldStream(), HeldStream()]
+    async with tunnelling(site):
+        assert (await ask(site, cluster_id)).status_code == 201
+        refused = await ask(site, cluster_id)
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
+    assert len(site.broker.opened) == 1
+
+
+async def test_a_master_that_stops_tells_the_hosts(site):
+    cluster_id, _ = await site.running()
+    stream = HeldStream()
+    site.broker.streams = [stream]
+    async with tunnelling(site):
+        await ask(site, cluster_id)
+    assert stream.closings == [ChannelClose()]
+    assert (await ask(site, cluster_id)).status_code == 503

@@ -1,0 +1,81 @@
+"""Forwarding: which cluster and which ports are meant, and that the SDK's records are the contract's."""
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windrow import tunnel
+from windrow.cli.forward import cluster_named, ports_of
+from windrow.client import Client
+from windrow.config import Config
+from windrow.errors import TunnelBroken, WindrowClientError
+from windrow_proto import tunnels as contract
+
+CLUSTERS = [
+    {"id": "cluster_1", "name": "lab", "phase": "Deleted"},
+    {"id": "cluster_2", "name": "lab", "phase": "Running"},
+    {"id": "cluster_3", "name": "twin", "phase": "Running"},
+    {"id": "cluster_4", "name": "twin", "phase": "Degraded"},
+]
+
+
+def client() -> Client:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        last = request.url.path.rsplit("/", 1)[-1]
+        if last == "clusters":
+            return httpx2.Response(200, json={"items": CLUSTERS, "next_cursor": None})
+        return httpx2.Response(200, json=next(c for c in CLUSTERS if c["id"] == last))
+
+    return Client(Config("http://master", "wr_secret"), transport=httpx2.MockTransport(answer))
+
+
+def test_a_cluster_is_meant_by_its_id_or_by_the_name_of_one_that_lives() -> None:
+    with client() as api:
+        assert cluster_named(api, "cluster_1")["id"] == "cluster_1"
+        assert cluster_named(api, "lab")["id"] == "cluster_2"
+        with pytest.raises(WindrowClientError, match="cluster_3, cluster_4"):
+            cluster_named(api, "twin")
+        with pytest.raises(WindrowClientError, match="windrow cluster ls"):
+            cluster_named(api, "gone")
+
+
+@pytest.mark.parametrize(("text", "found"), [("8888", (8888, None)), ("80:9000", (80, 9000)), ("65535", (65535, None))])
+def test_a_port_is_there_or_there_and_here(text: str, found: tuple[int, int | None]) -> None:
+    assert ports_of(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "0", "65536", "ssh", "80:", ":80", "80:0", "80:90:100", "-1", "8 0", "٣"])
+def test_what_is_no_port_is_said_to_be_none(text: str) -> None:
+    with pytest.raises(WindrowClientError, match="is no port"):
+        ports_of(text)
+
+
+def test_the_sdk_speaks_the_contract_without_importing_it() -> None:
+    assert (tunnel.PATH, tunnel.END, tunnel.RECORD_BYTES_MAX, tunnel.HEAD_BYTES) == (
+        contract.PATH,
+        contract.END,
+        contract.RECORD_BYTES_MAX,
+        contract.RECORD_HEAD_BYTES,
+    )
+
+
+@given(st.lists(st.binary(min_size=1, max_size=40), max_size=8), st.lists(st.integers(1, 9), min_size=1, max_size=60))
+def test_the_contracts_records_are_read_however_they_are_cut(sent: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(map(contract.record, sent)) + contract.END
+    reader, found = tunnel.Records(), b""
+    for cut in cuts:
+        piece, stream = stream[:cut], stream[cut:]
+        found += b"".join(reader.feed(piece))
+    found += b"".join(reader.feed(stream))
+
+    assert (found, reader.is_ended) == (b"".join(sent), True)
+
+
+def test_what_is_no_record_breaks_the_tunnel() -> None:
+    reader = tunnel.Records()
+    reader.feed(contract.END)
+    with pytest.raises(TunnelBroken):
+        reader.feed(b"x")
+    with pytest.raises(TunnelBroken):
+        tunnel.Records().feed(b"\xff" * 4)
