@@ -1,7 +1,7 @@
 """`tunnel`: bulk data and round trips from a renter to a port of a workload, through `windrow cluster forward`.
 
-The shipped `windrow up` with its defaults: the command on the renter's side, a real Access, the real agent of this host,
-a process that sinks, sends and echoes. Beside it a bare TCP proxy in Python (bench/_proxy.py: no TLS, one hop) to the
+The shipped `windrow up` with its defaults: the command on the renter's side, an Access, the real agent of this host, a
+process that sinks, sends and echoes. Beside it a bare TCP proxy in Python (bench/_proxy.py: no TLS, one hop) to the
 same port of the same process, in turn. Goal: at least half of its throughput. All of it shares this machine: ours are
 three processes with four times TLS where the peer is one without.
 """
@@ -131,7 +131,9 @@ def opened(port: int) -> float:
 
 
 @contextlib.contextmanager
-def started(command: list[str], port_in: Callable[[str], int], environment: dict[str, str]) -> Iterator[tuple[int, int]]:
+def started(
+    command: list[str], port_in: Callable[[str], int], environment: dict[str, str]
+) -> Iterator[tuple[int, int]]:
     """A process that prints where it listens: that port, and its pid."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | environment) as process:
         try:

@@ -172,8 +172,8 @@ class ProcessRuntime:
         found = await asyncio.to_thread(listening.addresses, port, shim_pid, _mark(workload_id))
         if not found:
             raise Conflict(
-                f"No process of this workload listens on port {port}, or another of this host shares it. Start a server "
-                "there, or name another port.",
+                f"No process of this workload listens on port {port}, or another of this host shares it. Start a "
+                "server there, or name another port.",
                 subject=workload_id,
             )
         return tuple((address, port) for address in found)

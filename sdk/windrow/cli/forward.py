@@ -120,7 +120,8 @@ def cluster_ssh(
         "User": user,
     }
     asked = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
-    os.execv(ssh, [ssh, *asked, found["id"], *(words or [])])
+    given = words or []
+    os.execv(ssh, [ssh, *asked, found["id"], *(given[1:] if given[:1] == ["--"] else given)])
 
 
 def _run(work: Any) -> None:

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.unit.clusters.test_routes import HOST, ScriptedStream
-from tests.unit.clusters.test_routes import site as site
 from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
 from windrow_master.api import out_clusters
