@@ -164,7 +164,8 @@ class Place:
 @asynccontextmanager
 async def listening(limits: TunnelLimits | None = None) -> AsyncIterator[Place]:
     ca = make_ca()
-    identity, hosts = issue(ca, "access", "access_a"), {HOST}
+    identity = issue(ca, "access", "access_a")
+    hosts: set[str] = {HOST}
     has: Callable[[str], bool] = hosts.__contains__
     tunnels = Tunnels(lambda: identity, MASTER.public, has, SystemClock(), limits or TunnelLimits(), {})
     port = tunnels.open("127.0.0.1", 0)
@@ -313,7 +314,8 @@ async def test_an_end_that_does_not_read_stops_the_other_and_little_waits_betwee
                 pushed += len(piece)
         except TimeoutError:
             pass  # nothing more is taken
-        held = [one._transport.get_write_buffer_size() for one in (end, end.other)]
+        ends = [one for one in (end, end.other) if one is not None]
+        held = [one._transport.get_write_buffer_size() for one in ends if one._transport is not None]
 
         assert pushed < 64 << 20
         assert max(held) <= 2 << 20

@@ -23,7 +23,7 @@ class HeldStream:
     """A channel that stays open: its host is ready, and answers a close with what it carried."""
 
     def __init__(self):
-        self.arrived = asyncio.Queue()
+        self.arrived: asyncio.Queue[ChannelData | ChannelClose | Exception] = asyncio.Queue()
         self.arrived.put_nowait(ChannelData(b""))
         self.closings = []
 
@@ -38,8 +38,11 @@ class HeldStream:
         self.arrived.put_nowait(ChannelClose(bytes_in=7, bytes_out=9))
 
 
+PLACES = TunnelAddresses("out:1", "in:2")
+
+
 @asynccontextmanager
-async def tunnelling(site, places=TunnelAddresses("out:1", "in:2")):
+async def tunnelling(site, places=PLACES):
     """The service on the site's scripted broker, running."""
     services, authority = site.rooms.services, site.rooms.authority
     services.tunnels = TunnelService(
