@@ -135,6 +135,11 @@ class Faults:
             case "relay misbehaves":
                 access.mischief.trouble.until_ns = self._for(5, 15, 40)
                 self._world.count(name)
+            case _:
+                await self._strike_further(name, host)
+
+    async def _strike_further(self, name: str, host: HostMachine) -> None:
+        match name:
             case "daemon fails":
                 host.daemon.until_ns = self._for(3, 10, 30)
                 host.daemon.what = self._luck.choice(DAEMON_FAILS)
