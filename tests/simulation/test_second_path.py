@@ -10,14 +10,14 @@ import pytest
 from tests.simulation import loop as loops
 from tests.simulation import machines
 from tests.simulation.breakages import Mischief
-from tests.simulation.witness import ONLOOKER
+from tests.simulation.witness import Read
 from tests.simulation.world import Plan, World, listening
 from windrow_master.api.trunk_route import HostRoute
 from windrow_proto.model import Kind
 from windrow_proto.ports import FrameLink
 from windrow_proto.units import MINUTE
 from windrow_proto.v1 import link_pb2
-from windrow_proto.wire import take_apart, unseal
+from windrow_proto.wire import take_apart
 
 PLAN = Plan(3, hosts=4, accesses=2, renters=0)
 
@@ -32,7 +32,7 @@ class Keeper:
     _turn: dict[int, bool] = field(default_factory=dict)
 
     def wants(self, link: object, frame: link_pb2.Frame) -> bool:
-        if not self.is_keeping or unseal(frame, ONLOOKER).kind is not self.kind:
+        if not self.is_keeping or Read(frame).kind is not self.kind:
             return False
         self._turn[id(link)] = not self._turn.get(id(link), False)
         self.kept += self._turn[id(link)]

@@ -118,9 +118,10 @@ class Ends:
 
 
 async def connect(signing: SigningKey, session: AgentSession, number: int, luck: random.Random) -> Ends:
-    clock, line, down = SystemClock(), Line(), []  # type: ignore[var-annotated]
+    clock, line = SystemClock(), Line()
+    down: list[link_pb2.Frame] = []
     none: Any = Nothing()
-    agent = Connection(line, session, signing, MASTER.public, none, none, clock, SeededRng(f"{SEED}|{number}"))
+    agent = Connection(line, session, signing, MASTER.public, none, none, clock, SeededRng(SEED * 1000 + number))
     opening = Opening(session.host_id, 1, 1 << 62, "127.0.0.1:1")
     route = HostRoute(opening, "access_1", 5, number, lambda frame, _: down.append(frame))
     async with asyncio.TaskGroup() as tasks:

@@ -150,7 +150,9 @@ def test_the_agents_sequences_go_on_over_connections_and_the_masters_may_begin_a
     agent.on_welcome(WELCOME, DIGEST)
 
     assert hello.sequence == 3  # above whatever was sent before, in every lane
-    assert agent.envelope(Kind.EVENT, Lane.EVIDENCE, FrameClass.EVIDENCE, b"").sequence == first.sequence + 1
+    assert (
+        agent.envelope(Kind.EVENT, Lane.EVIDENCE, FrameClass.EVIDENCE, b"").sequence > hello.sequence > first.sequence
+    )
     assert _word(agent.admit(_message(Kind.ACK, 1), 0)) == "ok"
 
 
@@ -224,3 +226,22 @@ def test_what_was_kept_of_an_older_connection_neither_passes_nor_hides_the_genui
     assert {_word(agent.admit(one, 50)) for one in kept[1:]} == {Reason.REPLAYED}
     genuine = newer.envelope(Kind.COMMAND, Lane.EVIDENCE, FrameClass.EVIDENCE, b"", 100)
     assert _word(agent.admit(genuine, 50)) == "ok"
+
+
+def test_what_was_said_on_an_older_connection_is_old_on_the_next_in_every_lane():
+    agent = _agent()
+    kept = [agent.envelope(kind, lane, cls, b"") for kind, lane, cls in (
+        (Kind.EVENT, Lane.EVIDENCE, FrameClass.EVIDENCE),
+        (Kind.TELEMETRY, Lane.TELEMETRY, FrameClass.LIVE),
+        (Kind.HEARTBEAT, Lane.CONTROL, FrameClass.EVIDENCE),
+    )]  # fmt: skip
+    agent.on_disconnect()
+    hello = agent.envelope(Kind.HELLO, Lane.CONTROL, FrameClass.EVIDENCE, b"")
+    agent.on_welcome(WELCOME, DIGEST)
+    master = MasterSession(HOST, 4)
+    assert isinstance(master.on_hello(hello, HELLO, HELLO.generation), Admitted)
+    master.envelope(Kind.WELCOME, Lane.CONTROL, FrameClass.EVIDENCE, b"")
+
+    assert [master.admit(replace(one, epoch=4)) for one in kept] == [Refused(Reason.REPLAYED)] * 3
+    for kind, lane in ((Kind.EVENT, Lane.EVIDENCE), (Kind.HEARTBEAT, Lane.CONTROL)):
+        assert isinstance(master.admit(agent.envelope(kind, lane, FrameClass.EVIDENCE, b"")), Admitted)
