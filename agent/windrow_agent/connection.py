@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import structlog
-from google.protobuf.message import DecodeError
 
 from windrow_agent.outbox import Outbox
 from windrow_proto.canary import AgentCanary
-from windrow_proto.errors import InvalidInput, LinkClosed, WindrowError
+from windrow_proto.errors import InvalidInput, LinkClosed, TooLarge, WindrowError
 from windrow_proto.keys import DOMAIN_DOWN, DOMAIN_UP, ExchangeKey, LinkProver, LinkVerifier, SigningKey
 from windrow_proto.messages import PROTOCOL_VERSION, Channel, Hello, Record, Settings, Welcome
 from windrow_proto.model import FrameClass, Kind, Lane
@@ -33,6 +32,7 @@ from windrow_proto.wire import (
     signed_digest,
     unseal,
 )
+from windrow_proto.wire_fields import parse
 from windrow_proto.wire_link import decode_canary_reply, decode_welcome, encode_canary, encode_channel, encode_hello
 
 log = structlog.get_logger()
@@ -189,14 +189,14 @@ class Connection:
 
     def on_letter(self, letter: bytes) -> bool:
         """The answer, or what somebody says it is; returns whether it is certain now that messages are kept back."""
-        if self._canary is None or len(letter) > LETTER_BYTES_MAX:
+        if self._canary is None:
             return False
         try:
-            envelope = self._open(link_pb2.Frame.FromString(letter))
+            envelope = self._open(parse(link_pb2.Frame, letter, LETTER_BYTES_MAX))
             if envelope is None or envelope.kind is not Kind.CANARY_REPLY:
                 return False
             return self._canary.on_reply(decode_canary_reply(envelope.body))
-        except (DecodeError, InvalidInput):
+        except (InvalidInput, TooLarge):
             return False
 
     async def _send_all(self) -> None:

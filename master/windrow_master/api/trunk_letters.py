@@ -8,7 +8,6 @@ from functools import partial
 from typing import Final
 
 import structlog
-from google.protobuf.message import DecodeError
 
 from windrow_master.api.trunk_down import Downlink
 from windrow_master.api.trunk_route import HostRoute
@@ -17,6 +16,7 @@ from windrow_master.fleet.service import FleetService
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.v1 import link_pb2, services_pb2
+from windrow_proto.wire_fields import parse
 
 LETTER_BYTES_MAX: Final = 4096
 
@@ -32,11 +32,11 @@ class Letters:
     def take(self, trunk: Trunk, letter: services_pb2.Letter) -> None:
         """Answer one that came by this trunk; what no host of ours can have written is dropped."""
         route = self._routes.get(HostId(letter.host_id))
-        if route is None or not route.is_open or len(letter.sealed) > LETTER_BYTES_MAX:
+        if route is None or not route.is_open:
             return
         try:
-            answered = route.answer_canary(link_pb2.Frame.FromString(letter.sealed))
-        except (DecodeError, WindrowError):
+            answered = route.answer_canary(parse(link_pb2.Frame, letter.sealed, LETTER_BYTES_MAX))
+        except WindrowError:
             return
         if answered is None:
             return

@@ -174,7 +174,9 @@ class Ending:
         pass
 
 
-async def test_when_a_connection_ends_the_accesses_that_were_added_meanwhile_are_dialled_at_once():
+async def test_when_a_connection_ends_the_accesses_that_were_added_meanwhile_are_dialled_at_once(monkeypatch):
+    monkeypatch.setattr(dialling, "WARM_AFTER_NS", HOUR)  # nor does a second connection
+
     class Growing(Network):
         async def connect(self, address, deadline_ns):
             self.dialled.append((address, self.clock.monotonic_ns()))
