@@ -8,16 +8,17 @@ from typing import cast
 class _Side(asyncio.Protocol):
     """One connection; bytes go to the other, which is read no faster than this one takes them."""
 
-    def __init__(self) -> None:
+    def __init__(self, waits: bool) -> None:
+        """waits: it is not read until its other is there."""
         self.other: _Side | None = None
+        self._waits = waits
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        if self.other is None:
+        self.transport.set_write_buffer_limits(256 * 1024)
+        if self._waits:
             self.transport.pause_reading()
-        else:
-            self.transport.set_write_buffer_limits(256 * 1024)
 
     def data_received(self, data: bytes) -> None:
         assert self.other is not None and self.other.transport is not None
@@ -46,15 +47,14 @@ async def _serve(host: str, port: int) -> None:
     async with asyncio.TaskGroup() as group:
 
         async def joined(near: _Side) -> None:
-            far = _Side()
+            far = _Side(waits=False)
             near.other, far.other = far, near
             await loop.create_connection(lambda: far, host, port)
             assert near.transport is not None
-            near.transport.set_write_buffer_limits(256 * 1024)
             near.transport.resume_reading()
 
         def accept() -> _Side:
-            near = _Side()
+            near = _Side(waits=True)
             group.create_task(joined(near))
             return near
 
