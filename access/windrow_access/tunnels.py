@@ -9,12 +9,13 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Iterable
-from typing import Final, cast
+from typing import Final
 
 import structlog
 
 from windrow_access.core.strangers import network_of, plain_address
 from windrow_access.core.tunnels import Doors, JoinTable, TunnelLimits, grant_in
+from windrow_proto.connection import FLUSH_S, Connection
 from windrow_proto.errors import DeadlineExceeded, Forbidden, InvalidInput, LinkClosed, Unavailable, WindrowError
 from windrow_proto.keys import TlsIdentity
 from windrow_proto.ports import Clock
@@ -27,8 +28,6 @@ log = structlog.get_logger()
 
 BACKLOG: Final = 128
 PORT_TRIES: Final = 50
-FLUSH_S: Final = 10.0
-"""For an end to take what its other had sent before it went."""
 LOOK_NS: Final = SECOND
 """Between two looks for tunnels whose host has gone or that are idle."""
 PAUSE_S: Final = 0.1
@@ -37,25 +36,19 @@ PAUSE_S: Final = 0.1
 HEAD_ENDS: Final = b"\r\n\r\n"
 
 
-class End(asyncio.Protocol):
+class End(Connection):
     """One end's connection: first its request, then bytes for the other end."""
 
     def __init__(self, buffer_bytes: int) -> None:
+        super().__init__(buffer_bytes)
         self.grant: TunnelGrant | None = None
         self.other: End | None = None
         self.moved_bytes = 0
-        self.joined, self.ended = asyncio.Event(), asyncio.Event()
+        self.joined = asyncio.Event()
         self._asked = asyncio.Event()
         self._head = bytearray()
-        self._buffer_bytes = buffer_bytes
-        self._transport: asyncio.Transport | None = None
 
     # --- called by the loop ----------------------------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The handshake is done."""
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(self._buffer_bytes)
 
     def data_received(self, data: bytes) -> None:
         """A piece of the request, or bytes for the other end."""
@@ -82,46 +75,13 @@ class End(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """It has gone, and so its other goes when it has taken what is under way."""
-        self.ended.set()
+        super().connection_lost(error)
         self._asked.set()
         self.joined.set()
         if self.other is not None:
             self.other.close()
 
-    # --- for the other end -----------------------------------------------------------------------------------------
-
-    def write(self, data: bytes) -> None:
-        """Send on; nothing if it has gone."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(data)
-
-    def pause(self) -> None:
-        """Read no more for now."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
-
-    def resume(self) -> None:
-        """Read on."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
-
-    def close(self) -> None:
-        """End it once it took what was written, and at the latest after FLUSH_S."""
-        if self._transport is not None and not self.ended.is_set():
-            self._transport.close()
-            asyncio.get_running_loop().call_later(FLUSH_S, self._transport.abort)
-
-    def abort(self) -> None:
-        """End it now."""
-        if self._transport is not None:
-            self._transport.abort()
-
     # --- for the listener ------------------------------------------------------------------------------------------
-
-    async def gone(self) -> None:
-        """Wait until it has ended; FLUSH_S at most after `close`."""
-        if self._transport is not None:
-            await self.ended.wait()
 
     async def request(self) -> bytes:
         """The head of its request, without the empty line; raises LinkClosed, InvalidInput."""
@@ -226,7 +186,6 @@ class Tunnels:
         host_id = ""
         greet_s = seconds(self._limits.greet_ns)
         try:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: end,
                 connection,

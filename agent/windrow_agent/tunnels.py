@@ -5,19 +5,19 @@ listens. Neither connection is read further than the other takes it. A tunnel en
 """
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Final, cast
+from typing import Final
 
 import structlog
 
 from windrow_agent.runtimes.port import Runtime
+from windrow_proto.connection import FLUSH_S, Connection
 from windrow_proto.errors import Conflict, DeadlineExceeded, InvalidInput, LinkClosed, Unavailable, WindrowError
 from windrow_proto.keys import SERVER_NAMES, TlsIdentity
 from windrow_proto.messages import ChannelOpen
 from windrow_proto.tunnels import END, GRANT_LIFE_NS, HEAD_BYTES_MAX, RecordReader, judge_answer, record, request
-from windrow_proto.units import KIB, seconds
+from windrow_proto.units import seconds
 
 log = structlog.get_logger()
 
@@ -25,10 +25,6 @@ CONNECT_S: Final = 5.0
 """For the workload to accept: it is on this very machine."""
 DIAL_S: Final = 8.0
 """For the Access, its handshake included; whoever asked for the tunnel waits for that."""
-BUFFER_BYTES: Final = 256 * KIB
-"""Of each connection, beside what the kernel and TLS keep, before the other is not read any more."""
-FLUSH_S: Final = 10.0
-"""For an end to take what is under way when the tunnel ends."""
 HEAD_ENDS: Final = b"\r\n\r\n"
 
 
@@ -78,7 +74,7 @@ class Tunnel:
         except (OSError, TimeoutError) as error:  # ssl.SSLError is one
             words = f"The host does not reach its Access for tunnels at {asked.tunnel_address}: {error or 'no answer'}."
             raise Unavailable(f"{words} Its network must let it out to this port.", subject=asked.tunnel_id) from error
-        self._outside.say(request(asked.tunnel_grant))
+        self._outside.write(request(asked.tunnel_grant))
 
     async def carry(self) -> None:
         """Until both directions have ended. Raises what the Access refused it with, or LinkClosed when it was cut."""
@@ -106,14 +102,14 @@ class Tunnel:
     def outward(self, data: bytes) -> None:
         """Bytes of the workload; none: it has ended its direction."""
         self.bytes_out += len(data)
-        self._outside.say(record(data) if data else END)
+        self._outside.write(record(data) if data else END)
         if not data:
             self._finish_if_done()
 
     def inward(self, data: memoryview) -> None:
         """Bytes of the renter's."""
         self.bytes_in += len(data)
-        self._inside.say(data)
+        self._inside.write(data)
 
     def inward_end(self) -> None:
         """The renter has ended its direction."""
@@ -146,46 +142,18 @@ class Tunnel:
         self.joined.set()
 
 
-class _Connection(asyncio.Protocol):
+class _Connection(Connection):
     """What both have in common."""
 
     def __init__(self, tunnel: Tunnel) -> None:
+        super().__init__()
         self._tunnel = tunnel
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(BUFFER_BYTES)
-        connection = self._transport.get_extra_info("socket")
-        if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def pause_writing(self) -> None:
         self._tunnel.hold(self)
 
     def resume_writing(self) -> None:
         self._tunnel.go_on(self)
-
-    def say(self, data: bytes | memoryview) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(data)
-
-    def pause(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
-
-    def resume(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
-            asyncio.get_running_loop().call_later(FLUSH_S, self._transport.abort)
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
 
 
 class _Inside(_Connection):
@@ -206,11 +174,8 @@ class _Inside(_Connection):
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
         self._tunnel.fail(LinkClosed("The workload has cut the connection."))
-
-    def finish(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write_eof()
 
 
 class _Outside(_Connection):
@@ -246,6 +211,7 @@ class _Outside(_Connection):
             self._tunnel.inward_end()
 
     def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
         self._tunnel.fail(LinkClosed("The renter or the Access has cut the tunnel."))
 
 
