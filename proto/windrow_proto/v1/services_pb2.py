@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from windrow_proto.v1 import link_pb2 as windrow__proto_dot_v1_dot_link__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fwindrow_proto/v1/services.proto\x12\nwindrow.v1\x1a\x1bwindrow_proto/v1/link.proto\",\n\x0bPingRequest\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\x0e\n\x06letter\x18\x02 \x01(\x0c\"v\n\tPingReply\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\x11\n\taccess_id\x18\x02 \x01(\t\x12\x0e\n\x06region\x18\x03 \x01(\t\x12\x15\n\rload_permille\x18\x04 \x01(\r\x12\x10\n\x08\x64raining\x18\x05 \x01(\x08\x12\x0e\n\x06letter\x18\x06 \x01(\x0c\"\x8c\x01\n\x0e\x42\x61ndwidthChunk\x12)\n\x05start\x18\x01 \x01(\x0b\x32\x1a.windrow.v1.BandwidthStart\x12\x0f\n\x07payload\x18\x02 \x01(\x0c\x12\x16\n\x0e\x64irection_done\x18\x03 \x01(\x08\x12\r\n\x05\x63laim\x18\x04 \x01(\x0c\x12\x17\n\x0f\x63laim_signature\x18\x05 \x01(\x0c\"G\n\x0e\x42\x61ndwidthStart\x12\r\n\x05nonce\x18\x01 \x01(\t\x12\x13\n\x0b\x64uration_ns\x18\x02 \x01(\x03\x12\x11\n\tcap_bytes\x18\x03 \x01(\x04\"2\n\nTrunkBatch\x12$\n\x05items\x18\x01 \x03(\x0b\x32\x15.windrow.v1.TrunkItem\"\xe2\x03\n\tTrunkItem\x12\r\n\x05route\x18\x01 \x01(\x04\x12\"\n\x05\x66rame\x18\x02 \x01(\x0b\x32\x11.windrow.v1.FrameH\x00\x12)\n\x06opened\x18\x03 \x01(\x0b\x32\x17.windrow.v1.RouteOpenedH\x00\x12)\n\x06\x63losed\x18\x04 \x01(\x0b\x32\x17.windrow.v1.RouteClosedH\x00\x12\'\n\x05hello\x18\x05 \x01(\x0b\x32\x16.windrow.v1.TrunkHelloH\x00\x12+\n\x07welcome\x18\x06 \x01(\x0b\x32\x18.windrow.v1.TrunkWelcomeH\x00\x12\'\n\x05\x63lose\x18\x07 \x01(\x0b\x32\x16.windrow.v1.RouteCloseH\x00\x12&\n\x04load\x18\x08 \x01(\x0b\x32\x16.windrow.v1.LoadReportH\x00\x12)\n\x06\x63redit\x18\t \x01(\x0b\x32\x17.windrow.v1.RouteCreditH\x00\x12#\n\x04\x62\x61ns\x18\n \x01(\x0b\x32\x13.windrow.v1.BanListH\x00\x12\'\n\x05\x64rain\x18\x0b \x01(\x0b\x32\x16.windrow.v1.TrunkDrainH\x00\x12$\n\x06letter\x18\x0c \x01(\x0b\x32\x12.windrow.v1.LetterH\x00\x42\x06\n\x04what\"\xae\x01\n\nTrunkHello\x12\x11\n\taccess_id\x18\x01 \x01(\t\x12\x0e\n\x06region\x18\x02 \x01(\t\x12\x0e\n\x06worker\x18\x03 \x01(\r\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x16\n\x0esigning_public\x18\x06 \x01(\x0c\x12\x16\n\x0etunnel_address\x18\x07 \x01(\t\x12\x1b\n\x13tunnel_host_address\x18\x08 \x01(\t\"q\n\x0cTrunkWelcome\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x18\n\x10\x66rames_per_batch\x18\x02 \x01(\r\x12\x0e\n\x06leader\x18\x03 \x01(\x08\x12\x16\n\x0eleader_address\x18\x04 \x01(\t\x12\x10\n\x08\x64raining\x18\x05 \x01(\x08\"\x1e\n\nTrunkDrain\x12\x10\n\x08\x64raining\x18\x01 \x01(\x08\")\n\x06Letter\x12\x0f\n\x07host_id\x18\x01 \x01(\t\x12\x0e\n\x06sealed\x18\x02 \x01(\x0c\"r\n\x0bRouteOpened\x12\x0f\n\x07host_id\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\r\x12\x14\n\x0cnot_after_ns\x18\x03 \x01(\x03\x12\x0c\n\x04peer\x18\x04 \x01(\t\x12\x1a\n\x12\x63\x65rtificate_sha256\x18\x05 \x01(\x0c\"\x1d\n\x0bRouteClosed\x12\x0e\n\x06reason\x18\x01 \x01(\t\"B\n\nRouteClose\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x16\n\x0eretry_after_ns\x18\x03 \x01(\x03\"^\n\nLoadReport\x12\x0e\n\x06\x61gents\x18\x01 \x01(\r\x12\x15\n\rload_permille\x18\x02 \x01(\r\x12\x14\n\x0cqueued_bytes\x18\x03 \x01(\x04\x12\x13\n\x0bshed_frames\x18\x04 \x01(\x04\"\x1c\n\x0bRouteCredit\x12\r\n\x05\x62ytes\x18\x01 \x01(\r\"\x1b\n\x07\x42\x61nList\x12\x10\n\x08host_ids\x18\x01 \x03(\t2@\n\tAgentLink\x12\x33\n\x07\x43onnect\x12\x11.windrow.v1.Frame\x1a\x11.windrow.v1.Frame(\x01\x30\x01\x32\xc4\x01\n\x05Probe\x12\x36\n\x04Ping\x12\x17.windrow.v1.PingRequest\x1a\x15.windrow.v1.PingReply\x12:\n\x04Warm\x12\x17.windrow.v1.PingRequest\x1a\x15.windrow.v1.PingReply(\x01\x30\x01\x12G\n\tBandwidth\x12\x1a.windrow.v1.BandwidthChunk\x1a\x1a.windrow.v1.BandwidthChunk(\x01\x30\x01\x32\x45\n\x05Trunk\x12<\n\x06\x41ttach\x12\x16.windrow.v1.TrunkBatch\x1a\x16.windrow.v1.TrunkBatch(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fwindrow_proto/v1/services.proto\x12\nwindrow.v1\x1a\x1bwindrow_proto/v1/link.proto\",\n\x0bPingRequest\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\x0e\n\x06letter\x18\x02 \x01(\x0c\"v\n\tPingReply\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\x11\n\taccess_id\x18\x02 \x01(\t\x12\x0e\n\x06region\x18\x03 \x01(\t\x12\x15\n\rload_permille\x18\x04 \x01(\r\x12\x10\n\x08\x64raining\x18\x05 \x01(\x08\x12\x0e\n\x06letter\x18\x06 \x01(\x0c\"\x8c\x01\n\x0e\x42\x61ndwidthChunk\x12)\n\x05start\x18\x01 \x01(\x0b\x32\x1a.windrow.v1.BandwidthStart\x12\x0f\n\x07payload\x18\x02 \x01(\x0c\x12\x16\n\x0e\x64irection_done\x18\x03 \x01(\x08\x12\r\n\x05\x63laim\x18\x04 \x01(\x0c\x12\x17\n\x0f\x63laim_signature\x18\x05 \x01(\x0c\"G\n\x0e\x42\x61ndwidthStart\x12\r\n\x05nonce\x18\x01 \x01(\t\x12\x13\n\x0b\x64uration_ns\x18\x02 \x01(\x03\x12\x11\n\tcap_bytes\x18\x03 \x01(\x04\"2\n\nTrunkBatch\x12$\n\x05items\x18\x01 \x03(\x0b\x32\x15.windrow.v1.TrunkItem\"\xf7\x04\n\tTrunkItem\x12\r\n\x05route\x18\x01 \x01(\x04\x12\"\n\x05\x66rame\x18\x02 \x01(\x0b\x32\x11.windrow.v1.FrameH\x00\x12)\n\x06opened\x18\x03 \x01(\x0b\x32\x17.windrow.v1.RouteOpenedH\x00\x12)\n\x06\x63losed\x18\x04 \x01(\x0b\x32\x17.windrow.v1.RouteClosedH\x00\x12\'\n\x05hello\x18\x05 \x01(\x0b\x32\x16.windrow.v1.TrunkHelloH\x00\x12+\n\x07welcome\x18\x06 \x01(\x0b\x32\x18.windrow.v1.TrunkWelcomeH\x00\x12\'\n\x05\x63lose\x18\x07 \x01(\x0b\x32\x16.windrow.v1.RouteCloseH\x00\x12&\n\x04load\x18\x08 \x01(\x0b\x32\x16.windrow.v1.LoadReportH\x00\x12)\n\x06\x63redit\x18\t \x01(\x0b\x32\x17.windrow.v1.RouteCreditH\x00\x12#\n\x04\x62\x61ns\x18\n \x01(\x0b\x32\x13.windrow.v1.BanListH\x00\x12\'\n\x05\x64rain\x18\x0b \x01(\x0b\x32\x16.windrow.v1.TrunkDrainH\x00\x12$\n\x06letter\x18\x0c \x01(\x0b\x32\x12.windrow.v1.LetterH\x00\x12-\n\x0bservice_ask\x18\r \x01(\x0b\x32\x16.windrow.v1.ServiceAskH\x00\x12\x33\n\x0eservice_answer\x18\x0e \x01(\x0b\x32\x19.windrow.v1.ServiceAnswerH\x00\x12/\n\x0cservice_left\x18\x0f \x01(\x0b\x32\x17.windrow.v1.ServiceLeftH\x00\x42\x06\n\x04what\"\xc7\x01\n\nTrunkHello\x12\x11\n\taccess_id\x18\x01 \x01(\t\x12\x0e\n\x06region\x18\x02 \x01(\t\x12\x0e\n\x06worker\x18\x03 \x01(\r\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x16\n\x0esigning_public\x18\x06 \x01(\x0c\x12\x16\n\x0etunnel_address\x18\x07 \x01(\t\x12\x1b\n\x13tunnel_host_address\x18\x08 \x01(\t\x12\x17\n\x0fservice_address\x18\t \x01(\t\"q\n\x0cTrunkWelcome\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x18\n\x10\x66rames_per_batch\x18\x02 \x01(\r\x12\x0e\n\x06leader\x18\x03 \x01(\x08\x12\x16\n\x0eleader_address\x18\x04 \x01(\t\x12\x10\n\x08\x64raining\x18\x05 \x01(\x08\"\x1e\n\nTrunkDrain\x12\x10\n\x08\x64raining\x18\x01 \x01(\x08\")\n\x06Letter\x12\x0f\n\x07host_id\x18\x01 \x01(\t\x12\x0e\n\x06sealed\x18\x02 \x01(\x0c\";\n\nServiceAsk\x12\x0b\n\x03\x61sk\x18\x01 \x01(\x04\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\r\"i\n\rServiceAnswer\x12\x0b\n\x03\x61sk\x18\x01 \x01(\x04\x12\x0c\n\x04\x63ode\x18\x02 \x01(\t\x12\x16\n\x0eretry_after_ns\x18\x03 \x01(\x03\x12\x16\n\x0etunnel_address\x18\x04 \x01(\t\x12\r\n\x05grant\x18\x05 \x01(\t\"\x1a\n\x0bServiceLeft\x12\x0b\n\x03\x61sk\x18\x01 \x01(\x04\"r\n\x0bRouteOpened\x12\x0f\n\x07host_id\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\r\x12\x14\n\x0cnot_after_ns\x18\x03 \x01(\x03\x12\x0c\n\x04peer\x18\x04 \x01(\t\x12\x1a\n\x12\x63\x65rtificate_sha256\x18\x05 \x01(\x0c\"\x1d\n\x0bRouteClosed\x12\x0e\n\x06reason\x18\x01 \x01(\t\"B\n\nRouteClose\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x16\n\x0eretry_after_ns\x18\x03 \x01(\x03\"^\n\nLoadReport\x12\x0e\n\x06\x61gents\x18\x01 \x01(\r\x12\x15\n\rload_permille\x18\x02 \x01(\r\x12\x14\n\x0cqueued_bytes\x18\x03 \x01(\x04\x12\x13\n\x0bshed_frames\x18\x04 \x01(\x04\"\x1c\n\x0bRouteCredit\x12\r\n\x05\x62ytes\x18\x01 \x01(\r\"\x1b\n\x07\x42\x61nList\x12\x10\n\x08host_ids\x18\x01 \x03(\t2@\n\tAgentLink\x12\x33\n\x07\x43onnect\x12\x11.windrow.v1.Frame\x1a\x11.windrow.v1.Frame(\x01\x30\x01\x32\xc4\x01\n\x05Probe\x12\x36\n\x04Ping\x12\x17.windrow.v1.PingRequest\x1a\x15.windrow.v1.PingReply\x12:\n\x04Warm\x12\x17.windrow.v1.PingRequest\x1a\x15.windrow.v1.PingReply(\x01\x30\x01\x12G\n\tBandwidth\x12\x1a.windrow.v1.BandwidthChunk\x1a\x1a.windrow.v1.BandwidthChunk(\x01\x30\x01\x32\x45\n\x05Trunk\x12<\n\x06\x41ttach\x12\x16.windrow.v1.TrunkBatch\x1a\x16.windrow.v1.TrunkBatch(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,31 +43,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TRUNKBATCH']._serialized_start=458
   _globals['_TRUNKBATCH']._serialized_end=508
   _globals['_TRUNKITEM']._serialized_start=511
-  _globals['_TRUNKITEM']._serialized_end=993
-  _globals['_TRUNKHELLO']._serialized_start=996
-  _globals['_TRUNKHELLO']._serialized_end=1170
-  _globals['_TRUNKWELCOME']._serialized_start=1172
-  _globals['_TRUNKWELCOME']._serialized_end=1285
-  _globals['_TRUNKDRAIN']._serialized_start=1287
-  _globals['_TRUNKDRAIN']._serialized_end=1317
-  _globals['_LETTER']._serialized_start=1319
-  _globals['_LETTER']._serialized_end=1360
-  _globals['_ROUTEOPENED']._serialized_start=1362
-  _globals['_ROUTEOPENED']._serialized_end=1476
-  _globals['_ROUTECLOSED']._serialized_start=1478
-  _globals['_ROUTECLOSED']._serialized_end=1507
-  _globals['_ROUTECLOSE']._serialized_start=1509
-  _globals['_ROUTECLOSE']._serialized_end=1575
-  _globals['_LOADREPORT']._serialized_start=1577
-  _globals['_LOADREPORT']._serialized_end=1671
-  _globals['_ROUTECREDIT']._serialized_start=1673
-  _globals['_ROUTECREDIT']._serialized_end=1701
-  _globals['_BANLIST']._serialized_start=1703
-  _globals['_BANLIST']._serialized_end=1730
-  _globals['_AGENTLINK']._serialized_start=1732
-  _globals['_AGENTLINK']._serialized_end=1796
-  _globals['_PROBE']._serialized_start=1799
-  _globals['_PROBE']._serialized_end=1995
-  _globals['_TRUNK']._serialized_start=1997
-  _globals['_TRUNK']._serialized_end=2066
+  _globals['_TRUNKITEM']._serialized_end=1142
+  _globals['_TRUNKHELLO']._serialized_start=1145
+  _globals['_TRUNKHELLO']._serialized_end=1344
+  _globals['_TRUNKWELCOME']._serialized_start=1346
+  _globals['_TRUNKWELCOME']._serialized_end=1459
+  _globals['_TRUNKDRAIN']._serialized_start=1461
+  _globals['_TRUNKDRAIN']._serialized_end=1491
+  _globals['_LETTER']._serialized_start=1493
+  _globals['_LETTER']._serialized_end=1534
+  _globals['_SERVICEASK']._serialized_start=1536
+  _globals['_SERVICEASK']._serialized_end=1595
+  _globals['_SERVICEANSWER']._serialized_start=1597
+  _globals['_SERVICEANSWER']._serialized_end=1702
+  _globals['_SERVICELEFT']._serialized_start=1704
+  _globals['_SERVICELEFT']._serialized_end=1730
+  _globals['_ROUTEOPENED']._serialized_start=1732
+  _globals['_ROUTEOPENED']._serialized_end=1846
+  _globals['_ROUTECLOSED']._serialized_start=1848
+  _globals['_ROUTECLOSED']._serialized_end=1877
+  _globals['_ROUTECLOSE']._serialized_start=1879
+  _globals['_ROUTECLOSE']._serialized_end=1945
+  _globals['_LOADREPORT']._serialized_start=1947
+  _globals['_LOADREPORT']._serialized_end=2041
+  _globals['_ROUTECREDIT']._serialized_start=2043
+  _globals['_ROUTECREDIT']._serialized_end=2071
+  _globals['_BANLIST']._serialized_start=2073
+  _globals['_BANLIST']._serialized_end=2100
+  _globals['_AGENTLINK']._serialized_start=2102
+  _globals['_AGENTLINK']._serialized_end=2166
+  _globals['_PROBE']._serialized_start=2169
+  _globals['_PROBE']._serialized_end=2365
+  _globals['_TRUNK']._serialized_start=2367
+  _globals['_TRUNK']._serialized_end=2436
 # @@protoc_insertion_point(module_scope)

@@ -62,7 +62,7 @@ class TrunkBatch(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[TrunkItem, _Mapping]]] = ...) -> None: ...
 
 class TrunkItem(_message.Message):
-    __slots__ = ("route", "frame", "opened", "closed", "hello", "welcome", "close", "load", "credit", "bans", "drain", "letter")
+    __slots__ = ("route", "frame", "opened", "closed", "hello", "welcome", "close", "load", "credit", "bans", "drain", "letter", "service_ask", "service_answer", "service_left")
     ROUTE_FIELD_NUMBER: _ClassVar[int]
     FRAME_FIELD_NUMBER: _ClassVar[int]
     OPENED_FIELD_NUMBER: _ClassVar[int]
@@ -75,6 +75,9 @@ class TrunkItem(_message.Message):
     BANS_FIELD_NUMBER: _ClassVar[int]
     DRAIN_FIELD_NUMBER: _ClassVar[int]
     LETTER_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_ASK_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_ANSWER_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_LEFT_FIELD_NUMBER: _ClassVar[int]
     route: int
     frame: _link_pb2.Frame
     opened: RouteOpened
@@ -87,10 +90,13 @@ class TrunkItem(_message.Message):
     bans: BanList
     drain: TrunkDrain
     letter: Letter
-    def __init__(self, route: _Optional[int] = ..., frame: _Optional[_Union[_link_pb2.Frame, _Mapping]] = ..., opened: _Optional[_Union[RouteOpened, _Mapping]] = ..., closed: _Optional[_Union[RouteClosed, _Mapping]] = ..., hello: _Optional[_Union[TrunkHello, _Mapping]] = ..., welcome: _Optional[_Union[TrunkWelcome, _Mapping]] = ..., close: _Optional[_Union[RouteClose, _Mapping]] = ..., load: _Optional[_Union[LoadReport, _Mapping]] = ..., credit: _Optional[_Union[RouteCredit, _Mapping]] = ..., bans: _Optional[_Union[BanList, _Mapping]] = ..., drain: _Optional[_Union[TrunkDrain, _Mapping]] = ..., letter: _Optional[_Union[Letter, _Mapping]] = ...) -> None: ...
+    service_ask: ServiceAsk
+    service_answer: ServiceAnswer
+    service_left: ServiceLeft
+    def __init__(self, route: _Optional[int] = ..., frame: _Optional[_Union[_link_pb2.Frame, _Mapping]] = ..., opened: _Optional[_Union[RouteOpened, _Mapping]] = ..., closed: _Optional[_Union[RouteClosed, _Mapping]] = ..., hello: _Optional[_Union[TrunkHello, _Mapping]] = ..., welcome: _Optional[_Union[TrunkWelcome, _Mapping]] = ..., close: _Optional[_Union[RouteClose, _Mapping]] = ..., load: _Optional[_Union[LoadReport, _Mapping]] = ..., credit: _Optional[_Union[RouteCredit, _Mapping]] = ..., bans: _Optional[_Union[BanList, _Mapping]] = ..., drain: _Optional[_Union[TrunkDrain, _Mapping]] = ..., letter: _Optional[_Union[Letter, _Mapping]] = ..., service_ask: _Optional[_Union[ServiceAsk, _Mapping]] = ..., service_answer: _Optional[_Union[ServiceAnswer, _Mapping]] = ..., service_left: _Optional[_Union[ServiceLeft, _Mapping]] = ...) -> None: ...
 
 class TrunkHello(_message.Message):
-    __slots__ = ("access_id", "region", "worker", "address", "version", "signing_public", "tunnel_address", "tunnel_host_address")
+    __slots__ = ("access_id", "region", "worker", "address", "version", "signing_public", "tunnel_address", "tunnel_host_address", "service_address")
     ACCESS_ID_FIELD_NUMBER: _ClassVar[int]
     REGION_FIELD_NUMBER: _ClassVar[int]
     WORKER_FIELD_NUMBER: _ClassVar[int]
@@ -99,6 +105,7 @@ class TrunkHello(_message.Message):
     SIGNING_PUBLIC_FIELD_NUMBER: _ClassVar[int]
     TUNNEL_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     TUNNEL_HOST_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     access_id: str
     region: str
     worker: int
@@ -107,7 +114,8 @@ class TrunkHello(_message.Message):
     signing_public: bytes
     tunnel_address: str
     tunnel_host_address: str
-    def __init__(self, access_id: _Optional[str] = ..., region: _Optional[str] = ..., worker: _Optional[int] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., signing_public: _Optional[bytes] = ..., tunnel_address: _Optional[str] = ..., tunnel_host_address: _Optional[str] = ...) -> None: ...
+    service_address: str
+    def __init__(self, access_id: _Optional[str] = ..., region: _Optional[str] = ..., worker: _Optional[int] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., signing_public: _Optional[bytes] = ..., tunnel_address: _Optional[str] = ..., tunnel_host_address: _Optional[str] = ..., service_address: _Optional[str] = ...) -> None: ...
 
 class TrunkWelcome(_message.Message):
     __slots__ = ("epoch", "frames_per_batch", "leader", "leader_address", "draining")
@@ -136,6 +144,36 @@ class Letter(_message.Message):
     host_id: str
     sealed: bytes
     def __init__(self, host_id: _Optional[str] = ..., sealed: _Optional[bytes] = ...) -> None: ...
+
+class ServiceAsk(_message.Message):
+    __slots__ = ("ask", "cluster_id", "port")
+    ASK_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    ask: int
+    cluster_id: str
+    port: int
+    def __init__(self, ask: _Optional[int] = ..., cluster_id: _Optional[str] = ..., port: _Optional[int] = ...) -> None: ...
+
+class ServiceAnswer(_message.Message):
+    __slots__ = ("ask", "code", "retry_after_ns", "tunnel_address", "grant")
+    ASK_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    RETRY_AFTER_NS_FIELD_NUMBER: _ClassVar[int]
+    TUNNEL_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    GRANT_FIELD_NUMBER: _ClassVar[int]
+    ask: int
+    code: str
+    retry_after_ns: int
+    tunnel_address: str
+    grant: str
+    def __init__(self, ask: _Optional[int] = ..., code: _Optional[str] = ..., retry_after_ns: _Optional[int] = ..., tunnel_address: _Optional[str] = ..., grant: _Optional[str] = ...) -> None: ...
+
+class ServiceLeft(_message.Message):
+    __slots__ = ("ask",)
+    ASK_FIELD_NUMBER: _ClassVar[int]
+    ask: int
+    def __init__(self, ask: _Optional[int] = ...) -> None: ...
 
 class RouteOpened(_message.Message):
     __slots__ = ("host_id", "generation", "not_after_ns", "peer", "certificate_sha256")

@@ -1,0 +1,154 @@
+"""The renter's end of a tunnel in a daemon: dials an Access with the Master's grant, then carries bytes both ways.
+
+The one place, beside the sdk's own, that knows what this end says: records here, and who uses it sees bytes.
+"""
+
+import asyncio
+import ssl
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from windrow_proto.connection import FLUSH_S, Connection
+from windrow_proto.errors import InvalidInput, LinkClosed, Unavailable, WindrowError
+from windrow_proto.keys import SERVER_NAMES
+from windrow_proto.tunnels import (
+    END,
+    HEAD_BYTES_MAX,
+    RECORD_BYTES_MAX,
+    RecordReader,
+    judge_answer,
+    record,
+    request,
+)
+
+DIAL_S: Final = 8.0
+"""For the Access, its handshake included."""
+JOIN_S: Final = 15.0
+"""For the Access to join this end with the host's, which is there already; it gives up itself after ten."""
+HEAD_ENDS: Final = b"\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class RenterTicket:
+    """Where to dial, and what to show there. address: host:port; ca_pem: the authority of that Access."""
+
+    address: str
+    grant: str = field(repr=False)
+    ca_pem: bytes = field(repr=False)
+
+
+class RenterSide(Protocol):
+    """Whom this end carries for."""
+
+    def take(self, data: memoryview) -> None:
+        """Bytes of the workload's; only valid during the call."""
+
+    def take_end(self) -> None:
+        """The workload sends no more."""
+
+    def hold(self) -> None:
+        """The tunnel does not take more: send no more for now."""
+
+    def go_on(self) -> None:
+        """It does again."""
+
+    def cut(self, error: WindrowError) -> None:
+        """The tunnel is gone, before or after its ends; the last call."""
+
+
+class RenterEnd(Connection):
+    """One tunnel's. `dial`, then `carry` and `end` as bytes come; `close` or `abort` in any case."""
+
+    def __init__(self, side: RenterSide) -> None:
+        super().__init__()
+        self._side = side
+        self._reader = RecordReader()
+        self._joined = asyncio.Event()
+        self._head = b""
+        self._refusal: WindrowError | None = None
+        self._is_open = self._is_end_told = False
+
+    async def dial(self, ticket: RenterTicket) -> None:
+        """Returns when the host is there. Raises Unavailable, LinkClosed or what the Access refuses it with."""
+        host, _, port = ticket.address.rpartition(":")
+        if not port.isdigit():
+            raise InvalidInput(f"{ticket.address!r} is no address of an Access.")
+        context = ssl.create_default_context(cadata=ticket.ca_pem.decode())
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        try:
+            async with asyncio.timeout(DIAL_S):
+                await asyncio.get_running_loop().create_connection(
+                    lambda: self,
+                    host.strip("[]"),
+                    int(port),
+                    ssl=context,
+                    server_hostname=SERVER_NAMES["access"],
+                    ssl_shutdown_timeout=FLUSH_S,
+                )
+            self.write(request(ticket.grant))
+            async with asyncio.timeout(JOIN_S):
+                await self._joined.wait()
+        except (OSError, TimeoutError) as error:  # ssl.SSLError is one
+            raise Unavailable(
+                f"The Access at {ticket.address} does not join the tunnel: {error or 'no answer'}."
+            ) from error
+        if self._refusal is not None:
+            raise self._refusal
+
+    def carry(self, data: bytes) -> None:
+        """Bytes for the workload."""
+        for start in range(0, len(data), RECORD_BYTES_MAX):
+            self.write(record(data[start : start + RECORD_BYTES_MAX]))
+
+    def end(self) -> None:
+        """No more of them; what comes back still may."""
+        self.write(END)
+
+    # --- called by the loop ------------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """The Access's answer, then records."""
+        if self._refusal is not None:
+            return
+        try:
+            rest = data if self._is_open else self._answered(data)
+            for piece in self._reader.feed(rest):
+                self._side.take(piece)
+        except WindrowError as error:
+            self._refuse(error)
+            return
+        if self._reader.is_ended and not self._is_end_told:
+            self._is_end_told = True
+            self._side.take_end()
+
+    def _answered(self, data: bytes) -> bytes:
+        self._head += data
+        head, found, rest = self._head.partition(HEAD_ENDS)
+        if not found and len(self._head) <= HEAD_BYTES_MAX:
+            return b""
+        judge_answer(head, rest)
+        self._is_open, self._head = True, b""
+        self._joined.set()
+        return rest
+
+    def _refuse(self, error: WindrowError) -> None:
+        self._refusal = error
+        self._joined.set()
+        self.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The Access or the host has cut it, or this end has closed it."""
+        super().connection_lost(error)
+        if self._refusal is None:
+            self._refusal = LinkClosed("The host or its Access has cut the tunnel.")
+        self._joined.set()
+        if self._is_open:
+            self._side.cut(self._refusal)
+
+    def pause_writing(self) -> None:
+        """The tunnel does not take more."""
+        self._side.hold()
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        self._side.go_on()
