@@ -37,8 +37,9 @@ from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_proto.ballast import ReservedDisk
 from windrow_proto.disk import OsDisk
-from windrow_proto.ids import AccountId, HostId
+from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.ports import Clock, Disk, Rng
+from windrow_proto.renter_end import RenterTicket
 from windrow_proto.units import CURRENCY_TEST, money_text
 
 
@@ -246,6 +247,7 @@ def _introduce_hub(rooms: Rooms) -> None:
     hub.ports.generations_used = identity.generations_used
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points
+    rooms.clusters.service_place = lambda host_id: hub.accesses.service_place(hub.down.access_of(host_id))
     hub.ports.is_drained = rooms.services.accesses.is_drained
     rooms.services.accesses.on_change = hub.drain_changed
     hub.ports.on_welcome = rooms.services.trials.on_hello
@@ -254,6 +256,12 @@ def _introduce_hub(rooms: Rooms) -> None:
     rooms.services.health.departed = hub.accesses.departed
     rooms.services.health.figures.append(lambda: _hub_figures(hub))
     if (tunnels := rooms.services.tunnels) is not None:
+
+        async def open_service(cluster_id: ClusterId, port: int) -> RenterTicket:
+            ticket = await tunnels.open_public(cluster_id, port)
+            return RenterTicket(ticket.address, ticket.grant, ticket.ca_pem.encode())
+
+        hub.ports.open_service = open_service
         rooms.services.health.figures.append(lambda: [("tunnels", "Tunnels that are open", tunnels.count, {})])
 
 

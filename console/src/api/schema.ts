@@ -194,6 +194,9 @@ export interface ClusterOut {
   steps: StepOut[];
   workloads: WorkloadOut[];
   request: KeptRequestOut;
+  /** Of a service, by port: where anybody who knows the address reaches it. Tell it as you like */
+  urls: Record<string, string>;
+  traffic: TrafficOut;
   tier: string | null;
   /** A decimal amount of money */
   price_per_hour: string | null;
@@ -1018,6 +1021,13 @@ export interface TokenOut {
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;
   last_used_at: string | null;
+}
+
+/** What came to a service over HTTPS and back, without what is under way; written every ten seconds. */
+export interface TrafficOut {
+  connections: number;
+  bytes_in: number;
+  bytes_out: number;
 }
 
 /** One row of the ledger. */

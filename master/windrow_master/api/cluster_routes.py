@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Annotated, Any, Literal
+from zlib import crc32
 
 from fastapi import Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
@@ -147,7 +148,7 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
     view = await services.clusters.get(principal, ClusterId(cluster_id))
     # Cost and running time go on between versions: every receipt moves them.
     running_ns = sum(workload.running_ns for workload in view.workloads)
-    return tagged(request, cluster_json(view), f"{view.cluster.version}-{view.cost}-{running_ns}")
+    return tagged(request, cluster_json(view), f"{view.cluster.version}-{view.cost}-{running_ns}-{_served(view)}")
 
 
 @router.delete("/clusters/{cluster_id}", status_code=202, responses=out_clusters.ACCEPTED)
@@ -262,6 +263,11 @@ async def get_files(services: Serving, principal: Asking, cluster_id: str, chang
     pieces, size, is_cut = await inside.fetch_files(principal, ClusterId(cluster_id), changed_only=changed)
     headers = {"Content-Length": str(size), "X-Files-Truncated": _flag(is_cut), "Cache-Control": "no-store"}
     return StreamingResponse(pieces, media_type="application/x-tar", headers=headers)
+
+
+def _served(view: ClusterView) -> str:
+    """What of a service changes without a version: where it is found, and what it carried."""
+    return format(crc32(repr((dict(view.urls), view.traffic)).encode()), "08x")
 
 
 def _flag(is_set: bool) -> str:

@@ -26,6 +26,8 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "steps": [_step_json(step) for step in cluster.steps],
         "workloads": [_workload_json(workload) for workload in view.workloads],
         "request": _request_json(cluster.request),
+        "urls": {str(port): url for port, url in view.urls.items()},
+        "traffic": asdict(view.traffic),
         "tier": cluster.tier,
         "price_per_hour": money_text(cluster.price_per_hour),
         "cost_so_far": money_text(view.cost),

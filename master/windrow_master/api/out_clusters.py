@@ -55,6 +55,14 @@ class KeptRequestOut(Out):
     max_price_per_hour: Amount
 
 
+class TrafficOut(Out):
+    """What came to a service over HTTPS and back, without what is under way; written every ten seconds."""
+
+    connections: int
+    bytes_in: int
+    bytes_out: int
+
+
 class ClusterOut(Out):
     """A cluster with its workloads."""
 
@@ -67,6 +75,11 @@ class ClusterOut(Out):
     steps: list[StepOut]
     workloads: list[WorkloadOut]
     request: KeptRequestOut
+    urls: Annotated[
+        dict[str, str],
+        Field(description="Of a service, by port: where anybody who knows the address reaches it. Tell it as you like"),
+    ]
+    traffic: TrafficOut
     tier: str | None
     price_per_hour: Amount
     cost_so_far: Amount

@@ -22,6 +22,7 @@ from windrow_master.api.trunk_down import RESEND_NS, Downlink, HubFigures, HubPo
 from windrow_master.api.trunk_letters import Letters
 from windrow_master.api.trunk_pumps import Waiting, evidence_pump, telemetry_pump
 from windrow_master.api.trunk_route import HostRoute, Opening
+from windrow_master.api.trunk_services import ServiceAsks
 from windrow_master.api.trunk_wire import Trunk
 from windrow_master.fleet.model import HostFacts
 from windrow_master.fleet.presence.service import Route
@@ -59,9 +60,9 @@ HELLO_DEADLINE_S: Final = 10.0
 TICK_NS: Final = SECOND
 ASK_AGAIN_NS: Final = 10 * SECOND
 BAD_PROOFS_MAX: Final = 16
+"""A route that brings more than this is ended: something on the way rewrites messages."""
 MISUSES: Final = frozenset({"invalid_input", "too_large", "bad_proof"})
 """What a route ends with that said what no agent says."""
-"""A route that brings more than this is ended: something on the way rewrites messages."""
 
 __all__ = ["HubFigures", "HubPorts", "LinkHub"]
 
@@ -95,9 +96,8 @@ class LinkHub:
         self._evidence = evidence_pump(fleet)
         self._samples = telemetry_pump(telemetry)
         self.down = Downlink(fleet, telemetry, clock, self.ports, self.figures, self._routes)
-        self._letters = Letters(self._routes, fleet, self.down)
-        self._is_map_dirty = False
-        self._told_bans: list[str] = []
+        self._letters, self._services = Letters(self._routes, fleet, self.down), ServiceAsks(self.ports)
+        self._is_map_dirty, self._told_bans = False, list[str]()
         fleet.ports.on_wake = self.down.wake
         fleet.ports.on_ask = self.down.ask_observed
         fleet.ports.on_telemetry_gap = self._on_telemetry_gap
@@ -170,20 +170,20 @@ class LinkHub:
             case "opened":
                 opened = item.opened
                 opening = Opening(HostId(opened.host_id), opened.generation, opened.not_after_ns, opened.peer[:128])
-                number = item.route
                 self._connections += 1
-                put = partial(trunk.put_frame, number)
+                put = partial(trunk.put_frame, item.route)
                 named = opening, trunk.access_id, self._epoch, self._connections
-                trunk.routes[number] = HostRoute(*named, put, (trunk.tunnel_address, trunk.tunnel_host_address))
+                trunk.routes[item.route] = HostRoute(*named, put, (trunk.tunnel_address, trunk.tunnel_host_address))
             case "closed":
-                gone = trunk.routes.pop(item.route, None)
-                if gone is not None:
+                if (gone := trunk.routes.pop(item.route, None)) is not None:
                     self._close(gone, "the agent has disconnected")
                     self._note_misuse(gone, item.closed.reason)
             case "load":
                 trunk.load = item.load
             case "letter":
                 self._letters.take(trunk, item.letter)
+            case "service_ask" | "service_left":
+                self._services.take(trunk, item, tasks)
             case _:
                 pass  # a newer Access may say more than we understand
 

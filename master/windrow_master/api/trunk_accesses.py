@@ -57,6 +57,12 @@ class Accesses:
         points |= {one.access_id: one.point(draining=self._is_drained(one.access_id)) for one in self._trunks}
         return tuple(points[access_id] for access_id in sorted(points))
 
+    def service_place(self, access_id: str) -> str:
+        """DOMAIN:PORT under which services are asked for, of this Access if it has one, else of the first that has;
+        every one leads to every service. Empty: there is none. Safe to call from any thread."""
+        places = {one.access_id: one.service_place for one in tuple(self._trunks) if one.service_place}
+        return places.get(access_id) or (places[min(places)] if places else "")
+
     def summaries(self) -> list[dict[str, Any]]:
         """How each attached Access fares, for operators."""
         found: dict[str, list[Trunk]] = {}

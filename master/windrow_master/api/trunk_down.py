@@ -18,12 +18,13 @@ from windrow_master.fleet.commands.service import to_ask, to_send
 from windrow_master.fleet.model import CommandRow, CommandState, HostFacts
 from windrow_master.fleet.service import FleetService
 from windrow_master.telemetry.service import TelemetryService
-from windrow_proto.errors import LinkClosed, WindrowError
-from windrow_proto.ids import BootId, CommandId, HostId
+from windrow_proto.errors import LinkClosed, Unavailable, WindrowError
+from windrow_proto.ids import BootId, ClusterId, CommandId, HostId
 from windrow_proto.keys import ExchangeKey
 from windrow_proto.messages import Hello, Query, Settings
 from windrow_proto.model import Kind, Lane, LeaseRenewal
 from windrow_proto.ports import Clock
+from windrow_proto.renter_end import RenterTicket
 from windrow_proto.units import MILLISECOND, SECOND
 from windrow_proto.wire_command import encode_leases
 from windrow_proto.wire_link import encode_query, encode_settings
@@ -51,6 +52,10 @@ async def _unnoted(_heard: Mapping[HostId, int]) -> None:
     return None
 
 
+async def _no_service(_cluster_id: ClusterId, _port: int) -> RenterTicket:
+    raise Unavailable("This Master is starting.")
+
+
 async def _no_renewals() -> Mapping[HostId, tuple[LeaseRenewal, ...]]:
     return {}
 
@@ -63,7 +68,8 @@ class HubPorts:
     so that a later Master refuses older certificates as well. renewals: leases to renew, every 30 s.
     on_stale: a host has seen a later Master than this one. exchange_key: a fresh key for each welcome. is_drained:
     whether people took this Access out of service. on_welcome: an agent's hello was answered: who, through which
-    Access, its boot, what it said, and what of its evidence is committed.
+    Access, its boot, what it said, and what of its evidence is committed. open_service: a tunnel to a port of a
+    service, for whoever came to an Access with its address.
     """
 
     host_facts: Callable[[HostId], Awaitable[HostFacts | None]] = _unknown
@@ -72,6 +78,7 @@ class HubPorts:
     on_stale: Callable[[], None] = lambda: None
     exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
     is_drained: Callable[[str], bool] = lambda access_id: False
+    open_service: Callable[[ClusterId, int], Awaitable[RenterTicket]] = _no_service
     on_welcome: Callable[[HostId, str, BootId, Hello, Marks], None] = lambda *welcomed: None
 
 
@@ -119,6 +126,11 @@ class Downlink:
         if route is None or not all(route.tunnels):
             return None
         return TunnelAddresses(*route.tunnels)
+
+    def access_of(self, host_id: HostId) -> str:
+        """The Access that this host is connected to; empty: none."""
+        route = self._routes.get(host_id)
+        return "" if route is None else route.access_id
 
     async def dispatch(self) -> None:
         while True:

@@ -10,6 +10,7 @@ from windrow_proto.errors import LinkClosed
 from windrow_proto.gather import Gather
 from windrow_proto.messages import AccessPoint
 from windrow_proto.ports import TrunkLink
+from windrow_proto.service_names import check_place
 from windrow_proto.units import MIB, time_text
 from windrow_proto.v1 import link_pb2, services_pb2
 
@@ -31,9 +32,11 @@ class Trunk:
         self.worker, self.address = hello.worker, hello.address[:128]
         self.version = hello.version[:64]
         self.tunnel_address, self.tunnel_host_address = hello.tunnel_address[:256], hello.tunnel_host_address[:256]
+        self.service_place = check_place(hello.service_address[:256])
         self.peer = address
         self.attached_ns = attached_ns
         self.routes: dict[int, HostRoute] = {}
+        self.asks: dict[int, asyncio.Task[None]] = {}
         self.load = services_pb2.LoadReport()
         self._items: deque[services_pb2.TrunkItem] = deque()
         self._bytes = 0
@@ -103,6 +106,13 @@ class Trunk:
             self._put(services_pb2.TrunkItem(letter=letter))
         except LinkClosed:
             pass  # it writes again
+
+    def put_answer(self, answer: services_pb2.ServiceAnswer) -> None:
+        """Queue the answer to an Access that asked for a service."""
+        try:
+            self._put(services_pb2.TrunkItem(service_answer=answer))
+        except LinkClosed:
+            pass  # nobody waits for it
 
     def greet(self, epoch: int, host_ids: Sequence[str], *, draining: bool) -> None:
         """Queue the answer to the trunk's hello."""

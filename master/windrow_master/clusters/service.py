@@ -4,15 +4,16 @@ Creating is one unit of work: the key of the request, the plan, the hold, the sl
 together or not at all. What happens afterwards is life/service.py's, reaching into a workload access/service.py's.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, LifeDesk
 from windrow_master.clusters.machine import HOLDING, ClusterEvent, answer
-from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Step, Workload, WorkPhase
+from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest, Step, Workload, WorkPhase
 from windrow_master.clusters.placing.service import Placer
 from windrow_master.clusters.request import checked, digest, workload_spec
+from windrow_master.clusters.tunnels.public import Traffic, public_ports
 from windrow_master.fleet.model import DesiredWorkload, LinkState
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
@@ -26,6 +27,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import IdempotencyMismatch, NoCapacity, NotFound
 from windrow_proto.ids import ClusterId, CommandId, HostId, WorkloadId
 from windrow_proto.model import Command, CommandKind, LeaseRenewal
+from windrow_proto.service_names import service_url
 from windrow_proto.units import MINUTE, Bytes, Microcents
 
 CREATE_NOT_AFTER_NS: Final = MINUTE
@@ -43,6 +45,9 @@ class ClusterView:
     cluster: Cluster
     workloads: tuple[Workload, ...]
     cost: Microcents
+    urls: Mapping[int, str] = field(default_factory=dict)
+    """Of a service, where anybody reaches each of its ports."""
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,8 @@ class ClusterService:
         self._store, self._fleet, self._market = store, fleet, market
         self._placer = Placer(market)
         self._listeners: list[Callable[[ClusterId], None]] = []
+        self.service_place: Callable[[HostId], str] = lambda host_id: ""
+        """DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host; empty: there is none."""
         self.life = LifeDesk(fleet, market, self._changed)
 
     def on_change(self, listener: Callable[[ClusterId], None]) -> None:
@@ -310,7 +317,13 @@ class ClusterService:
     def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
         rental = uow.rentals.get(cluster.rental_id)
         cost = rental.charged if rental is not None else Microcents(0)
-        return ClusterView(cluster, uow.workloads.of_cluster(cluster.cluster_id), cost)
+        workloads = uow.workloads.of_cluster(cluster.cluster_id)
+        if cluster.kind is not ClusterKind.SERVICE:
+            return ClusterView(cluster, workloads, cost)
+        place = self.service_place(workloads[0].host_id if workloads else HostId(""))
+        ports = public_ports(cluster) if place else ()
+        urls = {port: service_url(cluster.cluster_id, port, place) for port in ports}
+        return ClusterView(cluster, workloads, cost, urls, uow.traffic.get(cluster.cluster_id))
 
     def _changed(self, cluster_id: ClusterId) -> None:
         for listener in self._listeners:

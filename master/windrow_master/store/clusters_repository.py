@@ -15,8 +15,9 @@ from windrow_master.clusters.model import (
     Workload,
     WorkPhase,
 )
+from windrow_master.clusters.tunnels.public import Traffic
 from windrow_master.store.made import Made
-from windrow_master.store.tables_clusters import clusters, workloads
+from windrow_master.store.tables_clusters import clusters, service_traffic, workloads
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import SlotGrant
 from windrow_proto.units import Bytes
@@ -96,6 +97,26 @@ class ClusterRepository:
         """How many clusters an account ever asked for."""
         query = select(func.count()).select_from(clusters).where(clusters.c.account_id == account_id)
         return int(self._connection.scalar(query) or 0)
+
+
+class TrafficRepository:
+    """What came to services over HTTPS and back."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, cluster_id: ClusterId) -> Traffic:
+        """Of one cluster, as far as it is written; nothing of one that nobody came to."""
+        query = select(service_traffic).where(service_traffic.c.cluster_id == cluster_id)
+        row = self._connection.execute(query).one_or_none()
+        return Traffic() if row is None else Traffic(row.connections, row.bytes_in, row.bytes_out)
+
+    def add(self, cluster_id: ClusterId, traffic: Traffic) -> None:
+        """So much more."""
+        values = asdict(self.get(cluster_id).plus(traffic))
+        own = service_traffic.c.cluster_id == cluster_id
+        if self._connection.execute(update(service_traffic).where(own).values(**values)).rowcount == 0:
+            self._connection.execute(insert(service_traffic).values(cluster_id=cluster_id, **values))
 
 
 class WorkloadRepository:

@@ -1,4 +1,4 @@
-"""The clusters' tables: clusters and the workloads they consist of."""
+"""The clusters' tables: clusters and the workloads they consist of, and what services carried."""
 
 from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, LargeBinary, String, Table, Text
 
@@ -50,6 +50,15 @@ workloads = Table(
     Column("lost_since_ns", Whole),
     Column("ended_at_ns", Whole),
     Column("is_released", Boolean, nullable=False),
+)
+
+service_traffic = Table(
+    "service_traffic",
+    metadata,
+    Column("cluster_id", String(64), ForeignKey("clusters.cluster_id"), primary_key=True),
+    Column("connections", Whole, nullable=False),
+    Column("bytes_in", Whole, nullable=False),
+    Column("bytes_out", Whole, nullable=False),
 )
 # What still holds slots, in one small index: everything that is asked often asks for these only.
 Index(

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from windrow_master.store.accesses_repository import DrainRepository
-from windrow_master.store.clusters_repository import ClusterRepository, WorkloadRepository
+from windrow_master.store.clusters_repository import ClusterRepository, TrafficRepository, WorkloadRepository
 from windrow_master.store.core_repository import (
     AuditRepository,
     ChainHead,
@@ -193,6 +193,10 @@ class UnitOfWork:
     @cached_property
     def workloads(self) -> WorkloadRepository:
         return WorkloadRepository(self.connection)
+
+    @cached_property
+    def traffic(self) -> TrafficRepository:
+        return TrafficRepository(self.connection)
 
     # fleet
     @cached_property

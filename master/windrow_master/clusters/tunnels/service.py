@@ -3,7 +3,8 @@
  POST ─▶ owner, Running, host here ─▶ channel to the agent: port, grant ─▶ "ready" ─▶ audit ─▶ grant for the renter
  channel open = tunnel may live: closed when the cluster ends; the host's close says how many bytes there were ─▶ audit
 
-What a Master that dies had open ends with its hosts' connections, and of those no end is written.
+What a Master that dies had open ends with its hosts' connections, and of those no end is written. Tunnels of the public
+path (public.py), which an Access asks for in the name of whoever opens a service's address, are counted by cluster.
 """
 
 import asyncio
@@ -15,8 +16,9 @@ from typing import Final
 import structlog
 
 from windrow_master.clusters.channels import ChannelBroker, ChannelStream
-from windrow_master.clusters.model import ClusterPhase, Workload, WorkPhase
+from windrow_master.clusters.model import Workload
 from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.tunnels.public import LIVING, Tally, Traffic, Unknown, is_running, judge
 from windrow_master.identity.model import Principal
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -25,6 +27,7 @@ from windrow_proto.errors import (
     DeadlineExceeded,
     HostUnreachable,
     LinkClosed,
+    NotFound,
     TooMany,
     Unavailable,
     WindrowError,
@@ -50,9 +53,15 @@ AGAIN_NS: Final = SECOND
 TUNNELS_MAX: Final = 2_048
 """Open tunnels of this Master."""
 TUNNELS_PER_ACCOUNT_MAX: Final = 256
+PUBLIC_MAX: Final = 1_024
+"""Open tunnels of the public path, beside those."""
+PUBLIC_PER_ACCOUNT_MAX: Final = 256
+PUBLIC_PER_HOST_MAX: Final = 96
+"""Of a host's 128: the rest is for renters' own tunnels, whatever the public does."""
+TRAFFIC_NS: Final = 10 * SECOND
+"""Between two writings of what the public path has carried."""
 RIGHT_LOOK_NS: Final = 2 * SECOND
 """Between two looks whether whoever asked might still ask: as for streams of events."""
-LIVING: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +83,30 @@ class Ticket:
     not_after_ns: int
 
 
+async def _always() -> bool:
+    return True  # the public has no right that could be taken away: its tunnels end with the cluster
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """Whose tunnel to what. actor: who asked for it; empty: anybody may, it is public. account_id: the renter's."""
+
+    account_id: AccountId
+    cluster_id: ClusterId
+    workload: Workload
+    port: int
+    actor: str = ""
+    is_allowed: Callable[[], Awaitable[bool]] = _always
+
+
 @dataclass(frozen=True, slots=True)
 class _Live:
     """One open tunnel."""
 
     tunnel_id: str
-    account_id: AccountId
-    cluster_id: ClusterId
-    workload: Workload
-    port: int
+    asked: _Asked
     channel: ChannelStream
     since_ns: int
-    is_allowed: Callable[[], Awaitable[bool]]
 
 
 class TunnelService:
@@ -106,7 +127,8 @@ class TunnelService:
         self._signing, self._ca_pem, self._clock = signing, ca_pem.decode(), clock
         self._live: dict[str, _Live] = {}
         self._patience: dict[str, asyncio.Timeout] = {}
-        self._opening = 0
+        self._opening: dict[_Asked, None] = {}
+        self._unknown, self._tally = Unknown(), Tally()
         self._group: asyncio.TaskGroup | None = None
         self._changed: set[ClusterId] = set()
         self._wake = asyncio.Event()
@@ -122,6 +144,7 @@ class TunnelService:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
+                group.create_task(self._keep_traffic(), name="traffic")
                 while True:
                     await self._wake.wait()
                     self._wake.clear()
@@ -139,6 +162,7 @@ class TunnelService:
                 with suppress(WindrowError):
                     await live.channel.close(ChannelClose())
             self._live.clear()
+            await self._note_traffic()
 
     async def open(
         self, principal: Principal, cluster_id: ClusterId, port: int, is_allowed: Callable[[], Awaitable[bool]]
@@ -150,50 +174,74 @@ class TunnelService:
         workload's listens there), HostUnreachable, Unavailable, TooMany, DeadlineExceeded.
         """
         workload = await self._running(principal, cluster_id)
-        own = sum(live.account_id == principal.account_id for live in self._live.values())
-        if len(self._live) + self._opening >= TUNNELS_MAX or own >= TUNNELS_PER_ACCOUNT_MAX:
+        asked = _Asked(principal.account_id, cluster_id, workload, port, principal.actor, is_allowed)
+        own = self._count(lambda one: bool(one.actor) and one.account_id == asked.account_id)
+        if self._count(lambda one: bool(one.actor)) >= TUNNELS_MAX or own >= TUNNELS_PER_ACCOUNT_MAX:
             raise TooMany(f"{own} tunnels of yours are open, of at most {TUNNELS_PER_ACCOUNT_MAX}. Close some first.")
+        return await self._admit(asked)
+
+    async def open_public(self, cluster_id: ClusterId, port: int) -> Ticket:
+        """The same for whoever came to an Access with the address of a service. Raises NotFound for everything that is
+        not a published port of a service, Conflict while it does not run, and what `open` does."""
+        if self._unknown.holds(cluster_id, port, self._clock.monotonic_ns()):
+            raise NotFound("There is no such service.")
+        try:
+            cluster, workload = await self._store.read(
+                lambda uow: judge(uow.clusters.get(cluster_id), uow.workloads.of_cluster(cluster_id), port)
+            )
+        except NotFound:
+            self._unknown.note(cluster_id, port, self._clock.monotonic_ns())
+            raise
+        asked = _Asked(cluster.account_id, cluster_id, workload, port)
+        if (
+            self._count(lambda one: not one.actor) >= PUBLIC_MAX
+            or self._count(lambda one: not one.actor and one.account_id == asked.account_id) >= PUBLIC_PER_ACCOUNT_MAX
+            or self._count(lambda one: not one.actor and one.workload.host_id == workload.host_id)
+            >= PUBLIC_PER_HOST_MAX
+        ):
+            raise TooMany("This service has as many visitors as it may have.", retry_after_ns=5 * SECOND)
+        ticket = await self._admit(asked)
+        self._tally.add(cluster_id, Traffic(connections=1))
+        return ticket
+
+    def _count(self, counts: Callable[[_Asked], bool]) -> int:
+        return sum(counts(live.asked) for live in self._live.values()) + sum(map(counts, self._opening))
+
+    async def _admit(self, asked: _Asked) -> Ticket:
         if self._group is None:
             raise Unavailable("This Master is starting or stopping.")
-        self._opening += 1
+        self._opening[asked] = None
         try:
-            return await self._open(principal, cluster_id, workload, port, is_allowed)
+            return await self._open(asked)
         finally:
-            self._opening -= 1
+            del self._opening[asked]
 
-    async def _open(
-        self,
-        principal: Principal,
-        cluster_id: ClusterId,
-        workload: Workload,
-        port: int,
-        is_allowed: Callable[[], Awaitable[bool]],
-    ) -> Ticket:
-        host_id = workload.host_id
+    async def _open(self, asked: _Asked) -> Ticket:
+        workload, host_id = asked.workload, asked.workload.host_id
         places = self._addresses(host_id)
         if places is None:
             raise HostUnreachable(f"{workload.host_name} is not connected to an Access with tunnels.", subject=host_id)
         tunnel_id = await self._store.read(lambda uow: uow.mint("tunnel"))
 
         def granted(side: TunnelSide, not_after_ns: int) -> str:
-            grant = TunnelGrant(tunnel_id, side, host_id, workload.workload_id, cluster_id, port, not_after_ns)
-            return sign_grant(grant, self._signing)
+            named = tunnel_id, side, host_id, workload.workload_id, asked.cluster_id, asked.port
+            return sign_grant(TunnelGrant(*named, not_after_ns), self._signing)
 
         not_after_ns = self._clock.wall_ns() + GRANT_LIFE_NS
         opening = ChannelOpen(
             workload.workload_id,
             ChannelPurpose.TUNNEL,
-            port=port,
+            port=asked.port,
             tunnel_id=tunnel_id,
             tunnel_address=places.hosts,
             tunnel_grant=granted(TunnelSide.HOST, not_after_ns),
         )
         channel = await self._broker.open(host_id, opening)
-        now_ns = self._clock.wall_ns()
-        live = _Live(tunnel_id, principal.account_id, cluster_id, workload, port, channel, now_ns, is_allowed)
+        live = _Live(tunnel_id, asked, channel, self._clock.wall_ns())
         try:
             await _until_ready(channel, workload)
-            await self._store.write(lambda uow: _note_open(uow, live, principal.actor), name="tunnel.open")
+            if asked.actor:
+                await self._store.write(lambda uow: _note_open(uow, live), name="tunnel.open")
             if self._group is None:
                 raise Unavailable("This Master is stopping.")
             self._live[tunnel_id] = live
@@ -203,16 +251,37 @@ class TunnelService:
                 await asyncio.shield(channel.close(ChannelClose()))
             raise
         # What changed meanwhile came before this tunnel was one to end.
-        self._on_change(cluster_id)
+        self._on_change(asked.cluster_id)
         return Ticket(tunnel_id, granted(TunnelSide.RENTER, not_after_ns), places.renters, self._ca_pem, not_after_ns)
 
     async def _running(self, principal: Principal, cluster_id: ClusterId) -> Workload:
         view = await self._clusters.get_own(principal, cluster_id)
         for workload in view.workloads:
-            if _is_running(workload) and view.cluster.phase in LIVING:
+            if is_running(workload) and view.cluster.phase in LIVING:
                 return workload
         phase = view.cluster.phase.value
         raise Conflict(f"Nothing runs in it that could be reached: it is {phase}.", subject=cluster_id)
+
+    async def _keep_traffic(self) -> None:
+        while True:
+            await self._clock.sleep_ns(TRAFFIC_NS)
+            await self._note_traffic()
+
+    async def _note_traffic(self) -> None:
+        taken = self._tally.take()
+        if not taken:
+            return
+
+        def note(uow: UnitOfWork) -> None:
+            for cluster_id, traffic in taken.items():
+                uow.traffic.add(cluster_id, traffic)
+
+        try:
+            await self._store.write(note, name="tunnel.traffic")
+        except WindrowError as error:
+            log.error("traffic_not_written", clusters=len(taken), code=error.code, detail=error.detail)
+            for cluster_id, traffic in taken.items():
+                self._tally.add(cluster_id, traffic)
 
     # --- watching --------------------------------------------------------------------------------------------------
 
@@ -221,7 +290,7 @@ class TunnelService:
         self._wake.set()
 
     async def _end_those_of(self, changed: set[ClusterId]) -> None:
-        touched = {live.cluster_id for live in self._live.values()} & changed
+        touched = {live.asked.cluster_id for live in self._live.values()} & changed
         if not touched:
             return
 
@@ -230,12 +299,12 @@ class TunnelService:
             for cluster_id in touched:
                 cluster = uow.clusters.get(cluster_id)
                 if cluster is not None and cluster.phase in LIVING:
-                    found |= {one.workload_id for one in uow.workloads.of_cluster(cluster_id) if _is_running(one)}
+                    found |= {one.workload_id for one in uow.workloads.of_cluster(cluster_id) if is_running(one)}
             return found
 
         running = await self._store.read(read)
         for live in tuple(self._live.values()):
-            if live.cluster_id in touched and live.workload.workload_id not in running:
+            if live.asked.cluster_id in touched and live.asked.workload.workload_id not in running:
                 await self._close(live)
 
     async def _close(self, live: _Live) -> None:
@@ -258,21 +327,22 @@ class TunnelService:
             looking.cancel()
         self._patience.pop(live.tunnel_id, None)
         self._live.pop(live.tunnel_id, None)
-        log.info("tunnel_over", tunnel=live.tunnel_id, cluster=live.cluster_id, code=end.error_code)
+        log.info("tunnel_over", tunnel=live.tunnel_id, cluster=live.asked.cluster_id, code=end.error_code)
+        if not live.asked.actor:
+            self._tally.add(live.asked.cluster_id, Traffic(0, end.bytes_in, end.bytes_out))
+            return
         try:
             await self._store.write(lambda uow: _note_end(uow, live, end), name="tunnel.end")
         except WindrowError as error:
             log.error("tunnel_end_not_written", tunnel=live.tunnel_id, code=error.code, detail=error.detail)
 
     async def _end_without_right(self, live: _Live) -> None:
-        while await live.is_allowed():
+        if not live.asked.actor:
+            return
+        while await live.asked.is_allowed():
             await self._clock.sleep_ns(RIGHT_LOOK_NS)
         log.info("tunnel_ended", tunnel=live.tunnel_id, reason="the right to it is gone")
         await self._close(live)
-
-
-def _is_running(workload: Workload) -> bool:
-    return workload.phase is WorkPhase.RUNNING and workload.delete_command is None
 
 
 async def _until_ready(channel: ChannelStream, workload: Workload) -> None:
@@ -289,24 +359,26 @@ async def _until_ready(channel: ChannelStream, workload: Workload) -> None:
     raise Conflict("The host has ended the tunnel at once.", subject=workload.cluster_id)
 
 
-def _note_open(uow: UnitOfWork, live: _Live, actor: str) -> None:
-    fields = {"cluster": live.cluster_id, "host": live.workload.host_id, "port": str(live.port)}
-    uow.audit(actor, "tunnel.open", live.tunnel_id, "asked for", fields)
+def _note_open(uow: UnitOfWork, live: _Live) -> None:
+    asked = live.asked
+    fields = {"cluster": asked.cluster_id, "host": asked.workload.host_id, "port": str(asked.port)}
+    uow.audit(asked.actor, "tunnel.open", live.tunnel_id, "asked for", fields)
 
 
 def _note_end(uow: UnitOfWork, live: _Live, end: ChannelClose) -> None:
+    asked = live.asked
     lasted_s = max(0, uow.now_wall_ns - live.since_ns) // SECOND
     fields = {
-        "cluster": live.cluster_id,
-        "port": str(live.port),
+        "cluster": asked.cluster_id,
+        "port": str(asked.port),
         "bytes_in": str(end.bytes_in),
         "bytes_out": str(end.bytes_out),
         "seconds": str(lasted_s),
     }
-    actor, why = f"host/{live.workload.host_id}", end.error_code or "ended"
+    actor, why = f"host/{asked.workload.host_id}", end.error_code or "ended"
     uow.audit(actor, "tunnel.end", live.tunnel_id, why, fields)
-    said = f"A tunnel to port {live.port} has ended: {_size(end.bytes_in)} in, {_size(end.bytes_out)} out"
-    uow.event("tunnel.ended", (live.cluster_id, live.account_id), said, fields | {"tunnel": live.tunnel_id}, actor)
+    said = f"A tunnel to port {asked.port} has ended: {_size(end.bytes_in)} in, {_size(end.bytes_out)} out"
+    uow.event("tunnel.ended", (asked.cluster_id, asked.account_id), said, fields | {"tunnel": live.tunnel_id}, actor)
 
 
 def _size(count: int) -> str:
