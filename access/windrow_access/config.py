@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windrow_proto.errors import InvalidInput
+from windrow_proto.service_names import LOCAL_DOMAIN, check_domain
 
 REGION_MAX = 32
 WORKERS_MAX = 64
 TUNNEL_PORT_ABOVE = 200
 """Tunnels are listened for so far above the port of agents, so that a firewall's rule can be written beforehand."""
+SERVICE_PORT_ABOVE = 300
+"""The same for services."""
 PORT_TRIES = 50
 """A taken port is followed by the next free one, up to so many."""
 
@@ -34,6 +37,9 @@ class RunConfig:
 
     tunnel_port: of the first worker, each further worker has one of the next; None: 200 above the port of agents, or
     any on a loopback address, which no firewall sees. tunnel_advertise: what renters dial, where that is not the same.
+    service_domain: services are found one label below it; empty: none are. service_port: as tunnel_port,
+    300 above; workers share it. service_advertise: the port that browsers dial, where that is not the same.
+    service_certificate, service_key: PEM files for *.service_domain; None: this Access's own certificate.
     """
 
     data_dir: Path
@@ -48,13 +54,26 @@ class RunConfig:
     """Of the first worker's figures, on loopback; each further worker has the next port. None: not served."""
     tunnel_port: int | None = None
     tunnel_advertise: str | None = None
+    service_domain: str = ""
+    service_port: int | None = None
+    service_advertise: int | None = None
+    service_certificate: Path | None = None
+    service_key: Path | None = None
 
     def first_tunnel_port(self, port: int) -> int:
         """The first port that this worker tries for tunnels, 0 for any. port: the one of agents."""
-        is_loopback = self.host in ("localhost", "::1") or self.host.startswith("127.")
-        chosen = 0 if is_loopback else port + TUNNEL_PORT_ABOVE
+        chosen = 0 if is_loopback(self.host) else port + TUNNEL_PORT_ABOVE
         first = chosen if self.tunnel_port is None else self.tunnel_port
         return first + (self.worker or 0) if first else 0
+
+    def first_service_port(self, port: int) -> int:
+        """The first port that is tried for services, 0 for any. port: the one of agents."""
+        chosen = 0 if is_loopback(self.host) else port + SERVICE_PORT_ABOVE
+        return chosen if self.service_port is None else self.service_port
+
+    def service_address(self, port: int) -> str:
+        """Where browsers find services that are listened for on this port."""
+        return f"{self.service_domain}:{self.service_advertise or port}" if self.service_domain else ""
 
     def tunnel_address(self, port: int) -> str:
         """Where hosts find tunnels that are listened for on this port: at the name by which they found the Access."""
@@ -82,9 +101,25 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--trunk", action="append", default=[], help="host:port of a Master's trunk; repeatable")
     run.add_argument("--tunnel-port", type=int, default=None, help="listen for tunnels here; else 200 above --listen")
     run.add_argument("--tunnel-advertise", default=None, help="host:port that renters dial, if not the same")
+    run.add_argument(
+        "--service-domain",
+        default=os.environ.get("WINDROW_ACCESS_SERVICE_DOMAIN"),
+        help=f"serve clusters of kind service over HTTPS under it; on loopback {LOCAL_DOMAIN}, else off",
+    )
+    run.add_argument("--service-port", type=int, default=None, help="listen for HTTPS here; else 300 above --listen")
+    run.add_argument("--service-advertise", type=int, default=None, help="port that browsers use, if not the same")
+    run.add_argument(
+        "--service-certificate", type=Path, default=None, help="PEM file for *.DOMAIN, read when it changes"
+    )
+    run.add_argument("--service-key", type=Path, default=None, help="its key")
     run.add_argument("--metrics-port", type=int, default=None, help="serve /metrics on this port of 127.0.0.1")
     run.add_argument("--worker", type=int, default=None, help=argparse.SUPPRESS)
     return parser
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody but this machine reaches it."""
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -111,6 +146,13 @@ def parse(arguments: list[str]) -> JoinConfig | RunConfig:
         raise InvalidInput(f"--tunnel-port {read.tunnel_port}: a port is from 0 to {65535 - WORKERS_MAX}.")
     if read.tunnel_advertise and read.workers > 1:
         raise InvalidInput("--tunnel-advertise names one worker's port; with more --workers each has its own.")
+    for flag, number in (("service-port", read.service_port), ("service-advertise", read.service_advertise)):
+        if number is not None and not 0 <= number <= 65535:
+            raise InvalidInput(f"--{flag} {number}: a port is from 0 to 65535.")
+    if (read.service_certificate is None) != (read.service_key is None):
+        raise InvalidInput("--service-certificate and --service-key go together.")
+    if read.service_domain is None:
+        read.service_domain = LOCAL_DOMAIN if is_loopback(host) else ""
     if read.metrics_port is not None and not 0 <= read.metrics_port <= 65535 - WORKERS_MAX:
         raise InvalidInput(f"--metrics-port {read.metrics_port}: a port is from 0 to {65535 - WORKERS_MAX}.")
     return RunConfig(
@@ -125,4 +167,9 @@ def parse(arguments: list[str]) -> JoinConfig | RunConfig:
         read.metrics_port,
         read.tunnel_port,
         read.tunnel_advertise,
+        check_domain(read.service_domain) if read.service_domain else "",
+        read.service_port,
+        read.service_advertise,
+        read.service_certificate,
+        read.service_key,
     )

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from types import FrameType
 
 import structlog
@@ -72,6 +73,8 @@ def run(config: RunConfig) -> int:
         asyncio.run(Worker(config, config.port).run())
         return 0
     port = free_port(config.host, config.port)
+    if config.workers > 1 and config.service_domain:
+        config = replace(config, service_port=free_port(config.host, config.first_service_port(port)))
     if config.workers == 1:
         asyncio.run(Worker(config, port).run())
         return 0
@@ -120,9 +123,22 @@ class Workers:
         if config.metrics_port is not None:
             command += ["--metrics-port", str(config.metrics_port)]
         command += ["--tunnel-port", str(config.tunnel_port)] if config.tunnel_port is not None else []
+        command += self._services()
         for trunk in config.trunks:
             command += ["--trunk", trunk]
         return subprocess.Popen(command)
+
+    def _services(self) -> list[str]:
+        """Those of services: workers share one port, since each leads to all of them."""
+        config = self._config
+        given = {
+            "--service-domain": config.service_domain,
+            "--service-port": config.service_port,
+            "--service-advertise": config.service_advertise,
+            "--service-certificate": config.service_certificate,
+            "--service-key": config.service_key,
+        }
+        return [word for flag, value in given.items() if value is not None for word in (flag, str(value))]
 
     @staticmethod
     def _end(processes: "list[subprocess.Popen[bytes]]") -> int:

@@ -19,6 +19,7 @@ from windrow_access.core.routing import RouteFacts, Routes
 from windrow_access.core.strangers import endpoint_of, network_of
 from windrow_access.outbox import FRAME_OVERHEAD_BYTES, Outbox
 from windrow_access.probes import Bandwidth
+from windrow_access.service_asks import ServiceAsks
 from windrow_access.warm import WarmConnections
 from windrow_proto.errors import (
     CertificateRefused,
@@ -54,6 +55,8 @@ SILENCE_NS_MAX = 30 * MINUTE
 """Between two whole messages: heartbeats come every 5 s, in a fleet of a million hosts every 17 min."""
 CONTROL_MAX = 50_000
 """Openings and ends of streams that wait for a slow trunk; beyond it nobody new is let in."""
+ANSWER_NS = 20 * SECOND
+"""For the Master to answer who asks for a service: it gives a host 15 s."""
 LOAD_PERIOD_NS = 5 * SECOND
 EXPIRY_PERIOD_NS = 2 * SECOND
 LEAVE_LOOK_NS = SECOND
@@ -69,7 +72,8 @@ Stream = Outbox
 @dataclass(frozen=True, slots=True)
 class RelayFacts:
     """What this worker says of itself. address: what agents dial; signing_public: Ed25519, of its bandwidth claims.
-    tunnel_address, tunnel_host_address: what renters dial for a tunnel, and what hosts do; empty: it has none."""
+    tunnel_address, tunnel_host_address: what renters dial for a tunnel, and what hosts do; empty: it has none.
+    service_address: DOMAIN:PORT under which browsers find services; empty: not here."""
 
     access_id: str
     region: str
@@ -79,6 +83,7 @@ class RelayFacts:
     signing_public: bytes
     tunnel_address: str = ""
     tunnel_host_address: str = ""
+    service_address: str = ""
 
 
 class Relay:
@@ -104,6 +109,7 @@ class Relay:
         self._gather = Gather()
         self._space = asyncio.Condition()
         self._warm = WarmConnections(self.pinged, self._post, clock, limits.warm_max)
+        self.asks = ServiceAsks(self._say_if_attached, ANSWER_NS)
         self._shed = 0
         self._is_ending = False
         self._drained = asyncio.Event()  # an operator's word, which the Master repeats on every trunk
@@ -196,6 +202,11 @@ class Relay:
         self._control.append(item)
         self._gather.nudge(is_urgent=True)
 
+    def _say_if_attached(self, item: services_pb2.TrunkItem) -> bool:
+        if is_attached := self.attached.is_set():
+            self._say(item)
+        return is_attached
+
     def _forget(self, route: int, reason: str) -> None:
         self._due_ns.pop(route, None)
         if self._routes.close(route) is None:
@@ -256,6 +267,7 @@ class Relay:
             signing_public=facts.signing_public,
             tunnel_address=facts.tunnel_address,
             tunnel_host_address=facts.tunnel_host_address,
+            service_address=facts.service_address,
         )
         await trunk.send(services_pb2.TrunkBatch(items=[services_pb2.TrunkItem(hello=hello)]))
         async with asyncio.timeout(WELCOME_DEADLINE_S):
@@ -276,6 +288,7 @@ class Relay:
 
     def _detach(self) -> None:
         self.attached.clear()
+        self.asks.end()
         for facts in self._routes.all():
             facts.stream.end(Unavailable("This Access has lost its Master; dial another one or come back."))
             self._queues.drop_route(facts.route)
@@ -305,6 +318,8 @@ class Relay:
                     await self._ban(item.bans)
                 elif kind == "letter":
                     self._warm.answered(item.letter.host_id, item.letter.sealed)
+                elif kind == "service_answer":
+                    self.asks.answered(item.service_answer)
                 elif kind == "drain":
                     self._set_drained(item.drain.draining)
 

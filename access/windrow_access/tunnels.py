@@ -5,18 +5,18 @@ with the host's stream to this worker, and after an hour without a byte. Who com
 """
 
 import asyncio
-import os
 import socket
-import ssl
 from collections.abc import Callable, Iterable
 from typing import Final
 
 import structlog
 
+from windrow_access.certificates import OwnCertificate
 from windrow_access.core.strangers import network_of, plain_address
 from windrow_access.core.tunnels import Doors, JoinTable, TunnelLimits, grant_in
+from windrow_access.listening import listen, port_of
 from windrow_proto.connection import FLUSH_S, Connection
-from windrow_proto.errors import DeadlineExceeded, Forbidden, InvalidInput, LinkClosed, Unavailable, WindrowError
+from windrow_proto.errors import DeadlineExceeded, Forbidden, InvalidInput, LinkClosed, WindrowError
 from windrow_proto.keys import TlsIdentity
 from windrow_proto.ports import Clock
 from windrow_proto.scrape import Figure
@@ -26,8 +26,6 @@ from windrow_proto.wire_tunnel import read_grant
 
 log = structlog.get_logger()
 
-BACKLOG: Final = 128
-PORT_TRIES: Final = 50
 LOOK_NS: Final = SECOND
 """Between two looks for tunnels whose host has gone or that are idle."""
 PAUSE_S: Final = 0.1
@@ -122,31 +120,19 @@ class Tunnels:
         labels: dict[str, str],
     ) -> None:
         """has_host: whether this worker has a stream of this host's."""
-        self._identity, self._master_public, self._has_host = identity, master_public, has_host
+        self._certificate = OwnCertificate(identity)
+        self._master_public, self._has_host = master_public, has_host
         self._clock, self._limits, self._labels = clock, limits, labels
         self._doors = Doors(limits)
         self._table: JoinTable[End] = JoinTable()
         self._joined: dict[End, None] = {}  # those that came second, with their others
         self._moved_bytes = self._count = self._refused = 0
-        self._shown: tuple[TlsIdentity, ssl.SSLContext] | None = None
         self._listener: socket.socket | None = None
 
     def open(self, host: str, port: int) -> int:
         """Listen on this port or the next free one, 0 for any; returns which. Raises Unavailable."""
-        for candidate in range(port, min(port + PORT_TRIES, 65_536)) if port else (0,):
-            listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                listener.bind((host, candidate))
-                listener.listen(BACKLOG)
-            except OSError:
-                listener.close()
-                continue
-            listener.setblocking(False)
-            self._listener = listener
-            found: int = listener.getsockname()[1]
-            return found
-        raise Unavailable(f"No free port for tunnels from {port} on {host}. Give another --tunnel-port.")
+        self._listener = listen(host, port, "tunnels", "--tunnel-port")
+        return port_of(self._listener)
 
     def figures(self) -> Iterable[Figure]:
         """What this listener counts, for Prometheus."""
@@ -189,7 +175,7 @@ class Tunnels:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: end,
                 connection,
-                ssl=self._context(),
+                ssl=self._certificate.context(),
                 ssl_handshake_timeout=greet_s,
                 ssl_shutdown_timeout=FLUSH_S,
             )
@@ -262,25 +248,6 @@ class Tunnels:
                     if end.other is not None:
                         end.other.abort()
 
-    def _context(self) -> ssl.SSLContext:
-        """What is shown now: the certificate is renewed while we serve."""
-        identity = self._identity()
-        if self._shown is None or self._shown[0] != identity:
-            self._shown = identity, _server_context(identity)
-        return self._shown[1]
-
 
 def _moved(end: End) -> int:
     return end.moved_bytes + (end.other.moved_bytes if end.other is not None else 0)
-
-
-def _server_context(identity: TlsIdentity) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.num_tickets = 0
-    # OpenSSL's Python reads keys from files only; this one has no name and is gone when it is closed.
-    with os.fdopen(os.memfd_create("windrow-tls"), "wb") as file:
-        file.write(identity.key_pem + identity.certificate_pem)
-        file.flush()
-        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
-    return context

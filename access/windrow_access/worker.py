@@ -4,26 +4,33 @@ import asyncio
 import json
 import os
 import signal
+import ssl
+from collections.abc import Callable
+from itertools import chain
 
 import structlog
 
+from windrow_access.certificates import FileCertificate, OwnCertificate
 from windrow_access.config import RunConfig
 from windrow_access.core.admission import Callers, Limits
 from windrow_access.core.renewal import is_due
+from windrow_access.core.services import ServiceLimits
 from windrow_access.core.strangers import StrangerLimits, connections_max
 from windrow_access.core.tunnels import TunnelLimits
 from windrow_access.guard import Guard
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
+from windrow_access.services import Certificate, Services
 from windrow_access.tunnels import Tunnels
 from windrow_proto import enrol, keys, link_grpc, scrape
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.endure import allow_open_files, endure
-from windrow_proto.errors import WindrowError
-from windrow_proto.ids import AccessId
+from windrow_proto.errors import Unavailable, WindrowError
+from windrow_proto.ids import AccessId, ClusterId
 from windrow_proto.ports import TrunkLink
 from windrow_proto.together import together
 from windrow_proto.units import MINUTE
+from windrow_proto.v1 import services_pb2
 
 log = structlog.get_logger()
 
@@ -54,7 +61,9 @@ class Worker:
         labels = {"region": self._config.region, "worker": str(self._worker)}
         master_public = self._identity.master_public
         tunnels = Tunnels(self._tls, master_public, self._has_host, self._clock, TunnelLimits(), labels)
-        relay = self._made = self._relay(tunnels.open(self._config.host, self._config.first_tunnel_port(self._port)))
+        tunnel_port = tunnels.open(self._config.host, self._config.first_tunnel_port(self._port))
+        services, service_place = self._services(labels)
+        relay = self._made = self._relay(tunnel_port, service_place)
         guard = Guard(relay, self._clock, Callers(Limits()), StrangerLimits(), labels)
         at_once = connections_max(allow_open_files(), Limits(), StrangerLimits())
         server = await link_grpc.serve_agents(guard, self._tls, f"{self._config.host}:{self._port}", at_once)
@@ -62,15 +71,24 @@ class Worker:
         log.info("access_listening", address=server.address, region=self._config.region, worker=self._worker)
         base = self._config.metrics_port
         port = base + self._worker if base else base
+        counting = [relay.figures, guard.figures, tunnels.figures, *([services.figures] if services else [])]
+        serving = [services.run()] if services is not None else []
         async with (
-            scrape.serving(port, lambda: (*relay.figures(), *guard.figures(), *tunnels.figures())) as metrics_port,
+            scrape.serving(port, lambda: tuple(chain.from_iterable(figures() for figures in counting))) as metrics_port,
             asyncio.TaskGroup() as tasks,
         ):
             if port is not None:
                 log.info("metrics_listening", port=metrics_port, worker=self._worker)
             working = tasks.create_task(
                 together(
-                    *(relay.run(), guard.run(server.port), tunnels.run(), self._keep_renewed(), self._announce(relay))
+                    *(
+                        relay.run(),
+                        guard.run(server.port),
+                        tunnels.run(),
+                        *serving,
+                        self._keep_renewed(),
+                        self._announce(relay),
+                    )
                 )
             )
             await stop.wait()
@@ -89,7 +107,34 @@ class Worker:
     def _has_host(self, host_id: str) -> bool:
         return self._made is not None and self._made.has_host(host_id)
 
-    def _relay(self, tunnel_port: int) -> Relay:
+    def _services(self, labels: dict[str, str]) -> tuple[Services | None, str]:
+        """The listener for services and where browsers find it, if there is to be one."""
+        config = self._config
+        if not config.service_domain:
+            return None, ""
+
+        def certificate(prepare: Callable[[ssl.SSLContext], None]) -> Certificate:
+            if config.service_certificate is not None and config.service_key is not None:
+                return FileCertificate(config.service_certificate, config.service_key, prepare)
+            return OwnCertificate(self._tls, prepare)
+
+        def authority() -> bytes:
+            return self._identity.tls.ca_pem
+
+        services = Services(
+            config.service_domain, certificate, self._ask, authority, self._clock, ServiceLimits(), labels
+        )
+        first = config.first_service_port(self._port)
+        port = services.open(config.host, first, is_shared=config.worker is not None)
+        log.info("services_listening", domain=config.service_domain, port=port, worker=self._worker)
+        return services, config.service_address(port)
+
+    async def _ask(self, cluster_id: ClusterId, port: int) -> services_pb2.ServiceAnswer:
+        if self._made is None:
+            raise Unavailable("This Access is starting.")
+        return await self._made.asks.ask(cluster_id, port)
+
+    def _relay(self, tunnel_port: int, service_address: str) -> Relay:
         identity = self._identity
         access_id = AccessId(identity.subject_id)
         facts = RelayFacts(
@@ -101,6 +146,7 @@ class Worker:
             signing_public=identity.signing.public,
             tunnel_address=self._config.tunnel_advertise or self._config.tunnel_address(tunnel_port),
             tunnel_host_address=self._config.tunnel_address(tunnel_port),
+            service_address=service_address,
         )
         bandwidth = Bandwidth(access_id, identity.signing, self._clock, self._rng)
         return Relay(facts, self._dial, bandwidth, self._clock, self._rng, Limits())

@@ -33,6 +33,8 @@ from windrow_proto.errors import DeadlineExceeded, Unavailable, WindrowError
 
 REGIONS: Final = ("local-a", "local-b")
 ACCESS_PORT: Final = 7443
+SERVICE_PORT_ABOVE: Final = 300
+"""Where the first Access serves HTTPS for services, so far above the port of agents."""
 TRUNK_PORT: Final = 7444
 START_S: Final = 60.0
 JOIN_S: Final = 20.0
@@ -190,8 +192,10 @@ class Market:
         name, folder = f"access-{region}", self._data / f"access-{region}"
         names = ("127.0.0.1", "localhost", *([self._config.public] if self._config.public else []))
         await self._join(name, folder, "access", https_url, names)
-        port = self._access_port(number)
+        port = self._access_port("access", number, ACCESS_PORT)
+        service_port = self._access_port("service", number, ACCESS_PORT + SERVICE_PORT_ABOVE)
         arguments = ["--data-dir", str(folder), "--listen", f"{_in_address(self._config.listen)}:{port}"]
+        arguments += ["--service-port", str(service_port)]
         arguments += ["--region", region, *(word for trunk in self._trunks() for word in ("--trunk", trunk))]
         if self._config.public:
             arguments += ["--advertise", f"{_in_address(self._config.public)}:{port}"]
@@ -199,18 +203,19 @@ class Market:
             arguments += ["--advertise", f"127.0.0.1:{port}"]
         self._launch(name, supervisor.module("windrow_access.main", "run", *arguments))
 
-    def _access_port(self, number: int) -> int:
-        """The port of the last start, else the next free one; remembered, because hosts know it."""
+    def _access_port(self, kind: str, number: int, first: int) -> int:
+        """The port of the last start, else the next free one; remembered, because hosts and browsers know it."""
         record = self._cli.read()
         ports = record.setdefault("ports", {})
-        known = [port for port in ports.get("access", []) if isinstance(port, int)]
-        taken = {port for port in ports.values() if isinstance(port, int)} | {*known, TRUNK_PORT}
+        known = [port for port in ports.get(kind, []) if isinstance(port, int)]
+        others = [port for other in ("access", "service") if other != kind for port in ports.get(other, [])]
+        taken = {port for port in ports.values() if isinstance(port, int)} | {*known, *others, TRUNK_PORT}
         while len(known) <= number:
-            candidate = ACCESS_PORT if not known else max(known) + 1
+            candidate = first if not known else max(known) + 1
             known.append(serving.free_port(self._config.listen, candidate, taken | {*known}))
         if not serving.is_free(self._config.listen, known[number]):
             known[number] = serving.free_port(self._config.listen, known[number] + 1, taken | {*known})
-        ports["access"] = known
+        ports[kind] = known
         self._cli.write(record)
         return known[number]
 

@@ -18,6 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from windrow_master.identity.model import MemberRole
 from windrow_proto.errors import InvalidInput
 from windrow_proto.keys import SERVER_NAMES, SigningKey, TlsIdentity, TlsKey, save_private, subject_uri
+from windrow_proto.service_names import LOCAL_DOMAIN
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
 
 MEMBER_LIFE_NS: Final = 24 * HOUR
@@ -78,7 +79,9 @@ class Authority:
         names: list[x509.GeneralName] = []
         if role is MemberRole.ACCESS:
             usage.append(ExtendedKeyUsageOID.SERVER_AUTH)
-            names = [_general_name(address) for address in (*addresses, SERVER_NAMES["access"])]
+            # Names under localhost are this machine's wherever they are asked for: they give nobody anything of others.
+            own = SERVER_NAMES["access"], f"*.{LOCAL_DOMAIN}"
+            names = [_general_name(address) for address in (*addresses, *own)]
         uri = subject_uri(role.value, subject_id, generation)
         return self._issue(public, subject_id, uri, names, usage, now_ns, MEMBER_LIFE_NS)
 

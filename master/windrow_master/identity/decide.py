@@ -119,12 +119,16 @@ def clean_name(text: str, fallback: str) -> str:
 
 
 def check_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
-    """DNS names and IPs that may stand in an Access's certificate; raises InvalidInput for anything else."""
+    """DNS names and IPs that may stand in an Access's certificate; raises InvalidInput for anything else.
+
+    A star stands for the first label of services' names, above two more: `*.windrow` would be the Master's name too.
+    """
     given = tuple(dict.fromkeys(addresses))
     if len(given) > ADDRESSES_MAX:
         raise InvalidInput(f"At most {ADDRESSES_MAX} addresses fit in a certificate; {len(given)} were given.")
     for address in given:
-        if not 1 <= len(address) <= 253 or not all(c.isascii() and (c.isalnum() or c in ".-:") for c in address):
+        plain = address.removeprefix("*.") if address.count(".") > 1 else address
+        if not 1 <= len(address) <= 253 or not all(c.isascii() and (c.isalnum() or c in ".-:") for c in plain):
             raise InvalidInput(f"{address[:60]!r} is neither a DNS name nor an IP address.")
     return given
 
