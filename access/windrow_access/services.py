@@ -9,6 +9,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Final, Protocol
 from weakref import WeakKeyDictionary
 
@@ -17,7 +18,7 @@ import structlog
 from windrow_access.core.services import HEAD_ENDS, Asked, Refused, ServiceLimits, Visits, page
 from windrow_access.core.strangers import network_of, plain_address
 from windrow_access.listening import listen, port_of
-from windrow_proto.connection import FLUSH_S, Connection
+from windrow_proto.connection import Connection
 from windrow_proto.errors import NotFound, TooMany, WindrowError, from_code
 from windrow_proto.ids import ClusterId
 from windrow_proto.ports import Clock
@@ -33,6 +34,8 @@ LOOK_NS: Final = 5 * SECOND
 """Between two looks for connections that are idle."""
 PAUSE_S: Final = 0.1
 """After a connection that could not be accepted: open files run out."""
+VISITOR_FLUSH_S: Final = 60.0
+"""For a browser on a slow line to take the last of what it was sent."""
 LINGER_S: Final = 2.0
 """For a visitor to read why it is refused, while what it still sends is thrown away: closed before, it might not."""
 PROTOCOL: Final = "http/1.1"
@@ -55,15 +58,15 @@ class Visitor(Connection):
         self._head_bytes_max = head_bytes_max
         self._early = bytearray()
         self._came = asyncio.Event()
-        self._end: RenterEnd | None = None
-        self._is_refused = False
+        self._end = RenterEnd(self)
+        self._is_joined = self._is_refused = False
 
     # --- called by the loop ----------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         """Bytes for the service; until there is a tunnel they are kept, up to the length of a request's head."""
         self.moved_bytes += len(data)
-        if self._end is not None:
+        if self._is_joined:
             self._end.carry(data)
         elif not self._is_refused:
             self._early += data
@@ -77,19 +80,17 @@ class Visitor(Connection):
         self._came.set()
         if self.patience is not None:
             self.patience.reschedule(0)
-        if self._end is not None:
+        if self._is_joined:
             self._end.end()
             self._end.close()
 
     def pause_writing(self) -> None:
         """The browser does not take more: the tunnel is not read until it does."""
-        if self._end is not None:
-            self._end.pause()
+        self._end.pause()
 
     def resume_writing(self) -> None:
         """It took it."""
-        if self._end is not None:
-            self._end.resume()
+        self._end.resume()
 
     # --- called by the tunnel --------------------------------------------------------------------------------------
 
@@ -100,7 +101,7 @@ class Visitor(Connection):
 
     def take_end(self) -> None:
         """There are no more: TLS as asyncio has it ends both ways at once."""
-        self.close()
+        self.close(VISITOR_FLUSH_S)
 
     def hold(self) -> None:
         """The tunnel does not take more."""
@@ -129,16 +130,26 @@ class Visitor(Connection):
         await self._came.wait()
         return not self.ended.is_set()
 
-    def join(self, end: RenterEnd) -> None:
-        """From now on its bytes go there; what came before goes first."""
-        self._end = end
+    async def dial(self, ticket: RenterTicket) -> None:
+        """Meet the host; raises what `RenterEnd.dial` does."""
+        await self._end.dial(ticket)
+
+    async def carry(self) -> None:
+        """From now on bytes go there, first those that came before; returns when both connections have ended."""
+        self._is_joined = True
         early, self._early = bytes(self._early), bytearray()
-        end.carry(early)
-        if self.ended.is_set():
-            end.end()
-            end.close()
-        else:
-            self.resume()
+        self.resume()  # before anything is carried: that may say to hold
+        self._end.carry(early)
+        if self.ended.is_set():  # in the very moment that the tunnel was there
+            self._end.end()
+            self._end.close()
+        await self.ended.wait()
+        await self._end.gone()
+
+    def let_go(self) -> None:
+        """End both connections now."""
+        self.abort()
+        self._end.abort()
 
     async def refuse(self, error: WindrowError, head_s: float) -> None:
         """Answer its request with why not, and end it."""
@@ -151,16 +162,16 @@ class Visitor(Connection):
                         return
         except TimeoutError:
             pass
-        head = bytes(self._early).partition(HEAD_ENDS)[0]
+        head, is_whole, _ = bytes(self._early).partition(HEAD_ENDS)
         self._is_refused, self._early = True, bytearray()
         self.write(page(error.code, head, error.retry_after_ns if isinstance(error, TooMany) else 0))
         self.resume()
-        try:
-            async with asyncio.timeout(LINGER_S):
-                await self.ended.wait()
-        except TimeoutError:
-            self.close()
-            await self.gone()
+        if not is_whole or not head.startswith((b"GET ", b"HEAD ")):  # more may be under way
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LINGER_S):
+                    await self.ended.wait()
+        self.close()
+        await self.gone()
 
 
 class Services:
@@ -228,7 +239,6 @@ class Services:
     async def _serve(self, connection: socket.socket, network: str) -> None:
         """One connection from its acceptance to its end."""
         visitor = Visitor(self._limits.head_bytes_max)
-        end = RenterEnd(visitor)
         greet_s = seconds(self._limits.greet_ns)
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
@@ -236,26 +246,25 @@ class Services:
                 connection,
                 ssl=self._certificate.context(),
                 ssl_handshake_timeout=greet_s,
-                ssl_shutdown_timeout=FLUSH_S,
+                ssl_shutdown_timeout=VISITOR_FLUSH_S,
             )
             async with asyncio.timeout(greet_s):
                 is_begun = await visitor.begun()
             if is_begun:
-                await self._lead(visitor, end, network)
+                await self._lead(visitor, network)
         except (TimeoutError, OSError):  # ssl.SSLError is one
             self._refusals += 1
         finally:
-            visitor.abort()
-            end.abort()
+            visitor.let_go()
             self._visits.leave(network)
 
-    async def _lead(self, visitor: Visitor, end: RenterEnd, network: str) -> None:
+    async def _lead(self, visitor: Visitor, network: str) -> None:
         """From the first bytes to the end."""
         side = visitor.server_side()
         asked = read_name(self._names.get(side, "") if side is not None else "", self._domain)
         try:
             async with asyncio.timeout(None) as visitor.patience:
-                await self._reach(asked, end, network)
+                await self._reach(asked, visitor, network)
         except WindrowError as error:
             visitor.patience = None
             self._refusals += 1
@@ -266,14 +275,12 @@ class Services:
         self._count += 1
         self._joined.add(visitor)
         try:
-            visitor.join(end)
-            await visitor.ended.wait()
-            await end.gone()
+            await visitor.carry()
         finally:
             self._joined.discard(visitor)
             self._moved_bytes += visitor.moved_bytes
 
-    async def _reach(self, asked: Asked | None, end: RenterEnd, network: str) -> None:
+    async def _reach(self, asked: Asked | None, visitor: Visitor, network: str) -> None:
         """Have the host dial and meet it; raises what is in the way."""
         if asked is None:
             raise NotFound
@@ -284,7 +291,7 @@ class Services:
         try:
             answer = await self._ask(*asked)
             async with self._dials:
-                await end.dial(RenterTicket(answer.tunnel_address, answer.grant, self._ca_pem()))
+                await visitor.dial(RenterTicket(answer.tunnel_address, answer.grant, self._ca_pem()))
         except WindrowError as error:
             self._refused.note(asked, error.code, self._clock.monotonic_ns())
             raise

@@ -48,11 +48,11 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
-    def close(self) -> None:
-        """End it once it took what was written, and at the latest after FLUSH_S."""
+    def close(self, flush_s: float = FLUSH_S) -> None:
+        """End it once it took what was written, and at the latest after so many seconds."""
         if self._transport is not None and not self.ended.is_set():
             self._transport.close()
-            asyncio.get_running_loop().call_later(FLUSH_S, self._transport.abort)
+            asyncio.get_running_loop().call_later(flush_s, self._transport.abort)
 
     def abort(self) -> None:
         """End it now."""
@@ -60,6 +60,6 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     async def gone(self) -> None:
-        """Wait until it has ended; FLUSH_S at most after `close`."""
+        """Wait until it has ended, as it does some time after `close`."""
         if self._transport is not None:
             await self.ended.wait()

@@ -92,6 +92,9 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "ports": {},
         "running_s": 0,
     }
+    is_service = body["kind"] == "service"
+    named = {port: f"p{port}-{cluster_id.removeprefix('cluster_')}.svc.localhost" for port in body.get("ports", [])}
+    urls = {str(port): f"https://{name}:7743/" for port, name in named.items()} if is_service else {}
     world.clusters[cluster_id] = {
         "id": cluster_id,
         "name": body.get("name") or f"box-{number}",
@@ -102,6 +105,8 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "steps": [{"at": at(), "name": "placed", "progress": 1.0, "detail": f"on {place['host_name']}"}],
         "workloads": [workload],
         "request": UNSAID | body,
+        "urls": urls,
+        "traffic": {"connections": 0, "bytes_in": 0, "bytes_out": 0},
         "tier": place["tier"],
         "price_per_hour": fit["price_per_hour"],
         "cost_so_far": "0.000000",

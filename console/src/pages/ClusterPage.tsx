@@ -1,5 +1,5 @@
 // One cluster from asking to gone: its steps, its output, a command inside, its files, its cost, its end.
-import { Button, Checkbox, Group, Modal, Stack, Tabs, Text, TextInput } from "@mantine/core";
+import { Anchor, Button, Checkbox, Group, Modal, Stack, Tabs, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
@@ -8,7 +8,7 @@ import { remove } from "../api/client.ts";
 import { cluster as clusterQuery, explain as explainQuery, me as meQuery, receipts as receiptsQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Cluster, Explanation } from "../api/types.ts";
-import { amount, count, duration, percent, perHour, plain, words } from "../format.ts";
+import { amount, bytes, count, duration, percent, perHour, plain, words } from "../format.ts";
 import { Exec } from "../parts/Exec.tsx";
 import { EventList } from "../parts/EventList.tsx";
 import { Files } from "../parts/Files.tsx";
@@ -68,6 +68,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
         </div>
         <aside className="wr-stack">
           <Panel title="Progress"><Steps cluster={cluster} /></Panel>
+          {Object.keys(cluster.urls).length > 0 && <Panel title="Open to everybody"><Addresses cluster={cluster} /></Panel>}
           <Panel title="Workloads"><Workloads cluster={cluster} /></Panel>
           <Panel title="Asked for"><Asked cluster={cluster} /></Panel>
         </aside>
@@ -103,6 +104,22 @@ function Steps({ cluster }: { cluster: Cluster }) {
       })}
       {cluster.steps.length === 0 && <li><span className="wr-state wr-tone-busy"><Shape tone="busy" /></span><span>{words(cluster.phase)}</span></li>}
     </ol>
+  );
+}
+
+/** Where a service is found; who is told an address is the renter's affair. */
+function Addresses({ cluster }: { cluster: Cluster }) {
+  return (
+    <Stack gap="sm" data-testid="addresses">
+      {Object.entries(cluster.urls).map(([port, url]) => (
+        <div key={port}>
+          <Anchor className="wr-link wr-break" href={url} target="_blank" rel="noopener noreferrer">Port {plain(port)} in a new window</Anchor>
+          <Command text={url} label={`address of port ${port}`} />
+        </div>
+      ))}
+      <Text size="xs" className="wr-quiet">Whoever knows an address may call it: the service itself checks its callers.</Text>
+      <Text size="xs" className="wr-quiet">{count(cluster.traffic.connections)} connections, {bytes(cluster.traffic.bytes_in)} in, {bytes(cluster.traffic.bytes_out)} out</Text>
+    </Stack>
   );
 }
 

@@ -11,13 +11,14 @@ import typer
 
 from windrow import folder
 from windrow.cli.context import AsJson, Watch, Yes, client
-from windrow.cli.output import EXIT_FAILURE, facts, plain, print_json, print_list, say
+from windrow.cli.output import EXIT_FAILURE, facts, plain, print_json, print_list, say, size_text
 from windrow.cli.request import cluster_request
 from windrow.client import Client
 
 cluster_app = typer.Typer(help="Clusters: what runs on rented slots.", no_args_is_help=True)
 
 ENDED = ("Deleted", "Failed")
+OPEN_TO_ALL = "Whoever knows an address may call it: the service itself checks its callers."
 CREATE_TIMEOUT_S = 900.0
 """Pulling a large image takes minutes; the host itself gives up after ten."""
 
@@ -43,6 +44,11 @@ def print_plan(plan: dict[str, Any]) -> None:
         )
     price = f"{plan.get('price_per_hour')} {plan.get('currency') or ''} per hour"
     say(f"  {price}; held now: {plan.get('hold')}; balance {plan.get('balance')}")
+
+
+def _traffic(traffic: dict[str, Any]) -> str:
+    carried = f"{size_text(traffic['bytes_in'])} in, {size_text(traffic['bytes_out'])} out"
+    return f"{traffic['connections']} connections over HTTPS, {carried}"
 
 
 class Progress:
@@ -121,6 +127,10 @@ def cluster_create(
         print_json(cluster)
     else:
         say(f"{cluster['id']} is {cluster['phase']}. {cluster.get('reason') or ''}".rstrip())
+        for port, url in sorted((cluster.get("urls") or {}).items(), key=lambda one: int(one[0])):
+            say(f"  port {port}: {url}")
+        if cluster.get("urls"):
+            say(f"  {OPEN_TO_ALL}")
         sys.stdout.write(cluster["id"] + "\n")
     if cluster["phase"] == "Failed":
         raise typer.Exit(EXIT_FAILURE)
@@ -155,6 +165,9 @@ def cluster_show(context: typer.Context, cluster: str, as_json: AsJson = False) 
                 ("Workload", f"{w['id']} on {w['host_name']}: {w['phase']}, {w['runtime']}")
                 for w in item.get("workloads") or []
             ],
+            *[(f"Port {port}", url) for port, url in (item.get("urls") or {}).items()],
+            *([("", OPEN_TO_ALL)] if item.get("urls") else []),
+            *([("Visitors", _traffic(item["traffic"]))] if item["kind"] == "service" and item.get("traffic") else []),
             *[("Step", f"{s['at']} {s['name']} {s.get('detail') or ''}") for s in item.get("steps") or []],
         ]
     )
