@@ -47,16 +47,22 @@ def make_ca() -> TestAuthority:
 
 
 def issue(
-    ca: TestAuthority, role: str, subject_id: str, generation: int = 1, lifetime_s: float = 3600.0
+    ca: TestAuthority,
+    role: str,
+    subject_id: str,
+    generation: int = 1,
+    lifetime_s: float = 3600.0,
+    names: tuple[str, ...] = (),
 ) -> TlsIdentity:
     """A key and certificate for `host`, `access` or `master`; valid from a few minutes ago until `lifetime_s` from now
-    (negative: it has expired already)."""
+    (negative: it has expired already). names: more of DNS, for those that serve."""
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.now(UTC)
-    names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(subject_uri(role, subject_id, generation))]
+    carried: list[x509.GeneralName] = [x509.UniformResourceIdentifier(subject_uri(role, subject_id, generation))]
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if role in SERVER_NAMES:
-        names += [x509.DNSName(SERVER_NAMES[role]), x509.DNSName("localhost"), x509.IPAddress(IPv4Address("127.0.0.1"))]
+        known = SERVER_NAMES[role], "localhost", *names
+        carried += [*map(x509.DNSName, known), x509.IPAddress(IPv4Address("127.0.0.1"))]
         usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
     certificate = (
         x509.CertificateBuilder()
@@ -66,7 +72,7 @@ def issue(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(minutes=5))
         .not_valid_after(now + timedelta(seconds=lifetime_s))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.SubjectAlternativeName(carried), critical=False)
         .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         .sign(ca.key, hashes.SHA256())
     )

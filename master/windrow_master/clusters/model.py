@@ -110,6 +110,21 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
+class Traffic:
+    """What came through Accesses to a service and back, as its hosts counted it."""
+
+    connections: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+    def plus(self, other: "Traffic") -> "Traffic":
+        """Both together."""
+        return Traffic(
+            self.connections + other.connections, self.bytes_in + other.bytes_in, self.bytes_out + other.bytes_out
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """What one host runs of a cluster: one container or one process tree.
 

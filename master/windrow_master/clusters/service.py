@@ -10,10 +10,19 @@ from typing import Final
 
 from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, LifeDesk
 from windrow_master.clusters.machine import HOLDING, ClusterEvent, answer
-from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest, Step, Workload, WorkPhase
+from windrow_master.clusters.model import (
+    Cluster,
+    ClusterKind,
+    ClusterPhase,
+    ClusterRequest,
+    Step,
+    Traffic,
+    Workload,
+    WorkPhase,
+)
 from windrow_master.clusters.placing.service import Placer
 from windrow_master.clusters.request import checked, digest, workload_spec
-from windrow_master.clusters.tunnels.public import Traffic, public_ports
+from windrow_master.clusters.tunnels.public import public_ports
 from windrow_master.fleet.model import DesiredWorkload, LinkState
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role

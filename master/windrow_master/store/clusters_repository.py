@@ -12,10 +12,10 @@ from windrow_master.clusters.model import (
     ClusterPhase,
     ClusterRequest,
     Step,
+    Traffic,
     Workload,
     WorkPhase,
 )
-from windrow_master.clusters.tunnels.public import Traffic
 from windrow_master.store.made import Made
 from windrow_master.store.tables_clusters import clusters, service_traffic, workloads
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId

@@ -79,9 +79,10 @@ class Site:
     broker: ScriptedBroker
     clock: ManualClock
 
-    async def running(self):
+    async def running(self, **more):
         """A cluster whose work runs."""
-        answer = await self.client.post("/api/v1/clusters", json={"argv": ["sleep", "9"], "cpus": 2, "name": "demo"})
+        asked = {"argv": ["sleep", "9"], "cpus": 2, "name": "demo"} | more
+        answer = await self.client.post("/api/v1/clusters", json=asked)
         assert_described(answer, out_clusters.ClusterAcceptedOut, 202)
         cluster = answer.json()["cluster"]
         spec = self.spec(CommandKind.CREATE).create

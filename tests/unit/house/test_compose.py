@@ -133,7 +133,7 @@ def test_an_access_joins_and_relays_with_flags_that_exist(
     shell, script, *given = service["command"]
     assert (shell, script) == ("sh", f"{CONTAINER}access.sh")
     filled = [
-        [word.replace("$1", given[0]).replace("$2", given[1]).replace("$3", given[2]) for word in words[1:]]
+        [re.sub(r"\$([1-4])", lambda found: given[int(found[1]) - 1], word) for word in words[1:]]
         for words in _lines("access.sh", "windrow-access")
     ]
 
@@ -147,6 +147,8 @@ def test_an_access_joins_and_relays_with_flags_that_exist(
     assert run.tunnel_advertise is not None
     outside = run.tunnel_advertise.rpartition(":")[2]
     assert f"{outside}:{run.first_tunnel_port(run.port)}" in service["ports"]
+    assert run.service_domain == "svc.localhost"
+    assert f"{run.service_advertise}:{run.first_service_port(run.port)}" in service["ports"]
     assert f"127.0.0.1:{run.port}" in service["healthcheck"]["test"][-1]
 
 

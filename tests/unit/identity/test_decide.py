@@ -132,7 +132,8 @@ def test_names_come_out_fit_for_every_screen(given: str, kept: str) -> None:
 
 def test_odd_addresses_never_reach_a_certificate() -> None:
     assert decide.check_addresses(["127.0.0.1", "::1", "a.example", "127.0.0.1"]) == ("127.0.0.1", "::1", "a.example")
-    for bad in ("", "a b", "evil\n", "*", "x" * 254):
+    assert decide.check_addresses(["*.svc.example.org"]) == ("*.svc.example.org",)
+    for bad in ("", "a b", "evil\n", "*", "*.windrow", "a.*.example.org", "**.example.org", "x" * 254):
         with pytest.raises(InvalidInput):
             decide.check_addresses([bad])
 

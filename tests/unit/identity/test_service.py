@@ -138,7 +138,7 @@ async def test_an_access_has_its_addresses_in_its_certificate(world: World) -> N
     names = x509.load_pem_x509_certificate(answer.certificate_pem.encode()).extensions.get_extension_for_class(
         x509.SubjectAlternativeName
     )
-    assert names.value.get_values_for_type(x509.DNSName) == ["relay.example", "access.windrow"]
+    assert names.value.get_values_for_type(x509.DNSName) == ["relay.example", "access.windrow", "*.svc.localhost"]
     assert [str(ip) for ip in names.value.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
 
 

@@ -5,10 +5,9 @@ the service itself looks at who calls. Of each browser's connection no row is wr
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
-from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Workload, WorkPhase
+from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Traffic, Workload, WorkPhase
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import SECOND
@@ -18,21 +17,6 @@ UNKNOWN_KEPT_NS: Final = 5 * SECOND
 UNKNOWN_MAX: Final = 4_096
 LIVING: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
 ENDED: Final = frozenset({ClusterPhase.DELETING, ClusterPhase.DELETED, ClusterPhase.FAILED})
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """What came through Accesses to a service and back, as its hosts counted it."""
-
-    connections: int = 0
-    bytes_in: int = 0
-    bytes_out: int = 0
-
-    def plus(self, other: "Traffic") -> "Traffic":
-        """Both together."""
-        return Traffic(
-            self.connections + other.connections, self.bytes_in + other.bytes_in, self.bytes_out + other.bytes_out
-        )
 
 
 def is_running(workload: Workload) -> bool:

@@ -16,9 +16,9 @@ from typing import Final
 import structlog
 
 from windrow_master.clusters.channels import ChannelBroker, ChannelStream
-from windrow_master.clusters.model import Workload
+from windrow_master.clusters.model import Traffic, Workload
 from windrow_master.clusters.service import ClusterService
-from windrow_master.clusters.tunnels.public import LIVING, Tally, Traffic, Unknown, is_running, judge
+from windrow_master.clusters.tunnels.public import LIVING, Tally, Unknown, is_running, judge
 from windrow_master.identity.model import Principal
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
