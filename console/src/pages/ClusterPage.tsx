@@ -1,5 +1,5 @@
 // One cluster from asking to gone: its steps, its output, a command inside, its files, its cost, its end.
-import { Anchor, Button, Checkbox, Group, Modal, Stack, Tabs, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, Modal, Stack, Tabs, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
@@ -113,7 +113,7 @@ function Addresses({ cluster }: { cluster: Cluster }) {
     <Stack gap="sm" data-testid="addresses">
       {Object.entries(cluster.urls).map(([port, url]) => (
         <div key={port}>
-          <Anchor className="wr-link wr-break" href={url} target="_blank" rel="noopener noreferrer">Port {plain(port)} in a new window</Anchor>
+          <a className="wr-link wr-break" href={url} target="_blank" rel="noopener noreferrer">Port {plain(port)} in a new window</a>
           <Command text={url} label={`address of port ${port}`} />
         </div>
       ))}

@@ -8,10 +8,22 @@ from tempfile import TemporaryFile
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from windrow import folder
 from windrow.cli.context import AsJson, Watch, Yes, client
-from windrow.cli.output import EXIT_FAILURE, facts, plain, print_json, print_list, say, size_text
+from windrow.cli.output import (
+    EXIT_FAILURE,
+    err,
+    facts,
+    out,
+    plain,
+    print_json,
+    print_list,
+    print_whole,
+    say,
+    size_text,
+)
 from windrow.cli.request import cluster_request
 from windrow.client import Client
 
@@ -44,6 +56,13 @@ def print_plan(plan: dict[str, Any]) -> None:
         )
     price = f"{plan.get('price_per_hour')} {plan.get('currency') or ''} per hour"
     say(f"  {price}; held now: {plan.get('hold')}; balance {plan.get('balance')}")
+
+
+def _print_addresses(cluster: dict[str, Any], to: Console) -> None:
+    for port, url in (cluster.get("urls") or {}).items():
+        print_whole(f"Port {port} is open at {url}", to)
+    if cluster.get("urls"):
+        print_whole(OPEN_TO_ALL, to)
 
 
 def _traffic(traffic: dict[str, Any]) -> str:
@@ -127,10 +146,7 @@ def cluster_create(
         print_json(cluster)
     else:
         say(f"{cluster['id']} is {cluster['phase']}. {cluster.get('reason') or ''}".rstrip())
-        for port, url in sorted((cluster.get("urls") or {}).items(), key=lambda one: int(one[0])):
-            say(f"  port {port}: {url}")
-        if cluster.get("urls"):
-            say(f"  {OPEN_TO_ALL}")
+        _print_addresses(cluster, err)
         sys.stdout.write(cluster["id"] + "\n")
     if cluster["phase"] == "Failed":
         raise typer.Exit(EXIT_FAILURE)
@@ -165,12 +181,11 @@ def cluster_show(context: typer.Context, cluster: str, as_json: AsJson = False) 
                 ("Workload", f"{w['id']} on {w['host_name']}: {w['phase']}, {w['runtime']}")
                 for w in item.get("workloads") or []
             ],
-            *[(f"Port {port}", url) for port, url in (item.get("urls") or {}).items()],
-            *([("", OPEN_TO_ALL)] if item.get("urls") else []),
-            *([("Visitors", _traffic(item["traffic"]))] if item["kind"] == "service" and item.get("traffic") else []),
+            *([("Visitors", _traffic(item["traffic"]))] if item.get("kind") == "service" else []),
             *[("Step", f"{s['at']} {s['name']} {s.get('detail') or ''}") for s in item.get("steps") or []],
         ]
     )
+    _print_addresses(item, out)
 
 
 @cluster_app.command("logs")

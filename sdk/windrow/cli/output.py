@@ -80,6 +80,11 @@ def say(text: str) -> None:
     err.print(escape(plain(text)))
 
 
+def print_whole(text: str, to: Console = out) -> None:
+    """A line that is not broken however narrow the screen is: an address is for copying."""
+    to.print(escape(plain(text)), soft_wrap=True)
+
+
 def exit_code(error: WindrowClientError) -> int:
     """What the shell sees of an error."""
     if isinstance(error, WaitTimedOut):
