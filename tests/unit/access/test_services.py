@@ -86,8 +86,9 @@ class Place:
 
         end = HostEnd()
         loop = asyncio.get_running_loop()
-        where = {"ssl": self.trust, "server_hostname": "access.windrow"}
-        await loop.create_connection(lambda: end, "127.0.0.1", self.tunnel_port, **where)  # type: ignore[arg-type]
+        await loop.create_connection(
+            lambda: end, "127.0.0.1", self.tunnel_port, ssl=self.trust, server_hostname="access.windrow"
+        )
         end.write(request(granted(TunnelSide.HOST)))
         self.hosts.append(end)
         address = f"127.0.0.1:{self.tunnel_port}"
