@@ -18,6 +18,7 @@ from tests.support import truth
 from tests.support.killing import (
     SCRIPT,
     Killer,
+    Outages,
     command_flaws,
     have_left,
     online,
@@ -32,7 +33,9 @@ from windrow_proto.samples import decode_batch
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
 
 IS_LONG = bool(os.environ.get("CHAOS"))
-ROUNDS = 20 if IS_LONG else 3
+KILLS = int(os.environ.get("KILLS") or (300 if IS_LONG else 6))
+OVERLAPPING = 0.25
+"""Of the kills: the next comes before anything serves again."""
 SEED = int(os.environ.get("SEED") or 1)
 MOVED_S = 10.0
 """What is promised; a short run on a busy machine is only asked to end."""
@@ -95,7 +98,7 @@ def test_a_rental_outlives_the_death_of_each_daemon_and_ends_clean(tmp_path: Pat
     assert batches.keys <= set(truth.stored(running.data_dir))
 
 
-@pytest.mark.timeout(1500 if IS_LONG else 600)
+@pytest.mark.timeout(7200 if IS_LONG else 600)
 @pytest.mark.proves("daemons killed at random moments of many rentals: nothing runs twice, is lost or billed unsigned")
 def test_kills_at_random_moments_break_no_promise(tmp_path: Path) -> None:
     chance = random.Random(SEED)
@@ -103,15 +106,17 @@ def test_kills_at_random_moments_break_no_promise(tmp_path: Path) -> None:
         renter = Renter(running)
         killer = Killer(renter)
         host_id = renter.online()["id"]
-        clusters = []
-        for number in range(ROUNDS):
-            marker = f"round-{number}-{host_id}"
+        clusters: list[str] = []
+        outages = Outages()
+        while len(killer.killed) < KILLS:
+            marker = f"round-{len(clusters)}-{host_id}"
             seen.markers.add(marker)
-            clusters.append(_round(renter, killer, chance, marker))
-            assert len(seen.processes.get(marker, ())) <= 1, (SEED, number, killer.killed)
-            assert renter.flaws(clusters[-1]) == [], (SEED, number, killer.killed)
+            clusters.append(_round(renter, killer, chance, marker, outages))
+            assert len(seen.processes.get(marker, ())) <= 1, (SEED, len(clusters), killer.killed)
+            assert renter.flaws(clusters[-1]) == [], (SEED, len(clusters), killer.killed)
         wait_for(lambda: not remains(renter, host_id, *clusters))
         said = (SEED, killer.killed)
+        print(f"{len(killer.killed)} kills, {len(clusters)} rentals; serving again after: {outages}")
 
         assert all(len(processes) <= 1 for processes in seen.processes.values()), said
         assert all(truth.workload_processes(marker) == [] for marker in seen.markers), said
@@ -120,9 +125,9 @@ def test_kills_at_random_moments_break_no_promise(tmp_path: Path) -> None:
         assert telemetry_flaws(running.data_dir, running.data_dir / "agent") == [], said
 
 
-def _round(renter: Renter, killer: Killer, chance: random.Random, marker: str) -> str:
+def _round(renter: Renter, killer: Killer, chance: random.Random, marker: str, outages: Outages) -> str:
     """One rental with one to three deaths at random moments of it, before and after its deletion; ends when it did."""
-    killer.well()
+    host_id = killer.well()["id"]
     wait_for(lambda: all(slot["state"] == "free" for slot in renter.host()["slots"]))
     kinds = chance.choices(("agent", "master", "access"), k=chance.randint(1, 3))
     cluster_id = str(renter.create("sh", "-c", SCRIPT, marker, until="")["id"])
@@ -132,6 +137,8 @@ def _round(renter: Renter, killer: Killer, chance: random.Random, marker: str) -
             wait_for(lambda: renter.ask("DELETE", f"/clusters/{cluster_id}") or True)
         time.sleep(chance.uniform(0.0, 2.5))  # the moment itself is what is tried
         killer.kill(kind)
+        if chance.random() > OVERLAPPING:
+            outages.add(kind, killer.serving_again_s(host_id))
     renter.delete(cluster_id)
     return cluster_id
 

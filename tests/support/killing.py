@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import threading
+import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +15,7 @@ from typing import Any
 from tests.support import truth
 from tests.support.rental import Renter
 from tests.support.stack import wait_for
+from windrow_proto.units import time_text
 
 BACK_S = 120.0
 """For a daemon that was killed, with the supervisor's pause, and for its host to be online again."""
@@ -51,6 +54,27 @@ def watching() -> Iterator[Seen]:
         thread.join()
 
 
+class Outages:
+    """How long nothing was served after kills, by the kind of what was killed."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, list[float]] = {}
+
+    def add(self, kind: str, seconds: float) -> None:
+        """One more."""
+        self._seconds.setdefault(kind, []).append(seconds)
+
+    def __str__(self) -> str:
+        """Count, median, 99th percentile and longest, in seconds."""
+        every = {"any": [one for found in self._seconds.values() for one in found], **self._seconds}
+        return "; ".join(f"{kind} {_said(sorted(found))}" for kind, found in sorted(every.items()) if found)
+
+
+def _said(found: list[float]) -> str:
+    p99 = found[min(len(found) - 1, int(0.99 * len(found)))]
+    return f"n {len(found)}, p50 {found[len(found) // 2]:.2f}, p99 {p99:.2f}, longest {found[-1]:.2f} s"
+
+
 class Killer:
     """Sends SIGKILL to the daemons of one stack and waits until what was killed is back."""
 
@@ -58,6 +82,7 @@ class Killer:
         self.renter = renter
         self.stack = renter.stack
         self.killed: list[str] = []
+        self._killed_at = 0.0, 0
 
     def access_in_use(self) -> int:
         """The pid of the Access through which this host is connected."""
@@ -82,9 +107,25 @@ class Killer:
     def kill(self, kind: str) -> int:
         """SIGKILL at once; returns the pid that was."""
         pid = self.pid(kind)
+        self._killed_at = time.monotonic(), time.time_ns()
         os.kill(pid, signal.SIGKILL)
         self.killed.append(kind)
         return pid
+
+    def serving_again_s(self, host_id: str) -> float:
+        """Wait until the Master answers and has heard this host since the last kill; seconds from that kill."""
+        since_s, wall_ns = self._killed_at
+        record = self.stack.cli
+        headers = {"Authorization": f"Bearer {record['token']}"}
+
+        def heard() -> bool:
+            asked = urllib.request.Request(f"{self.stack.cli['url']}/api/v1/hosts/{host_id}", headers=headers)
+            with urllib.request.urlopen(asked, timeout=1) as answer:
+                found = json.load(answer)
+            return bool(found["link_state"] == "online" and found["last_seen_at"] > time_text(wall_ns))
+
+        wait_for(heard, BACK_S)
+        return time.monotonic() - since_s
 
     @contextmanager
     def held_down(self) -> Iterator[None]:
