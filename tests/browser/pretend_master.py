@@ -22,6 +22,7 @@ from tests.browser.pretend_rental import cluster_routes, cluster_streams, health
 from tests.browser.pretend_world import Asked, Json, World, add_host, at, make_world, token
 from tests.support.ports import own_port
 from tests.waiting import PATIENCE_S, poll
+from windrow_master.api.console import FOR_EVER
 from windrow_master.api.console import page as console_page
 from windrow_master.api.headers import HEADERS
 
@@ -154,7 +155,8 @@ def _page_routes(app: FastAPI) -> None:
     async def page(path: str) -> Response:
         asset = (dist / path).resolve()
         inside = path and asset.is_file() and asset.is_relative_to(dist)
-        return FileResponse(asset) if inside else console_page((dist / "index.html").read_text(), os.urandom(16).hex())
+        kept = {"Cache-Control": FOR_EVER} if path.startswith("assets/") else {}
+        return FileResponse(asset, headers=kept) if inside else console_page((dist / "index.html").read_text(), os.urandom(16).hex())
 
 
 class Served:

@@ -25,7 +25,7 @@ SQUEEZED: Final = frozenset({".js", ".css", ".svg"})
 """What is text and the same for everybody; nothing that holds a secret is compressed beside what a stranger may say."""
 FILES_KEPT: Final = 128
 """Compressed once and kept: the console has some forty files, half a megabyte in all."""
-_FOR_EVER: Final = "public, max-age=31536000, immutable"
+FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 root = APIRouter()
 
@@ -48,7 +48,7 @@ async def console_file(request: Request, path: str) -> Response:
         raise NotFound(f"There is nothing at /{path[:200]}.")
     file = _inside(static, path)
     if file is not None:
-        caching = _FOR_EVER if path.startswith("assets/") else "no-cache"
+        caching = FOR_EVER if path.startswith("assets/") else "no-cache"
         headers = {"Cache-Control": caching, "Vary": "Accept-Encoding"}
         if file.suffix in SQUEEZED and "gzip" in request.headers.get("accept-encoding", ""):
             content = await asyncio.to_thread(_squeezed, file, file.stat().st_mtime_ns)
