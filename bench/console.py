@@ -129,7 +129,12 @@ async def run() -> None:
         environment: dict[str, str | float | bool] = {**os.environ, **found.environment}
         with tempfile.TemporaryDirectory(prefix="windrow-console-") as profile:
             browser = await playwright.chromium.launch_persistent_context(
-                profile, executable_path=found.path, args=["--no-sandbox"], env=environment, locale="en-GB", viewport=SIZE
+                profile,
+                executable_path=found.path,
+                args=["--no-sandbox"],
+                env=environment,
+                locale="en-GB",
+                viewport=SIZE,
             )
             version = browser.browser.version if browser.browser else "unknown"
             got = await measure(browser, served, rounds, watched_s)

@@ -5,9 +5,10 @@ The neighbours are simulated and marked so; what is rented in the pictures runs 
 
 import asyncio
 import os
+import re
 from pathlib import Path
 
-from playwright.async_api import Page, async_playwright, expect
+from playwright.async_api import Page, ViewportSize, async_playwright, expect
 
 from tests.browser.chromium import find_chromium
 from tests.support.stack import Stack, stack, wait_for
@@ -15,6 +16,7 @@ from tests.support.stack import Stack, stack, wait_for
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 NEIGHBOURS = 12
 SIZE = {"width": 1360, "height": 850}
+TALL = ViewportSize(width=1360, height=1100)
 WAIT_MS = 60_000
 SETTLE_MS = 20_000
 """For charts to have something to show."""
@@ -49,6 +51,22 @@ async def take(page: Page, market: Stack) -> None:
     await page.screenshot(path=IMAGES / "overview.png")
 
 
+async def take_regions(page: Page) -> None:
+    """The regions as they are, then while the agents of one Access leave it."""
+    await page.set_viewport_size(TALL)
+    await page.get_by_role("link", name="Regions").click()
+    await expect(page.get_by_role("button", name=re.compile("^Drain ")).first).to_be_visible(timeout=WAIT_MS)
+    await page.wait_for_timeout(SETTLE_MS)
+    await page.screenshot(path=IMAGES / "regions.png")
+    await page.get_by_role("button", name=re.compile("^Drain ")).first.click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Reason").fill("new disk")
+    await dialog.get_by_role("button", name="Drain").click()
+    await expect(dialog).to_have_count(0)
+    await expect(page.get_by_test_id("leaving")).to_contain_text("agents have left", timeout=WAIT_MS)
+    await page.screenshot(path=IMAGES / "regions-drained.png")
+
+
 async def main() -> None:
     """Start the stack and a browser, take the pictures, stop both."""
     IMAGES.mkdir(parents=True, exist_ok=True)
@@ -62,6 +80,7 @@ async def main() -> None:
             )
             page = await browser.new_page(locale="en-GB", viewport=SIZE)  # type: ignore[arg-type]  # a TypedDict
             await take(page, market)
+            await take_regions(page)
             await browser.close()
 
 

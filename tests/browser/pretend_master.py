@@ -156,7 +156,9 @@ def _page_routes(app: FastAPI) -> None:
         asset = (dist / path).resolve()
         inside = path and asset.is_file() and asset.is_relative_to(dist)
         kept = {"Cache-Control": FOR_EVER} if path.startswith("assets/") else {}
-        return FileResponse(asset, headers=kept) if inside else console_page((dist / "index.html").read_text(), os.urandom(16).hex())
+        if inside:
+            return FileResponse(asset, headers=kept)
+        return console_page((dist / "index.html").read_text(), os.urandom(16).hex())
 
 
 class Served:

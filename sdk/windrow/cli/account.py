@@ -52,15 +52,15 @@ def token_ls(context: typer.Context, as_json: AsJson = False) -> None:
 def token_add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="What it is for.")] = "",
-    join: Annotated[bool, typer.Option("--join", help="A single-use token that lets one host join.")] = False,
-    role: Annotated[list[str] | None, typer.Option(help="Roles of the token; yours by default.")] = None,
+    join: Annotated[bool, typer.Option("--join", help="A single-use token: one host joins by it.")] = False,
+    role: Annotated[list[str] | None, typer.Option(help="Roles of the token; with --join: host or access.")] = None,
     days: Annotated[int, typer.Option(min=1, max=90, help="How long an API token lives.")] = 30,
     as_json: AsJson = False,
 ) -> None:
     """Make a token; its secret is shown this once."""
     api = client(context)
     if join:
-        made: dict[str, Any] = api.request("POST", "/join-tokens", body={"role": "host"})
+        made: dict[str, Any] = api.request("POST", "/join-tokens", body={"role": (role or ["host"])[0]})
         secret = made["join_token"]
     else:
         body = {"name": name or "cli", "expires_in_s": int(timedelta(days=days).total_seconds())}
@@ -73,6 +73,9 @@ def token_add(
     if join and made.get("command"):
         say("Run this on the host that should join, within 15 minutes:")
         sys.stdout.write(made["command"] + "\n")
+    elif join:
+        say("Within 15 minutes, on the machine of the new Access (docs/regions.md has the rest):")
+        sys.stdout.write("windrow-access join https://MASTER --token-file FILE --data-dir DIR --name NAME\n")
 
 
 @token_app.command("rm")
