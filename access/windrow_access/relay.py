@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from windrow_access.core.admission import Admission, Limits, Wait
+from windrow_access.core.admission import Admission, Limits, Wait, masterless_ns
 from windrow_access.core.inspect import objection
 from windrow_access.core.leaving import leave_gap_ns
 from windrow_access.core.queues import FairQueues
@@ -61,7 +61,8 @@ LOAD_PERIOD_NS = 5 * SECOND
 EXPIRY_PERIOD_NS = 2 * SECOND
 LEAVE_LOOK_NS = SECOND
 BACKOFF_FIRST_NS = 200 * MILLISECOND
-BACKOFF_LAST_NS = 10 * SECOND
+BACKOFF_LAST_NS = 2 * SECOND
+"""Few dial a trunk: even a hundred workers are a hundred dials a second then."""
 WELCOME_DEADLINE_S = 10.0
 DRAINING = "This Access is draining; dial another one."
 
@@ -111,6 +112,7 @@ class Relay:
         self._warm = WarmConnections(self.pinged, self._post, clock, limits.warm_max)
         self.asks = ServiceAsks(self._say_if_attached, ANSWER_NS)
         self._shed = 0
+        self._lost_ns, self._lost_agents = clock.monotonic_ns(), 0
         self._is_ending = False
         self._drained = asyncio.Event()  # an operator's word, which the Master repeats on every trunk
 
@@ -156,7 +158,8 @@ class Relay:
         if self._is_draining:
             raise Unavailable(DRAINING)
         if not self.attached.is_set():
-            raise Unavailable("This Access has no Master at the moment; dial another one or come back.")
+            words = "This Access has no Master at the moment; dial another one or come back."
+            raise Unavailable(words, retry_after_ns=self._masterless_ns())
         if len(self._control) >= CONTROL_MAX:
             raise TooMany("This Access is busy: its trunk to the Master is slow; come back in a while.")
         network = network_of(endpoint_of(peer.address)[0])
@@ -287,12 +290,20 @@ class Relay:
             await trunk.close()
 
     def _detach(self) -> None:
+        if self.attached.is_set():
+            self._lost_ns, self._lost_agents = self._clock.monotonic_ns(), len(self._routes)
         self.attached.clear()
         self.asks.end()
+        lost = Unavailable(
+            "This Access has lost its Master; dial another one or come back.", retry_after_ns=self._masterless_ns()
+        )
         for facts in self._routes.all():
-            facts.stream.end(Unavailable("This Access has lost its Master; dial another one or come back."))
+            facts.stream.end(lost)
             self._queues.drop_route(facts.route)
         self._control.clear()
+
+    def _masterless_ns(self) -> int:
+        return masterless_ns(self._clock.monotonic_ns() - self._lost_ns, self._lost_agents)
 
     async def _up(self, trunk: TrunkLink) -> None:
         while True:

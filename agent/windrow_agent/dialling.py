@@ -8,7 +8,7 @@ import structlog
 
 from windrow_agent.core import choice
 from windrow_agent.core.choice import Measured
-from windrow_proto.errors import Banned, CertificateRefused, LinkClosed, TooMany, WindrowError
+from windrow_proto.errors import Banned, CertificateRefused, LinkClosed, WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.ports import Clock, Dialer, FrameLink, PingAnswer, Rng, WarmLink
@@ -139,10 +139,11 @@ class Home:
             if await self._try(addresses):
                 continue
             self._attempt += 1
-            wait_ns = choice.backoff_ns(self._attempt, self._rng.uniform())
-            busy_ns = min(map(self._busy_ns, addresses), default=0)
-            log.warning("no_access_reached", tried=len(addresses), wait_s=round(max(wait_ns, busy_ns) / SECOND, 2))
-            await self._clock.sleep_ns(max(wait_ns, busy_ns, 50 * MILLISECOND))
+            # Where each has said when to come back, that is it; they know how many we are.
+            told_ns = min(map(self._busy_ns, addresses), default=0)
+            wait_ns = max(told_ns or choice.backoff_ns(self._attempt, self._rng.uniform()), 50 * MILLISECOND)
+            log.warning("no_access_reached", tried=len(addresses), wait_s=round(wait_ns / SECOND, 2))
+            await self._clock.sleep_ns(wait_ns)
             await self.measure()
             if not self._is_any_there() and not await self._asked():
                 await self._try(await self._looked_up())
@@ -303,7 +304,7 @@ class Home:
     def _note_busy(self, address: str, cause: WindrowError) -> None:
         now_ns = self._clock.monotonic_ns()
         self._busy_until_ns = {one: until_ns for one, until_ns in self._busy_until_ns.items() if until_ns > now_ns}
-        if isinstance(cause, TooMany) and cause.retry_after_ns > 0:
+        if cause.retry_after_ns > 0:
             # With a jitter of ours: all whom it sends away at once are told the same.
             wait_ns = min(cause.retry_after_ns, BUSY_NS_MAX) * (1 + 0.5 * self._rng.uniform())
             self._busy_until_ns[address] = now_ns + int(wait_ns)

@@ -26,12 +26,21 @@ class WindrowError(Exception):
     retryable: ClassVar[bool] = False
 
     def __init__(
-        self, detail: str | None = None, *, subject: str = "", reasons: Sequence[Mapping[str, str]] = ()
+        self,
+        detail: str | None = None,
+        *,
+        subject: str = "",
+        reasons: Sequence[Mapping[str, str]] = (),
+        retry_after_ns: int = 0,
     ) -> None:
-        """reasons: one for each thing that was tried, for example per host; HTTP answers list them."""
+        """reasons: one for each thing that was tried, for example per host; HTTP answers list them.
+
+        retry_after_ns: when another try makes sense, from now; 0 where that is not known. It goes over the link.
+        """
         self.detail = detail if detail is not None else (type(self).__doc__ or self.code).strip()
         self.subject = subject
         self.reasons = tuple(reasons)
+        self.retry_after_ns = retry_after_ns
         super().__init__(f"{self.detail} [{self.code}{' ' + subject if subject else ''}]")
 
 
@@ -93,18 +102,6 @@ class TooMany(WindrowError):
     """Too many at once. Wait for the time the answer names and try again."""
 
     code, grpc, http, fault, retryable = "too_many", "RESOURCE_EXHAUSTED", 429, Fault.CALLER, True
-
-    def __init__(
-        self,
-        detail: str | None = None,
-        *,
-        subject: str = "",
-        reasons: Sequence[Mapping[str, str]] = (),
-        retry_after_ns: int = 0,
-    ) -> None:
-        """retry_after_ns: when another try makes sense, from now; 0 where that is not known. It goes over the link."""
-        super().__init__(detail, subject=subject, reasons=reasons)
-        self.retry_after_ns = retry_after_ns
 
 
 class Unavailable(WindrowError):

@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from windrow_proto.errors import InvalidInput, LinkClosed, TooMany, WindrowError, from_code
+from windrow_proto.errors import InvalidInput, LinkClosed, WindrowError, from_code
 from windrow_proto.once import Once
 from windrow_proto.units import MILLISECOND
 
@@ -217,15 +217,14 @@ def named_in(metadata: Iterable[tuple[str, str | bytes]], details: str) -> Windr
     if CODE_KEY not in said:
         return None
     error, after_ms = from_code(said[CODE_KEY], details), said.get(RETRY_KEY, "")
-    if isinstance(error, TooMany) and after_ms.isascii() and after_ms.isdigit() and len(after_ms) <= RETRY_DIGITS_MAX:
+    if after_ms.isascii() and after_ms.isdigit() and len(after_ms) <= RETRY_DIGITS_MAX:
         error.retry_after_ns = int(after_ms) * MILLISECOND
     return error
 
 
 def named(error: WindrowError) -> tuple[tuple[str, str], ...]:
     """The trailing metadata that says so."""
-    after_ns = error.retry_after_ns if isinstance(error, TooMany) else 0
-    told = ((RETRY_KEY, str(-(-after_ns // MILLISECOND))),) if after_ns else ()
+    told = ((RETRY_KEY, str(-(-error.retry_after_ns // MILLISECOND))),) if error.retry_after_ns else ()
     return (CODE_KEY, error.code), *told
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.links import ACCESS, HOST, Acceptor, MemoryWorld, echo, frame, grpc_world
 from tests.waiting import PATIENCE_S, poll_async
 from windrow_proto.clock import SystemClock, SystemRng
-from windrow_proto.errors import Banned, LinkClosed, TooMany
+from windrow_proto.errors import Banned, LinkClosed, TooMany, Unavailable
 from windrow_proto.link_memory import MemoryNetwork
 from windrow_proto.ports import PeerFacts
 from windrow_proto.units import MILLISECOND, SECOND
@@ -139,16 +139,17 @@ async def test_the_error_that_ended_a_stream_is_named_to_the_other_side(world):
     assert isinstance(caught.value.__cause__, Banned)
 
 
-async def test_who_is_sent_away_at_once_hears_why_from_dialling(world):
+@pytest.mark.parametrize("named", [TooMany, Unavailable])
+async def test_who_is_sent_away_at_once_hears_why_and_until_when_from_dialling(world, named):
     async def refuse(peer: PeerFacts, link: Any) -> None:
-        raise TooMany("Come back in 200 ms.", retry_after_ns=200 * MILLISECOND)
+        raise named("Come back in 200 ms.", retry_after_ns=200 * MILLISECOND)
 
     address = await world.agents(Acceptor(refuse))
 
     for _ in range(20):
         with pytest.raises(LinkClosed, match="Come back in 200 ms") as caught:
             await world.dialer().connect(address, DIAL_NS)
-        assert isinstance(caught.value.__cause__, TooMany)
+        assert isinstance(caught.value.__cause__, named)
         assert caught.value.__cause__.retry_after_ns == 200 * MILLISECOND
 
 

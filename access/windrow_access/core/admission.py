@@ -6,8 +6,14 @@ per peer address keeps one machine from using it up.
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import Final
 
 from windrow_proto.units import MILLISECOND, SECOND
+
+MASTERLESS_NS_MIN: Final = SECOND // 2
+MASTERLESS_NS_MAX: Final = 15 * SECOND
+MASTERLESS_NS_EACH: Final = 5 * MILLISECOND
+"""For each agent: two hundred a second, beside the handshakes of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +123,12 @@ class Callers:
         self._running[host_id] -= 1
         if not self._running[host_id]:
             del self._running[host_id]
+
+
+def masterless_ns(away_ns: int, agents: int) -> int:
+    """When an agent should come again that an Access without a Master sends away.
+
+    Soon after the Master went, which may be starting anew, then more seldom; and no more at once than a worker greets.
+    away_ns: since the Master went; agents: that were here then.
+    """
+    return min(MASTERLESS_NS_MAX, max(MASTERLESS_NS_MIN, away_ns // 4, agents * MASTERLESS_NS_EACH))

@@ -1,6 +1,8 @@
 """Admission buckets refill with time and name the wait; routes replace a host's older stream."""
 
-from windrow_access.core.admission import Admission, Admitted, Bucket, Limits, Wait
+import pytest
+
+from windrow_access.core.admission import Admission, Admitted, Bucket, Limits, Wait, masterless_ns
 from windrow_access.core.routing import Routes
 from windrow_proto.units import SECOND
 
@@ -61,3 +63,13 @@ def test_streams_end_with_their_certificate() -> None:
     routes.open("host_a", 100, "s1")
     routes.open("host_b", 200, "s2")
     assert [facts.host_id for facts in routes.expired(100)] == ["host_a"]
+
+
+@pytest.mark.parametrize(
+    ("away_s", "agents", "wait_s"),
+    [(0, 1, 0.5), (4, 1, 1), (30, 1, 7.5), (3600, 1, 15), (0, 1_000, 5), (0, 10_000, 15)],
+)
+def test_who_finds_no_master_comes_back_soon_then_less_often_and_many_never_at_once(
+    away_s: int, agents: int, wait_s: float
+) -> None:
+    assert masterless_ns(away_s * SECOND, agents) == wait_s * SECOND

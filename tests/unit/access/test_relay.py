@@ -8,7 +8,7 @@ import pytest
 
 from tests.waiting import PATIENCE_S, poll_async
 from windrow_access import relay
-from windrow_access.core.admission import Limits
+from windrow_access.core.admission import MASTERLESS_NS_MIN, Limits
 from windrow_access.core.leaving import leave_gap_ns
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
@@ -209,9 +209,10 @@ async def test_an_agent_that_goes_is_reported_to_the_master() -> None:
             await serving
 
 
-async def expect(error: type[WindrowError], work) -> None:
-    with pytest.raises(error):
+async def expect(error: type[WindrowError], work) -> WindrowError:
+    with pytest.raises(error) as caught:
         await work
+    return caught.value
 
 
 async def test_a_lost_master_ends_every_stream_so_that_agents_dial_again() -> None:
@@ -220,7 +221,8 @@ async def test_a_lost_master_ends_every_stream_so_that_agents_dial_again() -> No
         ended = tasks.create_task(expect(Unavailable, w.relay.accepted(peer(), near)))
         await w.next_item("opened")
         await w.master.close()
-        await asyncio.wait_for(ended, PATIENCE_S)
+        error = await asyncio.wait_for(ended, PATIENCE_S)
+        assert error.retry_after_ns == MASTERLESS_NS_MIN
         await w.welcome()
         tasks.create_task(expect(LinkClosed, w.relay.accepted(peer(), (again := pair())[0])))
         await w.next_item("opened")

@@ -92,6 +92,12 @@ async def test_while_all_are_busy_the_first_that_may_be_dialled_is_waited_for():
     assert 20 * SECOND <= tries[NEAR][1] <= 30 * SECOND and tries[FAR][1] >= 30 * SECOND
 
 
+async def test_while_all_say_when_to_come_the_hosts_own_back_off_is_not_added_to_it():
+    tries = await dialled({NEAR: SECOND, FAR: SECOND}, MINUTE)
+    gaps = [later - earlier for earlier, later in pairwise(tries[NEAR])]
+    assert len(gaps) > 10 and max(gaps) <= 3 * SECOND
+
+
 async def test_nobody_is_believed_that_he_is_busy_for_hours():
     tries = await dialled({NEAR: 3600 * SECOND, FAR: 3600 * SECOND}, 5 * MINUTE)
     assert len(tries[NEAR]) > 2
