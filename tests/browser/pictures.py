@@ -16,6 +16,8 @@ from tests.support.stack import Stack, stack, wait_for
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 NEIGHBOURS = 12
 SIZE = {"width": 1360, "height": 850}
+MOVED_MS = 6_000
+"""For the map to have shown the last of them on its way, and for the message to go."""
 TALL = ViewportSize(width=1360, height=1100)
 WAIT_MS = 60_000
 SETTLE_MS = 20_000
@@ -63,7 +65,8 @@ async def take_regions(page: Page) -> None:
     await dialog.get_by_label("Reason").fill("new disk")
     await dialog.get_by_role("button", name="Drain").click()
     await expect(dialog).to_have_count(0)
-    await expect(page.get_by_test_id("leaving")).to_contain_text("agents have left", timeout=WAIT_MS)
+    await expect(page.get_by_test_id("leaving")).to_have_text("all agents have left", timeout=WAIT_MS)
+    await page.wait_for_timeout(MOVED_MS)
     await page.screenshot(path=IMAGES / "regions-drained.png")
 
 
