@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -39,7 +40,7 @@ from windrow_proto.model import (
     observed_digest,
 )
 from windrow_proto.ports import FrameLink
-from windrow_proto.session import Admitted, AgentSession
+from windrow_proto.session import Admitted, AgentSession, Phase
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import link_pb2
 from windrow_proto.windows import RecordKey, SendWindow
@@ -106,6 +107,17 @@ class LoadAgent:
         self.heartbeat_ns = 5 * SECOND
 
     # --- connecting ------------------------------------------------------------------------------------------------
+
+    async def stay(self, address: str) -> None:
+        """Listen, and come back after each loss: what was not acknowledged goes again, as the shipped agent has it."""
+        while True:
+            await self.listen()
+            self._session.on_disconnect()
+            for window in self._windows.values():
+                window.on_disconnect()
+            with suppress(TimeoutError, LinkClosed):
+                await self.connect(address)
+                await self._pump(Lane.TELEMETRY)
 
     async def connect(self, address: str) -> None:
         """Dial until it is let in, greet, and hand over the inventory if it is wanted."""
@@ -188,7 +200,8 @@ class LoadAgent:
         for batch in batches:
             number = self._offer(Lane.TELEMETRY, Kind.TELEMETRY, self._bodies[batch], is_live=together == 1)
             self._batch_of[number] = batch, time.perf_counter()
-        await self._pump(Lane.TELEMETRY)
+        with suppress(LinkClosed):  # it goes again over the next link
+            await self._pump(Lane.TELEMETRY)
 
     async def beat(self) -> None:
         """One heartbeat."""
@@ -196,11 +209,13 @@ class LoadAgent:
             Heartbeat(time.time_ns(), time.monotonic_ns(), self._hash, observed_digest(()), sampling_age_ns=0)
         )
         async with self._sending:
+            if self._session.phase is not Phase.OPEN:
+                return
             await self._link_of().send(self._sealed(Kind.HEARTBEAT, Lane.CONTROL, FrameClass.EVIDENCE, body))
 
     async def _pump(self, lane: Lane) -> None:
         async with self._sending:
-            while ready := self._windows[lane].take(TAKE, time.monotonic_ns()):
+            while self._session.phase is Phase.OPEN and (ready := self._windows[lane].take(TAKE, time.monotonic_ns())):
                 frames: list[link_pb2.Frame] = []
                 for number, one in enumerate(ready, start=1):
                     if record := self._records.get((lane, one.key.origin_sequence)):  # not acknowledged meanwhile
@@ -235,7 +250,8 @@ class LoadAgent:
                 self._tally.lost_links += 1
                 return
             if isinstance(self._session.admit(envelope, time.monotonic_ns()), Admitted):
-                await self._obey(envelope)
+                with suppress(LinkClosed):
+                    await self._obey(envelope)
 
     async def _obey(self, envelope: Envelope) -> None:
         match envelope.kind:
@@ -325,7 +341,7 @@ class Load:
         async def one(agent: LoadAgent, address: str) -> None:
             async with gate:
                 await agent.connect(address)
-            tasks.create_task(agent.listen())
+            tasks.create_task(agent.stay(address))
 
         async with asyncio.TaskGroup() as connecting:
             for number, agent in enumerate(self._agents):
@@ -353,7 +369,7 @@ class Load:
 
     async def _phase(self, order: dict[str, Any], send: Any) -> dict[str, Any]:
         batches = range(order["first"], order["last"])
-        before, tally = self._tally.acked_batches, self._tally
+        before, tally, lost = self._tally.acked_batches, self._tally, self._tally.lost_links
         tally.ack_ms.clear()
         ports = {int(address.rpartition(":")[2]) for address in self._addresses}
         frames, frame_bytes, acks, (up, down) = tally.frames, tally.frame_bytes, tally.acks, socket_bytes(ports)
@@ -372,7 +388,7 @@ class Load:
             "socket_bytes_up": up_after - up,
             "socket_bytes_down": down_after - down,
             "ack_ms": sorted(tally.ack_ms)[:: max(1, len(tally.ack_ms) // 1000)],
-            "lost_links": tally.lost_links,
+            "lost_links": tally.lost_links - lost,
         }
 
     @staticmethod

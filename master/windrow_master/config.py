@@ -44,6 +44,9 @@ class Config:
     accept_clock: bool = False
     """Start although this machine's clock cannot be right beside the audit log's last entry."""
     history: HistorySettings = field(default_factory=HistorySettings)
+    waits: bool = False
+    """Wait, ready, while another Master uses this data directory, instead of refusing to start; on a database that is
+    shared every Master waits for its turn."""
     supervisor_fd: int | None = None
     """An open socket to `windrow up`, where that started this Master: it makes this a market for development."""
 
@@ -70,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument("--http-port", type=int, default=None, help=f"default {HTTP_PORT}, or the next free one")
     parser.add_argument("--https-port", type=int, default=None, help=f"default {HTTPS_PORT}, or the next free one")
     parser.add_argument("--trunk-port", type=int, default=None, help=f"default {TRUNK_PORT}, or the next free one")
+    parser.add_argument("--wait", action="store_true", help="stand by while another Master uses the data directory")
     parser.add_argument("--supervisor-fd", type=int, default=None, help=argparse.SUPPRESS)  # of `windrow up` alone
     parser.add_argument("--log-level", default=environment.get("WINDROW_LOG_LEVEL", "info"), choices=LOG_LEVELS)
 
@@ -93,6 +97,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         rate_limits=_switch("WINDROW_RATE_LIMITS", environment),
         accept_clock=_switch("WINDROW_ACCEPT_CLOCK", environment, "off"),
         history=read_settings(lambda name: _secret(name, environment)),
+        waits=read.wait,
         supervisor_fd=read.supervisor_fd,
     )
 

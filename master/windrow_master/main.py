@@ -31,6 +31,7 @@ from windrow_master.onboarding.join_line import is_loopback
 from windrow_master.rooms import Rooms
 from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import Bus, MemoryBus
+from windrow_master.store.lock import DirectoryLock
 from windrow_master.store.opening import own_folder
 from windrow_master.store.room import Room, one_of_each_disk
 from windrow_master.store.seat import Candidate, Claim
@@ -244,6 +245,11 @@ def run(config: Config) -> None:
     """One Master, from its lock, or its wait for the seat, to its end."""
     os.umask(0o077)
     log.info("master_starting", pid=os.getpid(), **config.printable())
+    if config.waits and not config.is_shared:
+        # All that a start needs is loaded by now: what is left takes a second.
+        log.info("master_waiting", pid=os.getpid())
+        DirectoryLock.await_free(config.data_dir)
+        log.info("master_turn", pid=os.getpid())
     clock = SteadyClock(BootClock(), config.accept_clock)
     room = room_of(config, clock)
     room.look_before_start()

@@ -17,8 +17,8 @@ from typing import Final
 
 BACKOFF_FIRST_S: Final = 0.25
 BACKOFF_MAX_S: Final = 10.0
-STEADY_S: Final = 30.0
-"""A daemon that ran this long was well: its next death is a first one again."""
+STEADY_S: Final = 5.0
+"""A daemon that ran this long got past its start: its next death is a first one again."""
 STOP_S: Final = 10.0
 """For an orderly stop, before SIGKILL."""
 LOG_BYTES_MAX: Final = 16 * 1024 * 1024

@@ -21,10 +21,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from windrow_master import serving, supervisor
-from windrow_master.config import HTTP_PORT, HTTPS_PORT, is_database_shared
+from windrow_master.config import TRUNK_PORT, is_database_shared
 from windrow_master.store.lock import DirectoryLock
 from windrow_master.supervisor import Daemon
 from windrow_master.up_client import MasterHttp
+from windrow_master.up_masters import MasterLines
 from windrow_master.up_once import FINAL, Job
 from windrow_master.up_stop import Desk
 from windrow_master.up_words import progress
@@ -35,7 +36,6 @@ REGIONS: Final = ("local-a", "local-b")
 ACCESS_PORT: Final = 7443
 SERVICE_PORT_ABOVE: Final = 300
 """Where the first Access serves HTTPS for services, so far above the port of agents."""
-TRUNK_PORT: Final = 7444
 START_S: Final = 60.0
 JOIN_S: Final = 20.0
 CLUSTERS_END_S: Final = 20.0
@@ -43,8 +43,6 @@ LOOK_S: Final = 0.1
 WATCH_S: Final = 1.0
 SIMULATED_MAX: Final = 2_000
 MASTERS_MAX: Final = 5
-MASTER_PORTS: Final = {"http": HTTP_PORT, "https": HTTPS_PORT, "trunk": TRUNK_PORT}
-"""Where each of several Masters begins to look for ports of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +64,8 @@ class Market:
         self._config = config
         self._data = config.data_dir
         self._cli = serving.CliFile(self._data / "cli.json")
+        is_shared = config.masters > 1 and is_database_shared(os.environ)
+        self._lines = MasterLines(self._data, config.listen, config.public, config.masters, is_shared, self._cli)
         self._stop = asyncio.Event()
         self._daemons: dict[str, Daemon] = {}
         self._http: MasterHttp | None = None
@@ -125,16 +125,12 @@ class Market:
         await self._join("agent", self._data / "agent", "host", https_url)
         self._launch("agent", supervisor.module("windrow_agent.main", "run", "--data-dir", str(self._data / "agent")))
         await self._simulate(https_url)
+        for number in range(len(self._masters()), self._config.masters):
+            self._launch_master(number)
 
     async def _start_master(self) -> dict[str, Any]:
-        arguments = ["--data-dir", str(self._data), "--listen", self._config.listen]
-        arguments += ["--public", self._config.public] if self._config.public else []
-        for number, ports in enumerate(self._master_ports()):
-            name = "master" if number == 0 else f"master-{number + 1}"
-            own = [word for kind, port in ports.items() for word in (f"--{kind}-port", str(port))]
-            desk = self._desk.open()
-            own += ["--supervisor-fd", str(desk)]
-            self._launch(name, supervisor.module("windrow_master.main", *arguments, *own), (desk,))
+        for number in range(self._config.masters if self._lines.is_shared else 1):
+            self._launch_master(number)
         await self._until(self._master_ready, START_S, "the Master to answer")
         record = self._cli.read()
         self.say(f"Console  {record['url']}", secret=f"/#token={record['token']}")
@@ -143,21 +139,10 @@ class Market:
         self.say(f"Token    in {self._cli.path}", secret=f": {record['token']}")
         return record
 
-    def _master_ports(self) -> list[dict[str, int]]:
-        """What each Master is told to listen on: a single one finds its own, of several each keeps its own."""
-        if self._config.masters == 1:
-            return [{}]
-        record = self._cli.read()
-        known = [ports for ports in record.get("masters", []) if set(ports) == set(MASTER_PORTS)]
-        taken = {port for ports in known for port in ports.values()}
-        while len(known) < self._config.masters:
-            found = {}
-            for kind, first in MASTER_PORTS.items():
-                found[kind] = serving.free_port(self._config.listen, first + 100 * len(known), taken)
-                taken.add(found[kind])
-            known.append(found)
-        self._cli.write({**record, "masters": known})
-        return known[: self._config.masters]
+    def _launch_master(self, number: int) -> None:
+        name, desk = "master" if number == 0 else f"master-{number + 1}", self._desk.open()
+        arguments = [*self._lines.of(number), "--supervisor-fd", str(desk)]
+        self._launch(name, supervisor.module("windrow_master.main", *arguments), (desk,))
 
     def _accesses(self) -> dict[str, Daemon]:
         named = {
@@ -167,11 +152,6 @@ class Market:
 
     def _masters(self) -> dict[str, Daemon]:
         return {name: daemon for name, daemon in self._daemons.items() if name.startswith("master")}
-
-    def _trunks(self) -> tuple[str, ...]:
-        """Where the Accesses find the Master, or the one that leads of several."""
-        ports = [one["trunk"] for one in self._master_ports() if one]
-        return tuple(f"127.0.0.1:{port}" for port in ports or [self._cli.ports().get("trunk", TRUNK_PORT)])
 
     def _master_ready(self) -> bool:
         daemon = self._daemons["master"]
@@ -196,7 +176,7 @@ class Market:
         service_port = self._access_port("service", number, ACCESS_PORT + SERVICE_PORT_ABOVE)
         arguments = ["--data-dir", str(folder), "--listen", f"{_in_address(self._config.listen)}:{port}"]
         arguments += ["--service-port", str(service_port)]
-        arguments += ["--region", region, *(word for trunk in self._trunks() for word in ("--trunk", trunk))]
+        arguments += ["--region", region, *(word for trunk in self._lines.trunks() for word in ("--trunk", trunk))]
         if self._config.public:
             arguments += ["--advertise", f"{_in_address(self._config.public)}:{port}"]
         elif self._config.listen in {"0.0.0.0", "::"}:
@@ -288,9 +268,9 @@ class Market:
 
     def _lead_accesses(self) -> None:
         """Have the Accesses dial the Master where it is now, if it had to move."""
-        if self._config.masters > 1:
+        if self._lines.is_shared:
             return  # they know them all
-        (trunk,) = self._trunks()
+        (trunk,) = self._lines.trunks()
         for daemon in self._daemons.values():
             if "--trunk" in daemon.arguments:
                 at = daemon.arguments.index("--trunk") + 1
@@ -423,14 +403,10 @@ def command(
     public: Annotated[str, typer.Option(help="Name or address by which other machines reach this one.")] = "",
     simulate: Annotated[int, typer.Option(min=0, max=SIMULATED_MAX, help="Simulated neighbours to add.")] = 0,
     once: Annotated[bool, typer.Option("--once", help="Rent this host once, print the receipt, and stop.")] = False,
-    masters: Annotated[int, typer.Option(min=1, max=MASTERS_MAX, help="One leads, the others wait.")] = 1,
+    masters: Annotated[int, typer.Option(min=1, max=MASTERS_MAX, help="One leads, the others wait, ready.")] = 1,
 ) -> None:
     """Run a whole market on this machine: Master, two Accesses, this host's Agent, and the console."""
     os.umask(0o077)
-    if masters > 1 and not is_database_shared(os.environ):
-        words = "Several Masters need a database that they share: set WINDROW_DATABASE_URL to a PostgreSQL."
-        print(words, file=sys.stderr)
-        raise typer.Exit(2)
     path = data_dir.expanduser().resolve()
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:

@@ -138,10 +138,12 @@ async def test_nobody_but_an_access_of_our_authority_hears_from_us(net, who: str
 async def test_servers_that_are_not_ours_hear_no_more_than_a_greeting(net):
     silent, rude = await net.listener(), await net.listener(b"HTTP/1.1 200 OK\r\n\r\n")
     address, access = await net.access()
-    net.names.serves("example.org", silent.address, rude.address, NOBODY, address)
+    net.names.serves("example.org", silent.address, rude.address, NOBODY)
     async with net.home(STALE) as home:
-        await poll_async(lambda: access.links and home.address == address)
         await poll_async(lambda: silent.heard and rude.heard)
+        assert home.address is None
+        net.names.serves("example.org", silent.address, rude.address, NOBODY, address)
+        await poll_async(lambda: access.links and home.address == address)
     for heard in (*silent.heard, *rude.heard):
         assert heard[0] in (0x15, 0x16), "a TLS alert or the greeting, and nothing that we would say to an Access"
     assert not any(HOST.encode() in heard for heard in (*silent.heard, *rude.heard))

@@ -60,6 +60,11 @@ def _ready(record: dict[str, Any]) -> MasterHttp:
     return http
 
 
+def _waits(data_dir: Path, process: "subprocess.Popen[bytes]") -> bool:
+    lines = (data_dir.parent / "master.log").read_text().splitlines()
+    return any("master_waiting" in line and f"pid={process.pid}" in line for line in lines)
+
+
 def test_a_master_starts_is_joined_over_its_pinned_key_and_remembers_after_kill_and_stop(tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     with _master(data_dir, *ANY_PORT) as first:
@@ -99,6 +104,27 @@ def test_a_master_starts_is_joined_over_its_pinned_key_and_remembers_after_kill_
     log = (tmp_path / "master.log").read_text()
     assert record["token"] not in log and token not in log
     assert keys.public_key_sha256((data_dir / "identity" / "ca.pem").read_bytes()).hex() == record["ca_sha256"]
+
+
+def test_a_master_that_waits_takes_over_address_and_past_of_one_that_was_killed(tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    with _master(data_dir, "--wait", *ANY_PORT) as first:
+        before = _cli(data_dir, first)
+        assert _ready(before).call("GET", "/me")["master"]["epoch"] == 1
+        with _master(data_dir, "--wait") as second:
+            poll(lambda: _waits(data_dir, second))
+            assert second.poll() is None
+            first.kill()
+            first.wait(PATIENCE_S)
+            after = _cli(data_dir, second)
+            assert (after["url"], after["ports"]) == (before["url"], before["ports"])
+            assert _ready(after).call("GET", "/me")["master"]["epoch"] == 2
+            with _master(data_dir, "--wait") as third:
+                poll(lambda: _waits(data_dir, third))
+                third.send_signal(signal.SIGTERM)
+                assert third.wait(PATIENCE_S) == -signal.SIGTERM, "who waits holds nothing that must be put in order"
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(PATIENCE_S) == 0
 
 
 def test_a_second_master_on_the_same_directory_says_who_has_it(tmp_path: Path) -> None:

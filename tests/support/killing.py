@@ -102,6 +102,8 @@ class Killer:
                 return pid
             except Exception:  # no Master to ask, or that one has gone: any of them
                 pass
+        if kind == "master":  # the one that leads: others may wait
+            return int(wait_for(lambda: {self.stack.cli["pids"]["master"]} & set(self.stack.daemons()[kind])).pop())
         return int(wait_for(lambda: self.stack.daemons().get(kind))[0])
 
     def kill(self, kind: str) -> int:

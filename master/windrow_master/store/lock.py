@@ -1,5 +1,6 @@
 """One Master per data directory, by a lock that the kernel drops with the process."""
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -41,6 +42,17 @@ class DirectoryLock:
             return os.fstat(descriptor).st_ino == self._path.stat().st_ino
         except FileNotFoundError:
             return False
+
+    @classmethod
+    def await_free(cls, directory: Path, name: str = "master") -> None:
+        """Block while another process holds it, however long; a signal ends the waiting with the process."""
+        path = directory / f"{name}.lock"
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            finally:
+                os.close(descriptor)
 
     def release(self) -> None:
         """Let the next Master in; safe to call twice."""
