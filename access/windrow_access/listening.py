@@ -1,12 +1,21 @@
 """Sockets that this Access listens on beside gRPC's."""
 
+import asyncio
 import socket
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
+import structlog
+
+from windrow_access.core.strangers import network_of, plain_address
 from windrow_proto.errors import Unavailable
+
+log = structlog.get_logger()
 
 BACKLOG: Final = 128
 PORT_TRIES: Final = 50
+PAUSE_S: Final = 0.1
+"""After a connection that could not be accepted: open files run out."""
 
 
 def listen(host: str, port: int, what: str, flag: str, *, is_shared: bool = False) -> socket.socket:
@@ -35,3 +44,26 @@ def port_of(listener: socket.socket) -> int:
     """The port that it listens on."""
     found: int = listener.getsockname()[1]
     return found
+
+
+async def accept(
+    listener: socket.socket,
+    what: str,
+    admits: Callable[[str], bool],
+    serve: Callable[[socket.socket, str], Coroutine[Any, Any, None]],
+    group: asyncio.TaskGroup,
+) -> None:
+    """Serve each connection in a task of the group, with the network it comes from; close at once what is not admitted.
+    Until cancelled."""
+    while True:
+        try:
+            connection, address = await asyncio.get_running_loop().sock_accept(listener)
+        except OSError as error:
+            log.warning(f"{what}_not_accepted", error=str(error)[:100])
+            await asyncio.sleep(PAUSE_S)
+            continue
+        network = network_of(plain_address(str(address[0])))
+        if admits(network):
+            group.create_task(serve(connection, network))
+        else:
+            connection.close()

@@ -16,8 +16,7 @@ from weakref import WeakKeyDictionary
 import structlog
 
 from windrow_access.core.services import HEAD_ENDS, Asked, Refused, ServiceLimits, Visits, page
-from windrow_access.core.strangers import network_of, plain_address
-from windrow_access.listening import listen, port_of
+from windrow_access.listening import accept, listen, port_of
 from windrow_proto.connection import Connection
 from windrow_proto.errors import NotFound, TooMany, WindrowError, from_code
 from windrow_proto.ids import ClusterId
@@ -32,8 +31,6 @@ log = structlog.get_logger()
 
 LOOK_NS: Final = 5 * SECOND
 """Between two looks for connections that are idle."""
-PAUSE_S: Final = 0.1
-"""After a connection that could not be accepted: open files run out."""
 VISITOR_FLUSH_S: Final = 60.0
 """For a browser on a slow line to take the last of what it was sent."""
 LINGER_S: Final = 2.0
@@ -220,21 +217,14 @@ class Services:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._look(), name="look")
-                while True:
-                    try:
-                        connection, address = await asyncio.get_running_loop().sock_accept(listener)
-                    except OSError as error:
-                        log.warning("service_not_accepted", error=str(error)[:100])
-                        await asyncio.sleep(PAUSE_S)
-                        continue
-                    network = network_of(plain_address(str(address[0])))
-                    if self._visits.enter(network):
-                        group.create_task(self._serve(connection, network))
-                    else:
-                        self._refusals += 1
-                        connection.close()
+                await accept(listener, "service", self._admits, self._serve, group)
         finally:
             listener.close()
+
+    def _admits(self, network: str) -> bool:
+        is_admitted = self._visits.enter(network)
+        self._refusals += not is_admitted
+        return is_admitted
 
     async def _serve(self, connection: socket.socket, network: str) -> None:
         """One connection from its acceptance to its end."""

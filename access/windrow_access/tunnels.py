@@ -12,9 +12,8 @@ from typing import Final
 import structlog
 
 from windrow_access.certificates import OwnCertificate
-from windrow_access.core.strangers import network_of, plain_address
 from windrow_access.core.tunnels import Doors, JoinTable, TunnelLimits, grant_in
-from windrow_access.listening import listen, port_of
+from windrow_access.listening import accept, listen, port_of
 from windrow_proto.connection import FLUSH_S, Connection
 from windrow_proto.errors import DeadlineExceeded, Forbidden, InvalidInput, LinkClosed, WindrowError
 from windrow_proto.keys import TlsIdentity
@@ -28,8 +27,6 @@ log = structlog.get_logger()
 
 LOOK_NS: Final = SECOND
 """Between two looks for tunnels whose host has gone or that are idle."""
-PAUSE_S: Final = 0.1
-"""After a connection that could not be accepted: open files run out."""
 
 HEAD_ENDS: Final = b"\r\n\r\n"
 
@@ -150,21 +147,14 @@ class Tunnels:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._look(), name="look")
-                while True:
-                    try:
-                        connection, address = await asyncio.get_running_loop().sock_accept(listener)
-                    except OSError as error:
-                        log.warning("tunnel_not_accepted", error=str(error)[:100])
-                        await asyncio.sleep(PAUSE_S)
-                        continue
-                    network = network_of(plain_address(str(address[0])))
-                    if self._doors.enter(network):
-                        group.create_task(self._serve(connection, network))
-                    else:
-                        self._refused += 1
-                        connection.close()
+                await accept(listener, "tunnel", self._admits, self._serve, group)
         finally:
             listener.close()
+
+    def _admits(self, network: str) -> bool:
+        is_admitted = self._doors.enter(network)
+        self._refused += not is_admitted
+        return is_admitted
 
     async def _serve(self, connection: socket.socket, network: str) -> None:
         """One connection from its acceptance to its end."""
