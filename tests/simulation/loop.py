@@ -14,9 +14,12 @@ import itertools
 import random
 import selectors
 from collections.abc import Callable, Coroutine
+from functools import lru_cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+Ready = tuple[contextvars.Context, Callable[..., Any], tuple[Any, ...]]
+"""A step that is ready: in which context what is called with what."""
 
 START_WALL_NS = 1_790_000_000_000_000_000
 """A wall time for the beginning of every history (in September 2026); the same in each."""
@@ -24,6 +27,8 @@ CANCELLED_MAX = 100
 """So many timers that were cancelled may wait for their time before they are looked for."""
 PIECE_BYTES = 1_024
 """Far more than any key or id; only the bandwidth measurement asks for more, and nobody looks into it."""
+FILLERS_KEPT = 8
+"""Made once for each kind and length: they are megabytes, and every measurement wants one."""
 
 
 PROCESS: contextvars.ContextVar["Process | None"] = contextvars.ContextVar("process", default=None)
@@ -57,16 +62,20 @@ class NumberedTask(asyncio.Task[Any]):
 
 
 class Step(asyncio.Handle):
-    """A callback that is ready, made with fewer questions than asyncio's: millions are made in a history."""
+    """A callback that is ready, made with fewer questions than asyncio's."""
 
     __slots__ = ()
 
     def __init__(
-        self, callback: Any, args: tuple[Any, ...], loop: asyncio.AbstractEventLoop, context: contextvars.Context | None
+        self, callback: Any, args: tuple[Any, ...], loop: asyncio.AbstractEventLoop, context: contextvars.Context
     ) -> None:
-        self._callback, self._args, self._loop = callback, args, loop
-        self._context = contextvars.copy_context() if context is None else context
+        self._callback, self._args, self._loop, self._context = callback, args, loop, context
         self._cancelled, self._repr, self._source_traceback = False, None, None
+
+    def __call__(self) -> None:
+        """Run it, unless it was cancelled."""
+        if not self._cancelled:
+            self._callback(*self._args)
 
 
 class Timer(asyncio.TimerHandle):
@@ -87,6 +96,11 @@ class Timer(asyncio.TimerHandle):
         self._cancelled, self._repr, self._source_traceback = False, None, None
         self._when, self._scheduled = when, True
 
+    def __call__(self) -> None:
+        """Run it, unless it was cancelled."""
+        if not self._cancelled:
+            self._callback(*self._args)
+
 
 class VirtualSelector(selectors.SelectSelector):
     """Keeps the loop's time. Nobody is asked for readiness: in a history nothing comes from outside."""
@@ -104,9 +118,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._ties = random.Random(seed)
         self._dead: list[Process] = []
         self._buried: list[asyncio.Task[Any]] = []
-        self._left: list[asyncio.Handle] = []  # steps that the dead did not take
+        self._left: list[Ready] = []  # steps that the dead did not take
         self._numbers = itertools.count(1)
         super().__init__(self.virtual)
+        self.get_debug = bool  # type: ignore[method-assign]  # False, as fast as it can be said
         self.set_task_factory(self._number)  # type: ignore[arg-type]  # Any is not generic enough for it
 
     def _number(
@@ -118,14 +133,24 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def call_soon(  # type: ignore[override]  # the same, but for how exactly the arguments are typed
         self, callback: Any, *args: Any, context: contextvars.Context | None = None
-    ) -> asyncio.Handle:
-        """As usual, but for the dead, who take no further step."""
-        handle = Step(callback, args, self, context)
-        process = None if context is None else context.get(PROCESS)
+    ) -> asyncio.Handle | None:
+        """As usual, but for the dead, who take no further step.
+
+        Who names a context is a future or a task, which never asks for the handle: none is made, since a history has
+        millions of these.
+        """
+        if context is None:
+            return self._call_soon(callback, args, None)
+        process = context.get(PROCESS)
         if process is not None and process.is_dead:
-            self._left.append(handle)
+            self._left.append((context, callback, args))
         else:
-            self._ready.append(handle)  # type: ignore[attr-defined]  # as below
+            self._ready.append((context, callback, args))  # type: ignore[attr-defined]
+        return None
+
+    def _call_soon(self, callback: Any, args: tuple[Any, ...], context: contextvars.Context | None) -> asyncio.Handle:
+        handle = Step(callback, args, self, contextvars.copy_context() if context is None else context)
+        self._ready.append((handle._context, handle, ()))  # type: ignore[attr-defined]
         return handle
 
     def call_at(  # type: ignore[override]  # likewise
@@ -133,8 +158,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.TimerHandle:
         """As usual; the queue is one of plain tuples, which are compared without asking Python."""
         timer = Timer(when, callback, args, self, context)
-        heapq.heappush(self._scheduled, (when, next(self._numbers), timer))  # type: ignore[attr-defined]  # as below
+        at = (round(when * 1e9), next(self._numbers), timer)
+        heapq.heappush(self._scheduled, at)  # type: ignore[attr-defined]  # as below
         return timer
+
+    def sleeper(self, duration_ns: int) -> "asyncio.Future[None]":
+        """What is done after so long (at least 1 ns), or cancelled before. Most of a history is waiting like this."""
+        future: asyncio.Future[None] = asyncio.Future(loop=self)
+        self.wake_at(self.virtual.now_ns + duration_ns, future)
+        return future
+
+    def wake_at(self, at_ns: int, sleeper: "asyncio.Future[None]") -> None:
+        """Complete this future, unless it is done by then, at this time of the loop."""
+        heapq.heappush(self._scheduled, (at_ns, next(self._numbers), sleeper))  # type: ignore[attr-defined]
 
     def kill(self, process: Process) -> None:
         """SIGKILL: from here on nothing of it runs."""
@@ -145,11 +181,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         queue = self._ready  # type: ignore[attr-defined]  # as below
         ready = list(queue)
         queue.clear()
-        for handle in ready:
-            (self._left if handle._context.get(PROCESS) is process else queue).append(handle)
+        for step in ready:
+            (self._left if step[0].get(PROCESS) is process else queue).append(step)
         for _, _, timer in self._scheduled:  # type: ignore[attr-defined]
-            if timer._context.get(PROCESS) is process:
-                timer.cancel()
+            if isinstance(timer, Timer) and timer._context.get(PROCESS) is process:
+                timer.cancel()  # a sleeper wakes, and takes no step
 
     async def thaw(self) -> None:
         """The end of a history: cancel every task but the caller, the dead ones too, and let all of them end."""
@@ -157,8 +193,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         for process in self._dead:
             process.is_dead = False
         left, self._left = self._left, []
-        for handle in left:
-            self._ready.append(handle)  # type: ignore[attr-defined]
+        self._ready.extend(left)  # type: ignore[attr-defined]
         for _ in range(100):
             pending = [task for task in tasks if not task.done()]
             if not pending:
@@ -173,39 +208,55 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.virtual.now_ns / 1e9
 
     def _run_once(self) -> None:
-        """One turn, as asyncio's own but for the order, the time and the readiness of files, of which there is none."""
+        """Turn after turn until somebody stops it: as asyncio's own but for the order, the time and the readiness of
+        files, of which there is none."""
         ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]  # the queues asyncio keeps
-        if len(ready) > 1:
-            order = list(ready)
-            self._ties.shuffle(order)
-            ready.clear()
-            ready.extend(order)
-        if self._timer_cancelled_count > max(CANCELLED_MAX, len(scheduled) // 2):  # type: ignore[has-type]
-            scheduled[:] = [entry for entry in scheduled if not entry[2]._cancelled]
-            heapq.heapify(scheduled)
-            self._timer_cancelled_count = 0
-        while scheduled and scheduled[0][2]._cancelled:
-            self._pop_timer()
-        if not ready and not self._stopping:  # type: ignore[attr-defined]
-            if not scheduled:
-                raise Deadlock("every task waits for another")
-            wait_s = scheduled[0][0] - self.time()
-            if wait_s > 0:
-                self.virtual.now_ns += max(1, round(wait_s * 1e9))
-        until_s = self.time() + 1e-9
-        while scheduled and scheduled[0][0] < until_s:
-            ready.append(self._pop_timer())
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if not handle._cancelled:
-                handle._run()
+        virtual, take = self.virtual, ready.popleft
+        while True:
+            if self._timer_cancelled_count > max(CANCELLED_MAX, len(scheduled) // 2):  # type: ignore[has-type]
+                scheduled[:] = [at for at in scheduled if not (isinstance(at[2], Timer) and at[2]._cancelled)]
+                heapq.heapify(scheduled)
+                self._timer_cancelled_count = 0
+            if not ready and not self._stopping:  # type: ignore[attr-defined]
+                if not scheduled:
+                    raise Deadlock("every task waits for another")
+                virtual.now_ns = max(virtual.now_ns, scheduled[0][0])
+            now_ns = virtual.now_ns
+            while scheduled and scheduled[0][0] <= now_ns:
+                self._due(heapq.heappop(scheduled)[2])
+            count = len(ready)
+            if count > 1:
+                self._shuffle(ready, count)
+            for _ in range(count):
+                context, callback, args = take()
+                try:
+                    context.run(callback, *args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:
+                    self.call_exception_handler({"message": f"Exception in callback {callback}", "exception": error})
+            if self._stopping:  # type: ignore[attr-defined]
+                return
 
-    def _pop_timer(self) -> asyncio.TimerHandle:
-        timer: asyncio.TimerHandle = heapq.heappop(self._scheduled)[2]  # type: ignore[attr-defined]
-        timer._scheduled = False  # type: ignore[attr-defined]
-        if timer._cancelled:
+    def _shuffle(self, ready: Any, count: int) -> None:
+        """The seed's order: any of them is as likely as another."""
+        order, luck = list(ready), self._ties.random
+        for place in range(count - 1, 0, -1):
+            other = int(luck() * (place + 1))
+            order[place], order[other] = order[other], order[place]
+        ready.clear()
+        ready.extend(order)
+
+    def _due(self, what: "Timer | asyncio.Future[None]") -> None:
+        if not isinstance(what, Timer):
+            if not what.done():
+                what.set_result(None)
+            return
+        what._scheduled = False
+        if what._cancelled:
             self._timer_cancelled_count -= 1
-        return timer
+        else:
+            self._ready.append((what._context, what, ()))  # type: ignore[attr-defined]
 
     def run_in_executor(  # type: ignore[override]  # the same, but for the names
         self, executor: Any, function: Callable[..., Any], *arguments: Any
@@ -244,18 +295,12 @@ class VirtualClock:
         if duration_ns <= 0:
             await asyncio.sleep(0)
             return
-        loop = self._loop
-        woken = loop.create_future()
-        timer = loop.call_at(loop.virtual.now_ns / 1e9 + duration_ns / 1e9, _wake, woken)
-        try:
-            await woken
-        finally:
-            timer.cancel()
+        await self._loop.sleeper(duration_ns)
 
 
-def _wake(sleeper: "asyncio.Future[None]") -> None:
-    if not sleeper.done():
-        sleeper.set_result(None)
+@lru_cache(FILLERS_KEPT)
+def _filler(kind: int, count: int) -> bytes:
+    return (random.Random(kind).randbytes(PIECE_BYTES) * (count // PIECE_BYTES + 1))[:count]
 
 
 class SeededRng:
@@ -265,9 +310,10 @@ class SeededRng:
         self._random = random.Random(seed)
 
     def random_bytes(self, count: int) -> bytes:
-        """Bytes that depend on the seed alone. What fills a measured line repeats itself after PIECE_BYTES."""
-        piece = self._random.randbytes(min(count, PIECE_BYTES))
-        return piece if count <= PIECE_BYTES else (piece * (count // PIECE_BYTES + 1))[:count]
+        """Bytes that depend on the seed alone. What fills a measured line repeats itself soon."""
+        if count <= PIECE_BYTES:
+            return self._random.randbytes(count)
+        return _filler(self._random.getrandbits(2), count)
 
     def uniform(self) -> float:
         """A float in [0, 1)."""

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.simulation.loop import Deadlock, VirtualClock, VirtualLoop, run
+from tests.simulation.loop import Deadlock, Process, VirtualClock, VirtualLoop, run
 
 
 def trace(seed: int) -> list[tuple[int, str]]:
@@ -38,6 +38,66 @@ def test_time_is_made_of_waiting() -> None:
         return VirtualClock(loop).monotonic_ns()
 
     assert run(0, history) == 3600 * 10**9
+
+
+def test_those_who_wake_at_one_instant_go_on_in_the_order_of_the_seed() -> None:
+    def order(seed: int) -> list[str]:
+        woken: list[str] = []
+
+        async def history(loop: VirtualLoop) -> None:
+            clock = VirtualClock(loop)
+
+            async def sleeper(name: str, after_ns: int) -> None:
+                await clock.sleep_ns(after_ns)
+                await clock.sleep_ns(100 - after_ns)
+                woken.append(name)
+
+            async with asyncio.TaskGroup() as tasks:
+                for number, name in enumerate("abcdefgh"):
+                    tasks.create_task(sleeper(name, 1 + number))
+
+        run(seed, history)
+        return woken
+
+    assert order(1) == order(1)
+    assert len({tuple(order(seed)) for seed in range(8)}) > 1
+
+
+def test_what_was_cancelled_while_it_was_ready_does_not_run() -> None:
+    async def history(loop: VirtualLoop) -> list[str]:
+        ran: list[str] = []
+        loop.set_exception_handler(lambda _, context: ran.append(str(context)))
+        loop.call_later(1, ran.append, "later")
+        for handle in (loop.call_soon(ran.append, "soon"), loop.call_later(1, ran.append, "a second on")):
+            assert handle is not None
+            handle.cancel()
+        await asyncio.sleep(2)
+        return ran
+
+    assert run(0, history) == ["later"]
+
+
+def test_a_killed_sleeper_takes_no_further_step_before_the_thaw() -> None:
+    async def history(loop: VirtualLoop) -> list[str]:
+        said: list[str] = []
+
+        async def live() -> None:
+            try:
+                await VirtualClock(loop).sleep_ns(10**9)
+                said.append("woke")
+            finally:
+                said.append("ended")
+
+        process = Process("killed")
+        loop.create_task(live(), context=process.context.copy())
+        await asyncio.sleep(0.5)
+        loop.kill(process)
+        await asyncio.sleep(5)
+        assert said == []
+        await loop.thaw()
+        return said
+
+    assert run(0, history) == ["ended"]
 
 
 def test_a_deadlock_says_so() -> None:
