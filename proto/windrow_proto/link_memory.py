@@ -33,6 +33,7 @@ from windrow_proto.units import MILLISECOND, SECOND
 from windrow_proto.v1 import services_pb2
 
 T = TypeVar("T", bound=Message)
+Wake = Callable[[int, "asyncio.Future[None]"], None]
 
 WINDOW_BYTES: Final = 262_144
 """In flight per direction before the sender waits; what a real stream may hold (link_streams.AGENT_OPTIONS)."""
@@ -81,14 +82,24 @@ class MemoryLink(Generic[T]):
         self._network, self._stream, self._is_dialer = network, stream, is_dialer
         self._arriving: deque[tuple[int, int, T]] = deque()
         self._arriving_bytes = 0
-        self._wake = asyncio.Event()
+        self._waiters: list[asyncio.Future[None]] = []
         self._held_up = 0  # senders that wait for room
         self.peer: MemoryLink[T] = self
 
     def notify(self) -> None:
         """Let whoever waits at this end look again."""
-        self._wake.set()
-        self._wake = asyncio.Event()
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _announce(self, at_ns: int) -> None:
+        """A message comes at this time: who waits for it looks then, or at once, and then sleeps until it is there."""
+        if self._network.wake is None:
+            self.notify()
+            return
+        for waiter in self._waiters:
+            self._network.wake(at_ns, waiter)
 
     async def send(self, message: T) -> None:
         """Hand over one message; waits while the peer is slow. A cancelled send ends the stream."""
@@ -99,7 +110,8 @@ class MemoryLink(Generic[T]):
             raise
 
     async def _send(self, message: T) -> None:
-        size = message.ByteSize()
+        data = message.SerializeToString()
+        size = len(data)
         while True:
             if self._stream.fault is not None:
                 self._raise()
@@ -118,10 +130,10 @@ class MemoryLink(Generic[T]):
         is_first = not self.peer._arriving
         if not is_first:
             at = max(at, self.peer._arriving[-1][0])
-        self.peer._arriving.append((at, size, type(message).FromString(message.SerializeToString())))
+        self.peer._arriving.append((at, size, type(message).FromString(data)))
         self.peer._arriving_bytes += size
         if is_first:
-            self.peer.notify()
+            self.peer._announce(at)
 
     async def receive(self) -> T:
         """The next message, in the order sent; cancelled, it loses nothing."""
@@ -146,7 +158,13 @@ class MemoryLink(Generic[T]):
         """Until something may have changed; over a partition, whoever waits is the keepalive."""
         blocked_at = self._stream.blocked_at_ns
         if blocked_at is None:
-            await self._wake.wait()
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            finally:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
         elif self._network.clock.monotonic_ns() - blocked_at >= KEEPALIVE_NS:
             self._stream.end("keepalive was not answered")
             self._stream.is_drained_first = False  # what the other end still sent does not cross, whoever ended it
@@ -183,8 +201,9 @@ class MemoryServer:
 class MemoryNetwork:
     """All that is connected in one process; an async context, whose end cuts everything."""
 
-    def __init__(self, clock: Clock, rng: Rng, weather: Weather = Weather()) -> None:
-        self.clock, self.rng, self.weather = clock, rng, weather
+    def __init__(self, clock: Clock, rng: Rng, weather: Weather = Weather(), wake: Wake | None = None) -> None:
+        """wake: completes a future, unless it is done, at this time of the clock; a virtual loop can do that itself."""
+        self.clock, self.rng, self.weather, self.wake = clock, rng, weather, wake
         self._acceptors: dict[str, AgentAcceptor | TrunkAcceptor] = {}
         self._contexts: dict[str, contextvars.Context] = {}
         self._streams: list[_Stream] = []

@@ -104,7 +104,7 @@ class World:
         self.clock = VirtualClock(self.loop)
         self.trace = Trace(self.clock.monotonic_ns)
         self.witness = Witness(self.trace, self.clock.monotonic_ns)
-        self.network = MemoryNetwork(self.clock, SeededRng(f"{self.seed}|network"), FAIR)
+        self.network = MemoryNetwork(self.clock, SeededRng(f"{self.seed}|network"), FAIR, self.loop.wake_at)
         self.master = MasterMachine(self, self.directory)
 
     def tap(self, rooms: Rooms) -> None:
