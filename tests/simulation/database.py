@@ -190,26 +190,38 @@ class Cursor:
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> "Cursor":
         """Run one statement and fetch all of it."""
+        known = self._connection.columns.get(statement)
+        if known and statement.startswith("SELECT"):
+            return self._read(statement, parameters, known)
+        self.description, self._rows, is_new = known or None, [], known is None
+        if is_new:
+            self._cursor.exec_trace = self._begun
         before = self._connection.raw.total_changes()
-        self.description = known = self._connection.columns.get(statement)
-        self._cursor.exec_trace = self._begun if known is None else None
         try:
-            self._rows = []
             self._rows = list(self._cursor.execute(statement, tuple(parameters) or None))
         except apsw.Error as error:
             raise _translated(error) from error
+        if is_new and not _is_shaping(statement):
+            self._connection.columns[statement] = self.description or ()
         changed = self._connection.raw.total_changes() - before
         self.rowcount = changed if self.description is None or changed else -1
         self.lastrowid = self._connection.raw.last_insert_rowid()
+        return self
+
+    def _read(self, statement: str, parameters: Sequence[Any], columns: tuple[tuple[Any, ...], ...]) -> "Cursor":
+        """Run a query whose columns are known: it changes nothing, and nobody asks what it changed."""
+        self.description, self._rows, self.rowcount = columns, [], -1
+        try:
+            self._rows = list(self._cursor.execute(statement, tuple(parameters) or None))
+        except apsw.Error as error:
+            raise _translated(error) from error
         return self
 
     def _begun(self, cursor: apsw.Cursor, statement: str, _parameters: object) -> bool:
         # Asked here and not afterwards: a query without rows is over before anybody could ask it for its columns.
         found = tuple((name, declared, None, None, None, None, None) for name, declared in cursor.get_description())
         self.description = found or None
-        if found:
-            self._connection.columns[statement] = found
-        elif statement.lstrip()[:6].upper() in SHAPING:
+        if _is_shaping(statement):
             self._connection.columns.clear()
         return True
 
@@ -242,6 +254,10 @@ class Cursor:
         self._cursor.close(force=True)
 
 
+def _is_shaping(statement: str) -> bool:
+    return statement.lstrip()[:6].upper() in SHAPING
+
+
 class Connection:
     """A DB-API connection over apsw; transactions are the caller's statements, as with isolation_level None."""
 
@@ -250,7 +266,7 @@ class Connection:
     def __init__(self, path: str, vfs: str) -> None:
         self.raw = apsw.Connection(path, vfs=vfs)
         self.columns: dict[str, tuple[tuple[Any, ...], ...]] = {}
-        """What each statement's rows are made of, by its text: asked for once."""
+        """What each statement's rows are made of, by its text: asked for once. Empty: it has none."""
 
     @property
     def in_transaction(self) -> bool:
@@ -267,13 +283,19 @@ class Connection:
 
     def commit(self) -> None:
         """End the transaction, if there is one."""
-        if self.in_transaction:
-            self.execute("COMMIT")
+        if self.raw.in_transaction:
+            self._say("COMMIT")
 
     def rollback(self) -> None:
         """Undo the transaction, if there is one."""
-        if self.in_transaction:
-            self.execute("ROLLBACK")
+        if self.raw.in_transaction:
+            self._say("ROLLBACK")
+
+    def _say(self, words: str) -> None:
+        try:
+            self.raw.execute(words)
+        except apsw.Error as error:
+            raise _translated(error) from error
 
     def create_function(self, name: str, arity: int, function: Any, *, deterministic: bool = False) -> None:
         """Add an SQL function."""
