@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from windrow_master.clusters.model import (
     Cluster,
@@ -16,7 +16,7 @@ from windrow_master.clusters.model import (
     Workload,
     WorkPhase,
 )
-from windrow_master.store.made import Made
+from windrow_master.store.made import Found, Made
 from windrow_master.store.tables_clusters import clusters, service_traffic, workloads
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import SlotGrant
@@ -27,21 +27,35 @@ _LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", 
 # Made once: building a statement costs more than running it, and these run for every receipt, command and look at a
 # workload.
 _ADD_CLUSTER: Final = Made(insert(clusters), clusters.c.keys())
-_GET_CLUSTER: Final = Made(select(clusters).where(clusters.c.cluster_id == bindparam("wanted")))
+_GET_CLUSTER: Final = Found(
+    select(clusters).where(clusters.c.cluster_id == bindparam("wanted")), lambda row: _cluster(row)
+)
+_ALL_LIVING: Final = Found(
+    select(clusters).where(or_(*(clusters.c.phase == phase for phase in _LIVING))).order_by(clusters.c.cluster_id),
+    lambda row: _cluster(row),
+)
 _CLUSTER_COLUMNS: Final = tuple(c.key for c in clusters.c if c.key not in ("request_key", "request_sha256"))
 _SAVE_CLUSTER: Final = Made(update(clusters).where(clusters.c.cluster_id == bindparam("was_id")), _CLUSTER_COLUMNS)
 _ADD_WORKLOAD: Final = Made(insert(workloads), workloads.c.keys())
-_GET_WORKLOAD: Final = Made(select(workloads).where(workloads.c.workload_id == bindparam("wanted")))
+_GET_WORKLOAD: Final = Found(
+    select(workloads).where(workloads.c.workload_id == bindparam("wanted")), lambda row: _workload(row)
+)
 _SAVE_WORKLOAD: Final = Made(
     update(workloads).where(workloads.c.workload_id == bindparam("was_id")), workloads.c.keys()
 )
-_OF_CLUSTER: Final = Made(
-    select(workloads).where(workloads.c.cluster_id == bindparam("wanted")).order_by(workloads.c.workload_id)
+_OF_CLUSTER: Final = Found(
+    select(workloads).where(workloads.c.cluster_id == bindparam("wanted")).order_by(workloads.c.workload_id),
+    lambda row: _workload(row),
 )
-_HELD_ON: Final = Made(
+_HELD_ON: Final = Found(
     select(workloads)
     .where(workloads.c.host_id == bindparam("wanted"), workloads.c.is_released.is_(False))
-    .order_by(workloads.c.workload_id)
+    .order_by(workloads.c.workload_id),
+    lambda row: _workload(row),
+)
+_HELD: Final = Found(
+    select(workloads).where(workloads.c.is_released.is_(False)).order_by(workloads.c.workload_id),
+    lambda row: _workload(row),
 )
 
 
@@ -70,8 +84,7 @@ class ClusterRepository:
 
     def get(self, cluster_id: ClusterId) -> Cluster | None:
         """One cluster."""
-        row = _GET_CLUSTER.row(self._connection, {"wanted": cluster_id})
-        return None if row is None else _cluster(row)
+        return _GET_CLUSTER.one(self._connection, {"wanted": cluster_id})
 
     def by_key(self, account_id: AccountId, request_key: str) -> tuple[Cluster, bytes] | None:
         """The cluster that an account asked for under this key, and the digest of what it asked."""
@@ -90,8 +103,7 @@ class ClusterRepository:
 
     def living(self) -> Sequence[Cluster]:
         """Whatever is neither deleted nor failed."""
-        query = select(clusters).where(clusters.c.phase.in_(_LIVING)).order_by(clusters.c.cluster_id)
-        return [_cluster(row._mapping) for row in self._connection.execute(query)]
+        return _ALL_LIVING.all(self._connection)
 
     def count(self, account_id: AccountId) -> int:
         """How many clusters an account ever asked for."""
@@ -135,8 +147,7 @@ class WorkloadRepository:
 
     def get(self, workload_id: WorkloadId) -> Workload | None:
         """One workload."""
-        row = _GET_WORKLOAD.row(self._connection, {"wanted": workload_id})
-        return None if row is None else _workload(row)
+        return _GET_WORKLOAD.one(self._connection, {"wanted": workload_id})
 
     def of_clusters(self, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, tuple[Workload, ...]]:
         """The workloads of these clusters, in the order they were made."""
@@ -149,16 +160,15 @@ class WorkloadRepository:
 
     def of_cluster(self, cluster_id: ClusterId) -> tuple[Workload, ...]:
         """The workloads of one cluster."""
-        return tuple(_workload(row) for row in _OF_CLUSTER.rows(self._connection, {"wanted": cluster_id}))
+        return tuple(_OF_CLUSTER.all(self._connection, {"wanted": cluster_id}))
 
     def held_on(self, host_id: HostId) -> Sequence[Workload]:
         """What still holds slots of a host."""
-        return [_workload(row) for row in _HELD_ON.rows(self._connection, {"wanted": host_id})]
+        return _HELD_ON.all(self._connection, {"wanted": host_id})
 
     def held(self) -> Sequence[Workload]:
         """What still holds slots anywhere."""
-        query = select(workloads).where(workloads.c.is_released.is_(False)).order_by(workloads.c.workload_id)
-        return [_workload(row._mapping) for row in self._connection.execute(query)]
+        return _HELD.all(self._connection)
 
     def committed(self) -> dict[HostId, Committed]:
         """What is asked of each host by the work that still holds slots there."""

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool, StaticPool
 
+from windrow_master.store.made import say
 from windrow_proto.errors import InvalidInput
 
 BUSY_TIMEOUT_MS: Final = 5_000
@@ -173,7 +174,7 @@ def set_up(engine: Engine, *, begin: str, pragmas: tuple[str, ...]) -> None:
             connection.execute(pragma).close()
 
     def begun(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        say(connection, begin)
 
     on_connect: Callable[..., None] = connected
     event.listen(engine, "connect", on_connect)

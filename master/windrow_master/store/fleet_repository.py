@@ -21,7 +21,7 @@ from windrow_master.fleet.model import (
     SlotState,
     VerifyState,
 )
-from windrow_master.store.made import Made
+from windrow_master.store.made import Found, Made
 from windrow_master.store.tables_fleet import commands, grants, hosts, slots
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, SlotId
@@ -33,14 +33,25 @@ INVENTORIES_CACHED = 4_096
 
 # Made once: building a statement costs more than running it, and these run for every host, slot and command.
 _ADD_HOST: Final = Made(insert(hosts), hosts.c.keys())
-_GET_HOST: Final = Made(select(hosts).where(hosts.c.host_id == bindparam("wanted")))
+_GET_HOST: Final = Found(select(hosts).where(hosts.c.host_id == bindparam("wanted")), lambda row: _host(row))
+_ALL_HOSTS: Final = Found(select(hosts).order_by(hosts.c.host_id), lambda row: _host(row))
 _SAVE_HOST: Final = Made(
     update(hosts).where(hosts.c.host_id == bindparam("was_id"), hosts.c.version == bindparam("was_version")),
     hosts.c.keys(),
 )
 _ADD_SLOT: Final = Made(insert(slots), slots.c.keys())
-_GET_SLOT: Final = Made(select(slots).where(slots.c.slot_id == bindparam("wanted")))
-_SLOTS_OF_HOST: Final = Made(select(slots).where(slots.c.host_id == bindparam("wanted")).order_by(slots.c.slot_id))
+_GET_SLOT: Final = Found(select(slots).where(slots.c.slot_id == bindparam("wanted")), lambda row: _slot(row))
+_SLOTS_OF_HOST: Final = Found(
+    select(slots).where(slots.c.host_id == bindparam("wanted")).order_by(slots.c.slot_id), lambda row: _slot(row)
+)
+_ALL_SLOTS: Final = Found(select(slots).order_by(slots.c.slot_id), lambda row: _slot(row))
+_SLOTS_OF_HOLDER: Final = Found(
+    select(slots).where(slots.c.holder == bindparam("wanted")).order_by(slots.c.slot_id), lambda row: _slot(row)
+)
+_EXPIRED: Final = Found(
+    select(slots).where(slots.c.hold_expires_ns <= bindparam("now_ns")).order_by(slots.c.slot_id),
+    lambda row: _slot(row),
+)
 _SWAP_SLOT: Final = Made(
     update(slots).where(
         slots.c.slot_id == bindparam("was_id"),
@@ -59,14 +70,20 @@ _END_GRANT: Final = Made(
     .values(ended_at_ns=bindparam("now_ns"))
 )
 _ADD_COMMAND: Final = Made(insert(commands), commands.c.keys())
-_GET_COMMAND: Final = Made(select(commands).where(commands.c.command_id == bindparam("wanted")))
+_GET_COMMAND: Final = Found(
+    select(commands).where(commands.c.command_id == bindparam("wanted")), lambda row: _command(row)
+)
 _SAVE_COMMAND: Final = Made(update(commands).where(commands.c.command_id == bindparam("was_id")), commands.c.keys())
-_OPEN_OF_HOST: Final = Made(
+_OPEN_OF_HOST: Final = Found(
     select(commands)
     .where(commands.c.host_id == bindparam("wanted"), commands.c.done_at_ns.is_(None))
-    .order_by(commands.c.command_id)
+    .order_by(commands.c.command_id),
+    lambda row: _command(row),
 )
-_OPEN: Final = select(commands).where(commands.c.done_at_ns.is_(None)).order_by(commands.c.command_id)
+_OPEN: Final = Found(
+    select(commands).where(commands.c.done_at_ns.is_(None)).order_by(commands.c.command_id),
+    lambda row: _command(row),
+)
 
 
 @cache  # one for each set of states that is ever asked for: there is one
@@ -93,12 +110,11 @@ class HostRepository:
 
     def get(self, host_id: HostId) -> Host | None:
         """One host."""
-        row = _GET_HOST.row(self._connection, {"wanted": host_id})
-        return None if row is None else _host(row)
+        return _GET_HOST.one(self._connection, {"wanted": host_id})
 
     def list_all(self) -> Sequence[Host]:
         """Every host, retired ones too, in the order of their joining."""
-        return [_host(row._mapping) for row in self._connection.execute(select(hosts).order_by(hosts.c.host_id))]
+        return _ALL_HOSTS.all(self._connection)
 
     def of_owner(self, account_id: AccountId) -> Sequence[Host]:
         """The hosts of one account."""
@@ -155,24 +171,23 @@ class SlotRepository:
 
     def get(self, slot_id: SlotId) -> Slot | None:
         """One slot."""
-        row = _GET_SLOT.row(self._connection, {"wanted": slot_id})
-        return None if row is None else _slot(row)
+        return _GET_SLOT.one(self._connection, {"wanted": slot_id})
 
     def of_host(self, host_id: HostId) -> Sequence[Slot]:
         """The slots of one host."""
-        return [_slot(row) for row in _SLOTS_OF_HOST.rows(self._connection, {"wanted": host_id})]
+        return _SLOTS_OF_HOST.all(self._connection, {"wanted": host_id})
 
     def of_holder(self, cluster_id: ClusterId) -> Sequence[Slot]:
         """The slots one cluster holds."""
-        return self._list(slots.c.holder == cluster_id)
+        return _SLOTS_OF_HOLDER.all(self._connection, {"wanted": cluster_id})
 
     def list_all(self) -> Sequence[Slot]:
         """Every slot."""
-        return [_slot(row._mapping) for row in self._connection.execute(select(slots).order_by(slots.c.slot_id))]
+        return _ALL_SLOTS.all(self._connection)
 
     def expired(self, now_ns: int) -> Sequence[Slot]:
         """Reservations whose time is over."""
-        return self._list(slots.c.hold_expires_ns <= now_ns)
+        return _EXPIRED.all(self._connection, {"now_ns": now_ns})
 
     def swap(self, before: Slot, after: Slot) -> bool:
         """Write `after` if the row's state, token, holder and offer are still those of `before`; False otherwise.
@@ -210,10 +225,6 @@ class SlotRepository:
                 "Somebody else holds the slot, or has held it with this token.", subject=slot.slot_id
             ) from error
 
-    def _list(self, condition: Any) -> Sequence[Slot]:
-        query = select(slots).where(condition).order_by(slots.c.slot_id)
-        return [_slot(row._mapping) for row in self._connection.execute(query)]
-
 
 def _slot_values(slot: Slot) -> dict[str, Any]:
     values = {column.name: getattr(slot, column.name) for column in slots.c}
@@ -240,8 +251,7 @@ class CommandRepository:
 
     def get(self, command_id: CommandId) -> CommandRow | None:
         """One command."""
-        row = _GET_COMMAND.row(self._connection, {"wanted": command_id})
-        return None if row is None else _command(row)
+        return _GET_COMMAND.one(self._connection, {"wanted": command_id})
 
     def save(self, command: CommandRow) -> None:
         """Write a command that was read in this transaction."""
@@ -254,11 +264,11 @@ class CommandRepository:
 
     def open_of_host(self, host_id: HostId) -> Sequence[CommandRow]:
         """What is not done on one host, oldest first."""
-        return [_command(row) for row in _OPEN_OF_HOST.rows(self._connection, {"wanted": host_id})]
+        return _OPEN_OF_HOST.all(self._connection, {"wanted": host_id})
 
     def open_all(self) -> Sequence[CommandRow]:
         """What is not done anywhere, oldest first."""
-        return [_command(row._mapping) for row in self._connection.execute(_OPEN)]
+        return _OPEN.all(self._connection)
 
     def list(self, host_id: HostId | None = None, before: str | None = None, limit: int = 100) -> Sequence[CommandRow]:
         """The newest commands, of one host or of all; `before` is the last id of the previous page."""

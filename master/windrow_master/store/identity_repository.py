@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
 
 from windrow_master.identity.model import (
     Account,
@@ -17,8 +17,12 @@ from windrow_master.identity.model import (
     SessionId,
     Standing,
 )
+from windrow_master.store.made import Found
 from windrow_master.store.tables_identity import accounts, api_tokens, join_tokens, members, sessions
 from windrow_proto.ids import AccountId, TokenId
+
+# Made once: every host that connects is looked up.
+_GET_MEMBER: Final = Found(select(members).where(members.c.id == bindparam("wanted")), lambda row: _member(row))
 
 
 def _roles(names: Sequence[str]) -> frozenset[Role]:
@@ -239,8 +243,7 @@ class MemberRepository:
 
     def get(self, member_id: str) -> Member | None:
         """One member, or None."""
-        row = self._connection.execute(select(members).where(members.c.id == member_id)).mappings().one_or_none()
-        return None if row is None else _member(row)
+        return _GET_MEMBER.one(self._connection, {"wanted": member_id})
 
     def by_key(self, sign_public: bytes) -> Member | None:
         """The member that holds this Ed25519 key."""
@@ -259,7 +262,7 @@ class MemberRepository:
         return [str(row[0]) for row in self._connection.execute(query)]
 
 
-def _member(row: RowMapping) -> Member:
+def _member(row: Mapping[Any, Any]) -> Member:
     return Member(
         **dict(row)
         | {

@@ -6,13 +6,17 @@ this, SQLAlchemy also executes it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from sqlalchemy import Connection, Delete, Dialect, Insert, Select, Table, Update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
 SQLITE: Final = "sqlite"
+ROWS_KNOWN_MAX: Final = 4_096
+"""Of one statement, or twice what it found now, before all are forgotten: a host's row with its value takes 3 KiB."""
+_NOTHING: Final[Mapping[str, Any]] = {}
+T = TypeVar("T")
 Statement = Insert | Update | Delete | Select[Any]
 Convert = Callable[[Any], Any]
 
@@ -38,7 +42,7 @@ class Made:
         """Run it; returns how many rows it changed."""
         if connection.dialect.name != SQLITE:
             return int(connection.execute(self._statement, dict(values)).rowcount)
-        form = self._made(connection)
+        form = self.made(connection)
         return int(_cursor(connection, form.text, form.bound(values)).rowcount)
 
     def run_all(self, connection: Connection, many: Sequence[Mapping[str, Any]]) -> None:
@@ -47,7 +51,7 @@ class Made:
             if many:
                 connection.execute(self._statement, [dict(values) for values in many])
             return
-        form = self._made(connection)
+        form = self.made(connection)
         for values in many:
             _cursor(connection, form.text, form.bound(values))
 
@@ -57,14 +61,14 @@ class Made:
             done = connection.execute(self._statement, dict(values))
             assert done.inserted_primary_key is not None
             return int(done.inserted_primary_key[0])
-        form = self._made(connection)
+        form = self.made(connection)
         return int(_cursor(connection, form.text, form.bound(values)).lastrowid)
 
     def rows(self, connection: Connection, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Run a select; returns its rows by the names of their columns."""
         if connection.dialect.name != SQLITE:
             return [dict(row._mapping) for row in connection.execute(self._statement, dict(values))]
-        form = self._made(connection)
+        form = self.made(connection)
         found = _cursor(connection, form.text, form.bound(values)).fetchall()
         return [form.row(row) for row in found]
 
@@ -74,10 +78,44 @@ class Made:
         assert len(found) <= 1
         return found[0] if found else None
 
-    def _made(self, connection: Connection) -> "_Form":
+    def made(self, connection: Connection) -> "_Form":
+        """As SQLite's driver takes it."""
         if self._form is None:
             self._form = _Form(self._statement, self._columns, connection.dialect)
         return self._form
+
+
+class Found(Generic[T]):
+    """A select whose rows become values. On SQLite a row that was read before gives the value that it gave then: most
+    of what a look at the whole fleet finds is as it was at the last look, and making the value costs most of it."""
+
+    __slots__ = ("_known", "_made", "_value")
+
+    def __init__(self, statement: Select[Any], value: Callable[[Mapping[Any, Any]], T]) -> None:
+        """value: what a row says, by the names of its columns; the same for the same row, and never changed."""
+        self._made, self._value = Made(statement), value
+        self._known: dict[Sequence[Any], T] = {}
+
+    def all(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> list[T]:
+        """Every row's value, in their order."""
+        if connection.dialect.name != SQLITE:
+            return [self._value(row) for row in self._made.rows(connection, values)]
+        known, form = self._known, self._made.made(connection)
+        found: list[T] = []
+        for row in _cursor(connection, form.text, form.bound(values)).fetchall():
+            value = known.get(row)
+            if value is None:
+                value = known[row] = self._value(form.row(row))
+            found.append(value)
+        if len(known) > max(ROWS_KNOWN_MAX, 2 * len(found)):
+            known.clear()
+        return found
+
+    def one(self, connection: Connection, values: Mapping[str, Any]) -> T | None:
+        """The value of the one row of a select by a key, or None."""
+        found = self.all(connection, values)
+        assert len(found) <= 1
+        return found[0] if found else None
 
 
 class Upsert:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, func, insert, literal_column, or_, select, update
 
 from windrow_master.market.model import (
     Ask,
@@ -18,7 +18,7 @@ from windrow_master.market.model import (
     TransferKind,
     may_be_negative,
 )
-from windrow_master.store.made import Made, Upsert
+from windrow_master.store.made import Found, Made, Upsert
 from windrow_master.store.tables_market import asks, balances, receipts, rental_lines, rentals, transfers
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId
@@ -29,11 +29,25 @@ _PUT_ASK: Final = Upsert(asks, ["account_id", "tier"], ["price_per_hour", "set_a
 
 # Made once: building a statement costs more than running it, and these run for every receipt.
 _ADD_RENTAL: Final = Made(insert(rentals), rentals.c.keys())
-_GET_RENTAL: Final = Made(select(rentals).where(rentals.c.rental_id == bindparam("wanted")))
+_GET_RENTAL: Final = Found(select(rentals).where(rentals.c.rental_id == bindparam("wanted")), lambda row: _rental(row))
 _SAVE_RENTAL: Final = Made(update(rentals).where(rentals.c.rental_id == bindparam("was_id")), rentals.c.keys())
-_RENTAL_OF_CLUSTER: Final = Made(select(rentals).where(rentals.c.cluster_id == bindparam("wanted")))
+_RENTAL_OF_CLUSTER: Final = Found(
+    select(rentals).where(rentals.c.cluster_id == bindparam("wanted")), lambda row: _rental(row)
+)
+_LIVE: Final = Found(
+    select(rentals)
+    .where(rentals.c.state != literal_column(f"'{RentalState.CLOSED.value}'"))  # as the index of these says it
+    .order_by(rentals.c.rental_id),
+    lambda row: _rental(row),
+)
 _ADD_LINE: Final = Made(insert(rental_lines), rental_lines.c.keys())
-_GET_LINE: Final = Made(select(rental_lines).where(rental_lines.c.workload_id == bindparam("wanted")))
+_GET_LINE: Final = Found(
+    select(rental_lines).where(rental_lines.c.workload_id == bindparam("wanted")), lambda row: _line(row)
+)
+_LINES: Final = Found(
+    select(rental_lines).where(rental_lines.c.rental_id == bindparam("wanted")).order_by(rental_lines.c.workload_id),
+    lambda row: _line(row),
+)
 _SAVE_LINE: Final = Made(
     update(rental_lines).where(rental_lines.c.workload_id == bindparam("was_id")), rental_lines.c.keys()
 )
@@ -86,18 +100,15 @@ class RentalRepository:
 
     def get(self, rental_id: RentalId) -> Rental | None:
         """One rental."""
-        row = _GET_RENTAL.row(self._connection, {"wanted": rental_id})
-        return None if row is None else _rental(row)
+        return _GET_RENTAL.one(self._connection, {"wanted": rental_id})
 
     def of_cluster(self, cluster_id: ClusterId) -> Rental | None:
         """The rental of a cluster."""
-        row = _RENTAL_OF_CLUSTER.row(self._connection, {"wanted": cluster_id})
-        return None if row is None else _rental(row)
+        return _RENTAL_OF_CLUSTER.one(self._connection, {"wanted": cluster_id})
 
     def live(self) -> Sequence[Rental]:
         """What is not closed, oldest first."""
-        query = select(rentals).where(rentals.c.state != RentalState.CLOSED.value).order_by(rentals.c.rental_id)
-        return [_rental(row._mapping) for row in self._connection.execute(query)]
+        return _LIVE.all(self._connection)
 
     def page(
         self, renter: AccountId | None, cluster_id: ClusterId | None, before: str | None, limit: int
@@ -122,11 +133,12 @@ class RentalRepository:
 
     def line(self, workload_id: WorkloadId) -> RentalLine | None:
         """The line of a workload."""
-        row = _GET_LINE.row(self._connection, {"wanted": workload_id})
-        return None if row is None else _line(row)
+        return _GET_LINE.one(self._connection, {"wanted": workload_id})
 
     def lines(self, rental_ids: Sequence[RentalId]) -> Sequence[RentalLine]:
         """The lines of these rentals, in the order of their workloads."""
+        if len(rental_ids) == 1:
+            return _LINES.all(self._connection, {"wanted": rental_ids[0]})
         query = (
             select(rental_lines).where(rental_lines.c.rental_id.in_(rental_ids)).order_by(rental_lines.c.workload_id)
         )

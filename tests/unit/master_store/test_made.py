@@ -1,15 +1,17 @@
 """A statement that SQLite's driver runs itself does and says what SQLAlchemy would."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, bindparam, insert, select, update
+from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.types import JSON
 
+from windrow_master.store import made
 from windrow_master.store.engine import sqlite_engines
-from windrow_master.store.made import Made, Upsert, say
+from windrow_master.store.made import Found, Made, Upsert, say
 
 metadata = MetaData()
 things = Table(
@@ -55,6 +57,47 @@ def test_an_upsert_changes_the_row_that_is_there(connection):
     PUT.run(connection, ONE)
     PUT.run(connection, ONE | {"fields": {"b": 2}, "body": None})
     assert GET.rows(connection, {"wanted": "one"}) == [{"number": 1, "name": "one", "fields": {"b": 2}, "body": None}]
+
+
+def test_a_row_is_made_a_value_once_and_anew_when_it_has_changed(connection):
+    read: list[dict[str, Any]] = []
+
+    def value(row: Mapping[Any, Any]) -> dict[str, Any]:
+        read.append(dict(row))
+        return read[-1]
+
+    found = Found(select(things).order_by(things.c.number), value)
+    ADD.run_all(connection, [ONE, TWO])
+    first = found.all(connection)
+    assert first == read == [{"number": 1, **ONE}, {"number": 2, **TWO}]
+    assert found.all(connection) == first
+    assert len(read) == 2, "rows as they were are not read again"
+    NAMED.run(connection, {"was": 2})
+    assert found.all(connection) == [first[0], {"number": 2, **TWO, "name": "changed"}]
+    assert len(read) == 3
+
+
+def test_what_was_rolled_back_is_not_remembered_as_what_is(connection):
+    names = Found(select(things).where(things.c.number == bindparam("wanted")), lambda row: str(row["name"]))
+    ADD.run(connection, TWO)
+    say(connection, "SAVEPOINT part")
+    NAMED.run(connection, {"was": 1})
+    assert names.one(connection, {"wanted": 1}) == "changed"
+    say(connection, "ROLLBACK TO SAVEPOINT part")
+    assert names.one(connection, {"wanted": 1}) == "two"
+    assert names.one(connection, {"wanted": 2}) is None
+
+
+def test_not_more_rows_are_remembered_than_it_says(connection, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(made, "ROWS_KNOWN_MAX", 3)
+    names = Found(select(things).order_by(things.c.number), lambda row: str(row["name"]))
+    for number in range(20):
+        ADD.run(connection, TWO | {"name": f"thing {number}"})
+        assert len(names.all(connection)) == number + 1
+    assert len(names._known) == 20, "all that it finds now is remembered"
+    connection.execute(delete(things).where(things.c.number > 1))
+    assert names.all(connection) == ["thing 0"]
+    assert not names._known
 
 
 def test_what_the_driver_refuses_is_told_as_sqlalchemy_tells_it(connection):
