@@ -20,7 +20,7 @@ from windrow_proto.messages import PROTOCOL_VERSION, Channel, Hello, Record, Set
 from windrow_proto.model import FrameClass, Kind, Lane
 from windrow_proto.ports import Clock, FrameLink, Rng
 from windrow_proto.session import Admitted, AgentSession, Phase
-from windrow_proto.units import SECOND, seconds
+from windrow_proto.units import MILLISECOND, SECOND, seconds
 from windrow_proto.v1 import link_pb2
 from windrow_proto.wire import (
     TOGETHER_BYTES_MAX,
@@ -41,6 +41,10 @@ GREETING_NS: Final = 10 * SECOND
 """For the Master's welcome, which crosses two hops and one signature."""
 SILENCE_NS: Final = 15 * SECOND
 """Without a word of the Master's own the connection counts as dead; at least three heartbeat intervals."""
+UNDER_WAY_NS: Final = SECOND
+"""More than that: the answer to a heartbeat that left in time may be on its way."""
+LOOK_NS_MIN: Final = 100 * MILLISECOND
+"""Between two looks for what is overdue, at the least: many records become so one after the other."""
 RECORDS_PER_TURN: Final = 16
 """Telemetry between two looks at what is more urgent."""
 CONTROL_MAX: Final = 64
@@ -281,11 +285,12 @@ class Connection:
         log.warning("message_dropped", reason=reason, kind=kind, detail=detail[:200], dropped=self.dropped)
 
     async def _watch_silence(self) -> None:
+        interval_ns = self.settings.heartbeat_interval_ns if self.settings is not None else 0
+        patience_ns = max(SILENCE_NS, 3 * interval_ns) + UNDER_WAY_NS
         while True:
-            await self.clock.sleep_ns(SECOND)
-            self._outbox.send_overdue()
-            interval_ns = self.settings.heartbeat_interval_ns if self.settings is not None else 0
-            if self.clock.monotonic_ns() - self._heard_ns > max(SILENCE_NS, 3 * interval_ns):
+            due_ns = min(self._outbox.send_overdue(), self._heard_ns + patience_ns)
+            await self.clock.sleep_ns(max(LOOK_NS_MIN, due_ns - self.clock.monotonic_ns()))
+            if self.clock.monotonic_ns() - self._heard_ns >= patience_ns:
                 raise LinkClosed("The Master has not been heard for too long.")
 
     @property

@@ -112,6 +112,7 @@ class JournalDesk:
     def __init__(self, journal: "Journal", runner: Runner) -> None:
         self.journal, self._runner = journal, runner
         self._turn = asyncio.Lock()
+        self._leased = asyncio.Event()
 
     async def write(self, facts: list[Fact]) -> None:
         """Journal.write, awaited."""
@@ -120,10 +121,18 @@ class JournalDesk:
         async with self._turn:
             await self._runner.call(lambda: self.journal.store(facts))
             self.journal.apply(facts)
+            if self.journal.book.leases:
+                self._leased.set()
             if self.journal.is_large:
                 snapshot = self.journal.snapshot()
                 with contextlib.suppress(StorageFailed):  # the facts are stored; compaction is tried with the next
                     await self._runner.call(lambda: self.journal.rewrite(snapshot))
+
+    async def wait_leased(self) -> None:
+        """Until there is a lease, or at once where there is one: without any none can lapse."""
+        if not self.journal.book.leases:
+            self._leased.clear()
+            await self._leased.wait()
 
     async def close(self) -> None:
         """Let go of the files."""

@@ -13,7 +13,7 @@ from windrow_proto.errors import StorageFailed
 from windrow_proto.messages import Ack, LaneMarks, Record, Settings
 from windrow_proto.model import FrameClass, Kind, Lane
 from windrow_proto.ports import Clock
-from windrow_proto.windows import RecordKey, SendWindow
+from windrow_proto.windows import OVERDUE_NS, RecordKey, SendWindow
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -115,11 +115,13 @@ class Outbox:
             window.credits = 0
 
     def send_overdue(self) -> int:
-        """Let what was never acknowledged go again; call it every second."""
-        late = sum(window.overdue(self._clock.monotonic_ns()) for window in self._windows.values())
-        if late:
+        """Let what was never acknowledged go again. Returns when to call it next, on the monotonic clock: what is sent
+        from now on is not overdue before."""
+        now_ns = self._clock.monotonic_ns()
+        if sum(window.overdue(now_ns) for window in self._windows.values()):
             self.wake.set()
-        return late
+        due = (window.overdue_at_ns() for window in self._windows.values())
+        return min((at_ns for at_ns in due if at_ns is not None), default=now_ns + OVERDUE_NS)
 
     async def close(self) -> None:
         """Sync and let go of the files."""

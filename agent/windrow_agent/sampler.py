@@ -62,6 +62,8 @@ class Sampler:
         gpu_runner: Runner | None = None,
         host_runner: Runner | None = None,
     ) -> None:
+        self.look_ns = LOOK_NS
+        """The longest nap while nothing is being read."""
         self.host_facts = HostFacts()
         self.dropped = 0
         self.latest: Sample | None = None
@@ -232,8 +234,9 @@ class Sampler:
         until_ns = self._schedule.sample_ns
         if self._instant is not None:
             until_ns = min(until_ns, self._instant.give_up_ns)
-        nap_ns = max(0, min(LOOK_NS, until_ns - self._clock.monotonic_ns()))
         flying = [task for task in (self._watch.task, self._host_task) if task is not None]
+        look_ns = LOOK_NS if flying else self.look_ns
+        nap_ns = max(0, min(look_ns, until_ns - self._clock.monotonic_ns()))
         if flying:
             await asyncio.wait(flying, timeout=seconds(nap_ns), return_when=asyncio.FIRST_COMPLETED)
         else:

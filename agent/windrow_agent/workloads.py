@@ -287,6 +287,7 @@ class Keeper:
 
     async def _end_lapsed(self) -> None:
         while True:
+            await self._desk.wait_leased()
             now_ns = self._clock.monotonic_ns()
             for lapse in leases.lapsed(self.journal.book, now_ns):
                 if lapse.workload_id not in self._lapsing:

@@ -156,6 +156,11 @@ class SendWindow:
         self._again(late)
         return len(late)
 
+    def overdue_at_ns(self) -> int | None:
+        """When the oldest in flight is overdue, monotonic; None while nothing is in flight."""
+        oldest = next(iter(self._in_flight.values()), None)  # they are in the order in which they were taken
+        return None if oldest is None else (oldest.sent_ns or 0) + OVERDUE_NS
+
     def _again(self, keys: Iterable[RecordKey]) -> None:
         again = set(keys)
         for key in [k for k in reversed(self._in_flight) if k in again]:  # keeps the order in which they were taken

@@ -228,7 +228,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             if count > 1:
                 self._shuffle(ready, count)
             for _ in range(count):
-                context, callback, args = take()
+                try:
+                    context, callback, args = take()
+                except IndexError:
+                    break  # the others of this turn were killed in it
                 try:
                     context.run(callback, *args)
                 except (SystemExit, KeyboardInterrupt):

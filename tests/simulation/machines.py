@@ -291,7 +291,8 @@ class WithholdingLink:
 class SeldomSampler(Sampler):
     """Samples at the fleet's usual period of five seconds (Plan.sample_ns), where the product's hosts do each second.
 
-    A batch goes every five seconds either way and takes the same way; it has one instant instead of five.
+    A batch goes every five seconds either way and takes the same way; it has one instant instead of five. Between two
+    samples it sleeps: a shorter period, for which the product's looks each second, cannot come here.
     """
 
     least_ns = 0
@@ -375,7 +376,7 @@ class HostMachine(Machine):
         host = SimulatedHost(world.seed, self.number, self.clock, PERSONAS[self.number % len(PERSONAS)])
         self.gpus, self.was_sick = host.gpus, False
         sampler = SeldomSampler(self.clock, host.gpus, host.reader)
-        sampler.least_ns = world.plan.sample_ns
+        sampler.least_ns = sampler.look_ns = world.plan.sample_ns
 
         async def benchmarks() -> tuple[Benchmark, ...]:
             return host.benchmarks()

@@ -125,12 +125,19 @@ class GpuWatch:
 
     def conditions(self) -> tuple[Condition, ...]:
         """All that is the matter, in a fixed order."""
+        if self._is_sound:
+            return ()  # nearly always, and asked with every look at the host
         found = {*self._reported, *availability.conditions(self._states)}
         if self._refused is not None:
             found.add(self._refused)
         if self._stalled:
             found.add(Condition(ConditionCode.SWEEP_STALLED))
         return tuple(sorted(found))
+
+    @property
+    def _is_sound(self) -> bool:
+        is_quiet = self._refused is None and not self._stalled and not self._reported
+        return is_quiet and not any(state.reasons for state in self._states.values())
 
     def availability(self) -> Mapping[str, Availability]:
         """GPU by GPU, what it is good for."""

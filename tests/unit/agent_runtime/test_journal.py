@@ -1,5 +1,6 @@
 """The journal: what it says after every crash."""
 
+import asyncio
 import errno
 from dataclasses import replace
 from unittest import mock
@@ -10,6 +11,8 @@ from windrow_agent import journal as j
 from windrow_agent.core import command as c
 from windrow_agent.core import lease, workload
 from windrow_agent.journal import Journal
+from windrow_agent.threads import InlineRunner
+from windrow_proto.clock import SystemClock
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import StorageFailed
 from windrow_proto.ids import ClusterId, CommandId, SlotId, WorkloadId
@@ -51,6 +54,17 @@ def test_everything_written_is_there_after_a_power_cut():
     assert again.book.leases[WORK].lease_until_ns == MINUTE
     assert (again.tombstones, again.epoch) == ({WorkloadId("work_gone"): 5}, 9)
     assert again == again and again.unreadable == 0
+
+
+async def test_who_waits_for_a_lease_goes_on_with_the_write_that_brings_one():
+    desk = j.JournalDesk(_open(MemoryDisk()), InlineRunner(SystemClock()))
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(desk.wait_leased())
+        await desk.write([j.epoch_fact(9)])
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        await desk.write(_received())
+    await desk.wait_leased()  # there is one: at once
 
 
 def test_a_write_that_failed_promises_nothing_and_memory_agrees():

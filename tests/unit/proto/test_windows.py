@@ -195,3 +195,17 @@ def test_a_sender_that_leaves_too_many_holes_has_to_wait_until_some_are_filled()
 
     assert lane.accept(10**6) is Accepted.LATER
     assert lane.accept(2) is Accepted.NEW
+
+
+def test_it_says_when_the_oldest_in_flight_is_overdue():
+    window = SendWindow(Lane.EVIDENCE, 2)
+    for number in (1, 2):
+        window.offer(RecordKey(BOOT, number), is_live=False)
+    assert window.overdue_at_ns() is None
+    window.take(1, 5)
+    window.take(1, 9)
+    assert window.overdue_at_ns() == 5 + OVERDUE_NS
+    window.on_ack(Ack((LaneMarks(Lane.EVIDENCE, BOOT, ((1, 1),)),), (), 1))
+    assert window.overdue_at_ns() == 9 + OVERDUE_NS
+    assert window.overdue(9 + OVERDUE_NS) == 1
+    assert window.overdue_at_ns() is None
