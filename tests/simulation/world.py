@@ -24,6 +24,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.identities import Folder, identity_of
 from tests.simulation.loop import SeededRng, VirtualClock, VirtualLoop
 from tests.simulation.machines import AccessMachine, HostMachine, MasterMachine
+from tests.simulation.proofs import remembered
 from tests.simulation.renters import Renter
 from tests.simulation.witness import Trace, Witness
 from windrow_master.clusters import service as clusters_service
@@ -287,7 +288,7 @@ def play(plan: Plan, directory: Path, keep_trace: bool = False) -> World:
         world.trace.keeps_all = keep_trace
         worlds.append(world)
         loop.set_exception_handler(lambda _, context: world.crashes.append(str(context.get("message"))))
-        with listening(world), terms(plan):
+        with listening(world), terms(plan), remembered():
             await world.play()
 
     with _collecting_seldom():
