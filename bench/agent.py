@@ -104,7 +104,7 @@ def agent_pid(running: Stack) -> int:
     """The agent's own process, without what it started; raises LookupError between two lives."""
     for pid in running.daemons().get("agent", []):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        if b"windrow_agent.main" in words and b"run" in words:
+        if b"windrow_agent" in words and b"run" in words:
             return pid
     raise LookupError("no agent runs")
 

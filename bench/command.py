@@ -66,7 +66,7 @@ def market(folder: Path) -> Iterator[Running]:
                 enrol.join(enrol.IdentityFolder(access / "identity"), record["https_url"], token, request)
                 daemon = subprocess.Popen(
                     [
-                        *(sys.executable, "-m", "windrow_access.main", "run", "--data-dir", str(access)),
+                        *(sys.executable, "-m", "windrow_access", "run", "--data-dir", str(access)),
                         *("--listen", "127.0.0.1:7443", "--region", "bench"),
                         *("--trunk", f"127.0.0.1:{record['ports']['trunk']}"),
                     ],

@@ -104,7 +104,7 @@ def write_identities(folder: Path, authority: TestAuthority, hosts: int) -> None
 def access(folder: Path, trunk: str) -> Iterator[tuple[str, int]]:
     """The shipped Access with its defaults at that trunk: its address and pid."""
     data = folder / "relay"
-    command = [sys.executable, "-m", "windrow_access.main", "run", "--data-dir", str(data)]
+    command = [sys.executable, "-m", "windrow_access", "run", "--data-dir", str(data)]
     command += ["--listen", "127.0.0.1:0", "--region", "bench", "--trunk", trunk]
     with (folder / "access.log").open("wb") as log:
         process = subprocess.Popen(command, stderr=log)

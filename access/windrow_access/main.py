@@ -117,7 +117,7 @@ class Workers:
 
     def _start(self, number: int) -> "subprocess.Popen[bytes]":
         config = self._config
-        command = [sys.executable, "-m", "windrow_access.main", "run", "--data-dir", str(config.data_dir)]
+        command = [sys.executable, "-m", "windrow_access", "run", "--data-dir", str(config.data_dir)]
         command += ["--listen", f"{config.host}:{self._port}", "--region", config.region, "--worker", str(number)]
         command += ["--advertise", config.advertise] if config.advertise else []
         if config.metrics_port is not None:

@@ -61,8 +61,11 @@ LOAD_PERIOD_NS = 5 * SECOND
 EXPIRY_PERIOD_NS = 2 * SECOND
 LEAVE_LOOK_NS = SECOND
 BACKOFF_FIRST_NS = 200 * MILLISECOND
+BACKOFF_SOON_NS = 400 * MILLISECOND
+"""At first, while a Master that waited takes over."""
 BACKOFF_LAST_NS = 2 * SECOND
 """Few dial a trunk: even a hundred workers are a hundred dials a second then."""
+SOON_NS = 10 * SECOND
 WELCOME_DEADLINE_S = 10.0
 DRAINING = "This Access is draining; dial another one."
 
@@ -257,7 +260,8 @@ class Relay:
             finally:
                 self._detach()
             await self._clock.sleep_ns(int(self._rng.uniform() * backoff_ns))
-            backoff_ns = min(BACKOFF_LAST_NS, backoff_ns * 2)
+            is_soon = self._clock.monotonic_ns() - self._lost_ns < SOON_NS
+            backoff_ns = min(BACKOFF_SOON_NS if is_soon else BACKOFF_LAST_NS, backoff_ns * 2)
 
     async def _greet(self, trunk: TrunkLink) -> None:
         facts = self.facts

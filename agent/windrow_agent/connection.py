@@ -116,7 +116,8 @@ class Connection:
                 group.create_task(self._watch_silence(), name="silence")
                 group.create_task(on_open(self), name="open")
         except* WindrowError as errors:
-            raise _first(errors) from None
+            first = _first(errors)
+            raise first from first.__cause__  # which says what the Access named, such as when to come back
         finally:
             self.session.on_disconnect()
             self._outbox.on_disconnect()
@@ -300,7 +301,7 @@ class Connection:
 
 
 def _first(errors: "BaseExceptionGroup[WindrowError]") -> WindrowError:
-    """What to tell of several failures at once: the first that is more than the line's own end."""
+    """What to tell of several failures at once: the first that is more than the line's own end, or that has a cause."""
     found: list[WindrowError] = []
     todo: list[BaseException] = [errors]
     while todo:
@@ -309,4 +310,4 @@ def _first(errors: "BaseExceptionGroup[WindrowError]") -> WindrowError:
             todo += error.exceptions
         elif isinstance(error, WindrowError):
             found.append(error)
-    return next((error for error in found if not isinstance(error, LinkClosed)), found[0])
+    return next((error for error in found if not isinstance(error, LinkClosed) or error.__cause__), found[0])

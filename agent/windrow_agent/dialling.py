@@ -139,9 +139,10 @@ class Home:
             if await self._try(addresses):
                 continue
             self._attempt += 1
-            # Where each has said when to come back, that is it; they know how many we are.
-            told_ns = min(map(self._busy_ns, addresses), default=0)
-            wait_ns = max(told_ns or choice.backoff_ns(self._attempt, self._rng.uniform()), 50 * MILLISECOND)
+            # Where each has said when to come back, that is it, also where it is now; they know how many we are.
+            is_told = bool(addresses) and all(address in self._busy_until_ns for address in addresses)
+            own_ns = choice.backoff_ns(self._attempt, self._rng.uniform())
+            wait_ns = max(min(map(self._busy_ns, addresses)) if is_told else own_ns, 50 * MILLISECOND)
             log.warning("no_access_reached", tried=len(addresses), wait_s=round(wait_ns / SECOND, 2))
             await self._clock.sleep_ns(wait_ns)
             await self.measure()
@@ -239,7 +240,7 @@ class Home:
         try:
             link = await self._dialled(address)
         except WindrowError as error:
-            log.info("dial_failed", address=address, detail=error.detail)
+            log.info("dial_failed", address=address, detail=error.detail, told_s=_told_s(error))
             self.answers.pop(address, None)
             self._note(address, error)
             return False
@@ -292,7 +293,9 @@ class Home:
             for task in (serving, watching, warming, moving):
                 task.cancel()
         for error in ended:
-            log.warning("connection_ended", address=self.address, code=error.code, detail=error.detail)
+            log.warning(
+                "connection_ended", address=self.address, code=error.code, detail=error.detail, told_s=_told_s(error)
+            )
             self._note(self.address or "", error)
         return is_moving
 
@@ -303,7 +306,9 @@ class Home:
 
     def _note_busy(self, address: str, cause: WindrowError) -> None:
         now_ns = self._clock.monotonic_ns()
-        self._busy_until_ns = {one: until_ns for one, until_ns in self._busy_until_ns.items() if until_ns > now_ns}
+        self._busy_until_ns.pop(address, None)
+        for one in [one for one, until_ns in self._busy_until_ns.items() if until_ns + BUSY_NS_MAX < now_ns]:
+            del self._busy_until_ns[one]  # it may be none of our map any more
         if cause.retry_after_ns > 0:
             # With a jitter of ours: all whom it sends away at once are told the same.
             wait_ns = min(cause.retry_after_ns, BUSY_NS_MAX) * (1 + 0.5 * self._rng.uniform())
@@ -378,3 +383,8 @@ class Home:
 def _named(error: WindrowError) -> WindrowError:
     """What the other side said, if it said anything."""
     return error.__cause__ if isinstance(error.__cause__, WindrowError) else error
+
+
+def _told_s(error: WindrowError) -> float:
+    """When the other side said to come back, in seconds from now; 0 if it did not."""
+    return round(_named(error).retry_after_ns / SECOND, 2)

@@ -245,28 +245,38 @@ def run(config: Config) -> None:
     """One Master, from its lock, or its wait for the seat, to its end."""
     os.umask(0o077)
     log.info("master_starting", pid=os.getpid(), **config.printable())
-    if config.waits and not config.is_shared:
-        # All that a start needs is loaded by now: what is left takes a second.
-        log.info("master_waiting", pid=os.getpid())
-        DirectoryLock.await_free(config.data_dir)
-        log.info("master_turn", pid=os.getpid())
-    clock = SteadyClock(BootClock(), config.accept_clock)
-    room = room_of(config, clock)
-    room.look_before_start()
-    cli = serving.CliFile(config.data_dir / "cli.json")
-    doors = open_doors(config, cli)
+    lock = _locked(config)
     try:
-        opened = _lead(config, doors, clock, room)
-        if opened is None:
-            return
+        clock = SteadyClock(BootClock(), config.accept_clock)
+        room = room_of(config, clock)
+        room.look_before_start()
+        cli = serving.CliFile(config.data_dir / "cli.json")
+        doors = open_doors(config, cli)
         try:
-            write_cli(config, opened, cli, doors)
-            asyncio.run(serve(config, opened, doors))
+            opened = _lead(config, doors, clock, room, lock)
+            if opened is None:
+                return
+            try:
+                write_cli(config, opened, cli, doors)
+                asyncio.run(serve(config, opened, doors))
+            finally:
+                opened.close()
         finally:
-            opened.close()
+            doors.close()
     finally:
-        doors.close()
+        if lock is not None:
+            lock.release()
         log.info("master_stopped", pid=os.getpid())
+
+
+def _locked(config: Config) -> DirectoryLock | None:
+    """This data directory's lock, before anything else is touched; None where the database says who leads."""
+    if config.is_shared:
+        return None
+    own_folder(config.data_dir)
+    log.info("master_locking", pid=os.getpid(), waits=config.waits)
+    # All that a start needs is loaded by now: who waits here leads within a second of its turn.
+    return DirectoryLock(config.data_dir, waits=config.waits)
 
 
 def room_of(config: Config, clock: Clock) -> Room:
@@ -278,7 +288,7 @@ def room_of(config: Config, clock: Clock) -> Room:
     return Room(OsDisk(), one_of_each_disk(folders), clock)
 
 
-def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room) -> Rooms | None:
+def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: DirectoryLock | None) -> Rooms | None:
     """The rooms, once this Master may lead; None when it is told to stop before that."""
     if not config.is_shared:
         return rooms.build(
@@ -288,6 +298,7 @@ def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room) -> Rooms
             database=config.database,
             history=config.history,
             room=room,
+            lock=lock,
         )
     while True:
         claim = asyncio.run(stand_by(config, doors))

@@ -29,6 +29,7 @@ from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import MemoryBus
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.executors import Executor, ThreadExecutor
+from windrow_master.store.lock import DirectoryLock
 from windrow_master.store.room import Room
 from windrow_master.store.seat import Claim
 from windrow_master.store.store import Store
@@ -93,10 +94,12 @@ def build(
     claim: Claim | None = None,
     history: HistorySettings | None = None,
     room: Room | None = None,
+    lock: DirectoryLock | None = None,
 ) -> Rooms:
     """Open the store and every room on it. Before the loop. disk holds the telemetry log; the real one by default.
 
-    room: watches the disks; without it nothing is full until a write says so.
+    room: watches the disks; without it nothing is full until a write says so. lock: of the data directory, where the
+    caller holds it already; let go with the rooms.
     """
     store = Store.open(
         data_dir,
@@ -108,6 +111,7 @@ def build(
         open_engines=open_engines,
         claim=claim,
         room=room,
+        lock=lock,
         resume=clock.resume if isinstance(clock, SteadyClock) else lambda last_ns: None,
     )
     try:

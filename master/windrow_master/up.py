@@ -123,7 +123,7 @@ class Market:
             # The region map that a host is given at joining should already hold both.
             await self._until(self._accesses_attached, START_S, "both Accesses to reach the Master")
         await self._join("agent", self._data / "agent", "host", https_url)
-        self._launch("agent", supervisor.module("windrow_agent.main", "run", "--data-dir", str(self._data / "agent")))
+        self._launch("agent", supervisor.module("windrow_agent", "run", "--data-dir", str(self._data / "agent")))
         await self._simulate(https_url)
         for number in range(len(self._masters()), self._config.masters):
             self._launch_master(number)
@@ -142,7 +142,7 @@ class Market:
     def _launch_master(self, number: int) -> None:
         name, desk = "master" if number == 0 else f"master-{number + 1}", self._desk.open()
         arguments = [*self._lines.of(number), "--supervisor-fd", str(desk)]
-        self._launch(name, supervisor.module("windrow_master.main", *arguments), (desk,))
+        self._launch(name, supervisor.module("windrow_master", *arguments), (desk,))
 
     def _accesses(self) -> dict[str, Daemon]:
         named = {
@@ -181,7 +181,7 @@ class Market:
             arguments += ["--advertise", f"{_in_address(self._config.public)}:{port}"]
         elif self._config.listen in {"0.0.0.0", "::"}:
             arguments += ["--advertise", f"127.0.0.1:{port}"]
-        self._launch(name, supervisor.module("windrow_access.main", "run", *arguments))
+        self._launch(name, supervisor.module("windrow_access", "run", *arguments))
 
     def _access_port(self, kind: str, number: int, first: int) -> int:
         """The port of the last start, else the next free one; remembered, because hosts and browsers know it."""
@@ -234,7 +234,7 @@ class Market:
         _write_secret(token_file, "\n".join(tokens) + "\n")
         arguments = ["simulate", "--count", str(count), "--data-dir", str(folder)]
         arguments += ["--master", https_url, "--token-file", str(token_file)]
-        self._launch("simulated", supervisor.module("windrow_agent.main", *arguments))
+        self._launch("simulated", supervisor.module("windrow_agent", *arguments))
         self.say(f"Simulated neighbours: {count}, marked as such everywhere")
 
     def _retire_unwanted(self, folder: Path, count: int) -> None:
@@ -287,7 +287,7 @@ class Market:
         await self._stop_all([name for name in self._daemons if name in {"agent", "simulated"}])
         for name, folder in (("agent", self._data / "agent"), ("simulated", self._data / "simulated")):
             if name in self._daemons:
-                arguments = supervisor.module("windrow_agent.main", "end", "--data-dir", str(folder))
+                arguments = supervisor.module("windrow_agent", "end", "--data-dir", str(folder))
                 await supervisor.run_once(arguments, self._log(name), supervisor.STOP_S)
         await self._stop_all([name for name in self._daemons if name.startswith("access-")])
         await self._stop_all(list(self._masters()))

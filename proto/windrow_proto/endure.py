@@ -1,12 +1,13 @@
-"""How a daemon that serves thousands settles down: what it has at its start is never searched for garbage again, large
-blocks of memory stay with the process, and it may hold as many connections as the system lets it.
-
-For Access and Master; an Agent has a budget of memory and gives back what it can.
+"""How a daemon settles down. `loading`: the modules of every one. `endure`, of Access and Master, which serve many:
+what they have at their start is never searched for garbage again, large blocks of memory stay with the process, and it
+may hold as many connections as the system lets it; an Agent has a budget of memory and gives back what it can.
 """
 
 import ctypes
 import gc
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 YOUNG_MAX: Final = 10_000
@@ -19,6 +20,18 @@ BLOCK_BYTES_MAX: Final = 32 << 20
 at once: filling each page anew cost half of the processor time of decoding samples."""
 KEPT_BYTES: Final = 64 << 20
 """Free memory at the top of a heap that is kept for the next block."""
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Around the imports of a daemon: all of it lives as long as the process, and is not searched for garbage. Such
+    searches were a quarter of the processor time of a Master's imports, and found a thousand objects in 150,000."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def endure() -> None:

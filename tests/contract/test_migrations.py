@@ -6,10 +6,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect, text
 
 from windrow_master.store.engine import Engines, engines_of
-from windrow_master.store.migrate import MIGRATIONS, differences, downgrade, upgrade
+from windrow_master.store.migrate import MIGRATIONS, differences, downgrade, newest, upgrade
 
 SERVED = pytest.mark.proves("migrations on a real PostgreSQL, up, down and under load")
 REVISIONS = sorted(path.stem for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
@@ -42,6 +43,12 @@ def test_the_migrated_schema_is_the_schema_in_code(writer: Engine) -> None:
     upgrade(writer)
 
     assert differences(writer) == [], "run: python -m windrow_master.store.revision NAME"
+
+
+def test_the_newest_migration_is_where_alembic_would_lead_to(writer: Engine) -> None:
+    assert newest() == REVISIONS[-1] == ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    upgrade(writer)
+    assert _version(writer) == [newest()]
 
 
 def test_upgrading_twice_changes_nothing(writer: Engine) -> None:

@@ -23,7 +23,7 @@ ANY_PORT = ("--http-port", "0", "--https-port", "0", "--trunk-port", "0")
 
 @contextmanager
 def _master(data_dir: Path, *flags: str) -> Iterator["subprocess.Popen[bytes]"]:
-    arguments = [sys.executable, "-m", "windrow_master.main", "--data-dir", str(data_dir), *flags]
+    arguments = [sys.executable, "-m", "windrow_master", "--data-dir", str(data_dir), *flags]
     with (data_dir.parent / "master.log").open("ab") as log:
         process = subprocess.Popen(arguments, stderr=log, stdout=log)
     try:
@@ -61,8 +61,8 @@ def _ready(record: dict[str, Any]) -> MasterHttp:
 
 
 def _waits(data_dir: Path, process: "subprocess.Popen[bytes]") -> bool:
-    lines = (data_dir.parent / "master.log").read_text().splitlines()
-    return any("master_waiting" in line and f"pid={process.pid}" in line for line in lines)
+    said = map(json.loads, (data_dir.parent / "master.log").read_text().splitlines())
+    return any((one.get("event"), one.get("pid")) == ("master_locking", process.pid) for one in said)
 
 
 def test_a_master_starts_is_joined_over_its_pinned_key_and_remembers_after_kill_and_stop(tmp_path: Path) -> None:

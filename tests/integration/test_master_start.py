@@ -28,7 +28,7 @@ FAILS_S = 120
 
 def failing(data_dir: Path, environment: Mapping[str, str] = {}, prefix: tuple[str, ...] = ()) -> str:
     """Start a Master that must fail; returns what it said."""
-    command = [*prefix, sys.executable, "-m", "windrow_master.main", "--data-dir", str(data_dir), *ANY_PORT]
+    command = [*prefix, sys.executable, "-m", "windrow_master", "--data-dir", str(data_dir), *ANY_PORT]
     done = subprocess.run(
         command, env=os.environ | dict(environment), capture_output=True, text=True, timeout=FAILS_S, check=False
     )

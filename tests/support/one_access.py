@@ -15,7 +15,7 @@ from windrow_proto.ports import PeerFacts, TrunkLink
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import link_pb2, services_pb2
 
-SHIPPED = ("-m", "windrow_access.main")
+SHIPPED = ("-m", "windrow_access")
 
 
 class EchoMaster:

@@ -78,7 +78,7 @@ class RegionalMarket:
             arguments = ["--data-dir", str(folder), "--listen", f"0.0.0.0:{ACCESS_PORT}", "--region", name]
             arguments += ["--advertise", f"{self.addresses[name]}:{ACCESS_PORT}"]
             arguments += ["--trunk", f"{self.addresses['master']}:{TRUNK_PORT}"]
-            process = self._start(name, folder, "windrow_access.main", "run", *arguments)
+            process = self._start(name, folder, "windrow_access", "run", *arguments)
             access_id = str(json.loads((folder / "identity" / "identity.json").read_text())["id"])
             self.accesses[name] = RunningAccess(process, tuple(arguments), access_id)
         wanted = {one.access_id for one in self.accesses.values()}
@@ -87,14 +87,14 @@ class RegionalMarket:
     def restart_access(self, name: str) -> None:
         """Start one that has ended again as it was."""
         one = self.accesses[name]
-        one.process = self._start(name, self.folder / f"access-{name}", "windrow_access.main", "run", *one.arguments)
+        one.process = self._start(name, self.folder / f"access-{name}", "windrow_access", "run", *one.arguments)
 
     def add_agents(self, name: str, count: int) -> list[str]:
         """Join so many simulated hosts and run them in one process in the network of this name; returns their ids."""
         folder = self.folder / f"agents-{name}"
         places = [folder / f"{number:04d}" for number in range(count)]
         ids = asyncio.run(self._joined(places))
-        self._start(name, folder, "windrow_agent.main", "simulate", "--count", str(count), "--data-dir", str(folder))
+        self._start(name, folder, "windrow_agent", "simulate", "--count", str(count), "--data-dir", str(folder))
         self.agent_dirs += places
         return ids
 
@@ -151,9 +151,7 @@ def regional_market(
     arguments += ["--https-port", str(HTTPS_PORT), "--trunk-port", str(TRUNK_PORT)]
     with ExitStack() as cleanup, networks["master"].entered():
         with (folder / "master.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "windrow_master.main", *arguments], stderr=log, stdout=log
-            )
+            process = subprocess.Popen([sys.executable, "-m", "windrow_master", *arguments], stderr=log, stdout=log)
         cleanup.callback(_stop, process)
         renter = Renter(Stack(process, data_dir, 0.0))
         wait_for(lambda: renter.ask("GET", "/me"))

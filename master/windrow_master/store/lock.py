@@ -11,16 +11,18 @@ from windrow_proto.errors import Conflict
 class DirectoryLock:
     """Holds `<directory>/<name>.lock`; removed by `release`, let go by the kernel when the process dies."""
 
-    def __init__(self, directory: Path, name: str = "master") -> None:
+    def __init__(self, directory: Path, name: str = "master", *, waits: bool = False) -> None:
+        """Raises Conflict while another process holds it; waits: blocks instead, and a signal ends this process."""
         self._name = name
         self._path = directory / f"{name}.lock"
+        self._how = fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB
         self._descriptor = self._take()
 
     def _take(self) -> int:
         while True:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, self._how)
             except OSError:
                 holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
                 os.close(descriptor)
@@ -32,8 +34,9 @@ class DirectoryLock:
                 ) from None
             # A file that its holder removed between our open and our lock guards nothing: take the new one.
             if self._is_current(descriptor):
-                os.truncate(descriptor, 0)
-                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+                with contextlib.suppress(OSError):  # on a full disk nobody is told who holds it
+                    os.truncate(descriptor, 0)
+                    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
                 return descriptor
             os.close(descriptor)
 
@@ -42,17 +45,6 @@ class DirectoryLock:
             return os.fstat(descriptor).st_ino == self._path.stat().st_ino
         except FileNotFoundError:
             return False
-
-    @classmethod
-    def await_free(cls, directory: Path, name: str = "master") -> None:
-        """Block while another process holds it, however long; a signal ends the waiting with the process."""
-        path = directory / f"{name}.lock"
-        with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            finally:
-                os.close(descriptor)
 
     def release(self) -> None:
         """Let the next Master in; safe to call twice."""

@@ -132,6 +132,7 @@ class Store:
         claim: Claim | None = None,
         room: Room | None = None,
         resume: Callable[[int | None], None] = lambda last_ns: None,
+        lock: DirectoryLock | None = None,
     ) -> "Store":
         """Open (or create) the database, bring its schema up to date and begin a new term.
 
@@ -141,13 +142,14 @@ class Store:
         claim: from a Candidate, with the engines it opened.
         resume: told the time of the audit log's last entry (None: there is none) before the term begins.
         open_engines: opens the database at a URL; another one only where its disk is simulated.
+        lock: of the directory, where the caller holds it already; let go with the store.
         """
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         url = database or sqlite_url(directory / "master.sqlite3")
         engines = claim.engines if claim is not None else open_engines(url)
-        lock: DirectoryLock | None = None
         try:
-            lock = None if engines.is_shared else DirectoryLock(directory)
+            if lock is None and not engines.is_shared:
+                lock = DirectoryLock(directory)
             worker = executor or ThreadExecutor()
             with explained(url):
                 upgrade(engines.writer)
