@@ -8,11 +8,14 @@ import pytest
 
 from tests.master_support import ManualClock, SeededRng
 from windrow_agent import dialling
+from windrow_agent.connection import Connection, Greeting
 from windrow_agent.dialling import Home
-from windrow_proto.errors import LinkClosed, TooMany
-from windrow_proto.ids import HostId
+from windrow_proto.errors import LinkClosed, TooMany, Unavailable
+from windrow_proto.ids import BootId, HostId
+from windrow_proto.keys import SigningKey
 from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.ports import PingAnswer
+from windrow_proto.session import AgentSession
 from windrow_proto.units import HOUR, MILLISECOND, MINUTE, SECOND
 
 NEAR, FAR = "near:1", "far:1"
@@ -60,10 +63,10 @@ class Network:
         pass
 
 
-async def dialled(busy_ns, for_ns):
+async def dialled(busy_ns, for_ns, kind=Network):
     """When each Access was dialled, by address."""
     clock = SleepingClock(for_ns)
-    network = Network(clock, busy_ns)
+    network = kind(clock, busy_ns)
     regions = RegionMap(1, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
 
     async def serve(link):
@@ -96,6 +99,56 @@ async def test_while_all_say_when_to_come_the_hosts_own_back_off_is_not_added_to
     tries = await dialled({NEAR: SECOND, FAR: SECOND}, MINUTE)
     gaps = [later - earlier for earlier, later in pairwise(tries[NEAR])]
     assert len(gaps) > 10 and max(gaps) <= 3 * SECOND
+
+
+async def test_an_access_whose_time_has_come_while_another_was_dialled_is_not_waited_for_any_longer():
+    class Slow(Network):
+        async def connect(self, address, deadline_ns):
+            self.clock.advance(SECOND)
+            return await super().connect(address, deadline_ns)
+
+    tries = await dialled({NEAR: SECOND // 2, FAR: SECOND // 2}, MINUTE, Slow)
+    gaps = [later - earlier for earlier, later in pairwise(tries[NEAR])]
+    assert len(gaps) > 10 and max(gaps) <= 4 * SECOND
+
+
+async def test_an_address_that_told_a_time_long_ago_is_forgotten():
+    clock = SleepingClock(HOUR)
+    home = Home(HostId("host_1"), Network(clock, {}), clock, SeededRng(3), RegionMap(1, ()), None)
+    for number in range(100):
+        home._note_busy(f"told-{number}:1", TooMany("Busy.", retry_after_ns=SECOND))
+        clock.advance(2 * SECOND)
+    assert len(home._busy_until_ns) <= 40
+
+
+async def test_what_an_access_named_as_it_ended_the_stream_reaches_whoever_dials_next():
+    class Ended:
+        async def send(self, message):
+            pass
+
+        async def receive(self):
+            raise LinkClosed("The stream has ended.") from Unavailable("No Master.", retry_after_ns=SECOND)
+
+        async def close(self):
+            pass
+
+    class Empty:
+        async def named(self):
+            return ()
+
+        def on_disconnect(self):
+            pass
+
+    signing = SigningKey.from_raw(bytes(32))
+    session = AgentSession(HostId("host_1"), BootId(bytes(16)), 0)
+    clock = ManualClock()
+    connection = Connection(Ended(), session, signing, signing.public, Empty(), None, clock, SeededRng(3))
+
+    with pytest.raises(LinkClosed) as ended:
+        await connection.run(Greeting("1", 1, "", simulated=True), None)
+
+    assert isinstance(ended.value.__cause__, Unavailable)
+    assert ended.value.__cause__.retry_after_ns == SECOND
 
 
 async def test_nobody_is_believed_that_he_is_busy_for_hours():
