@@ -139,10 +139,11 @@ class Home:
             if await self._try(addresses):
                 continue
             self._attempt += 1
-            # Where each has said when to come back, that is it, also where it is now; they know how many we are.
-            is_told = bool(addresses) and all(address in self._busy_until_ns for address in addresses)
-            own_ns = choice.backoff_ns(self._attempt, self._rng.uniform())
-            wait_ns = max(min(map(self._busy_ns, addresses)) if is_told else own_ns, 50 * MILLISECOND)
+            # Who has said when to come back is believed, also where that is now: he knows how many we are.
+            waits_ns = [self._busy_ns(address) for address in addresses if address in self._busy_until_ns]
+            if len(waits_ns) < len(addresses) or not addresses:
+                waits_ns.append(choice.backoff_ns(self._attempt, self._rng.uniform()))
+            wait_ns = max(min(waits_ns), 50 * MILLISECOND)
             log.warning("no_access_reached", tried=len(addresses), wait_s=round(wait_ns / SECOND, 2))
             await self._clock.sleep_ns(wait_ns)
             await self.measure()

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,10 @@ class Network:
         pass
 
 
+async def unused(_):
+    raise AssertionError("nobody is let in")
+
+
 async def dialled(busy_ns, for_ns, kind=Network):
     """When each Access was dialled, by address."""
     clock = SleepingClock(for_ns)
@@ -112,9 +117,15 @@ async def test_an_access_whose_time_has_come_while_another_was_dialled_is_not_wa
     assert len(gaps) > 10 and max(gaps) <= 4 * SECOND
 
 
+async def test_who_says_when_to_come_is_dialled_then_however_long_another_has_been_dead():
+    tries = await dialled({NEAR: SECOND, FAR: None}, MINUTE)
+    gaps = [later - earlier for earlier, later in pairwise(tries[NEAR])]
+    assert len(gaps) > 15 and max(gaps) <= 4 * SECOND
+
+
 async def test_an_address_that_told_a_time_long_ago_is_forgotten():
     clock = SleepingClock(HOUR)
-    home = Home(HostId("host_1"), Network(clock, {}), clock, SeededRng(3), RegionMap(1, ()), None)
+    home = Home(HostId("host_1"), Network(clock, {}), clock, SeededRng(3), RegionMap(1, ()), unused)
     for number in range(100):
         home._note_busy(f"told-{number}:1", TooMany("Busy.", retry_after_ns=SECOND))
         clock.advance(2 * SECOND)
@@ -142,10 +153,11 @@ async def test_what_an_access_named_as_it_ended_the_stream_reaches_whoever_dials
     signing = SigningKey.from_raw(bytes(32))
     session = AgentSession(HostId("host_1"), BootId(bytes(16)), 0)
     clock = ManualClock()
-    connection = Connection(Ended(), session, signing, signing.public, Empty(), None, clock, SeededRng(3))
+    parts: tuple[Any, Any] = Empty(), None
+    connection = Connection(Ended(), session, signing, signing.public, *parts, clock, SeededRng(3))
 
     with pytest.raises(LinkClosed) as ended:
-        await connection.run(Greeting("1", 1, "", simulated=True), None)
+        await connection.run(Greeting("1", 1, "", simulated=True), unused)
 
     assert isinstance(ended.value.__cause__, Unavailable)
     assert ended.value.__cause__.retry_after_ns == SECOND
