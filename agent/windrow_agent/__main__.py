@@ -1,13 +1,15 @@
 """`windrow-agent`, and `python -m windrow_agent`: loads the Agent and runs it."""
 
+import sys
+
 from windrow_proto.endure import loading
 
 
 def main() -> None:
-    """The daemon's entry point."""
+    """The daemon's entry point; exits with its status."""
     with loading():
         from windrow_agent.main import main as run
-    run()
+    sys.exit(run())
 
 
 if __name__ == "__main__":
