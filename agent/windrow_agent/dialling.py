@@ -307,13 +307,14 @@ class Home:
 
     def _note_busy(self, address: str, cause: WindrowError) -> None:
         now_ns = self._clock.monotonic_ns()
-        self._busy_until_ns.pop(address, None)
+        if not self._busy_ns(address):
+            self._busy_until_ns.pop(address, None)  # what it was told is over; a distrust that is not stays
         for one in [one for one, until_ns in self._busy_until_ns.items() if until_ns + BUSY_NS_MAX < now_ns]:
             del self._busy_until_ns[one]  # it may be none of our map any more
         if cause.retry_after_ns > 0:
             # With a jitter of ours: all whom it sends away at once are told the same.
             wait_ns = min(cause.retry_after_ns, BUSY_NS_MAX) * (1 + 0.5 * self._rng.uniform())
-            self._busy_until_ns[address] = now_ns + int(wait_ns)
+            self._busy_until_ns[address] = max(self._busy_until_ns.get(address, 0), now_ns + int(wait_ns))
 
     async def _watch_regions(self) -> None:
         """Measure now and then, and move when it is worth it or this Access drains."""

@@ -132,6 +132,17 @@ async def test_an_address_that_told_a_time_long_ago_is_forgotten():
     assert len(home._busy_until_ns) <= 40
 
 
+@pytest.mark.parametrize("said", [LinkClosed("Gone."), TooMany("Busy.", retry_after_ns=SECOND)])
+async def test_who_kept_messages_back_is_left_alone_even_if_its_stream_ends_as_the_host_moves_away(said):
+    clock = SleepingClock(HOUR)
+    home = Home(HostId("host_1"), Network(clock, {}), clock, SeededRng(3), RegionMap(1, ()), unused)
+    home._busy_until_ns[NEAR] = clock.monotonic_ns() + dialling.DISTRUST_NS
+
+    home._note_busy(NEAR, said)
+
+    assert home._busy_ns(NEAR) == dialling.DISTRUST_NS
+
+
 async def test_what_an_access_named_as_it_ended_the_stream_reaches_whoever_dials_next():
     class Ended:
         async def send(self, message):
