@@ -24,8 +24,9 @@ DIAL_NS_MAX: Final = 12 * SECOND
 back, 64 kbit/s, some loss) does not fit into the first."""
 MEASURE_EVERY_NS: Final = 5 * MINUTE
 PINGS_MAX: Final = 16
-STABLE_NS: Final = 10 * SECOND
-"""A connection that lasted this long ends the row of failures before it."""
+STABLE_NS: Final = SECOND
+"""A connection that lasted this long ends the row of failures before it: whoever drops a host time and again is dialled
+once a second at most, and says itself when that is too often."""
 FAILOVER_JITTER_NS: Final = SECOND
 """The hosts of a dead Access come to the next one within this, not all at once."""
 BANNED_WAIT_NS: Final = 5 * MINUTE

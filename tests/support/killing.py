@@ -7,7 +7,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -115,19 +115,32 @@ class Killer:
         return pid
 
     def serving_again_s(self, host_id: str) -> float:
-        """Wait until the Master answers and has heard this host since the last kill; seconds from that kill."""
+        """Wait until the Master answers and has a word or a sample of this host from after the last kill; seconds from
+        that kill. The host is watched meanwhile, so that it sends each second also where the kill was none of its
+        business."""
         since_s, wall_ns = self._killed_at
+        killed_at = time_text(wall_ns)
+        with ExitStack() as cleanup:
+            watched: list[object] = []
+
+            def heard() -> bool:
+                with self._open(f"/hosts/{host_id}") as answer:
+                    found = json.load(answer)
+                if not watched:
+                    watched.append(cleanup.enter_context(self._open(f"/hosts/{host_id}/stream")))
+                sampled_at = (found["live"] or {}).get("at", "")
+                return bool(found["link_state"] == "online" and max(found["last_seen_at"], sampled_at) > killed_at)
+
+            wait_for(heard, BACK_S)
+        return time.monotonic() - since_s
+
+    def _open(self, path: str) -> Any:
+        """The answer of a Master that is up, whichever it is; raises at once where none is."""
         record = self.stack.cli
         headers = {"Authorization": f"Bearer {record['token']}"}
-
-        def heard() -> bool:
-            asked = urllib.request.Request(f"{self.stack.cli['url']}/api/v1/hosts/{host_id}", headers=headers)
-            with urllib.request.urlopen(asked, timeout=1) as answer:
-                found = json.load(answer)
-            return bool(found["link_state"] == "online" and found["last_seen_at"] > time_text(wall_ns))
-
-        wait_for(heard, BACK_S)
-        return time.monotonic() - since_s
+        return urllib.request.urlopen(
+            urllib.request.Request(f"{record['url']}/api/v1{path}", headers=headers), timeout=1
+        )
 
     @contextmanager
     def held_down(self) -> Iterator[None]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.master_support import ManualClock, SeededRng
+from tests.simulation.loop import VirtualClock, VirtualLoop, run
 from windrow_agent import dialling
 from windrow_agent.connection import Connection, Greeting
 from windrow_agent.dialling import Home
@@ -320,3 +321,33 @@ async def test_over_a_bad_line_each_round_that_leads_nowhere_leaves_a_dial_more_
         task.cancel()
     assert given[:6] == [dialling.DIAL_NS] * 2 + [2 * dialling.DIAL_NS] * 2 + [4 * dialling.DIAL_NS] * 2
     assert max(given) == dialling.DIAL_NS_MAX
+
+
+@pytest.mark.parametrize("served_ns", [2 * SECOND, 5 * SECOND])
+def test_a_host_that_is_dropped_time_and_again_is_away_for_moments_only(served_ns):
+    """Two Accesses, each killed a little after the host has come."""
+    dialled_ns, left_ns = [], []
+
+    class Letting(Network):
+        async def connect(self, address, deadline_ns):
+            dialled_ns.append(self.clock.monotonic_ns())
+
+    async def history(loop: VirtualLoop) -> None:
+        clock = VirtualClock(loop)
+
+        async def serve(link):
+            await clock.sleep_ns(served_ns)
+            left_ns.append(clock.monotonic_ns())
+            raise LinkClosed("The stream has ended.")
+
+        regions = RegionMap(1, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
+        home = Home(HostId("host_1"), Letting(clock, {}), clock, SeededRng(3), regions, serve)
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(home.run())
+            await clock.sleep_ns(3 * MINUTE)
+            task.cancel()
+
+    run(1, history)
+    away_ns = [again - left for left, again in zip(left_ns, dialled_ns[1:], strict=False)]
+    assert len(away_ns) > 20 and max(away_ns) <= dialling.FAILOVER_JITTER_NS + SECOND // 2
+    assert min(later - earlier for earlier, later in pairwise(dialled_ns)) >= dialling.STABLE_NS
