@@ -27,6 +27,9 @@ PINGS_MAX: Final = 16
 STABLE_NS: Final = SECOND
 """A connection that lasted this long ends the row of failures before it: whoever drops a host time and again is dialled
 once a second at most, and says itself when that is too often."""
+SOON_NS: Final = 10 * SECOND
+"""After a connection that lasted: so long the pauses between rounds do not grow. Whoever was killed starts again within
+seconds, and tells those who come all at once when to come."""
 FAILOVER_JITTER_NS: Final = SECOND
 """The hosts of a dead Access come to the next one within this, not all at once."""
 BANNED_WAIT_NS: Final = 5 * MINUTE
@@ -115,6 +118,7 @@ class Home:
         self._move = asyncio.Event()
         self._lost: str | None = None
         self._attempt = 0
+        self._left_ns = clock.monotonic_ns() - SOON_NS
         self._look, self._ask, self._canaries = look, ask, canaries
         self._found: tuple[str, ...] = ()
         self._looked_ns: int | None = None
@@ -139,7 +143,8 @@ class Home:
             addresses = tuple(sorted(best, key=lambda address: address == self._lost))
             if await self._try(addresses):
                 continue
-            self._attempt += 1
+            is_soon = self._clock.monotonic_ns() - self._left_ns < SOON_NS
+            self._attempt = 1 if is_soon else self._attempt + 1
             # Who has said when to come back is believed, also where that is now: he knows how many we are.
             waits_ns = [self._busy_ns(address) for address in addresses if address in self._busy_until_ns]
             if len(waits_ns) < len(addresses) or not addresses:
@@ -252,7 +257,9 @@ class Home:
         if is_moving:
             await self._cool()  # its certificate may be the old one
             return True
-        if self._clock.monotonic_ns() - began_ns >= STABLE_NS:
+        now_ns = self._clock.monotonic_ns()
+        if now_ns - began_ns >= STABLE_NS:
+            self._left_ns = now_ns
             self._attempt = self._ask_due_ns = self._ask_pause_ns = 0
             self._lost, is_anew = address, True
         self.answers.pop(address, None)  # the next one first, this one last; the next measurement finds it again

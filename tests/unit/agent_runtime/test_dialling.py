@@ -323,17 +323,28 @@ async def test_over_a_bad_line_each_round_that_leads_nowhere_leaves_a_dial_more_
     assert max(given) == dialling.DIAL_NS_MAX
 
 
-@pytest.mark.parametrize("served_ns", [2 * SECOND, 5 * SECOND])
-def test_a_host_that_is_dropped_time_and_again_is_away_for_moments_only(served_ns):
-    """Two Accesses, each killed a little after the host has come."""
-    dialled_ns, left_ns = [], []
+class Letting(Network):
+    """Lets everybody in while it is up."""
 
-    class Letting(Network):
-        async def connect(self, address, deadline_ns):
-            dialled_ns.append(self.clock.monotonic_ns())
+    def __init__(self, clock, is_up=lambda now_ns: True):
+        super().__init__(clock, {})
+        self.is_up = is_up
 
-    async def history(loop: VirtualLoop) -> None:
+    async def connect(self, address, deadline_ns):
+        now_ns = self.clock.monotonic_ns()
+        if not self.is_up(now_ns):
+            raise LinkClosed("Could not connect.")
+        self.dialled.append((address, now_ns))
+
+
+def let_in(served_ns, is_up):
+    """When a host was let in and when each connection ended, in three minutes of virtual time; served_ns: how long each
+    lasts."""
+    left_ns = []
+
+    async def history(loop: VirtualLoop) -> list[int]:
         clock = VirtualClock(loop)
+        network = Letting(clock, is_up)
 
         async def serve(link):
             await clock.sleep_ns(served_ns)
@@ -341,13 +352,28 @@ def test_a_host_that_is_dropped_time_and_again_is_away_for_moments_only(served_n
             raise LinkClosed("The stream has ended.")
 
         regions = RegionMap(1, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
-        home = Home(HostId("host_1"), Letting(clock, {}), clock, SeededRng(3), regions, serve)
+        home = Home(HostId("host_1"), network, clock, SeededRng(3), regions, serve)
         async with asyncio.TaskGroup() as group:
             task = group.create_task(home.run())
             await clock.sleep_ns(3 * MINUTE)
             task.cancel()
+        return [at_ns for _, at_ns in network.dialled]
 
-    run(1, history)
-    away_ns = [again - left for left, again in zip(left_ns, dialled_ns[1:], strict=False)]
+    return run(1, history), left_ns
+
+
+@pytest.mark.parametrize("served_ns", [2 * SECOND, 5 * SECOND])
+def test_a_host_that_is_dropped_time_and_again_is_away_for_moments_only(served_ns):
+    """Two Accesses, each killed a little after the host has come."""
+    came_ns, left_ns = let_in(served_ns, lambda now_ns: True)
+    away_ns = [again - left for left, again in zip(left_ns, came_ns[1:], strict=False)]
     assert len(away_ns) > 20 and max(away_ns) <= dialling.FAILOVER_JITTER_NS + SECOND // 2
-    assert min(later - earlier for earlier, later in pairwise(dialled_ns)) >= dialling.STABLE_NS
+    assert min(later - earlier for earlier, later in pairwise(came_ns)) >= dialling.STABLE_NS
+
+
+def test_all_accesses_are_away_for_a_moment_and_the_host_is_there_soon_after():
+    """Every 20 s all of them are killed, and are up again after eight."""
+    came_ns, left_ns = let_in(12 * SECOND, lambda now_ns: now_ns % (20 * SECOND) < 12 * SECOND)
+    assert len(left_ns) > 5
+    late_ns = [came % (20 * SECOND) for came in came_ns[1:]]
+    assert max(late_ns) <= 2 * SECOND
