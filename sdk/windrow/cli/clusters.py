@@ -26,6 +26,7 @@ from windrow.cli.output import (
 )
 from windrow.cli.request import cluster_request
 from windrow.client import Client
+from windrow.errors import WindrowClientError
 
 cluster_app = typer.Typer(help="Clusters: what runs on rented slots.", no_args_is_help=True)
 
@@ -45,6 +46,30 @@ Host = Annotated[str | None, typer.Option("--host", help="Only this host.")]
 Tier = Annotated[str | None, typer.Option("--tier", help="Only this tier, for example h100/A.")]
 Runtime = Annotated[str | None, typer.Option("--runtime", help="docker, process or simulated; the Master chooses.")]
 MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Per hour, for all of it.")]
+Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Its name or id.")]
+
+
+def cluster_named(api: Client, name: str, *, ended: bool = False) -> dict[str, Any]:
+    """The cluster of this id, or the one that has not ended of this name; with `ended` else the newest that has. Raises
+    ApiProblem, WindrowClientError."""
+    if name.startswith("cluster_"):
+        return api.cluster(name)
+    called = [one for one in api.items("/clusters") if one.get("name") == name]
+    found = [one for one in called if one["phase"] not in ENDED]
+    if ended and not found:
+        found = sorted(called, key=lambda one: str(one["created_at"]))[-1:]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise WindrowClientError(f"No cluster {name!r} is there. See what is: windrow cluster ls")
+    raise WindrowClientError(
+        f"{len(found)} clusters are called {name!r}; use an id: {', '.join(c['id'] for c in found)}"
+    )
+
+
+def cluster_id(api: Client, name: str, *, ended: bool = False) -> str:
+    """Its id, without asking where it is one."""
+    return name if name.startswith("cluster_") else str(cluster_named(api, name, ended=ended)["id"])
 
 
 def print_plan(plan: dict[str, Any]) -> None:
@@ -164,9 +189,10 @@ def _show_plan(answer: dict[str, Any], as_json: bool) -> None:
 
 
 @cluster_app.command("show")
-def cluster_show(context: typer.Context, cluster: str, as_json: AsJson = False) -> None:
+def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False) -> None:
     """Everything about one cluster."""
-    item = client(context).cluster(cluster)
+    api = client(context)
+    item = api.cluster(cluster_id(api, cluster, ended=True))
     if as_json:
         print_json(item)
         return
@@ -190,18 +216,20 @@ def cluster_show(context: typer.Context, cluster: str, as_json: AsJson = False) 
 
 @cluster_app.command("logs")
 def cluster_logs(
-    context: typer.Context, cluster: str, follow: Annotated[bool, typer.Option("--follow", "-f")] = False
+    context: typer.Context, cluster: Which, follow: Annotated[bool, typer.Option("--follow", "-f")] = False
 ) -> None:
     """Print its log."""
-    for data in client(context).logs(cluster, follow=follow):
+    api = client(context)
+    for data in api.logs(cluster_id(api, cluster, ended=True), follow=follow):
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
 
 @cluster_app.command("exec")
-def cluster_exec(context: typer.Context, cluster: str, argv: list[str]) -> None:
+def cluster_exec(context: typer.Context, cluster: Which, argv: list[str]) -> None:
     """Run one more command inside it; exits with its exit code."""
-    raise typer.Exit(run_inside(client(context), cluster, argv))
+    api = client(context)
+    raise typer.Exit(run_inside(api, cluster_id(api, cluster), argv))
 
 
 def run_inside(api: Client, cluster: str, argv: list[str]) -> int:
@@ -217,9 +245,10 @@ def run_inside(api: Client, cluster: str, argv: list[str]) -> int:
 
 
 @cluster_app.command("explain")
-def cluster_explain(context: typer.Context, cluster: str, as_json: AsJson = False) -> None:
+def cluster_explain(context: typer.Context, cluster: Which, as_json: AsJson = False) -> None:
     """Why it runs where it runs."""
-    answer = client(context).get(f"/clusters/{cluster}/explain")
+    api = client(context)
+    answer = api.get(f"/clusters/{cluster_id(api, cluster, ended=True)}/explain")
     if as_json:
         print_json(answer)
         return
@@ -231,12 +260,13 @@ def cluster_explain(context: typer.Context, cluster: str, as_json: AsJson = Fals
 @cluster_app.command("files")
 def cluster_files(
     context: typer.Context,
-    cluster: str,
+    cluster: Which,
     into: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path("."),
     changed: Annotated[bool, typer.Option(help="Only what changed.")] = False,
 ) -> None:
     """Fetch its working folder."""
-    names, cut = fetch_files(client(context), cluster, into, changed=changed)
+    api = client(context)
+    names, cut = fetch_files(api, cluster_id(api, cluster), into, changed=changed)
     say(f"{len(names)} file(s) written to {into}." + (" CUT: there was more than 1 GiB." if cut else ""))
 
 
@@ -249,14 +279,15 @@ def fetch_files(api: Client, cluster: str, into: Path, *, changed: bool) -> tupl
 
 
 @cluster_app.command("delete")
-def cluster_delete(context: typer.Context, cluster: str, yes: Yes = False, wait: bool = True) -> None:
+def cluster_delete(context: typer.Context, cluster: Which, yes: Yes = False, wait: bool = True) -> None:
     """End it. What is not fetched is gone."""
     api = client(context)
+    found = cluster_id(api, cluster)
     if not yes and sys.stdin.isatty():
         typer.confirm(f"Delete {cluster} and everything in it?", abort=True)
-    api.delete_cluster(cluster)
+    api.delete_cluster(found)
     if wait:
-        item = api.wait_cluster(cluster, lambda c: c["phase"] in ENDED, 180.0)
+        item = api.wait_cluster(found, lambda c: c["phase"] in ENDED, 180.0)
         say(f"{cluster} is {item['phase']}.")
 
 

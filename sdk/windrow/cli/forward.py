@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.clusters import ENDED
+from windrow.cli.clusters import ENDED, Which, cluster_named
 from windrow.cli.context import AsJson, Options, client
 from windrow.cli.output import print_json, say, size_text
-from windrow.client import Client
 from windrow.config import user_file
 from windrow.errors import WindrowClientError
 from windrow.forwarding import LOCALHOST, Forward
@@ -20,20 +19,6 @@ from windrow.forwarding import LOCALHOST, Forward
 SSH_PORT = 22
 AGAIN = "from windrow.cli.main import main; main()"
 """This very command, however it was started."""
-
-
-def cluster_named(api: Client, name: str) -> dict[str, Any]:
-    """The cluster of this id, or the one that has not ended of this name; raises ApiProblem, WindrowClientError."""
-    if name.startswith("cluster_"):
-        return api.cluster(name)
-    found = [one for one in api.items("/clusters") if one.get("name") == name and one["phase"] not in ENDED]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise WindrowClientError(f"No cluster {name!r} is there. See what is: windrow cluster ls")
-    raise WindrowClientError(
-        f"{len(found)} clusters are called {name!r}; use an id: {', '.join(c['id'] for c in found)}"
-    )
 
 
 def ports_of(text: str) -> tuple[int, int | None]:
@@ -47,7 +32,7 @@ def ports_of(text: str) -> tuple[int, int | None]:
 
 def cluster_forward(
     context: typer.Context,
-    cluster: Annotated[str, typer.Argument(help="Its name or id.")],
+    cluster: Which,
     port: Annotated[str, typer.Argument(metavar="PORT[:LOCAL]", help="Where it listens, and where here.")],
     local: Annotated[int | None, typer.Option(min=1, max=65_535, help="Port of this machine.")] = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="One connection, by standard input and output.")] = False,
@@ -93,7 +78,7 @@ def cluster_forward(
 
 def cluster_ssh(
     context: typer.Context,
-    cluster: Annotated[str, typer.Argument(help="Its name or id.")],
+    cluster: Which,
     words: Annotated[list[str] | None, typer.Argument(help="For ssh, after --: options and a command.")] = None,
     port: Annotated[int, typer.Option(min=1, max=65_535, help="Where its SSH server listens.")] = SSH_PORT,
     user: Annotated[str, typer.Option(help="Who to be there.")] = "root",

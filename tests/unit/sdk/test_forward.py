@@ -6,13 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow import tunnel
-from windrow.cli.forward import cluster_named, ports_of
+from windrow.cli.clusters import cluster_id, cluster_named
+from windrow.cli.forward import ports_of
 from windrow.client import Client
 from windrow.config import Config
 from windrow.errors import TunnelBroken, WindrowClientError
 from windrow_proto import tunnels as contract
 
 CLUSTERS = [
+    {"id": "cluster_5", "name": "past", "phase": "Deleted", "created_at": "2026-11-02T00:00:00Z"},
+    {"id": "cluster_6", "name": "past", "phase": "Failed", "created_at": "2026-11-03T00:00:00Z"},
     {"id": "cluster_1", "name": "lab", "phase": "Deleted"},
     {"id": "cluster_2", "name": "lab", "phase": "Running"},
     {"id": "cluster_3", "name": "twin", "phase": "Running"},
@@ -38,6 +41,15 @@ def test_a_cluster_is_meant_by_its_id_or_by_the_name_of_one_that_lives() -> None
             cluster_named(api, "twin")
         with pytest.raises(WindrowClientError, match="windrow cluster ls"):
             cluster_named(api, "gone")
+
+
+def test_what_is_only_read_may_have_ended_and_is_then_the_newest() -> None:
+    with client() as api:
+        assert cluster_id(api, "lab", ended=True) == "cluster_2"
+        assert cluster_id(api, "past", ended=True) == "cluster_6"
+        assert cluster_id(api, "cluster_9") == "cluster_9"
+        with pytest.raises(WindrowClientError, match="No cluster 'past'"):
+            cluster_id(api, "past")
 
 
 @pytest.mark.parametrize(("text", "found"), [("8888", (8888, None)), ("80:9000", (80, 9000)), ("65535", (65535, None))])
