@@ -1,7 +1,7 @@
 """One full example of every value that crosses the wire, and how each becomes bytes."""
 
+from windrow_proto import challenge, model, wire_challenge, wire_command, wire_host, wire_link
 from windrow_proto import messages as m
-from windrow_proto import model, wire_command, wire_host, wire_link
 from windrow_proto.canary import Canary, CanaryReply, Heard, Sent
 from windrow_proto.ids import BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import Lane
@@ -34,7 +34,16 @@ SPEC = model.WorkloadSpec(
 )  # fmt: skip
 CLAIM = model.BandwidthClaim("n", "acc_1", HOST, 10**9, 2 * 10**9, 5, 6, 7, 8)
 
+CHALLENGE = challenge.Challenge(bytes(32), bytes(range(32)), GpuUuid("GPU-1"), 128, 2)
+OPENING = challenge.Opening(bytes(range(256)), (bytes(32), bytes(range(32))))
+
 ROUND_TRIPS = [
+    (wire_challenge.encode_challenge, wire_challenge.decode_challenge, CHALLENGE),
+    (wire_challenge.encode_commitment, wire_challenge.decode_commitment,
+     challenge.Commitment(CHALLENGE.id, GpuUuid("GPU-1"), (bytes(32), bytes(range(32))))),
+    (wire_challenge.encode_selection, wire_challenge.decode_selection,
+     challenge.Selection(CHALLENGE.id, (challenge.Place(1, 5, 127), challenge.Place(0, 0, 0)))),
+    (wire_challenge.encode_answer, wire_challenge.decode_answer, challenge.Answer(CHALLENGE.id, (OPENING, OPENING))),
     (wire_host.encode_inventory, wire_host.decode_inventory, INVENTORY),
     (wire_host.encode_inventory, wire_host.decode_inventory, model.Inventory()),
     (wire_command.encode_command, wire_command.decode_command,
