@@ -22,7 +22,7 @@ from tests.services import PROVISION, REQUIRED
 from tests.waiting import poll
 
 APT_S = 600
-"""For apt to fetch and unpack: the packages together have 70 MB."""
+"""For apt to fetch and unpack: the packages together have some 130 MB."""
 DAEMON_S = 120.0
 STOP_S = 60.0
 ANSWER_S = 30
@@ -54,12 +54,18 @@ def packages() -> tuple[Package, ...]:
         Package("docker.io", lambda: daemon_answers() or bool(shutil.which("dockerd")), "a real Docker Engine"),
         Package("busybox-static", lambda: Path("/bin/busybox").exists(), "images made without a registry"),
         Package("bubblewrap", lambda: bool(shutil.which("bwrap")), "confined processes"),
+        Package("pocl-opencl-icd", lambda: Path("/etc/OpenCL/vendors/pocl.icd").exists(), "OpenCL without a GPU"),
+        Package("ocl-icd-libopencl1", _has_opencl_loader, "the library that finds it"),
         Package("victoria-metrics", lambda: bool(shutil.which("victoria-metrics")), "a metrics store, and a peer"),
         Package("prometheus", lambda: bool(shutil.which("prometheus")), "a metrics store that also scrapes us"),
         Package(
             "prometheus-node-exporter", lambda: bool(shutil.which("prometheus-node-exporter")), "a peer of our agent"
         ),
     )
+
+
+def _has_opencl_loader() -> bool:
+    return any(Path("/usr/lib").glob("*/libOpenCL.so.1"))
 
 
 def install_missing() -> None:

