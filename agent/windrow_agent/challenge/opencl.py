@@ -7,6 +7,7 @@ failure is a ComputeFailed that says which call failed and with which number (CL
 import ctypes
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -76,17 +77,19 @@ class OpenCl:
         return Handle(made)
 
     def devices(self) -> list[Device]:
-        """Every device of every driver, at most DEVICES_MAX; what cannot be asked is left out."""
+        """Every device of every driver, at most DEVICES_MAX; a driver or device that fails is left out."""
         found: list[Device] = []
-        platforms = self._handles("clGetPlatformIDs", (), _PLATFORMS_NONE)
-        for platform in platforms:
-            for handle in self._handles("clGetDeviceIDs", (Handle(platform), ctypes.c_uint64(_TYPE_ALL)), _DEVICE_NONE):
-                processors = sum(one.is_processor for one in found)
-                try:
-                    found.append(self._device(handle, processors))
-                except ComputeFailed:
-                    continue
+        for platform in self._handles("clGetPlatformIDs", (), _PLATFORMS_NONE):
+            for handle in self._devices_of(platform):
+                with suppress(ComputeFailed):
+                    found.append(self._device(handle, sum(one.is_processor for one in found)))
         return found[:DEVICES_MAX]
+
+    def _devices_of(self, platform: int) -> list[int]:
+        try:
+            return self._handles("clGetDeviceIDs", (Handle(platform), ctypes.c_uint64(_TYPE_ALL)), _DEVICE_NONE)
+        except ComputeFailed:
+            return []
 
     def _function(self, name: str, result: type[Any]) -> Any:
         try:

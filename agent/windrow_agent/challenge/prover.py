@@ -38,11 +38,11 @@ screen ends a kernel, and enough groups for every card."""
 
 
 def choose(opencl: OpenCl, gpu_uuid: str) -> Device:
-    """The device of this UUID; raises ComputeFailed where there is none or there are two."""
-    found = [device for device in opencl.devices() if device.uuid == gpu_uuid]
-    if len(found) != 1:
-        raise ComputeFailed(f"{len(found)} OpenCL devices are {gpu_uuid}.")
-    return found[0]
+    """The device of this UUID, by the first driver that has it; raises ComputeFailed where none does."""
+    for device in opencl.devices():
+        if device.uuid == gpu_uuid:
+            return device
+    raise ComputeFailed(f"No OpenCL device here is {gpu_uuid}.")
 
 
 class Prover:

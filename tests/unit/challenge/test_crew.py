@@ -1,6 +1,7 @@
 """The agent's side of the provers' processes: whatever a child does, its card alone fails, in time, and it is gone."""
 
 import os
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -105,3 +106,29 @@ def test_a_head_that_promises_too_much_is_refused(head: bytes) -> None:
     except InvalidInput:
         return
     assert size <= BODY_BYTES_MAX
+
+
+CHILD = """
+import os, sys
+from windrow_agent.challenge import child
+from windrow_agent.challenge.opencl import ComputeFailed
+def serve(gpu, size, asked, told):
+    os.write(1, b"a driver that prints")
+    child._tell(told, f"{gpu} {size}".encode())
+    raise ComputeFailed("broken") if asked.read() else EOFError
+child.serve = serve
+sys.argv = ["child", "--gpu", "GPU-1", "--size", "64"]
+sys.exit(child.main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "status"),
+    [(b"", record(b"GPU-1 64"), 0), (b"x", record(b"GPU-1 64") + record(b"broken", FAILED), 1)],
+    ids=["nothing more is asked", "the work fails"],
+)
+def test_a_child_says_its_records_and_nothing_that_a_driver_prints(asked: bytes, told: bytes, status: int) -> None:
+    done = subprocess.run([sys.executable, "-c", CHILD], input=asked, capture_output=True, timeout=60, check=False)
+
+    assert (done.stdout, done.returncode) == (told, status)
+    assert done.stderr == b"a driver that prints"

@@ -105,7 +105,7 @@ def test_calls_that_fail_say_which_and_how(session: Session) -> None:
 
 
 def test_a_device_that_is_not_there_is_said_so(opencl: OpenCl) -> None:
-    with pytest.raises(ComputeFailed, match="0 OpenCL devices are GPU-absent"):
+    with pytest.raises(ComputeFailed, match="No OpenCL device here is GPU-absent"):
         choose(opencl, "GPU-absent")
 
 
@@ -139,5 +139,5 @@ async def test_one_card_that_is_absent_costs_itself_only(pocl: None) -> None:
     async with Crew([gone.gpu_uuid, CPU], 64, SystemClock()) as crew:
         failed, done = await crew.commit({here.gpu_uuid: here, gone.gpu_uuid: gone})
 
-    assert failed == Outcome(gone.gpu_uuid, None, "0 OpenCL devices are GPU-gone.", failed.span_ns)
+    assert failed == Outcome(gone.gpu_uuid, None, "No OpenCL device here is GPU-gone.", failed.span_ns)
     assert done.value == prove(here).commitment
