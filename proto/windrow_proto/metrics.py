@@ -99,7 +99,11 @@ DISK_WRITE: Final = "disk.write_bytes_per_s"
 """Benchmark: bytes written to the data directory and fsynced, per second."""
 GPU_MEMORY: Final = "gpu.memory_bytes_per_s"
 """Benchmark: bytes a GPU's memory moves per second; its subject is the GPU's UUID."""
+GPU_MATRIX: Final = "gpu.matrix_operations_per_s"
+"""Benchmark: multiplications and additions of 32-bit integers per second in a product of large matrices; its subject is
+the GPU's UUID."""
 BENCHMARK_UNIT: Final = "By/s"
+MATRIX_UNIT: Final = "{operation}/s"
 MEMORY_COPY_THREADS: Final = 8
 
 BY_NUMBER: Final[dict[int, Metric]] = {metric.number: metric for metric in METRICS}

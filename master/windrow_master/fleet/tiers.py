@@ -1,9 +1,11 @@
 """Which tier a GPU or a host's processors belong to, and why, in words. Pure.
 
-A tier is `<class>/<grade>`: the class from the model table, the grade from measured over expected: at least 0.9 is A,
-at least 0.7 is B, below is C. What was not measured yet, or has no expected figure that somebody read in a document,
-is C, and says so. A grade moves only when the figure is
-clearly past the limit (hysteresis), so that a tier, and with it a price, does not flicker.
+A tier is `<class>/<grade>`: the class from the model table, the grade the worst that any figure allows: measured
+performance over expected, memory, the PCIe link over the card's own, the internet link, health, reliability. Ratios of
+at least 0.9 are A, of at least 0.7 B, below is C. Performance that was not measured yet, or has no expected figure that
+somebody read in a document, is C, and says so; a link, health or reliability that nobody knows takes nothing away, and
+says so too. A grade moves only when a figure is clearly past its limit: each has its slack, so that a tier, and with it
+a price, does not flicker.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,19 +13,42 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from windrow_master.fleet import gpu_table
-from windrow_proto.metrics import BENCHMARK_UNIT, CPU_HASH, GPU_MEMORY, MEMORY_COPY, MEMORY_COPY_THREADS
+from windrow_master.fleet import gpus
+from windrow_proto.metrics import (
+    BENCHMARK_UNIT,
+    CPU_HASH,
+    GPU_MATRIX,
+    GPU_MEMORY,
+    MATRIX_UNIT,
+    MEMORY_COPY,
+    MEMORY_COPY_THREADS,
+)
 from windrow_proto.model import Benchmark, GpuFacts, Inventory
 
-RATIO_A: Final = 0.9
-RATIO_B: Final = 0.7
-HYSTERESIS: Final = 0.02
-"""A grade is kept until the ratio is this far past the limit: repeated runs of one machine differ by a percent."""
 
-BANDWIDTH_A_BPS: Final = 100_000_000
-"""Below 100 Mbit/s either way no A: a 10 GB image takes longer than a quarter of an hour."""
-BANDWIDTH_B_BPS: Final = 10_000_000
-"""Below 10 Mbit/s no B: logs and files already compete with heartbeats."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What A and B ask of a figure, and how far past it must be for a grade to move; all in the figure's unit."""
+
+    a: float
+    b: float
+    slack: float
+
+
+RATIO: Final = Limits(0.9, 0.7, 0.02)
+"""Of measured over expected performance: repeated runs of one machine differ by a percent."""
+LINK: Final = Limits(0.9, 0.4, 0.0)
+"""Of a PCIe link's rate over that of the card's fastest: half the lanes or one generation less is B, a quarter is C.
+What a link negotiates is a count: it needs no slack."""
+BANDWIDTH: Final = Limits(100e6, 10e6, 5e6)
+"""Bits per second, the slower way. Below 100 Mbit/s no A: a 10 GB image takes longer than a quarter of an hour. Below
+10 no B: logs and files already compete with heartbeats. The slack: two runs over one busy line differ by so much."""
+RELIABILITY: Final = Limits(0.98, 0.9, 0.005)
+"""Of `reliability.reliability`: a new host that is never missed comes to B in 2.3 hours and to A in 12.2."""
+
+MATRIX_EXPECTED: Final[Mapping[str, float]] = {}
+"""Integer operations per second that a card of a class should reach, for the classes that were calibrated by our own
+measurement; none yet. The rate of a card of another class is shown and grades nothing."""
 
 CPU_EXPECTED_EACH: Final[Mapping[str, float]] = {CPU_HASH: 1e9, MEMORY_COPY: 5e9}
 """Our own reference, bytes per second for each logical processor: what the agent's benchmarks gave on a cloud machine
@@ -62,15 +87,39 @@ class Bandwidth:
     access_id: str
 
 
-def grade_of(ratio: float, previous: Grade | None = None) -> Grade:
-    """The grade of measured over expected (>= 0), given the grade it had; monotone in `ratio`."""
-    limit_a, limit_b = RATIO_A, RATIO_B
+class Health(StrEnum):
+    """What the Master holds of a GPU's health; the words are those of OpenTelemetry's hw.status."""
+
+    OK = "ok"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What was seen of a GPU and its host over time; None is not known yet. reliability: in [0, 1]."""
+
+    health: Health | None = None
+    reliability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """The best grade that one figure allows, and what is said of it."""
+
+    grade: Grade
+    text: str
+
+
+def grade_of(value: float, previous: Grade | None = None, limits: Limits = RATIO) -> Grade:
+    """The grade of a figure (>= 0), given the grade its tier had; monotone in `value`."""
+    limit_a, limit_b = limits.a, limits.b
     if previous is not None:
-        limit_a += -HYSTERESIS if previous is Grade.A else HYSTERESIS
-        limit_b += HYSTERESIS if previous is Grade.C else -HYSTERESIS
-    if ratio >= limit_a:
+        limit_a += -limits.slack if previous is Grade.A else limits.slack
+        limit_b += limits.slack if previous is Grade.C else -limits.slack
+    if value >= limit_a:
         return Grade.A
-    return Grade.B if ratio >= limit_b else Grade.C
+    return Grade.B if value >= limit_b else Grade.C
 
 
 def previous_grade(tier: str | None, tier_class: str) -> Grade | None:
@@ -80,21 +129,31 @@ def previous_grade(tier: str | None, tier_class: str) -> Grade | None:
 
 
 def gpu_tier(
-    gpu: GpuFacts, benchmarks: Iterable[Benchmark], bandwidth: Bandwidth | None, previous: str | None = None
+    gpu: GpuFacts,
+    benchmarks: Iterable[Benchmark],
+    bandwidth: Bandwidth | None,
+    previous: str | None = None,
+    standing: Standing = Standing(),
 ) -> Tier:
     """The tier of one GPU. `previous` is the tier name it has now, for the hysteresis."""
-    model = gpu_table.find(gpu.pci_device_id)
+    model = gpus.find(gpu.pci_device_id, gpu.memory_bytes)
     if model is None:
-        reason = f"PCI id {gpu.pci_device_id:#010x} ({gpu.name}) is not in the model table: nothing to compare with"
-        return Tier(gpu_table.UNLISTED_CLASS, Grade.C, (reason, *_bandwidth_reasons(bandwidth)))
-    reasons = [f"PCI id says {model.name} ({model.vendor})"]
-    grade = Grade.A
-    memory_grade, memory_reason = _memory(gpu.memory_bytes, model)
-    grade, reasons = _worst(grade, memory_grade), [*reasons, memory_reason]
+        text = f"PCI id {gpu.pci_device_id:#010x} ({gpu.name}) is not in the model table: nothing to compare with"
+        was = previous_grade(previous, gpus.UNLISTED_CLASS)
+        return _tier(gpus.UNLISTED_CLASS, [_Finding(Grade.C, text), _internet(bandwidth, was)])
+    was = previous_grade(previous, model.model_class)
     mine = {b.name: b for b in benchmarks if b.subject == gpu.uuid}
-    speed_grade, speed_reasons = _gpu_speed(mine, model, previous_grade(previous, model.model_class))
-    grade = _worst(grade, speed_grade, _bandwidth_cap(bandwidth))
-    return Tier(model.model_class, grade, (*reasons, *speed_reasons, *_bandwidth_reasons(bandwidth)))
+    found = [
+        _memory(gpu.memory_bytes, model),
+        _gpu_memory_rate(mine, model, was),
+        _matrix_rate(mine, model, was),
+        _pcie(gpu, model, was),
+        _health(standing.health),
+        _reliability(standing.reliability, was),
+        _internet(bandwidth, was),
+        _Finding(Grade.A, f"PCI id says {model.name} ({model.vendor})"),
+    ]
+    return _tier(model.model_class, found)
 
 
 def cpu_expected(cpu_count: int) -> dict[str, tuple[float, str]]:
@@ -103,77 +162,94 @@ def cpu_expected(cpu_count: int) -> dict[str, tuple[float, str]]:
     return {name: (each * counts[name], BENCHMARK_UNIT) for name, each in CPU_EXPECTED_EACH.items()}
 
 
-def cpu_tier(inventory: Inventory, bandwidth: Bandwidth | None, previous: str | None = None) -> Tier:
-    """The tier of a host's processors."""
+def cpu_tier(
+    inventory: Inventory, bandwidth: Bandwidth | None, previous: str | None = None, standing: Standing = Standing()
+) -> Tier:
+    """The tier of a host's processors; of its standing, only the reliability is theirs."""
+    was = previous_grade(previous, gpus.CPU_CLASS)
     mine = {b.name: b for b in inventory.benchmarks if not b.subject}
-    grade, speed_reasons = _measured(
-        mine, cpu_expected(inventory.cpu_count), previous_grade(previous, gpu_table.CPU_CLASS)
-    )
-    what = f"{inventory.cpu_count} x {inventory.cpu_model or 'unnamed processor'}"
-    grade = _worst(grade, _bandwidth_cap(bandwidth))
-    return Tier(gpu_table.CPU_CLASS, grade, (what, *speed_reasons, *_bandwidth_reasons(bandwidth)))
+    expected = cpu_expected(inventory.cpu_count)
+    found = [_measured(mine.get(name), name, want, unit, was) for name, (want, unit) in expected.items()]
+    found += [_reliability(standing.reliability, was), _internet(bandwidth, was)]
+    found.append(_Finding(Grade.A, f"{inventory.cpu_count} x {inventory.cpu_model or 'unnamed processor'}"))
+    return _tier(gpus.CPU_CLASS, found)
 
 
-def _gpu_speed(
-    mine: Mapping[str, Benchmark], model: gpu_table.GpuModel, previous: Grade | None
-) -> tuple[Grade, tuple[str, ...]]:
-    """The grade by memory bandwidth; no figure of the table, no grade above C, however fast the card is."""
+def _tier(tier_class: str, found: Sequence[_Finding]) -> Tier:
+    """The worst of the findings; what keeps the grade down stands first, the rest as it came."""
+    ordered = sorted(found, key=lambda each: each.grade, reverse=True)
+    reasons = (each.text if each.grade is Grade.A else f"{each.grade}: {each.text}" for each in ordered)
+    return Tier(tier_class, max(each.grade for each in found), tuple(reasons))
+
+
+def _gpu_memory_rate(mine: Mapping[str, Benchmark], model: gpus.GpuModel, was: Grade | None) -> _Finding:
+    """By memory bandwidth; no figure of the table, no grade above C, however fast the card is."""
     if model.bandwidth_gb_s is None:
-        return Grade.C, (f"{GPU_MEMORY}: expected figure not yet read from a sheet",)
-    return _measured(mine, {GPU_MEMORY: (model.bandwidth_gb_s.value * 1e9, BENCHMARK_UNIT)}, previous)
+        return _Finding(Grade.C, f"{GPU_MEMORY}: expected figure not yet read from a sheet")
+    return _measured(mine.get(GPU_MEMORY), GPU_MEMORY, model.bandwidth_gb_s.value * 1e9, BENCHMARK_UNIT, was)
 
 
-def _measured(
-    mine: Mapping[str, Benchmark], expected: Mapping[str, tuple[float, str]], previous: Grade | None
-) -> tuple[Grade, tuple[str, ...]]:
-    """The grade by the worst of the expected figures; all must be there in the expected unit."""
-    grades: list[Grade] = []
-    reasons: list[str] = []
-    for name, (want, unit) in expected.items():
-        found = mine.get(name)
-        if found is None:
-            grades.append(Grade.C)
-            reasons.append(f"{name}: not measured yet")
-        elif found.unit != unit or not 0 < found.value < float("inf"):
-            grades.append(Grade.C)
-            reasons.append(f"{name}: measured in {found.unit or 'no unit'}, expected {unit}")
-        else:
-            ratio = found.value / want
-            grades.append(grade_of(ratio, previous))
-            reasons.append(f"{name}: {ratio:.0%} of the expected {_quantity(want, unit)}")
-    return _worst(*grades), tuple(reasons)
+def _matrix_rate(mine: Mapping[str, Benchmark], model: gpus.GpuModel, was: Grade | None) -> _Finding:
+    """By the rate of the matrix product, where the class is calibrated."""
+    want, found = MATRIX_EXPECTED.get(model.model_class), mine.get(GPU_MATRIX)
+    if want is not None:
+        return _measured(found, GPU_MATRIX, want, MATRIX_UNIT, was)
+    said = "not measured yet" if found is None else _quantity(found.value, found.unit)
+    return _Finding(Grade.A, f"{GPU_MATRIX}: {said}; this class is not calibrated")
 
 
-def _memory(memory_bytes: int | None, model: gpu_table.GpuModel) -> tuple[Grade, str]:
+def _measured(found: Benchmark | None, name: str, want: float, unit: str, was: Grade | None) -> _Finding:
+    """By one measured figure, which must be there in the expected unit."""
+    if found is None:
+        return _Finding(Grade.C, f"{name}: not measured yet")
+    if found.unit != unit or not 0 < found.value < float("inf"):
+        return _Finding(Grade.C, f"{name}: measured in {found.unit or 'no unit'}, expected {unit}")
+    ratio = found.value / want
+    return _Finding(grade_of(ratio, was), f"{name}: {ratio:.0%} of the expected {_quantity(want, unit)}")
+
+
+def _memory(memory_bytes: int | None, model: gpus.GpuModel) -> _Finding:
     if memory_bytes is None:
-        return Grade.C, "memory: the driver does not say how much"
+        return _Finding(Grade.C, "memory: the driver does not say how much")
     low, high = model.memory_window_bytes
     text = f"memory: {memory_bytes / 2**30:.1f} GiB of {model.memory_gib.value} nominal"
     if low <= memory_bytes <= high:
-        return Grade.A, text
-    return Grade.C, f"{text}, outside {low / 2**30:.1f} to {high / 2**30:.1f} GiB that this model reports"
+        return _Finding(Grade.A, text)
+    return _Finding(Grade.C, f"{text}, outside {low / 2**30:.1f} to {high / 2**30:.1f} GiB that this model reports")
 
 
-def _bandwidth_cap(bandwidth: Bandwidth | None) -> Grade:
-    """The best grade a link allows; a link not measured yet takes nothing away, the reasons say that it is not."""
+def _pcie(gpu: GpuFacts, model: gpus.GpuModel, was: Grade | None) -> _Finding:
+    """By the best link that card and slot agree on, over the card's own; a generation doubles the rate of a lane."""
+    generation, width = gpu.pcie_generation_max, gpu.pcie_width_max
+    if not generation or not width:
+        return _Finding(Grade.A, "PCIe: not measured yet")
+    if model.pcie is None:
+        return _Finding(Grade.A, f"PCIe: generation {generation} x{width}; this model's own not yet read from a sheet")
+    best, lanes = model.pcie.value
+    ratio = width * 2.0**generation / (lanes * 2.0**best)
+    parts = [f"x{width} of x{lanes}"] if width != lanes or generation == best else []
+    parts += [f"generation {generation} of {best}"] if generation != best else []
+    return _Finding(grade_of(ratio, was, LINK), f"PCIe {', '.join(parts)}")
+
+
+def _health(health: Health | None) -> _Finding:
+    if health is None:
+        return _Finding(Grade.A, "health: not known yet")
+    grades = {Health.OK: Grade.A, Health.DEGRADED: Grade.B, Health.FAILED: Grade.C}
+    return _Finding(grades[health], f"health: {health}")
+
+
+def _reliability(figure: float | None, was: Grade | None) -> _Finding:
+    if figure is None:
+        return _Finding(Grade.A, "reliability: not measured yet")
+    return _Finding(grade_of(figure, was, RELIABILITY), f"reliability: {figure:.3f}")
+
+
+def _internet(bandwidth: Bandwidth | None, was: Grade | None) -> _Finding:
     if bandwidth is None:
-        return Grade.A
-    slower = min(bandwidth.up_bps, bandwidth.down_bps)
-    if slower >= BANDWIDTH_A_BPS:
-        return Grade.A
-    return Grade.B if slower >= BANDWIDTH_B_BPS else Grade.C
-
-
-def _bandwidth_reasons(bandwidth: Bandwidth | None) -> tuple[str, ...]:
-    if bandwidth is None:
-        return ("bandwidth: not measured yet",)
-    text = f"bandwidth: {bandwidth.up_bps / 1e6:.0f} Mbit/s up, {bandwidth.down_bps / 1e6:.0f} down"
-    cap = _bandwidth_cap(bandwidth)
-    return (text if cap is Grade.A else f"{text}: at best {cap}",)
-
-
-def _worst(*grades: Grade) -> Grade:
-    return max(grades)
+        return _Finding(Grade.A, "bandwidth: not measured yet")
+    grade = grade_of(min(bandwidth.up_bps, bandwidth.down_bps), was, BANDWIDTH)
+    return _Finding(grade, f"bandwidth: {bandwidth.up_bps / 1e6:.0f} Mbit/s up, {bandwidth.down_bps / 1e6:.0f} down")
 
 
 def worst_tier(tiers: Sequence[Tier]) -> Tier | None:

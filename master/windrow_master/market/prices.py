@@ -154,7 +154,7 @@ LIKE: Final[dict[str, tuple[str, int]]] = {
     "a770": ("t4", 1000),
 }
 """Classes without a usable quote: a priced class and the share of it, in permille, by the lower of the two ratios of
-memory size and memory bandwidth (fleet/gpu_table.py; by size alone where nobody has read a bandwidth), at most the
+memory size and memory bandwidth (fleet/gpus; by size alone where nobody has read a bandwidth), at most the
 whole."""
 
 

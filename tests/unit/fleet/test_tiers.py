@@ -1,13 +1,21 @@
 """A tier follows from what was measured, says why, and does not flicker."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_master.fleet import gpu_table
+from windrow_master.fleet import gpus
 from windrow_master.fleet.tiers import (
+    BANDWIDTH,
+    LINK,
+    RATIO,
+    RELIABILITY,
     Bandwidth,
     Grade,
+    Health,
+    Standing,
     cpu_expected,
     cpu_tier,
     gpu_tier,
@@ -15,14 +23,14 @@ from windrow_master.fleet.tiers import (
     worst_tier,
 )
 from windrow_proto.ids import GpuUuid
-from windrow_proto.metrics import CPU_HASH, GPU_MEMORY, MEMORY_COPY
+from windrow_proto.metrics import CPU_HASH, GPU_MATRIX, GPU_MEMORY, MATRIX_UNIT, MEMORY_COPY
 from windrow_proto.model import Benchmark, GpuFacts, Inventory
 
 FAST = Bandwidth(900_000_000, 940_000_000, "acc_1")
-H100 = gpu_table.BY_PCI[0x2330 << 16 | gpu_table.NVIDIA]
+H100 = gpus.BY_PCI[0x2330 << 16 | gpus.NVIDIA]
 
 
-def card(memory_bytes=81559 << 20, pci=0x2330 << 16 | gpu_table.NVIDIA):
+def card(memory_bytes=81559 << 20, pci=0x2330 << 16 | gpus.NVIDIA):
     return GpuFacts(
         GpuUuid("GPU-1"), 0, "nvidia", "NVIDIA H100 80GB HBM3", pci_device_id=pci, memory_bytes=memory_bytes
     )
@@ -80,13 +88,103 @@ def test_the_same_figure_twice_gives_the_same_grade(ratio, previous):
 def test_what_was_not_measured_is_c_and_says_so():
     tier = gpu_tier(card(), (), None)
     assert tier.name == "h100/C"
-    assert "gpu.memory_bytes_per_s: not measured yet" in tier.reasons
+    assert tier.reasons[0] == "C: gpu.memory_bytes_per_s: not measured yet"
     assert "bandwidth: not measured yet" in tier.reasons
-    assert "cpu.sha256_bytes_per_s: not measured yet" in cpu_tier(Inventory(cpu_count=2), None).reasons
+    assert "C: cpu.sha256_bytes_per_s: not measured yet" in cpu_tier(Inventory(cpu_count=2), None).reasons
 
 
-def test_the_same_model_with_half_the_bandwidth_is_in_another_tier():
-    assert gpu_tier(card(), speed(0.5), FAST).name != gpu_tier(card(), speed(1), FAST).name
+def test_a_gpu_with_the_right_name_and_half_the_bandwidth_is_in_another_tier():
+    honest, slow = gpu_tier(card(), speed(1), FAST), gpu_tier(card(), speed(0.5), FAST)
+    assert (honest.name, slow.name) == ("h100/A", "h100/C")
+    assert slow.reasons[0] == "C: gpu.memory_bytes_per_s: 50% of the expected 3.35 TBy/s"
+
+
+@pytest.mark.parametrize(
+    ("generation", "width", "grade", "said"),
+    [
+        (5, 16, "A", "PCIe x16 of x16"),
+        (5, 8, "B", "B: PCIe x8 of x16"),
+        (4, 16, "B", "B: PCIe generation 4 of 5"),
+        (4, 8, "C", "C: PCIe x8 of x16, generation 4 of 5"),
+        (5, 4, "C", "C: PCIe x4 of x16"),
+        (None, 16, "A", "PCIe: not measured yet"),
+        (5, None, "A", "PCIe: not measured yet"),
+    ],
+)
+def test_a_narrow_or_old_pcie_link_is_a_lesser_tier_and_says_so(generation, width, grade, said):
+    linked = replace(card(), pcie_generation_max=generation, pcie_width_max=width)
+    tier = gpu_tier(linked, speed(1), FAST)
+    assert tier.grade == grade
+    assert said in tier.reasons
+
+
+def test_a_link_is_not_held_against_a_maximum_that_nobody_read():
+    model = next(each for each in gpus.MODELS if each.pcie is None and each.bandwidth_gb_s is not None)
+    assert model.bandwidth_gb_s is not None
+    [pci, *_] = [number for number, each in gpus.BY_PCI.items() if each is model]
+    mine = replace(card(model.memory_gib.value << 30, pci), pcie_generation_max=3, pcie_width_max=1)
+    marks = (Benchmark(GPU_MEMORY, model.bandwidth_gb_s.value * 1e9, "By/s", 1, "GPU-1"),)
+    tier = gpu_tier(mine, marks, FAST)
+    assert tier.grade == "A"
+    assert "PCIe: generation 3 x1; this model's own not yet read from a sheet" in tier.reasons
+
+
+def test_of_two_cards_under_one_pci_id_the_memory_says_which_is_meant():
+    pci = 0x2803 << 16 | gpus.NVIDIA
+    assert [gpu_tier(card(gib << 30, pci), (), FAST).tier_class for gib in (8, 16)] == ["rtx4060ti-8", "rtx4060ti-16"]
+
+
+@pytest.mark.parametrize(
+    ("standing", "grade", "said"),
+    [
+        (Standing(), "A", "health: not known yet"),
+        (Standing(health=Health.OK), "A", "health: ok"),
+        (Standing(health=Health.DEGRADED), "B", "B: health: degraded"),
+        (Standing(health=Health.FAILED), "C", "C: health: failed"),
+        (Standing(), "A", "reliability: not measured yet"),
+        (Standing(reliability=0.99), "A", "reliability: 0.990"),
+        (Standing(reliability=0.95), "B", "B: reliability: 0.950"),
+        (Standing(reliability=0.05), "C", "C: reliability: 0.050"),
+    ],
+)
+def test_what_was_seen_over_time_caps_the_grade(standing, grade, said):
+    tier = gpu_tier(card(), speed(1), FAST, standing=standing)
+    assert tier.grade == grade
+    assert said in tier.reasons
+
+
+def test_a_hosts_reliability_counts_for_its_processors_too():
+    assert cpu_tier(machine(1), FAST, standing=Standing(Health.FAILED, 0.95)).name == "cpu/B"
+
+
+def test_what_keeps_the_grade_down_stands_first():
+    linked = replace(card(), pcie_generation_max=5, pcie_width_max=8)
+    tier = gpu_tier(linked, speed(0.5), Bandwidth(99_000_000, 10**9, "acc_1"))
+    assert [reason[:3] for reason in tier.reasons[:3]] == ["C: ", "B: ", "B: "]
+    assert tier.reasons[1] == "B: PCIe x8 of x16"
+    assert not any(reason.startswith(("A: ", "B: ", "C: ")) for reason in tier.reasons[3:])
+
+
+def test_the_matrix_rate_grades_a_calibrated_class_and_is_shown_for_any(monkeypatch):
+    def marked(rate):
+        return (*speed(1), Benchmark(GPU_MATRIX, rate, MATRIX_UNIT, 1, "GPU-1"))
+
+    shown = gpu_tier(card(), marked(20e12), FAST)
+    assert shown.grade == "A"
+    assert f"{GPU_MATRIX}: 20 T{MATRIX_UNIT}; this class is not calibrated" in shown.reasons
+    monkeypatch.setattr("windrow_master.fleet.tiers.MATRIX_EXPECTED", {"h100": 20e12})
+    assert [gpu_tier(card(), marked(rate), FAST).grade for rate in (20e12, 16e12, 10e12)] == ["A", "B", "C"]
+    assert gpu_tier(card(), speed(1), FAST).reasons[0] == f"C: {GPU_MATRIX}: not measured yet"
+
+
+@pytest.mark.parametrize("limits", [RATIO, LINK, BANDWIDTH, RELIABILITY])
+def test_each_figure_has_its_slack(limits):
+    for limit, upper, lower in ((limits.a, Grade.A, Grade.B), (limits.b, Grade.B, Grade.C)):
+        inside = limits.slack * 0.9
+        assert grade_of(limit - inside, upper, limits) is upper
+        assert grade_of(limit + inside, lower, limits) is (lower if limits.slack else upper)
+        assert grade_of(limit - limits.slack * 1.1 - 1e-9, upper, limits) is lower
+        assert grade_of(limit + limits.slack * 1.1, lower, limits) is upper
 
 
 def test_another_cards_figures_do_not_count():
@@ -100,12 +198,12 @@ def test_memory_outside_the_models_window_is_c_with_the_window_in_words():
 
 
 def test_a_bandwidth_that_nobody_read_in_a_sheet_grades_nothing():
-    model = next(each for each in gpu_table.MODELS if each.bandwidth_gb_s is None)
-    pci = next(number for number, each in gpu_table.BY_PCI.items() if each is model)
+    model = next(each for each in gpus.MODELS if each.bandwidth_gb_s is None)
+    pci = next(number for number in gpus.BY_PCI if gpus.find(number, model.memory_gib.value << 30) is model)
     claimed = card(memory_bytes=model.memory_gib.value << 30, pci=pci)
     tier = gpu_tier(claimed, (Benchmark(GPU_MEMORY, 1e15, "By/s", 1, "GPU-1"),), FAST, f"{model.model_class}/A")
     assert tier.name == f"{model.model_class}/C"
-    assert "gpu.memory_bytes_per_s: expected figure not yet read from a sheet" in tier.reasons
+    assert "C: gpu.memory_bytes_per_s: expected figure not yet read from a sheet" in tier.reasons
 
 
 def test_a_card_the_table_does_not_hold_is_unlisted():
