@@ -97,10 +97,16 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What was seen of a GPU and its host over time; None is not known yet. reliability: in [0, 1]."""
+    """What was seen of a GPU and its host over time; None is not known yet.
+
+    reliability: in [0, 1].
+    pcie: generation and lanes of the link while data moved. A driver's own maximum is the card's, whatever the slot (an
+    L4 that ran on 8 lanes still said 16), and an idle card falls back to an old generation.
+    """
 
     health: Health | None = None
     reliability: float | None = None
+    pcie: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +153,7 @@ def gpu_tier(
         _memory(gpu.memory_bytes, model),
         _gpu_memory_rate(mine, model, was),
         _matrix_rate(mine, model, was),
-        _pcie(gpu, model, was),
+        _pcie(gpu, model, standing.pcie, was),
         _health(standing.health),
         _reliability(standing.reliability, was),
         _internet(bandwidth, was),
@@ -218,18 +224,21 @@ def _memory(memory_bytes: int | None, model: gpus.GpuModel) -> _Finding:
     return _Finding(Grade.C, f"{text}, outside {low / 2**30:.1f} to {high / 2**30:.1f} GiB that this model reports")
 
 
-def _pcie(gpu: GpuFacts, model: gpus.GpuModel, was: Grade | None) -> _Finding:
-    """By the best link that card and slot agree on, over the card's own; a generation doubles the rate of a lane."""
-    generation, width = gpu.pcie_generation_max, gpu.pcie_width_max
-    if not generation or not width:
+def _pcie(gpu: GpuFacts, model: gpus.GpuModel, measured: tuple[int, int] | None, was: Grade | None) -> _Finding:
+    """By the link over the card's own; one not measured is at most what the driver says is possible."""
+    link = measured or (gpu.pcie_generation_max or 0, gpu.pcie_width_max or 0)
+    if not all(link):
         return _Finding(Grade.A, "PCIe: not measured yet")
+    (generation, width), said = link, "" if measured else "at most "
     if model.pcie is None:
-        return _Finding(Grade.A, f"PCIe: generation {generation} x{width}; this model's own not yet read from a sheet")
+        text = f"PCIe: {said}x{width} of generation {generation}; this model's own not yet read from a sheet"
+        return _Finding(Grade.A, text)
     best, lanes = model.pcie.value
-    ratio = width * 2.0**generation / (lanes * 2.0**best)
     parts = [f"x{width} of x{lanes}"] if width != lanes or generation == best else []
     parts += [f"generation {generation} of {best}"] if generation != best else []
-    return _Finding(grade_of(ratio, was, LINK), f"PCIe {', '.join(parts)}")
+    ratio = width * 2.0**generation / (lanes * 2.0**best)  # a generation doubles the rate of a lane
+    end = "" if measured else "; not measured yet"
+    return _Finding(grade_of(ratio, was, LINK), f"PCIe {said}{', '.join(parts)}{end}")
 
 
 def _health(health: Health | None) -> _Finding:

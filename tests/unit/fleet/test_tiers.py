@@ -100,20 +100,34 @@ def test_a_gpu_with_the_right_name_and_half_the_bandwidth_is_in_another_tier():
 
 
 @pytest.mark.parametrize(
-    ("generation", "width", "grade", "said"),
+    ("pcie", "grade", "said"),
     [
-        (5, 16, "A", "PCIe x16 of x16"),
-        (5, 8, "B", "B: PCIe x8 of x16"),
-        (4, 16, "B", "B: PCIe generation 4 of 5"),
-        (4, 8, "C", "C: PCIe x8 of x16, generation 4 of 5"),
-        (5, 4, "C", "C: PCIe x4 of x16"),
-        (None, 16, "A", "PCIe: not measured yet"),
-        (5, None, "A", "PCIe: not measured yet"),
+        ((5, 16), "A", "PCIe x16 of x16"),
+        ((5, 8), "B", "B: PCIe x8 of x16"),
+        ((4, 16), "B", "B: PCIe generation 4 of 5"),
+        ((4, 8), "C", "C: PCIe x8 of x16, generation 4 of 5"),
+        ((5, 4), "C", "C: PCIe x4 of x16"),
+        (None, "A", "PCIe: not measured yet"),
     ],
 )
-def test_a_narrow_or_old_pcie_link_is_a_lesser_tier_and_says_so(generation, width, grade, said):
-    linked = replace(card(), pcie_generation_max=generation, pcie_width_max=width)
-    tier = gpu_tier(linked, speed(1), FAST)
+def test_a_narrow_or_old_pcie_link_is_a_lesser_tier_and_says_so(pcie, grade, said):
+    tier = gpu_tier(card(), speed(1), FAST, standing=Standing(pcie=pcie))
+    assert tier.grade == grade
+    assert said in tier.reasons
+
+
+@pytest.mark.parametrize(
+    ("width", "measured", "grade", "said"),
+    [
+        (16, None, "A", "PCIe at most x16 of x16; not measured yet"),
+        (8, None, "B", "B: PCIe at most x8 of x16; not measured yet"),
+        (16, (5, 8), "B", "B: PCIe x8 of x16"),
+        (8, (5, 16), "A", "PCIe x16 of x16"),
+    ],
+)
+def test_a_link_not_measured_is_at_most_what_the_driver_says_is_possible(width, measured, grade, said):
+    claimed = replace(card(), pcie_generation_max=5, pcie_width_max=width)
+    tier = gpu_tier(claimed, speed(1), FAST, standing=Standing(pcie=measured))
     assert tier.grade == grade
     assert said in tier.reasons
 
@@ -122,11 +136,11 @@ def test_a_link_is_not_held_against_a_maximum_that_nobody_read():
     model = next(each for each in gpus.MODELS if each.pcie is None and each.bandwidth_gb_s is not None)
     assert model.bandwidth_gb_s is not None
     [pci, *_] = [number for number, each in gpus.BY_PCI.items() if each is model]
-    mine = replace(card(model.memory_gib.value << 30, pci), pcie_generation_max=3, pcie_width_max=1)
+    mine = card(model.memory_gib.value << 30, pci)
     marks = (Benchmark(GPU_MEMORY, model.bandwidth_gb_s.value * 1e9, "By/s", 1, "GPU-1"),)
-    tier = gpu_tier(mine, marks, FAST)
+    tier = gpu_tier(mine, marks, FAST, standing=Standing(pcie=(3, 1)))
     assert tier.grade == "A"
-    assert "PCIe: generation 3 x1; this model's own not yet read from a sheet" in tier.reasons
+    assert "PCIe: x1 of generation 3; this model's own not yet read from a sheet" in tier.reasons
 
 
 def test_of_two_cards_under_one_pci_id_the_memory_says_which_is_meant():
@@ -158,8 +172,7 @@ def test_a_hosts_reliability_counts_for_its_processors_too():
 
 
 def test_what_keeps_the_grade_down_stands_first():
-    linked = replace(card(), pcie_generation_max=5, pcie_width_max=8)
-    tier = gpu_tier(linked, speed(0.5), Bandwidth(99_000_000, 10**9, "acc_1"))
+    tier = gpu_tier(card(), speed(0.5), Bandwidth(99_000_000, 10**9, "acc_1"), standing=Standing(pcie=(5, 8)))
     assert [reason[:3] for reason in tier.reasons[:3]] == ["C: ", "B: ", "B: "]
     assert tier.reasons[1] == "B: PCIe x8 of x16"
     assert not any(reason.startswith(("A: ", "B: ", "C: ")) for reason in tier.reasons[3:])
