@@ -25,8 +25,10 @@ FAULT_COST: Final = 0.02
 ABORT_COST: Final = 0.05
 """A lease that the host broke off: it cost a renter work, so more than a fault that nobody rented through."""
 
-_TERMS: Final = 400
-"""Of the continued fraction, which needs about the root of the larger parameter: at most 4 * 5,818 slots are held."""
+_TERMS_LEAST: Final = 40
+_TERMS_PER_ROOT: Final = 3
+"""Of the continued fraction, which needs as many as the root of the larger parameter, times a small number: 500 where
+all of the 5,818 slots that evidence can come to were leased."""
 _HALVINGS: Final = 60
 """Of the interval from 0 to 1: to the last bit of a float."""
 
@@ -100,7 +102,7 @@ def beta_below(x: float, a: float, b: float) -> float:
         return 1 - beta_below(1 - x, b, a)
     front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)) / a
     tail = 1.0
-    for term in range(_TERMS, 0, -1):
+    for term in range(_TERMS_LEAST + int(_TERMS_PER_ROOT * max(a, b) ** 0.5), 0, -1):
         tail = 1 + _numerator(term, x, a, b) / tail
     return front / tail
 

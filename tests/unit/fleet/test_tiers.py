@@ -190,6 +190,24 @@ def test_the_matrix_rate_grades_a_calibrated_class_and_is_shown_for_any(monkeypa
     assert gpu_tier(card(), speed(1), FAST).reasons[0] == f"C: {GPU_MATRIX}: not measured yet"
 
 
+@pytest.mark.parametrize(
+    ("tier", "bps", "reliability", "grade"),
+    [
+        ("h100/A", 97_000_000, 0.99, "A"),
+        ("h100/A", 94_000_000, 0.99, "B"),
+        ("h100/B", 103_000_000, 0.99, "B"),
+        ("h100/B", 106_000_000, 0.99, "A"),
+        ("h100/A", 10**9, 0.977, "A"),
+        ("h100/A", 10**9, 0.974, "B"),
+        ("h100/B", 10**9, 0.983, "B"),
+        ("h100/B", 10**9, 0.986, "A"),
+    ],
+)
+def test_the_internet_link_and_reliability_do_not_flicker_either(tier, bps, reliability, grade):
+    standing = Standing(reliability=reliability)
+    assert gpu_tier(card(), speed(1), Bandwidth(bps, 10**9, "acc_1"), tier, standing).grade == grade
+
+
 @pytest.mark.parametrize("limits", [RATIO, LINK, BANDWIDTH, RELIABILITY])
 def test_each_figure_has_its_slack(limits):
     for limit, upper, lower in ((limits.a, Grade.A, Grade.B), (limits.b, Grade.B, Grade.C)):
