@@ -47,6 +47,7 @@ class Reporter:
         self.hash = ""
         """Of the inventory as it is now; empty until the host was read."""
         self._sources, self._outbox, self._clock = sources, outbox, clock
+        sources.sampler.set_leases(sources.keeper.leased_gpus)
         self._benchmarks = benchmarks
         self._began_ns = clock.monotonic_ns()
         self._inventory: Inventory | None = None
@@ -87,7 +88,6 @@ class Reporter:
         while True:
             await sampler.wait_sample()
             sampler.set_workloads(keeper.running())
-            sampler.set_leased(keeper.leased_gpus())
             now_ns = self._clock.monotonic_ns()
             if is_batch_due(now_ns - sent_ns, sampler.period_ns, self._batch_period_now_ns(now_ns)):
                 sent_ns = now_ns

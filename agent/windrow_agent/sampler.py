@@ -6,7 +6,7 @@ What did not come in time is absent in that instant's sample, and stated as a co
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -147,9 +147,10 @@ class Sampler:
         self._period_ns = sampling.bounded_period(period_ns)
         self._schedule = sampling.with_period(self._schedule, self._clock.monotonic_ns(), self._period_ns)
 
-    def set_leased(self, uuids: frozenset[str]) -> None:
-        """Which GPUs our workloads hold: use of the others is foreign, and faults are put down accordingly."""
-        self._watch.set_leased(uuids)
+    def set_leases(self, leases: Callable[[], Mapping[str, str]]) -> None:
+        """Where to ask which GPU is held by which workload: use of the others is foreign, and faults are put down
+        accordingly."""
+        self._watch.set_leases(leases)
 
     def set_workloads(self, count: int) -> None:
         """How many workloads run, for the metric of that name."""
@@ -234,6 +235,8 @@ class Sampler:
         until_ns = self._schedule.sample_ns
         if self._instant is not None:
             until_ns = min(until_ns, self._instant.give_up_ns)
+        if self._watch.wake_ns is not None:
+            until_ns = min(until_ns, self._watch.wake_ns)
         flying = [task for task in (self._watch.task, self._host_task) if task is not None]
         look_ns = LOOK_NS if flying else self.look_ns
         nap_ns = max(0, min(look_ns, until_ns - self._clock.monotonic_ns()))

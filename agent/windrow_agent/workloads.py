@@ -102,10 +102,10 @@ class Keeper:
         """How many run now."""
         return sum(e.state.phase is WorkloadPhase.RUNNING for e in self.journal.workloads.values())
 
-    def leased_gpus(self) -> frozenset[str]:
-        """The GPUs that workloads hold."""
-        held = (e.state for e in self.journal.workloads.values() if e.state.phase not in work.ENDED)
-        return frozenset(slot.gpu_uuid for state in held for slot in state.slots if slot.gpu_uuid)
+    def leased_gpus(self) -> dict[str, str]:
+        """The GPUs that workloads hold, and which one each."""
+        held = ((i, e.state) for i, e in self.journal.workloads.items() if e.state.phase not in work.ENDED)
+        return {slot.gpu_uuid: workload_id for workload_id, state in held for slot in state.slots if slot.gpu_uuid}
 
     def runtime_of(self, workload_id: WorkloadId) -> Runtime:
         """The runtime that has this workload; raises NotFound or RuntimeUnavailable."""

@@ -36,7 +36,7 @@ typedef struct {
     uint32_t temperature, temperature_read, memory_temperature, slowdown, power_mw, power_limit_mw, power_limit_max_mw;
     uint32_t utilization, memory_utilization, clock_sm, clock_memory, clock_sm_max, clock_memory_max;
     uint32_t performance_state, fan, pcie_replays, pcie_generation, pcie_width;
-    uint32_t cores, bus_bits, ecc_mode, mig_mode, numa_node, minor;
+    uint32_t cores, bus_bits, ecc_mode, mig_mode, mig_pending, numa_node, minor;
     uint32_t remap_correctable, remap_uncorrectable, remap_pending, remap_failed, event_types;
     process_t processes[PROCESSES];
 } gpu_t;
@@ -233,12 +233,18 @@ EXPORT int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *min
     *minor = (int)gpu->capability_minor;
     return SUCCESS;
 }
-static int mode(uint32_t value, unsigned *current, unsigned *pending) {
-    *pending = value;
+static int mode(uint32_t value, uint32_t later, unsigned *current, unsigned *pending) {
+    *pending = later;
     return figure(value, current);
 }
-EXPORT int nvmlDeviceGetEccMode(void *handle, unsigned *now, unsigned *later) { ENTER; return mode(gpu->ecc_mode, now, later); }
-EXPORT int nvmlDeviceGetMigMode(void *handle, unsigned *now, unsigned *later) { ENTER; return mode(gpu->mig_mode, now, later); }
+EXPORT int nvmlDeviceGetEccMode(void *handle, unsigned *now, unsigned *later) {
+    ENTER;
+    return mode(gpu->ecc_mode, gpu->ecc_mode, now, later);
+}
+EXPORT int nvmlDeviceGetMigMode(void *handle, unsigned *now, unsigned *later) {
+    ENTER;
+    return mode(gpu->mig_mode, gpu->mig_pending, now, later);
+}
 EXPORT int nvmlDeviceGetTotalEccErrors(void *handle, int kind, int counter, unsigned long long *out) {
     ENTER;
     if (gpu->ecc_mode != 1) return NOT_SUPPORTED;
@@ -300,6 +306,8 @@ static void answer_field(const gpu_t *gpu, field_t *field) {
     case 82: value = gpu->memory_temperature; break;
     case 83: field->type = 3; field->value.u64 = gpu->energy_mj; field->code = SUCCESS; return;
     case 94: value = gpu->pcie_replays; break;
+    case 144: value = gpu->remap_pending; break;
+    case 145: value = gpu->remap_pending == ABSENT ? ABSENT : gpu->remap_failed; break;
     case 186: value = gpu->power_mw; break;
     }
     field->value.u64 = 0;

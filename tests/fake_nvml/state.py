@@ -9,8 +9,8 @@ U32, U64 = ctypes.c_uint32, ctypes.c_uint64
 MAGIC = 0x57464E56
 ABSENT = 0xFFFFFFFF
 GPUS, PROCESSES, EVENTS = 16, 8, 64
-XID = 0x8
-ALL_EVENTS = 0x8 | 0x2 | 0x1
+XID, ECC_UNCORRECTED, MIG_CHANGED = 0x8, 0x2, 0x100
+ALL_EVENTS = XID | ECC_UNCORRECTED | MIG_CHANGED | 0x1
 
 
 class Process(ctypes.Structure):
@@ -33,7 +33,7 @@ class Gpu(ctypes.Structure):
         *((name, U32) for name in ("utilization", "memory_utilization", "clock_sm", "clock_memory")),
         *((name, U32) for name in ("clock_sm_max", "clock_memory_max", "performance_state", "fan")),
         *((name, U32) for name in ("pcie_replays", "pcie_generation", "pcie_width")),
-        *((name, U32) for name in ("cores", "bus_bits", "ecc_mode", "mig_mode", "numa_node", "minor")),
+        *((name, U32) for name in ("cores", "bus_bits", "ecc_mode", "mig_mode", "mig_pending", "numa_node", "minor")),
         *((name, U32) for name in ("remap_correctable", "remap_uncorrectable", "remap_pending", "remap_failed")),
         ("event_types", U32),
         ("processes", Process * PROCESSES),
@@ -133,7 +133,11 @@ class FakeState:
 
     def xid(self, index: int, number: int) -> None:
         """Let the driver report an XID to whoever waits."""
-        self.state.events[self.state.event_head % EVENTS] = Event(index, XID, number)
+        self.event(index, XID, number)
+
+    def event(self, index: int, kind: int, value: int = 0) -> None:
+        """Let the driver report an event of this type to whoever waits."""
+        self.state.events[self.state.event_head % EVENTS] = Event(index, kind, value)
         self.state.event_head += 1
 
     def run_processes(self, index: int, *processes: tuple[int, bool]) -> None:

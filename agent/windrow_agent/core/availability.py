@@ -8,27 +8,41 @@ for half a minute, so that a flickering sensor does not flicker an offer.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
 
 from windrow_agent.gpu.port import Condition, ConditionCode, GpuEvent, GpuEventKind, GpuHealth
 from windrow_proto.model import Event
 from windrow_proto.units import GIB, SECOND
 
+T = TypeVar("T")
+
 CLEAR_AFTER_NS: Final = 30 * SECOND
 """A reason must be absent this long before it is dropped."""
 
 FOREIGN_AFTER_NS: Final = 60 * SECOND
-"""The driver lists a workload's last processes for a while after it ended."""
+"""The driver lists a workload's last processes for a while after it ended, so use of a GPU right after a lease is not
+foreign yet."""
 
 HOT_MARGIN_CELSIUS: Final = 10
 FOREIGN_BYTES: Final = GIB
 FOREIGN_DIVISOR: Final = 50
 """Foreign use is more than 1 GiB or a fiftieth of the memory, whichever is larger: a desktop draws windows there."""
 
+SLOWED_BY_HARDWARE: Final = 0x08 | 0x40 | 0x80
+"""NVML's bits for clocks halved by heat, by the power supply, or by one of them without saying which. 0x08 also appears
+for an instant when clocks change (nvml.h says so), so a reason must hold for two sweeps."""
+
+SLOWED_BY_DRIVER: Final = 0x20
+"""The driver lowers clocks to keep a hot card below its limit. Under load many sound cards live there, and what it
+costs shows in their measured speed; a card that must do so while nobody rents it has a cooling that fails."""
+
 TENANT_XIDS: Final = frozenset({13, 31, 43, 45, 68, 109})
 """Faults that a program causes by itself; NVIDIA's Kubernetes device plugin passes over the same ones by default."""
+
+AFTERMATH_NS: Final = 10 * SECOND
+"""A program that an XID ended may be seen to end before the XID is heard, and ending one causes XIDs (45) as well."""
 
 BENIGN_XIDS: Final = frozenset({63, 64, 92})
 """Records of memory repair; whether it worked is in the row remaps, which have conditions of their own."""
@@ -47,33 +61,63 @@ class Availability(StrEnum):
 
 
 class Blame(StrEnum):
-    """Who an XID is put down to; it decides who pays."""
+    """Who an XID is put down to; it decides who pays. NOBODY: a program caused it while nobody rented the GPU."""
 
     TENANT = "tenant"
     HOST = "host"
+    NOBODY = "nobody"
+
+
+_SAID: Final = {
+    Blame.TENANT: "caused by the program that rents this GPU",
+    Blame.HOST: "a fault of the host",
+    Blame.NOBODY: "caused by a program while nobody rented this GPU",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
     """What is remembered of one GPU between sweeps. Times are monotonic nanoseconds.
 
-    reasons: code to the last time it was seen; foreign_since: when use by others began, None if there is none;
-    faulted: a host fault was reported since the driver was opened, which only opening it again clears.
+    reasons: code to the last time it was seen; foreign_since, slowed_since: the first of the sweeps in a row that saw
+    use by others, or clocks held down, None if the last saw none; faulted: a host fault was reported since the driver
+    was opened, which only opening it again clears; leased_ns: the last sweep in which a lease held it;
+    ecc_uncorrected: as last read; mig_listed: the MIG mode it had first.
     """
 
     reasons: Mapping[ConditionCode, int] = field(default_factory=dict)
     foreign_since: int | None = None
     faulted: bool = False
     availability: Availability = Availability.INITIALISING
+    slowed_since: int | None = None
+    leased_ns: int | None = None
+    ecc_uncorrected: int | None = None
+    mig_listed: bool | None = None
+
+    def is_in_doubt(self, now_ns: int) -> bool:
+        """Whether the sweep at `now_ns` saw something that counts if the next one sees it as well."""
+        return now_ns in (self.foreign_since, self.slowed_since)
+
+
+def holder(now: str | None, last: tuple[str, int] | None, now_ns: int) -> str | None:
+    """The workload that an event belongs to: what holds the GPU, or what held it a moment ago; None if nothing did.
+
+    last: what held it at the latest sweep in which anything did, and when that was.
+    """
+    if now is not None or last is None:
+        return now
+    return last[0] if now_ns - last[1] <= AFTERMATH_NS else None
 
 
 def blame(xid: int, is_leased: bool) -> Blame:
-    """The tenant's for what programs cause while they hold the GPU; anything else is the host's."""
-    return Blame.TENANT if is_leased and xid in TENANT_XIDS else Blame.HOST
+    """What programs cause is the tenant's while there is one; what they do not is the host's, whoever rents."""
+    if xid not in TENANT_XIDS:
+        return Blame.HOST
+    return Blame.TENANT if is_leased else Blame.NOBODY
 
 
-def after_event(state: GpuState, event: GpuEvent) -> GpuState:
-    """The state after one event: faults of the host stand until the driver is opened again."""
+def after_event(state: GpuState, event: GpuEvent, now_ns: int) -> GpuState:
+    """The state after one event: faults of the host count at once and stand until the driver is opened again."""
     match event.kind:
         case GpuEventKind.XID:
             harmless = event.number in TENANT_XIDS or event.number in BENIGN_XIDS
@@ -82,27 +126,48 @@ def after_event(state: GpuState, event: GpuEvent) -> GpuState:
             faulted = True
         case GpuEventKind.RECOVERY_ACTION:
             faulted = state.faulted or event.number != 0  # 0: nothing needs doing
-        case GpuEventKind.LOST | GpuEventKind.RECOVERED:
+        case GpuEventKind.LOST | GpuEventKind.RECOVERED | GpuEventKind.MIG_CHANGED:
             faulted = state.faulted
-    return GpuState(state.reasons, state.foreign_since, faulted, state.availability)
+    if not faulted:
+        return state
+    sound = state.availability not in (Availability.LOST, Availability.UNKNOWN)
+    return replace(
+        state,
+        faulted=True,
+        reasons={**state.reasons, ConditionCode.HOST_FAULT: now_ns},
+        availability=Availability.DEGRADED if sound else state.availability,
+    )
 
 
 def after_sweep(state: GpuState, health: GpuHealth, is_leased: bool, now_ns: int) -> GpuState:
     """The state after one sweep in time."""
-    foreign_since = None
-    if not is_leased and _in_use(health):
-        foreign_since = state.foreign_since if state.foreign_since is not None else now_ns
-    seen = {code: now_ns for code, holds in _present(state, health, foreign_since, now_ns).items() if holds}
+    state = replace(
+        state,
+        foreign_since=_since(state.foreign_since, not is_leased and _in_use(health), now_ns),
+        slowed_since=_since(state.slowed_since, _is_slowed(health, is_leased), now_ns),
+        faulted=state.faulted or ecc_growth(state, health) > 0,
+        leased_ns=now_ns if is_leased else state.leased_ns,
+        ecc_uncorrected=_newer(health.ecc_uncorrected, state.ecc_uncorrected),
+        mig_listed=_newer(state.mig_listed, health.mig_enabled),
+    )
+    seen = {code: now_ns for code, holds in _present(state, health, now_ns).items() if holds}
     kept = {code: at for code, at in state.reasons.items() if now_ns - at < CLEAR_AFTER_NS}
     reasons = {**kept, **seen}
     if is_leased:
         reasons.pop(ConditionCode.FOREIGN_USE, None)
-    return GpuState(reasons, foreign_since, state.faulted, _verdict(reasons, health.is_lost, is_leased))
+    return replace(state, reasons=reasons, availability=_verdict(reasons, health.is_lost, is_leased))
+
+
+def ecc_growth(state: GpuState, health: GpuHealth) -> int:
+    """Uncorrected memory errors since the sweep before; 0 where there was none, or the driver was loaded anew."""
+    if state.ecc_uncorrected is None or health.ecc_uncorrected is None:
+        return 0
+    return max(0, health.ecc_uncorrected - state.ecc_uncorrected)
 
 
 def stalled(state: GpuState) -> GpuState:
     """The state while the driver does not answer: not known, whatever it was."""
-    return GpuState(state.reasons, state.foreign_since, state.faulted, Availability.UNKNOWN)
+    return replace(state, availability=Availability.UNKNOWN)
 
 
 def conditions(states: Mapping[str, GpuState]) -> tuple[Condition, ...]:
@@ -110,14 +175,23 @@ def conditions(states: Mapping[str, GpuState]) -> tuple[Condition, ...]:
     return tuple(Condition(code, uuid) for uuid, state in sorted(states.items()) for code in sorted(state.reasons))
 
 
-def event_of(event: GpuEvent, is_leased: bool) -> Event:
-    """What is sent to the Master of one GPU event."""
-    fields = {"leased": "true" if is_leased else "false"}
+def event_of(event: GpuEvent, workload_id: str | None) -> Event:
+    """What is sent to the Master of one GPU event, with the evidence. workload_id: what held the GPU, None: nothing."""
+    fields = {"leased": "false" if workload_id is None else "true"}
+    if workload_id:
+        fields["workload"] = workload_id
+    detail = event.detail
     if event.kind is GpuEventKind.XID:
-        fields |= {"xid": str(event.number), "blame": blame(event.number, is_leased).value}
+        found = blame(event.number, workload_id is not None)
+        fields |= {"xid": str(event.number), "blame": found.value}
+        if event.pid is not None:
+            fields |= {"pid": str(event.pid), "process": event.process}
+        detail = f"XID {event.number}, {_SAID[found]}" + (f": {event.detail}" if event.detail else "")
     elif event.kind is GpuEventKind.RECOVERY_ACTION:
         fields["action"] = str(event.number)
-    return Event(event.kind.value, event.at_wall_ns, event.uuid, event.detail, fields)
+    elif event.kind is GpuEventKind.ECC_UNCORRECTED and event.number:
+        fields["count"] = str(event.number)
+    return Event(event.kind.value, event.at_wall_ns, event.uuid, detail, fields)
 
 
 def _in_use(health: GpuHealth) -> bool:
@@ -125,9 +199,22 @@ def _in_use(health: GpuHealth) -> bool:
     return bool(health.compute_processes) or (health.memory_used_bytes or 0) > floor
 
 
-def _present(
-    state: GpuState, health: GpuHealth, foreign_since: int | None, now_ns: int
-) -> Mapping[ConditionCode, bool]:
+def _newer(first: T | None, second: T | None) -> T | None:
+    return first if first is not None else second
+
+
+def _since(before: int | None, holds: bool, now_ns: int) -> int | None:
+    return None if not holds else _newer(before, now_ns)
+
+
+def _is_slowed(health: GpuHealth, is_leased: bool) -> bool:
+    return bool((health.slowed_by or 0) & (SLOWED_BY_HARDWARE | (0 if is_leased else SLOWED_BY_DRIVER)))
+
+
+def _present(state: GpuState, health: GpuHealth, now_ns: int) -> Mapping[ConditionCode, bool]:
+    """What is the matter by this sweep; `state` already holds what it saw first."""
+    is_settled = state.leased_ns is None or now_ns - state.leased_ns >= FOREIGN_AFTER_NS
+    modes = (state.mig_listed, health.mig_enabled, health.mig_pending)
     temperature, slowdown = health.temperature_celsius, health.slowdown_celsius
     hot = temperature is not None and slowdown is not None and temperature > slowdown - HOT_MARGIN_CELSIUS
     return {
@@ -135,7 +222,9 @@ def _present(
         ConditionCode.REMAP_FAILED: health.remap_failed is True,
         ConditionCode.HOST_FAULT: state.faulted,
         ConditionCode.HOT: hot,
-        ConditionCode.FOREIGN_USE: foreign_since is not None and now_ns - foreign_since >= FOREIGN_AFTER_NS,
+        ConditionCode.THROTTLED: state.slowed_since is not None and state.slowed_since < now_ns,
+        ConditionCode.MIG_CHANGED: health.mig_enabled is not None and len(set(modes)) > 1,
+        ConditionCode.FOREIGN_USE: state.foreign_since is not None and state.foreign_since < now_ns and is_settled,
     }
 
 

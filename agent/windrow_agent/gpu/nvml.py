@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from windrow_agent.core.inventory import clean_id, clean_text
+from windrow_agent.core.xid_line import XidLine, same_card
+from windrow_agent.gpu.kernel_log import KernelLog
 from windrow_agent.gpu.nvml_card import BrokenError, Card, LostError, address, read_text
 from windrow_agent.gpu.nvml_codes import (
     BREAKING,
@@ -33,15 +35,22 @@ from windrow_agent.gpu.port import (
     GpuInventory,
     Readings,
 )
+from windrow_proto.ids import GpuUuid
 
 
 class NvmlBackend:
-    """NVIDIA cards through libnvidia-ml.so.1. `pci_devices` is where sysfs lists the cards that no driver serves."""
+    """NVIDIA cards through libnvidia-ml.so.1.
+
+    pci_devices: where sysfs lists the cards that no driver serves; kernel_log: where the driver says who caused an XID.
+    """
 
     simulated = False
 
-    def __init__(self, pci_devices: Path = PCI_DEVICES) -> None:
+    def __init__(self, pci_devices: Path = PCI_DEVICES, kernel_log: KernelLog | None = None) -> None:
         self.waits = False
+        self._kernel_log = kernel_log or KernelLog()
+        self._lines: list[XidLine] = []
+        self._leased: frozenset[str] = frozenset()
         self._pci_devices = pci_devices
         self._nvml: Any = None
         self._cards: list[Card] = []
@@ -75,6 +84,7 @@ class NvmlBackend:
             return self._refused(Condition(ConditionCode.NONE, detail="the driver runs and serves no card"))
         self._read_versions()
         self._listen()
+        self._kernel_log.open()
         return None
 
     def _refused(self, condition: Condition) -> Condition:
@@ -162,6 +172,7 @@ class NvmlBackend:
     def close(self) -> None:
         """Shut the library down; what it says about that no longer matters."""
         self._stop_listening()
+        self._kernel_log.close()
         nvml, self._nvml = self._nvml, None
         if nvml is not None:
             try:
@@ -170,7 +181,7 @@ class NvmlBackend:
                 pass
         self._fault = None
         self._cards, self._by_address = [], {}
-        self._standing, self._pending = [], []
+        self._standing, self._pending, self._lines = [], [], []
         self._driver_version = self._cuda_version = ""
 
     # --- reading ---------------------------------------------------------------------------------
@@ -203,7 +214,9 @@ class NvmlBackend:
             try:
                 if with_processes:
                     card.read_slowly()
-                values.update({(card.uuid, metric): value for metric, value in card.read().items()})
+                values.update(
+                    {(card.uuid, metric): value for metric, value in card.read(card.uuid in self._leased).items()}
+                )
             except LostError:
                 self._lose(card)
             except BrokenError as error:
@@ -257,7 +270,28 @@ class NvmlBackend:
             if not self.waits or self._fault is not None or not self._next_event(wait_ms, found):
                 break
             wait_ms = 0
-        return found
+        return self._explained(found)
+
+    def _explained(self, found: list[GpuEvent]) -> list[GpuEvent]:
+        """The same with what the kernel's log says of each XID; without events of the driver, the log's own XIDs."""
+        earlier, self._lines = self._lines, self._kernel_log.read()
+        wanted = any(event.kind is GpuEventKind.XID for event in found)
+        if wanted and not self._lines:
+            self._lines = self._kernel_log.read(wait=True)
+        lines = [*earlier, *self._lines] if self.waits else self._lines
+        by_card = [
+            (card.uuid, line) for line in lines for card in self._cards if same_card(line, card.facts.pci_bus_id)
+        ]
+        if not self.waits:
+            return [*found, *(_of_line(uuid, line) for uuid, line in by_card)]
+        told = []
+        for event in found:
+            mine = next((one for one in by_card if one[0] == event.uuid and one[1].xid == event.number), None)
+            if event.kind is GpuEventKind.XID and mine is not None:
+                by_card.remove(mine)
+                event = _of_line(*mine)
+            told.append(event)
+        return told
 
     def _next_event(self, wait_ms: int, found: list[GpuEvent]) -> bool:
         """Take one event from the driver; False when there is none."""
@@ -272,7 +306,17 @@ class NvmlBackend:
         if kind is not None and card is not None:
             numbered = kind in {GpuEventKind.XID, GpuEventKind.RECOVERY_ACTION}
             found.append(GpuEvent(kind, card.uuid, int(event.eventData) if numbered else 0))
+            if kind is GpuEventKind.MIG_CHANGED:
+                self._read_mig(card)
         return True
+
+    def _read_mig(self, card: Card) -> None:
+        try:
+            card.read_mig()
+        except LostError:
+            self._lose(card)
+        except BrokenError as error:
+            self._break(error)
 
     def _on_event_error(self, code: int) -> None:
         if code == TIMEOUT:
@@ -287,4 +331,9 @@ class NvmlBackend:
             self._standing.append(Condition(ConditionCode.EVENTS_UNSUPPORTED, detail=f"NVML {code}"))
 
     def leased(self, uuids: frozenset[str]) -> None:
-        """Real cards show their load by themselves."""
+        """What runs on these is ours. Real cards show their load by themselves."""
+        self._leased = uuids
+
+
+def _of_line(uuid: GpuUuid, line: XidLine) -> GpuEvent:
+    return GpuEvent(GpuEventKind.XID, uuid, line.xid, line.text, pid=line.pid, process=line.process)

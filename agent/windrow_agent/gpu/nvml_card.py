@@ -18,8 +18,11 @@ from windrow_agent.gpu.nvml_codes import (
     FIELD_MEMORY_TEMPERATURE,
     FIELD_PCIE_REPLAYS,
     FIELD_POWER_INSTANT,
+    FIELD_REMAP_FAILED,
+    FIELD_REMAP_PENDING,
     FIELDS,
     GPU_IS_LOST,
+    MOVED_BYTES,
     NEVER,
     RESET_REQUIRED,
     TEMPERATURE_HIGH,
@@ -58,7 +61,8 @@ class Card:
         self._pci_devices = pci_devices
         self._unsupported: set[tuple[object, ...]] = set()
         self._slowdown: int | None = None
-        self._remap: tuple[bool | None, bool | None] = (None, None)
+        self._has_utilization = False
+        self._has_remap_fields = False
         self.forget()
         self.found(handle)
 
@@ -71,8 +75,15 @@ class Card:
         """Nothing read before holds any more."""
         self._temperature: int | None = None
         self._memory_used: int | None = None
+        self._memory_at_list: int | None = None
+        self._load: int | None = None
         self._processes: int | None = None
         self._compute_processes: int | None = None
+        self._is_list_doubted = False
+        self._remap: tuple[bool | None, bool | None] = (None, None)
+        self._slowed_by: int | None = None
+        self._ecc_uncorrected: int | None = None
+        self._mig: tuple[bool | None, bool | None] = (None, None)
 
     def ask(self, name: str, *arguments: object, **named: object) -> Any:
         """The answer of one call, or None. Raises LostError and BrokenError only."""
@@ -107,6 +118,7 @@ class Card:
         self._unsupported.clear()
         self.reset_required = False
         self.facts = self._read_facts()
+        self._has_utilization = False
         self._slowdown = _degrees(self.ask("nvmlDeviceGetTemperatureThreshold", THRESHOLD_SLOWDOWN))
 
     def _read_facts(self) -> GpuFacts:
@@ -115,7 +127,8 @@ class Card:
         bus_id = clean_id(_text(pci.busId)) if pci else ""
         memory = self._memory()
         capability = ask("nvmlDeviceGetCudaComputeCapability") or (None, None)
-        ecc, mig = ask("nvmlDeviceGetEccMode"), ask("nvmlDeviceGetMigMode")
+        ecc = ask("nvmlDeviceGetEccMode")
+        self.read_mig()
         limits = ask("nvmlDeviceGetPowerManagementLimitConstraints")
         serial, vbios = ask("nvmlDeviceGetSerial"), ask("nvmlDeviceGetVbiosVersion")
         return GpuFacts(
@@ -140,7 +153,7 @@ class Card:
             core_count=number("nvmlDeviceGetNumGpuCores"),
             memory_bus_bits=number("nvmlDeviceGetMemoryBusWidth"),
             ecc_enabled=bool(ecc[0]) if ecc else None,
-            mig_enabled=bool(mig[0]) if mig else None,
+            mig_enabled=self._mig[0],
             numa_node=self._numa_node(bus_id),
             device_minor=number("nvmlDeviceGetMinorNumber"),
         )
@@ -163,17 +176,27 @@ class Card:
 
     # --- one sweep -------------------------------------------------------------------------------
 
-    def read(self) -> dict[int, int | None]:
-        """Every metric of this card, as the wire's integers."""
+    def read(self, is_leased: bool) -> dict[int, int | None]:
+        """Every metric of this card, as the wire's integers. is_leased: its processes are ours, and expected."""
         ask, number = self.ask, self._number
         load, memory, fields = ask("nvmlDeviceGetUtilizationRates"), self._memory(), self._fields()
+        if self._has_utilization and load is None:
+            self.read_mig()  # a card says so no more when it is cut into slices
+        self._has_utilization = load is not None
         self._temperature = _degrees(ask("nvmlDeviceGetTemperature", 0))
         self._memory_used = whole(int(memory.used), 0, int(memory.total)) if memory else None
         power, energy = fields.get(FIELD_POWER_INSTANT), fields.get(FIELD_ENERGY)
         replays = fields.get(FIELD_PCIE_REPLAYS)
+        pending, failed = fields.get(FIELD_REMAP_PENDING), fields.get(FIELD_REMAP_FAILED)
+        if pending is not None:
+            self._has_remap_fields, self._remap = True, (pending > 0, None if failed is None else failed > 0)
+        if not is_leased:
+            self._look_for_others(whole(int(load.gpu), 0, 100) if load else None)
         reasons = ask("nvmlDeviceGetCurrentClocksEventReasons")
         if reasons is None:
             reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons")  # its name before R535
+        self._slowed_by = whole(reasons)
+        self._ecc_uncorrected = whole(ask("nvmlDeviceGetTotalEccErrors", 1, 0))  # since the driver was loaded
         return {
             1: whole(int(load.gpu), 0, 100) if load else None,
             2: whole(int(load.memory), 0, 100) if load else None,
@@ -184,10 +207,10 @@ class Card:
             7: joules(energy if energy is not None else whole(ask("nvmlDeviceGetTotalEnergyConsumption"))),
             8: number("nvmlDeviceGetClockInfo", CLOCK_SM),
             9: number("nvmlDeviceGetClockInfo", CLOCK_MEMORY),
-            10: whole(reasons),
+            10: self._slowed_by,
             11: whole(ask("nvmlDeviceGetPerformanceState"), 0, 15),
             12: whole(ask("nvmlDeviceGetFanSpeed"), 0, 200),
-            13: whole(ask("nvmlDeviceGetTotalEccErrors", 1, 0)),  # uncorrected, since the driver was loaded
+            13: self._ecc_uncorrected,
             14: replays if replays is not None else number("nvmlDeviceGetPcieReplayCounter"),
             PROCESSES: self._processes,
         }
@@ -202,15 +225,35 @@ class Card:
                 found[int(value.fieldId)] = whole(int(getattr(value.value, member)), -(1 << 31))
         return found
 
-    def read_slowly(self) -> None:
-        """Process lists and row remaps: milliseconds each, so a tenth as often."""
+    def _look_for_others(self, load: int | None) -> None:
+        """Read the process list out of turn where memory moved or work began, and once more after it has changed."""
+        used, listed = self._memory_used or 0, self._memory_at_list or 0
+        began = bool(load) and not self._load
+        self._load = load
+        if self._is_list_doubted or began or abs(used - listed) >= MOVED_BYTES:
+            before, self._memory_at_list = self._compute_processes, self._memory_used
+            self._list_compute()
+            self._is_list_doubted = not self._is_list_doubted and self._compute_processes != before
+
+    def _list_compute(self) -> Any:
         compute = self.ask("nvmlDeviceGetComputeRunningProcesses")
-        graphics = self.ask("nvmlDeviceGetGraphicsRunningProcesses")
         self._compute_processes = None if compute is None else len(compute)
-        lists = [one for one in (compute, graphics) if one is not None]
-        self._processes = len({int(process.pid) for one in lists for process in one}) if lists else None
-        rows = self.ask("nvmlDeviceGetRemappedRows")
-        self._remap = (bool(rows[2]), bool(rows[3])) if rows else (None, None)
+        return compute
+
+    def read_slowly(self) -> None:
+        """Process lists, milliseconds each, and what hardly changes: a tenth as often."""
+        lists = [self._list_compute(), self.ask("nvmlDeviceGetGraphicsRunningProcesses")]
+        known = [one for one in lists if one is not None]
+        self._processes = len({int(process.pid) for one in known for process in one}) if known else None
+        self.read_mig()
+        if not self._has_remap_fields:
+            rows = self.ask("nvmlDeviceGetRemappedRows")
+            self._remap = (bool(rows[2]), bool(rows[3])) if rows else (None, None)
+
+    def read_mig(self) -> None:
+        """The MIG mode in force and that of after the next reset."""
+        mode = self.ask("nvmlDeviceGetMigMode")
+        self._mig = (bool(mode[0]), bool(mode[1])) if mode else (None, None)
 
     def health(self) -> GpuHealth:
         """What the last sweep saw."""
@@ -224,6 +267,10 @@ class Card:
             memory_used_bytes=self._memory_used,
             memory_bytes=self.facts.memory_bytes,
             compute_processes=self._compute_processes,
+            slowed_by=self._slowed_by,
+            ecc_uncorrected=self._ecc_uncorrected,
+            mig_enabled=self._mig[0],
+            mig_pending=self._mig[1],
         )
 
 

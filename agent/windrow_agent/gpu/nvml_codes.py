@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from windrow_agent.gpu.port import ConditionCode, GpuEventKind
+from windrow_proto.units import MIB
 
 PCI_DEVICES: Final = Path("/sys/bus/pci/devices")
 NVIDIA: Final = "0x10de"
@@ -46,19 +47,29 @@ BREAKING: Final = {
 FIELD_MEMORY_TEMPERATURE: Final = 82
 FIELD_ENERGY: Final = 83
 FIELD_PCIE_REPLAYS: Final = 94
+FIELD_REMAP_PENDING: Final = 144
+FIELD_REMAP_FAILED: Final = 145
 FIELD_POWER_INSTANT: Final = 186
-FIELDS: Final = (FIELD_MEMORY_TEMPERATURE, FIELD_ENERGY, FIELD_PCIE_REPLAYS, FIELD_POWER_INSTANT)
+FIELDS: Final = (
+    *(FIELD_MEMORY_TEMPERATURE, FIELD_ENERGY, FIELD_PCIE_REPLAYS, FIELD_POWER_INSTANT),
+    *(FIELD_REMAP_PENDING, FIELD_REMAP_FAILED),
+)
+"""All by one call, so that row remaps are seen with each sweep at no further cost."""
 FIELD_MEMBERS: Final = {1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", 6: "usVal"}
 """nvmlValueType_t to the member of the value union; doubles (0) are none of the fields asked for."""
 
 EVENTS: Final = {
     0x8: GpuEventKind.XID,
     0x2: GpuEventKind.ECC_UNCORRECTED,
+    0x100: GpuEventKind.MIG_CHANGED,
     0x4000: GpuEventKind.UNAVAILABLE,
     0x8000: GpuEventKind.RECOVERY_ACTION,
 }
 EVENTS_MAX: Final = 64
 """Taken by one call; the rest wait in the driver for the next."""
+
+MOVED_BYTES: Final = 64 * MIB
+"""Memory in use that moved by this much on a card that we do not lease: somebody may have come or gone."""
 
 CLOCK_SM: Final = 1
 CLOCK_MEMORY: Final = 2

@@ -37,6 +37,8 @@ class ConditionCode(StrEnum):
     REMAP_FAILED = "gpu.remap_failed"
     HOST_FAULT = "gpu.host_fault"
     HOT = "gpu.hot"
+    THROTTLED = "gpu.throttled"
+    MIG_CHANGED = "gpu.mig_changed"
     FOREIGN_USE = "gpu.foreign_use"
     HOST_STALLED = "host.sweep_stalled"
 
@@ -62,6 +64,10 @@ WAY_OUT: Final[Mapping[ConditionCode, str]] = {
     ConditionCode.REMAP_FAILED: "Memory rows could not be remapped: this GPU needs replacing.",
     ConditionCode.HOST_FAULT: "The driver reported a fault of the hardware or the host. Reset this GPU or reboot.",
     ConditionCode.HOT: "This GPU is within 10 degrees of slowing itself down. Look at its cooling.",
+    ConditionCode.THROTTLED: "This GPU slows itself down by heat or by its power supply. Look at its cooling, its "
+    "power cables and the supply.",
+    ConditionCode.MIG_CHANGED: "The MIG mode of this GPU is not the one it was listed in, or is about to change. Set "
+    "it back, or restart the agent to list it anew.",
     ConditionCode.FOREIGN_USE: "Something other than a rented workload uses this GPU. It is not offered meanwhile.",
     ConditionCode.HOST_STALLED: "Reading the host itself hangs, mostly a dead network disk under the data directory.",
 }
@@ -90,17 +96,24 @@ class GpuEventKind(StrEnum):
     ECC_UNCORRECTED = "gpu.ecc_uncorrected"
     RECOVERY_ACTION = "gpu.recovery_action"
     UNAVAILABLE = "gpu.unavailable"
+    MIG_CHANGED = "gpu.mig_changed"
 
 
 @dataclass(frozen=True, slots=True)
 class GpuEvent:
-    """Something that happened to one GPU. number: the XID, or 0; at_wall_ns: 0 until the sampler stamps it."""
+    """Something that happened to one GPU. number: the XID, or 0; at_wall_ns: 0 until the sampler stamps it.
+
+    pid, process: who caused an XID by the kernel's log; None and empty where that does not say or cannot be read.
+    detail: for an XID the log's own words.
+    """
 
     kind: GpuEventKind
     uuid: str
     number: int = 0
     detail: str = ""
     at_wall_ns: int = 0
+    pid: int | None = None
+    process: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +127,11 @@ class GpuInventory:
 
 @dataclass(frozen=True, slots=True)
 class GpuHealth:
-    """What decides whether one GPU may be offered, as of the last sweep; None where the card does not say."""
+    """What decides whether one GPU may be offered, as of the last sweep; None where the card does not say.
+
+    slowed_by: NVML's bits for why clocks are below what was asked for; ecc_uncorrected: errors since the driver was
+    loaded; mig_enabled: the mode in force; mig_pending: that of after the next reset.
+    """
 
     uuid: str
     is_lost: bool = False
@@ -125,6 +142,10 @@ class GpuHealth:
     memory_used_bytes: int | None = None
     memory_bytes: int | None = None
     compute_processes: int | None = None
+    slowed_by: int | None = None
+    ecc_uncorrected: int | None = None
+    mig_enabled: bool | None = None
+    mig_pending: bool | None = None
 
 
 class GpuBackend(Protocol):
@@ -143,7 +164,7 @@ class GpuBackend(Protocol):
         """Read the facts of every GPU anew; a lost one keeps the facts it had."""
 
     def sample(self, with_processes: bool) -> Readings:
-        """One sweep over all GPUs. with_processes: also process lists, row remaps, and a look for lost GPUs."""
+        """One sweep over all GPUs. with_processes: also process lists, MIG modes, and a look for lost GPUs."""
 
     def health(self) -> tuple[GpuHealth, ...]:
         """One per GPU, from the last sweep; reads nothing."""

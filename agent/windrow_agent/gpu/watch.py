@@ -16,15 +16,27 @@ import structlog
 
 from windrow_agent.core import availability
 from windrow_agent.core.availability import Availability, GpuState
-from windrow_agent.gpu.port import Condition, ConditionCode, GpuBackend, GpuEvent, GpuInventory, Readings
+from windrow_agent.gpu.port import Condition, ConditionCode, GpuBackend, GpuEvent, GpuEventKind, GpuInventory, Readings
 from windrow_agent.threads import Runner
 from windrow_proto.model import Event
-from windrow_proto.units import SECOND, seconds
+from windrow_proto.units import MILLISECOND, SECOND, seconds
 
 log = structlog.get_logger()
 
-SWEEP_DEADLINE_NS: Final = 5 * SECOND
-"""A state older than this must not be offered; a healthy sweep of eight cards takes milliseconds."""
+SWEEP_DEADLINE_NS: Final = 600 * MILLISECOND
+"""A healthy sweep of eight cards takes milliseconds. With a second between two sweeps and what the way to the Master
+takes, a driver that hangs has its GPUs off the market within two seconds; one that is only slow has them back with its
+next answer."""
+
+FACTS_DEADLINE_NS: Final = 2 * SECOND
+"""For reading the facts again; some of them are read from the card's own memory. The first look may start the card."""
+
+LATE_TWICE_NS: Final = 100 * MILLISECOND
+"""A call counts as hanging when two looks this far apart found it late: a process that was stopped itself sees every
+call late at its first look."""
+
+LOOK_AGAIN_NS: Final = 250 * MILLISECOND
+"""From a sweep that saw what two in a row must see, to the second."""
 
 OPEN_DEADLINE_NS: Final = 120 * SECOND
 """Without persistence the driver takes seconds per card to start."""
@@ -51,8 +63,8 @@ DEADLINE_NS: Final[Mapping[_Kind, int]] = {
     _Kind.OPEN: OPEN_DEADLINE_NS,
     _Kind.INVENTORY: OPEN_DEADLINE_NS,  # the first look at each card may be what starts it
     _Kind.SWEEP: SWEEP_DEADLINE_NS,
-    _Kind.LISTEN: SWEEP_DEADLINE_NS + LISTEN_NS,
-    _Kind.CLOSE: SWEEP_DEADLINE_NS,
+    _Kind.LISTEN: 5 * SECOND + LISTEN_NS,
+    _Kind.CLOSE: 5 * SECOND,
 }
 
 
@@ -90,7 +102,11 @@ class GpuWatch:
         self._fresh: Readings | None = None
         self._series: tuple[tuple[str, int], ...] = ()
         self._stalled = False
-        self._leased: frozenset[str] = frozenset()
+        self._has_facts = False
+        self._late_ns: int | None = None
+        self._look_again_ns: int | None = None
+        self._leases: Callable[[], Mapping[str, str]] = dict
+        self._holders: dict[str, tuple[str, int]] = {}
         self._states: dict[str, GpuState] = {}
         self._reported: tuple[Condition, ...] = ()
         self._events: list[Event] = []
@@ -151,10 +167,19 @@ class GpuWatch:
         """Read the facts anew as soon as the thread is free."""
         self._inventory_wanted = True
 
-    def set_leased(self, uuids: frozenset[str]) -> None:
-        """Which GPUs our workloads hold."""
-        self._leased = uuids
-        self._backend.leased(uuids)
+    def set_leases(self, leases: Callable[[], Mapping[str, str]]) -> None:
+        """Where to ask which GPU is held by which workload; asked at each sweep and event, so that no start is late."""
+        self._leases = leases
+        self._backend.leased(frozenset(leases()))
+
+    @property
+    def wake_ns(self) -> int | None:
+        """By when the owner must look again, beside when the call in flight ends; None: whenever it likes."""
+        if self._call is None:
+            return self._look_again_ns
+        if self._stalled:
+            return None
+        return self._late_ns + LATE_TWICE_NS if self._late_ns is not None else self._deadline_ns(self._call) + 1
 
     def take_readings(self) -> Readings | None:
         """The sweep that ended since the last call, if one did."""
@@ -181,11 +206,17 @@ class GpuWatch:
         if self._call is None:
             self._next(group, now_ns, next_tick_ns)
         call_now = self._call
-        late = call_now is not None and now_ns - call_now.began_ns > DEADLINE_NS[call_now.kind]
+        is_late = call_now is not None and now_ns > self._deadline_ns(call_now)
+        self._late_ns = (now_ns if self._late_ns is None else self._late_ns) if is_late else None
+        late = self._late_ns is not None and now_ns - self._late_ns >= LATE_TWICE_NS
         if late and not self._stalled:
             log.warning("gpu_sweep_stalled", call=call_now.kind.value if call_now else "")
             self._states = {uuid: availability.stalled(state) for uuid, state in self._states.items()}
         self._stalled = late
+
+    def _deadline_ns(self, call: _Call) -> int:
+        is_known = call.kind is _Kind.INVENTORY and self._has_facts
+        return call.began_ns + (FACTS_DEADLINE_NS if is_known else DEADLINE_NS[call.kind])
 
     def _next(self, group: asyncio.TaskGroup, now_ns: int, next_tick_ns: int) -> None:
         backend = self._backend
@@ -193,7 +224,7 @@ class GpuWatch:
             self._close_wanted = False
             self._start(group, _Kind.CLOSE, backend.close, now_ns)
         elif not self._is_open:
-            self._sweep_wanted = None
+            self._sweep_wanted = self._look_again_ns = None
             if now_ns >= self._retry_ns:
                 self._start(group, _Kind.OPEN, backend.open, now_ns)
         elif self._inventory_wanted:
@@ -202,8 +233,10 @@ class GpuWatch:
         elif self._sweep_wanted is not None:
             with_processes, self._sweep_wanted = self._sweep_wanted, None
             self._start(group, _Kind.SWEEP, lambda: backend.sample(with_processes), now_ns)
+        elif self._look_again_ns is not None and now_ns >= self._look_again_ns:
+            self._start(group, _Kind.SWEEP, lambda: backend.sample(False), now_ns)
         elif backend.waits:
-            span_ns = min(LISTEN_NS, next_tick_ns - now_ns)
+            span_ns = min(LISTEN_NS, (self._look_again_ns or next_tick_ns) - now_ns, next_tick_ns - now_ns)
             if span_ns > 0:
                 self._start(group, _Kind.LISTEN, lambda: backend.events(seconds(span_ns)), now_ns)
         elif self._listen_wanted:  # what does not wait is asked once after each sweep
@@ -211,6 +244,8 @@ class GpuWatch:
             self._start(group, _Kind.LISTEN, lambda: backend.events(0), now_ns)
 
     def _start(self, group: asyncio.TaskGroup, kind: _Kind, work: Callable[[], object], now_ns: int) -> None:
+        if kind is _Kind.SWEEP:
+            self._look_again_ns = None
         self._call = _Call(kind, now_ns, group.create_task(self._perform(kind, work), name=f"gpu {kind.value}"))
 
     async def _perform(self, kind: _Kind, work: Callable[[], object]) -> object:
@@ -232,12 +267,12 @@ class GpuWatch:
             case _Kind.OPEN:
                 self._opened(answer if isinstance(answer, Condition) else None, now_ns)
             case _Kind.INVENTORY if isinstance(answer, GpuInventory):
-                self.inventory = answer
+                self.inventory, self._has_facts = answer, True
                 self._keep_states()
             case _Kind.SWEEP if isinstance(answer, Mapping):
-                self._swept(answer, now_ns)
+                self._swept(answer, now_ns, wall_ns)
             case _Kind.LISTEN if isinstance(answer, list):
-                self._heard(answer, wall_ns)
+                self._heard(answer, now_ns, wall_ns)
             case _:
                 raise AssertionError(f"{kind} answered with {type(answer).__name__}")
         self._look_at_backend(now_ns)
@@ -246,29 +281,46 @@ class GpuWatch:
         if refused is not None and (self._refused is None or refused.code is not self._refused.code):
             log.info("gpu_not_open", condition=refused.text, detail=refused.detail)
         self._refused = refused
-        self._is_open = refused is None
+        self._is_open, self._has_facts = refused is None, False
         self._inventory_wanted = self._is_open
         self._retry_ns = now_ns + REOPEN_AFTER_NS
         if self._is_open:
             self._states = {}  # faults of before are the driver's to report again
 
     def _keep_states(self) -> None:
+        self._holders = {gpu.uuid: self._holders[gpu.uuid] for gpu in self.inventory.gpus if gpu.uuid in self._holders}
         self._states = {gpu.uuid: self._states.get(gpu.uuid, GpuState()) for gpu in self.inventory.gpus}
 
-    def _swept(self, readings: Readings, now_ns: int) -> None:
+    def _swept(self, readings: Readings, now_ns: int, wall_ns: int) -> None:
         self._fresh = readings
         self._listen_wanted = True
         self._series = tuple(readings)
         self.last_good_ns = now_ns
+        leases = self._leases()
+        self._holders |= {uuid: (workload_id, now_ns) for uuid, workload_id in leases.items()}
+        self._backend.leased(frozenset(leases))
         for health in self._backend.health():
             before = self._states.get(health.uuid, GpuState())
-            self._states[health.uuid] = availability.after_sweep(before, health, health.uuid in self._leased, now_ns)
+            after = availability.after_sweep(before, health, health.uuid in leases, now_ns)
+            self._states[health.uuid] = after
+            if after.is_in_doubt(now_ns):
+                self._look_again_ns = now_ns + LOOK_AGAIN_NS
+            if errors := availability.ecc_growth(before, health):
+                found = GpuEvent(GpuEventKind.ECC_UNCORRECTED, health.uuid, errors, at_wall_ns=wall_ns)
+                self._tell(found, leases, now_ns)
 
-    def _heard(self, events: list[GpuEvent], wall_ns: int) -> None:
+    def _heard(self, events: list[GpuEvent], now_ns: int, wall_ns: int) -> None:
+        leases = self._leases() if events else {}
         for event in events:
-            leased = event.uuid in self._leased
-            self._states[event.uuid] = availability.after_event(self._states.get(event.uuid, GpuState()), event)
-            self._events.append(availability.event_of(replace(event, at_wall_ns=wall_ns), leased))
+            before = self._states.get(event.uuid, GpuState())
+            self._states[event.uuid] = availability.after_event(before, event, now_ns)
+            self._tell(replace(event, at_wall_ns=wall_ns), leases, now_ns)
+            if event.kind is GpuEventKind.MIG_CHANGED:
+                self._look_again_ns, self._inventory_wanted = now_ns, True
+
+    def _tell(self, event: GpuEvent, leases: Mapping[str, str], now_ns: int) -> None:
+        holder = availability.holder(leases.get(event.uuid), self._holders.get(event.uuid), now_ns)
+        self._events.append(availability.event_of(event, holder))
         excess = len(self._events) - EVENTS_MAX
         if excess > 0:
             del self._events[:excess]

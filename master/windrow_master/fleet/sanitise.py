@@ -33,6 +33,8 @@ CONDITION_TEXTS: Final = {
     "gpu.remap_failed": "Memory of this GPU could not be repaired: the card needs replacing.",
     "gpu.host_fault": "The driver reported a fault of the hardware. Reset this GPU or reboot the host.",
     "gpu.hot": "This GPU is about to slow itself down. Look at its cooling.",
+    "gpu.throttled": "This GPU slows itself down by heat or by its power supply. Look at its cooling and its power.",
+    "gpu.mig_changed": "The MIG mode of this GPU is not the one it was listed in. Set it back, or restart the agent.",
     "gpu.foreign_use": "Something other than rented work uses this GPU; it is not offered meanwhile.",
     "gpu.listed_elsewhere": "A GPU with this id is already listed on another host; it is not offered here.",
     "host.sweep_stalled": "Reading the host's own figures hangs, mostly on a dead network disk.",
@@ -49,7 +51,7 @@ ALL_GPUS_CODES: Final = frozenset(
 ONE_GPU_CODES: Final = frozenset(
     {
         *("gpu.lost", "gpu.remap_pending", "gpu.remap_failed", "gpu.host_fault", "gpu.hot", "gpu.foreign_use"),
-        "gpu.listed_elsewhere",
+        *("gpu.throttled", "gpu.mig_changed", "gpu.listed_elsewhere"),
     }
 )
 """What keeps the GPU it names, and no neighbour of it, from being offered."""

@@ -120,7 +120,7 @@ async def test_a_driver_slower_than_the_period_still_gives_every_figure_it_can(f
 async def test_an_xid_reaches_the_sampler_as_an_event_with_its_blame(fake_nvml: FakeNvml, tmp_path: Path):
     async with sampling(make(nvml(tmp_path), tmp_path, 30 * SECOND)) as sampler:
         await poll_async(lambda: len(sampler.gpus.gpus) == 8)
-        sampler.set_leased(frozenset({fake_nvml.state.uuid(1)}))
+        sampler.set_leases(lambda: {fake_nvml.state.uuid(1): "work_1"})
         await poll_async(lambda: sampler.latest is not None)
         fake_nvml.state.xid(1, 31)
         fake_nvml.state.xid(2, 79)

@@ -123,7 +123,7 @@ async def an_hour(loop: VirtualLoop) -> tuple[list[Sample], list[str], list[str]
         seen += [condition.text for condition in sampler.conditions if condition.text not in seen]
         match minute:
             case 5:
-                sampler.set_leased(frozenset(uuids[:4]))
+                sampler.set_leases(lambda: dict.fromkeys(uuids[:4], "work_1"))
             case 10:
                 host.gpus.xid(1, 79)
             case 15:

@@ -1,0 +1,54 @@
+"""What the NVIDIA driver writes of an XID into the kernel's log, taken apart. Pure.
+
+Forms seen in reports of drivers from 304 to 595: with and without `PCI:`, with pid and name, with both unknown, without
+them, with a MIG slice behind the address, as in
+
+    NVRM: Xid (PCI:0000:3b:00): 31, pid=1234, name=python3, Ch 00000008, ...
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from windrow_agent.core.inventory import clean_text
+
+XID: Final = re.compile(
+    r"NVRM: Xid \((?:PCI:)?(?P<domain>[0-9a-fA-F]{4,8}):(?P<bus>[0-9a-fA-F]{2}):(?P<device>[0-9a-fA-F]{2})(?:\.\d)?"
+    r"(?: [^)]{1,32})?\): (?P<xid>\d{1,6})\b(?P<rest>.*)"
+)
+CAUSE: Final = re.compile(r", pid='?(?P<pid>\d{1,10}|<unknown>)'?(?:, name='?(?P<name>[^,']{0,64})'?)?")
+TEXT_MAX: Final = 200
+"""Characters kept of the driver's words; what follows are registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class XidLine:
+    """One line. bus: domain, bus and device; pid: as the host counts, None where it says none; text: the rest."""
+
+    bus: tuple[int, int, int]
+    xid: int
+    pid: int | None
+    process: str
+    text: str
+
+
+def parse(line: str) -> XidLine | None:
+    """The XID that a line of the kernel's log tells of; None for all other lines."""
+    found = XID.search(line)
+    if found is None:
+        return None
+    cause = CAUSE.match(found["rest"])
+    pid = int(cause["pid"]) if cause and cause["pid"].isdecimal() and int(cause["pid"]) > 0 else None
+    name = clean_text(cause["name"] or "") if cause and pid is not None else ""
+    rest = found["rest"][cause.end() :] if cause else found["rest"]
+    bus = (int(found["domain"], 16), int(found["bus"], 16), int(found["device"], 16))
+    return XidLine(bus, int(found["xid"]), pid, name, clean_text(rest.lstrip(", "), TEXT_MAX))
+
+
+def same_card(line: XidLine, bus_id: str) -> bool:
+    """Whether a line is about the card at this bus id, as NVML writes it (`00000000:3B:00.0`)."""
+    parts = bus_id.partition(".")[0].split(":")
+    try:
+        return tuple(int(part, 16) for part in parts) == line.bus
+    except ValueError:
+        return False

@@ -1,0 +1,122 @@
+"""Ten faults of GPUs, made in the driver while everything runs: each changes its own slot and no other."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.fake_nvml.build import FakeNvml
+from tests.fake_nvml.build import fake_library as fake_library
+from tests.fake_nvml.build import fake_nvml as fake_nvml
+from tests.fake_nvml.state import ECC_UNCORRECTED, MIG_CHANGED, FakeState
+from tests.support.health_world import HealthWorld, watched_host
+from tests.waiting import poll_async
+
+pytestmark = pytest.mark.proves("ten GPU faults from the driver to the right slot, on a fake driver")
+
+SICK = 3
+"""The card that a fault is made in."""
+
+
+@pytest.fixture
+async def world(fake_nvml: FakeNvml, tmp_path: Path) -> AsyncIterator[HealthWorld]:
+    async with watched_host(fake_nvml, tmp_path) as made:
+        yield made
+
+
+def remap_pending(state: FakeState) -> None:
+    state.gpu(SICK).remap_pending = 1
+
+
+def corrupt(state: FakeState) -> None:
+    state.gpu(SICK).ecc_uncorrected = 1
+
+
+def run_foreign(state: FakeState) -> None:
+    state.run_processes(SICK, (4242, False))
+    state.gpu(SICK).memory_used = 500 << 20
+
+
+def change_mig(state: FakeState) -> None:
+    state.gpu(SICK).mig_mode = state.gpu(SICK).mig_pending = 1
+    state.event(SICK, MIG_CHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """inject: what happens in the driver; code: the condition; slot: the state of the slot it leads to."""
+
+    inject: Callable[[FakeState], None]
+    code: str
+    slot: str = "free"
+    all_cards: bool = False
+
+
+FAULTS = {
+    "xid_79": Fault(lambda state: state.xid(SICK, 79), "gpu.host_fault", "faulted"),
+    "gpu_lost": Fault(lambda state: setattr(state.gpu(SICK), "lost", 1), "gpu.lost", "faulted"),
+    "row_remap_pending": Fault(remap_pending, "gpu.remap_pending"),
+    "ecc_counter": Fault(corrupt, "gpu.host_fault", "faulted"),
+    "ecc_event": Fault(lambda state: state.event(SICK, ECC_UNCORRECTED), "gpu.host_fault", "faulted"),
+    "thermal_throttle": Fault(lambda state: setattr(state.gpu(SICK), "throttle", 0x48), "gpu.throttled"),
+    "foreign_process": Fault(run_foreign, "gpu.foreign_use"),
+    "mig_change": Fault(change_mig, "gpu.mig_changed"),
+    "hanging_driver": Fault(lambda state: setattr(state.state, "hang", 1), "gpu.sweep_stalled", all_cards=True),
+    "driver_upgrade": Fault(lambda state: setattr(state.gpu(0), "fault", 18), "gpu.driver_mismatch", all_cards=True),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+async def test_a_fault_changes_its_own_slot_at_once_and_nothing_else(world: HealthWorld, name: str):
+    fault = FAULTS[name]
+    before = await world.look()
+    sick = {world.uuid(index) for index in (range(8) if fault.all_cards else (SICK,))}
+    fault.inject(world.fake.state)
+    after = await world.until(lambda seen: seen.slots != before.slots, f"a slot to change by {name}")
+    code = fault.code if fault.all_cards else f"{fault.code}:{world.uuid(SICK)}"
+    assert after.conditions == {code}
+    assert {slot for slot, was in after.slots.items() if was != before.slots[slot]} == sick
+    assert {after.slots[slot][0] for slot in sick} == {fault.slot}
+    assert all(after.slots[slot][1] for slot in sick)
+    assert (after.headline, after.link) == (before.headline, before.link)
+
+
+async def told(world: HealthWorld, kind: str) -> tuple[str, Mapping[str, str]]:
+    """The first event of this kind."""
+
+    async def look() -> list[tuple[str, Mapping[str, str]]]:
+        return await world.events(kind)
+
+    return (await poll_async(look, what=kind))[0]
+
+
+async def test_an_xid_that_programs_cause_is_the_tenants_and_its_slot_runs_on(world: HealthWorld):
+    workload_id = await world.rent(SICK)
+    before = await world.look()
+    world.fake.state.xid(SICK, 13)
+    text, fields = await told(world, "gpu.xid")
+    assert fields == {"leased": "true", "workload": workload_id, "xid": "13", "blame": "tenant"}
+    assert text.startswith("XID 13, caused by the program that rents this GPU")
+    assert await world.look() == before
+    assert before.slots[world.uuid(SICK)] == ("running", None)
+
+
+async def test_the_same_xid_without_a_lease_is_recorded_and_put_down_to_nobody(world: HealthWorld):
+    before = await world.look()
+    world.fake.state.xid(SICK, 13)
+    _, fields = await told(world, "gpu.xid")
+    assert fields == {"leased": "false", "xid": "13", "blame": "nobody"}
+    assert await world.look() == before
+
+
+async def test_a_fault_of_the_host_under_a_lease_faults_the_slot_and_leaves_the_holder_to_be_told(world: HealthWorld):
+    workload_id = await world.rent(SICK)
+    lost: list[tuple[str, ...]] = []
+    world.master.fleet.ports.on_slots_lost = lambda uow, host_id, slots, reason: lost.append(slots)
+    world.fake.state.xid(SICK, 79)
+    _, fields = await told(world, "gpu.xid")
+    assert (fields["blame"], fields["workload"]) == ("host", workload_id)
+    await world.until(lambda seen: seen.slots[world.uuid(SICK)][0] == "faulted", "the slot to be faulted")
+    assert set(lost) == {(world.uuid(SICK),)}
+    assert (await world.slot(SICK)).holder is not None
