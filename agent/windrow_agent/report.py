@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from windrow_agent.core import pace
 from windrow_agent.core.inventory import HostFacts, build_inventory
 from windrow_agent.core.sampling import batches, is_batch_due
 from windrow_agent.outbox import Outbox
@@ -52,6 +53,8 @@ class Reporter:
         self._began_ns = clock.monotonic_ns()
         self._inventory: Inventory | None = None
         self._sent_hash = ""
+        self._owed_until_ns = 0
+        self._is_put_off = False
         self._runtimes: dict[str, str] = {}
         self._changed = asyncio.Event()
 
@@ -100,12 +103,13 @@ class Reporter:
 
     async def send_changes(self) -> None:
         """Events and inventory, whenever the sampler, the runtimes or the Master give a reason."""
+        self._is_put_off = False
         async with asyncio.TaskGroup() as group:
             group.create_task(self._relay_sampler_changes(), name="sampler changes")
             while True:
                 for event in self._sources.sampler.take_events():
                     await self.event(event)
-                await self._send_inventory()
+                await self._send_inventory(group)
                 await self._changed.wait()
                 self._changed.clear()
 
@@ -114,7 +118,7 @@ class Reporter:
             await self._sources.sampler.wait_change()
             self._changed.set()
 
-    async def _send_inventory(self) -> None:
+    async def _send_inventory(self, group: asyncio.TaskGroup) -> None:
         sampler = self._sources.sampler
         if sampler.host_facts == HostFacts():
             return  # not read yet; it will be a change
@@ -130,9 +134,23 @@ class Reporter:
         )
         if inventory != self._inventory:
             self._inventory, self.hash = inventory, inventory_hash(inventory)
-        if self.hash != self._sent_hash:
-            await self._outbox.put(Lane.EVIDENCE, Kind.INVENTORY, encode_inventory(inventory))
-            self._sent_hash = self.hash
+        if self.hash == self._sent_hash:
+            return
+        now_ns = self._clock.monotonic_ns()
+        due_ns = pace.next_ns(self._owed_until_ns, now_ns) if self._sent_hash else now_ns
+        if due_ns > now_ns:
+            if not self._is_put_off:
+                self._is_put_off = True
+                group.create_task(self._look_later(due_ns - now_ns), name="inventory put off")
+            return
+        self._owed_until_ns = pace.told(self._owed_until_ns, now_ns)
+        await self._outbox.put(Lane.EVIDENCE, Kind.INVENTORY, encode_inventory(inventory))
+        self._sent_hash = self.hash
+
+    async def _look_later(self, span_ns: int) -> None:
+        await self._clock.sleep_ns(span_ns)
+        self._is_put_off = False
+        self._changed.set()
 
     async def probe_runtimes(self) -> None:
         """See every minute which runtimes can be used."""

@@ -31,7 +31,7 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "nvmlDeviceGetClockInfo": [(kind,) for kind in range(4)],
     "nvmlDeviceGetMaxClockInfo": [(kind,) for kind in range(4)],
     "nvmlDeviceGetTotalEccErrors": [(kind, counter) for kind in (0, 1) for counter in (0, 1)],
-    "nvmlDeviceGetFieldValues": [([82, 83, 94, 186, 185, 193, 194, 195, 196, 230],), ((82, 83, 94, 186),)],
+    "nvmlDeviceGetFieldValues": [([82, 83, 94, 186, 185, 193, 194, 195, 196, 230],), ((82, 83, 94, 186, 144, 145),)],
     "nvmlDeviceGetPcieThroughput": [(0,), (1,)],
     "nvmlDeviceGetRetiredPages": [(0,), (1,)],
     "nvmlDeviceGetNvLinkState": [(0,)],

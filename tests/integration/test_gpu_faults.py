@@ -12,15 +12,23 @@ from tests.fake_nvml.build import fake_nvml as fake_nvml
 from tests.fake_nvml.state import ECC_UNCORRECTED, MIG_CHANGED, FakeState
 from tests.support.health_world import HealthWorld, watched_host
 from tests.waiting import poll_async
+from windrow_agent.core import availability, pace
+from windrow_agent.gpu import watch
+from windrow_proto.units import MILLISECOND, SECOND
 
 pytestmark = pytest.mark.proves("ten GPU faults from the driver to the right slot, on a fake driver")
 
 SICK = 3
 """The card that a fault is made in."""
+DRIVER_GONE = 9
+QUICK_NS = 300 * MILLISECOND
+"""Between a fault's end and its reason's, and between two tries to open the driver, in tests of what comes back."""
 
 
 @pytest.fixture
-async def world(fake_nvml: FakeNvml, tmp_path: Path) -> AsyncIterator[HealthWorld]:
+async def world(fake_nvml: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HealthWorld]:
+    monkeypatch.setattr(availability, "CLEAR_AFTER_NS", QUICK_NS)
+    monkeypatch.setattr(watch, "REOPEN_AFTER_NS", QUICK_NS)
     async with watched_host(fake_nvml, tmp_path) as made:
         yield made
 
@@ -120,3 +128,58 @@ async def test_a_fault_of_the_host_under_a_lease_faults_the_slot_and_leaves_the_
     await world.until(lambda seen: seen.slots[world.uuid(SICK)][0] == "faulted", "the slot to be faulted")
     assert set(lost) == {(world.uuid(SICK),)}
     assert (await world.slot(SICK)).holder is not None
+
+
+def heal(state: FakeState) -> None:
+    gpu = state.gpu(SICK)
+    gpu.lost = gpu.remap_pending = gpu.throttle = gpu.process_count = gpu.memory_used = gpu.mig_mode = (
+        gpu.mig_pending
+    ) = 0
+    state.gpu(0).fault = state.state.hang = state.state.init_code = 0
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.slot == "free"])
+async def test_what_needs_no_second_look_comes_back_by_itself(world: HealthWorld, name: str):
+    before = await world.look()
+    FAULTS[name].inject(world.fake.state)
+    await world.until(lambda seen: seen.slots != before.slots, f"a slot to change by {name}")
+    heal(world.fake.state)
+    after = await world.until(lambda seen: not seen.conditions, "the condition to go")
+    assert after == before
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.slot == "faulted"])
+async def test_what_was_faulted_waits_until_somebody_says_it_is_sound(world: HealthWorld, name: str):
+    before, uuid = await world.look(), world.uuid(SICK)
+    FAULTS[name].inject(world.fake.state)
+    await world.until(lambda seen: seen.slots[uuid][0] == "faulted", f"the slot to be faulted by {name}")
+    heal(world.fake.state)
+    await world.verify("too early?")
+    if FAULTS[name].code == "gpu.host_fault":  # it stands until the driver is opened anew, as after a reset
+        assert (await world.look()).slots[uuid][0] == "faulted"
+        world.fake.state.gpu(0).fault = world.fake.state.state.init_code = DRIVER_GONE
+        await world.until(lambda seen: "gpu.no_driver" in seen.conditions, "the driver to be gone")
+        heal(world.fake.state)
+    after = await world.until(lambda seen: not seen.conditions, "the conditions to go")
+    assert after.slots == {**before.slots, uuid: ("faulted", None)}
+    await world.verify("it was looked at")
+    assert await world.look() == before
+
+
+async def test_a_flapping_card_is_told_at_once_then_seldom_and_in_the_end_as_it_is(
+    world: HealthWorld, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pace, "TELLING_EVERY_NS", 5 * SECOND)
+    monkeypatch.setattr(pace, "TELLINGS_MAX", 2)
+    before = await world.look()
+    report = world.agent.report
+    world.agent.parts.sampler.set_period(200 * MILLISECOND)
+    had = await world.inventories()
+    for _ in range(5):
+        world.fake.state.gpu(SICK).remap_pending = 1
+        await poll_async(lambda: report.conditions != (), what="the condition to come")
+        world.fake.state.gpu(SICK).remap_pending = 0
+        await poll_async(lambda: report.conditions == (), what="the condition to go")
+    assert await world.inventories() - had < 5
+    after = await world.until(lambda seen: not seen.conditions, "the last word to arrive")
+    assert after.slots == before.slots

@@ -24,6 +24,7 @@ from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.sampler import Sampler
 from windrow_agent.service import AgentService, Parts
 from windrow_agent.threads import ThreadRunner
+from windrow_master.fleet.machines import AdminEvent
 from windrow_master.fleet.model import CommandState, HostFacts, Slot
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.disk import OsDisk
@@ -32,7 +33,7 @@ from windrow_proto.ids import AccessId, AccountId, ClusterId, CommandId, SlotId,
 from windrow_proto.keys import SigningKey
 from windrow_proto.link_memory import MemoryNetwork, Weather
 from windrow_proto.messages import AccessPoint, RegionMap
-from windrow_proto.model import Command, CommandKind, SlotGrant, WorkloadSpec
+from windrow_proto.model import Command, CommandKind, Kind, SlotGrant, WorkloadSpec
 from windrow_proto.ports import PeerFacts
 from windrow_proto.units import MINUTE
 
@@ -120,6 +121,14 @@ class HealthWorld:
         await poll_async(state, what="the workload to run")
         await self.master.store.write(lambda uow: fleet.slots_running(uow, grants, "test", "runs"), name="runs")
         return workload_id
+
+    async def inventories(self) -> int:
+        """How many this host's agent has told."""
+        return len(await self.master.store.read(lambda uow: uow.evidence.list(HOST, (Kind.INVENTORY,))))
+
+    async def verify(self, reason: str) -> None:
+        """Let an operator say that this host's GPUs are sound."""
+        await self.master.fleet.decide(HOST, AdminEvent.ACTIVATE, "account/account_1", reason)
 
     async def slot(self, index: int) -> Slot:
         """One card's slot."""

@@ -48,6 +48,10 @@ LISTEN_NS: Final = SECOND
 EVENTS_MAX: Final = 256
 """Events kept for the owner; a storm beyond is counted and its oldest dropped."""
 
+REPEAT_NS: Final = SECOND
+"""A program's fault is reported once for each part of the card that ran it: the same XID of the same card is told once
+a second, and the rest are counted."""
+
 REOPEN: Final = frozenset({ConditionCode.UNAVAILABLE, ConditionCode.NO_DRIVER, ConditionCode.DRIVER_MISMATCH})
 
 
@@ -89,6 +93,7 @@ class GpuWatch:
         self.inventory = GpuInventory()
         self.last_good_ns: int | None = None
         self.events_dropped = 0
+        self.events_repeated = 0
         self._backend = backend
         self._runner = runner
         self._call: _Call | None = None
@@ -105,6 +110,7 @@ class GpuWatch:
         self._has_facts = False
         self._late_ns: int | None = None
         self._look_again_ns: int | None = None
+        self._told_ns: dict[tuple[str, GpuEventKind, int], int] = {}
         self._leases: Callable[[], Mapping[str, str]] = dict
         self._holders: dict[str, tuple[str, int]] = {}
         self._states: dict[str, GpuState] = {}
@@ -284,6 +290,7 @@ class GpuWatch:
         self._is_open, self._has_facts = refused is None, False
         self._inventory_wanted = self._is_open
         self._retry_ns = now_ns + REOPEN_AFTER_NS
+        self._told_ns = {}
         if self._is_open:
             self._states = {}  # faults of before are the driver's to report again
 
@@ -319,6 +326,13 @@ class GpuWatch:
                 self._look_again_ns, self._inventory_wanted = now_ns, True
 
     def _tell(self, event: GpuEvent, leases: Mapping[str, str], now_ns: int) -> None:
+        key = (event.uuid, event.kind, event.number if event.kind is GpuEventKind.XID else 0)
+        if now_ns - self._told_ns.get(key, -REPEAT_NS) < REPEAT_NS:
+            self.events_repeated += 1
+            return
+        if len(self._told_ns) >= EVENTS_MAX:
+            self._told_ns.clear()
+        self._told_ns[key] = now_ns
         holder = availability.holder(leases.get(event.uuid), self._holders.get(event.uuid), now_ns)
         self._events.append(availability.event_of(event, holder))
         excess = len(self._events) - EVENTS_MAX

@@ -55,6 +55,8 @@ ONE_GPU_CODES: Final = frozenset(
     }
 )
 """What keeps the GPU it names, and no neighbour of it, from being offered."""
+MASTERS_CODES: Final = frozenset({"clock.skew"})
+"""What the Master finds in heartbeats: an inventory does not know of it and does not end it."""
 HOST_CODES: Final = frozenset({"agent.disk_full"})
 """What keeps every slot of the host from being offered, its share of the processors included."""
 FAULT_CODES: Final = frozenset({"gpu.lost", "gpu.remap_failed", "gpu.host_fault"})

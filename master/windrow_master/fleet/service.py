@@ -65,7 +65,7 @@ class FleetService:
         self.presence = PresenceBook(clock)
         self.slots = SlotDesk(self._touch)
         self.commands = CommandDesk(lambda host_id: self.ports.on_wake(host_id), self._on_command)
-        self.hosts = HostDesk(self.slots, self._touch, self._on_ban)
+        self.hosts = HostDesk(self.slots, self._touch, self._on_ban, self._alarm)
         self.measures = MeasureDesk(self.hosts, self.commands)
         self.evidence = EvidenceDesk(self.hosts, self.commands, self.ports, self._on_observed)
         self._dirty: set[HostId] = set()
@@ -74,6 +74,7 @@ class FleetService:
         self._returned: set[HostId] = set()
         self._listeners: list[Callable[[], None]] = []
         self._due: dict[str, int] = {}
+        self._is_alarmed = False
 
     # --- what other rooms call inside their unit of work -----------------------------------------------------------
 
@@ -174,6 +175,9 @@ class FleetService:
     async def take(self, items: Sequence[EvidenceItem]) -> None:
         """Commit the records of many hosts together; when this returns they may be acknowledged."""
         await self._store.write(lambda uow: self.evidence.take(uow, items), name="fleet.evidence")
+        if self._is_alarmed:  # a fault shows at once; everything else with the next tick
+            self._is_alarmed = False
+            await self.refresh()
 
     async def mark_sent(self, command_ids: tuple[CommandId, ...]) -> None:
         """These commands were handed to the link."""
@@ -375,6 +379,9 @@ class FleetService:
 
     def _touch(self, host_id: HostId) -> None:
         self._dirty.add(host_id)
+
+    def _alarm(self) -> None:
+        self._is_alarmed = True
 
     def _on_command(self, uow: UnitOfWork, row: CommandRow) -> None:
         if row.is_done:

@@ -20,6 +20,8 @@ from windrow_proto.units import MIB
 pytestmark = pytest.mark.proves("NVIDIA readings through the real nvidia-ml-py, on a fake driver")
 
 LIB_RM_VERSION_MISMATCH, DRIVER_NOT_LOADED, UNKNOWN = 18, 9, 999
+CALLS_PER_SWEEP = 9
+"""Of one card: each takes a lock that its tenant needs as well."""
 
 
 @pytest.fixture
@@ -325,3 +327,57 @@ def test_the_library_is_found_by_its_ordinary_name(fake_nvml: FakeNvml):
         [sys.executable, "-c", CHILD], env=fake_nvml.environment, capture_output=True, timeout=60, check=True
     )
     assert json.loads(child.stdout) == [None, ["NVIDIA H100 80GB HBM3"] * 8, "580.95.05"]
+
+
+def test_row_remaps_are_seen_with_every_sweep(fake_nvml: FakeNvml, backend: NvmlBackend):
+    backend.open()
+    backend.inventory()
+    backend.sample(with_processes=False)
+    fake_nvml.state.gpu(3).remap_pending = 1
+    backend.sample(with_processes=False)
+    assert [one.remap_pending for one in backend.health()] == [False] * 3 + [True] + [False] * 4
+
+
+def test_programs_of_others_are_looked_for_where_memory_moved_or_work_began(fake_nvml: FakeNvml, backend: NvmlBackend):
+    backend.open()
+    backend.inventory()
+    backend.sample(with_processes=True)
+
+    def calls() -> list[int]:
+        before = [fake_nvml.state.gpu(index).calls for index in range(8)]
+        backend.sample(with_processes=False)
+        return [fake_nvml.state.gpu(index).calls - before[index] for index in range(8)]
+
+    quiet = calls()
+    for index in (2, 5, 6):
+        fake_nvml.state.run_processes(index, (4242, False))
+    fake_nvml.state.gpu(2).memory_used = 500 << 20
+    fake_nvml.state.gpu(5).utilization = 90
+    backend.leased(frozenset({fake_nvml.state.uuid(6)}))
+    fake_nvml.state.gpu(6).memory_used = 60 << 30
+    first, second, third = calls(), calls(), calls()
+    assert [one.compute_processes for one in backend.health()] == [0, 0, 1, 0, 0, 1, 0, 0]
+    extra = [[now - usual for now, usual in zip(sweep, quiet, strict=True)] for sweep in (first, second, third)]
+    assert [[index for index, more in enumerate(sweep) if more > 0] for sweep in extra] == [[2, 5], [2, 5], []]
+
+
+def test_a_card_that_is_cut_into_slices_is_noticed_without_an_event(fake_nvml: FakeNvml, backend: NvmlBackend):
+    backend.open()
+    backend.inventory()
+    backend.sample(with_processes=False)
+    fake_nvml.state.gpu(3).mig_mode = fake_nvml.state.gpu(3).mig_pending = 1
+    backend.sample(with_processes=False)
+    assert [one.mig_enabled for one in backend.health()] == [False] * 3 + [True] + [False] * 4
+    fake_nvml.state.gpu(4).mig_pending = 1
+    backend.sample(with_processes=True)
+    assert (backend.health()[4].mig_enabled, backend.health()[4].mig_pending) == (False, True)
+
+
+def test_a_sweep_makes_no_more_calls_than_it_did(fake_nvml: FakeNvml, backend: NvmlBackend):
+    backend.open()
+    backend.inventory()
+    backend.sample(with_processes=True)
+    backend.sample(with_processes=False)
+    before = fake_nvml.state.gpu(0).calls
+    backend.sample(with_processes=False)
+    assert fake_nvml.state.gpu(0).calls - before <= CALLS_PER_SWEEP

@@ -37,14 +37,18 @@ _ADMIN_TEXTS: Final = {
 
 
 class HostDesk:
-    """The hosts' rows. `touched` is called on the loop after each commit that changed one."""
+    """The hosts' rows. `touched` is called on the loop after each commit that changed one, `alarmed` after each in
+    which a condition came or went.
+    """
 
     def __init__(
         self,
         slots: SlotDesk,
         touched: Callable[[HostId], None],
         banned: Callable[[UnitOfWork, HostId, bool], None],
+        alarmed: Callable[[], None] = lambda: None,
     ) -> None:
+        self._alarmed = alarmed
         self._slots = slots
         self._misuse_due_ns: dict[HostId, int] = {}
         self._touched = touched
@@ -173,18 +177,23 @@ class HostDesk:
         after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, more=elsewhere))
         if after.conditions == host.conditions:
             return ()
-        before, now = ({c.code: c for c in h.conditions} for h in (host, after))
-        for code in sorted(now.keys() - before.keys()):
-            text = f"{host.name}: {now[code].detail or code}"
-            uow.event("condition.raised", (host_id,), text, {"code": code}, f"host/{host_id}")
-        for code in sorted(before.keys() - now.keys()):
-            uow.event(
-                "condition.cleared", (host_id,), f"{host.name}: {code} is over", {"code": code}, f"host/{host_id}"
-            )
+        self._tell_conditions(uow, host, after)
         after = self.save(uow, after)
         lost = self._slots.sync(uow, after)
         self.grade(uow, after)
         return lost
+
+    def _tell_conditions(self, uow: UnitOfWork, host: Host, after: Host) -> None:
+        """Events of what came and went, by the host and the GPU it is about."""
+        before, now = ({c.code: c for c in h.conditions} for h in (host, after))
+        for code in sorted(before.keys() ^ now.keys()):
+            subjects = (host.host_id, *filter(None, sanitise.split_condition(code)[1:]))
+            is_new = code in now
+            text = f"{host.name}: {now[code].detail or code}" if is_new else f"{host.name}: {code} is over"
+            kind = "condition.raised" if is_new else "condition.cleared"
+            uow.event(kind, subjects, text, {"code": code}, f"host/{host.host_id}")
+        if before.keys() ^ now.keys():
+            uow.after_commit(self._alarmed)
 
     def inventory(self, uow: UnitOfWork, host_id: HostId, claimed: Inventory) -> tuple[Host, tuple[SlotId, ...]]:
         """Take in an inventory: slots, tiers, and the first one makes the host active."""
@@ -192,12 +201,14 @@ class HostDesk:
         kept, notes = sanitise.inventory(claimed)
         named = sorted(gpu.uuid for gpu in kept.gpus if self._is_elsewhere(uow, host_id, gpu.uuid))
         more = [f"gpu.listed_elsewhere:{uuid}" for uuid in named]
+        more += [c.code for c in host.conditions if c.code in sanitise.MASTERS_CODES]
         after = replace(
             host,
             inventory=kept,
             inventory_hash=inventory_hash(claimed),
             conditions=sanitise.conditions(kept.conditions, host.conditions, uow.now_wall_ns, more=more),
         )
+        self._tell_conditions(uow, host, after)
         actor = f"host/{host_id}"
         if host.inventory is not None and _hardware(host.inventory) != _hardware(kept):
             uow.event("host.changed", (host_id,), f"{host.name}: its GPUs or its driver changed", actor=actor)
