@@ -238,3 +238,9 @@ async def test_samples_not_taken_are_bounded_and_counted(tmp_path: Path, monkeyp
     async with sampling(make(NoGpus(), tmp_path)) as sampler:
         await poll_async(lambda: sampler.dropped >= 1)
         assert len(sampler.take()) == 2
+
+
+async def test_what_two_sweeps_must_see_does_not_wait_for_the_next_sample(fake_nvml: FakeNvml, tmp_path: Path):
+    fake_nvml.state.gpu(3).throttle = 0x40
+    async with sampling(make(nvml(tmp_path), tmp_path, 300 * SECOND)) as sampler:
+        await poll_async(lambda: texts(sampler) == [f"gpu.throttled:{fake_nvml.state.uuid(3)}"])
