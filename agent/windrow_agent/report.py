@@ -47,12 +47,13 @@ class Reporter:
         """Between two batches of samples, as the Master leased it last."""
         self.hash = ""
         """Of the inventory as it is now; empty until the host was read."""
+        self.told_hash = ""
+        """Of the inventory as it was told last; empty when it is to be told in any case."""
         self._sources, self._outbox, self._clock = sources, outbox, clock
         sources.sampler.set_leases(sources.keeper.leased_gpus)
         self._benchmarks = benchmarks
         self._began_ns = clock.monotonic_ns()
         self._inventory: Inventory | None = None
-        self._sent_hash = ""
         self._owed_until_ns = 0
         self._is_put_off = False
         self._runtimes: dict[str, str] = {}
@@ -70,7 +71,7 @@ class Reporter:
 
     def inventory_wanted(self) -> None:
         """Tell the inventory, though it may have been told already."""
-        self._sent_hash = ""
+        self.told_hash = ""
         self._changed.set()
 
     def set_benchmarks(self, benchmarks: tuple[Benchmark, ...]) -> None:
@@ -134,10 +135,10 @@ class Reporter:
         )
         if inventory != self._inventory:
             self._inventory, self.hash = inventory, inventory_hash(inventory)
-        if self.hash == self._sent_hash:
+        if self.hash == self.told_hash:
             return
         now_ns = self._clock.monotonic_ns()
-        due_ns = pace.next_ns(self._owed_until_ns, now_ns) if self._sent_hash else now_ns
+        due_ns = pace.next_ns(self._owed_until_ns, now_ns) if self.told_hash else now_ns
         if due_ns > now_ns:
             if not self._is_put_off:
                 self._is_put_off = True
@@ -145,7 +146,7 @@ class Reporter:
             return
         self._owed_until_ns = pace.told(self._owed_until_ns, now_ns)
         await self._outbox.put(Lane.EVIDENCE, Kind.INVENTORY, encode_inventory(inventory))
-        self._sent_hash = self.hash
+        self.told_hash = self.hash
 
     async def _look_later(self, span_ns: int) -> None:
         await self._clock.sleep_ns(span_ns)

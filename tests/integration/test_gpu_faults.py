@@ -181,5 +181,6 @@ async def test_a_flapping_card_is_told_at_once_then_seldom_and_in_the_end_as_it_
         world.fake.state.gpu(SICK).remap_pending = 0
         await poll_async(lambda: report.conditions == (), what="the condition to go")
     assert await world.inventories() - had < 5
-    after = await world.until(lambda seen: not seen.conditions, "the last word to arrive")
+    after = await world.until(lambda seen: not seen.conditions, "the condition to be over")
     assert after.slots == before.slots
+    await poll_async(lambda: report.hash == report.told_hash, what="the last word to be told")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fake_nvml.build import FakeNvml
+from tests.fake_nvml.state import MIG_CHANGED
 from tests.waiting import poll_async
 from windrow_agent.core.availability import Availability
 from windrow_agent.core.inventory import HostFacts
@@ -244,3 +245,12 @@ async def test_what_two_sweeps_must_see_does_not_wait_for_the_next_sample(fake_n
     fake_nvml.state.gpu(3).throttle = 0x40
     async with sampling(make(nvml(tmp_path), tmp_path, 300 * SECOND)) as sampler:
         await poll_async(lambda: texts(sampler) == [f"gpu.throttled:{fake_nvml.state.uuid(3)}"])
+
+
+async def test_a_change_of_mig_mode_does_not_wait_for_the_next_sample(fake_nvml: FakeNvml, tmp_path: Path):
+    async with sampling(make(nvml(tmp_path), tmp_path, 300 * SECOND)) as sampler:
+        await poll_async(lambda: texts(sampler) == [] and set(sampler.availability.values()) == {Availability.FREE})
+        fake_nvml.state.gpu(3).mig_mode = fake_nvml.state.gpu(3).mig_pending = 1
+        fake_nvml.state.event(3, MIG_CHANGED)
+        await poll_async(lambda: texts(sampler) == [f"gpu.mig_changed:{fake_nvml.state.uuid(3)}"])
+        await poll_async(lambda: sampler.gpus.gpus[3].mig_enabled is True)
