@@ -93,6 +93,10 @@ RTX_4090: dict[str, Any] = {
     "capability_minor": 9,
     "memory_total": 24564 << 20,
     "memory_temperature": ABSENT,
+    "power_limit_mw": 450_000,
+    "power_limit_max_mw": 450_000,
+    "clock_memory": 10501,
+    "clock_memory_max": 10501,
     "fan": 30,
     "pcie_generation": 4,
     "cores": 16384,
@@ -121,6 +125,7 @@ class FakeState:
             gpu.uuid = b"GPU-00000000-0000-4000-8000-%012d" % index
             gpu.bus_id = b"00000000:%02X:00.0" % (0x18 + 8 * index)
             gpu.minor = index
+            gpu.serial = gpu.serial and b"%s%02d" % (gpu.serial[:-2], index)
         self.state.magic = MAGIC
 
     def gpu(self, index: int) -> Any:
