@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from tests.unit.fleet.world import HOST, World, world
+from tests.unit.fleet.world import GPU_1, GPU_2, HOST, World, world
 from windrow_master.fleet.machines import SlotState
 from windrow_master.store.tables_fleet import grants
 from windrow_proto.errors import Conflict
@@ -14,7 +14,7 @@ from windrow_proto.ids import ClusterId, SlotId
 from windrow_proto.units import SECOND
 
 A, B = ClusterId("cluster_a"), ClusterId("cluster_b")
-G1, G2 = SlotId("GPU-1"), SlotId("GPU-2")
+G1, G2 = SlotId(GPU_1), SlotId(GPU_2)
 SERVED = pytest.mark.proves("stores on a real PostgreSQL")
 
 
@@ -22,7 +22,7 @@ SERVED = pytest.mark.proves("stores on a real PostgreSQL")
 def w(request: pytest.FixtureRequest, tmp_path: Path):
     database = request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
     with world(tmp_path, database) as made:
-        made.equip("GPU-1", "GPU-2")
+        made.equip(GPU_1, GPU_2)
         yield made
 
 
@@ -66,7 +66,7 @@ def test_the_grant_that_fails_leaves_no_row_of_the_others(w: World) -> None:
 
 def test_a_faulted_slot_stays_its_holders_until_it_lets_go(w: World) -> None:
     given = grant(w, G1)
-    w.equip("GPU-1", "GPU-2", conditions=("gpu.lost:GPU-1",))
+    w.equip(GPU_1, GPU_2, conditions=(f"gpu.lost:{GPU_1}",))
     assert holdings(w) == [(1, A, True)]
     w.write(lambda uow: w.fleet.slots_released(uow, given, "host/1", "ended"))
     assert holdings(w) == [(1, A, False)]
@@ -86,7 +86,7 @@ def test_the_database_itself_refuses_a_second_holder_and_a_used_token(w: World, 
 
 def test_a_slot_row_that_lies_about_being_free_is_not_granted_again(w: World) -> None:
     grant(w, G1)
-    lie = "UPDATE slots SET state = 'free', holder = NULL WHERE slot_id = 'GPU-1'"
+    lie = "UPDATE slots SET state = 'free', holder = NULL WHERE slot_id = '" + GPU_1 + "'"
     w.write(lambda uow: uow.connection.exec_driver_sql(lie))
     with pytest.raises(Conflict, match="Somebody else"):
         grant(w, G1, cluster=B)

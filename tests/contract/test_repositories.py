@@ -11,13 +11,13 @@ from tests.master_support import START_NS, opened_store
 from tests.unit.clusters import made
 from tests.unit.market.rentals import line, rental
 from windrow_master.clusters.model import ClusterPhase
-from windrow_master.fleet.model import CommandRow, EvidenceRow, GapRow, Host, Slot, SlotState
+from windrow_master.fleet.model import Claim, CommandRow, EvidenceRow, GapRow, Host, Slot, SlotState
 from windrow_master.identity.model import Account, ApiToken, JoinToken, Member, MemberRole, Role, Standing
 from windrow_master.market.model import Ask
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, InvalidInput
-from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, SlotId, TokenId
+from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, TokenId
 from windrow_proto.model import CommandKind, Kind, Lane
 from windrow_proto.units import Microcents
 
@@ -99,6 +99,26 @@ def test_slots_have_one_holder_and_no_token_twice(store: Store) -> None:
     with unit(store) as uow:
         assert uow.slots.get(free.slot_id) == replace(free, token=1)
         assert [grant.holder for grant in uow.slots.grants(free.slot_id)] == ["cluster_1"]
+
+
+def test_who_claims_a_card_is_found_by_its_uuid_and_by_its_serial_number(store: Store) -> None:
+    other = replace(HOST, host_id=HostId("host_2"))
+    mine, silent = Claim(HOST.host_id, GpuUuid("GPU-a"), "77", LARGE), Claim(HOST.host_id, GpuUuid("GPU-b"), None, 1)
+    theirs, same = Claim(other.host_id, GpuUuid("GPU-c"), "77", 2), Claim(other.host_id, GpuUuid("GPU-b"), None, 3)
+    with unit(store) as uow:
+        for host in (HOST, other):
+            uow.hosts.add(host)
+        for claim in (mine, silent, theirs):
+            uow.claims.add(claim)
+        assert uow.claims.of_host(HOST.host_id) == [mine, silent]
+        assert uow.claims.of_card(mine.uuid, "77") == [mine, theirs]
+        assert uow.claims.of_card(mine.uuid, None) == [mine]
+        assert uow.claims.rivals() == {HOST.host_id, other.host_id}
+        uow.claims.drop(theirs)
+        assert uow.claims.rivals() == frozenset(), "no serial number is nobody's"
+        uow.claims.add(same)
+        assert uow.claims.of_card(silent.uuid, None) == [silent, same]
+        assert uow.claims.rivals() == {HOST.host_id, other.host_id}
 
 
 def test_commands_are_open_until_they_are_done(store: Store) -> None:

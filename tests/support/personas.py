@@ -205,8 +205,8 @@ GEFORCE_3090 = bare(
 )
 
 LIARS: dict[str, Liar] = {
-    "an H100 with the memory of a 4090": Liar("claim.memory", host(card(memory_bytes=24564 * MIB))),
-    "an H100 with 94 GB": Liar("claim.memory", host(card(memory_bytes=94 << 30))),
+    "an H100 with the memory of a 4090": Liar("claim.memory", beside(card(memory_bytes=24564 * MIB))),
+    "an H100 with 94 GB": Liar("claim.memory", beside(card(memory_bytes=94 << 30))),
     "a 4090 that was given 48 GB": Liar("claim.memory", host(geforce(memory_bytes=49140 * MIB))),
     "80 GB as a shop counts them": Liar("claim.memory_grain", host(card(memory_bytes=85_000_000_000))),
     "a 4090 that claims to be an H100": Liar("claim.name", host(geforce(name="NVIDIA H100 80GB HBM3"))),

@@ -24,6 +24,7 @@ from windrow_proto.model import NO_GPU, CommandKind, GpuFacts, Inventory, Kind, 
 __all__ = [
     "AdminState",
     "Bandwidth",
+    "Claim",
     "CommandRow",
     "CommandState",
     "Condition",
@@ -169,6 +170,16 @@ class Slot:
     def as_grant(self) -> SlotGrant:
         """The slot with the token it holds now."""
         return SlotGrant(self.slot_id, self.token, self.gpu_uuid or NO_GPU)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """That a host says it has a GPU, and since when without a break. serial: None where a second card may have it."""
+
+    host_id: HostId
+    uuid: GpuUuid
+    serial: str | None
+    since_ns: int
 
 
 @dataclass(frozen=True, slots=True)

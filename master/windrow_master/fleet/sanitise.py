@@ -3,7 +3,7 @@
 The wire already refuses garbage and cleans texts; this is the second look, at what the values mean together.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -36,7 +36,6 @@ CONDITION_TEXTS: Final = {
     "gpu.throttled": "This GPU slows itself down by heat or by its power supply. Look at its cooling and its power.",
     "gpu.mig_changed": "The MIG mode of this GPU is not the one it was listed in. Set it back, or restart the agent.",
     "gpu.foreign_use": "Something other than rented work uses this GPU; it is not offered meanwhile.",
-    "gpu.listed_elsewhere": "A GPU with this id is already listed on another host; it is not offered here.",
     "host.sweep_stalled": "Reading the host's own figures hangs, mostly on a dead network disk.",
     "clock.skew": "The host's clock differs from the Master's by more than 5 s. Set up NTP.",
 }
@@ -57,6 +56,10 @@ ONE_GPU_CODES: Final = frozenset(
 """What keeps the GPU it names, and no neighbour of it, from being offered."""
 MASTERS_CODES: Final = frozenset({"clock.skew"})
 """What the Master finds in heartbeats: an inventory does not know of it and does not end it."""
+CLAIM: Final = "claim."
+"""How findings begin (fleet/verification): they keep the GPU that they name from being offered, or every GPU."""
+OWN_CODES: Final = (CLAIM, "gpu.listed_elsewhere")
+"""How conditions begin that the Master finds itself: a host that sends one is not believed."""
 HOST_CODES: Final = frozenset({"agent.disk_full"})
 """What keeps every slot of the host from being offered, its share of the processors included."""
 FAULT_CODES: Final = frozenset({"gpu.lost", "gpu.remap_failed", "gpu.host_fault"})
@@ -75,7 +78,9 @@ def unavailable_reason(uuid: str | None, conditions: Iterable[Condition]) -> str
         code, subject = split_condition(condition.code)
         if code in HOST_CODES:
             return condition.detail or code
-        if uuid is not None and (code in ALL_GPUS_CODES or (code in ONE_GPU_CODES and subject == uuid)):
+        is_one = (code in ONE_GPU_CODES or code.startswith(CLAIM)) and subject == uuid
+        is_all = code in ALL_GPUS_CODES or (code.startswith(CLAIM) and not subject)
+        if uuid is not None and (is_one or is_all):
             return condition.detail or code
     return None
 
@@ -111,15 +116,20 @@ def inventory(claimed: Inventory) -> tuple[Inventory, tuple[str, ...]]:
 
 
 def conditions(
-    codes: Iterable[str], previous: Iterable[Condition], now_ns: int, more: Iterable[str] = ()
+    codes: Iterable[str], previous: Iterable[Condition], now_ns: int, found: Mapping[str, str]
 ) -> tuple[Condition, ...]:
-    """The conditions named by these codes; one that was there before keeps its moment."""
+    """What the Master found itself (words by code), then what the host says; what was there keeps its moment."""
     since = {condition.code: condition.since_ns for condition in previous}
-    names = list(dict.fromkeys([*codes, *more]))[:CONDITIONS_MAX]
-    return tuple(
-        Condition(code, CONDITION_TEXTS.get(split_condition(code)[0], ""), since.get(code, now_ns))
-        for code in (clean_text(name, NAME_MAX) for name in names)
-    )
+    names = (clean_text(code, NAME_MAX) for code in codes if not code.startswith(OWN_CODES))
+    told = {
+        code: CONDITION_TEXTS.get(split_condition(code)[0], "") for code in list(dict.fromkeys(names))[:CONDITIONS_MAX]
+    }
+    return tuple(Condition(code, words, since.get(code, now_ns)) for code, words in {**found, **told}.items())
+
+
+def own(previous: Iterable[Condition]) -> dict[str, str]:
+    """The words, by their codes, of the conditions that the Master found itself."""
+    return {condition.code: condition.detail for condition in previous if condition.code.startswith(OWN_CODES)}
 
 
 def _distinct(gpus: tuple[GpuFacts, ...], notes: list[str]) -> tuple[GpuFacts, ...]:

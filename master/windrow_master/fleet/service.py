@@ -21,6 +21,7 @@ from windrow_master.fleet.ports import FleetPorts
 from windrow_master.fleet.presence.service import Change, PresenceBook
 from windrow_master.fleet.reconcile import Findings
 from windrow_master.fleet.slots.service import SlotDesk
+from windrow_master.fleet.verification.uniqueness import FLEET_CODES
 from windrow_master.fleet.view import Entry, FleetView
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -40,6 +41,8 @@ from windrow_proto.units import DAY, HOUR, SECOND
 TICK_NS: Final = SECOND
 TIMEOUTS_EVERY_NS: Final = 5 * SECOND
 MEASURES_EVERY_NS: Final = 5 * SECOND
+CLAIMS_EVERY_NS: Final = 30 * SECOND
+"""Between two looks for cards that two hosts claim: an inventory is looked at when it comes, a host's end here."""
 FORGET_EVERY_NS: Final = HOUR
 EVIDENCE_KEPT_NS: Final = 30 * DAY
 HEARTBEAT_MIN_NS: Final = 5 * SECOND
@@ -238,6 +241,8 @@ class FleetService:
             await self.reconcile()
         for host_id in self._settled_returns():
             await self.reconcile(host_id)
+        if self._is_due("claims", CLAIMS_EVERY_NS):
+            await self._judge_claims()
         if self._is_due("forget", FORGET_EVERY_NS):
             await self._store.write(_forget, name="fleet.forget")
         await self.refresh()
@@ -291,6 +296,17 @@ class FleetService:
 
         if await self._store.read(is_needed):
             await self._store.write(judge, name="fleet.timeouts")
+
+    async def _judge_claims(self) -> None:
+        rivals = set(await self._store.read(lambda uow: uow.claims.rivals()))
+        rivals |= {e.host.host_id for e in self.view if any(c.code.startswith(FLEET_CODES) for c in e.host.conditions)}
+
+        def judge(uow: UnitOfWork) -> None:
+            for host_id in sorted(rivals):
+                self.hosts.judge_claims(uow, host_id)
+
+        if rivals:
+            await self._store.write(judge, name="fleet.claims")
 
     async def _measure_due(self) -> None:
         due, bare = self.measures.due(self.view, self.is_connected, self._clock.wall_ns())

@@ -5,11 +5,12 @@ from dataclasses import asdict
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from windrow_master.fleet.model import (
     AdminState,
+    Claim,
     CommandRow,
     CommandState,
     Condition,
@@ -22,9 +23,9 @@ from windrow_master.fleet.model import (
     VerifyState,
 )
 from windrow_master.store.made import Found, Made
-from windrow_master.store.tables_fleet import commands, grants, hosts, slots
+from windrow_master.store.tables_fleet import commands, gpu_claims, grants, hosts, slots
 from windrow_proto.errors import Conflict
-from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, SlotId
+from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId
 from windrow_proto.model import CommandKind, Inventory
 from windrow_proto.wire_host import decode_inventory, encode_inventory
 
@@ -62,6 +63,20 @@ _SWAP_SLOT: Final = Made(
         slots.c.unavailable.is_not_distinct_from(bindparam("was_unavailable")),
     ),
     slots.c.keys(),
+)
+_CLAIMS_OF_HOST: Final = Found(
+    select(gpu_claims).where(gpu_claims.c.host_id == bindparam("wanted")).order_by(gpu_claims.c.uuid),
+    lambda row: Claim(**row),
+)
+_CLAIMS_OF_CARD: Final = Found(
+    select(gpu_claims)
+    .where(or_(gpu_claims.c.uuid == bindparam("uuid"), gpu_claims.c.serial == bindparam("serial")))
+    .order_by(gpu_claims.c.host_id, gpu_claims.c.uuid),
+    lambda row: Claim(**row),
+)
+_ADD_CLAIM: Final = Made(insert(gpu_claims), gpu_claims.c.keys())
+_DROP_CLAIM: Final = Made(
+    delete(gpu_claims).where(gpu_claims.c.host_id == bindparam("was_host"), gpu_claims.c.uuid == bindparam("was_uuid"))
 )
 _ADD_GRANT: Final = Made(insert(grants), grants.c.keys())
 _END_GRANT: Final = Made(
@@ -237,6 +252,38 @@ def _slot(row: Mapping[Any, Any]) -> Slot:
     values["state"] = SlotState(values["state"])
     values["tier_reasons"] = tuple(values["tier_reasons"])
     return Slot(**values)
+
+
+class ClaimRepository:
+    """Which cards each host claims to have."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def of_host(self, host_id: HostId) -> Sequence[Claim]:
+        """What one host claims."""
+        return _CLAIMS_OF_HOST.all(self._connection, {"wanted": host_id})
+
+    def of_card(self, uuid: GpuUuid, serial: str | None) -> Sequence[Claim]:
+        """Who claims a card by this UUID, or by this serial number where there is one."""
+        return _CLAIMS_OF_CARD.all(self._connection, {"uuid": uuid, "serial": serial})
+
+    def add(self, claim: Claim) -> None:
+        """A host claims a card that it did not claim."""
+        _ADD_CLAIM.run(self._connection, asdict(claim))
+
+    def drop(self, claim: Claim) -> None:
+        """A host claims a card no more."""
+        _DROP_CLAIM.run(self._connection, {"was_host": claim.host_id, "was_uuid": claim.uuid})
+
+    def rivals(self) -> frozenset[HostId]:
+        """The hosts that claim a card which another claims, too: two walks along an index."""
+        found: set[HostId] = set()
+        for column in (gpu_claims.c.uuid, gpu_claims.c.serial):
+            several = select(column).where(column.is_not(None)).group_by(column).having(func.count() > 1)
+            query = select(gpu_claims.c.host_id).where(column.in_(several)).distinct()
+            found |= {HostId(row.host_id) for row in self._connection.execute(query)}
+        return frozenset(found)
 
 
 class CommandRepository:

@@ -52,6 +52,16 @@ slots = Table(
     Column("changed_at_ns", Whole, nullable=False),
 )
 
+gpu_claims = Table(
+    "gpu_claims",
+    metadata,
+    # What the newest inventory of a host says it has. Two may say so of one card: the indexes find them.
+    Column("host_id", String(64), ForeignKey("hosts.host_id"), primary_key=True),
+    Column("uuid", String(128), primary_key=True, index=True),
+    Column("serial", String(128), index=True),
+    Column("since_ns", Whole, nullable=False),
+)
+
 grants = Table(
     "grants",
     metadata,

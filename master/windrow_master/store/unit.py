@@ -21,7 +21,7 @@ from windrow_master.store.core_repository import (
     TermRepository,
 )
 from windrow_master.store.evidence_repository import EvidenceRepository, MarkRepository
-from windrow_master.store.fleet_repository import CommandRepository, HostRepository, SlotRepository
+from windrow_master.store.fleet_repository import ClaimRepository, CommandRepository, HostRepository, SlotRepository
 from windrow_master.store.identity_repository import (
     AccountRepository,
     JoinTokenRepository,
@@ -206,6 +206,10 @@ class UnitOfWork:
     @cached_property
     def slots(self) -> SlotRepository:
         return SlotRepository(self.connection)
+
+    @cached_property
+    def claims(self) -> ClaimRepository:
+        return ClaimRepository(self.connection)
 
     @cached_property
     def commands(self) -> CommandRepository:

@@ -1,11 +1,13 @@
 """A small market on a real store: hosts that report what they are told to, a renter, and a clock moved by hand."""
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from tests.master_support import START_NS, ManualClock, SeededRng, opened_store
+from tests.support.personas import DRIVER, uuid
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.service import ClusterService
 from windrow_master.fleet.machines import AdminEvent, LinkEvent
@@ -14,7 +16,7 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import ALL_ROLES, Principal, Role
 from windrow_master.market.service import MarketService
 from windrow_master.store.store import Store
-from windrow_proto.ids import AccountId, GpuUuid, HostId, TokenId
+from windrow_proto.ids import AccountId, HostId, TokenId
 from windrow_proto.model import (
     Command,
     CommandKind,
@@ -71,7 +73,7 @@ class Market:
         """A host joins, says what it is, and is Online."""
         cards = tuple(
             GpuFacts(
-                GpuUuid(f"GPU-{host_id}-{n}"),
+                uuid(zlib.crc32(f"{host_id} {n}".encode())),
                 n,
                 "nvidia",
                 "NVIDIA H100 PCIe",
@@ -81,7 +83,13 @@ class Market:
             for n in range(gpus)
         )
         inventory = Inventory(
-            hostname=host_id, cpu_count=4, memory_bytes=16 * GIB, gpus=cards, runtimes=runtimes, simulated=simulated
+            hostname=host_id,
+            cpu_count=4,
+            memory_bytes=16 * GIB,
+            gpus=cards,
+            runtimes=runtimes,
+            simulated=simulated,
+            driver_version=DRIVER,
         )
 
         def change(uow):

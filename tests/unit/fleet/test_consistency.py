@@ -1,6 +1,8 @@
 """What a host claims of its cards is held against itself and the model table: lies are named, the honest are not."""
 
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,11 +10,12 @@ from hypothesis import strategies as st
 
 from tests.support.personas import HONEST, LIARS, card, host
 from windrow_master.fleet.gpu_table import BY_PCI
-from windrow_master.fleet.verification import consistency
+from windrow_master.fleet.verification import consistency, uniqueness
 from windrow_master.fleet.verification.consistency import FINDINGS_PER_GPU_MAX, RULES, check
 from windrow_proto.model import GpuFacts, Inventory
 from windrow_proto.wire_host import decode_inventory, encode_inventory
 
+PAGE = Path(__file__).parents[3] / "docs" / "claims.md"
 H100 = BY_PCI[0x233010DE]
 
 
@@ -52,6 +55,12 @@ def test_no_rule_can_be_taken_out_unseen(rule):
     caught_by_it = [liar for liar in LIARS.values() if liar.code == rule.code]
     assert caught_by_it
     assert all(not check(liar.inventory, others) for liar in caught_by_it)
+
+
+def test_the_page_of_claims_names_every_code_in_the_codes_words():
+    told = {rule.code: rule.about for rule in RULES} | uniqueness.ABOUT
+    rows = re.findall(r"^\| `(claim\.[a-z_]+)` \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.M)
+    assert rows == list(told.items())
 
 
 def test_codes_are_unique_and_said_in_words():

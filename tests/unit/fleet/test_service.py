@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.fleet.world import BOOT, HOST, OTHER, world
+from tests.unit.fleet.world import BOOT, GPU_1, HOST, OTHER, world
 from windrow_master.fleet.machines import AdminEvent
 from windrow_master.fleet.model import AdminState, CommandState, DesiredWorkload, LinkState
 from windrow_proto.errors import Conflict
@@ -89,14 +89,14 @@ async def test_heartbeats_cost_no_write_while_nothing_changes(w):
 
 
 async def test_a_condition_is_written_down_when_it_comes_and_when_it_goes(w):
-    w.equip("GPU-1")
+    w.equip(GPU_1)
     await bring_online(w)
-    w.beat(conditions=("gpu.hot:GPU-1",))
+    w.beat(conditions=(f"gpu.hot:{GPU_1}",))
     await settle(w, 1)
-    assert not w.slots()[SlotId("GPU-1")].is_offered
+    assert not w.slots()[SlotId(GPU_1)].is_offered
     w.beat()
     await settle(w, 1)
-    assert w.slots()[SlotId("GPU-1")].is_offered
+    assert w.slots()[SlotId(GPU_1)].is_offered
     assert {"condition.raised", "condition.cleared"} <= set(w.events())
 
 
@@ -160,9 +160,9 @@ async def test_retiring_a_host_ends_its_open_commands(w):
 
 
 async def test_a_host_in_use_is_not_taken_into_maintenance(w):
-    w.equip("GPU-1")
+    w.equip(GPU_1)
     w.fleet.start()
-    w.write(lambda uow: w.fleet.grant(uow, [SlotId("GPU-1")], "cluster_a", "account/1", ""))
+    w.write(lambda uow: w.fleet.grant(uow, [SlotId(GPU_1)], "cluster_a", "account/1", ""))
     with pytest.raises(Conflict, match="still in use"):
         await w.fleet.decide(HOST, AdminEvent.MAINTAIN, "account/1", "fan")
     assert w.host().admin_state is AdminState.ACTIVE
@@ -204,7 +204,7 @@ async def test_who_joins_between_two_rounds_of_measuring_does_not_wait_for_the_n
 async def test_an_orphan_is_ended_and_a_lost_workload_is_told(w):
     seen = []
     w.fleet.ports.on_workload = lambda uow, host, workload: seen.append((workload.workload_id, workload.phase))
-    lost = DesiredWorkload(WorkloadId("work_2"), (SlotGrant(SlotId("GPU-1"), 1),), should_run=True)
+    lost = DesiredWorkload(WorkloadId("work_2"), (SlotGrant(SlotId(GPU_1), 1),), should_run=True)
     w.fleet.ports.desired = lambda uow, host: (lost,)
     await bring_online(w)
     report = Observed((ObservedWorkload(WORK, WorkloadPhase.RUNNING),), b"\0" * 32, 1)

@@ -5,19 +5,26 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.master_support import ManualClock, SeededRng, opened_store
+from tests.support.personas import card, host, uuid
 from windrow_master.fleet.evidence.service import EvidenceItem
 from windrow_master.fleet.presence.service import Route
 from windrow_master.fleet.service import FleetService
 from windrow_master.store.store import Store
 from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Heartbeat, Record
-from windrow_proto.model import GpuFacts, Inventory, Kind
+from windrow_proto.model import Kind
 from windrow_proto.wire_host import encode_inventory
 
 HOST = HostId("host_1")
 OTHER = HostId("host_2")
 OWNER = AccountId("account_1")
 BOOT = BootId(b"b" * 16)
+GPU_1, GPU_2 = uuid(1), uuid(2)
+
+
+def h100(uuid, index):
+    """An honest card with this UUID."""
+    return card(index, uuid=uuid, serial=f"1650{int(uuid[4:12], 16):09d}")
 
 
 class World:
@@ -48,10 +55,11 @@ class World:
 
     def equip(self, *uuids, host_id=HOST, conditions=()):
         """Let a host send an inventory with these GPUs."""
-        gpus = tuple(
-            GpuFacts(uuid, n, "nvidia", "NVIDIA H100", pci_device_id=0x233010DE) for n, uuid in enumerate(uuids)
-        )
-        inventory = Inventory(hostname=host_id, cpu_count=4, memory_bytes=1 << 34, gpus=gpus, conditions=conditions)
+        self.claim(*(h100(uuid, n) for n, uuid in enumerate(uuids)), host_id=host_id, conditions=conditions)
+
+    def claim(self, *gpus, host_id=HOST, conditions=()):
+        """Let a host send an inventory with these facts of its GPUs."""
+        inventory = host(*gpus, hostname=host_id, conditions=conditions)
         self.take(self.record(Kind.INVENTORY, encode_inventory(inventory), host_id=host_id))
 
     def connect(self, host_id=HOST, access="acc_1", boot=BOOT):

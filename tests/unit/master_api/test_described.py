@@ -13,7 +13,7 @@ from tests.architecture import api_types
 from tests.unit.clusters.made import NOW, cluster, workload
 from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.described import assert_described
-from tests.unit.master_api.test_fleet_routes import HOST, fleet, send  # noqa: F401  # the fixture
+from tests.unit.master_api.test_fleet_routes import GPU_1, HOST, fleet, send  # noqa: F401  # the fixture
 from windrow_master.api import out, out_clusters, out_health
 from windrow_master.api.app import description
 from windrow_master.api.cluster_shapes import cluster_json
@@ -34,7 +34,7 @@ async def lived(api: Api, fleet: Any) -> Api:  # noqa: F811
     """A Master with a host that has a GPU and a sample, a cluster that waits, a command, tokens and a session."""
     fleet.presence.opened(HOST, Route("access_1", "local-a", "10.0.0.1", BOOT))
     fleet.presence.heard(HOST, Heartbeat(api.clock.wall_ns(), 1, "", b""))
-    await send(api, 1, {("", 101): 250, ("GPU-1", 1): 50, ("GPU-1", 4): None})
+    await send(api, 1, {("", 101): 250, (GPU_1, 1): 50, (GPU_1, 4): None})
     await api.client.post(f"/api/v1/hosts/{HOST}/measure")
     await api.client.post("/api/v1/join-tokens", json={})
     await api.stranger.post("/api/v1/session", json={"token": api.token})
@@ -115,7 +115,7 @@ async def test_the_fleets_stream_tells_hosts_as_described(lived: Api) -> None:
     await stream.aclose()
 
     data = [json.loads(message.encode().decode().split("data: ", 1)[1]) for message in (rows, hosts)]
-    assert [out.GpuRowOut.model_validate(row).uuid for row in data[0]["rows"]] == ["GPU-1"]
+    assert [out.GpuRowOut.model_validate(row).uuid for row in data[0]["rows"]] == [GPU_1]
     assert len([out.HostSummaryOut.model_validate(host) for host in data[1]["hosts"]]) == 2
 
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from windrow_proto.ids import AccountId, BootId, GpuUuid, HostId
+from tests.support.personas import DRIVER, uuid
+from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Heartbeat, Record
 from windrow_proto.model import FrameClass, GpuFacts, Inventory, Kind
 from windrow_proto.samples import Sample, encode_batch
@@ -12,6 +13,7 @@ from windrow_proto.units import time_text
 
 HOST = HostId("host_1")
 BOOT = BootId(b"b" * 16)
+GPU_1 = uuid(1)
 
 
 @pytest.fixture
@@ -19,9 +21,8 @@ async def fleet(api):
     """One real host with a GPU, one simulated one without."""
     services = api.services
     owner = services.identity.first_account().id
-    inventory = Inventory(
-        hostname="box", cpu_model="Some CPU", cpu_count=4, gpus=(GpuFacts(GpuUuid("GPU-1"), 0, "nvidia", "X1"),)
-    )
+    gpus = (GpuFacts(GPU_1, 0, "nvidia", "X1"),)
+    inventory = Inventory(hostname="box", cpu_model="Some CPU", cpu_count=4, gpus=gpus, driver_version=DRIVER)
 
     def make(uow):
         services.fleet.enrol(uow, HOST, "box", owner, False, "account/x")
@@ -89,14 +90,14 @@ async def test_pages_of_hosts_follow_each_other(api, fleet):
 
 
 async def test_live_figures_are_in_the_metrics_units(api, fleet):
-    await send(api, 1, {("", 101): 250, ("GPU-1", 1): 50, ("GPU-1", 4): None})
+    await send(api, 1, {("", 101): 250, (GPU_1, 1): 50, (GPU_1, 4): None})
     box = await ok(await api.client.get(f"/api/v1/hosts/{HOST}"))
     assert box["live"]["cpu_ratio"] == 0.25
     assert box["live"]["load1"] is None
     assert box["gpus"][0]["live"]["utilization_ratio"] == 0.5
     assert box["gpus"][0]["live"]["temperature_celsius"] is None
     rows = await ok(await api.client.get("/api/v1/gpus"))
-    assert [(row["uuid"], row["utilization_ratio"]) for row in rows["items"]] == [("GPU-1", 0.5)]
+    assert [(row["uuid"], row["utilization_ratio"]) for row in rows["items"]] == [(GPU_1, 0.5)]
 
 
 async def test_gpus_are_shaped_once_and_answered_by_version(api, fleet):
@@ -104,7 +105,7 @@ async def test_gpus_are_shaped_once_and_answered_by_version(api, fleet):
     again = await api.client.get("/api/v1/gpus", headers={"If-None-Match": first.headers["etag"]})
     assert again.status_code == 304
     api.clock.advance(10**9)
-    await send(api, 1, {("GPU-1", 1): 50})
+    await send(api, 1, {(GPU_1, 1): 50})
     changed = await api.client.get("/api/v1/gpus", headers={"If-None-Match": first.headers["etag"]})
     assert changed.json()["version"] > first.json()["version"]
 
@@ -149,7 +150,7 @@ async def test_measuring_is_an_operation_that_names_its_command(api, fleet):
 
 
 async def test_history_is_points_with_nulls(api, fleet):
-    await send(api, 1, {("", 101): 250, ("GPU-1", 4): 61})
+    await send(api, 1, {("", 101): 250, (GPU_1, 4): 61})
     await api.services.telemetry.view.catch_up()
     at_s = api.clock.wall_ns() // 10**9
     span = f"from={time_text((at_s - 1) * 10**9)}&to={time_text((at_s + 2) * 10**9)}&step_s=1"
@@ -157,7 +158,7 @@ async def test_history_is_points_with_nulls(api, fleet):
     body = await ok(await api.client.get(path))
     cpu, gpu = body["series"]
     assert [value for _, value in cpu["points"]] == [None, 0.25, None]
-    assert (gpu["gpu"], gpu["unit"], [v for _, v in gpu["points"]]) == ("GPU-1", "Cel", [None, 61, None])
+    assert (gpu["gpu"], gpu["unit"], [v for _, v in gpu["points"]]) == (GPU_1, "Cel", [None, 61, None])
     assert cpu["points"][1][0] == at_s * 1000
     api.services.telemetry.view.close()
 
@@ -184,7 +185,7 @@ async def test_the_feed_streams_what_changed_and_only_that(api, fleet):
     assert (rows.event, hosts.event) == ("rows", "hosts")
     assert len(read(hosts)["hosts"]) == 2
     api.clock.advance(10**9)
-    await send(api, 1, {("GPU-1", 1): 50})
+    await send(api, 1, {(GPU_1, 1): 50})
     rows = await anext(stream)
     hosts = await anext(stream)
     assert [row["utilization_ratio"] for row in read(rows)["rows"]] == [0.5]
@@ -198,7 +199,7 @@ async def test_a_list_that_the_caller_has_is_not_sent_again_until_something_chan
     again = await api.client.get(f"/api/v1/{path}", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
     api.clock.advance(10**9)
-    await send(api, 1, {("GPU-1", 1): 50})
+    await send(api, 1, {(GPU_1, 1): 50})
     changed = await api.client.get(f"/api/v1/{path}", headers={"If-None-Match": first.headers["etag"]})
     assert (changed.status_code, changed.headers["content-length"]) == (200, str(len(changed.content)))
 
@@ -212,7 +213,7 @@ async def test_a_host_in_a_list_is_the_host_of_its_own_page(api, fleet):
 
     for step in range(3):  # never seen, a sample, a heartbeat
         if step == 1:
-            await send(api, 1, {("", 101): 250, ("GPU-1", 1): 33, ("GPU-1", 4): None})
+            await send(api, 1, {("", 101): 250, (GPU_1, 1): 33, (GPU_1, 4): None})
         if step == 2:
             fleet.presence.heard(HOST, Beat(api.clock.wall_ns(), 1, "", b""))
         listed = await ok(await api.client.get("/api/v1/hosts"))
@@ -237,9 +238,9 @@ async def test_a_stream_after_the_lists_version_tells_only_what_changed_since(ap
     version = (await ok(await api.client.get("/api/v1/gpus")))["version"]
     stream = feed_of(api.services).stream(version)
     api.clock.advance(10**9)
-    await send(api, 1, {("GPU-1", 1): 50})
+    await send(api, 1, {(GPU_1, 1): 50})
     rows, hosts = await anext(stream), await anext(stream)
-    assert [row["uuid"] for row in read(rows)["rows"]] == ["GPU-1"]
+    assert [row["uuid"] for row in read(rows)["rows"]] == [GPU_1]
     assert [host["id"] for host in read(hosts)["hosts"]] == [HOST]
     await stream.aclose()
 

@@ -18,6 +18,9 @@ from windrow_master.fleet.machines import (
 )
 from windrow_master.fleet.model import AdminState, Host, LinkState, Measurement, Slot, SlotState, settled_at
 from windrow_master.fleet.slots.service import SlotDesk
+from windrow_master.fleet.verification import service as claims
+from windrow_master.fleet.verification.consistency import check
+from windrow_master.fleet.verification.uniqueness import FLEET_CODES
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import AccountId, BootId, HostId, SlotId
@@ -173,8 +176,8 @@ class HostDesk:
     def conditions(self, uow: UnitOfWork, host_id: HostId, codes: tuple[str, ...]) -> tuple[SlotId, ...]:
         """Write down what is the matter with a host; returns held slots that are faulted by it."""
         host = self.load(uow, host_id)
-        elsewhere = [c.code for c in host.conditions if c.code.startswith("gpu.listed_elsewhere")]
-        after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, more=elsewhere))
+        found = sanitise.own(host.conditions)
+        after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, found))
         if after.conditions == host.conditions:
             return ()
         self._tell_conditions(uow, host, after)
@@ -183,30 +186,33 @@ class HostDesk:
         self.grade(uow, after)
         return lost
 
-    def _tell_conditions(self, uow: UnitOfWork, host: Host, after: Host) -> None:
-        """Events of what came and went, by the host and the GPU it is about."""
-        before, now = ({c.code: c for c in h.conditions} for h in (host, after))
-        for code in sorted(before.keys() ^ now.keys()):
-            subjects = (host.host_id, *filter(None, sanitise.split_condition(code)[1:]))
-            is_new = code in now
-            text = f"{host.name}: {now[code].detail or code}" if is_new else f"{host.name}: {code} is over"
-            kind = "condition.raised" if is_new else "condition.cleared"
-            uow.event(kind, subjects, text, {"code": code}, f"host/{host.host_id}")
-        if before.keys() ^ now.keys():
+    def _tell_conditions(self, uow: UnitOfWork, before: Host, after: Host) -> None:
+        """Events of what came and went, by the host and the GPU it is about; what the Master found itself is audited."""
+        was, now = ({c.code: c for c in h.conditions} for h in (before, after))
+        for code in sorted(was.keys() ^ now.keys()):
+            kind = "condition.raised" if code in now else "condition.cleared"
+            words = (now.get(code) or was[code]).detail or code
+            text = f"{after.name}: {words}" if code in now else f"{after.name}: {code} is over"
+            subjects = (after.host_id, *filter(None, sanitise.split_condition(code)[1:]))
+            is_found = code.startswith(sanitise.OWN_CODES)
+            uow.event(kind, subjects, text, {"code": code}, "master" if is_found else f"host/{after.host_id}")
+            if is_found:
+                uow.audit("master", kind, after.host_id, words, {"code": code})
+        if was.keys() != now.keys():
             uow.after_commit(self._alarmed)
 
     def inventory(self, uow: UnitOfWork, host_id: HostId, claimed: Inventory) -> tuple[Host, tuple[SlotId, ...]]:
         """Take in an inventory: slots, tiers, and the first one makes the host active."""
         host = self.load(uow, host_id)
         kept, notes = sanitise.inventory(claimed)
-        named = sorted(gpu.uuid for gpu in kept.gpus if self._is_elsewhere(uow, host_id, gpu.uuid))
-        more = [f"gpu.listed_elsewhere:{uuid}" for uuid in named]
-        more += [c.code for c in host.conditions if c.code in sanitise.MASTERS_CODES]
+        rivals = claims.write_claims(uow, host_id, kept)
+        found = {finding.condition: finding.words for finding in check(claimed)} | claims.found_in_fleet(uow, host)
+        masters = [c.code for c in host.conditions if c.code in sanitise.MASTERS_CODES]
         after = replace(
             host,
             inventory=kept,
             inventory_hash=inventory_hash(claimed),
-            conditions=sanitise.conditions(kept.conditions, host.conditions, uow.now_wall_ns, more=more),
+            conditions=sanitise.conditions((*kept.conditions, *masters), host.conditions, uow.now_wall_ns, found),
         )
         self._tell_conditions(uow, host, after)
         actor = f"host/{host_id}"
@@ -221,11 +227,23 @@ class HostDesk:
         after = self.grade(uow, after)
         if after.admin_state is AdminState.ENROLLED:
             after = self.decide(uow, host_id, AdminEvent.ACTIVATE, "master", "its first inventory was accepted")
+        for rival in sorted(rivals):
+            self.judge_claims(uow, rival)
         return after, lost
 
-    def _is_elsewhere(self, uow: UnitOfWork, host_id: HostId, uuid: str) -> bool:
-        slot = uow.slots.get(SlotId(uuid))
-        return slot is not None and slot.host_id != host_id and (slot.holder is not None or slot.unavailable is None)
+    def judge_claims(self, uow: UnitOfWork, host_id: HostId) -> None:
+        """Look anew at what other hosts' claims make of this one's: a card may have moved, or be claimed twice."""
+        host = self.load(uow, host_id)
+        codes = [condition.code for condition in host.conditions]
+        own = sanitise.own(host.conditions)
+        found = {code: words for code, words in own.items() if not code.startswith(FLEET_CODES)}
+        found |= claims.found_in_fleet(uow, host)
+        after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, found))
+        if after.conditions != host.conditions:
+            self._tell_conditions(uow, host, after)
+            after = self.save(uow, after)
+            self._slots.sync(uow, after)
+            self.grade(uow, after)
 
     def measured(self, uow: UnitOfWork, host_id: HostId, measurement: Measurement, due_ns: int) -> Host:
         """Write down a bandwidth measurement and when the next one is due."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from windrow_master.fleet.machines import Answer, SlotEvent, step_slot
 from windrow_master.fleet.model import Host, Slot, SlotState
 from windrow_master.fleet.sanitise import is_faulted, unavailable_reason
+from windrow_master.fleet.verification.service import may_move
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId, HostId, SlotId, cpu_slot
@@ -118,7 +119,7 @@ class SlotDesk:
             uow.audit(f"host/{host.host_id}", "slot.add", slot_id, "inventory", {"kind": kind})
             self._touch(uow, host.host_id)
             return slot
-        if slot.holder is not None or slot.unavailable is None:
+        if not may_move(uow, slot):
             return None
         moved = replace(slot, host_id=host.host_id, changed_at_ns=uow.now_wall_ns)
         uow.audit(f"host/{host.host_id}", "slot.move", slot_id, "the card is in another host now")

@@ -317,14 +317,18 @@ def _driver(inventory: Inventory) -> Iterator[tuple[str, str]]:
     yield "", f"{said}, and {count} cards are said to be read through NVIDIA's, whose versions are as 580.95.05"
 
 
-def _unlike(what: str, key: Callable[[GpuFacts], tuple[object, ...] | None], value: str, unit: int) -> OfHost:
-    """Cards that must be alike (the same key) and differ in one figure: those not as most are, or all of them."""
+def _unlike(what: str, value: str, unit: int, impossible: OfGpu) -> OfHost:
+    """Boards that must be alike and differ in one figure: those not as most are, or all of them.
+
+    A card whose figure is impossible by itself is left out: it must not speak against its neighbours.
+    """
 
     def differing(inventory: Inventory) -> Iterator[tuple[str, str]]:
         groups: defaultdict[tuple[object, ...], list[tuple[GpuFacts, int]]] = defaultdict(list)
         for gpu in inventory.gpus:
-            board, figure = key(gpu), getattr(gpu, value)
-            if board is not None and figure is not None and gpu.uuid:
+            board, figure = _board(gpu), getattr(gpu, value)
+            is_told = impossible(gpu, find(gpu.pci_device_id)) is not None
+            if board is not None and figure is not None and gpu.uuid and not is_told:
                 groups[board].append((gpu, figure))
         for group in groups.values():
             (most, count), *others = Counter(figure for _, figure in group).most_common()
@@ -396,15 +400,12 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "claim.memory_unlike",
         "boards that must be alike differ in memory",
-        of_host=_unlike("MiB of memory", _board, "memory_bytes", 1 << 20),
+        of_host=_unlike("MiB of memory", "memory_bytes", 1 << 20, _memory),
     ),
     Rule(
         "claim.power_unlike",
         "boards that must be alike differ in their highest power limit",
-        of_host=_unlike("W at most", _board, "power_limit_max_mw", 1000),
+        of_host=_unlike("W at most", "power_limit_max_mw", 1000, _power_range),
     ),
 )
 """Every rule, in the order in which findings are told. A host with one finding has it as a condition."""
-
-SHARED_UUID: Final = "claim.uuid_shared"
-SHARED_SERIAL: Final = "claim.serial_shared"
