@@ -10,6 +10,7 @@ from typing import Any
 
 from windrow_agent.core.inventory import clean_id, clean_text
 from windrow_agent.core.xid_line import XidLine, same_card
+from windrow_agent.gpu.kernel import DRIVER_GPUS, differences
 from windrow_agent.gpu.kernel_log import KernelLog
 from windrow_agent.gpu.nvml_card import BrokenError, Card, LostError, address, read_text
 from windrow_agent.gpu.nvml_codes import (
@@ -46,12 +47,17 @@ class NvmlBackend:
 
     simulated = False
 
-    def __init__(self, pci_devices: Path = PCI_DEVICES, kernel_log: KernelLog | None = None) -> None:
+    def __init__(
+        self,
+        pci_devices: Path = PCI_DEVICES,
+        driver_gpus: Path = DRIVER_GPUS,
+        kernel_log: KernelLog | None = None,
+    ) -> None:
         self.waits = False
         self._kernel_log = kernel_log or KernelLog()
         self._lines: list[XidLine] = []
         self._leased: frozenset[str] = frozenset()
-        self._pci_devices = pci_devices
+        self._pci_devices, self._driver_gpus = pci_devices, driver_gpus
         self._nvml: Any = None
         self._cards: list[Card] = []
         self._by_address: dict[int, Card] = {}
@@ -193,6 +199,7 @@ class NvmlBackend:
                 continue
             try:
                 card.refresh()
+                card.differences = differences(card.facts, self._pci_devices, self._driver_gpus)
             except LostError:
                 self._lose(card)
             except BrokenError as error:
@@ -256,6 +263,8 @@ class NvmlBackend:
         for card in self._cards:
             if card.lost:
                 found.append(Condition(ConditionCode.LOST, card.uuid))
+            if card.differences:
+                found.append(Condition(ConditionCode.KERNEL_DIFFERS, card.uuid, "; ".join(card.differences)))
             if card.reset_required:
                 found.append(Condition(ConditionCode.HOST_FAULT, card.uuid, "reset required"))
         return tuple(found if self._fault is None else [*found, self._fault])

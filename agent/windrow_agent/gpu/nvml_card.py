@@ -57,6 +57,7 @@ class Card:
         self.facts = GpuFacts(uuid=self.uuid, index=index, vendor="nvidia", name="")
         self.lost = False
         self.reset_required = False
+        self.differences: tuple[str, ...] = ()
         self._nvml = nvml
         self._pci_devices = pci_devices
         self._unsupported: set[tuple[object, ...]] = set()

@@ -33,6 +33,7 @@ class ConditionCode(StrEnum):
     EVENTS_UNSUPPORTED = "gpu.events_unsupported"
     LOST = "gpu.lost"
     DUPLICATE_UUID = "gpu.duplicate_uuid"
+    KERNEL_DIFFERS = "gpu.kernel_differs"
     REMAP_PENDING = "gpu.remap_pending"
     REMAP_FAILED = "gpu.remap_failed"
     HOST_FAULT = "gpu.host_fault"
@@ -60,6 +61,8 @@ WAY_OUT: Final[Mapping[ConditionCode, str]] = {
     ConditionCode.LOST: "This GPU has fallen off its bus; the others go on. Reboot the host; if it happens again, "
     "reseat or replace the card.",
     ConditionCode.DUPLICATE_UUID: "Two GPUs claim one UUID; the second is left out.",
+    ConditionCode.KERNEL_DIFFERS: "The kernel names another card than the driver's library does. Install the library "
+    "that came with the driver; this GPU is not offered meanwhile.",
     ConditionCode.REMAP_PENDING: "Memory rows wait to be remapped: drain and reset this GPU (`nvidia-smi -r`).",
     ConditionCode.REMAP_FAILED: "Memory rows could not be remapped: this GPU needs replacing.",
     ConditionCode.HOST_FAULT: "The driver reported a fault of the hardware or the host. Reset this GPU or reboot.",

@@ -29,6 +29,7 @@ CONDITION_TEXTS: Final = {
     "gpu.events_unsupported": "The driver reports no faults by itself; they are found late or not at all.",
     "gpu.lost": "This GPU fell off its bus. Reboot the host; if it happens again, look at the card.",
     "gpu.duplicate_uuid": "Two GPUs of this host claim one id; the second is left out.",
+    "gpu.kernel_differs": "The kernel names another card than the driver's library does; this GPU is not offered.",
     "gpu.remap_pending": "Memory of this GPU waits to be repaired: drain the host and reset the card.",
     "gpu.remap_failed": "Memory of this GPU could not be repaired: the card needs replacing.",
     "gpu.host_fault": "The driver reported a fault of the hardware. Reset this GPU or reboot the host.",
@@ -50,7 +51,7 @@ ALL_GPUS_CODES: Final = frozenset(
 ONE_GPU_CODES: Final = frozenset(
     {
         *("gpu.lost", "gpu.remap_pending", "gpu.remap_failed", "gpu.host_fault", "gpu.hot", "gpu.foreign_use"),
-        *("gpu.throttled", "gpu.mig_changed", "gpu.listed_elsewhere"),
+        *("gpu.throttled", "gpu.mig_changed", "gpu.listed_elsewhere", "gpu.kernel_differs"),
     }
 )
 """What keeps the GPU it names, and no neighbour of it, from being offered."""

@@ -13,7 +13,7 @@ from windrow_master.fleet.verification.uniqueness import counts, shared
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, ClusterId, HostId, SlotId, cpu_slot
 from windrow_proto.model import Kind
-from windrow_proto.units import MIB, MINUTE, SECOND
+from windrow_proto.units import MIB, MINUTE, SECOND, time_text
 from windrow_proto.wire_host import encode_inventory
 
 G1, G2 = SlotId(GPU_1), SlotId(GPU_2)
@@ -113,6 +113,12 @@ async def test_a_heartbeat_neither_takes_a_finding_away_nor_brings_one(w):
     assert codes(w) == [f"claim.memory:{GPU_1}"]
 
 
+def test_a_card_that_the_kernel_names_otherwise_is_not_offered(w):
+    w.equip(GPU_1, GPU_2, conditions=(f"gpu.kernel_differs:{GPU_1}",))
+    assert "kernel" in w.slots()[G1].unavailable
+    assert w.slots()[G2].is_offered
+
+
 def test_no_number_of_a_hosts_own_conditions_crowds_out_a_finding():
     many = [f"host.made_up_{n}" for n in range(500)]
     found = sanitise.conditions(many, (), 1, {"claim.memory:x": "words"})
@@ -133,13 +139,20 @@ def test_a_card_in_use_stays_with_its_holder_and_is_not_offered_afterwards(w):
 
 
 def test_a_card_that_two_live_hosts_claim_is_offered_by_neither_and_who_was_first_is_said(w):
+    first_ns = w.clock.wall_ns()
     w.claim(h100(GPU_1, 0), HONEST)
     w.clock.advance(MINUTE)
+    w.claim(h100(GPU_1, 0))
+    w.clock.advance(MINUTE)
     w.claim(h100(GPU_1, 0), host_id=OTHER)
+    w.clock.advance(MINUTE)
+    w.claim(h100(GPU_1, 0), HONEST)
     assert codes(w) == codes(w, OTHER) == [THEIRS]
     (mine,), (theirs,) = w.host().conditions, w.host(OTHER).conditions
     assert mine.detail == theirs.detail
-    assert f"2 hosts claim the UUID {GPU_1} at once: first {HOST} since" in mine.detail
+    assert (
+        f"2 hosts claim the UUID {GPU_1} at once: first {HOST} since {time_text(first_ns)}, then {OTHER}" in mine.detail
+    )
     assert not w.slots()[G1].is_offered
     assert w.slots()[G2].is_offered
     assert G1 not in w.slots(OTHER)

@@ -187,7 +187,7 @@ class HostDesk:
         return lost
 
     def _tell_conditions(self, uow: UnitOfWork, before: Host, after: Host) -> None:
-        """Events of what came and went, by the host and the GPU it is about; what the Master found itself is audited."""
+        """Events of what came and went, by the host and the GPU it is about; the Master's own findings are audited."""
         was, now = ({c.code: c for c in h.conditions} for h in (before, after))
         for code in sorted(was.keys() ^ now.keys()):
             kind = "condition.raised" if code in now else "condition.cleared"
