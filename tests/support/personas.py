@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from windrow_agent.gpu.personas import HOSTS as SIMULATED
 from windrow_agent.simulate import SimulatedHost
-from windrow_master.fleet.gpu_table import MODELS, GpuModel
+from windrow_master.fleet.gpus import MODELS, GpuModel
 from windrow_proto.clock import SystemClock
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts, Inventory
@@ -216,6 +216,10 @@ LIARS: dict[str, Liar] = {
     "an Intel card that claims to be an H100": Liar("claim.name", host(ARC)),
     "an H100 of AMD's": Liar("claim.vendor", beside(card(vendor="amd", pci_device_id=0x233010DE, uuid=uuid(1)))),
     "an H100 with a PCI id of nobody's": Liar("claim.vendor", beside(card(pci_device_id=0x23301AF4))),
+    "an H100 that may draw seven kilowatts": Liar("claim.power_range", beside(card(power_limit_max_mw=7_000_000))),
+    "an H100 of at most 50 W": Liar(
+        "claim.power_range", beside(card(power_limit_max_mw=50_000, power_limit_mw=50_000))
+    ),
     "an H100 that computes as a 4090": Liar("claim.capability", beside(card(compute_capability_major=8))),
     "an H100 of an unknown id that computes as a 2080": Liar("claim.capability", beside(OLD_H100)),
     "a power limit above the highest": Liar("claim.power", beside(card(power_limit_mw=900_000))),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.fleet.world import HOST, world
+from tests.unit.fleet.world import GPU_1, GPU_2, HOST, world
 from windrow_master.fleet.model import SlotState
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import ClusterId, SlotId
@@ -22,38 +22,38 @@ def w(tmp_path):
 
 async def test_conditions_of_an_inventory_are_events_of_the_host_and_of_the_gpu_at_once(w):
     w.fleet.start()
-    w.equip("GPU-1", "GPU-2")
+    w.equip(GPU_1, GPU_2)
     await w.fleet.refresh()
     inventory = w.host().inventory
     assert inventory is not None
-    sick = replace(inventory, conditions=("gpu.throttled:GPU-1",))
+    sick = replace(inventory, conditions=(f"gpu.throttled:{GPU_1}",))
     await w.fleet.take([w.record(Kind.INVENTORY, encode_inventory(sick))])
     offered = {slot.slot_id: slot.is_offered for slot in w.fleet.entry(HOST).slots}
-    assert (offered["GPU-1"], offered["GPU-2"]) == (False, True)
+    assert (offered[GPU_1], offered[GPU_2]) == (False, True)
     await w.fleet.take([w.record(Kind.INVENTORY, encode_inventory(inventory))])
     assert all(slot.is_offered for slot in w.fleet.entry(HOST).slots)
     raised = ["condition.raised", "condition.cleared"]
-    assert [kind for kind in reversed(w.events("GPU-1")) if kind in raised] == raised
-    assert not set(w.events("GPU-2")) & set(raised)
+    assert [kind for kind in reversed(w.events(GPU_1)) if kind in raised] == raised
+    assert not set(w.events(GPU_2)) & set(raised)
 
 
 async def test_an_inventory_does_not_end_what_the_master_itself_found(w):
     w.connect()
     w.fleet.presence.heard(HOST, Heartbeat(w.clock.wall_ns() - 60 * SECOND, 1, "", b"", ()))
     await w.fleet.tick()
-    w.equip("GPU-1")
+    w.equip(GPU_1)
     assert [condition.code for condition in w.host().conditions] == ["clock.skew"]
 
 
 @pytest.mark.parametrize("code", ["gpu.throttled", "gpu.mig_changed", "gpu.remap_pending", "gpu.foreign_use"])
 def test_a_reason_of_one_gpu_leaves_what_runs_there_and_is_not_offered_again(w, code):
-    w.equip("GPU-1", "GPU-2")
-    grants = w.write(lambda uow: w.fleet.grant(uow, [SlotId("GPU-1")], ClusterId("cluster_1"), "test", "rented"))
+    w.equip(GPU_1, GPU_2)
+    grants = w.write(lambda uow: w.fleet.grant(uow, [SlotId(GPU_1)], ClusterId("cluster_1"), "test", "rented"))
     w.write(lambda uow: w.fleet.slots_running(uow, grants, "test", "runs"))
-    w.equip("GPU-1", "GPU-2", conditions=(f"{code}:GPU-1",))
+    w.equip(GPU_1, GPU_2, conditions=(f"{code}:{GPU_1}",))
     slots = w.slots()
-    assert (slots[SlotId("GPU-1")].state, slots[SlotId("GPU-2")].is_offered) == (SlotState.RUNNING, True)
+    assert (slots[SlotId(GPU_1)].state, slots[SlotId(GPU_2)].is_offered) == (SlotState.RUNNING, True)
     w.write(lambda uow: w.fleet.slots_released(uow, grants, "test", "gone"))
-    assert (w.slots()[SlotId("GPU-1")].state, w.slots()[SlotId("GPU-1")].is_offered) == (SlotState.FREE, False)
+    assert (w.slots()[SlotId(GPU_1)].state, w.slots()[SlotId(GPU_1)].is_offered) == (SlotState.FREE, False)
     with pytest.raises(Conflict):
-        w.write(lambda uow: w.fleet.grant(uow, [SlotId("GPU-1")], ClusterId("cluster_2"), "test", "rented"))
+        w.write(lambda uow: w.fleet.grant(uow, [SlotId(GPU_1)], ClusterId("cluster_2"), "test", "rented"))

@@ -32,6 +32,7 @@ __all__ = [
     "Segment",
     "Source",
     "find",
+    "sharing",
     "vendor_of",
 ]
 
@@ -68,6 +69,11 @@ BY_PCI: Final[dict[int, GpuModel]] = {number: models[0] for number, models in _S
 """The model of a PCI id (device << 16 | vendor); of several that share it, the one that stands first."""
 
 
+def sharing(pci_device_id: int) -> tuple[GpuModel, ...]:
+    """All models of a PCI id (device << 16 | vendor), in the table's order; none if it is not held."""
+    return _SHARING.get(pci_device_id, ())
+
+
 def vendor_of(pci_device_id: int) -> str | None:
     """The maker by the vendor half of the id (device << 16 | vendor); None for one we do not know."""
     return _VENDOR_IDS.get(pci_device_id & 0xFFFF)
@@ -78,10 +84,10 @@ def find(pci_device_id: int, memory_bytes: int | None = None) -> GpuModel | None
 
     Of several that share the id, the one in whose window `memory_bytes` lies; the first where it lies in none.
     """
-    sharing = _SHARING.get(pci_device_id, ())
+    models = sharing(pci_device_id)
     if memory_bytes is not None:
-        for model in sharing:
+        for model in models:
             low, high = model.memory_window_bytes
             if low <= memory_bytes <= high:
                 return model
-    return sharing[0] if sharing else None
+    return models[0] if models else None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_master.fleet.gpu_table import MODELS, GpuModel, find, vendor_of
+from windrow_master.fleet.gpus import MODELS, GpuModel, find, sharing, vendor_of
 from windrow_proto.model import GpuFacts, Inventory
 
 FINDINGS_PER_GPU_MAX: Final = 4
@@ -101,7 +101,7 @@ def check(inventory: Inventory, rules: Iterable[Rule] | None = None) -> tuple[Fi
     for rule in RULES if rules is None else rules:
         if rule.of_gpu is not None:
             for gpu in inventory.gpus:
-                words = rule.of_gpu(gpu, find(gpu.pci_device_id)) if gpu.uuid else None
+                words = rule.of_gpu(gpu, find(gpu.pci_device_id, gpu.memory_bytes)) if gpu.uuid else None
                 if words is not None:
                     found.append(Finding(rule.code, gpu.uuid, words))
         if rule.of_host is not None:
@@ -112,13 +112,17 @@ def check(inventory: Inventory, rules: Iterable[Rule] | None = None) -> tuple[Fi
 def comparable_serial(gpu: GpuFacts) -> str | None:
     """The serial number where no other card may have it: not of unlisted models, nor where a board holds several."""
     serial = gpu.serial or ""
-    is_alone = find(gpu.pci_device_id) is not None and not words_of(gpu.name) & SHARED_BOARDS
+    is_alone = find(gpu.pci_device_id, gpu.memory_bytes) is not None and not words_of(gpu.name) & SHARED_BOARDS
     return serial if is_alone and serial.strip("0 ") and serial.isalnum() else None
 
 
 def words_of(name: str) -> frozenset[str]:
     """The words of a model's name, without case and punctuation."""
     return frozenset(_WORD.findall(name.lower()))
+
+
+_NAMES: Final = [(model, words_of(name)) for model in MODELS for name in model.name.split(" / ")]
+"""A row that stands for several cards names them all."""
 
 
 def _few(found: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -140,16 +144,14 @@ def _capability(gpu: GpuFacts) -> tuple[int, int] | None:
 
 
 def _power_w(model: GpuModel) -> int | None:
-    """The nominal power of a model in watts; None where the table has no figure."""
-    figure = getattr(model, "power_w", None)
-    value = getattr(figure, "value", figure)
-    return value if isinstance(value, int) else None
+    """The nominal power of a model in watts; None where nobody has read it."""
+    return None if model.power_w is None else model.power_w.value
 
 
 def _named(gpu: GpuFacts) -> list[GpuModel]:
-    """The models whose name the card's holds, without those whose name is part of another found."""
+    """The models one of whose names the card's holds, without those whose name is part of another found."""
     mine = words_of(gpu.name)
-    found = [(model, words_of(model.name)) for model in MODELS if words_of(model.name) <= mine]
+    found = [(model, words) for model, words in _NAMES if words <= mine]
     return [model for model, words in found if not any(words < other for _, other in found)]
 
 
@@ -169,7 +171,9 @@ def _vendor(gpu: GpuFacts, _: GpuModel | None) -> str | None:
 
 def _name(gpu: GpuFacts, model: GpuModel | None) -> str | None:
     named = _named(gpu)
-    if not gpu.name or model is None or model in named or (not named and model.vendor != "nvidia"):
+    if not gpu.name or model is None or (not named and model.vendor != "nvidia"):
+        return None
+    if any(one in named for one in sharing(gpu.pci_device_id)):
         return None
     return f"its name is {gpu.name}, its PCI id {gpu.pci_device_id:#010x} is that of {model.name}"
 
@@ -327,7 +331,7 @@ def _unlike(what: str, value: str, unit: int, impossible: OfGpu) -> OfHost:
         groups: defaultdict[tuple[object, ...], list[tuple[GpuFacts, int]]] = defaultdict(list)
         for gpu in inventory.gpus:
             board, figure = _board(gpu), getattr(gpu, value)
-            is_told = impossible(gpu, find(gpu.pci_device_id)) is not None
+            is_told = impossible(gpu, find(gpu.pci_device_id, gpu.memory_bytes)) is not None
             if board is not None and figure is not None and gpu.uuid and not is_told:
                 groups[board].append((gpu, figure))
         for group in groups.values():
