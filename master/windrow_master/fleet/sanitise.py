@@ -59,7 +59,7 @@ MASTERS_CODES: Final = frozenset({"clock.skew"})
 """What the Master finds in heartbeats: an inventory does not know of it and does not end it."""
 CLAIM: Final = "claim."
 """How findings begin (fleet/verification): they keep the GPU that they name from being offered, or every GPU."""
-OWN_CODES: Final = (CLAIM, "gpu.listed_elsewhere")
+OWN_CODES: Final = (CLAIM, "disputed.", "gpu.listed_elsewhere")
 """How conditions begin that the Master finds itself: a host that sends one is not believed."""
 HOST_CODES: Final = frozenset({"agent.disk_full"})
 """What keeps every slot of the host from being offered, its share of the processors included."""

@@ -20,6 +20,8 @@ G1, G2 = SlotId(GPU_1), SlotId(GPU_2)
 LYING = replace(h100(GPU_1, 0), memory_bytes=24564 * MIB)
 HONEST = h100(GPU_2, 1)
 THEIRS = f"claim.uuid_shared:{GPU_1}"
+MINE = f"disputed.uuid:{GPU_1}"
+"""Of who was first."""
 
 
 @pytest.fixture
@@ -138,7 +140,7 @@ def test_a_card_in_use_stays_with_its_holder_and_is_not_offered_afterwards(w):
 # --- two hosts -------------------------------------------------------------------------------------------------------
 
 
-def test_a_card_that_two_live_hosts_claim_is_offered_by_neither_and_who_was_first_is_said(w):
+def test_a_card_that_two_live_hosts_claim_is_offered_by_who_was_first_and_both_are_told(w):
     first_ns = w.clock.wall_ns()
     w.claim(h100(GPU_1, 0), HONEST)
     w.clock.advance(MINUTE)
@@ -147,23 +149,23 @@ def test_a_card_that_two_live_hosts_claim_is_offered_by_neither_and_who_was_firs
     w.claim(h100(GPU_1, 0), host_id=OTHER)
     w.clock.advance(MINUTE)
     w.claim(h100(GPU_1, 0), HONEST)
-    assert codes(w) == codes(w, OTHER) == [THEIRS]
+    assert (codes(w), codes(w, OTHER)) == ([MINE], [THEIRS])
     (mine,), (theirs,) = w.host().conditions, w.host(OTHER).conditions
     assert mine.detail == theirs.detail
     assert (
         f"2 hosts claim the UUID {GPU_1} at once: first {HOST} since {time_text(first_ns)}, then {OTHER}" in mine.detail
     )
-    assert not w.slots()[G1].is_offered
+    assert w.slots()[G1].is_offered
     assert w.slots()[G2].is_offered
     assert G1 not in w.slots(OTHER)
 
 
-def test_one_serial_number_on_two_hosts_flags_both_cards(w):
+def test_one_serial_number_on_two_hosts_flags_both_cards_and_takes_the_later_one_off_the_market(w):
     w.claim(card(0, uuid=GPU_1, serial="1650000000001"))
     w.claim(card(0, uuid=GPU_2, serial="1650000000001"), host_id=OTHER)
-    assert codes(w) == [f"claim.serial_shared:{GPU_1}"]
+    assert codes(w) == [f"disputed.serial:{GPU_1}"]
     assert codes(w, OTHER) == [f"claim.serial_shared:{GPU_2}"]
-    assert not w.slots()[G1].is_offered
+    assert w.slots()[G1].is_offered
     assert not w.slots(OTHER)[G2].is_offered
 
 
@@ -204,7 +206,7 @@ async def test_what_ends_without_a_new_inventory_ends_the_finding_too(w):
     w.fleet.start()
     w.equip(GPU_1)
     w.equip(GPU_1, host_id=OTHER)
-    assert not w.slots()[G1].is_offered
+    assert codes(w, OTHER) == [THEIRS]
     w.write(lambda uow: w.fleet.quarantine(uow, HOST, "it lies", "account/1"))
     await w.fleet.refresh()
     await pass_time(w, 30)
@@ -222,7 +224,8 @@ async def test_a_first_host_that_comes_back_without_the_card_flags_nobody_and_wi
     await pass_time(w, 30)
     assert codes(w, OTHER) == [], "it has a minute to say what it has now"
     await pass_time(w, 31)
-    assert codes(w) == codes(w, OTHER) == [THEIRS]
+    assert (codes(w), codes(w, OTHER)) == ([THEIRS], [MINE]), "the card has moved, and its new host keeps it"
+    assert w.slots(OTHER)[G1].is_offered
     w.equip(host_id=HOST)
     assert codes(w) == codes(w, OTHER) == []
     assert w.slots(OTHER)[G1].is_offered

@@ -57,7 +57,7 @@ def test_no_rule_can_be_taken_out_unseen(rule):
 
 def test_the_page_of_claims_names_every_code_in_the_codes_words():
     told = {rule.code: rule.about for rule in RULES} | uniqueness.ABOUT
-    rows = re.findall(r"^\| `(claim\.[a-z_]+)` \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.M)
+    rows = re.findall(r"^\| `((?:claim|disputed)\.[a-z_]+)` \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.M)
     assert rows == list(told.items())
 
 

@@ -36,8 +36,9 @@ def found_in_fleet(uow: UnitOfWork, host: Host) -> dict[str, str]:
     for claim in uow.claims.of_host(host.host_id) if counts(host, uow.now_wall_ns) else ():
         rivals = [one for one in uow.claims.of_card(claim.uuid, claim.serial) if one.host_id != host.host_id]
         hosts = [(uow.hosts.get(rival.host_id), rival) for rival in rivals]
-        finding = shared(host, claim, [(other, rival) for other, rival in hosts if other], uow.now_wall_ns)
         slot = uow.slots.get(SlotId(claim.uuid))
+        seller = None if slot is None else slot.host_id
+        finding = shared(host, claim, [(other, rival) for other, rival in hosts if other], uow.now_wall_ns, seller)
         if finding is not None:
             found[finding.condition] = finding.words
         elif slot is not None and slot.host_id != host.host_id and not may_move(uow, slot):
