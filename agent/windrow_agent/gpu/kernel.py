@@ -29,7 +29,7 @@ def differences(facts: GpuFacts, pci_devices: Path = PCI_DEVICES, driver_gpus: P
         ("PCI id", _ids(device, "device", "vendor"), facts.pci_device_id or None),
         ("PCI subsystem id", _ids(device, "subsystem_device", "subsystem_vendor"), facts.pci_subsystem_id or None),
         ("UUID", said.get("GPU UUID"), facts.uuid or None),
-        ("name", said.get("Model"), facts.name or None),
+        ("name", _plain(said.get("Model")), _plain(facts.name)),
     )
     return tuple(
         f"{what}: the kernel says {_shown(kernel)}, the driver's library {_shown(library)}"
@@ -51,6 +51,11 @@ def _information(path: Path) -> dict[str, str]:
         for key, value in cleaned.items()
         if value and UNKNOWN not in value and value != "Unknown"
     }
+
+
+def _plain(name: str | None) -> str | None:
+    """The name without its maker, which drivers began to write at different times in the two places."""
+    return (name or "").removeprefix("NVIDIA ") or None
 
 
 def _is_hex(text: str) -> bool:

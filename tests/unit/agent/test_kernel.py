@@ -33,13 +33,17 @@ def test_where_both_say_the_same_there_is_no_difference(tmp_path: Path) -> None:
     assert differences(H100, *write(tmp_path, FILES)) == ()
 
 
+def test_a_name_is_the_same_with_and_without_its_maker(tmp_path: Path) -> None:
+    assert differences(H100, *write(tmp_path, FILES, Model=H100.name.removeprefix("NVIDIA "))) == ()
+
+
 @pytest.mark.parametrize(
     ("files", "information", "words"),
     [
         ({"device": "0x2684"}, {}, "PCI id: the kernel says 0x268410de, the driver's library 0x233010de"),
         ({"vendor": "0x1af4"}, {}, "PCI id: the kernel says 0x23301af4, the driver's library 0x233010de"),
         ({"subsystem_device": "0x0001"}, {}, "PCI subsystem id: the kernel says 0x000110de, "),
-        ({}, {"Model": "NVIDIA GeForce RTX 4090"}, "name: the kernel says NVIDIA GeForce RTX 4090, "),
+        ({}, {"Model": "NVIDIA GeForce RTX 4090"}, "name: the kernel says GeForce RTX 4090, "),
         ({}, {"GPU_UUID": "GPU-eaf23aa1-4d3d-596c-da66-b86b0e5db584"}, "UUID: the kernel says GPU-eaf23aa1-"),
     ],
 )
