@@ -53,6 +53,8 @@ def packages() -> tuple[Package, ...]:
     return (
         Package("docker.io", lambda: daemon_answers() or bool(shutil.which("dockerd")), "a real Docker Engine"),
         Package("busybox-static", lambda: Path("/bin/busybox").exists(), "images made without a registry"),
+        Package("iproute2", lambda: bool(shutil.which("ip")), "networks of a test's own"),
+        Package("nftables", lambda: bool(shutil.which("nft")), "rules that drop packets in them"),
         Package("bubblewrap", lambda: bool(shutil.which("bwrap")), "confined processes"),
         Package("pocl-opencl-icd", lambda: Path("/etc/OpenCL/vendors/pocl.icd").exists(), "OpenCL without a GPU"),
         Package("ocl-icd-libopencl1", _has_opencl_loader, "the library that finds it"),
