@@ -243,13 +243,13 @@ def measure(seconds: float) -> dict[str, Any]:
         environment |= {name: fake.environment[name] for name in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")}
         peer = all_of_it.enter_context(exporter())
         running = all_of_it.enter_context(stack(environment=environment))
-        all_of_it.enter_context(Moving(fake.state, seconds + 300).running())
         renter = Renter(running)
         renter.online()
         starts = [first_heartbeat(running, renter) for _ in range(max(1, round(RESTARTS * min(1.0, scale()))))]
         renter.online()
         wait_for(lambda: sum(slot["slot_state"] == "free" for slot in renter.all("/gpus")) >= COUNT)
         rented = renter.create("sleep", "100000", gpus=COUNT)
+        all_of_it.enter_context(Moving(fake.state, seconds + 300).running())  # before, it would be somebody else's work
         time.sleep(SETTLE_S)
         steady = watch(running, seconds, peer)
         with_docker = rss_with_docker(running, renter)
