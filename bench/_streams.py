@@ -34,6 +34,19 @@ OPEN_DEADLINE_S = 600.0
 """An Access lets 50 streams a second in from one address, after the first 400."""
 DIAL_DEADLINE_NS = 15 * SECOND
 ANSWER_DEADLINE_S = 10.0
+PADDING = secrets.token_bytes(SEALED_BYTES - HEAD.size)
+
+
+def frame_of(*, answered: bool) -> link_pb2.Frame:
+    """A frame of telemetry that says when it was made, and whether it is to come back."""
+    sealed = HEAD.pack(time.monotonic_ns(), answered) + PADDING
+    lane, live = link_pb2.LANE_TELEMETRY, link_pb2.FRAME_CLASS_LIVE
+    return link_pb2.Frame(frame_class=live, lane=lane, sequence=time.monotonic_ns(), sealed=sealed)
+
+
+def identity_of(record: dict[str, str]) -> TlsIdentity:
+    """What a host shows, of what the benchmark has written."""
+    return TlsIdentity(*(record[part].encode() for part in ("key", "certificate", "ca")))
 
 
 class Streams:
@@ -45,7 +58,6 @@ class Streams:
         self.lost = 0
         self._dialers: list[link_grpc.GrpcDialer] = []
         self._links: list[FrameLink] = []
-        self._padding = secrets.token_bytes(SEALED_BYTES - HEAD.size)
 
     async def open(self, identities: list[TlsIdentity], tasks: asyncio.TaskGroup) -> int:
         """Dial until every one is let in; returns how many were sent away for a moment meanwhile."""
@@ -71,7 +83,7 @@ class Streams:
         """A stream on which one frame came back, so that it is in use; None where the Access says to come again."""
         try:
             link = await dialer.connect(self.address, DIAL_DEADLINE_NS)
-            await link.send(self._frame(answered=True))
+            await link.send(frame_of(answered=True))
             async with asyncio.timeout(ANSWER_DEADLINE_S):
                 await link.receive()
         except LinkClosed as error:
@@ -90,11 +102,6 @@ class Streams:
             sent_ns, _ = HEAD.unpack_from(frame.sealed)
             self.back_ms.append((time.monotonic_ns() - sent_ns) / 1e6)
 
-    def _frame(self, *, answered: bool) -> link_pb2.Frame:
-        sealed = HEAD.pack(time.monotonic_ns(), answered) + self._padding
-        lane, live = link_pb2.LANE_TELEMETRY, link_pb2.FRAME_CLASS_LIVE
-        return link_pb2.Frame(frame_class=live, lane=lane, sequence=time.monotonic_ns(), sealed=sealed)
-
     async def pace(self, seconds: float, per_s: float) -> dict[str, Any]:
         """Send so many a second, in turn on all streams; a frame is stamped as it is written, so that what this
         process lags behind is not counted as the way's."""
@@ -108,7 +115,7 @@ class Streams:
                 due = began + turn * step_s + place / per_s
                 await asyncio.sleep(max(0.0, due - time.perf_counter()))
                 answered = (turn * SENDERS + place) % ANSWER_EVERY == 0
-                await own[turn % len(own)].send(self._frame(answered=answered))
+                await own[turn % len(own)].send(frame_of(answered=answered))
 
         async with asyncio.TaskGroup() as sending:
             for place in range(SENDERS):
@@ -138,7 +145,7 @@ async def obey(order: dict[str, Any], known: dict[str, Streams], folder: Path, t
         case "open":
             streams = known.setdefault(order["name"], Streams(order["address"]))
             records = json.loads((folder / "hosts.json").read_text())[order["first"] : order["first"] + order["count"]]
-            identities = [TlsIdentity(*(r[part].encode() for part in ("key", "certificate", "ca"))) for r in records]
+            identities = [identity_of(record) for record in records]
             began = time.perf_counter()
             refused = await streams.open(identities, tasks)
             return {"seconds": time.perf_counter() - began, "refused": refused, "lost": streams.lost}

@@ -4,11 +4,16 @@ The shipped Access with its defaults stands between streams with own connections
 and the far end of its trunk (bench/_far.py), which has a door for direct streams as well. The same streams go directly,
 through the Access and through nginx' `grpc_pass`, in turn, at the same pace. Goals: at 2,000 messages a second a p50 at
 most 0.5 ms above the direct stream's and a p99 at most three times its; 10,000 agents in at most 1.2 GB.
+
+Then the cold storm: so many hosts dial at the same moment by the agent's own dialling (bench/_storm.py), each from an
+address of its own in a network of the benchmark's own, while STREAMS that were there before go on sending. Goals: all of
+10,000 absorbed in 45 s, a p99 of the others' round trips under a second. It needs root, for the network.
 """
 
 import base64
 import json
 import resource
+import select
 import subprocess
 import sys
 import tempfile
@@ -21,6 +26,7 @@ from typing import Any
 from bench._load import Ordered
 from bench._nginx import nginx
 from bench._report import cpu_seconds, last_line, median, percentile, rss_mib, scale, table
+from tests.support.namespaces import NetworkError, namespace
 from tests.support.pki import TestAuthority, issue, make_ca
 from tests.support.stack import wait_for
 from windrow_proto import enrol, keys
@@ -37,6 +43,10 @@ BURST = 200
 """Of these the handshakes are timed: an Access takes the first 400 of an address at once."""
 STEPS = 4
 DESCRIPTORS_BESIDE = 500
+STORM_S = 60.0
+"""As long as the storm is waited for."""
+CALM_PER_S = 200
+"""Messages of those that were there before: ten times what as many agents send."""
 STOP_S = 30.0
 DETAIL = ("added_p50_ms", "p99_ratio", "agents", "rss_mib", "handshakes_per_s")
 ACCESS_ID = "access_" + "b" * 32
@@ -77,6 +87,19 @@ class Memory:
         return used + (AGENTS_GOAL - agents) * self.kib_per_agent / 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """A cold storm. absorbed_s: of each host until its first frame was back, sorted; calm_ms: the round trips of the
+    others meanwhile; dials: streams that were let in; lost: of the others' streams."""
+
+    hosts: int
+    absorbed_s: list[float]
+    calm_ms: list[float]
+    dials: int
+    lost: int
+    cpu_s: float
+
+
 def write_identities(folder: Path, authority: TestAuthority, hosts: int) -> None:
     """What both ends and the Access show, by name, and a certificate for each host."""
 
@@ -101,11 +124,12 @@ def write_identities(folder: Path, authority: TestAuthority, hosts: int) -> None
 
 
 @contextmanager
-def access(folder: Path, trunk: str) -> Iterator[tuple[str, int]]:
+def access(folder: Path, trunk: str, listen: str = "127.0.0.1:0") -> Iterator[tuple[str, int]]:
     """The shipped Access with its defaults at that trunk: its address and pid."""
     data = folder / "relay"
+    (data / "access.json").unlink(missing_ok=True)
     command = [sys.executable, "-m", "windrow_access", "run", "--data-dir", str(data)]
-    command += ["--listen", "127.0.0.1:0", "--region", "bench", "--trunk", trunk]
+    command += ["--listen", listen, "--region", "bench", "--trunk", trunk]
     with (folder / "access.log").open("wb") as log:
         process = subprocess.Popen(command, stderr=log)
         try:
@@ -166,12 +190,60 @@ def measure_memory(streams: Ordered, address: str, pid: int, first: int, agents:
     return Memory(tuple(points), opened, answer["seconds"], cpu_s, lost)
 
 
+def measure_storm(folder: Path, agents: int) -> Weather | str:
+    """All dial at once a fresh Access that serves STREAMS already; or why there is none here."""
+    try:
+        with namespace() as network:
+            # Without an address to prefer, whoever dials 10.x comes from that very address.
+            network.call("ip", "route", "add", "local", "10.0.0.0/8", "dev", "lo")
+            with network.entered():
+                return _storm(folder, agents)
+    except (OSError, NetworkError) as error:
+        return f"no cold storm: no network of its own ({error})"
+
+
+def _storm(folder: Path, agents: int) -> Weather:
+    ordered = [Ordered(f"bench.{name}", [str(folder)]) for name in ("_far", "_streams", "_storm")]
+    far, streams, hosts = ordered
+    try:
+        with access(folder, far.ask(do="where")["trunk"], "0.0.0.0:0") as (address, pid):
+            port = int(address.rpartition(":")[2])
+            streams.ask(do="open", name="calm", address=f"127.0.0.1:{port}", first=0, count=STREAMS)
+            streams.ask(do="pace", name="calm", seconds=WARM_S, per_s=CALM_PER_S)
+            before = cpu_seconds([pid])
+            hosts.tell(do="storm", port=port, first=STREAMS, count=agents, seconds=STORM_S)
+            calm: dict[str, Any] = {"back_ms": []}
+            while not select.select([hosts.process.stdout], [], [], 0)[0]:
+                part = streams.ask(do="pace", name="calm", seconds=1.0, per_s=CALM_PER_S)
+                calm = {"back_ms": [*calm["back_ms"], *part["back_ms"]], "lost": part["lost"]}
+            told = hosts.answer()
+            cpu_s = cpu_seconds([pid]) - before
+    finally:
+        for one in ordered:
+            one.close()
+    return Weather(agents, told["absorbed_s"], calm["back_ms"], told["dials"], calm.get("lost", 0), cpu_s)
+
+
 # --- what is said ------------------------------------------------------------------------------------------------
 
 
 def of_runs(ways: Sequence[Way], part: float, *, back: bool = False) -> float:
     """The median of the runs' percentiles, in milliseconds; 0 where nothing arrived."""
     return median([percentile((way.back_ms if back else way.ms) or [0.0], part) for way in ways])
+
+
+def detail_of_storm(weather: Weather) -> dict[str, Any]:
+    """The storm's part of the detail."""
+    absorbed = weather.absorbed_s or [0.0]
+    return {
+        "storm_hosts": weather.hosts,
+        "storm_absorbed": len(weather.absorbed_s),
+        "storm_absorbed_p50_s": round(percentile(absorbed, 0.5), 2),
+        "storm_absorbed_last_s": round(absorbed[-1], 2),
+        "storm_calm_p99_ms": round(percentile(weather.calm_ms or [0.0], 0.99), 1),
+        "storm_streams_opened": weather.dials,
+        "storm_cpu_s": round(weather.cpu_s, 1),
+    }
 
 
 def detail_of(ways: dict[str, list[Way]], memory: Memory, descriptors: int) -> dict[str, Any]:
@@ -249,7 +321,15 @@ def main() -> None:
         finally:
             streams.close()
             far.close()
+        weather = measure_storm(folder, agents)
     detail = detail_of(ways, memory, descriptors)
+    said = missing(ways, memory, wanted, descriptors)
+    if isinstance(weather, str):
+        said.append(weather)
+    else:
+        detail |= detail_of_storm(weather)
+        if weather.lost or len(weather.absorbed_s) < agents:
+            said.append(f"{agents - len(weather.absorbed_s)} hosts were not absorbed, {weather.lost} others were lost")
     rows: list[tuple[str, Any]] = [
         ("started as", "windrow-access run with its defaults (one worker, mTLS on both sides)"),
         (
@@ -258,7 +338,7 @@ def main() -> None:
         ),
         *detail.items(),
         *((f"MiB with {count:,} agents", used) for count, used in memory.points),
-        *(("missing", what) for what in missing(ways, memory, wanted, descriptors)),
+        *(("missing", what) for what in said),
     ]
     table(rows)
     added, peer_ms = detail["added_p50_ms"], detail.get("nginx_added_p50_ms")

@@ -48,6 +48,8 @@ log = structlog.get_logger()
 
 SIMULATED_DISK_THREADS: Final = 4
 JOINS_AT_ONCE: Final = 4
+DIALS_AT_ONCE: Final = 64
+"""Of the simulated hosts of a process, which have one machine's processors: more would all be too late together."""
 RESTART_ADVISED_CHECK_S: Final = 30.0
 EXIT_RESTART: Final = 75
 """Asks a supervisor to start the agent again at once (EX_TEMPFAIL): the driver's library was replaced."""
@@ -158,10 +160,16 @@ def _look(host_id: HostId, rng: Rng, seeds: Sequence[Seed]) -> Look:
 
 
 def simulated_agent(
-    data_dir: Path, seed: int, index: int, disk_runner: Runner, calls: Runner, places: Sequence[Place] = ()
+    data_dir: Path,
+    seed: int,
+    index: int,
+    disk_runner: Runner,
+    calls: Runner,
+    places: Sequence[Place] = (),
+    gate: asyncio.Semaphore | None = None,
 ) -> tuple[AgentService, Membership]:
     """Host number `index` of the fleet that `seed` draws, with its own keys, connection and spool. calls: the thread of
-    what it asks a Master outside the link."""
+    what it asks a Master outside the link; gate: of all that dial in this process."""
     clock, rng = BootClock(), SystemRng()
     seeds, copies = _places(places)
     membership = Membership(data_dir, clock, rng, calls, copies)
@@ -176,7 +184,7 @@ def simulated_agent(
         master_public=membership.identity.master_public,
         generation=membership.generation,
         regions=membership.regions(),
-        dialer=GrpcDialer(membership.tls),
+        dialer=GrpcDialer(membership.tls, gate),
         clock=clock,
         rng=rng,
         disk=OsDisk(),
@@ -263,9 +271,10 @@ async def simulate(config: Config) -> int:
             for (index, folder), token in zip(missing, tokens, strict=False):
                 group.create_task(one(index, folder, token))
     threads = [ThreadRunner(f"windrow-disk-{number}") for number in range(SIMULATED_DISK_THREADS)]
-    calls = ThreadRunner("windrow-enrol")
+    calls, dialling = ThreadRunner("windrow-enrol"), asyncio.Semaphore(DIALS_AT_ONCE)
+    runners = [SharedRunner(threads[index % len(threads)]) for index in range(len(folders))]
     agents = [
-        simulated_agent(folder, config.seed, index, SharedRunner(threads[index % len(threads)]), calls, config.seeds)
+        simulated_agent(folder, config.seed, index, runners[index], calls, config.seeds, dialling)
         for index, folder in enumerate(folders)
     ]
     return await serve(agents)

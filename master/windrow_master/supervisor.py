@@ -17,8 +17,10 @@ from typing import Final
 
 BACKOFF_FIRST_S: Final = 0.25
 BACKOFF_MAX_S: Final = 10.0
-STEADY_S: Final = 5.0
-"""A daemon that ran this long got past its start: its next death is a first one again."""
+BURST: Final = 10
+BURST_S: Final = 60.0
+"""So many deaths in so long are each answered at once; only who dies more often than that waits longer and longer. A
+start costs a second of a processor, and whoever serves is missed for as long as it is away."""
 STOP_S: Final = 10.0
 """For an orderly stop, before SIGKILL."""
 LOG_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -39,7 +41,6 @@ class Daemon:
     restarts: int = 0
     process: asyncio.subprocess.Process | None = None
     is_wanted: bool = True
-    started_at: float = 0.0
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -96,13 +97,12 @@ async def start(daemon: Daemon) -> None:
             pass_fds=daemon.pass_fds,
             preexec_fn=_die_with_parent(os.getpid()),
         )
-    daemon.started_at = time.monotonic()
     daemon.changed.set()
 
 
 async def keep(daemon: Daemon, say: Callable[[str], None]) -> None:
     """Run it until it is no longer wanted; a death is said, counted and answered by a restart after a pause."""
-    pause_s = BACKOFF_FIRST_S
+    deaths: list[float] = []
     while daemon.is_wanted:
         if daemon.process is None:
             await start(daemon)
@@ -113,11 +113,17 @@ async def keep(daemon: Daemon, say: Callable[[str], None]) -> None:
         daemon.changed.set()
         if not daemon.is_wanted:
             return
-        pause_s = BACKOFF_FIRST_S if time.monotonic() - daemon.started_at > STEADY_S else pause_s
+        now = time.monotonic()
+        deaths = [*(one for one in deaths if now - one < BURST_S), now]
+        pause_s = pause_after(len(deaths))
         daemon.restarts += 1
         say(f"{daemon.name} ended ({_ending(code)}); it starts again in {pause_s:g} s. Log: {daemon.log_path}")
         await asyncio.sleep(pause_s)
-        pause_s = min(BACKOFF_MAX_S, pause_s * 2)
+
+
+def pause_after(deaths: int) -> float:
+    """Seconds before the next start, by the number of deaths within BURST_S, this one included."""
+    return min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2 ** max(0, deaths - BURST))
 
 
 async def stop(daemon: Daemon, within_s: float = STOP_S) -> None:

@@ -6,6 +6,7 @@ whoever accepts a stream ends it at the certificate's end or at a ban (`close`).
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
@@ -132,17 +133,22 @@ async def _status(call: Any) -> grpc.aio.AioRpcError | None:
 
 
 class GrpcDialer:
-    """The agent's Dialer. Every link has a connection of its own, so that nothing queues behind something else."""
+    """The agent's Dialer. Every link has a connection of its own, so that nothing queues behind something else.
 
-    def __init__(self, identity: IdentitySource) -> None:
+    gate: shared by the dialers of a process that plays many hosts; who waits at it has not begun to dial.
+    """
+
+    def __init__(self, identity: IdentitySource, gate: asyncio.Semaphore | None = None) -> None:
         self._identity = identity
+        self._gate = gate or nullcontext()
         self._links: set[GrpcLink[Any] | GrpcWarmLink] = set()
 
     async def connect(self, address: str, deadline_ns: int) -> FrameLink:
         """Open a stream to `host:port`; raises LinkClosed past the deadline or when it is refused (its `__cause__`
         then is what the Access named)."""
-        channel = _channel(address, self._identity, "access", streams.AGENT_OPTIONS)
-        return self._kept(await _open(channel, CONNECT, link_pb2.Frame, deadline_ns))
+        async with self._gate:
+            channel = _channel(address, self._identity, "access", streams.AGENT_OPTIONS)
+            return self._kept(await _open(channel, CONNECT, link_pb2.Frame, deadline_ns))
 
     async def bandwidth(self, address: str, deadline_ns: int) -> BandwidthLink:
         """Open a measurement stream, all of it within the deadline."""
@@ -153,13 +159,14 @@ class GrpcDialer:
 
     async def warm(self, address: str, deadline_ns: int) -> WarmLink:
         """Open a connection with one call of pings on it."""
-        channel = _channel(address, self._identity, "access", streams.AGENT_OPTIONS)
         heard, said = services_pb2.PingReply, services_pb2.PingRequest
-        try:
-            pings = await _open(channel, WARM, heard, deadline_ns, said=said, owns_channel=False)
-        except BaseException:
-            await channel.close()
-            raise
+        async with self._gate:
+            channel = _channel(address, self._identity, "access", streams.AGENT_OPTIONS)
+            try:
+                pings = await _open(channel, WARM, heard, deadline_ns, said=said, owns_channel=False)
+            except BaseException:
+                await channel.close()
+                raise
 
         async def connect(deadline_ns: int) -> FrameLink:
             return self._kept(await _open(channel, CONNECT, link_pb2.Frame, deadline_ns))
@@ -172,6 +179,10 @@ class GrpcDialer:
 
     async def ping(self, address: str, deadline_ns: int) -> PingAnswer:
         """The shorter of two round trips on a connection made for them; the handshake does not count."""
+        async with self._gate:
+            return await self._ping(address, deadline_ns)
+
+    async def _ping(self, address: str, deadline_ns: int) -> PingAnswer:
         loop = asyncio.get_running_loop()
         channel = _channel(address, self._identity, "access", streams.AGENT_OPTIONS)
         ask = channel.unary_unary(

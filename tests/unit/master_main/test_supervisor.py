@@ -60,17 +60,24 @@ async def test_a_daemon_that_keeps_dying_is_started_ever_more_slowly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "BACKOFF_FIRST_S", 0.01)
+    monkeypatch.setattr(supervisor, "BURST", 2)
     said: list[str] = []
     daemon = Daemon("agent", (PYTHON, "-c", "print('no disk'); raise SystemExit(3)"), tmp_path / "agent.log")
     async with asyncio.TaskGroup() as group:
         group.create_task(supervisor.keep(daemon, said.append))
-        await poll_async(lambda: len(said) >= 4)
+        await poll_async(lambda: len(said) >= 5)
         await supervisor.stop(daemon)
 
-    pauses = [float(line.split(" in ")[1].split(" s")[0]) for line in said[:4]]
-    assert pauses == [0.01, 0.02, 0.04, 0.08]
+    pauses = [float(line.split(" in ")[1].split(" s")[0]) for line in said[:5]]
+    assert pauses == [0.01, 0.01, 0.02, 0.04, 0.08]
     assert "exit code 3" in said[0]
     assert "no disk" in daemon.tail()
+
+
+def test_the_pause_grows_with_the_deaths_of_a_minute_and_has_an_end() -> None:
+    assert [supervisor.pause_after(deaths) for deaths in (1, 10, 11, 12, 15, 16, 200)] == [
+        *(0.25, 0.25, 0.5, 1.0, 8.0, 10.0, 10.0)
+    ]
 
 
 async def test_a_daemon_deaf_to_the_signal_is_killed_with_its_children(tmp_path: Path) -> None:
