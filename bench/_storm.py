@@ -1,4 +1,4 @@
-"""The hosts of `relay`'s cold storm: all dial at the same moment, each by the agent's own dialling, from its own address.
+"""The hosts of `relay`'s cold storm: all want in at the same moment, by the agent's own dialling, from own addresses.
 
 Nothing of an agent but how it finds and keeps its Access: what is told there is one frame, and its echo.
 
@@ -25,6 +25,9 @@ from windrow_proto.ids import AccessId, HostId
 from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.ports import FrameLink
 
+DIALS_AT_ONCE = 128
+"""Under way in this process, which shares two processors with the Access: with more of them a dial is late before its
+first byte, as on no host. Who waits for its turn has not begun to dial, and will not have given up."""
 FIRST_ADDRESS = IPv4Address("10.0.0.1")
 """Whoever dials an address of its own network's loopback comes from that address, so each comes from another one."""
 
@@ -42,6 +45,7 @@ class Storm:
     async def run(self, seconds: float) -> None:
         """All at once, until the last is served or the time is over."""
         clock, rng, began = BootClock(), SystemRng(), time.monotonic()
+        gate = asyncio.Semaphore(DIALS_AT_ONCE)
 
         async def one(number: int, record: dict[str, str]) -> None:
             point = AccessPoint(AccessId("access_" + "b" * 32), "bench", f"{FIRST_ADDRESS + number}:{self._port}")
@@ -59,7 +63,7 @@ class Storm:
                         if len(self.absorbed_s) == len(self._records):
                             self._done.set()
 
-            dialer = link_grpc.GrpcDialer(identity_of(record))
+            dialer = link_grpc.GrpcDialer(identity_of(record), gate)
             await Home(HostId(f"host_{number:032x}"), dialer, clock, rng, RegionMap(1, (point,)), serve).run()
 
         async with asyncio.TaskGroup() as group:

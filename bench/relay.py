@@ -5,8 +5,8 @@ and the far end of its trunk (bench/_far.py), which has a door for direct stream
 through the Access and through nginx' `grpc_pass`, in turn, at the same pace. Goals: at 2,000 messages a second a p50 at
 most 0.5 ms above the direct stream's and a p99 at most three times its; 10,000 agents in at most 1.2 GB.
 
-Then the cold storm: so many hosts dial at the same moment by the agent's own dialling (bench/_storm.py), each from an
-address of its own in a network of the benchmark's own, while STREAMS that were there before go on sending. Goals: all of
+Then the cold storm: so many hosts want in at the same moment by the agent's own dialling (bench/_storm.py), each from
+an address of its own in a network of the benchmark's own, while STREAMS that were there before go on sending. Goals:
 10,000 absorbed in 45 s, a p99 of the others' round trips under a second. It needs root, for the network.
 """
 
@@ -213,6 +213,7 @@ def _storm(folder: Path, agents: int) -> Weather:
             before = cpu_seconds([pid])
             hosts.tell(do="storm", port=port, first=STREAMS, count=agents, seconds=STORM_S)
             calm: dict[str, Any] = {"back_ms": []}
+            assert hosts.process.stdout is not None
             while not select.select([hosts.process.stdout], [], [], 0)[0]:
                 part = streams.ask(do="pace", name="calm", seconds=1.0, per_s=CALM_PER_S)
                 calm = {"back_ms": [*calm["back_ms"], *part["back_ms"]], "lost": part["lost"]}

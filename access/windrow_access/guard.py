@@ -6,8 +6,10 @@ and shuts the others down when they are too many or have waited too long. gRPC s
 """
 
 import asyncio
+import fcntl
 import os
 import socket
+import termios
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,22 +18,31 @@ from pathlib import Path
 import structlog
 
 from windrow_access.core.admission import Callers, Wait
-from windrow_access.core.strangers import Endpoint, Stranger, StrangerLimits, endpoint_of, overstaying, plain_address
+from windrow_access.core.strangers import (
+    Endpoint,
+    Stranger,
+    StrangerLimits,
+    endpoint_of,
+    is_crowded,
+    overstaying,
+    plain_address,
+)
+from windrow_access.door import Door, socket_of
 from windrow_proto.errors import TooMany
 from windrow_proto.ports import AgentAcceptor, BandwidthLink, Clock, FrameLink, PeerFacts, PingFacts, PingLink
 from windrow_proto.scrape import Figure
-from windrow_proto.units import MILLISECOND, seconds
+from windrow_proto.units import MILLISECOND
 
 log = structlog.get_logger()
 
 OWN_SOCKETS = Path("/proc/self/fd")
 LOOK_PERIOD_NS = 500 * MILLISECOND
 """A look costs the listing of the open files, some milliseconds for 10,000 agents. Meanwhile gRPC's own count holds."""
-LOOK_TURN_NS = 200_000
-"""Of a look at once, before frames that came meanwhile are carried on: about what one message takes. In a thread of its
-own a look is no cheaper, and contends for the interpreter with whoever carries frames."""
+LOOK_TURN_NS = MILLISECOND
+"""Of a look at once, before frames that came meanwhile are carried on. In a thread of its own a look is no cheaper, and
+contends for the interpreter with whoever carries frames."""
 LOOK_PAUSE_NS = 50 * MILLISECOND
-"""Between two looks when somebody is to be cut at once."""
+"""Between two looks when somebody is to be cut at once, while the door is shut, and when files are opened fast."""
 
 Socket = tuple[str, Endpoint]
 """An open file's number as text, and its other end."""
@@ -53,7 +64,8 @@ class Guard:
         self._known: set[str] = set()  # the values of _socket_of
         self._since_ns: dict[Socket, int] = {}
         self._condemned: set[Endpoint] = set()
-        self._wanted = asyncio.Event()
+        self._is_wanted = False
+        self._door = Door()
         self.strangers = 0
         self._cut = 0
 
@@ -61,6 +73,7 @@ class Guard:
         """What the guard counts, for Prometheus."""
         yield Figure("access_strangers", "Connections on which no known host speaks", self.strangers, self._labels)
         yield Figure("access_cut_connections_total", "Connections cut by the guard", self._cut, self._labels)
+        yield Figure("access_door_shut_total", "Times that newcomers had to wait", self._door.times, self._labels)
 
     # --- calls -----------------------------------------------------------------------------------
 
@@ -90,7 +103,7 @@ class Guard:
         answer = self._callers.enter(peer.subject_id, self._clock.monotonic_ns())
         if isinstance(answer, Wait):
             self._condemned.add(endpoint)
-            self._wanted.set()
+            self._is_wanted = True
             words = f"This host calls too often; come back in {answer.retry_after_ns // MILLISECOND} ms."
             raise TooMany(words, retry_after_ns=answer.retry_after_ns)
         self._running[endpoint] += 1
@@ -116,17 +129,21 @@ class Guard:
         if not OWN_SOCKETS.is_dir():
             log.warning("connections_unwatched", port=port)
             await asyncio.Event().wait()
+        late_ns = 0
         while True:
-            await self._look(port)
-            await self._clock.sleep_ns(LOOK_PAUSE_NS)
-            try:
-                async with asyncio.timeout(seconds(LOOK_PERIOD_NS)):
-                    await self._wanted.wait()
-            except TimeoutError:
-                continue
+            await self._look(port, late_ns)
+            files, looked_ns = _open_files(), self._clock.monotonic_ns()
+            while True:
+                slept_ns = self._clock.monotonic_ns()
+                await self._clock.sleep_ns(LOOK_PAUSE_NS)
+                now_ns = self._clock.monotonic_ns()
+                late_ns = now_ns - slept_ns - LOOK_PAUSE_NS
+                is_busy = late_ns >= self._limits.late_ns or _open_files() - files >= self._limits.fresh_max // 2
+                if self._is_wanted or self._door.is_shut or is_busy or now_ns - looked_ns >= LOOK_PERIOD_NS:
+                    break
 
-    async def _look(self, port: int) -> None:
-        self._wanted.clear()
+    async def _look(self, port: int, late_ns: int) -> None:
+        self._is_wanted = False
         condemned, self._condemned = self._condemned, set()
         for endpoint in condemned:
             self._unknow(endpoint)  # a call may run on it, too
@@ -140,10 +157,12 @@ class Guard:
                 self._socket_of[endpoint] = name
                 self._known.add(name)
             else:
-                strangers.append(Stranger(name, endpoint, self._since_ns.get((name, endpoint), now_ns)))
+                since_ns = self._since_ns.get((name, endpoint), now_ns)
+                strangers.append(Stranger(name, endpoint, since_ns, _is_unread(name)))
         self._since_ns = {(one.name, one.endpoint): one.since_ns for one in strangers}
         doomed += [(one.name, one.endpoint) for one in overstaying(strangers, self._limits, now_ns)]
         self.strangers = len(strangers)
+        self._door.turn(port, is_shut=is_crowded(strangers, self._limits, now_ns, late_ns))
         if doomed:
             cut = sum(_shut(name, endpoint, port) for name, endpoint in doomed)
             self._cut += cut
@@ -164,28 +183,41 @@ class Guard:
         return found
 
 
+def _open_files() -> int:
+    """How many this process has open; always 0 before Linux 6.2."""
+    return OWN_SOCKETS.stat().st_size
+
+
 def _endpoint(name: str, port: int) -> Endpoint | None:
     """The other end of an open file, if it is a connection to this port."""
     try:
-        one = socket.socket(fileno=int(name))
+        one = socket_of(int(name))
     except OSError:
         return None
     try:
-        if one.family not in (socket.AF_INET, socket.AF_INET6) or one.getsockname()[1] != port:
-            return None
-        host, other_port = one.getpeername()[:2]
-        return plain_address(host), other_port
-    except OSError:  # it listens, or has gone meanwhile
+        host, other_port, *_ = one.getpeername()
+        return (plain_address(host), other_port) if one.getsockname()[1] == port else None
+    except (OSError, ValueError):  # it is no connection of TCP, or has gone meanwhile
         return None
     finally:
         one.detach()  # it is gRPC's
+
+
+def _is_unread(name: str) -> bool:
+    """Whether something lies in this socket."""
+    count = bytearray(4)
+    try:
+        fcntl.ioctl(int(name), termios.FIONREAD, count)
+    except OSError:
+        return False
+    return any(count)
 
 
 def _shut(name: str, endpoint: Endpoint, port: int) -> bool:
     """End a connection if this file still is it; gRPC finds that the other end has gone, and closes the file."""
     if _endpoint(name, port) != endpoint:
         return False
-    one = socket.socket(fileno=int(name))
+    one = socket_of(int(name))
     try:
         one.shutdown(socket.SHUT_RDWR)
     except OSError:

@@ -137,7 +137,8 @@ class Home:
 
     async def run(self) -> None:
         """Stay connected until cancelled."""
-        await self.measure()
+        if len(self.regions.points) != 1:  # there is a choice; a ping costs an Access as much as a connection
+            await self.measure()
         while True:
             best = choice.order(self._host_id, self.regions, self._measured(), self.address)
             addresses = tuple(sorted(best, key=lambda address: address == self._lost))
@@ -280,7 +281,10 @@ class Home:
                     raise
         elif warm is not None:
             await warm[1].close()
-        return await self._dialer.connect(address, min(DIAL_NS_MAX, DIAL_NS << min(self._attempt, 2)))
+        return await self._dialer.connect(address, self._dial_ns())
+
+    def _dial_ns(self) -> int:
+        return min(DIAL_NS_MAX, DIAL_NS << min(self._attempt, 2))
 
     async def _served(self, link: FrameLink) -> bool:
         """Serve a connection beside watching for a better place; returns whether it was ended to move."""
@@ -327,7 +331,8 @@ class Home:
     async def _watch_regions(self) -> None:
         """Measure now and then, and move when it is worth it or this Access drains."""
         while True:
-            await self._clock.sleep_ns(int(MEASURE_EVERY_NS * (0.8 + 0.4 * self._rng.uniform())))
+            pause_ns = MEASURE_EVERY_NS if self.address in self.answers else WARM_AFTER_NS
+            await self._clock.sleep_ns(int(pause_ns * (0.8 + 0.4 * self._rng.uniform())))
             await self.measure()
             best = choice.order(self._host_id, self.regions, self._measured(), self.address)
             if best and best[0] != self.address and best[0] in self.answers:

@@ -123,7 +123,7 @@ async def keep(daemon: Daemon, say: Callable[[str], None]) -> None:
 
 def pause_after(deaths: int) -> float:
     """Seconds before the next start, by the number of deaths within BURST_S, this one included."""
-    return min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2 ** max(0, deaths - BURST))
+    return min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2.0 ** max(0, deaths - BURST))
 
 
 async def stop(daemon: Daemon, within_s: float = STOP_S) -> None:

@@ -5,8 +5,10 @@ handshake, with a wrong certificate or none, idle, or with a call that was refus
 only, so that one address could keep everybody else out.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from urllib.parse import unquote
 
@@ -18,6 +20,8 @@ FILES_KEPT = 256
 than there may be connections, gRPC closes what comes above, and the rest of the process goes on."""
 Endpoint = tuple[str, int]
 """A plain address and a port."""
+ADDRESSES_KEPT = 16_384
+"""Spellings remembered: to read one takes longer than to ask the system for it."""
 IPV6_PREFIX = 64
 """What one customer is given at least: whoever has one IPv6 address has all of these."""
 
@@ -28,21 +32,31 @@ class StrangerLimits:
 
     age_ns: a handshake takes milliseconds, 5 s over a bad line; an agent gives up dialling after 5 s. per_network_max:
     hosts behind one address that come back together; more than the 400 that admission takes of one at once.
-    in_all_max: handshakes of about seven seconds on one core, which is longer than agents wait.
+    in_all_max: handshakes of about two seconds on one core; agents wait for three, to begin with.
+    The door is shut while so many came within so long, of one network so many at most: with 32 in 0.1 s that is 320 a
+    second, handshakes of half a core, and no network shuts it alone (fresh_*); while so many wait for gRPC to read what
+    they said (unread_max); and while everything here is so late (late_ns).
     """
 
     age_ns: int = 15 * SECOND
     per_network_max: int = 512
-    in_all_max: int = 4_096
+    in_all_max: int = 1_024
+    fresh_ns: int = SECOND // 10
+    fresh_max: int = 32
+    fresh_per_network: int = 8
+    unread_max: int = 32
+    late_ns: int = SECOND // 10
 
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """One such connection. name: the caller's for it; since_ns: monotonic, when it was first seen as a stranger."""
+    """One such connection. name: the caller's for it; since_ns: monotonic, when it was first seen as a stranger;
+    is_unread: it has said something that nobody has read yet."""
 
     name: str
     endpoint: Endpoint
     since_ns: int
+    is_unread: bool = False
 
 
 def endpoint_of(peer: str) -> Endpoint:
@@ -52,6 +66,7 @@ def endpoint_of(peer: str) -> Endpoint:
     return plain_address(address), int(port) if port.isdigit() else 0
 
 
+@lru_cache(maxsize=ADDRESSES_KEPT)
 def plain_address(address: str) -> str:
     """An IP address in one spelling: without a zone, IPv4 as such; other text is itself."""
     try:
@@ -62,6 +77,7 @@ def plain_address(address: str) -> str:
     return str(mapped or parsed)
 
 
+@lru_cache(maxsize=ADDRESSES_KEPT)
 def network_of(address: str) -> str:
     """Who is counted as one, by a plain address: an IPv4 address, or an IPv6 network; other text is itself."""
     return str(ip_network((address, IPV6_PREFIX), strict=False)) if ":" in address else address
@@ -85,6 +101,20 @@ def overstaying(strangers: Iterable[Stranger], limits: StrangerLimits, now_ns: i
             waiting.append((turn, stranger))
     waiting.sort(key=lambda one: one[0])
     return (*cut, *(stranger for _, stranger in waiting[limits.in_all_max :]))
+
+
+def is_crowded(strangers: Collection[Stranger], limits: StrangerLimits, now_ns: int, late_ns: int) -> bool:
+    """Whether nobody else should be let in at the moment. late_ns: how late what was due here was done.
+
+    A thousand handshakes at once take as long as their sum, each of them, and who dials has given up by then and dials
+    again: all work would be for nobody. Who waits before the door costs nothing, and its system knocks again by itself.
+    """
+    fresh = Counter(network_of(one.endpoint[0]) for one in strangers if now_ns - one.since_ns < limits.fresh_ns)
+    return (
+        late_ns >= limits.late_ns
+        or sum(min(limits.fresh_per_network, count) for count in fresh.values()) >= limits.fresh_max
+        or sum(one.is_unread for one in strangers) >= limits.unread_max
+    )
 
 
 def connections_max(files: int, limits: Limits, strangers: StrangerLimits) -> int:

@@ -1,6 +1,8 @@
 """Who is cut when nobody known speaks on a connection, how often a host may call, and what a write waits for."""
 
 import asyncio
+import errno
+import select
 import socket
 from contextlib import ExitStack
 
@@ -19,9 +21,11 @@ from windrow_access.core.strangers import (
     StrangerLimits,
     connections_max,
     endpoint_of,
+    is_crowded,
     network_of,
     overstaying,
 )
+from windrow_access.door import Door
 from windrow_access.guard import LOOK_TURN_NS, Guard
 from windrow_access.outbox import Outbox
 from windrow_proto.errors import Banned
@@ -55,6 +59,48 @@ def test_the_old_go_then_the_oldest_of_a_network_then_those_of_the_largest() -> 
     others = [stranger(9, "10.0.0.2", 1), stranger(10, "10.0.0.3", 60), stranger(11, "10.0.0.4", 61)]
     cut = {one.name for one in overstaying([*crowd, *others], limits, now_ns=110)}
     assert cut == {"9", "0", "1", "2"}
+
+
+CROWD = StrangerLimits(fresh_ns=100, fresh_max=6, fresh_per_network=2, unread_max=3, late_ns=50)
+
+
+@pytest.mark.parametrize(
+    ("strangers", "late_ns", "crowded"),
+    [
+        ([stranger(n, f"10.0.0.{n % 3}", 950) for n in range(6)], 0, True),  # three networks, two of each
+        ([stranger(n, f"10.0.0.{n % 3}", 950) for n in range(5)], 0, False),
+        ([stranger(n, "10.0.0.1", 950) for n in range(60)], 0, False),  # one network alone
+        ([stranger(n, f"10.0.0.{n % 3}", 900) for n in range(6)], 0, False),  # they have come long ago
+        ([Stranger(str(n), ("10.0.0.1", n), 1, is_unread=True) for n in range(3)], 0, True),
+        ([Stranger(str(n), ("10.0.0.1", n), 1, is_unread=n > 0) for n in range(3)], 0, False),
+        ([], 50, True),
+        ([], 49, False),
+    ],
+)
+def test_the_door_is_shut_for_many_newcomers_unread_words_and_a_late_loop(
+    strangers: list[Stranger], late_ns: int, crowded: bool
+) -> None:
+    assert is_crowded(strangers, CROWD, now_ns=1_000, late_ns=late_ns) is crowded
+
+
+def test_a_shut_door_keeps_newcomers_waiting_and_nobody_else() -> None:
+    with ExitStack() as sockets:
+        listener = sockets.enter_context(socket.create_server(("127.0.0.1", 0)))
+        place = listener.getsockname()
+        early = sockets.enter_context(socket.create_connection(place))
+        served = sockets.enter_context(listener.accept()[0])
+        door = Door()
+        door.turn(place[1], is_shut=True)
+        late = sockets.enter_context(socket.socket())
+        late.setblocking(False)
+        assert late.connect_ex(place) == errno.EINPROGRESS
+        early.sendall(b"still here")
+        assert served.recv(64) == b"still here"
+        assert select.select([], [late], [], 0.2) == ([], [], [])
+        door.turn(place[1], is_shut=False)
+        assert select.select([], [late], [], PATIENCE_S)[1] == [late]  # its system has knocked again
+        assert late.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+        assert door.times == 1
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 50)), max_size=60))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow_proto.units import DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND
+from windrow_proto.units import DAY, GIB, HOUR, KIB, MIB, MILLISECOND, MINUTE, SECOND
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "limits.md"
@@ -18,7 +18,7 @@ ROW = re.compile(
     r"^\| `(?P<module>[a-z_.]+)(?::(?P<name>[A-Za-z_.]+))?` \| (?P<value>[^|]+) \| [^|]+ \| [^|]+ \|$", re.M
 )
 BYTES = ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
-SPANS = ((366 * DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
+SPANS = ((366 * DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (MILLISECOND, "ms"))
 
 
 def rows() -> list[re.Match[str]]:

@@ -1,0 +1,68 @@
+"""The door before gRPC's listening sockets: while it is shut the kernel drops who knocks, who knocks again by itself.
+
+gRPC accepts whatever comes and gives Python no say. A filter that passes nothing, on the listening sockets alone, needs
+no rights, costs nothing, and leaves every connection that is there untouched.
+"""
+
+import ctypes
+import os
+import socket
+import struct
+from pathlib import Path
+from typing import Final
+
+OWN_SOCKETS: Final = Path("/proc/self/fd")
+SO_ATTACH_FILTER: Final = 26
+SO_DETACH_FILTER: Final = 27
+"""Of include/uapi/asm-generic/socket.h; Python names neither."""
+PASS_NOTHING: Final = struct.pack("HBBI", 0x06, 0, 0, 0)
+"""One instruction of the classic filter: return 0, so many bytes of each packet."""
+
+
+class Door:
+    """Open until it is turned. times: how often it was shut."""
+
+    def __init__(self) -> None:
+        self.is_shut = False
+        self.times = 0
+        self._program = ctypes.create_string_buffer(PASS_NOTHING)
+        self._filter = struct.pack("HxxxxxxP", 1, ctypes.addressof(self._program))
+
+    def turn(self, port: int, *, is_shut: bool) -> None:
+        """Shut or open it for the sockets of this process that listen on this port. Does nothing where it is so."""
+        if is_shut == self.is_shut:
+            return
+        for number in _listeners(port):
+            listener = socket_of(number)
+            try:
+                if is_shut:
+                    listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, self._filter)
+                else:
+                    listener.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
+            finally:
+                listener.detach()  # it is gRPC's
+        self.is_shut = is_shut
+        self.times += is_shut
+
+
+def socket_of(number: int) -> socket.socket:
+    """An open file as a socket, not asked what kind it is, which would take three calls. To be detached again."""
+    return socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 0, fileno=number)
+
+
+def _listeners(port: int) -> list[int]:
+    return [number for name in os.listdir(OWN_SOCKETS) if _listens(number := int(name), port)]
+
+
+def _listens(number: int, port: int) -> bool:
+    try:
+        one = socket_of(number)
+    except OSError:
+        return False
+    try:
+        is_listening = one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        return bool(is_listening) and isinstance(name := one.getsockname(), tuple) and name[1] == port
+    except OSError:
+        return False
+    finally:
+        one.detach()
