@@ -18,6 +18,7 @@ from windrow_proto.errors import InvalidInput
 RUNTIMES: Final = ("docker", "process")
 SIMULATED_MAX: Final = 2000
 """Simulated hosts in one process; each has a connection and two directories of its own."""
+SAMPLE_EVERY_S_MAX: Final = 60
 SEEDS_MAX: Final = 4
 """Places to look for an Access; each may cost its deadline."""
 TOKEN_BYTES_MAX: Final = 1 << 20
@@ -39,6 +40,8 @@ class Config:
     name: str = ""
     count: int = 0
     seed: int = 1
+    sample_every_s: int = 1
+    """Of simulated hosts: the least seconds between two samples."""
     is_sure: bool = False
     metrics_port: int | None = None
     """Of /metrics on 127.0.0.1; None: not served."""
@@ -64,6 +67,9 @@ def parse(arguments: Sequence[str]) -> Config:
     count = getattr(found, "count", 0)
     if found.command == "simulate" and not 1 <= count <= SIMULATED_MAX:
         raise InvalidInput(f"--count must be 1 to {SIMULATED_MAX}.")
+    sample_every_s = getattr(found, "sample_every", 1)
+    if not 1 <= sample_every_s <= SAMPLE_EVERY_S_MAX:
+        raise InvalidInput(f"--sample-every must be 1 to {SAMPLE_EVERY_S_MAX} seconds.")
     seeds = tuple(dict.fromkeys(parse_place(text) for text in getattr(found, "access", None) or ()))
     if len(seeds) > SEEDS_MAX:
         raise InvalidInput(f"--access may be given {SEEDS_MAX} times at most.")
@@ -79,6 +85,7 @@ def parse(arguments: Sequence[str]) -> Config:
         name=getattr(found, "name", "") or "",
         count=count,
         seed=getattr(found, "seed", 1),
+        sample_every_s=sample_every_s,
         is_sure=getattr(found, "yes", False),
         metrics_port=getattr(found, "metrics_port", None),
         seeds=seeds,
@@ -129,6 +136,13 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_argument("--master", dest="master_url", default="", help="https://host:port, for those not joined yet")
     simulate.add_argument("--token-file", "--join-token-file", dest="token_file", default="", help="a token a line")
     simulate.add_argument("--seed", type=int, default=1, help="what the hosts are drawn from")
+    simulate.add_argument(
+        "--sample-every",
+        type=int,
+        default=1,
+        metavar="S",
+        help="at least so many seconds between two samples",
+    )
     looks(simulate, "look for an Access there while none of the known ones answers")
     end = command("end", "End every workload of this host while no agent runs, with its final receipts.")
     end.add_argument("--runtimes", help=argparse.SUPPRESS)

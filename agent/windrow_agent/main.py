@@ -42,7 +42,7 @@ from windrow_proto.ids import HostId
 from windrow_proto.link_grpc import GrpcDialer
 from windrow_proto.model import Benchmark
 from windrow_proto.ports import Rng
-from windrow_proto.units import MIB
+from windrow_proto.units import MIB, SECOND
 
 log = structlog.get_logger()
 
@@ -167,6 +167,7 @@ def simulated_agent(
     calls: Runner,
     places: Sequence[Place] = (),
     gate: asyncio.Semaphore | None = None,
+    sample_every_s: int = 1,
 ) -> tuple[AgentService, Membership]:
     """Host number `index` of the fleet that `seed` draws, with its own keys, connection and spool. calls: the thread of
     what it asks a Master outside the link; gate: of all that dial in this process."""
@@ -191,7 +192,7 @@ def simulated_agent(
         directory=str(data_dir),
         runner=disk_runner,
         kernel_boot=rng.random_bytes(8).hex(),  # what ran on a simulated machine does not outlive this process
-        sampler=Sampler(clock, host.backend, host.reader),
+        sampler=Sampler(clock, host.backend, host.reader, least_ns=sample_every_s * SECOND),
         runtimes={"simulated": SimulatedRuntime(SimulatedMachine(clock))},
         agent_version=agent_version(),
         measure_benchmarks=figures,
@@ -273,9 +274,9 @@ async def simulate(config: Config) -> int:
     threads = [ThreadRunner(f"windrow-disk-{number}") for number in range(SIMULATED_DISK_THREADS)]
     calls, dialling = ThreadRunner("windrow-enrol"), asyncio.Semaphore(DIALS_AT_ONCE)
     runners = [SharedRunner(threads[index % len(threads)]) for index in range(len(folders))]
+    common = (calls, config.seeds, dialling, config.sample_every_s)
     agents = [
-        simulated_agent(folder, config.seed, index, runners[index], calls, config.seeds, dialling)
-        for index, folder in enumerate(folders)
+        simulated_agent(folder, config.seed, index, runners[index], *common) for index, folder in enumerate(folders)
     ]
     return await serve(agents)
 

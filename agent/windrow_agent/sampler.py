@@ -61,15 +61,18 @@ class Sampler:
         *,
         gpu_runner: Runner | None = None,
         host_runner: Runner | None = None,
+        least_ns: int = 0,
     ) -> None:
-        self.look_ns = LOOK_NS
+        """least_ns: never more often than this, whatever the Master says."""
+        self.look_ns = max(LOOK_NS, least_ns)
         """The longest nap while nothing is being read."""
         self.host_facts = HostFacts()
         self.dropped = 0
         self.latest: Sample | None = None
         self._clock = clock
         self._host = host
-        self._period_ns = sampling.bounded_period(period_ns)
+        self._least_ns = least_ns
+        self._period_ns = max(least_ns, sampling.bounded_period(period_ns))
         self._watch = GpuWatch(backend, gpu_runner or _runner(clock, backend.simulated, "gpu"))
         self._host_runner = host_runner or _runner(clock, host.simulated, "host")
         self._host_task: asyncio.Task[Mapping[int, int | None] | None] | None = None
@@ -144,7 +147,7 @@ class Sampler:
 
     def set_period(self, period_ns: int) -> None:
         """Sample at this period from now on, within what this agent allows."""
-        self._period_ns = sampling.bounded_period(period_ns)
+        self._period_ns = max(self._least_ns, sampling.bounded_period(period_ns))
         self._schedule = sampling.with_period(self._schedule, self._clock.monotonic_ns(), self._period_ns)
 
     def set_leases(self, leases: Callable[[], Mapping[str, str]]) -> None:

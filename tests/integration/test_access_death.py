@@ -32,6 +32,9 @@ ACCESSES = ("one", "two", "three")
 GROUPS = ("west", "east")
 ADDRESSES = 50
 """Of each group of agents."""
+GATHER_S, PAUSE_S = (600.0, 2.0) if AGENTS >= 100 else (120.0, 0.5)
+SAMPLE_EVERY_S = 30 if AGENTS >= 100 else 1
+"""An agent that samples each second takes a hundredth of a processor, and here a thousand share two."""
 RESET_GOAL_S, SILENT_GOAL_S = 2.0, 10.0
 """At the 99th percentile; judged at full length only."""
 SHARE_GOAL = 0.2
@@ -67,7 +70,7 @@ def _many_addresses(network: Namespace, prefix: str, first: int) -> None:
 def test_agents_of_an_access_that_dies_or_falls_silent_are_heard_elsewhere(market: RegionalMarket) -> None:
     at = market
     at.add_accesses("one")
-    hosts = [host for name in GROUPS for host in at.add_agents(name, AGENTS // len(GROUPS))]
+    hosts = [host for name in GROUPS for host in at.add_agents(name, AGENTS // len(GROUPS), SAMPLE_EVERY_S)]
     at.settled(*hosts)
     at.add_accesses(*ACCESSES[1:])
 
@@ -95,7 +98,7 @@ def _gather(at: RegionalMarket, name: str) -> None:
     others = [one.access_id for other, one in at.accesses.items() if other != name]
     for access_id in others:
         at.renter.ask("POST", f"/accesses/{access_id}/drain", {"reason": "test"})
-    wait_for(lambda: set(at.homes().values()) == {at.accesses[name].access_id}, pause_s=0.5)
+    wait_for(lambda: set(at.homes().values()) == {at.accesses[name].access_id}, GATHER_S, pause_s=PAUSE_S)
     for access_id in others:
         at.renter.ask("POST", f"/accesses/{access_id}/resume", {"reason": "test"})
     _serving(at, *others)
@@ -110,7 +113,7 @@ def _gaps_s(at: RegionalMarket, hosts: Sequence[str], nemesis: Nemesis) -> list[
     moving = {host["id"]: host["last_seen_at"] for host in at.renter.all("/hosts")}
     began = time.time()
     with struck(at, ACCESSES[0], nemesis):
-        wait_for(lambda: have_left(at.renter, moving, at.accesses[ACCESSES[0]].access_id), pause_s=0.5)
+        wait_for(lambda: have_left(at.renter, moving, at.accesses[ACCESSES[0]].access_id), GATHER_S, pause_s=PAUSE_S)
         back = _welcomed_at(at, began)
     assert set(back) == set(hosts)
     return sorted(first - began for first in back.values())

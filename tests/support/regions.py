@@ -17,12 +17,14 @@ from tests.support import truth
 from tests.support.killing import online
 from tests.support.namespaces import Namespace
 from tests.support.rental import Renter
-from tests.support.stack import Stack, wait_for
+from tests.support.stack import START_S, Stack, wait_for
 from tests.waiting import PATIENCE_S
 from windrow_proto import enrol
 
 HTTPS_PORT, TRUNK_PORT, ACCESS_PORT = 8443, 7444, 7443
 STOP_S = 30.0
+START_S_EACH, PAUSE_S_EACH = 0.5, 0.002
+"""For each agent: what a Master writes of a new host, and what it costs to ask for all of them."""
 JOINS_AT_ONCE = 4
 VERDICTS = {"host.silent": "suspect", "host.silent_long": "lost"}
 """What the Master calls them in its audit log."""
@@ -89,12 +91,14 @@ class RegionalMarket:
         one = self.accesses[name]
         one.process = self._start(name, self.folder / f"access-{name}", "windrow_access", "run", *one.arguments)
 
-    def add_agents(self, name: str, count: int) -> list[str]:
+    def add_agents(self, name: str, count: int, sample_every_s: int = 1) -> list[str]:
         """Join so many simulated hosts and run them in one process in the network of this name; returns their ids."""
         folder = self.folder / f"agents-{name}"
         places = [folder / f"{number:04d}" for number in range(count)]
         ids = asyncio.run(self._joined(places))
-        self._start(name, folder, "windrow_agent", "simulate", "--count", str(count), "--data-dir", str(folder))
+        numbers = {"--count": count, "--seed": len(self.agent_dirs), "--sample-every": sample_every_s}
+        arguments = [word for flag, number in numbers.items() for word in (flag, str(number))]
+        self._start(name, folder, "windrow_agent", "simulate", *arguments, "--data-dir", str(folder))
         self.agent_dirs += places
         return ids
 
@@ -130,7 +134,10 @@ class RegionalMarket:
 
     def settled(self, *hosts: str) -> dict[str, str]:
         """Wait until all of these hosts are online, and have written down some telemetry; returns their homes."""
-        found: dict[str, str] = wait_for(lambda: (h := self.homes()) and set(hosts) <= set(h) and h, pause_s=0.2)
+        deadline_s, pause_s = START_S + START_S_EACH * len(hosts), 0.2 + PAUSE_S_EACH * len(hosts)
+        found: dict[str, str] = wait_for(
+            lambda: (h := self.homes()) and set(hosts) <= set(h) and h, deadline_s, pause_s=pause_s
+        )
         wait_for(lambda: all(truth.produced(folder).keys for folder in self.agent_dirs), pause_s=0.2)
         return {host: found[host] for host in hosts}
 

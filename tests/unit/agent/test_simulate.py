@@ -106,6 +106,16 @@ def test_a_fleet_without_a_stated_persona_has_eight_gpus_per_host():
     assert len(uuids) == 160
 
 
+def test_a_sampler_with_a_floor_keeps_it_whatever_the_master_says():
+    host = SimulatedHost(1, 0, StepClock())
+    sampler = Sampler(StepClock(), host.backend, host.reader, SECOND, least_ns=30 * SECOND)
+    assert sampler.period_ns == 30 * SECOND
+    sampler.set_period(SECOND)
+    assert sampler.period_ns == 30 * SECOND
+    sampler.set_period(45 * SECOND)
+    assert sampler.period_ns == 45 * SECOND
+
+
 async def an_hour(loop: VirtualLoop) -> tuple[list[Sample], list[str], list[str]]:
     """One virtual hour of sampling under a script of faults: the samples, all conditions seen, all events."""
     clock = VirtualClock(loop)

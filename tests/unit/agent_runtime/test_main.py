@@ -62,3 +62,5 @@ def test_unknown_runtimes_and_counts_are_refused(tmp_path):
         config.parse(["run", "--runtimes", "docker,magic"])
     with pytest.raises(InvalidInput):
         config.parse(["simulate", "--count", "0"])
+    with pytest.raises(InvalidInput, match="1 to 60"):
+        config.parse(["simulate", "--count", "1", "--sample-every", "0"])
