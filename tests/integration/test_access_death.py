@@ -93,7 +93,7 @@ def test_agents_of_an_access_that_dies_or_falls_silent_are_heard_elsewhere(marke
 
 
 def _gather(at: RegionalMarket, name: str) -> None:
-    """Have all agents on one Access, and the others ready."""
+    """Have all agents on one Access, the others ready; at full length with a second connection of each agent there."""
     _serving(at, *(one.access_id for one in at.accesses.values()))
     others = [one.access_id for other, one in at.accesses.items() if other != name]
     for access_id in others:
@@ -102,6 +102,9 @@ def _gather(at: RegionalMarket, name: str) -> None:
     for access_id in others:
         at.renter.ask("POST", f"/accesses/{access_id}/resume", {"reason": "test"})
     _serving(at, *others)
+    names = [other for other in at.accesses if other != name]
+    if IS_LONG:  # as in a fleet that has been up for a minute
+        wait_for(lambda: sum(at.connections(other) for other in names) >= AGENTS, GATHER_S, pause_s=PAUSE_S)
 
 
 def _serving(at: RegionalMarket, *access_ids: str) -> None:

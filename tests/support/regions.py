@@ -132,6 +132,11 @@ class RegionalMarket:
         """The id of the Access through which each host was heard last, by host; only of hosts that are online."""
         return {host["id"]: host["access_id"] for host in online(self.renter)}
 
+    def connections(self, name: str) -> int:
+        """How many agents are connected with this Access, those who only keep a second connection there included."""
+        words = ("ss", "-Htn", "state", "established", "sport", "=", f":{ACCESS_PORT}")
+        return len(self.networks[name].call(*words).splitlines())
+
     def settled(self, *hosts: str) -> dict[str, str]:
         """Wait until all of these hosts are online, and have written down some telemetry; returns their homes."""
         deadline_s, pause_s = START_S + START_S_EACH * len(hosts), 0.2 + PAUSE_S_EACH * len(hosts)
