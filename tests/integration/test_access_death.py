@@ -98,13 +98,17 @@ def _gather(at: RegionalMarket, name: str) -> None:
     others = [one.access_id for other, one in at.accesses.items() if other != name]
     for access_id in others:
         at.renter.ask("POST", f"/accesses/{access_id}/drain", {"reason": "test"})
-    wait_for(lambda: set(at.homes().values()) == {at.accesses[name].access_id}, GATHER_S, pause_s=PAUSE_S)
+    wait_for(lambda: _are_at(at, name), GATHER_S, pause_s=PAUSE_S)
     for access_id in others:
         at.renter.ask("POST", f"/accesses/{access_id}/resume", {"reason": "test"})
     _serving(at, *others)
-    names = [other for other in at.accesses if other != name]
     if IS_LONG:  # as in a fleet that has been up for a minute
-        wait_for(lambda: sum(at.connections(other) for other in names) >= AGENTS, GATHER_S, pause_s=PAUSE_S)
+        names = [other for other in at.accesses if other != name]
+        wait_for(lambda: sum(map(at.connections, names)) >= AGENTS and _are_at(at, name), GATHER_S, pause_s=PAUSE_S)
+
+
+def _are_at(at: RegionalMarket, name: str) -> bool:
+    return set(at.homes().values()) == {at.accesses[name].access_id}
 
 
 def _serving(at: RegionalMarket, *access_ids: str) -> None:
