@@ -237,6 +237,11 @@ class Journal:
             if is_old or place >= COMMANDS_MAX:
                 del self.commands[key]
 
+    def owes_final(self, workload_id: WorkloadId) -> bool:
+        """Whether this workload's final receipt is due and has not reached the spool."""
+        entry = self.workloads.get(workload_id)
+        return entry is not None and entry.state.is_final_sent and not entry.is_final_spooled
+
     def _facts(self) -> Iterable[Fact]:
         yield epoch_fact(self.epoch)
         for slot_id, mark in self.book.marks.items():

@@ -80,7 +80,6 @@ class Keeper:
         self._gone_ns: dict[WorkloadId, int] = {}
         self._orphans = Orphans(self.journal, runtimes)
         self._told: bytes | None = None
-        self.is_recovered = asyncio.Event()
 
     # --- what others read -----------------------------------------------------------------------------------------
 
@@ -234,7 +233,7 @@ class Keeper:
                 await self._ended(workload_id, run, state.end_reason)
             await runtime.remove(workload_id)
             if await runtime.observe(workload_id) is not None:
-                # Its slots are free for the next one with the word that it is gone: only once nothing of it is left.
+                # With the word that it is gone its slots are free for the next one: only once nothing of it is left.
                 raise RuntimeUnavailable("It has ended, and its runtime has not cleared it away yet.")
         await self._apply(workload_id, work.Removed())
         await self._desk.write([facts.lease_gone(workload_id)])
@@ -263,18 +262,16 @@ class Keeper:
 
     async def recover(self) -> None:
         """Go on where the last agent stopped: tell finals that were not told, watch what runs, end what was ending."""
-        for workload_id, entry in list(self.journal.workloads.items()):
-            state = entry.state
-            if state.is_final_sent and not entry.is_final_spooled:
-                await self._spool(state, [self._receipt(state)])
+        for workload_id, state in [(key, entry.state) for key, entry in self.journal.workloads.items()]:
             if state.phase is WorkloadPhase.RUNNING:
                 self._watch(workload_id, was_seen=False)
             elif state.phase is WorkloadPhase.STOPPING:
                 self._spawn(self._retry_end(workload_id), f"end {workload_id}")
             elif state.phase is WorkloadPhase.GONE:
                 self._gone_ns[workload_id] = self._clock.monotonic_ns()
-        self.is_recovered.set()
-        await self.tell_observed(is_asked=True)
+        with contextlib.suppress(StorageFailed):  # told by the sweep: a full disk keeps no host from its link
+            await self._tell_finals()
+            await self.tell_observed(is_asked=True)
 
     async def run(self) -> None:
         """End what lapses, forget what is long gone, remove what nobody asked for; until cancelled.
@@ -302,6 +299,8 @@ class Keeper:
         while True:
             now_ns = self._clock.monotonic_ns()
             await self._orphans.reap(now_ns)
+            with contextlib.suppress(StorageFailed):
+                await self._tell_finals()
             await self._forget_gone(now_ns)
             await self._clock.sleep_ns(ORPHANS_EVERY_NS)
 
@@ -339,6 +338,13 @@ class Keeper:
                 news += self._news()
             await self._spool(state if is_receipted else None, news)
         return effects
+
+    async def _tell_finals(self) -> None:
+        """Spool the final receipts that the disk refused when they were due, in this life or an earlier one."""
+        for workload_id in list(filter(self.journal.owes_final, self.journal.workloads)):
+            async with self._locks.setdefault(workload_id, asyncio.Lock()):
+                if self.journal.owes_final(workload_id) and (state := self.state(workload_id)):
+                    await self._spool(state, [self._receipt(state)])
 
     async def _spool(self, receipted: WorkloadState | None, news: list[Message]) -> None:
         """Store what is to be told with one fsync; then note that the final receipt, if it was among it, is there."""
@@ -429,7 +435,8 @@ class Keeper:
                 await self._clock.sleep_ns(5 * SECOND)
 
     async def _forget_gone(self, now_ns: int) -> None:
-        old = [key for key, gone_ns in self._gone_ns.items() if now_ns - gone_ns >= GONE_KEPT_NS]
+        owes = self.journal.owes_final
+        old = [key for key, at_ns in self._gone_ns.items() if now_ns - at_ns >= GONE_KEPT_NS and not owes(key)]
         await self._desk.write([facts.workload_gone(key) for key in old])
         for key in old:
             del self._gone_ns[key]

@@ -2,8 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.simulation.books import copy_of
@@ -12,7 +13,7 @@ from tests.simulation.database import Power
 from tests.simulation.full_disk import SharedDisk
 from tests.simulation.machines import MASTER, AccessMachine, HostMachine, forked
 from windrow_proto.disk_memory import MemoryDisk
-from windrow_proto.link_memory import Weather
+from windrow_proto.link_memory import BOTH, Way, Weather
 from windrow_proto.units import DAY, MILLISECOND, SECOND
 
 if TYPE_CHECKING:
@@ -53,10 +54,13 @@ KINDS = (
     Kind("fill disk of host", 1),
     Kind("operator looks", 2),
     Kind("renew certificate", 2),
+    Kind("partition group", 2),
+    Kind("cut one way", 3),
     Kind("restore master", 0),
     Kind("copy host", 0),
     Kind("isolate host", 0),
     Kind("stray box", 0),
+    Kind("keep hellos back", 0),
     Kind("master's clock jumps", 0),
     Kind("fill disk of master", 0),
 )
@@ -64,6 +68,8 @@ KINDS = (
 YEARS = (-30, -3, -1, 1, 3, 70)
 ISOLATED_S = 150
 """Longer than the short terms of plans that name it."""
+HEARD_S, LATE_S = 7, 12
+"""Before and after an Access gives up its line to the Master (KEEPALIVE_NS): hosts go elsewhere, and the line heals."""
 
 
 class Faults:
@@ -104,9 +110,9 @@ class Faults:
             case "fail disk of master":
                 await self._master_disk()
             case "partition host":
-                self._partition(host.host_id, access.address, name)
+                self._partition([host.host_id], access.address, name)
             case "partition access":
-                self._partition(access.peer.subject_id, MASTER, name)
+                self._partition([access.peer.subject_id], MASTER, name)
             case "reset streams":
                 if self._world.network.reset(dialer=self._luck.choice((host.host_id, access.peer.subject_id))):
                     self._world.count(name)
@@ -136,9 +142,9 @@ class Faults:
                 access.mischief.trouble.until_ns = self._for(5, 15, 40)
                 self._world.count(name)
             case _:
-                await self._strike_further(name, host)
+                await self._strike_further(name, host, access)
 
-    async def _strike_further(self, name: str, host: HostMachine) -> None:
+    async def _strike_further(self, name: str, host: HostMachine, access: AccessMachine) -> None:
         match name:
             case "daemon fails":
                 host.daemon.until_ns = self._for(3, 10, 30)
@@ -156,6 +162,12 @@ class Faults:
             case "operator looks":
                 await self._world.reverify(host)
                 self._world.count(name)
+            case "partition group":
+                self._partition(self._group(), access.address, name)
+            case "cut one way":
+                self._cut_one_way(access)
+            case "keep hellos back":
+                self._keep_hellos_back(access)
             case "master's clock jumps":
                 self._world.master.clock.skew_ns += self._luck.choice(YEARS) * 365 * DAY
                 self._world.count(name)
@@ -244,11 +256,47 @@ class Faults:
         master.start()
         self._world.count("restore master")
 
-    def _partition(self, dialer: str, address: str, name: str) -> None:
+    def _partition(self, dialers: Sequence[str], address: str, name: str, ways: frozenset[Way] = BOTH) -> None:
+        """Let these not reach this address for a while, nor be reached by it."""
         network = self._world.network
-        network.partition(dialer, address)
+        for dialer in dialers:
+            network.partition(dialer, address, ways)
         self._world.count(name)
-        self._later(self._luck.choice((3, 12, 40)), network.heal)
+
+        def heal() -> None:
+            for dialer in dialers:
+                network.heal(dialer, address)
+
+        self._later(self._luck.choice((3, 12, 40)), heal)
+
+    def _group(self) -> list[str]:
+        """Some of the hosts, as behind one router: from two to all of them."""
+        hosts = self._world.hosts
+        return [host.host_id for host in self._luck.sample(hosts, self._luck.randint(min(2, len(hosts)), len(hosts)))]
+
+    def _cut_one_way(self, access: AccessMachine) -> None:
+        """What hosts say to an Access does not come through while they hear it, or the other way round; or so between
+        an Access and the Master."""
+        way = frozenset({self._luck.choice((Way.UP, Way.DOWN))})
+        if self._luck.random() < 0.5:
+            self._partition(self._group(), access.address, "cut one way", way)
+        else:
+            self._partition([access.peer.subject_id], MASTER, "cut one way", way)
+
+    def _keep_hellos_back(self, access: AccessMachine) -> None:
+        """Send hosts to an Access that the Master does not hear for a while: what they say there arrives when they have
+        given it up and are elsewhere."""
+        world, relay = self._world, access.peer.subject_id
+        hosts = [host.host_id for host in world.hosts]
+        world.network.partition(relay, MASTER, frozenset({Way.UP}))
+        for other in world.accesses:
+            if other is not access:
+                for host_id in hosts:
+                    world.network.partition(host_id, other.address)
+                world.network.reset(address=other.address)
+                self._later(HEARD_S, partial(world.network.heal, address=other.address))
+        self._later(LATE_S, partial(world.network.heal, relay, MASTER))
+        world.count("keep hellos back")
 
     def _isolate(self, host: HostMachine) -> None:
         """Let a host reach nobody, for longer than it may go on alone."""

@@ -15,6 +15,7 @@ from sqlalchemy import bindparam, update
 
 from tests.simulation.breakages import FailingRuntime
 from tests.simulation.planted_identities import copies_take_turns, generation_unchecked, older_certificate_accepted
+from tests.simulation.planted_links import late_hello_takes_over
 from tests.simulation.world import Plan
 from windrow_agent import journal
 from windrow_agent.core import lease
@@ -378,6 +379,7 @@ ALONE, STRAY = ("isolate host",), ("stray box",)
 FEW = {"hosts": 2, "renters": 2}
 COPIED = {"copies": True, "faulty_ns": 4 * MINUTE}
 COPY = ("copy host", "renew certificate")
+LATE = {"faulty_ns": MINUTE, "fault_every_ns": 30 * SECOND, "settle_ns": 100 * SECOND}
 OFTEN = {"hosts": 4, "renters": 6, "fault_every_ns": 2 * SECOND}
 BUGS = (
     Bug("ack before fsync", "I1", ack_before_fsync, POWER),
@@ -404,6 +406,7 @@ BUGS = (
     Bug("generation unchecked", "I7", generation_unchecked, COPY, COPIED),
     Bug("an older certificate accepted", "I7", older_certificate_accepted, COPY[:1], {**COPIED, "hosts": 8}),
     Bug("copies take turns", "I7", copies_take_turns, COPY, COPIED),
+    Bug("a late hello takes over", "I8", late_hello_takes_over, ("keep hellos back",), LATE),
     Bug("an end taken for granted", "I2", end_taken_for_granted, ("daemon fails",), OFTEN),
 )
 

@@ -272,8 +272,8 @@ class LinkHub:
             return
         finally:
             route.is_greeting = False
-        present = self._routes.get(host_id)
-        if present is None or not present.is_open or present.boot_id == route.boot_id:
+        # A hello may be one that a dying line kept back, or that an Access plays again: it takes nobody's place.
+        if host_id not in self._routes:
             self._adopt(route)
         route.send(Kind.QUERY, Lane.CONTROL, encode_query(Query((), observed=True)))
         route.send(Kind.REGION_MAP, Lane.CONTROL, self._region_map())

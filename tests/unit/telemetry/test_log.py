@@ -138,6 +138,21 @@ async def test_many_appends_share_one_fsync(t):
     assert t.have() == ((1, 50),)
 
 
+async def test_what_comes_twice_over_a_dying_connection_and_the_next_is_stored_once(t):
+    await asyncio.gather(t.send(1, body(t)), t.send(1, body(t)), t.send(2, body(t)))
+    await t.send(1, body(t))
+    assert t.have() == ((1, 2),)
+    assert len(list(read_log(t.disk, f"{t.directory}/log/000000000001"))) == 2
+
+
+async def test_who_brings_again_what_is_being_written_hears_that_it_could_not_be(t):
+    t.disk.inject("sync", errno.EIO)
+    said = await asyncio.gather(t.send(1, body(t)), t.send(1, body(t)), return_exceptions=True)
+    assert [type(one) for one in said] == [StorageFailed, StorageFailed]
+    await t.send(1, body(t))
+    assert t.have() == ((1, 1),)
+
+
 def test_a_damaged_checkpoint_is_said_and_the_log_read_instead(tmp_path):
     t = Telemetry(tmp_path)
     t.disk.append(f"{tmp_path}/log/marks.json", b"{broken")

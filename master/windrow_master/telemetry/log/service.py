@@ -52,6 +52,13 @@ _CHECKPOINT: Final = "marks.json"
 
 log = structlog.get_logger(__name__)
 
+Key = tuple[HostId, BootId, int]
+
+
+def _key(one: LogRecord) -> Key:
+    """By what a record is known, however often it comes."""
+    return one.host_id, one.origin_boot, one.origin_sequence
+
 
 @dataclass(slots=True)
 class _Job:
@@ -132,6 +139,7 @@ class TelemetryLog:
         self._marked_through = LogPosition(epoch, end.segment, end.offset)
         self._pending: deque[_Job] = deque()
         self._pending_bytes = 0
+        self._under_way: dict[Key, _Job] = {}
         self._is_flushing = False
         self._own_boot = BootId(epoch.to_bytes(16, "big"))
         self._own_sequence = self.marks.have(OWN_NAME, self._own_boot).highest
@@ -145,21 +153,39 @@ class TelemetryLog:
 
     async def append(self, batch: Sequence[LogRecord]) -> None:
         """Store records; returns after the fsync that covers them. Raises StorageFailed (DiskFull where that is why),
-        Fenced or Unavailable: not stored."""
+        Fenced or Unavailable: not stored.
+
+        What is stored already, or about to be, is not stored again: a host's dying connection and its next one may
+        bring the same record, and no window knows of both.
+        """
         self._admit()
+        wanted = {_key(one): one for one in batch}
+        futures = list(dict.fromkeys(self._under_way[key].future for key in wanted if key in self._under_way))
+        fresh = [one for key, one in wanted.items() if key not in self._under_way and not self._has(one)]
+        if fresh:
+            futures.append(self._asked(fresh))
+        try:
+            async with asyncio.timeout(seconds(APPEND_DEADLINE_NS)):
+                for future in futures:
+                    await asyncio.shield(future)
+        except TimeoutError:
+            raise DeadlineExceeded("The disk of the telemetry log does not answer.") from None
+
+    def _has(self, one: LogRecord) -> bool:
+        return self.marks.have(one.host_id, one.origin_boot).contains(one.origin_sequence)
+
+    def _asked(self, batch: Sequence[LogRecord]) -> "asyncio.Future[None]":
+        """Have records stored; the future that says so."""
         job = _Job(tuple(batch), [records.encode(one) for one in batch], asyncio.get_running_loop().create_future())
         size = sum(map(len, job.payloads))
         if self._pending_bytes + size > PENDING_BYTES_MAX:
             raise Unavailable("Too much telemetry waits for the disk; the agents keep theirs and send it again.")
+        job.future.add_done_callback(lambda future: None if future.cancelled() else future.exception())
+        self._under_way.update(dict.fromkeys(map(_key, batch), job))
         self._pending.append(job)
         self._pending_bytes += size
         self._flush_soon()
-        job.future.add_done_callback(lambda future: None if future.cancelled() else future.exception())
-        try:
-            async with asyncio.timeout(seconds(APPEND_DEADLINE_NS)):
-                await asyncio.shield(job.future)
-        except TimeoutError:
-            raise DeadlineExceeded("The disk of the telemetry log does not answer.") from None
+        return job.future
 
     def on_append(self, listener: Callable[[], None]) -> None:
         """Call `listener` on the loop after each fsync: there is something to follow."""
@@ -202,6 +228,8 @@ class TelemetryLog:
         self._is_flushing = False
         for job in group:
             self._pending_bytes -= sum(map(len, job.payloads))
+            for one in job.batch:
+                self._under_way.pop(_key(one), None)
             if job.error is None:
                 self._mark(self.marks, job.batch)
             if not job.future.done():
