@@ -224,7 +224,8 @@ class Relay:
     async def pinged(self, peer: PeerFacts) -> PingFacts:
         """What this Access is; without a Master it says that it is draining, so that agents look elsewhere."""
         usable = self.attached.is_set() and not self._is_draining
-        return PingFacts(self.facts.access_id, self.facts.region, self._load_permille(), not usable)
+        seen = endpoint_of(peer.address)[0]
+        return PingFacts(self.facts.access_id, self.facts.region, self._load_permille(), not usable, seen)
 
     async def warmed(self, peer: PeerFacts, link: PingLink) -> None:
         """Answer the pings of a connection that a host keeps for the day on which its own Access dies."""

@@ -43,6 +43,8 @@ class Config:
     sample_every_s: int = 1
     """Of simulated hosts: the least seconds between two samples."""
     is_sure: bool = False
+    is_json_wanted: bool = False
+    is_speed_wanted: bool = False
     metrics_port: int | None = None
     """Of /metrics on 127.0.0.1; None: not served."""
     seeds: tuple[Place, ...] = ()
@@ -87,6 +89,8 @@ def parse(arguments: Sequence[str]) -> Config:
         seed=getattr(found, "seed", 1),
         sample_every_s=sample_every_s,
         is_sure=getattr(found, "yes", False),
+        is_json_wanted=getattr(found, "json", False),
+        is_speed_wanted=getattr(found, "bandwidth", False),
         metrics_port=getattr(found, "metrics_port", None),
         seeds=seeds,
     )
@@ -146,7 +150,9 @@ def _parser() -> argparse.ArgumentParser:
     looks(simulate, "look for an Access there while none of the known ones answers")
     end = command("end", "End every workload of this host while no agent runs, with its final receipts.")
     end.add_argument("--runtimes", help=argparse.SUPPRESS)
-    command("doctor", "Look for what is wrong with this host and say what to do about it.")
+    doctor = command("doctor", "Look for what is wrong with this host and say what to do about it.")
+    doctor.add_argument("--json", action="store_true", help="print one array of findings")
+    doctor.add_argument("--bandwidth", action="store_true", help="also measure the line, with at most 512 MiB")
     uninstall = command("uninstall", "End all workloads and delete all that this agent keeps.")
     uninstall.add_argument("--yes", action="store_true", help="do not ask")
     return parser

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,6 +18,7 @@ import structlog
 
 from windrow_agent import benchmarks, figures, footprint, onboard
 from windrow_agent.config import Config, parse, read_token
+from windrow_agent.core.checkup import Level
 from windrow_agent.core.discovery import Copy, Place, Seed
 from windrow_agent.dialling import Look, look_nowhere
 from windrow_agent.enrol import Membership, join, join_in_thread, load_seeds, save_seeds
@@ -53,6 +55,7 @@ DIALS_AT_ONCE: Final = 64
 RESTART_ADVISED_CHECK_S: Final = 30.0
 EXIT_RESTART: Final = 75
 """Asks a supervisor to start the agent again at once (EX_TEMPFAIL): the driver's library was replaced."""
+MARKS: Final = {Level.OK: "ok  ", Level.NOTE: "note", Level.FIX: "FIX "}
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -300,13 +303,17 @@ async def end(config: Config) -> int:
 
 
 def doctor(config: Config) -> int:
-    """Print what was found; 1 if anything needs a person."""
-    findings = list(onboard.examine(config.data_dir, config.docker_url))
-    for finding in findings:
-        print(f"{'ok  ' if finding.is_good else 'FIX '} {finding.what}")
-        if finding.repair:
-            print(f"       {finding.repair}")
-    return 0 if all(finding.is_good for finding in findings) else 1
+    """Print what was found as it is found, or all of it as one JSON array; 1 if anything needs a person."""
+    findings = []
+    for finding in onboard.examine(config.data_dir, config.docker_url, config.is_speed_wanted):
+        findings.append(finding)
+        if not config.is_json_wanted:
+            print(f"{MARKS[finding.level]} {finding.what}", flush=True)
+            if finding.repair:
+                print(f"       {finding.repair}")
+    if config.is_json_wanted:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+    return 1 if any(finding.level is Level.FIX for finding in findings) else 0
 
 
 def uninstall(config: Config) -> int:

@@ -239,6 +239,7 @@ class MemoryDialer:
             region=facts.region,
             load_permille=facts.load_permille,
             draining=facts.draining,
+            seen=facts.seen,
         )
 
     async def warm(self, address: str, deadline_ns: int) -> WarmLink:

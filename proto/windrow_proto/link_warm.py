@@ -82,6 +82,7 @@ def answer_of(reply: services_pb2.PingReply, rtt_ns: int) -> PingAnswer:
         load_permille=reply.load_permille,
         draining=reply.draining,
         letter=reply.letter,
+        seen=reply.seen,
     )
 
 
@@ -94,4 +95,5 @@ def reply_to(request: services_pb2.PingRequest, facts: PingFacts, letter: bytes 
         load_permille=facts.load_permille,
         draining=facts.draining,
         letter=letter,
+        seen=facts.seen,
     )

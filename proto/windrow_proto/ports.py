@@ -115,6 +115,8 @@ class PingFacts:
     region: str
     load_permille: int
     draining: bool
+    seen: str = ""
+    """The pinger's address as this Access sees it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,8 @@ class PingAnswer:
     load_permille: int
     draining: bool
     letter: bytes = b""
+    seen: str = ""
+    """Our address as the Access sees it; empty from one of an older release."""
 
 
 class WarmLink(Protocol):

@@ -16,20 +16,22 @@ class PingRequest(_message.Message):
     def __init__(self, nonce: _Optional[bytes] = ..., letter: _Optional[bytes] = ...) -> None: ...
 
 class PingReply(_message.Message):
-    __slots__ = ("nonce", "access_id", "region", "load_permille", "draining", "letter")
+    __slots__ = ("nonce", "access_id", "region", "load_permille", "draining", "letter", "seen")
     NONCE_FIELD_NUMBER: _ClassVar[int]
     ACCESS_ID_FIELD_NUMBER: _ClassVar[int]
     REGION_FIELD_NUMBER: _ClassVar[int]
     LOAD_PERMILLE_FIELD_NUMBER: _ClassVar[int]
     DRAINING_FIELD_NUMBER: _ClassVar[int]
     LETTER_FIELD_NUMBER: _ClassVar[int]
+    SEEN_FIELD_NUMBER: _ClassVar[int]
     nonce: bytes
     access_id: str
     region: str
     load_permille: int
     draining: bool
     letter: bytes
-    def __init__(self, nonce: _Optional[bytes] = ..., access_id: _Optional[str] = ..., region: _Optional[str] = ..., load_permille: _Optional[int] = ..., draining: _Optional[bool] = ..., letter: _Optional[bytes] = ...) -> None: ...
+    seen: str
+    def __init__(self, nonce: _Optional[bytes] = ..., access_id: _Optional[str] = ..., region: _Optional[str] = ..., load_permille: _Optional[int] = ..., draining: _Optional[bool] = ..., letter: _Optional[bytes] = ..., seen: _Optional[str] = ...) -> None: ...
 
 class BandwidthChunk(_message.Message):
     __slots__ = ("start", "payload", "direction_done", "claim", "claim_signature")
