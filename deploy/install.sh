@@ -308,6 +308,14 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
             DOCKER=0
         fi
         [ "$SEPARATE" = 1 ] || DOCKER=0
+        GROUPS_WANTED=
+        [ "$DOCKER" = 0 ] || GROUPS_WANTED=docker
+        # Those that own /dev/kfd and /dev/dri, for cards of AMD and Intel.
+        for group in render video; do
+            if [ "$SEPARATE" = 1 ] && [ -d /dev/dri ] && grep -q "^$group:" /etc/group; then
+                GROUPS_WANTED="$GROUPS_WANTED $group"
+            fi
+        done
         HAS_ACCOUNT=0
         if id "$ACCOUNT" >/dev/null 2>&1; then
             HAS_ACCOUNT=1
@@ -331,6 +339,9 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
         else
             say "  docker   no rights are given"
         fi
+        case $GROUPS_WANTED in
+        *render* | *video*) say "  GPUs     $ACCOUNT joins render and video, which own /dev/dri" ;;
+        esac
         if [ "$START" = 0 ]; then
             say "  service  not started"
         elif [ "$HAS_SYSTEMD" = 1 ]; then
@@ -404,7 +415,9 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
             fi
             made "account $ACCOUNT"
         fi
-        [ "$DOCKER" = 0 ] || usermod --append --groups docker "$ACCOUNT"
+        for group in $GROUPS_WANTED; do
+            usermod --append --groups "$group" "$ACCOUNT"
+        done
     }
 
     make_state() {
@@ -476,6 +489,12 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
 
     # --- running --------------------------------------------------------------------------------------------------
 
+    # CAP_SYSLOG is number 34; a service that asks for what its machine lacks does not start.
+    may_read_kernel_log() {
+        bounding=$(sed -n 's/^CapBnd:[[:space:]]*//p' /proc/self/status 2>/dev/null)
+        [ -n "$bounding" ] && [ $((0x$bounding >> 34 & 1)) = 1 ]
+    }
+
     keeper() {
         KEEPER=
         [ -f "$STATE/keep.pid" ] || return 1
@@ -489,8 +508,11 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
     start() {
         [ "$START" = 1 ] || return 0
         if [ "$HAS_SYSTEMD" = 1 ]; then
+            rights=
+            may_read_kernel_log || rights='s|=CAP_SYSLOG$|=|'
             sed -e "s|@PREFIX@|$PREFIX|g" -e "s|@STATE@|$STATE|g" -e "s|@ACCOUNT@|$ACCOUNT|g" \
-                -e "s|@GROUP@|$(id -gn "$ACCOUNT")|g" "$HOME_OF_RELEASE/files/windrow-agent.service" >"$UNIT"
+                -e "s|@GROUP@|$(id -gn "$ACCOUNT")|g" -e "$rights" \
+                "$HOME_OF_RELEASE/files/windrow-agent.service" >"$UNIT"
             grep -qx "unit $UNIT" "$PREFIX/made" || made "unit $UNIT"
             systemctl daemon-reload
             systemctl enable --quiet windrow-agent.service

@@ -25,6 +25,7 @@ from windrow_agent.enrol import Membership, join, join_in_thread, load_seeds, sa
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.host import PsutilHost
 from windrow_agent.resolver import Resolver
+from windrow_agent.rights import keep_rights
 from windrow_agent.room import BALLAST_BYTES
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import Runtime
@@ -368,6 +369,7 @@ def joined(config: Config) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The console script; returns its exit status: 0 good, 1 failed with a sentence on standard error."""
+    keep_rights()
     configure_log()
     footprint.keep_small()
     os.umask(0o077)

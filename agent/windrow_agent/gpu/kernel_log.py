@@ -1,7 +1,7 @@
 """The door to the kernel's log: XID lines that came since the last look. It is never waited for longer than a moment.
 
 Read without blocking on the thread of the GPUs, and so without a thread of its own. Where this user may not read it, as
-under the hardened service, there are no lines and nothing else changes.
+in most containers, there are no lines and nothing else changes.
 """
 
 import os
