@@ -23,7 +23,7 @@ export FUZZ SEED BENCH_SCALE PROVISION REQUIRE_SERVICES
 # Daemons start from bytecode, whatever the caller's shell says of it: each start would compile all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check bench sim chaos torture mission proto openapi setup lock clean
+.PHONY: help up test check bench sim chaos torture mission packages proto openapi setup lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -62,6 +62,9 @@ torture: $(VENV)/tested ## power cuts, failing disks, fuzz, the HTTP API under g
 
 mission: $(VENV)/tested ## one test per sentence of the mission that works
 	@$(PY) -m pytest -q tests/mission
+
+packages: $(VENV)/installed ## the agent with its own Python as one file, archive and .deb, into build/packages
+	@$(PY) -m windrow_master.onboarding.packages.service build/packages
 
 proto: $(VENV)/tested ## make the stubs in proto/ again from the .proto files
 	@$(PY) -m tests.architecture.stubs proto

@@ -11,7 +11,7 @@ main() {
     umask 022
     ACTION=install URL= PIN= ACCESS= TOKEN_FILE= TOKEN=${WINDROW_JOIN_TOKEN:-} PYTHON=
     PREFIX=/opt/windrow-agent STATE=/var/lib/windrow-agent ACCOUNT=windrow-agent
-    SEPARATE=1 DOCKER=1 START=1 DRY_RUN=0 YES=0
+    SEPARATE=1 DOCKER_WISHED=1 START=1 DRY_RUN=0 YES=0 PACKED=0 ADD_DOCKER=0 ADD_TOOLKIT=0
     UNIT=/etc/systemd/system/windrow-agent.service
     WORK= FRESH=0 FINISHED=0 STAGE=
     unset WINDROW_JOIN_TOKEN
@@ -21,13 +21,16 @@ main() {
 usage: install.sh --url URL --pin sha256//KEY [options]     install, or upgrade what is installed
        install.sh uninstall [--prefix DIR] [--yes]          remove all that it made
 
-  --url URL          https://host:port of the Master
-  --pin sha256//KEY  the Master's public key: nothing is taken from a server with another
+  --url URL          https://host:port of the Master (default: the one that this script came from)
+  --pin sha256//KEY  the Master's public key: nothing is taken from a server with another (default: likewise)
   --token-file FILE  a file that holds the join token; else WINDROW_JOIN_TOKEN, else it is asked for
   --access PLACE     where to look for an Access when none that is known answers: dns:DOMAIN or https://HOST; repeatable
   --dry-run          say what would be done, and do nothing
   --yes              do not ask
-  --python PROGRAM   the Python to use; else the first that fits
+  --python PROGRAM   the Python to use; else the first that fits, else one that the Master packs with the agent
+  --packed           use the packed one in any case
+  --install-docker   install Docker first, from this system's own packages
+  --install-toolkit  install the NVIDIA Container Toolkit first, where NVIDIA's package source is set up
   --no-docker        do not put the agent's user into the group docker
   --prefix DIR       programs (/opt/windrow-agent)
   --state DIR        keys and state (/var/lib/windrow-agent)
@@ -50,8 +53,11 @@ TEXT
             --dry-run) DRY_RUN=1 ;;
             --yes) YES=1 ;;
             --no-user) SEPARATE=0 ;;
-            --no-docker) DOCKER=0 ;;
+            --no-docker) DOCKER_WISHED=0 ;;
             --no-start) START=0 ;;
+            --packed) PACKED=1 ;;
+            --install-docker) ADD_DOCKER=1 ;;
+            --install-toolkit) ADD_TOOLKIT=1 ;;
             --this-machine-only) say "This Master listens on 127.0.0.1: the line works on its own machine only." ;;
             --help | -h)
                 usage
@@ -106,6 +112,9 @@ TEXT
         sha256//?*) ;;
         *) fail "--pin is the Master's key as sha256//...; copy the whole line again." ;;
         esac
+        if [ "$SEPARATE" = 1 ] && has dpkg-query && dpkg-query --listfiles windrow-agent >/dev/null 2>&1; then
+            fail "the package windrow-agent is installed here: join with it, or first dpkg --purge windrow-agent."
+        fi
         has curl || fail "curl is missing: install it (on Debian: apt-get install curl), then again."
     }
 
@@ -177,7 +186,12 @@ TEXT
         esac
     }
 
+    # Why the Master did not answer with a file; where there is no Python yet, without the finer points of JSON.
     problem() {
+        if [ -z "$PYTHON" ]; then
+            sed -n 's/.*"detail" *: *"\([^"\\]*\).*/\1/p' "$1" | tr -cd '[:print:]' | cut -c 1-600
+            return
+        fi
         "$PYTHON" -I -c '
 import json, sys
 try:
@@ -187,24 +201,29 @@ except Exception:
     print("it gave no reason")' "$1"
     }
 
-    # The list of files, once the Master has prepared them.
-    get_manifest() {
+    # get_prepared PATH FILE: the same, once the Master has prepared it.
+    get_prepared() {
         tries=0
         said=
         while :; do
-            get /dl/manifest.json "$WORK/manifest.json"
+            get "$1" "$2"
             case $HTTP_STATUS in
-            200) break ;;
             503) ;;
-            *) fail "the Master has nothing to install from: $(problem "$WORK/manifest.json")" ;;
+            *) return ;;
             esac
-            now=$(problem "$WORK/manifest.json")
+            now=$(problem "$2")
             [ "$now" = "$said" ] || say "Waiting: $now"
             said=$now
             tries=$((tries + 1))
             [ "$tries" -lt 300 ] || fail "the Master did not get ready in ten minutes: $now"
             sleep 2
         done
+    }
+
+    # The list of files.
+    get_manifest() {
+        get_prepared /dl/manifest.json "$WORK/manifest.json"
+        [ "$HTTP_STATUS" = 200 ] || fail "the Master has nothing to install from: $(problem "$WORK/manifest.json")"
         "$PYTHON" -I -c '
 import json, re, sys
 found = json.load(open(sys.argv[1], encoding="utf-8"))
@@ -240,6 +259,31 @@ for line in open(sys.argv[1], encoding="utf-8"):
             fail "$(cat "$WORK/said") is not the file that the Master listed (its SHA-256 differs). Nothing of it was run."
     }
 
+    # --- the packed agent -----------------------------------------------------------------------------------------
+
+    # Whether the Master has the agent with a Python of its own for this machine; RELEASE is named after its bytes.
+    find_packed() {
+        for tool in tar gzip sha256sum; do
+            has "$tool" || return 1
+        done
+        BUNDLE=windrow-agent-linux-$(uname -m).tar.gz
+        get_prepared /dl/SHA256SUMS "$WORK/sums"
+        if [ "$HTTP_STATUS" != 200 ]; then
+            WHY="$WHY The Master has none with a Python of its own either: $(problem "$WORK/sums")"
+            return 1
+        fi
+        BUNDLE_SHA256=$(sed -n "s/^\\([0-9a-f]\\{64\\}\\)  $BUNDLE\$/\\1/p" "$WORK/sums")
+        [ "${#BUNDLE_SHA256}" = 64 ] || return 1
+        RELEASE=$(printf '%.12s' "$BUNDLE_SHA256")
+    }
+
+    get_packed() {
+        get "/dl/$BUNDLE" "$WORK/bundle"
+        [ "$HTTP_STATUS" = 200 ] || fail "$BUNDLE could not be fetched: the Master answered $HTTP_STATUS."
+        [ "$(sha256sum <"$WORK/bundle")" = "$BUNDLE_SHA256  -" ] ||
+            fail "$BUNDLE is not the file that the Master listed (its SHA-256 differs). Nothing of it was run."
+    }
+
     # --- Python ---------------------------------------------------------------------------------------------------
 
     # fits PROGRAM MINOR: at least 3.11 (or exactly MINOR), with venv, and readable for the account that will run it.
@@ -264,9 +308,11 @@ needed = (os.path.realpath(sys.executable), os.path.realpath(sysconfig.get_path(
 sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARATE" >/dev/null 2>&1
     }
 
+    # Sets PYTHON, or WHY there is none.
     find_python() {
         wanted=$1
         reasons=
+        PYTHON=
         if [ -n "$GIVEN" ]; then
             candidates=$GIVEN
         else
@@ -289,10 +335,29 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
             3) reasons=" $candidate cannot be read by the user $ACCOUNT: install the Python of the system." ;;
             esac
         done
+        WHY="This Master serves wheels for CPython $wanted; no such Python with venv was found here.$reasons"
         if [ -z "$wanted" ]; then
-            fail "The agent needs Python 3.11 or newer with its venv module (on Debian: apt-get install python3 python3-venv).$reasons"
+            WHY="The agent needs Python 3.11 or newer with its venv module (on Debian: apt-get install python3 python3-venv).$reasons"
         fi
-        fail "This Master serves wheels for CPython $wanted; no such Python with venv was found here.$reasons"
+        return 1
+    }
+
+    # Wheels for a Python of this machine, else the agent with a Python of its own.
+    choose_release() {
+        if [ "$PACKED" = 0 ]; then
+            WHY=
+            if find_python ""; then
+                get_manifest
+                if find_python "$MINOR"; then
+                    here=$("$PYTHON" -I -c 'import sysconfig; print(sysconfig.get_platform())')
+                    [ "$here" != "$PLATFORM" ] || return 0
+                    WHY="This Master serves wheels for $PLATFORM; this machine is $here."
+                fi
+            fi
+            [ -z "$GIVEN" ] || fail "$WHY"
+        fi
+        PACKED=1 PYTHON=
+        find_packed || fail "${WHY:-The Master has no agent with a Python of its own for this machine.}"
     }
 
     # --- the plan -------------------------------------------------------------------------------------------------
@@ -304,6 +369,7 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
         fi
         JOINED=0
         [ ! -f "$STATE/identity/identity.json" ] || JOINED=1
+        DOCKER=$DOCKER_WISHED
         if ! { has getent && getent group docker || grep '^docker:' /etc/group; } >/dev/null 2>&1; then
             DOCKER=0
         fi
@@ -324,8 +390,14 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
 
     show_plan() {
         say "The Windrow agent on this machine:"
-        say "  from     $URL, release $RELEASE: $COUNT files, $MEGABYTES MB"
-        say "  python   $PYTHON ($MINOR)"
+        if [ "$PACKED" = 1 ]; then
+            say "  from     $URL, release $RELEASE: one archive"
+            say "  python   one that comes with it; nothing of this machine's"
+        else
+            say "  from     $URL, release $RELEASE: $COUNT files, $MEGABYTES MB"
+            say "  python   $PYTHON ($MINOR)"
+        fi
+        [ -z "$ADDITIONS" ] || say "  apt      installs $ADDITIONS; uninstalling leaves that"
         say "  into     $PREFIX (programs), $STATE (keys and state, for the agent alone)"
         if [ "$SEPARATE" = 0 ]; then
             say "  as       $(id -un), without a user of its own"
@@ -386,6 +458,34 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
         [ -n "$TOKEN" ] || fail "A join token is needed: WINDROW_JOIN_TOKEN or --token-file. Make one in the console or with windrow token add --join."
     }
 
+    # --- what containers need -------------------------------------------------------------------------------------
+
+    # Which packages are asked for and not there yet.
+    find_additions() {
+        ADDITIONS=
+        [ "$ADD_DOCKER$ADD_TOOLKIT" != 00 ] || return 0
+        has apt-get || fail "Docker and the NVIDIA toolkit are installed by apt only; install them by hand, then again without the option."
+        [ "$ADD_DOCKER" = 0 ] || has dockerd || ADDITIONS=docker.io
+        if [ "$ADD_TOOLKIT" = 1 ] && ! has nvidia-ctk; then
+            apt-cache policy nvidia-container-toolkit 2>/dev/null | grep -q 'Candidate: [0-9]' ||
+                fail "apt knows no nvidia-container-toolkit: set NVIDIA's package source up first (docs.nvidia.com, Installing the NVIDIA Container Toolkit)."
+            ADDITIONS="$ADDITIONS nvidia-container-toolkit"
+        fi
+    }
+
+    add_packages() {
+        if [ -n "$ADDITIONS" ]; then
+            # shellcheck disable=SC2086 # a list of names
+            DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends $ADDITIONS ||
+                fail "apt could not install $ADDITIONS."
+        fi
+        if [ "$ADD_TOOLKIT" = 1 ] && has dockerd; then
+            nvidia-ctk runtime configure --runtime=docker || fail "the NVIDIA toolkit could not be made known to Docker."
+            [ "$HAS_SYSTEMD" = 0 ] || systemctl restart docker.service
+        fi
+        look_around
+    }
+
     # --- making ---------------------------------------------------------------------------------------------------
 
     made() { printf '%s\n' "$1" >>"$PREFIX/made"; }
@@ -436,25 +536,44 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
             say "Release $RELEASE is installed already."
             return
         fi
-        say "Fetching $COUNT files"
         rm -rf "$HOME_OF_RELEASE"
         STAGE=$HOME_OF_RELEASE
-        mkdir "$STAGE" "$STAGE/files"
-        get_files "$STAGE/files"
+        if [ "$PACKED" = 1 ]; then
+            say "Fetching $BUNDLE"
+            mkdir "$STAGE"
+            get_packed
+            get /dl/packages.json "$WORK/manifest.json"
+            check_signed "$BUNDLE" "$WORK/bundle"
+            say "Installing"
+            tar -xzf "$WORK/bundle" -C "$STAGE"
+        else
+            say "Fetching $COUNT files"
+            mkdir "$STAGE" "$STAGE/files"
+            get_files "$STAGE/files"
+            check_signed
+            say "Installing"
+            make_environment
+        fi
+        "$STAGE/bin/windrow-agent" --help >/dev/null || fail "the agent of release $RELEASE does not start here."
+        : >"$STAGE/complete"
+        STAGE=
+    }
+
+    # The agent that is here knows the key of its Master, and looks at the list before another release takes its place.
+    check_signed() {
         if [ -x "$PREFIX/current/bin/python" ] && [ "$JOINED" = 1 ]; then
-            "$PREFIX/current/bin/python" -I -m windrow_agent.release "$WORK/manifest.json" "$STATE" >&2 ||
+            "$PREFIX/current/bin/python" -I -m windrow_agent.release "$WORK/manifest.json" "$STATE" "$@" >&2 ||
                 fail "the release is refused; what was installed goes on."
         fi
-        say "Installing"
+    }
+
+    make_environment() {
         "$PYTHON" -m venv "$STAGE"
         PIP_CONFIG_FILE=/dev/null "$STAGE/bin/python" -I -m pip --isolated --disable-pip-version-check install --quiet \
             --no-index --no-deps --no-cache-dir "$STAGE/files/"*.whl
         PIP_CONFIG_FILE=/dev/null "$STAGE/bin/python" -I -m pip --isolated --disable-pip-version-check check >/dev/null ||
             fail "the release lacks something that the agent needs."
-        "$STAGE/bin/windrow-agent" --help >/dev/null || fail "the agent of release $RELEASE does not start here."
         rm -f "$STAGE/files/"*.whl
-        : >"$STAGE/complete"
-        STAGE=
     }
 
     use_release() {
@@ -616,12 +735,9 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
     install() {
         look_around
         GIVEN=$PYTHON
-        find_python ""
         work
-        get_manifest
-        find_python "$MINOR"
-        here=$("$PYTHON" -I -c 'import sysconfig; print(sysconfig.get_platform())')
-        [ "$here" = "$PLATFORM" ] || fail "This Master serves wheels for $PLATFORM; this machine is $here."
+        find_additions
+        choose_release
         show_plan
         if [ "$DRY_RUN" = 1 ]; then
             say "Dry run: nothing was done."
@@ -629,6 +745,7 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
         fi
         ask "Go on?"
         [ "$JOINED" = 1 ] || read_token
+        add_packages
         make_folders
         make_release
         make_account

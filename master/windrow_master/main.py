@@ -174,6 +174,7 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
             opened.telemetry.run(),
             *opened.watching(),
             opened.services.wheelhouse.run(),
+            opened.services.packages.run(),
             opened.services.bus.run(),
             opened.services.tail.run(),
             opened.services.trials.run(),

@@ -24,6 +24,7 @@ from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import Member, MemberRole, Standing
 from windrow_master.identity.service import IdentityService
 from windrow_master.market.service import MarketService
+from windrow_master.onboarding.packages.service import Packages
 from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import MemoryBus
@@ -144,6 +145,7 @@ def _furnished(
     accesses = AccessService(store)
     accesses.start()
     hub = LinkHub(fleet, telemetry, clock, epoch=store.epoch, signing=authority.signing)
+    wheelhouse = Wheelhouse(data_dir / "wheels", authority.signing)
     services = Services(
         store=store,
         audit=AuditService(store, data_dir, _reserved(disk or OsDisk(), room), authority.signing, clock, executors[0]),
@@ -153,7 +155,8 @@ def _furnished(
         broadcaster=Broadcaster(),
         bus=MemoryBus("master", clock),
         health=HealthSources(),
-        wheelhouse=Wheelhouse(data_dir / "wheels", authority.signing),
+        wheelhouse=wheelhouse,
+        packages=Packages(data_dir / "packages", wheelhouse, authority.signing),
         fleet=fleet,
         accesses=accesses,
         trials=TrialService(store, clock, fleet, telemetry),

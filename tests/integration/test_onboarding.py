@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.second_host import SecondHost, bridge, need_namespaces, second_host
+from tests.support import clean_debian
+from tests.support.second_host import SecondHost, bridge, clean_host, need_namespaces, second_host
 from tests.support.stack import Stack, stack, wait_for
 from windrow_proto import enrol
 
@@ -126,3 +127,146 @@ def test_a_master_with_another_key_is_not_listened_to(market: Market, machine: S
     assert done.returncode == 90  # curl: the pinned key does not match
     assert machine.run("test ! -s /tmp/got && rm -f /tmp/got").returncode == 0
     assert machine.files() == files
+
+
+# --- a clean Debian: no Python, no agent, with and without systemd ----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clean Debian without systemd, which every test sees as it was made."""
+    clean_debian.need_debian()
+    return clean_debian.make(tmp_path_factory.mktemp("bare") / "root", "curl")
+
+
+@pytest.fixture(scope="module")
+def root_with_systemd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with systemd."""
+    clean_debian.need_debian()
+    return clean_debian.make(tmp_path_factory.mktemp("systemd") / "root", "curl", "systemd", "dbus")
+
+
+@pytest.fixture
+def bare(market: Market, root: Path) -> Iterator[SecondHost]:
+    with clean_host(market.bridge, market.address, root, has_systemd=False) as found:
+        yield found
+
+
+@pytest.fixture
+def served(market: Market, root_with_systemd: Path) -> Iterator[SecondHost]:
+    """Its first process is systemd."""
+    with clean_host(market.bridge, market.address, root_with_systemd, has_systemd=True) as found:
+        yield found
+
+
+@pytest.fixture(params=["bare", "served"], ids=["systemd absent", "systemd present"])
+def clean(request: pytest.FixtureRequest) -> SecondHost:
+    found: SecondHost = request.getfixturevalue(request.param)
+    return found
+
+
+def fetch(market: Market, path: str) -> str:
+    """The beginning of a line that fetches this from the Master whose key is pinned."""
+    url, pin = market.stack.cli["https_url"], market.token()["command"].split("--pinnedpubkey ")[1].split()[0]
+    return f"curl -fsSL -k --retry 60 --retry-delay 2 --pinnedpubkey {pin} {url}{path}"
+
+
+def keep_token(market: Market, machine: SecondHost) -> None:
+    """A fresh join token in /root/token."""
+    machine.run("umask 077; printf '%s\\n' \"$T\" >/root/token", more={"T": market.token()["join_token"]})
+
+
+def online(market: Market, machine: SecondHost) -> dict[str, Any]:
+    """The host that joined from there, once it is online."""
+    host_id = joined_as(machine)
+    return wait_for(lambda: (found := market.host(host_id))["link_state"] == "online" and found)
+
+
+@pytest.mark.proves("one line brings in a clean Debian, with and without systemd, and leaves nothing", by="make test")
+def test_one_line_brings_in_a_clean_debian_and_leaves_nothing(market: Market, clean: SecondHost) -> None:
+    files, processes = clean.files(), clean.processes()
+    assert clean.run("command -v python3").returncode != 0
+    keep_token(market, clean)
+    done = clean.run(f"{fetch(market, '/install.sh')} | sh -s -- --token-file /root/token", JOIN_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "one that comes with it" in done.stdout
+    assert online(market, clean)["simulated"] is False
+    assert any("windrow_agent run" in line for line in clean.processes())
+    gone = clean.run("sh /opt/windrow-agent/install.sh uninstall --yes && rm /root/token", JOIN_S)
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert clean.processes() == processes
+    assert clean.files() == files
+
+
+def test_the_service_holds_one_right_and_comes_back_when_killed(market: Market, served: SecondHost) -> None:
+    clean = served
+    keep_token(market, clean)
+    done = clean.run(f"{fetch(market, '/install.sh')} | sh -s -- --token-file /root/token", JOIN_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    online(market, clean)
+    shown = clean.run("systemctl show windrow-agent -p MainPID -p AmbientCapabilities -p NoNewPrivileges").stdout
+    told = dict(line.split("=", 1) for line in shown.splitlines())
+    assert (told["AmbientCapabilities"], told["NoNewPrivileges"]) == ("cap_syslog", "yes")
+    status = clean.run(f"cat /proc/{told['MainPID']}/status").stdout
+    rights = {line.split(":")[0]: int(line.split()[1], 16) for line in status.splitlines() if line.startswith("Cap")}
+    assert rights["CapEff"] == 1 << 34 and rights["CapAmb"] == 0
+    assert clean.run(f"kill -KILL {told['MainPID']}").returncode == 0
+    wait_for(lambda: clean.run("systemctl show windrow-agent -p NRestarts --value").stdout.strip() == "1")
+    online(market, clean)
+
+
+def test_a_package_is_installed_joins_and_is_purged_without_a_trace(market: Market, bare: SecondHost) -> None:
+    files, processes = bare.files(), bare.processes()
+    keep_token(market, bare)
+    done = bare.run(f"cd /tmp && {fetch(market, '/dl/SHA256SUMS')} -o SHA256SUMS", JOIN_S)
+    assert done.returncode == 0, done.stderr
+    deb = "windrow-agent_$(dpkg --print-architecture).deb"
+    install = f"{fetch(market, '/dl/')}{deb} -o {deb} && sha256sum --check --ignore-missing SHA256SUMS && dpkg -i {deb}"
+    done = bare.run(f"cd /tmp && {install}", JOIN_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    url = market.stack.cli["https_url"]
+    as_agent = "setpriv --reuid=windrow-agent --regid=windrow-agent --init-groups --"
+    state = "--data-dir /var/lib/windrow-agent"
+    done = bare.run(f"{as_agent} windrow-agent join {url} {state} --token-file - </root/token", JOIN_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    bare.run(f"({as_agent} windrow-agent run {state} </dev/null >/dev/null 2>&1 &)")
+    online(market, bare)
+    pid = json.loads(bare.run("cat /var/lib/windrow-agent/agent.json").stdout)["pid"]
+    assert bare.run(f"kill {pid}").returncode == 0
+    wait_for(lambda: not any("windrow_agent" in line for line in bare.processes()))
+    gone = bare.run("dpkg --purge windrow-agent && rm -f /tmp/* /root/token", JOIN_S)
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert bare.processes() == processes
+    left = {line for line in set(bare.files()) ^ set(files) if not line.startswith("/var/lib/dpkg/")}
+    assert left == set()
+
+
+def test_one_file_joins_and_finds_what_is_missing(market: Market, bare: SecondHost) -> None:
+    keep_token(market, bare)
+    program = "windrow-agent-linux-$(uname -m)"
+    done = bare.run(f"cd /root && {fetch(market, '/dl/')}{program} -o agent && chmod 755 agent", JOIN_S)
+    assert done.returncode == 0, done.stderr
+    done = bare.run(f"/root/agent join {market.stack.cli['https_url']} --token-file /root/token", JOIN_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(bare.run("/root/agent doctor --json").stdout)
+    levels = {one["check"]: one["level"] for one in found}
+    assert (levels["identity"], levels["master"], levels["clock"], levels["access"]) == ("ok",) * 4
+    assert levels["containers"] == "fix"
+    bare.run("(/root/agent run </dev/null >/dev/null 2>&1 &)")
+    online(market, bare)
+
+
+def test_a_changed_byte_in_the_packed_agent_is_refused_and_leaves_nothing(market: Market, bare: SecondHost) -> None:
+    keep_token(market, bare)
+    assert bare.run(f"{fetch(market, '/dl/SHA256SUMS')} -o /dev/null", JOIN_S).returncode == 0
+    files = bare.files()
+    (archive,) = (market.stack.data_dir / "packages").glob("*/*.tar.gz")
+    content = archive.read_bytes()
+    try:
+        archive.write_bytes(content[:5_000] + bytes([content[5_000] ^ 1]) + content[5_001:])
+        done = bare.run(f"{fetch(market, '/install.sh')} | sh -s -- --token-file /root/token", JOIN_S)
+    finally:
+        archive.write_bytes(content)
+    assert done.returncode != 0
+    assert f"{archive.name} is not the file that the Master listed" in done.stderr
+    assert bare.files() == files

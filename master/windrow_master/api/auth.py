@@ -14,6 +14,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("GET", "/healthz"): Permission.NOBODY,
     ("GET", "/metrics"): Permission.NOBODY,  # loopback only, else a token: see health.py
     ("GET", "/install.sh"): Permission.NOBODY,
+    ("GET", "/cloud-init.yaml"): Permission.NOBODY,
     ("GET", "/dl/{name}"): Permission.NOBODY,
     ("GET", "/{path:path}"): Permission.NOBODY,  # the console's files
     ("GET", f"{V1}/openapi.json"): Permission.NOBODY,

@@ -19,6 +19,7 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal
 from windrow_master.identity.service import IdentityService
 from windrow_master.market.service import MarketService
+from windrow_master.onboarding.packages.service import Packages
 from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.store.bus import Bus
 from windrow_master.store.room import Room
@@ -54,6 +55,7 @@ class Services:
     bus: Bus
     health: "HealthSources"
     wheelhouse: Wheelhouse
+    packages: Packages
     fleet: FleetService
     accesses: AccessService
     trials: TrialService

@@ -6,30 +6,47 @@ Open to all: nothing here is secret, and whoever installs trusts it by the key t
 from typing import Final
 
 from fastapi import APIRouter
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, Response
 
 from windrow_master.api.context import Services, Serving
-from windrow_master.onboarding.join_line import join_line
+from windrow_master.onboarding.join_line import filled, join_line
 from windrow_master.onboarding.service import carried, not_ready
 from windrow_proto.errors import NotFound
 
 SHELL: Final = "text/x-shellscript; charset=utf-8"
+CLOUD_CONFIG: Final = "text/cloud-config; charset=utf-8"
 NO_CACHE: Final = {"Cache-Control": "no-cache"}
 
 root = APIRouter()
 
 
 @root.get("/install.sh", include_in_schema=False)
-async def installer(services: Serving) -> FileResponse:
+async def installer(services: Serving) -> Response:
     """The script that the join line runs; whoever fetches it will want the wheels next."""
     services.wheelhouse.want()
-    return FileResponse(carried("install.sh"), media_type=SHELL, headers=NO_CACHE)
+    return Response(_filled(services, "install.sh"), media_type=SHELL, headers=NO_CACHE)
+
+
+@root.get("/cloud-init.yaml", include_in_schema=False)
+async def cloud_init(services: Serving) -> Response:
+    """User data for machines that join at their first boot; the join token is for a person to put in."""
+    return Response(_filled(services, "cloud-init.yaml"), media_type=CLOUD_CONFIG, headers=NO_CACHE)
+
+
+def _filled(services: Services, name: str) -> str:
+    return filled(carried(name).read_text(encoding="utf-8"), services.https_url, services.https_pin)
 
 
 @root.get("/dl/{name}", include_in_schema=False)
 async def download(services: Serving, name: str) -> FileResponse:
-    """One file of the manifest, or the manifest; 503 while it is being prepared, with how far it is."""
-    wheelhouse = services.wheelhouse
+    """One file of a manifest, or a manifest; 503 while it is being prepared, with how far it is."""
+    wheelhouse, packages = services.wheelhouse, services.packages
+    if packages.serves(name):
+        packages.want()
+        path = packages.file(name)
+        if path is None:
+            raise not_ready(packages.progress)
+        return FileResponse(path, headers=NO_CACHE)
     wheelhouse.want()
     if wheelhouse.file("manifest.json") is None:
         raise not_ready(wheelhouse.progress)

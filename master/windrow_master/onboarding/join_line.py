@@ -17,6 +17,16 @@ def join_line(https_url: str, pin: str, token: str) -> str:
     return f"{fetch} | WINDROW_JOIN_TOKEN={shlex.quote(token)} sh -s -- --url {url} --pin {key}{only_here}"
 
 
+def filled(text: str, https_url: str, pin: str) -> str:
+    """The installer with this Master as its default, or another carried file with its @URL@ and @PIN@; a Master that
+    serves no other machines yet leaves both empty."""
+    url, key = shlex.quote(https_url), shlex.quote(pin)
+    if not https_url or not pin:
+        return text
+    text = text.replace("ACTION=install URL= PIN= ", f"ACTION=install URL={url} PIN={key} ", 1)
+    return text.replace("@URL@", https_url).replace("@PIN@", pin)
+
+
 def is_loopback(https_url: str) -> bool:
     """Whether no other machine can reach this address."""
     host = urlsplit(https_url).hostname or ""

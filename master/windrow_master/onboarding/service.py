@@ -34,6 +34,12 @@ CARRIED: Final = {
     "install.sh": "deploy/install.sh",
     "windrow-agent.service": "deploy/systemd/windrow-agent.service",
     "windrow-agent-keep": "deploy/windrow-agent-keep",
+    "windrow-agent-onefile": "deploy/windrow-agent-onefile",
+    "preinst": "deploy/debian/preinst",
+    "postinst": "deploy/debian/postinst",
+    "prerm": "deploy/debian/prerm",
+    "postrm": "deploy/debian/postrm",
+    "cloud-init.yaml": "deploy/cloud-init.yaml",
     "requirements.lock": "requirements.lock",
     "agent.toml": "agent/pyproject.toml",
     "proto.toml": "proto/pyproject.toml",
@@ -64,6 +70,8 @@ class Wheelhouse:
         self._wanted = asyncio.Event()
         self._progress = Progress(Phase.ABSENT)
         self._files: dict[str, Path] = {}
+        self.ready = asyncio.Event()
+        """Set once the files can be handed out."""
 
     @property
     def progress(self) -> Progress:
@@ -82,12 +90,17 @@ class Wheelhouse:
         """A file to hand out, by a name in the manifest (or the manifest's own); None for any other."""
         return self._files.get(name)
 
+    def wheels(self) -> tuple[Path, ...]:
+        """Every wheel of the release, once it is ready."""
+        return tuple(path for name, path in sorted(self._files.items()) if name.endswith(".whl"))
+
     async def run(self) -> None:
         """Wait until wanted, prepare, and try again every minute while that fails. Ends when the files are ready."""
         await self._wanted.wait()
         while True:
             try:
                 await self._prepare()
+                self.ready.set()
                 log.info("wheels_ready", files=self._progress.total)
                 return
             except (NotPrepared, OSError) as failure:
@@ -206,6 +219,11 @@ def _requires(name: str) -> Sequence[str]:
         return distribution(name).requires or ()
     except PackageNotFoundError:
         return ()  # another platform's, or one of ours
+
+
+def agent_declared() -> wheel.Declared:
+    """What the agent's distribution says of itself."""
+    return _declared(carried("agent.toml"))
 
 
 def _declared(path: Path) -> wheel.Declared:

@@ -27,3 +27,18 @@ async def test_a_join_token_comes_with_the_line_that_uses_it(api: Api) -> None:
 async def test_a_path_out_of_the_folder_is_not_found(api: Api) -> None:
     answer = await api.stranger.get("/dl/..%2f..%2fidentity%2fca.key")
     assert answer.status_code in {404, 503}
+
+
+async def test_packages_are_made_once_somebody_wants_one(api: Api) -> None:
+    for name in ("SHA256SUMS", "packages.json"):
+        answer = await api.stranger.get(f"/dl/{name}")
+        assert (answer.status_code, answer.json()["retryable"]) == (503, True)
+
+
+async def test_installer_and_cloud_config_name_the_master_they_came_from(api: Api) -> None:
+    api.services.https_url, api.services.https_pin = "https://gpu.example:8443", "sha256//abc="
+    script = (await api.stranger.get("/install.sh")).text
+    assert "URL=https://gpu.example:8443 PIN=sha256//abc= " in script
+    config = await api.stranger.get("/cloud-init.yaml")
+    assert config.headers["content-type"].startswith("text/cloud-config")
+    assert "https://gpu.example:8443/install.sh" in config.text and "@" not in config.text.replace("$@", "")
