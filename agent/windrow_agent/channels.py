@@ -1,4 +1,5 @@
-"""The channels that the Master opens into this host's workloads: logs, commands, files in and out, tunnels.
+"""The channels that the Master opens into this host's workloads: logs, commands, files in and out, tunnels; and to the
+host itself: challenges.
 
 Each side may send as many bytes as the other has given credit for; who takes bytes in gives credit back as it does. A
 channel lives no longer than its connection. Chunks are at most 64 KiB.
@@ -12,6 +13,7 @@ from typing import Final
 
 import structlog
 
+from windrow_agent.challenge.desk import ChallengeDesk
 from windrow_agent.runtimes.port import FILES_CAP_BYTES, ByteStream
 from windrow_agent.tunnels import Tunnel, serve
 from windrow_agent.workloads import Keeper
@@ -66,11 +68,12 @@ class ChannelDesk:
         credit_bytes: int,
         group: asyncio.TaskGroup,
         identity: Callable[[], TlsIdentity] | None = None,
+        challenges: ChallengeDesk | None = None,
     ) -> None:
         """credit_bytes: what each side may send at first, per channel and direction. identity: whom this host trusts
-        at the other end of a tunnel; None: it serves none."""
+        at the other end of a tunnel; None: it serves none. challenges: likewise."""
         self._keeper, self._send, self._credit_bytes, self._group = keeper, send, credit_bytes, group
-        self._identity = identity
+        self._identity, self._challenges = identity, challenges
         self._channels: dict[int, _Open] = {}
 
     async def on_frame(self, channel: Channel) -> None:
@@ -133,6 +136,8 @@ class ChannelDesk:
                 return await self._files_out(number, held)
             case ChannelPurpose.TUNNEL:
                 return await self._tunnel(number, held)
+            case ChannelPurpose.CHALLENGE if self._challenges is not None:
+                return await self._challenge(number, held, self._challenges)
             case other:
                 raise InvalidInput(f"This agent serves no channel for {other.name.lower()}.")
 
@@ -223,6 +228,14 @@ class ChannelDesk:
         except WindrowError as error:
             code, detail = error.code, error.detail[:2000]
         return ChannelClose(code, detail, bytes_in=tunnel.bytes_in, bytes_out=tunnel.bytes_out)
+
+    async def _challenge(self, number: int, held: _Open, challenges: ChallengeDesk) -> ChannelClose:
+        async def hear() -> bytes | None:
+            step = await self._next(number, held)
+            return None if isinstance(step, ChannelClose) else step.data
+
+        await challenges.serve(hear, lambda data: self._give(number, held, 0, data))
+        return ChannelClose()
 
     # --- flow -----------------------------------------------------------------------------------------------------
 

@@ -30,13 +30,15 @@ NEW_NS: Final = 5 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where a report comes from. faults: what is the matter with the agent itself."""
+    """Where a report comes from. faults: what is the matter with the agent itself; held: the cards that something of
+    this agent's uses, and what."""
 
     sampler: Sampler
     runtimes: Mapping[str, Runtime]
     keeper: Keeper
     agent_version: str
     faults: Callable[[], Iterable[str]]
+    held: Callable[[], Mapping[str, str]]
 
 
 class Reporter:
@@ -50,7 +52,7 @@ class Reporter:
         self.told_hash = ""
         """Of the inventory as it was told last; empty when it is to be told in any case."""
         self._sources, self._outbox, self._clock = sources, outbox, clock
-        sources.sampler.set_leases(sources.keeper.leased_gpus)
+        sources.sampler.set_leases(sources.held)
         self._benchmarks = benchmarks
         self._began_ns = clock.monotonic_ns()
         self._inventory: Inventory | None = None

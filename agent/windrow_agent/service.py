@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import structlog
 
+from windrow_agent.challenge.crew import COMMAND as PROVER
+from windrow_agent.challenge.desk import ChallengeDesk
 from windrow_agent.channels import ChannelDesk
 from windrow_agent.commands import CommandDesk
 from windrow_agent.connection import Connection, Greeting
@@ -61,7 +63,8 @@ class Parts:
     """What one agent is made of. identity: asked anew at each connection, since certificates are renewed.
 
     measure_benchmarks: runs the host's own figures; runner: the thread of the disk; look: for Accesses beyond
-    the map; ask: for a newer map; tls: whom tunnels trust, None where nothing can be reached by one.
+    the map; ask: for a newer map; tls: whom tunnels trust, None where nothing can be reached by one; prover:
+    the process that works for a card in a challenge.
     """
 
     host_id: HostId
@@ -87,6 +90,7 @@ class Parts:
     look: Look = look_nowhere
     ask: Ask = ask_nobody
     tls: Callable[[], TlsIdentity] | None = None
+    prover: tuple[str, ...] = PROVER
 
 
 class AgentService:
@@ -144,7 +148,11 @@ class AgentService:
         self.outbox = Outbox(spool, parts.runner, clock)
         self.session = AgentSession(parts.host_id, self.boot_id, journal.epoch)
         self.keeper = Keeper(self._desk, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn)
-        sources = Sources(parts.sampler, parts.runtimes, self.keeper, parts.agent_version, lambda: self._room.faults)
+        self.challenges = ChallengeDesk(clock, self.keeper.leased_gpus, parts.prover)
+        sources = Sources(
+            *(parts.sampler, parts.runtimes, self.keeper, parts.agent_version, lambda: self._room.faults),
+            held=self.challenges.held,
+        )
         self.report = Reporter(sources, self.outbox, clock, parts.benchmarks)
         self.commands = CommandDesk(
             *(self._desk, self.outbox, self.keeper, clock, parts.kernel_boot, self._spawn),
@@ -279,6 +287,7 @@ class AgentService:
                 self.settings.channel_credit_bytes,
                 connection.group,
                 self.parts.tls,
+                self.challenges,
             )
         )
         self.connected.set()

@@ -20,6 +20,7 @@ from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.model import HostFacts
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.fleet.service import FleetService
+from windrow_master.fleet.verification.checks.service import VerificationService
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import Member, MemberRole, Standing
 from windrow_master.identity.service import IdentityService
@@ -72,6 +73,8 @@ class Rooms:
             yield services.room.keep(rooms_history.event_writer(self.store, "master/storage"))
         if services.tunnels is not None:
             yield services.tunnels.run()
+        if services.verification is not None:
+            yield services.verification.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(rooms_history.event_writer(self.store, "master/clock"))
 
@@ -251,6 +254,10 @@ def _introduce_hub(rooms: Rooms) -> None:
         return HostFacts(member.sign_public, member.generation, is_banned, member.used_generation)
 
     hub.ports.host_facts = host_facts
+    services = rooms.services
+    services.verification = VerificationService(
+        *(store, services.clock, services.rng, rooms.fleet, hub, host_facts, __version__)
+    )
     hub.ports.generations_used = identity.generations_used
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points

@@ -1,5 +1,6 @@
 """The compute challenge, as far as Master and host must agree on it: values, seeds, matrices, leaves. Pure.
 
+ Master ─ Plan(GPUs, size) ─▶ host ─ Ready or Failure for each ─▶ and only then, all at once:
  Master ─ Challenge(nonce, host key, GPU, size, rounds) ─▶ host    seed(0) = H(challenge, 0, zeros)
         ◀─ Commitment(one root a round) ────────────────           C = A·B mod 2**32, root(r) over all leaves of C,
         ── Selection(places, drawn after the commitment) ─▶        seed(r+1) = H(challenge, r+1, root(r))
@@ -18,7 +19,7 @@ from typing import Final
 
 from windrow_proto import merkle
 from windrow_proto.errors import InvalidInput
-from windrow_proto.ids import GpuUuid
+from windrow_proto.ids import GpuUuid, WorkloadId
 from windrow_proto.philox import philox
 
 LEAF_COLUMNS: Final = 64
@@ -35,6 +36,10 @@ OPENINGS: Final = 64
 """A tenth of wrong entries is caught with 1 - 0.9**64 = 99.88 %."""
 OPENINGS_MAX: Final = 512
 """A hundredth is caught with 1 - 0.99**512 = 99.4 %."""
+NO_WORKLOAD: Final = WorkloadId("-")
+"""In the opening of a challenge's channel: it reaches into no workload."""
+CARDS_MAX: Final = 64
+"""Of one host, challenged at once: as many as an agent lists."""
 KEY_BYTES: Final = 32
 FIRST_ROOT: Final = bytes(merkle.HASH_BYTES)
 """In place of the root before it, in the first round's seed."""
@@ -152,6 +157,36 @@ class Answer:
 
     challenge_id: bytes
     openings: tuple[Opening, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The cards to be challenged together, each with a prover of its own. Raises InvalidInput for none, too many or
+    one twice."""
+
+    gpu_uuids: tuple[GpuUuid, ...]
+    size: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(set(self.gpu_uuids)) == len(self.gpu_uuids) <= CARDS_MAX or "" in self.gpu_uuids:
+            raise InvalidInput(f"From one to {CARDS_MAX} different cards can be challenged at once.")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A prover has compiled and has its memory. device: the name that its driver gives."""
+
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A card takes no further part, and why. In place of Ready: nothing can be proved with it on this host."""
+
+    detail: str
+
+
+Step = Plan | Ready | Failure | Challenge | Commitment | Selection | Answer
 
 
 def generator_key(seed: bytes) -> tuple[int, int]:

@@ -100,7 +100,8 @@ class WorkloadPhase(IntEnum):
 
 class ChannelPurpose(IntEnum):
     """What flows in a channel. FILES_IN goes to the host, FILES_OUT comes from it; both are tar streams. TUNNEL carries
-    nothing: it is open as long as a tunnel whose bytes take another way (tunnels.py)."""
+    nothing: it is open as long as a tunnel whose bytes take another way (tunnels.py). CHALLENGE is of no workload:
+    the messages of a compute challenge (wire_challenge.encode_step)."""
 
     UNSPECIFIED = 0
     LOGS = 1
@@ -109,6 +110,7 @@ class ChannelPurpose(IntEnum):
     FILES_OUT = 4
     TCP = 5
     TUNNEL = 6
+    CHALLENGE = 7
 
 
 # --- what a host is -----------------------------------------------------------------------------------------------

@@ -1,9 +1,12 @@
-"""The compute challenge as bytes and back; every size is known before and held to."""
+"""The compute challenge as bytes and back; every size is known before and held to. In its channel each message comes
+after its length: `framed` and `StepReader`."""
 
+import struct
 from typing import Final
 
 from windrow_proto import wire_fields as fields
 from windrow_proto.challenge import (
+    CARDS_MAX,
     LEAF_BYTES,
     OPENINGS_MAX,
     ROUNDS_MAX,
@@ -11,11 +14,15 @@ from windrow_proto.challenge import (
     Answer,
     Challenge,
     Commitment,
+    Failure,
     Opening,
     Place,
+    Plan,
+    Ready,
     Selection,
+    Step,
 )
-from windrow_proto.errors import InvalidInput
+from windrow_proto.errors import InvalidInput, TooLarge
 from windrow_proto.ids import GpuUuid
 from windrow_proto.merkle import HASH_BYTES
 from windrow_proto.v1 import challenge_pb2
@@ -28,6 +35,12 @@ SELECTION_BYTES_MAX: Final = 16_384
 """512 places of at most 14 bytes each take 7 KiB."""
 ANSWER_BYTES_MAX: Final = OPENINGS_MAX * (LEAF_BYTES + DEPTH_MAX * HASH_BYTES + 16) + 64
 """Each leaf and path with their tags and lengths, and the challenge's id."""
+STEP_BYTES_MAX: Final = ANSWER_BYTES_MAX + 1_024
+"""The largest message with its card's name; a plan of 64 names is far below it."""
+FAILURE_MAX: Final = 2_000
+"""Characters of a failure."""
+HEAD: Final = struct.Struct(">I")
+"""Bytes of the message that follows."""
 
 
 def encode_challenge(challenge: Challenge) -> bytes:
@@ -101,3 +114,79 @@ def _opening(message: challenge_pb2.ChallengeOpening) -> Opening:
 
 def _id(value: bytes) -> bytes:
     return fields.digest(value, "A challenge's id")
+
+
+def encode_step(gpu_uuid: str, step: Step) -> bytes:
+    """One message of a challenge's channel, about this card; about all (empty) where it is the plan."""
+    message = challenge_pb2.ChallengeStep(gpu_uuid=gpu_uuid)
+    match step:
+        case Plan(gpu_uuids, size):
+            message.plan.CopyFrom(challenge_pb2.ChallengePlan(gpu_uuids=gpu_uuids, size=size))
+        case Ready(device):
+            message.ready.CopyFrom(challenge_pb2.ChallengeReady(device=device))
+        case Failure(detail):
+            message.failure.CopyFrom(challenge_pb2.ChallengeFailure(detail=detail[:FAILURE_MAX]))
+        case Challenge():
+            message.challenge.MergeFromString(encode_challenge(step))
+        case Commitment():
+            message.commitment.MergeFromString(encode_commitment(step))
+        case Selection():
+            message.selection.MergeFromString(encode_selection(step))
+        case Answer():
+            message.answer.MergeFromString(encode_answer(step))
+    return message.SerializeToString()
+
+
+def decode_step(data: bytes) -> tuple[GpuUuid, Step]:
+    """A message and the card it is about; raises InvalidInput or TooLarge."""
+    message = fields.parse(challenge_pb2.ChallengeStep, data, STEP_BYTES_MAX)
+    return GpuUuid(fields.text(message.gpu_uuid)), _step(message)
+
+
+def _step(message: challenge_pb2.ChallengeStep) -> Step:
+    match message.WhichOneof("step"):
+        case "plan":
+            uuids = fields.listed(message.plan.gpu_uuids, CARDS_MAX)
+            return Plan(tuple(GpuUuid(fields.text(uuid)) for uuid in uuids), message.plan.size)
+        case "ready":
+            return Ready(fields.text(message.ready.device))
+        case "failure":
+            return Failure(fields.text(message.failure.detail, FAILURE_MAX))
+        case "challenge":
+            return decode_challenge(message.challenge.SerializeToString())
+        case "commitment":
+            return decode_commitment(message.commitment.SerializeToString())
+        case "selection":
+            return decode_selection(message.selection.SerializeToString())
+        case "answer":
+            return decode_answer(message.answer.SerializeToString())
+        case _:
+            raise InvalidInput("A step of a challenge that we do not know.")
+
+
+def framed(gpu_uuid: str, step: Step) -> bytes:
+    """The message as it goes through a channel."""
+    body = encode_step(gpu_uuid, step)
+    return HEAD.pack(len(body)) + body
+
+
+class StepReader:
+    """Puts the messages of a channel together again from the pieces that come."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> list[tuple[GpuUuid, Step]]:
+        """The messages that are whole now. Raises InvalidInput or TooLarge: the channel is of no more use then."""
+        self._held += data
+        found: list[tuple[GpuUuid, Step]] = []
+        while len(self._held) >= HEAD.size:
+            (size,) = HEAD.unpack(self._held[: HEAD.size])
+            if size > STEP_BYTES_MAX:
+                raise TooLarge(f"A step of {size} bytes; the limit is {STEP_BYTES_MAX}.")
+            end = HEAD.size + size
+            if len(self._held) < end:
+                break
+            found.append(decode_step(bytes(self._held[HEAD.size : end])))
+            del self._held[:end]
+        return found

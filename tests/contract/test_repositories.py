@@ -11,11 +11,22 @@ from tests.master_support import START_NS, opened_store
 from tests.unit.clusters import made
 from tests.unit.market.rentals import line, rental
 from windrow_master.clusters.model import ClusterPhase
-from windrow_master.fleet.model import Claim, CommandRow, EvidenceRow, GapRow, Host, Slot, SlotState
+from windrow_master.fleet.model import (
+    Claim,
+    CommandRow,
+    EvidenceRow,
+    GapRow,
+    Host,
+    Slot,
+    SlotState,
+    Verification,
+    VerifyOutcome,
+)
 from windrow_master.identity.model import Account, ApiToken, JoinToken, Member, MemberRole, Role, Standing
 from windrow_master.market.model import Ask
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
+from windrow_master.store.verification_repository import KEPT_PER_CARD
 from windrow_proto.errors import Conflict, InvalidInput
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, TokenId
 from windrow_proto.model import CommandKind, Kind, Lane
@@ -227,3 +238,27 @@ async def test_a_value_that_a_database_cannot_hold_is_the_askers_fault(store: St
     with pytest.raises((InvalidInput, OverflowError)):
         await store.write(too_large, name="too_large")
     assert await store.read(lambda uow: uow.hosts.list_all()) == []
+
+
+def test_challenges_come_back_as_they_went_in_and_the_oldest_of_a_card_go(store: Store) -> None:
+    one, two = GpuUuid("GPU-1"), GpuUuid("GPU-2")
+    failed = Verification(
+        *("verification_1", HOST.host_id, one, LARGE, VerifyOutcome.FAILED, ("wrong_entry",), TEXT, TEXT, "580"),
+        *(LARGE, "observed", {"places": [[0, 1, 2]], "nonce": "00"}),
+    )
+    unfinished = replace(failed, outcome=VerifyOutcome.UNFINISHED, reasons=(), span_ns=None, pace=None)
+    with unit(store) as uow:
+        uow.hosts.add(HOST)
+        uow.verifications.add(replace(failed, gpu_uuid=two))
+        uow.verifications.add(failed)
+        uow.verifications.add(unfinished)
+    with unit(store) as uow:
+        assert uow.verifications.latest(HOST.host_id) == {one: unfinished, two: replace(failed, gpu_uuid=two)}
+        assert uow.verifications.verdicts(HOST.host_id) == {one: failed, two: replace(failed, gpu_uuid=two)}
+        assert uow.verifications.of_host(HOST.host_id, 2) == [unfinished, failed]
+        assert not uow.verifications.latest(HostId("host_2"))
+        for _ in range(KEPT_PER_CARD):
+            uow.verifications.add(unfinished)
+        found = uow.verifications.of_host(HOST.host_id, 2 * KEPT_PER_CARD)
+        assert [row.gpu_uuid for row in found] == [one] * (KEPT_PER_CARD + 1) + [two]
+        assert uow.verifications.verdicts(HOST.host_id)[one] == failed

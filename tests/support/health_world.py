@@ -18,7 +18,9 @@ from tests.waiting import PATIENCE_S, poll_async
 from windrow_access.core.admission import Limits
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
+from windrow_agent.challenge.crew import COMMAND as PROVER
 from windrow_agent.gpu.nvml import NvmlBackend
+from windrow_agent.gpu.port import GpuBackend
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.sampler import Sampler
@@ -137,8 +139,15 @@ class HealthWorld:
         return found
 
 
-def _agent(network: MemoryNetwork, folder: Path) -> AgentService:
-    clock, signing = SystemClock(), SigningKey.generate()
+def agent_of(
+    network: MemoryNetwork,
+    folder: Path,
+    backend: GpuBackend,
+    prover: tuple[str, ...] = PROVER,
+    key: SigningKey | None = None,
+) -> AgentService:
+    """An agent with the cards of this backend."""
+    clock, signing = SystemClock(), key or SigningKey.generate()
     parts = Parts(
         host_id=HOST,
         signing=signing,
@@ -152,15 +161,17 @@ def _agent(network: MemoryNetwork, folder: Path) -> AgentService:
         directory=str(folder),
         runner=ThreadRunner("test-disk"),
         kernel_boot=boot_id(),
-        sampler=Sampler(clock, NvmlBackend(pci_devices=folder / "pci"), Reader()),
+        sampler=Sampler(clock, backend, Reader()),
         runtimes={"process": ProcessRuntime(folder / "process", folder, False)},
         agent_version="test",
         measure_benchmarks=no_benchmarks,
+        prover=prover,
     )
     return AgentService(parts)
 
 
-def _relay(network: MemoryNetwork) -> Relay:
+def relay_of(network: MemoryNetwork) -> Relay:
+    """An Access that dials the Master."""
     clock, rng = SystemClock(), SystemRng()
     peer = PeerFacts("access", ACCESS, 1, 2**62, "127.0.0.1:1", b"")
     facts = RelayFacts(ACCESS, "test", 0, ACCESS_ADDRESS, "test", ACCESS_KEY.public)
@@ -174,7 +185,8 @@ async def watched_host(fake: FakeNvml, folder: Path) -> AsyncIterator[HealthWorl
     async with MemoryNetwork(SystemClock(), SeededRng(), Weather(0, 0, 0.0)) as network, asyncio.TaskGroup() as tasks:
         master = Master(folder / "master", MemoryDisk(), network)
         await master.start(tasks)
-        agent, relay = _agent(network, folder / "agent"), _relay(network)
+        backend = NvmlBackend(pci_devices=folder / "agent" / "pci")
+        agent, relay = agent_of(network, folder / "agent", backend), relay_of(network)
         master.facts[HOST] = HostFacts(agent.parts.signing.public, 1, False)
         await master.store.write(
             lambda uow: master.fleet.enrol(uow, HOST, "box", OWNER, False, "account/account_1"), name="enrol"

@@ -58,7 +58,9 @@ class Outcome(Generic[T]):
 
 class Crew:
     """Provers of different cards, for one challenge each; an async context manager. Raises InvalidInput for none or
-    too many cards."""
+    too many cards. `ready`, once it is entered: the name of each card's device, in the order of the cards."""
+
+    ready: tuple[Outcome[str], ...] = ()
 
     def __init__(
         self, gpu_uuids: Collection[GpuUuid], size: int, clock: Clock, command: tuple[str, ...] = COMMAND
@@ -70,7 +72,8 @@ class Crew:
 
     async def __aenter__(self) -> "Crew":
         try:
-            await _side_by_side([self._outcome(card, card.start, START_S, 0) for card in self._cards])
+            began = self._clock.monotonic_ns()
+            self.ready = await _side_by_side([self._outcome(card, card.start, START_S, began) for card in self._cards])
         except BaseException:
             await self.close()
             raise
@@ -80,6 +83,14 @@ class Crew:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    async def commit_one(self, challenge: Challenge) -> Outcome[Commitment]:
+        """Have one card do the work of its challenge, whatever the others do."""
+        return await self._ask_one(challenge.gpu_uuid, encode_challenge(challenge), decode_commitment, COMMIT_S)
+
+    async def answer_one(self, gpu_uuid: GpuUuid, selection: Selection) -> Outcome[Answer]:
+        """Have one card open what was drawn of it."""
+        return await self._ask_one(gpu_uuid, encode_selection(selection), decode_answer, ANSWER_S)
 
     async def commit(self, challenges: Mapping[GpuUuid, Challenge]) -> tuple[Outcome[Commitment], ...]:
         """Have every card do the work of its challenge, all at once; in the order of the cards."""
@@ -94,6 +105,16 @@ class Crew:
     async def close(self) -> None:
         """End every child."""
         await _side_by_side([card.end() for card in self._cards])
+
+    async def _ask_one(
+        self, gpu_uuid: GpuUuid, asked: bytes, read: Callable[[bytes], T], deadline_s: float
+    ) -> Outcome[T]:
+        card = next(one for one in self._cards if one.gpu_uuid == gpu_uuid)
+
+        async def exchange() -> T:
+            return read(await card.exchange(asked))
+
+        return await self._outcome(card, exchange, deadline_s, self._clock.monotonic_ns())
 
     async def _ask(
         self, asked: Mapping[GpuUuid, bytes], read: Callable[[bytes], T], deadline_s: float
@@ -139,11 +160,11 @@ class _Card:
         self._command = command
         self._child: asyncio.subprocess.Process | None = None
 
-    async def start(self) -> bytes:
+    async def start(self) -> str:
         """Begin the child and wait until it is ready; the name of its device."""
         pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         self._child = await asyncio.create_subprocess_exec(*self._command, stdin=pipe, stdout=pipe, stderr=nowhere)
-        return await self._hear()
+        return clean_text((await self._hear()).decode("utf-8", "replace"))
 
     async def exchange(self, body: bytes) -> bytes:
         """Ask, and the answer."""

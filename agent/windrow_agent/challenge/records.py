@@ -5,12 +5,11 @@ from typing import Final
 
 from windrow_proto.errors import InvalidInput
 from windrow_proto.wire_challenge import ANSWER_BYTES_MAX
+from windrow_proto.wire_challenge import FAILURE_MAX as FAILURE_MAX
 
 HEAD: Final = struct.Struct(">IB")
 """Bytes of the body, and whether it is what was asked for."""
 BODY_BYTES_MAX: Final = ANSWER_BYTES_MAX
-FAILURE_MAX: Final = 2_000
-"""Characters of a failure."""
 DONE: Final = 1
 FAILED: Final = 0
 

@@ -16,6 +16,7 @@ from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.service import FleetService
+from windrow_master.fleet.verification.checks.service import VerificationService
 from windrow_master.identity.model import Principal
 from windrow_master.identity.service import IdentityService
 from windrow_master.market.service import MarketService
@@ -78,6 +79,8 @@ class Services:
     """The way into workloads, once there is a link to hosts: `WorkAccess(clusters, broker)`."""
     tunnels: TunnelService | None = None
     """The way to their ports, likewise."""
+    verification: VerificationService | None = None
+    """Challenges hosts, likewise."""
 
 
 def services_of(request: Request) -> Services:

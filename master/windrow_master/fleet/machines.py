@@ -1,7 +1,7 @@
 """The fleet's state machines as tables: what each state answers to each event. Pure; it decides no timing.
 
     admin    enrolled -> active <-> draining -> maintenance -> active; any -> quarantined -> active; any -> retired
-    verify   unverified -> verifying -> verified | failed -> verifying
+    verify   unverified -> verifying -> verified | failed | unverified; verified, failed -> verifying
     link     unseen -> online -> suspect -> lost; suspect, lost -> online
     slot     free -> reserved -> starting -> running -> stopping -> scrubbing -> free; any -> faulted -> free
     command  queued -> sent -> accepted -> running -> succeeded | failed | cancelled; timed_out; unknown asks again
@@ -48,11 +48,25 @@ class VerifyState(StrEnum):
 
 
 class VerifyEvent(StrEnum):
-    """BEGIN covers the first check, the weekly one, a new driver or set of GPUs, and the retry after a failure."""
+    """BEGIN covers the first check, the weekly one, a new driver or set of GPUs, and the retry after a failure.
+
+    GIVE_UP: it ended without a verdict: nothing can be proved there, or it was broken off.
+    """
 
     BEGIN = "begin"
     PASS = "pass"
     FAIL = "fail"
+    GIVE_UP = "give_up"
+
+
+class VerifyOutcome(StrEnum):
+    """What one card's challenge ended with. UNPROVABLE: the host cannot run one, and said why. UNFINISHED: it was
+    broken off. Neither is held against the card, and neither ends what an earlier failure says."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNPROVABLE = "unprovable"
+    UNFINISHED = "unfinished"
 
 
 class LinkState(StrEnum):
@@ -222,9 +236,17 @@ VERIFY: Final[Machine[VerifyState, VerifyEvent]] = Machine(
         (_V.FAILED, _VE.BEGIN): _V.VERIFYING,
         (_V.VERIFYING, _VE.PASS): _V.VERIFIED,
         (_V.VERIFYING, _VE.FAIL): _V.FAILED,
+        (_V.VERIFYING, _VE.GIVE_UP): _V.UNVERIFIED,
         (_V.VERIFIED, _VE.FAIL): _V.FAILED,
     },
-    stays=frozenset({(_V.VERIFYING, _VE.BEGIN), (_V.VERIFIED, _VE.PASS), (_V.FAILED, _VE.FAIL)}),
+    stays=frozenset(
+        {
+            (_V.VERIFYING, _VE.BEGIN),
+            (_V.VERIFIED, _VE.PASS),
+            (_V.FAILED, _VE.FAIL),
+            (_V.UNVERIFIED, _VE.GIVE_UP),
+        }
+    ),
 )
 
 _L, _LE = LinkState, LinkEvent

@@ -15,6 +15,7 @@ from windrow_master.fleet.machines import (
     CommandState,
     LinkState,
     SlotState,
+    VerifyOutcome,
     VerifyState,
 )
 from windrow_master.fleet.tiers import Bandwidth
@@ -38,6 +39,8 @@ __all__ = [
     "Measurement",
     "Slot",
     "SlotState",
+    "Verification",
+    "VerifyOutcome",
     "VerifyState",
 ]
 
@@ -85,7 +88,8 @@ class Host:
     """One machine. `settled_at_ns`: from then on it may be given work as far as its link goes, None while not Online.
 
     link_state is what was last written down; live presence (last seen, round trip) is in the service's memory.
-    version grows with every change of the row.
+    version grows with every change of the row. verify_due_ns: when its cards are challenged next, None: as soon as it
+    can be; verify_tries: challenges since one had a good end, None: none.
     """
 
     host_id: HostId
@@ -113,6 +117,8 @@ class Host:
     bandwidth: Measurement | None = None
     measure_due_ns: int | None = None
     default_image: str | None = None
+    verify_due_ns: int | None = None
+    verify_tries: int | None = None
     version: int = 1
 
     def is_settled(self, now_ns: int) -> bool:
@@ -180,6 +186,29 @@ class Claim:
     uuid: GpuUuid
     serial: str | None
     since_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What one challenge of one card came to. verification_id: shared by the cards that were challenged together.
+
+    reasons: of a failure, the judge's codes; detail: the same in words; device: what its driver calls it; span_ns: from
+    the challenge sent to the commitment in, by the Master's clock, None where none came; pace: what that says of the
+    card; driver: of the host at that time; evidence: what was asked and answered, so that it can be looked at again.
+    """
+
+    verification_id: str
+    host_id: HostId
+    gpu_uuid: GpuUuid
+    at_ns: int
+    outcome: VerifyOutcome
+    reasons: tuple[str, ...] = ()
+    detail: str = ""
+    device: str = ""
+    driver: str = ""
+    span_ns: int | None = None
+    pace: str | None = None
+    evidence: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,11 @@ MASTERS_CODES: Final = frozenset({"clock.skew"})
 """What the Master finds in heartbeats: an inventory does not know of it and does not end it."""
 CLAIM: Final = "claim."
 """How findings begin (fleet/verification): they keep the GPU that they name from being offered, or every GPU."""
-OWN_CODES: Final = (CLAIM, "disputed.", "gpu.listed_elsewhere")
+CHALLENGE: Final = "challenge."
+"""How conditions begin that come of a challenge to the card that they name; they keep it from being offered."""
+CHALLENGE_RUNS: Final = "challenge.running"
+CHALLENGE_FAILED: Final = "challenge.failed"
+OWN_CODES: Final = (CLAIM, CHALLENGE, "disputed.", "gpu.listed_elsewhere")
 """How conditions begin that the Master finds itself: a host that sends one is not believed."""
 HOST_CODES: Final = frozenset({"agent.disk_full"})
 """What keeps every slot of the host from being offered, its share of the processors included."""
@@ -79,7 +83,7 @@ def unavailable_reason(uuid: str | None, conditions: Iterable[Condition]) -> str
         code, subject = split_condition(condition.code)
         if code in HOST_CODES:
             return condition.detail or code
-        is_one = (code in ONE_GPU_CODES or code.startswith(CLAIM)) and subject == uuid
+        is_one = (code in ONE_GPU_CODES or code.startswith((CLAIM, CHALLENGE))) and subject == uuid
         is_all = code in ALL_GPUS_CODES or (code.startswith(CLAIM) and not subject)
         if uuid is not None and (is_one or is_all):
             return condition.detail or code

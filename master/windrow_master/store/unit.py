@@ -37,6 +37,7 @@ from windrow_master.store.market_repository import (
     RentalRepository,
 )
 from windrow_master.store.model import AuditEntry, EventRow, Operation, OperationState
+from windrow_master.store.verification_repository import VerificationRepository
 from windrow_proto.ids import AccountId, EventId, OperationId, mint
 
 MINT_BYTES = 10
@@ -210,6 +211,10 @@ class UnitOfWork:
     @cached_property
     def claims(self) -> ClaimRepository:
         return ClaimRepository(self.connection)
+
+    @cached_property
+    def verifications(self) -> VerificationRepository:
+        return VerificationRepository(self.connection)
 
     @cached_property
     def commands(self) -> CommandRepository:

@@ -63,3 +63,43 @@ class ChallengeAnswer(_message.Message):
     challenge_id: bytes
     openings: _containers.RepeatedCompositeFieldContainer[ChallengeOpening]
     def __init__(self, challenge_id: _Optional[bytes] = ..., openings: _Optional[_Iterable[_Union[ChallengeOpening, _Mapping]]] = ...) -> None: ...
+
+class ChallengePlan(_message.Message):
+    __slots__ = ("gpu_uuids", "size")
+    GPU_UUIDS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    gpu_uuids: _containers.RepeatedScalarFieldContainer[str]
+    size: int
+    def __init__(self, gpu_uuids: _Optional[_Iterable[str]] = ..., size: _Optional[int] = ...) -> None: ...
+
+class ChallengeReady(_message.Message):
+    __slots__ = ("device",)
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    device: str
+    def __init__(self, device: _Optional[str] = ...) -> None: ...
+
+class ChallengeFailure(_message.Message):
+    __slots__ = ("detail",)
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    detail: str
+    def __init__(self, detail: _Optional[str] = ...) -> None: ...
+
+class ChallengeStep(_message.Message):
+    __slots__ = ("gpu_uuid", "plan", "ready", "failure", "challenge", "commitment", "selection", "answer")
+    GPU_UUID_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    CHALLENGE_FIELD_NUMBER: _ClassVar[int]
+    COMMITMENT_FIELD_NUMBER: _ClassVar[int]
+    SELECTION_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    gpu_uuid: str
+    plan: ChallengePlan
+    ready: ChallengeReady
+    failure: ChallengeFailure
+    challenge: Challenge
+    commitment: ChallengeCommitment
+    selection: ChallengeSelection
+    answer: ChallengeAnswer
+    def __init__(self, gpu_uuid: _Optional[str] = ..., plan: _Optional[_Union[ChallengePlan, _Mapping]] = ..., ready: _Optional[_Union[ChallengeReady, _Mapping]] = ..., failure: _Optional[_Union[ChallengeFailure, _Mapping]] = ..., challenge: _Optional[_Union[Challenge, _Mapping]] = ..., commitment: _Optional[_Union[ChallengeCommitment, _Mapping]] = ..., selection: _Optional[_Union[ChallengeSelection, _Mapping]] = ..., answer: _Optional[_Union[ChallengeAnswer, _Mapping]] = ...) -> None: ...

@@ -46,6 +46,7 @@ class ChannelPurpose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CHANNEL_PURPOSE_FILES_OUT: _ClassVar[ChannelPurpose]
     CHANNEL_PURPOSE_TCP: _ClassVar[ChannelPurpose]
     CHANNEL_PURPOSE_TUNNEL: _ClassVar[ChannelPurpose]
+    CHANNEL_PURPOSE_CHALLENGE: _ClassVar[ChannelPurpose]
 COMMAND_KIND_UNSPECIFIED: CommandKind
 COMMAND_KIND_CREATE: CommandKind
 COMMAND_KIND_DELETE: CommandKind
@@ -74,6 +75,7 @@ CHANNEL_PURPOSE_FILES_IN: ChannelPurpose
 CHANNEL_PURPOSE_FILES_OUT: ChannelPurpose
 CHANNEL_PURPOSE_TCP: ChannelPurpose
 CHANNEL_PURPOSE_TUNNEL: ChannelPurpose
+CHANNEL_PURPOSE_CHALLENGE: ChannelPurpose
 
 class GpuFacts(_message.Message):
     __slots__ = ("uuid", "index", "vendor", "name", "pci_bus_id", "pci_device_id", "pci_subsystem_id", "memory_bytes", "compute_capability_major", "compute_capability_minor", "serial", "vbios", "power_limit_mw", "power_limit_max_mw", "clock_sm_max_mhz", "clock_memory_max_mhz", "pcie_generation_max", "pcie_width_max", "core_count", "memory_bus_bits", "ecc_enabled", "mig_enabled", "numa_node", "device_minor")

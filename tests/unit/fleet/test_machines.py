@@ -29,11 +29,11 @@ maintenance active      -           =           quarantined -           retired
 quarantined -           -           -           =           active      retired
 retired     -           -           -           =           -           =""",
     "verify": """
-verify     begin      pass       fail
-unverified verifying  -          -
-verifying  =          verified   failed
-verified   verifying  =          failed
-failed     verifying  -          =""",
+verify     begin      pass       fail       give_up
+unverified verifying  -          -          =
+verifying  =          verified   failed     unverified
+verified   verifying  =          failed     -
+failed     verifying  -          =          -""",
     "link": """
 link    heard       silent      silent_long
 unseen  online      =           =

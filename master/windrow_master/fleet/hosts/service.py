@@ -1,6 +1,6 @@
 """Writes down what is known and decided about hosts, inside a unit of work: joining, inventory, conditions, tiers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -18,6 +18,7 @@ from windrow_master.fleet.machines import (
 )
 from windrow_master.fleet.model import AdminState, Host, LinkState, Measurement, Slot, SlotState, settled_at
 from windrow_master.fleet.slots.service import SlotDesk
+from windrow_master.fleet.verification import schedule
 from windrow_master.fleet.verification import service as claims
 from windrow_master.fleet.verification.consistency import check
 from windrow_master.fleet.verification.uniqueness import FLEET_CODES
@@ -180,6 +181,8 @@ class HostDesk:
         after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, found))
         if after.conditions == host.conditions:
             return ()
+        if schedule.is_fault_over(host, after):
+            after = replace(after, verify_due_ns=None, verify_tries=None)
         self._tell_conditions(uow, host, after)
         after = self.save(uow, after)
         lost = self._slots.sync(uow, after)
@@ -190,6 +193,8 @@ class HostDesk:
         """Events of what came and went, by the host and the GPU it is about; the Master's own findings are audited."""
         was, now = ({c.code: c for c in h.conditions} for h in (before, after))
         for code in sorted(was.keys() ^ now.keys()):
+            if code.startswith(sanitise.CHALLENGE_RUNS):
+                continue  # a challenge is told of as a whole
             kind = "condition.raised" if code in now else "condition.cleared"
             words = (now.get(code) or was[code]).detail or code
             text = f"{after.name}: {words}" if code in now else f"{after.name}: {code} is over"
@@ -207,6 +212,7 @@ class HostDesk:
         kept, notes = sanitise.inventory(claimed)
         rivals = claims.write_claims(uow, host_id, kept)
         found = {finding.condition: finding.words for finding in check(claimed)} | claims.found_in_fleet(uow, host)
+        found |= schedule.standing(host, kept, uow.verifications.verdicts(host_id))
         masters = [c.code for c in host.conditions if c.code in sanitise.MASTERS_CODES]
         after = replace(
             host,
@@ -218,6 +224,7 @@ class HostDesk:
         actor = f"host/{host_id}"
         if host.inventory is not None and _hardware(host.inventory) != _hardware(kept):
             uow.event("host.changed", (host_id,), f"{host.name}: its GPUs or its driver changed", actor=actor)
+            after = replace(after, verify_due_ns=None, verify_tries=None)
             if step_verify(host.verify_state, VerifyEvent.BEGIN).moved and host.verify_state is VerifyState.VERIFIED:
                 after = replace(after, verify_state=VerifyState.VERIFYING)
         for note in notes:
@@ -230,6 +237,18 @@ class HostDesk:
         for rival in sorted(rivals):
             self.judge_claims(uow, rival)
         return after, lost
+
+    def challenged(self, uow: UnitOfWork, host: Host, found: Mapping[str, str]) -> Host:
+        """Write down a changed host with what challenges make of its cards: the words by the code of the condition,
+        in place of all that they made of them before."""
+        codes = [condition.code for condition in host.conditions]
+        own = {c: words for c, words in sanitise.own(host.conditions).items() if not c.startswith(sanitise.CHALLENGE)}
+        conditions = sanitise.conditions(codes, host.conditions, uow.now_wall_ns, {**own, **found})
+        after = replace(host, conditions=conditions)
+        self._tell_conditions(uow, host, after)
+        after = self.save(uow, after)
+        self._slots.sync(uow, after)
+        return after
 
     def judge_claims(self, uow: UnitOfWork, host_id: HostId) -> None:
         """Look anew at what other hosts' claims make of this one's: a card may have moved, or be claimed twice."""

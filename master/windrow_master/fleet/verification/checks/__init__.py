@@ -1,0 +1,1 @@
+"""Which hosts are challenged, and what is kept of it."""

@@ -1,0 +1,1 @@
+"""One challenge of one host, over a channel."""

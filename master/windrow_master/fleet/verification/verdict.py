@@ -1,0 +1,107 @@
+"""What a challenge of one card came to, in words and as evidence that can be looked at again. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from windrow_master.fleet.machines import VerifyOutcome
+from windrow_master.fleet.model import Host, Verification
+from windrow_master.fleet.verification.judge import Phase, Reason, Trial
+from windrow_master.fleet.verification.times import Pace
+from windrow_proto.ids import GpuUuid
+from windrow_proto.units import SECOND
+
+WORDS: Final[Mapping[Reason, str]] = {
+    Reason.LATE_COMMITMENT: "no commitment came in time",
+    Reason.LATE_ANSWER: "the openings did not come in time",
+    Reason.REPLAYED: "the answer was made for another challenge",
+    Reason.WRONG_GPU: "the work was done on another device than was asked",
+    Reason.WRONG_COUNT: "there were too many or too few roots or openings",
+    Reason.CHANGED: "the commitment was changed after it was given",
+    Reason.OUT_OF_TURN: "it answered before it was asked",
+    Reason.MALFORMED: "what it sent is no answer",
+    Reason.WRONG_DEPTH: "a path to a root has the wrong length",
+    Reason.WRONG_ROOT: "an opened entry is not one that was committed to",
+    Reason.WRONG_ENTRY: "an opened entry is not the product's",
+}
+PACES: Final[Mapping[Pace, str]] = {
+    Pace.OBSERVED: "its class is not calibrated, so the time counts for nothing",
+    Pace.EXPECTED: "within the time of its class",
+    Pace.TOO_SLOW: "slower than its class",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How far one card came. device: empty before its prover was ready; trial: None before it was asked; failure: why
+    it came no further, empty where the trial was judged."""
+
+    gpu_uuid: GpuUuid
+    device: str = ""
+    trial: Trial | None = None
+    failure: str = ""
+
+    @property
+    def outcome(self) -> VerifyOutcome:
+        """Judged, or why not: what fails before its prover is ready cannot be proved there."""
+        if self.trial is not None and self.trial.phase is Phase.PASSED:
+            return VerifyOutcome.PASSED
+        if self.trial is not None and self.trial.phase is Phase.FAILED:
+            return VerifyOutcome.FAILED
+        return VerifyOutcome.UNFINISHED if self.device else VerifyOutcome.UNPROVABLE
+
+
+def verification(
+    verification_id: str, host: Host, result: Result, now_ns: int, master_version: str, *, is_broken: bool
+) -> Verification:
+    """What is kept of it. is_broken: the conversation ended before its time, which is no word of the card's."""
+    outcome, trial = result.outcome, result.trial
+    if outcome is VerifyOutcome.UNPROVABLE and is_broken:
+        outcome = VerifyOutcome.UNFINISHED
+    inventory = host.inventory
+    return Verification(
+        verification_id,
+        host.host_id,
+        result.gpu_uuid,
+        now_ns,
+        outcome,
+        tuple(str(reason) for reason in trial.reasons) if trial is not None else (),
+        _words(outcome, result),
+        result.device,
+        inventory.driver_version if inventory is not None else "",
+        trial.span_ns if trial is not None else None,
+        str(trial.pace) if trial is not None and trial.pace is not None else None,
+        {
+            "agent_version": inventory.agent_version if inventory is not None else "",
+            "master_version": master_version,
+            **(_evidence(trial) if trial is not None else {}),
+        },
+    )
+
+
+def _words(outcome: VerifyOutcome, result: Result) -> str:
+    trial = result.trial
+    match outcome:
+        case VerifyOutcome.PASSED if trial is not None and trial.span_ns is not None and trial.pace is not None:
+            size, rounds = trial.challenge.size, trial.challenge.rounds
+            work = f"{rounds} rounds of {size} x {size} in {trial.span_ns / SECOND:.2f} s"
+            return f"{result.device}: {work}, {trial.openings} openings true; {PACES[trial.pace]}."
+        case VerifyOutcome.FAILED if trial is not None:
+            return "; ".join(WORDS[reason] for reason in trial.reasons).capitalize() + "."
+        case VerifyOutcome.UNPROVABLE:
+            return f"Not provable here: {result.failure or 'its prover did not become ready.'}"
+        case _:
+            return f"Broken off: {result.failure or 'it ended before its time.'}"
+
+
+def _evidence(trial: Trial) -> dict[str, object]:
+    challenge, places = trial.challenge, trial.selection.places if trial.selection is not None else ()
+    return {
+        "nonce": challenge.nonce.hex(),
+        "size": challenge.size,
+        "rounds": challenge.rounds,
+        "openings": len(places),
+        "places": [[place.round, place.row, place.column] for place in places],
+        "roots": [root.hex() for root in trial.commitment.roots] if trial.commitment is not None else [],
+        "times": trial.timing.source,
+    }

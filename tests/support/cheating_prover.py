@@ -1,0 +1,46 @@
+"""A prover in numpy for tests, where a real one would be: `-m tests.support.cheating_prover WAY --gpu UUID --size N`.
+
+WAY: honest; wrong (a tenth of each product); replay (an answer to another nonce); stall (never a commitment); crash.
+"""
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+
+from tests.unit.challenge.reference import honest, prove, wrong_share
+from windrow_agent.challenge.child import _hear, _tell
+from windrow_proto.challenge import KEY_BYTES, Challenge
+from windrow_proto.wire_challenge import decode_challenge, decode_selection, encode_answer, encode_commitment
+
+WAYS = ("honest", "wrong", "replay", "stall", "crash")
+
+
+def done(challenge: Challenge, way: str) -> Challenge:
+    """The challenge that is worked at."""
+    return replace(challenge, nonce=bytes(KEY_BYTES)) if way == "replay" else challenge
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("way", choices=WAYS)
+    parser.add_argument("--gpu")
+    parser.add_argument("--size", type=int)
+    arguments = parser.parse_args()
+    asked, told = sys.stdin.buffer, sys.stdout.buffer
+    _tell(told, b"a card of numpy")
+    challenge = decode_challenge(_hear(asked))
+    if arguments.way == "crash":
+        return 1
+    if arguments.way == "stall":
+        time.sleep(600)
+    worked = done(challenge, arguments.way)
+    prover = prove(worked, wrong_share(0.1, 1) if arguments.way == "wrong" else honest)
+    _tell(told, encode_commitment(prover.commitment))
+    selection = decode_selection(_hear(asked))
+    _tell(told, encode_answer(prover.answer(worked, selection)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
