@@ -139,6 +139,37 @@ export interface BusHealthOut {
   peers: (Record<string, string>)[];
 }
 
+/** What the newest challenge of one card came to, and what was asked and shown. */
+export interface CardVerificationOut {
+  gpu_uuid: string;
+  /** Shared by the cards that were challenged together */
+  verification_id: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  /** passed, failed, unprovable or unfinished */
+  outcome: string;
+  detail: string;
+  reasons: string[];
+  /** As its OpenCL driver names it */
+  device: string | null;
+  driver: string | null;
+  /** From the challenge sent to the commitment in, by the Master */
+  span_ms: number | null;
+  /** What that says; observed: its class is not calibrated */
+  pace: string | null;
+  agent_version: string | null;
+  master_version: string | null;
+  nonce: string | null;
+  /** Rows and columns of the matrices */
+  size: number | null;
+  rounds: number | null;
+  openings: number | null;
+  /** Round, row and column of each entry that was looked at */
+  places: number[][];
+  /** What was committed to, one a round */
+  roots: string[];
+}
+
 /** The best host. */
 export interface ChosenOut {
   host_id: string;
@@ -1081,6 +1112,24 @@ export interface ValidationError {
   type: string;
   input?: unknown;
   ctx?: Record<string, unknown>;
+}
+
+/** How the verification of a host stands. */
+export interface VerificationOut {
+  host_id: string;
+  state: string;
+  words: string;
+  /** When it is challenged next; null: as soon as it can be */
+  due_at: string | null;
+  /** Challenges since one had a good end */
+  tries: number;
+  gpus: CardVerificationOut[];
+}
+
+/** A challenge of a host's free cards that has begun. */
+export interface VerifyingOut {
+  operation: OperationOut;
+  host_id: string;
 }
 
 /** How a view of history fares. */

@@ -104,7 +104,7 @@ async def host(services: Serving, request: Request, host_id: str) -> Any:
     return tagged(request, body, f"{services.store.epoch}.{entry.version}.{live}.{body['last_seen_at']}")
 
 
-def _own(services: Services, principal: Principal, host_id: str) -> HostId:
+def own_host(services: Services, principal: Principal, host_id: str) -> HostId:
     """The host, if this principal may decide about it: an operator about all, a provider about its own."""
     entry = services.fleet.entry(HostId(host_id))
     if Role.OPERATOR not in principal.roles and entry.host.owner_account != principal.account_id:
@@ -113,7 +113,7 @@ def _own(services: Services, principal: Principal, host_id: str) -> HostId:
 
 
 async def _decide(services: Services, principal: Principal, host_id: str, event: AdminEvent, body: Reason) -> Any:
-    owned = _own(services, principal, host_id)
+    owned = own_host(services, principal, host_id)
     entry = await services.fleet.decide(owned, event, principal.actor, body.reason)
     feed = feed_of(services)
     return feed.host(entry, await feed.book())
@@ -131,7 +131,7 @@ async def drain(services: Serving, principal: Asking, host_id: str, body: Given)
 @router.post("/hosts/{host_id}/activate", responses=out.HOST)
 async def activate(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Offer it again; for a quarantined host this says that it was found sound (operators only)."""
-    owned = _own(services, principal, host_id)
+    owned = own_host(services, principal, host_id)
     is_quarantined = services.fleet.entry(owned).host.admin_state.value == "quarantined"
     if is_quarantined and Role.OPERATOR not in principal.roles:
         raise Forbidden("Only an operator may lift a quarantine.", subject=owned)
@@ -159,7 +159,7 @@ async def retire(services: Serving, principal: Asking, host_id: str, body: Given
 @router.post("/hosts/{host_id}/measure", status_code=202, responses=out.MEASURING)
 async def measure(services: Serving, principal: Asking, host_id: str) -> Response:
     """Measure its bandwidth now; the operation ends when both ends have reported."""
-    owned = _own(services, principal, host_id)
+    owned = own_host(services, principal, host_id)
     operation_id = await services.fleet.measure(owned, principal.account_id, principal.actor)
     operation = await services.store.read(lambda uow: uow.operations.get(operation_id))
     assert operation is not None, "it was made a moment ago"

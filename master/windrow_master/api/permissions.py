@@ -35,6 +35,8 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("GET", f"{V1}/hosts/{{host_id}}/stream"): Reach.ALL,
     ("GET", f"{V1}/hosts/{{host_id}}/history"): Reach.ALL,
     ("GET", f"{V1}/hosts/{{host_id}}/export"): Reach.ALL,
+    ("GET", f"{V1}/hosts/{{host_id}}/verification"): Reach.ALL,
+    ("POST", f"{V1}/hosts/{{host_id}}/verify"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/measure"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/drain"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/activate"): Reach.OWN_OR_OPERATED,

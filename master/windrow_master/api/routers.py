@@ -16,6 +16,7 @@ from windrow_master.api import (
     overview_routes,
     record_routes,
     telemetry_routes,
+    verification_routes,
 )
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
@@ -26,6 +27,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     market_routes.router,
     overview_routes.router,
     fleet_routes.router,
+    verification_routes.router,
     access_routes.router,
     telemetry_routes.router,
     history_routes.router,

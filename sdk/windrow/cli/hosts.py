@@ -9,7 +9,7 @@ import typer
 from windrow.cli.context import AsJson, Watch, client
 from windrow.cli.output import facts, plain, print_json, print_list, rate_text, ratio_text, say, size_text
 
-host_app = typer.Typer(help="Hosts: list, look, drain, measure.", no_args_is_help=True)
+host_app = typer.Typer(help="Hosts: list, look, drain, measure, verify.", no_args_is_help=True)
 gpu_app = typer.Typer(help="GPUs of all hosts.", no_args_is_help=True)
 offer_app = typer.Typer(help="What is on offer, and at what price.", no_args_is_help=True)
 command_app = typer.Typer(help="Commands sent to hosts, and what became of them.", no_args_is_help=True)
@@ -85,10 +85,12 @@ def host_export(
 @host_app.command("show")
 def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> None:
     """Everything about one host."""
-    item = client(context).get(f"/hosts/{host}")
+    api = client(context)
+    item = api.get(f"/hosts/{host}")
     if as_json:
         print_json(item)
         return
+    verification = api.get(f"/hosts/{item['id']}/verification")
     facts(
         [
             ("Host", f"{item['name']} ({item['id']})" + (" SIMULATED" if item["simulated"] else "")),
@@ -100,6 +102,7 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
             ("Driver", item.get("driver_version")),
             ("Runtimes", ", ".join(item.get("runtimes") or [])),
             ("Bandwidth down / up", _bandwidth(item)),
+            ("Verification", f"{verification['state']}: {verification['words']}"),
             ("Tier", item.get("tier")),
             *[("", f"- {reason}") for reason in item.get("tier_reasons") or []],
             ("Price per hour", item.get("price_per_hour")),
@@ -139,6 +142,13 @@ def host_measure(context: typer.Context, host: str) -> None:
     """Measure its bandwidth through its Access now."""
     answer = client(context).request("POST", f"/hosts/{host}/measure")
     say(f"Measuring; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
+
+
+@host_app.command("verify")
+def host_verify(context: typer.Context, host: str) -> None:
+    """Challenge every free GPU of it now."""
+    answer = client(context).request("POST", f"/hosts/{host}/verify")
+    say(f"Challenging its free GPUs; see `windrow host show {host}` (operation {answer['operation']['id']}).")
 
 
 @gpu_app.command("ls")

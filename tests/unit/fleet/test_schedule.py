@@ -132,3 +132,11 @@ def test_a_new_inventory_does_not_end_what_a_challenge_found() -> None:
     found = schedule.standing(running, INVENTORY, {ONE: failed, TWO: BOTH[TWO]})
     assert found.keys() == {f"challenge.failed:{ONE}", f"challenge.running:{TWO}"}
     assert "not the product's" in found[f"challenge.failed:{ONE}"]
+
+
+def test_the_summary_says_what_passed_and_why_the_rest_did_not() -> None:
+    unprovable = verdict(TWO, VerifyOutcome.UNPROVABLE, detail="Not provable here: no OpenCL.")
+    assert schedule.summary(HOST, {}) == "None of its 2 GPUs was challenged yet."
+    assert schedule.summary(HOST, BOTH) == "2 of 2 GPUs passed their last challenge, at 2027-01-15T08:00:00.000Z."
+    assert schedule.summary(HOST, BOTH | {TWO: unprovable}).endswith(f"; {TWO}: Not provable here: no OpenCL.")
+    assert "simulated" in schedule.summary(replace(HOST, simulated=True), {})

@@ -256,3 +256,25 @@ async def test_a_version_of_an_earlier_master_is_old_to_the_next(api, fleet):
     await restarted.refresh()
     assert feed_of(services) is not restarted
     assert len(read(restarted.news(version)[-1])["hosts"]) == 2
+
+
+async def test_a_hosts_verification_is_shown_in_words_with_the_evidence(api, fleet):
+    from windrow_master.fleet.model import Verification, VerifyOutcome
+    from windrow_proto.ids import GpuUuid
+
+    answer = await ok(await api.client.get(f"/api/v1/hosts/{HOST}/verification"))
+    assert (answer["state"], answer["due_at"], answer["gpus"]) == ("unverified", None, [])
+    assert "was challenged yet" in answer["words"]
+    failed = Verification(
+        *("verification_1", HOST, GpuUuid(GPU_1), 1, VerifyOutcome.FAILED, ("wrong_entry",), "It was wrong."),
+        evidence={"places": [[0, 1, 2]], "nonce": "00ff"},
+    )
+    api.services.store.write_now(lambda uow: uow.verifications.add(failed), name="test")
+    (shown,) = (await ok(await api.client.get(f"/api/v1/hosts/{HOST}/verification")))["gpus"]
+    assert (shown["outcome"], shown["reasons"], shown["places"]) == ("failed", ["wrong_entry"], [[0, 1, 2]])
+    assert (shown["span_ms"], shown["size"], shown["device"]) == (None, None, None)
+
+
+async def test_a_host_that_is_away_cannot_be_verified_now(api, fleet):
+    answer = await api.client.post(f"/api/v1/hosts/{HOST}/verify")
+    assert answer.status_code == 503

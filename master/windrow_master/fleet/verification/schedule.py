@@ -113,6 +113,21 @@ def next_due_ns(event: VerifyEvent, outcomes: Collection[VerifyOutcome], tries: 
     return now_ns + IN_USE_AGAIN_NS
 
 
+def summary(host: Host, latest: Mapping[GpuUuid, Verification]) -> str:
+    """How its verification stands, in one sentence for people."""
+    hindrance_words = hindrance(host)
+    if hindrance_words is not None:
+        return f"Not verified: {hindrance_words}."
+    cards = [gpu.uuid for gpu in host.inventory.gpus] if host.inventory else []
+    rows = [latest[uuid] for uuid in cards if uuid in latest]
+    if not rows:
+        return f"None of its {len(cards)} GPUs was challenged yet."
+    passed = sum(row.outcome is VerifyOutcome.PASSED for row in rows)
+    said = f"{passed} of {len(cards)} GPUs passed their last challenge, at {time_text(max(row.at_ns for row in rows))}"
+    others = [f"{row.gpu_uuid}: {row.detail}" for row in rows if row.outcome is not VerifyOutcome.PASSED]
+    return "; ".join([said, *others[:2]]) + ("." if not others else "")
+
+
 def is_fault_over(before: Host, after: Host) -> bool:
     """Whether a fault that needs re-verification was there and is gone."""
     was, now = ({c.code for c in host.conditions} for host in (before, after))

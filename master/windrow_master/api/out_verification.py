@@ -1,0 +1,52 @@
+"""What the HTTP API answers about the verification of hosts. Models as in out.py."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from windrow_master.api.out import OperationOut, Out, Time, described
+
+
+class CardVerificationOut(Out):
+    """What the newest challenge of one card came to, and what was asked and shown."""
+
+    gpu_uuid: str
+    verification_id: Annotated[str, Field(description="Shared by the cards that were challenged together")]
+    at: Time
+    outcome: Annotated[str, Field(description="passed, failed, unprovable or unfinished")]
+    detail: str
+    reasons: list[str]
+    device: Annotated[str | None, Field(description="As its OpenCL driver names it")]
+    driver: str | None
+    span_ms: Annotated[int | None, Field(description="From the challenge sent to the commitment in, by the Master")]
+    pace: Annotated[str | None, Field(description="What that says; observed: its class is not calibrated")]
+    agent_version: str | None
+    master_version: str | None
+    nonce: str | None
+    size: Annotated[int | None, Field(description="Rows and columns of the matrices")]
+    rounds: int | None
+    openings: int | None
+    places: Annotated[list[list[int]], Field(description="Round, row and column of each entry that was looked at")]
+    roots: Annotated[list[str], Field(description="What was committed to, one a round")]
+
+
+class VerificationOut(Out):
+    """How the verification of a host stands."""
+
+    host_id: str
+    state: str
+    words: str
+    due_at: Annotated[Time | None, Field(description="When it is challenged next; null: as soon as it can be")]
+    tries: Annotated[int, Field(description="Challenges since one had a good end")]
+    gpus: list[CardVerificationOut]
+
+
+class VerifyingOut(Out):
+    """A challenge of a host's free cards that has begun."""
+
+    operation: OperationOut
+    host_id: str
+
+
+VERIFICATION: Final = described(VerificationOut)
+VERIFYING: Final = described(VerifyingOut, 202)

@@ -1,0 +1,67 @@
+"""Routes of verification: what challenges of a host's cards came to, with the evidence, and a challenge now."""
+
+from typing import Any
+
+from fastapi import Response
+
+from windrow_master.api import out_verification as out
+from windrow_master.api.context import Asking, Serving
+from windrow_master.api.fleet_routes import own_host
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.paging import accepted
+from windrow_master.fleet.model import Verification
+from windrow_master.fleet.verification import schedule
+from windrow_proto.errors import Unavailable
+from windrow_proto.ids import HostId
+from windrow_proto.units import MILLISECOND, time_text
+
+router = make_router("verification")
+
+
+@router.get("/hosts/{host_id}/verification", responses=out.VERIFICATION)
+async def verification(services: Serving, host_id: str) -> Any:
+    """How a host's verification stands, in words, and the newest challenge of each card with its evidence."""
+    host = services.fleet.entry(HostId(host_id)).host
+    latest = await services.store.read(lambda uow: uow.verifications.latest(host.host_id))
+    return {
+        "host_id": host.host_id,
+        "state": host.verify_state,
+        "words": schedule.summary(host, latest),
+        "due_at": None if host.verify_due_ns is None else time_text(host.verify_due_ns),
+        "tries": host.verify_tries or 0,
+        "gpus": [_card(one) for _, one in sorted(latest.items())],
+    }
+
+
+@router.post("/hosts/{host_id}/verify", status_code=202, responses=out.VERIFYING)
+async def verify(services: Serving, principal: Asking, host_id: str) -> Response:
+    """Challenge every free GPU of it now; the operation ends with the verdict."""
+    owned = own_host(services, principal, host_id)
+    if services.verification is None:
+        raise Unavailable("This Master verifies no hosts.", subject=owned)
+    operation = await services.verification.ask(owned, principal.account_id, principal.actor)
+    return accepted(operation, {"host_id": owned})
+
+
+def _card(one: Verification) -> dict[str, Any]:
+    evidence = one.evidence
+    return {
+        "gpu_uuid": one.gpu_uuid,
+        "verification_id": one.verification_id,
+        "at": time_text(one.at_ns),
+        "outcome": one.outcome,
+        "detail": one.detail,
+        "reasons": list(one.reasons),
+        "device": one.device or None,
+        "driver": one.driver or None,
+        "span_ms": None if one.span_ns is None else one.span_ns // MILLISECOND,
+        "pace": one.pace,
+        "agent_version": evidence.get("agent_version"),
+        "master_version": evidence.get("master_version"),
+        "nonce": evidence.get("nonce"),
+        "size": evidence.get("size"),
+        "rounds": evidence.get("rounds"),
+        "openings": evidence.get("openings"),
+        "places": evidence.get("places") or [],
+        "roots": evidence.get("roots") or [],
+    }
