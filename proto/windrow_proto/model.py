@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import IntEnum
+from typing import Any, Final
 
 from windrow_proto.ids import ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
 
@@ -182,12 +183,26 @@ class Inventory:
     owner_account: str = ""
 
 
+_FIRST_OF_INVENTORY: Final = 19
+_FIRST_OF_GPU: Final = 24
+"""How many fields the first shape had, in their order: these are always hashed. A field added behind them is hashed
+only where it says something, so that an agent which does not know it names the same version as a Master that does."""
+
+_NOTHING: Final[tuple[object, ...]] = (None, "", (), {})
+"""What a field that was not said holds; 0 and False were said."""
+
+
 def inventory_hash(inventory: Inventory) -> str:
     """Name this version of an inventory: SHA-256 in hexadecimal over all of its fields, the same on both ends."""
     # A whole number is written otherwise as an int than as the float that it is after the wire.
     figures = tuple(replace(figure, value=float(figure.value)) for figure in inventory.benchmarks)
-    fields = asdict(replace(inventory, benchmarks=figures))
-    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+    said = _said(asdict(replace(inventory, benchmarks=figures)), _FIRST_OF_INVENTORY)
+    said["gpus"] = [_said(gpu, _FIRST_OF_GPU) for gpu in said["gpus"]]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _said(fields: Mapping[str, Any], first: int) -> dict[str, Any]:
+    return {name: value for at, (name, value) in enumerate(fields.items()) if at < first or value not in _NOTHING}
 
 
 # --- commands and what became of them -----------------------------------------------------------------------------

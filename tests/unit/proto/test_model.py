@@ -1,10 +1,11 @@
 """The values: their enums are the contract's, their digests see what they should and nothing else."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
+from tests.unit.proto import values
 from windrow_proto import model
 from windrow_proto.ids import GpuUuid, SlotId, WorkloadId
 from windrow_proto.model import GpuFacts, Inventory, ObservedWorkload, SlotGrant, WorkloadPhase
@@ -62,6 +63,17 @@ def test_the_inventory_hash_tells_absent_from_zero():
 
     assert absent != zero
     assert absent == model.inventory_hash(Inventory(gpus=(replace(gpu),)))
+
+
+def test_an_agent_of_the_first_shape_and_a_newer_master_name_one_version():
+    """Digests as the first shape gave them: an agent of that shape announces these and knows no field added since."""
+    assert model.inventory_hash(values.INVENTORY) == "8aee032a542d0a7bf97d9ae32eaae1ab38eea7eff224bead1c08d5f51a93d752"
+    assert model.inventory_hash(Inventory()) == "036514424f64fe96c779fa012bf57b737dcdddea2cee486c00247942a865afe1"
+
+
+@pytest.mark.parametrize(("shape", "first"), [(Inventory, 19), (GpuFacts, 24)])
+def test_a_field_added_to_an_inventory_stands_last_and_can_be_left_unsaid(shape: Any, first: int):
+    assert all(one.default in (None, "", ()) or one.default_factory is dict for one in fields(shape)[first:])
 
 
 def test_the_inventory_hash_is_the_same_before_and_after_the_wire_whatever_type_a_figure_has():
