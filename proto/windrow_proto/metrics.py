@@ -6,6 +6,7 @@ OTel names follow the hardware conventions of OpenTelemetry (status: development
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 
@@ -21,7 +22,7 @@ class Metric:
     """One series' meaning.
 
     number: on the wire; name: Prometheus name without the `windrow_` prefix, unit in it;
-    counter: only grows within a boot.
+    counter: only grows within a boot; slow: read every 10 s, and in a sample only when it was read.
     """
 
     number: int
@@ -33,6 +34,7 @@ class Metric:
     otel: str | None
     dcgm: str | None
     label: str
+    slow: bool = False
 
 
 def _gpu(
@@ -44,8 +46,12 @@ def _gpu(
     dcgm: str | None,
     label: str,
     counter: bool = False,
+    slow: bool = False,
 ) -> Metric:
-    return Metric(number, Scope.GPU, name, unit, scale, counter, otel, dcgm, label)
+    return Metric(number, Scope.GPU, name, unit, scale, counter, otel, dcgm, label, slow)
+
+
+_slow = partial(_gpu, slow=True)
 
 
 def _host(
@@ -79,6 +85,50 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     _gpu(14, "gpu_pcie_replays_total", "1", 1.0, "hw.errors", "PCIE_REPLAY_COUNTER", "PCIe replays", counter=True),
     _gpu(15, "gpu_processes", "1", 1.0, None, None, "Processes"),
+    _slow(16, "gpu_encoder_ratio", "1", 0.01, "hw.gpu.utilization", "ENC_UTIL", "Encoder"),
+    _slow(17, "gpu_decoder_ratio", "1", 0.01, "hw.gpu.utilization", "DEC_UTIL", "Decoder"),
+    _slow(18, "gpu_clock_video_hertz", "Hz", 1e6, None, "VIDEO_CLOCK", "Video clock"),
+    _slow(19, "gpu_pcie_generation", "1", 1.0, None, "PCIE_LINK_GEN", "PCIe generation"),
+    _slow(20, "gpu_pcie_lanes", "1", 1.0, None, "PCIE_LINK_WIDTH", "PCIe lanes"),
+    _slow(
+        21, "gpu_pcie_transmit_bytes_total", "By", 1024.0, "hw.gpu.io", "PROF_PCIE_TX_BYTES", "PCIe sent", counter=True
+    ),
+    _slow(
+        22,
+        "gpu_pcie_receive_bytes_total",
+        "By",
+        1024.0,
+        "hw.gpu.io",
+        "PROF_PCIE_RX_BYTES",
+        "PCIe received",
+        counter=True,
+    ),
+    _slow(
+        23,
+        "gpu_nvlink_transmit_bytes_total",
+        "By",
+        1024.0,
+        "hw.gpu.io",
+        "PROF_NVLINK_TX_BYTES",
+        "NVLink sent",
+        counter=True,
+    ),
+    _slow(
+        24,
+        "gpu_nvlink_receive_bytes_total",
+        "By",
+        1024.0,
+        "hw.gpu.io",
+        "PROF_NVLINK_RX_BYTES",
+        "NVLink received",
+        counter=True,
+    ),
+    _slow(
+        25, "gpu_throttled_power_seconds_total", "s", 0.1, None, "POWER_VIOLATION", "Held down by power", counter=True
+    ),
+    _slow(
+        26, "gpu_throttled_heat_seconds_total", "s", 0.1, None, "THERMAL_VIOLATION", "Held down by heat", counter=True
+    ),
     _host(101, "host_cpu_ratio", "1", 0.001, "system.cpu.utilization", "CPU"),
     _host(102, "host_memory_used_bytes", "By", 1048576.0, "system.memory.usage", "Memory used"),
     _host(103, "host_load1", "1", 0.01, "system.cpu.load_average.1m", "Load (1 min)"),
@@ -108,3 +158,4 @@ MEMORY_COPY_THREADS: Final = 8
 
 BY_NUMBER: Final[dict[int, Metric]] = {metric.number: metric for metric in METRICS}
 BY_NAME: Final[dict[str, Metric]] = {metric.name: metric for metric in METRICS}
+SLOW: Final = frozenset(metric.number for metric in METRICS if metric.slow)

@@ -119,7 +119,10 @@ class ChannelPurpose(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GpuFacts:
-    """One GPU as its driver describes it; what the driver did not say is None. Ids of PCI: device << 16 | vendor."""
+    """One GPU as its driver describes it; what the driver did not say is None. Ids of PCI: device << 16 | vendor.
+
+    more: what gpu_fields.py names beyond these, in its units; only what was said. Peers may say what we do not know.
+    """
 
     uuid: GpuUuid
     index: int
@@ -145,6 +148,7 @@ class GpuFacts:
     mig_enabled: bool | None = None
     numa_node: int | None = None
     device_minor: int | None = None
+    more: Mapping[str, int | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final
 
 from windrow_proto import wire_fields as fields
 from windrow_proto.errors import InvalidInput, TooLarge
-from windrow_proto.metrics import BY_NUMBER
+from windrow_proto.metrics import BY_NUMBER, SLOW
 from windrow_proto.units import MILLISECOND
 from windrow_proto.v1 import host_pb2
 
@@ -204,7 +204,8 @@ def decode_batch(data: bytes) -> Batch:
 def decode_ends(data: bytes) -> Batch:
     """The first and the last instant of a body, for who looks at nothing between; raises as `decode_batch` does.
 
-    A body of one instant has that one. Values between the ends are summed and not checked.
+    A body of one instant has that one. Values between the ends are summed and not checked. Of a slow metric the last
+    value that is there stands for the last instant.
     """
     message = parse_batch(data)
     instants = len(message.at_ms)
@@ -213,13 +214,15 @@ def decode_ends(data: bytes) -> Batch:
     devices = [HOST_DEVICE, *(fields.text(device) for device in message.devices)]
     deltas, absent = list(message.values), message.absent
     columns: list[tuple[int | None, ...]] = []
-    for begin in range(0, len(deltas), instants):
+    for place, begin in enumerate(range(0, len(deltas), instants)):
         end = begin + instants - 1
         first, last = deltas[begin], sum(deltas[begin : end + 1])
         if not -_INT64 <= last < _INT64:
             raise InvalidInput("A value of a batch does not fit 64 bits.")
         if absent:
-            is_first_absent, is_last_absent = (absent[place // 8] >> place % 8 & 1 for place in (begin, end))
+            is_first_absent, is_last_absent = (absent[at // 8] >> at % 8 & 1 for at in (begin, end))
+            if is_last_absent and message.metric[place] in SLOW:  # an absent value repeats the one before it
+                is_last_absent = all(absent[at // 8] >> at % 8 & 1 for at in range(begin, end))
             columns.append((None if is_first_absent else first, None if is_last_absent else last))
         else:
             columns.append((first, last))

@@ -37,6 +37,10 @@ _GPU_OPTIONAL_NUMBERS = (
 _SIGNATURE_BYTES = 64
 _GPUS_MAX = 64
 """GPUs in one host; the largest sold have 16."""
+_FIELDS_MAX = 256
+"""Further fields of one GPU; gpu_fields.py names half as many."""
+_WORDS_MAX = 1024
+"""Characters of one of them: sixteen slices with their ids."""
 
 
 # --- inventory ----------------------------------------------------------------------------------------------------
@@ -109,6 +113,8 @@ def _from_gpu(gpu: GpuFacts) -> host_pb2.GpuFacts:
         pci_subsystem_id=gpu.pci_subsystem_id,
         serial=gpu.serial,
         vbios=gpu.vbios,
+        figures={name: value for name, value in gpu.more.items() if isinstance(value, int)},
+        words={name: value for name, value in gpu.more.items() if isinstance(value, str)},
     )
     for name in _GPU_OPTIONAL_NUMBERS:
         value = getattr(gpu, name)
@@ -130,7 +136,16 @@ def _to_gpu(message: host_pb2.GpuFacts) -> GpuFacts:
         serial=fields.text(message.serial) if message.HasField("serial") else None,
         vbios=fields.text(message.vbios) if message.HasField("vbios") else None,
         **numbers,
+        more=_to_more(message),
     )
+
+
+def _to_more(message: host_pb2.GpuFacts) -> dict[str, int | str]:
+    count = len(message.figures) + len(message.words)
+    if count > _FIELDS_MAX:
+        raise InvalidInput(f"A GPU with {count} further fields where at most {_FIELDS_MAX} are allowed.")
+    figures = {fields.text(name): message.figures[name] for name in message.figures}
+    return {**figures, **{fields.text(name): fields.text(message.words[name], _WORDS_MAX) for name in message.words}}
 
 
 def _to_benchmark(message: host_pb2.Benchmark) -> Benchmark:

@@ -21,6 +21,9 @@
 #define EVENTS 64
 #define POLL_MS 20 /* how often a waiting thread looks for events; a driver wakes it, so this cost is the fake's own */
 #define ABSENT 0xFFFFFFFFu /* in a 32-bit figure: this card does not support it */
+#define FIELDS 308         /* field ids of nvmlDeviceGetFieldValues, whose values stand in `field` */
+#define ABSENT64 (~0ull)
+#define MIG_DEVICES 7
 
 enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7,
        DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15, ARGUMENT_VERSION_MISMATCH = 25 };
@@ -39,6 +42,11 @@ typedef struct {
     uint32_t cores, bus_bits, ecc_mode, mig_mode, mig_pending, numa_node, minor;
     uint32_t remap_correctable, remap_uncorrectable, remap_pending, remap_failed, event_types;
     process_t processes[PROCESSES];
+    char board_part[32], inforom[32], gsp[32];
+    uint64_t pdi, bar1, cpus[2], field[FIELDS];
+    uint32_t brand, architecture, compute_mode, persistence, virtualization, ecc_pending, shutdown, memory_max, gpu_max;
+    uint32_t clock_video, clock_video_max, pcie_generation_now, pcie_width_now, encoder, decoder;
+    uint32_t links_up, link_version, fabric, nearness, p2p, sram_exceeded, unrepairable, mig_max, mig_count;
 } gpu_t;
 
 typedef struct { uint32_t gpu, type; uint64_t value; } event_t;
@@ -52,9 +60,11 @@ typedef struct {
 
 static state_t *state;
 static unsigned references;
-static char handles[GPUS];
+static char handles[GPUS][1 + MIG_DEVICES]; /* of a card, then of its slices */
 
-EXPORT unsigned fake_sizeof(int what) { return what == 0 ? sizeof(state_t) : what == 1 ? sizeof(gpu_t) : sizeof(event_t); }
+EXPORT unsigned fake_sizeof(int what) {
+    return what == 0 ? sizeof(state_t) : what == 1 ? sizeof(gpu_t) : sizeof(event_t);
+}
 
 static int map_state(void) {
     const char *path = getenv("FAKE_NVML_STATE");
@@ -77,7 +87,7 @@ static int enter(void *handle, gpu_t **gpu) {
         while (*(volatile uint32_t *)&held->hang) usleep(1000);
         __atomic_sub_fetch(&held->hanging, 1, __ATOMIC_SEQ_CST);
     }
-    long index = (char *)handle - handles;
+    long index = ((char *)handle - handles[0]) / (1 + MIG_DEVICES);
     if (index < 0 || index >= (long)held->gpu_count) return INVALID_ARGUMENT;
     *gpu = &held->gpus[index];
     (*gpu)->calls++;
@@ -116,7 +126,7 @@ EXPORT int nvmlInitWithFlags(unsigned flags) {
     (void)flags;
     int code = references ? SUCCESS : map_state();
     if (!code) code = (int)state->init_code;
-    if (!code && state->hang) { gpu_t *unused; references++; enter(handles, &unused); references--; }
+    if (!code && state->hang) { gpu_t *unused; references++; enter(handles[0], &unused); references--; }
     if (!code) references++;
     return code;
 }
@@ -130,6 +140,15 @@ EXPORT int nvmlSystemGetCudaDriverVersion_v2(int *out) {
     *out = (int)state->cuda;
     return SUCCESS;
 }
+EXPORT int nvmlSystemGetNVMLVersion(char *out, unsigned size) {
+    return references ? copy(out, size, "13.580.95.05") : UNINITIALIZED;
+}
+typedef struct { unsigned environment, feature, tools; } confidential_t;
+EXPORT int nvmlSystemGetConfComputeState(confidential_t *out) {
+    if (!references) return UNINITIALIZED;
+    *out = (confidential_t){0, 0, 0};
+    return SUCCESS;
+}
 EXPORT int nvmlDeviceGetCount_v2(unsigned *out) {
     if (!references) return UNINITIALIZED;
     *out = state->gpu_count;
@@ -139,7 +158,7 @@ EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **out) {
     if (!references) return UNINITIALIZED;
     if (index >= state->gpu_count) return INVALID_ARGUMENT;
     if (state->gpus[index].lost) return GPU_IS_LOST;
-    *out = &handles[index];
+    *out = handles[index];
     return SUCCESS;
 }
 EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **out) {
@@ -147,14 +166,35 @@ EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **out) {
     for (unsigned i = 0; i < state->gpu_count; i++)
         if (!strcmp(uuid, state->gpus[i].uuid)) {
             if (state->gpus[i].lost) return GPU_IS_LOST;
-            *out = &handles[i];
+            *out = handles[i];
             return SUCCESS;
         }
     return NOT_FOUND;
 }
 
-TEXT(nvmlDeviceGetName, name)
-TEXT(nvmlDeviceGetUUID, uuid)
+static unsigned slice_of(void *handle) { return ((char *)handle - handles[0]) % (1 + MIG_DEVICES); } /* 0: the card */
+EXPORT int nvmlDeviceGetName(void *handle, char *out, unsigned size) {
+    ENTER;
+    return slice_of(handle) ? copy(out, size, "H100 MIG 1g.10gb") : copy(out, size, gpu->name);
+}
+EXPORT int nvmlDeviceGetUUID(void *handle, char *out, unsigned size) {
+    ENTER;
+    if (slice_of(handle)) return snprintf(out, size, "MIG-%s-%u", gpu->uuid + 4, slice_of(handle)), SUCCESS;
+    return copy(out, size, gpu->uuid);
+}
+TEXT(nvmlDeviceGetBoardPartNumber, board_part)
+TEXT(nvmlDeviceGetInforomImageVersion, inforom)
+EXPORT int nvmlDeviceGetGspFirmwareVersion(void *handle, char *out) {
+    ENTER; return gpu->gsp[0] ? copy(out, sizeof gpu->gsp, gpu->gsp) : NOT_SUPPORTED;
+}
+FIGURE(nvmlDeviceGetBrand, brand)
+FIGURE(nvmlDeviceGetArchitecture, architecture)
+FIGURE(nvmlDeviceGetComputeMode, compute_mode)
+FIGURE(nvmlDeviceGetPersistenceMode, persistence)
+FIGURE(nvmlDeviceGetCurrPcieLinkGeneration, pcie_generation_now)
+FIGURE(nvmlDeviceGetCurrPcieLinkWidth, pcie_width_now)
+FIGURE(nvmlDeviceGetMaxMigDeviceCount, mig_max)
+FIGURE64(nvmlDeviceGetVirtualizationMode, virtualization)
 TEXT(nvmlDeviceGetSerial, serial)
 TEXT(nvmlDeviceGetVbiosVersion, vbios)
 FIGURE(nvmlDeviceGetEnforcedPowerLimit, power_limit_mw)
@@ -183,6 +223,20 @@ EXPORT int nvmlDeviceGetPciInfo_v3(void *handle, pci_t *out) {
     return SUCCESS;
 }
 
+EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *handle, unsigned link, pci_t *out) {
+    ENTER;
+    if (link >= gpu->links_up) return INVALID_ARGUMENT;
+    memset(out, 0, sizeof *out);
+    snprintf(out->bus_id, sizeof out->bus_id, "00000000:%02X:00.0", 5 + link % 4); /* four switches */
+    return SUCCESS;
+}
+EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned index, void **out) {
+    ENTER;
+    if (gpu->mig_mode != 1 || index >= gpu->mig_count || index >= MIG_DEVICES) return NOT_FOUND;
+    *out = (char *)handle + 1 + index;
+    return SUCCESS;
+}
+
 typedef struct { unsigned long long total, free, used; } memory_v1_t;
 EXPORT int nvmlDeviceGetMemoryInfo(void *handle, memory_v1_t *out) {
     ENTER;
@@ -205,7 +259,42 @@ EXPORT int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned *out) {
 }
 EXPORT int nvmlDeviceGetTemperatureThreshold(void *handle, int kind, unsigned *out) {
     ENTER;
-    return kind == 1 ? figure(gpu->slowdown, out) : NOT_SUPPORTED;
+    const uint32_t thresholds[] = {gpu->shutdown, gpu->slowdown, gpu->memory_max, gpu->gpu_max};
+    return kind >= 0 && kind < 4 && thresholds[kind] ? figure(thresholds[kind], out) : NOT_SUPPORTED;
+}
+typedef struct { unsigned version; unsigned long long value; } pdi_t;
+EXPORT int nvmlDeviceGetPdi(void *handle, pdi_t *out) {
+    ENTER; out->value = gpu->pdi; return gpu->pdi ? SUCCESS : NOT_SUPPORTED;
+}
+typedef struct { unsigned long long total, free, used; } bar1_t;
+EXPORT int nvmlDeviceGetBAR1MemoryInfo(void *handle, bar1_t *out) {
+    ENTER; out->total = out->free = gpu->bar1; out->used = 0; return gpu->bar1 ? SUCCESS : NOT_SUPPORTED;
+}
+EXPORT int nvmlDeviceGetCpuAffinity(void *handle, unsigned size, unsigned long *out) {
+    ENTER;
+    if (size < 2 || !(gpu->cpus[0] | gpu->cpus[1])) return NOT_SUPPORTED;
+    memset(out, 0, size * sizeof *out);
+    memcpy(out, gpu->cpus, sizeof gpu->cpus);
+    return SUCCESS;
+}
+static int media(uint32_t value, unsigned *out, unsigned *period_us) { *period_us = 167000; return figure(value, out); }
+EXPORT int nvmlDeviceGetEncoderUtilization(void *handle, unsigned *out, unsigned *period) {
+    ENTER; return media(gpu->encoder, out, period);
+}
+EXPORT int nvmlDeviceGetDecoderUtilization(void *handle, unsigned *out, unsigned *period) {
+    ENTER; return media(gpu->decoder, out, period);
+}
+EXPORT int nvmlDeviceGetTopologyCommonAncestor(void *handle, void *other, int *out) {
+    ENTER; (void)other; return figure(gpu->nearness, (unsigned *)out);
+}
+EXPORT int nvmlDeviceGetP2PStatus(void *handle, void *other, int what, int *out) {
+    ENTER; (void)other, (void)what; return figure(gpu->p2p, (unsigned *)out);
+}
+EXPORT int nvmlDeviceGetNvLinkState(void *handle, unsigned link, unsigned *out) {
+    ENTER; *out = link < gpu->links_up; return link < gpu->field[91] ? SUCCESS : INVALID_ARGUMENT;
+}
+EXPORT int nvmlDeviceGetNvLinkVersion(void *handle, unsigned link, unsigned *out) {
+    ENTER; *out = gpu->link_version; return link < gpu->field[91] ? SUCCESS : INVALID_ARGUMENT;
 }
 EXPORT int nvmlDeviceGetUtilizationRates(void *handle, unsigned *out) {
     ENTER;
@@ -216,11 +305,11 @@ EXPORT int nvmlDeviceGetUtilizationRates(void *handle, unsigned *out) {
 }
 EXPORT int nvmlDeviceGetClockInfo(void *handle, int kind, unsigned *out) {
     ENTER;
-    return figure(kind == 2 ? gpu->clock_memory : gpu->clock_sm, out);
+    return figure(kind == 2 ? gpu->clock_memory : kind == 3 ? gpu->clock_video : gpu->clock_sm, out);
 }
 EXPORT int nvmlDeviceGetMaxClockInfo(void *handle, int kind, unsigned *out) {
     ENTER;
-    return figure(kind == 2 ? gpu->clock_memory_max : gpu->clock_sm_max, out);
+    return figure(kind == 2 ? gpu->clock_memory_max : kind == 3 ? gpu->clock_video_max : gpu->clock_sm_max, out);
 }
 EXPORT int nvmlDeviceGetPowerManagementLimitConstraints(void *handle, unsigned *low, unsigned *high) {
     ENTER;
@@ -239,7 +328,7 @@ static int mode(uint32_t value, uint32_t later, unsigned *current, unsigned *pen
 }
 EXPORT int nvmlDeviceGetEccMode(void *handle, unsigned *now, unsigned *later) {
     ENTER;
-    return mode(gpu->ecc_mode, gpu->ecc_mode, now, later);
+    return mode(gpu->ecc_mode, gpu->ecc_pending, now, later);
 }
 EXPORT int nvmlDeviceGetMigMode(void *handle, unsigned *now, unsigned *later) {
     ENTER;
@@ -309,10 +398,29 @@ static void answer_field(const gpu_t *gpu, field_t *field) {
     case 144: value = gpu->remap_pending; break;
     case 145: value = gpu->remap_pending == ABSENT ? ABSENT : gpu->remap_failed; break;
     case 186: value = gpu->power_mw; break;
+    default:
+        field->type = 3;
+        field->value.u64 = field->id < FIELDS ? gpu->field[field->id] : ABSENT64;
+        field->code = field->value.u64 == ABSENT64 ? NOT_SUPPORTED : SUCCESS;
+        return;
     }
     field->value.u64 = 0;
     field->code = value == ABSENT ? NOT_SUPPORTED : SUCCESS;
     if (!field->code) field->value.u32 = value;
+}
+typedef struct {
+    unsigned version; unsigned char cluster[16]; int status; unsigned clique, state, health;
+} fabric_t;
+EXPORT int nvmlDeviceGetGpuFabricInfoV(void *handle, fabric_t *out) {
+    ENTER; out->state = gpu->fabric; return gpu->fabric ? SUCCESS : NOT_SUPPORTED;
+}
+typedef struct { unsigned version; unsigned long long counts[11]; unsigned is_exceeded; } sram_t;
+EXPORT int nvmlDeviceGetSramEccErrorStatus(void *handle, sram_t *out) {
+    ENTER; return figure(gpu->sram_exceeded, &out->is_exceeded);
+}
+typedef struct { unsigned version, is_unrepairable; } repair_t;
+EXPORT int nvmlDeviceGetUnrepairableMemoryFlag_v1(void *handle, repair_t *out) {
+    ENTER; return figure(gpu->unrepairable, &out->is_unrepairable);
 }
 EXPORT int nvmlDeviceGetFieldValues(void *handle, int count, field_t *fields) {
     ENTER;
@@ -352,7 +460,7 @@ EXPORT int nvmlEventSetWait_v2(event_set_t *set, event_data_t *out, unsigned tim
         while (set->tail != __atomic_load_n(&state->event_head, __ATOMIC_ACQUIRE)) {
             const event_t *event = &state->events[set->tail++ % EVENTS];
             if (event->gpu >= GPUS || !(set->wanted[event->gpu] & event->type)) continue;
-            *out = (event_data_t){&handles[event->gpu], event->type, event->value, ABSENT, ABSENT};
+            *out = (event_data_t){handles[event->gpu], event->type, event->value, ABSENT, ABSENT};
             return SUCCESS;
         }
         for (unsigned i = 0; i < GPUS; i++)

@@ -8,7 +8,8 @@ from typing import Any, Self
 U32, U64 = ctypes.c_uint32, ctypes.c_uint64
 MAGIC = 0x57464E56
 ABSENT = 0xFFFFFFFF
-GPUS, PROCESSES, EVENTS = 16, 8, 64
+ABSENT64 = (1 << 64) - 1
+GPUS, PROCESSES, EVENTS, FIELDS = 16, 8, 64, 308
 XID, ECC_UNCORRECTED, MIG_CHANGED = 0x8, 0x2, 0x100
 ALL_EVENTS = XID | ECC_UNCORRECTED | MIG_CHANGED | 0x1
 
@@ -37,6 +38,13 @@ class Gpu(ctypes.Structure):
         *((name, U32) for name in ("remap_correctable", "remap_uncorrectable", "remap_pending", "remap_failed")),
         ("event_types", U32),
         ("processes", Process * PROCESSES),
+        *((name, ctypes.c_char * 32) for name in ("board_part", "inforom", "gsp")),
+        *(("pdi", U64), ("bar1", U64), ("cpus", U64 * 2), ("field", U64 * FIELDS)),
+        *((name, U32) for name in ("brand", "architecture", "compute_mode", "persistence", "virtualization")),
+        *((name, U32) for name in ("ecc_pending", "shutdown", "memory_max", "gpu_max", "clock_video")),
+        *((name, U32) for name in ("clock_video_max", "pcie_generation_now", "pcie_width_now", "encoder", "decoder")),
+        *((name, U32) for name in ("links_up", "link_version", "fabric", "nearness", "p2p", "sram_exceeded")),
+        *((name, U32) for name in ("unrepairable", "mig_max", "mig_count")),
     ]
 
 
@@ -81,8 +89,41 @@ H100: dict[str, Any] = {
     "cores": 16896,
     "bus_bits": 5120,
     "ecc_mode": 1,
+    "ecc_pending": 1,
     "event_types": ALL_EVENTS,
+    "board_part": b"000-00000-0000-000",
+    "inforom": b"G520.0200.00.05",
+    "gsp": b"580.95.05",
+    "pdi": 0x1234_5678_9ABC_DEF0,
+    "bar1": 128 << 30,
+    "brand": 14,
+    "architecture": 9,
+    "persistence": 1,
+    "shutdown": 92,
+    "memory_max": 95,
+    "gpu_max": 85,
+    "clock_video": 1500,
+    "clock_video_max": 1800,
+    "pcie_generation_now": 1,
+    "pcie_width_now": 16,
+    "links_up": 18,
+    "link_version": 4,
+    "fabric": 3,
+    "nearness": 50,
+    "mig_max": 7,
 }
+FIELD: dict[int, int] = {
+    **dict.fromkeys((3, 5, 6, 11, 12, 22, 23, 38, 45, 52, 59, 74, 75, 142, 143, *range(173, 184), 230), 0),
+    90: 26_562,
+    91: 18,
+    138: 4,
+    139: 2,
+    187: 200_000,
+    189: 700_000,
+    197: 5 << 20,
+    198: 3 << 20,
+}
+"""What a persona's card answers by field id, where it has no member of its own; other ids are not supported."""
 
 RTX_4090: dict[str, Any] = {
     **H100,
@@ -105,6 +146,11 @@ RTX_4090: dict[str, Any] = {
     "mig_mode": ABSENT,
     "numa_node": ABSENT,
     "remap_pending": ABSENT,
+    **dict.fromkeys(("board_part", "inforom", "gsp"), b""),
+    **dict.fromkeys(("sram_exceeded", "unrepairable", "mig_max", "p2p"), ABSENT),
+    **dict.fromkeys(("links_up", "fabric", "pdi"), 0),
+    "memory_max": 0,
+    "field": {187: 150_000, 189: 450_000},
 }
 
 
@@ -120,8 +166,14 @@ class FakeState:
         self.state.gpu_count, self.state.cuda, self.state.driver = count, 13000, b"580.95.05"
         for index in range(count):
             gpu = self.state.gpus[index]
-            for name, value in (persona or H100).items():
-                setattr(gpu, name, value)
+            gpu.field[:] = [ABSENT64] * FIELDS
+            for name, value in {"field": FIELD, **(persona or H100)}.items():
+                if name == "field":
+                    for field_id, said in value.items():
+                        gpu.field[field_id] = said
+                else:
+                    setattr(gpu, name, value)
+            gpu.cpus[0] = 0xFFFF_FFFF
             gpu.uuid = b"GPU-00000000-0000-4000-8000-%012d" % index
             gpu.bus_id = b"00000000:%02X:00.0" % (0x18 + 8 * index)
             gpu.minor = index

@@ -17,6 +17,9 @@ from windrow_proto.model import Benchmark, GpuFacts, Inventory
 TEXT_MAX: Final = 128
 """Characters of any name; the wire's default limit."""
 
+WORDS_MAX: Final = 1024
+"""Characters of one further field of a GPU, such as a list of its slices; the wire's limit."""
+
 RUNTIMES_MAX: Final = 16
 CONDITIONS_MAX: Final = 256
 BENCHMARKS_MAX: Final = 256
@@ -91,7 +94,12 @@ def clean_gpu(facts: GpuFacts) -> GpuFacts:
         pci_bus_id=clean_id(facts.pci_bus_id),
         serial=None if facts.serial is None else clean_text(facts.serial),
         vbios=None if facts.vbios is None else clean_text(facts.vbios),
+        more={clean_id(name): _clean(value) for name, value in facts.more.items()},
     )
+
+
+def _clean(value: int | str) -> int | str:
+    return clean_text(value, WORDS_MAX) if isinstance(value, str) else value
 
 
 def build_inventory(

@@ -10,6 +10,7 @@ from typing import Any
 
 from windrow_agent.core.inventory import clean_id, clean_text
 from windrow_agent.core.xid_line import XidLine, same_card
+from windrow_agent.gpu import nvml_more
 from windrow_agent.gpu.kernel import DRIVER_GPUS, differences
 from windrow_agent.gpu.kernel_log import KernelLog
 from windrow_agent.gpu.nvml_card import BrokenError, Card, LostError, address, read_text
@@ -68,6 +69,8 @@ class NvmlBackend:
         self._fault: Condition | None = None
         self._driver_version = ""
         self._cuda_version = ""
+        self._system: nvml_more.More = {}
+        """What the library says for all cards at once."""
 
     # --- opening and closing ---------------------------------------------------------------------
 
@@ -142,7 +145,10 @@ class NvmlBackend:
             self._driver_version = clean_text(str(nvml.nvmlSystemGetDriverVersion()))
             cuda = int(nvml.nvmlSystemGetCudaDriverVersion_v2())
             self._cuda_version = f"{cuda // 1000}.{cuda % 1000 // 10}"
-        except (nvml.NVMLError, UnicodeDecodeError):
+            version = nvml_more.text(nvml.nvmlSystemGetNVMLVersion())
+            self._system |= {"nvml_version": version} if version else {}
+            self._system["confidential_compute"] = int(bool(nvml.nvmlSystemGetConfComputeState().ccFeature))
+        except (nvml.NVMLError, AttributeError, UnicodeDecodeError):
             return
 
     def _listen(self) -> None:
@@ -189,6 +195,7 @@ class NvmlBackend:
         self._cards, self._by_address = [], {}
         self._standing, self._pending, self._lines = [], [], []
         self._driver_version = self._cuda_version = ""
+        self._system = {}
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -198,7 +205,8 @@ class NvmlBackend:
             if card.lost:
                 continue
             try:
-                card.refresh()
+                others = {one.index: one.handle for one in self._cards if one is not card and not one.lost}
+                card.refresh(others, self._system)
                 card.differences = differences(card.facts, self._pci_devices, self._driver_gpus)
             except LostError:
                 self._lose(card)
@@ -221,9 +229,9 @@ class NvmlBackend:
             try:
                 if with_processes:
                     card.read_slowly()
-                values.update(
-                    {(card.uuid, metric): value for metric, value in card.read(card.uuid in self._leased).items()}
-                )
+                read = card.read(card.uuid in self._leased)
+                slow = card.slow_metrics() if with_processes else {}
+                values.update({(card.uuid, metric): value for metric, value in {**read, **slow}.items()})
             except LostError:
                 self._lose(card)
             except BrokenError as error:

@@ -4,19 +4,28 @@ The library comes in as a value; only gpu/nvml.py imports it.
 """
 
 import ctypes
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from windrow_agent.core.inventory import clean_id, clean_text
-from windrow_agent.core.scaling import deciwatts, joules, mebibytes, whole
+from windrow_agent.core.scaling import deciwatts, joules, kibibytes, mebibytes, whole
+from windrow_agent.gpu import nvml_more
 from windrow_agent.gpu.nvml_codes import (
     BREAKING,
+    BUSY_PERCENT,
     CLOCK_MEMORY,
     CLOCK_SM,
     FIELD_ENERGY,
-    FIELD_MEMBERS,
+    FIELD_HELD_BY_HEAT,
+    FIELD_HELD_BY_POWER,
     FIELD_MEMORY_TEMPERATURE,
+    FIELD_NVLINK_RECEIVED,
+    FIELD_NVLINK_SENT,
+    FIELD_PCIE_RECEIVED,
     FIELD_PCIE_REPLAYS,
+    FIELD_PCIE_SENT,
     FIELD_POWER_INSTANT,
     FIELD_REMAP_FAILED,
     FIELD_REMAP_PENDING,
@@ -24,15 +33,17 @@ from windrow_agent.gpu.nvml_codes import (
     GPU_IS_LOST,
     MOVED_BYTES,
     NEVER,
+    NVLINK,
     RESET_REQUIRED,
+    SLOW_FIELDS,
     TEMPERATURE_HIGH,
     TEMPERATURE_LOW,
-    THRESHOLD_SLOWDOWN,
     U32_MAX,
 )
 from windrow_agent.gpu.port import PROCESSES, GpuHealth
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
+from windrow_proto.units import MILLISECOND
 
 
 class LostError(Exception):
@@ -62,6 +73,10 @@ class Card:
         self._pci_devices = pci_devices
         self._unsupported: set[tuple[object, ...]] = set()
         self._slowdown: int | None = None
+        self._reserved: int | None = None
+        self._links = 0
+        self._neighbours: nvml_more.More | None = None
+        self._at_work: nvml_more.More = {}
         self._has_utilization = False
         self._has_remap_fields = False
         self.forget()
@@ -78,6 +93,7 @@ class Card:
         self._memory_used: int | None = None
         self._memory_at_list: int | None = None
         self._load: int | None = None
+        self._busy: int | None = None
         self._processes: int | None = None
         self._compute_processes: int | None = None
         self._is_list_doubted = False
@@ -86,14 +102,15 @@ class Card:
         self._ecc_uncorrected: int | None = None
         self._mig: tuple[bool | None, bool | None] = (None, None)
 
-    def ask(self, name: str, *arguments: object, **named: object) -> Any:
-        """The answer of one call, or None. Raises LostError and BrokenError only."""
-        key = (name, *arguments, *named.items())
+    def ask(self, name: str, *arguments: object, of: Any = None, **named: object) -> Any:
+        """The answer of one call, or None; `of`: the handle of a part of this card. Raises LostError and BrokenError
+        only."""
+        key = (name, *map(_key, arguments), *named.items(), _key(of))
         if key in self._unsupported:
             return None
         nvml = self._nvml
         try:
-            return getattr(nvml, name)(self.handle, *arguments, **named)
+            return getattr(nvml, name)(self.handle if of is None else of, *arguments, **named)
         except nvml.NVMLLibraryMismatchError:  # not a subclass of NVMLError
             self._unsupported.add(key)
         except nvml.NVMLError as error:
@@ -114,19 +131,30 @@ class Card:
 
     # --- facts -----------------------------------------------------------------------------------
 
-    def refresh(self) -> None:
-        """Read the facts anew; modes may have changed, so everything is asked again."""
+    def refresh(self, others: Mapping[int, Any], system: nvml_more.More) -> None:
+        """Read the facts anew; modes may have changed, so everything is asked again. others: the handles of the host's
+        other cards by index; system: what is the same for all cards."""
         self._unsupported.clear()
         self.reset_required = False
         self.facts = self._read_facts()
+        if self._neighbours is None:
+            self._neighbours = nvml_more.neighbours(self.ask, others)
+        more = {**system, **nvml_more.read(self._nvml, self.ask), **self._neighbours, **self._at_work}
+        if self._mig[1] is not None:
+            more["mig_pending"] = int(self._mig[1])
+        self._slowdown = whole(more.get("temperature_slowdown"))
+        if self._reserved is not None:
+            more["memory_reserved_bytes"] = self._reserved
+        self._links = int(more.get("nvlink_count", 0))
+        self.facts = replace(self.facts, more=more)
         self._has_utilization = False
-        self._slowdown = _degrees(self.ask("nvmlDeviceGetTemperatureThreshold", THRESHOLD_SLOWDOWN))
 
     def _read_facts(self) -> GpuFacts:
         ask, number = self.ask, self._number
         pci = ask("nvmlDeviceGetPciInfo")
         bus_id = clean_id(_text(pci.busId)) if pci else ""
         memory = self._memory()
+        self._reserved = whole(int(memory.reserved), 0) if hasattr(memory, "reserved") else None
         capability = ask("nvmlDeviceGetCudaComputeCapability") or (None, None)
         ecc = ask("nvmlDeviceGetEccMode")
         self.read_mig()
@@ -180,7 +208,8 @@ class Card:
     def read(self, is_leased: bool) -> dict[int, int | None]:
         """Every metric of this card, as the wire's integers. is_leased: its processes are ours, and expected."""
         ask, number = self.ask, self._number
-        load, memory, fields = ask("nvmlDeviceGetUtilizationRates"), self._memory(), self._fields()
+        load, memory = ask("nvmlDeviceGetUtilizationRates"), self._memory()
+        fields = nvml_more.field_values(ask, FIELDS)
         if self._has_utilization and load is None:
             self.read_mig()  # a card says so no more when it is cut into slices
         self._has_utilization = load is not None
@@ -191,15 +220,17 @@ class Card:
         pending, failed = fields.get(FIELD_REMAP_PENDING), fields.get(FIELD_REMAP_FAILED)
         if pending is not None:
             self._has_remap_fields, self._remap = True, (pending > 0, None if failed is None else failed > 0)
+        busy = whole(int(load.gpu), 0, 100) if load else None
         if not is_leased:
-            self._look_for_others(whole(int(load.gpu), 0, 100) if load else None)
+            self._look_for_others(busy)
+        self._busy = busy
         reasons = ask("nvmlDeviceGetCurrentClocksEventReasons")
         if reasons is None:
             reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons")  # its name before R535
         self._slowed_by = whole(reasons)
         self._ecc_uncorrected = whole(ask("nvmlDeviceGetTotalEccErrors", 1, 0))  # since the driver was loaded
         return {
-            1: whole(int(load.gpu), 0, 100) if load else None,
+            1: busy,
             2: whole(int(load.memory), 0, 100) if load else None,
             3: mebibytes(self._memory_used),
             4: self._temperature,
@@ -215,16 +246,6 @@ class Card:
             14: replays if replays is not None else number("nvmlDeviceGetPcieReplayCounter"),
             PROCESSES: self._processes,
         }
-
-    def _fields(self) -> dict[int, int | None]:
-        """Several figures by one call; each has its own return code, and old drivers know none of them."""
-        values = self.ask("nvmlDeviceGetFieldValues", FIELDS)
-        found: dict[int, int | None] = {}
-        for value in values if values is not None else ():
-            member = FIELD_MEMBERS.get(int(value.valueType))
-            if int(value.nvmlReturn) == 0 and member is not None and hasattr(value.value, member):
-                found[int(value.fieldId)] = whole(int(getattr(value.value, member)), -(1 << 31))
-        return found
 
     def _look_for_others(self, load: int | None) -> None:
         """Read the process list out of turn where memory moved or work began, and once more after it has changed."""
@@ -250,6 +271,34 @@ class Card:
         if not self._has_remap_fields:
             rows = self.ask("nvmlDeviceGetRemappedRows")
             self._remap = (bool(rows[2]), bool(rows[3])) if rows else (None, None)
+
+    def slow_metrics(self) -> dict[int, int]:
+        """The metrics that are read a tenth as often; only those that the card has."""
+        ask, number = self.ask, self._number
+        fields = nvml_more.field_values(ask, SLOW_FIELDS)
+        if self._links:
+            per_link = [
+                (field_id, link) for link in range(min(self._links, nvml_more.LINKS_MAX)) for field_id in NVLINK
+            ]
+            fields |= nvml_more.field_values(ask, tuple(per_link))
+        media = [ask(call) for call in ("nvmlDeviceGetEncoderUtilization", "nvmlDeviceGetDecoderUtilization")]
+        link = number("nvmlDeviceGetCurrPcieLinkGeneration"), number("nvmlDeviceGetCurrPcieLinkWidth")
+        if (self._busy or 0) >= BUSY_PERCENT and link[0] and link[1]:  # an idle link falls back to an old generation
+            self._at_work = {"pcie_generation_loaded": link[0], "pcie_width_loaded": link[1]}
+        found = {
+            16: whole(media[0][0], 0, 100) if media[0] else None,
+            17: whole(media[1][0], 0, 100) if media[1] else None,
+            18: number("nvmlDeviceGetClockInfo", nvml_more.CLOCK_VIDEO),
+            19: link[0],
+            20: link[1],
+            21: kibibytes(fields.get(FIELD_PCIE_SENT)),
+            22: kibibytes(fields.get(FIELD_PCIE_RECEIVED)),
+            23: fields.get(FIELD_NVLINK_SENT),
+            24: fields.get(FIELD_NVLINK_RECEIVED),
+            25: _tenths(fields.get(FIELD_HELD_BY_POWER)),
+            26: _tenths(fields.get(FIELD_HELD_BY_HEAT)),
+        }
+        return {metric: value for metric, value in found.items() if value is not None}
 
     def read_mig(self) -> None:
         """The MIG mode in force and that of after the next reset."""
@@ -280,6 +329,11 @@ def address(handle: Any) -> int:
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 
+def _key(argument: object) -> object:
+    """What tells this argument apart from another; handles and structs are not hashable."""
+    return argument if argument is None or isinstance(argument, int | tuple) else address(argument)
+
+
 def read_text(path: Path) -> str:
     """A small sysfs file, stripped; empty if it cannot be read."""
     try:
@@ -290,6 +344,11 @@ def read_text(path: Path) -> str:
 
 def _degrees(value: object) -> int | None:
     return whole(value, TEMPERATURE_LOW, TEMPERATURE_HIGH)
+
+
+def _tenths(nanoseconds: int | None) -> int | None:
+    """A counter of nanoseconds as tenths of a second, rounded down."""
+    return None if nanoseconds is None else nanoseconds // (100 * MILLISECOND)
 
 
 def _text(value: object) -> str:

@@ -55,6 +55,15 @@ FIELDS: Final = (
     *(FIELD_REMAP_PENDING, FIELD_REMAP_FAILED),
 )
 """All by one call, so that row remaps are seen with each sweep at no further cost."""
+FIELD_PCIE_SENT: Final = 197
+FIELD_PCIE_RECEIVED: Final = 198
+FIELD_HELD_BY_POWER: Final = 74
+FIELD_HELD_BY_HEAT: Final = 75
+SLOW_FIELDS: Final = (FIELD_PCIE_SENT, FIELD_PCIE_RECEIVED, FIELD_HELD_BY_POWER, FIELD_HELD_BY_HEAT)
+FIELD_NVLINK_SENT: Final = 138
+FIELD_NVLINK_RECEIVED: Final = 139
+NVLINK: Final = (FIELD_NVLINK_SENT, FIELD_NVLINK_RECEIVED)
+"""KiB of data of each link; asked with the link as scope."""
 FIELD_MEMBERS: Final = {1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", 6: "usVal"}
 """nvmlValueType_t to the member of the value union; doubles (0) are none of the fields asked for."""
 
@@ -71,9 +80,11 @@ EVENTS_MAX: Final = 64
 MOVED_BYTES: Final = 64 * MIB
 """Memory in use that moved by this much on a card that we do not lease: somebody may have come or gone."""
 
+BUSY_PERCENT: Final = 50
+"""Utilisation from which a card's PCIe link is taken to be at work."""
+
 CLOCK_SM: Final = 1
 CLOCK_MEMORY: Final = 2
-THRESHOLD_SLOWDOWN: Final = 1
 GPU_METRICS: Final = tuple(range(1, 16))
 TEMPERATURE_LOW: Final = -60
 TEMPERATURE_HIGH: Final = 200

@@ -10,11 +10,15 @@ from typing import Final
 from windrow_master.telemetry.model import NS_PER_MS
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import BootId, HostId
-from windrow_proto.metrics import BY_NUMBER
+from windrow_proto.metrics import BY_NUMBER, SLOW
 from windrow_proto.samples import Batch, decode_ends
+from windrow_proto.units import SECOND
 
 RATED: Final = {104: "rx_bps", 105: "tx_bps"}
 """Counters of bytes that people read as a rate, in bits per second."""
+
+SLOW_NS: Final = 30 * SECOND
+"""For how long a slow metric is taken to be as it was read last: three times the span between two reads of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +26,13 @@ class Reading:
     """One host at one instant: device ("" the host, else a GPU's uuid) to metric number to value in its unit.
 
     rates: of the host's network, bits per second, over the batch; empty when a batch holds one instant only.
+    read_ns: when the slow metrics of a device were read.
     """
 
     at_ns: int
     values: Mapping[str, Mapping[int, float | None]]
     rates: Mapping[str, float] = field(default_factory=dict)
+    read_ns: Mapping[str, int] = field(default_factory=dict)
 
     def get(self, device: str, metric: int) -> float | None:
         """One value; None where it is absent."""
@@ -99,7 +105,21 @@ def to_reading(batch: Batch, before: Reading | None = None) -> Reading:
     rates = _rates(batch)
     if not rates and before is not None and at_ns > before.at_ns:
         rates = _rates_between(before, values.get("", {}), at_ns)
-    return Reading(at_ns, values, rates)
+    return Reading(at_ns, values, rates, _keep_slow(values, before, at_ns))
+
+
+def _keep_slow(values: dict[str, dict[int, float | None]], before: Reading | None, at_ns: int) -> dict[str, int]:
+    """Put what was read of slow metrics before into a device that still answers; when each was read."""
+    read_ns: dict[str, int] = {}
+    for device, mine in values.items():
+        if all(value is None for metric, value in mine.items() if metric not in SLOW):
+            continue  # it does not answer: nothing of it is known
+        if any(mine.get(metric) is not None for metric in SLOW):
+            read_ns[device] = at_ns
+        elif before is not None and device in before.read_ns and at_ns - before.read_ns[device] < SLOW_NS:
+            read_ns[device] = before.read_ns[device]
+            mine |= {metric: value for metric, value in before.values[device].items() if metric in SLOW}
+    return read_ns
 
 
 def _rates(batch: Batch) -> dict[str, float]:

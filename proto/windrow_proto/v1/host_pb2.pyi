@@ -78,7 +78,21 @@ CHANNEL_PURPOSE_TUNNEL: ChannelPurpose
 CHANNEL_PURPOSE_CHALLENGE: ChannelPurpose
 
 class GpuFacts(_message.Message):
-    __slots__ = ("uuid", "index", "vendor", "name", "pci_bus_id", "pci_device_id", "pci_subsystem_id", "memory_bytes", "compute_capability_major", "compute_capability_minor", "serial", "vbios", "power_limit_mw", "power_limit_max_mw", "clock_sm_max_mhz", "clock_memory_max_mhz", "pcie_generation_max", "pcie_width_max", "core_count", "memory_bus_bits", "ecc_enabled", "mig_enabled", "numa_node", "device_minor")
+    __slots__ = ("uuid", "index", "vendor", "name", "pci_bus_id", "pci_device_id", "pci_subsystem_id", "memory_bytes", "compute_capability_major", "compute_capability_minor", "serial", "vbios", "power_limit_mw", "power_limit_max_mw", "clock_sm_max_mhz", "clock_memory_max_mhz", "pcie_generation_max", "pcie_width_max", "core_count", "memory_bus_bits", "ecc_enabled", "mig_enabled", "numa_node", "device_minor", "figures", "words")
+    class FiguresEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class WordsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     UUID_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     VENDOR_FIELD_NUMBER: _ClassVar[int]
@@ -103,6 +117,8 @@ class GpuFacts(_message.Message):
     MIG_ENABLED_FIELD_NUMBER: _ClassVar[int]
     NUMA_NODE_FIELD_NUMBER: _ClassVar[int]
     DEVICE_MINOR_FIELD_NUMBER: _ClassVar[int]
+    FIGURES_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     index: int
     vendor: str
@@ -127,7 +143,9 @@ class GpuFacts(_message.Message):
     mig_enabled: bool
     numa_node: int
     device_minor: int
-    def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., vendor: _Optional[str] = ..., name: _Optional[str] = ..., pci_bus_id: _Optional[str] = ..., pci_device_id: _Optional[int] = ..., pci_subsystem_id: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., compute_capability_major: _Optional[int] = ..., compute_capability_minor: _Optional[int] = ..., serial: _Optional[str] = ..., vbios: _Optional[str] = ..., power_limit_mw: _Optional[int] = ..., power_limit_max_mw: _Optional[int] = ..., clock_sm_max_mhz: _Optional[int] = ..., clock_memory_max_mhz: _Optional[int] = ..., pcie_generation_max: _Optional[int] = ..., pcie_width_max: _Optional[int] = ..., core_count: _Optional[int] = ..., memory_bus_bits: _Optional[int] = ..., ecc_enabled: _Optional[bool] = ..., mig_enabled: _Optional[bool] = ..., numa_node: _Optional[int] = ..., device_minor: _Optional[int] = ...) -> None: ...
+    figures: _containers.ScalarMap[str, int]
+    words: _containers.ScalarMap[str, str]
+    def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., vendor: _Optional[str] = ..., name: _Optional[str] = ..., pci_bus_id: _Optional[str] = ..., pci_device_id: _Optional[int] = ..., pci_subsystem_id: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., compute_capability_major: _Optional[int] = ..., compute_capability_minor: _Optional[int] = ..., serial: _Optional[str] = ..., vbios: _Optional[str] = ..., power_limit_mw: _Optional[int] = ..., power_limit_max_mw: _Optional[int] = ..., clock_sm_max_mhz: _Optional[int] = ..., clock_memory_max_mhz: _Optional[int] = ..., pcie_generation_max: _Optional[int] = ..., pcie_width_max: _Optional[int] = ..., core_count: _Optional[int] = ..., memory_bus_bits: _Optional[int] = ..., ecc_enabled: _Optional[bool] = ..., mig_enabled: _Optional[bool] = ..., numa_node: _Optional[int] = ..., device_minor: _Optional[int] = ..., figures: _Optional[_Mapping[str, int]] = ..., words: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Inventory(_message.Message):
     __slots__ = ("hostname", "os", "kernel", "cpu_model", "cpu_count", "cpu_physical", "memory_bytes", "disk_bytes", "machine_id_hash", "agent_version", "simulated", "driver_version", "cuda_version", "gpus", "runtimes", "conditions", "runtime_versions", "benchmarks", "owner_account")

@@ -71,6 +71,14 @@ def test_an_agent_of_the_first_shape_and_a_newer_master_name_one_version():
     assert model.inventory_hash(Inventory()) == "036514424f64fe96c779fa012bf57b737dcdddea2cee486c00247942a865afe1"
 
 
+def test_what_a_gpu_tells_beyond_the_first_shape_is_hashed_only_where_it_is_said():
+    silent = replace(values.TELLING, gpus=(replace(values.TELLING.gpus[0], more={}),))
+    again = decode_inventory(encode_inventory(values.TELLING))
+
+    assert model.inventory_hash(values.TELLING) != model.inventory_hash(silent)
+    assert model.inventory_hash(again) == model.inventory_hash(values.TELLING)
+
+
 @pytest.mark.parametrize(("shape", "first"), [(Inventory, 19), (GpuFacts, 24)])
 def test_a_field_added_to_an_inventory_stands_last_and_can_be_left_unsaid(shape: Any, first: int):
     assert all(one.default in (None, "", ()) or one.default_factory is dict for one in fields(shape)[first:])

@@ -35,6 +35,13 @@ def test_the_hash_of_an_inventory_survives_the_wire():
     assert model.inventory_hash(again) == model.inventory_hash(values.INVENTORY)
 
 
+def test_a_gpu_with_more_further_fields_than_there_can_be_is_refused():
+    many = model.GpuFacts(values.GPU.uuid, 0, "nvidia", "x", more={f"field_{at}": at for at in range(257)})
+
+    with pytest.raises(InvalidInput, match="257 further fields"):
+        wire_host.decode_inventory(wire_host.encode_inventory(model.Inventory(gpus=(many,))))
+
+
 @pytest.mark.parametrize("decode", DECODERS, ids=lambda d: d.__name__)
 @settings(max_examples=60, deadline=None)
 @given(data=st.binary(max_size=200))

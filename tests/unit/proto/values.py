@@ -28,6 +28,9 @@ INVENTORY = model.Inventory(
     runtime_versions={"docker": "27.0"},
     benchmarks=(model.Benchmark("cpu.int_ops", 1.25, "1/s", 5, ""),),
 )
+TELLING = model.Inventory(
+    gpus=(model.GpuFacts(GpuUuid("GPU-1"), 0, "nvidia", "x", more={"bar1_bytes": 128 << 30, "left": -1, "brand": "ü"}),)
+)
 SPEC = model.WorkloadSpec(
     WORKLOAD, CLUSTER, SLOTS, "docker", "img:1", ("sh", "-c", "a\nb"), {"K": "v=\n1"}, 2000, 1 << 30, (22, 8080), True,
     30 * 60 * 10**9, 15 * 60 * 10**9, 10 << 20, 1 << 30,
@@ -46,6 +49,7 @@ ROUND_TRIPS = [
     (wire_challenge.encode_answer, wire_challenge.decode_answer, challenge.Answer(CHALLENGE.id, (OPENING, OPENING))),
     (wire_host.encode_inventory, wire_host.decode_inventory, INVENTORY),
     (wire_host.encode_inventory, wire_host.decode_inventory, model.Inventory()),
+    (wire_host.encode_inventory, wire_host.decode_inventory, TELLING),
     (wire_command.encode_command, wire_command.decode_command,
      model.Command(COMMAND, model.CommandKind.CREATE, create=SPEC)),
     (wire_command.encode_command, wire_command.decode_command,

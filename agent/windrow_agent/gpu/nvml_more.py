@@ -1,0 +1,279 @@
+"""What an NVIDIA card tells beyond the first facts, as proto's gpu_fields.py names it: modes, firmware, links, slices,
+errors. Read once a minute with the facts; what a card does not say is left out.
+
+The library comes in as a value and every call through `Ask`, which answers None for what a card cannot do.
+"""
+
+import ctypes
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from windrow_agent.core.inventory import clean_id, clean_text
+from windrow_agent.core.scaling import whole
+from windrow_agent.gpu.nvml_codes import FIELD_MEMBERS, TEMPERATURE_HIGH, U32_MAX
+from windrow_proto.gpu_fields import FIELD_IDS
+
+More = dict[str, int | str]
+
+LINKS_MAX: Final = 36
+"""NVLinks of one card that are looked at, as many as nvml.h has."""
+SLICES_MAX: Final = 16
+CPUS_MAX: Final = 4096
+
+TEXTS: Final[Mapping[str, str]] = {
+    "board_part_number": "nvmlDeviceGetBoardPartNumber",
+    "inforom": "nvmlDeviceGetInforomImageVersion",
+    "gsp_firmware": "nvmlDeviceGetGspFirmwareVersion",
+}
+MODES: Final[Mapping[str, str]] = {"persistence_mode": "nvmlDeviceGetPersistenceMode"}
+
+WORDS: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = {
+    "brand": (
+        "nvmlDeviceGetBrand",
+        {
+            1: "Quadro",
+            2: "Tesla",
+            3: "NVS",
+            5: "GeForce",
+            6: "Titan",
+            7: "vApps",
+            8: "vPC",
+            9: "vCS",
+            10: "vWS",
+            11: "Cloud Gaming",
+            12: "Quadro RTX",
+            13: "NVIDIA RTX",
+            14: "NVIDIA",
+            15: "GeForce RTX",
+            16: "Titan RTX",
+        },
+    ),
+    "architecture": (
+        "nvmlDeviceGetArchitecture",
+        {
+            2: "Kepler",
+            3: "Maxwell",
+            4: "Pascal",
+            5: "Volta",
+            6: "Turing",
+            7: "Ampere",
+            8: "Ada",
+            9: "Hopper",
+            10: "Blackwell",
+            13: "Rubin",
+        },
+    ),
+    "compute_mode": (
+        "nvmlDeviceGetComputeMode",
+        {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"},
+    ),
+    "virtualization_mode": (
+        "nvmlDeviceGetVirtualizationMode",
+        {0: "none", 1: "passthrough", 2: "vGPU", 3: "host of vGPUs", 4: "host of vSGA"},
+    ),
+}
+"""Calls that answer with a number of nvml.h, and its words; a number that is not here is shown as it is."""
+
+RECOVERY: Final[Mapping[int, str]] = {
+    0: "none",
+    1: "reset the GPU",
+    2: "reboot the node",
+    3: "drain peer-to-peer",
+    4: "drain and reset",
+    5: "recover the IMEX domain",
+    6: "reset the bus",
+    7: "reboot the system",
+}
+NEARNESS: Final[Mapping[int, str]] = {
+    0: "same board",
+    10: "one switch",
+    20: "several switches",
+    30: "one host bridge",
+    40: "one NUMA node",
+    50: "between NUMA nodes",
+}
+FABRIC: Final[Mapping[int, str]] = {1: "not started", 2: "in progress", 3: "completed"}
+THRESHOLDS: Final = {
+    "temperature_shutdown": 0,
+    "temperature_slowdown": 1,
+    "temperature_memory_max": 2,
+    "temperature_gpu_max": 3,
+}
+CLOCK_VIDEO: Final = 3
+P2P_READ: Final = 0
+FIELDS: Final = tuple(sorted(FIELD_IDS))
+
+
+PROFILES: Final = 0x12
+"""Kinds of MIG slices that nvml.h has."""
+
+
+class Ask(Protocol):
+    """One call on this card, or on the handle `of` a part of it: its answer, or None."""
+
+    def __call__(self, name: str, *arguments: object, of: Any = None, **named: object) -> Any: ...
+
+
+def neighbours(ask: Ask, others: Mapping[int, Any]) -> More:
+    """The way to the host's other cards, whose handles these are by index. It does not change: read once, since a card
+    that was lost meanwhile would look like this one's loss."""
+    found = {
+        "topology": _each(others, lambda other: _word(ask("nvmlDeviceGetTopologyCommonAncestor", other), NEARNESS)),
+        "peer_to_peer": _peers(ask, others),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def read(nvml: Any, ask: Ask) -> More:
+    """All that may change."""
+    found: dict[str, int | str | None] = dict(fields(ask))
+    for name, call in TEXTS.items():
+        found[name] = text(ask(call))
+    for name, call in MODES.items():
+        found[name] = whole(ask(call), 0, 1)
+    for name, (call, words) in WORDS.items():
+        found[name] = _word(ask(call), words)
+    for name, kind in THRESHOLDS.items():
+        found[name] = whole(ask("nvmlDeviceGetTemperatureThreshold", kind), 1, TEMPERATURE_HIGH)
+    bar1, ecc = ask("nvmlDeviceGetBAR1MemoryInfo"), ask("nvmlDeviceGetEccMode")
+    pdi = whole(ask("nvmlDeviceGetPdi"), 1, (1 << 64) - 1)
+    found |= {
+        "pdi": None if pdi is None else f"{pdi:016x}",
+        "bar1_bytes": whole(int(bar1.bar1Total), 1) if bar1 else None,
+        "ecc_pending": whole(int(ecc[1]), 0, 1) if ecc else None,
+        "clock_video_max_mhz": whole(ask("nvmlDeviceGetMaxClockInfo", CLOCK_VIDEO), 0, U32_MAX),
+        "cpu_affinity": _processors(ask("nvmlDeviceGetCpuAffinity", CPUS_MAX // 64)),
+        "fabric_state": _fabric(nvml, ask),
+        "sram_threshold_exceeded": _sram(nvml, ask),
+        "memory_unrepairable": whole(ask("nvmlDeviceGetUnrepairableMemoryFlag_v1"), 0, 1),
+    }
+    found |= _links(ask, found.get("nvlink_count"))
+    found |= _slices(ask)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def fields(ask: Ask) -> dict[str, int | str]:
+    """What one batched call tells; each field has its own return code."""
+    found: dict[str, int | str] = {FIELD_IDS[at]: value for at, value in field_values(ask, FIELDS).items()}
+    if "recovery_action" in found:
+        found["recovery_action"] = RECOVERY.get(int(found["recovery_action"]), str(found["recovery_action"]))
+    return found
+
+
+def field_values(ask: Ask, wanted: tuple[Any, ...]) -> dict[int, int]:
+    """Field id to value; the values of one field over several links are summed. Absent: the card does not say."""
+    found: Counter[int] = Counter()
+    answered: set[int] = set()
+    answer = ask("nvmlDeviceGetFieldValues", wanted)
+    for value in answer if answer is not None else ():
+        member = FIELD_MEMBERS.get(int(value.valueType))
+        if int(value.nvmlReturn) == 0 and member is not None and hasattr(value.value, member):
+            number = whole(int(getattr(value.value, member)), -(1 << 31))
+            if number is not None:
+                found[int(value.fieldId)] += number
+                answered.add(int(value.fieldId))
+    return {field_id: found[field_id] for field_id in answered}
+
+
+def text(value: object) -> str | None:
+    """A text of the library, cleaned; None if it is empty or none."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return clean_text(value) or None if isinstance(value, str) else None
+
+
+def _word(value: object, words: Mapping[int, str]) -> str | None:
+    number = whole(value, 0, U32_MAX)
+    return None if number is None else words.get(number, str(number))
+
+
+def _processors(sets: Any) -> str | None:
+    """Sets of 64 processors each as ranges: `0-55,112-167`."""
+    if sets is None:
+        return None
+    chosen = [64 * at + bit for at, word in enumerate(sets) for bit in range(64) if int(word) >> bit & 1]
+    ranges: list[list[int]] = []
+    for cpu in chosen:
+        if ranges and ranges[-1][1] == cpu - 1:
+            ranges[-1][1] = cpu
+        else:
+            ranges.append([cpu, cpu])
+    return ",".join(f"{low}-{high}" if high > low else str(low) for low, high in ranges) or None
+
+
+def _fabric(nvml: Any, ask: Ask) -> str | None:
+    """Whether the NVSwitch fabric has this card; None for a card without one."""
+    made = getattr(nvml, "c_nvmlGpuFabricInfo_v2_t", None)
+    info = made() if made is not None else None
+    if info is None or ask("nvmlDeviceGetGpuFabricInfoV", ctypes.byref(info)) is None:
+        return None
+    return FABRIC.get(int(info.state))
+
+
+def _sram(nvml: Any, ask: Ask) -> int | None:
+    made = getattr(nvml, "c_nvmlEccSramErrorStatus_v1_t", None)
+    status = made() if made is not None else None
+    if status is None or ask("nvmlDeviceGetSramEccErrorStatus", ctypes.byref(status)) is None:
+        return None
+    return int(bool(status.bThresholdExceeded))
+
+
+def _each(others: Mapping[int, Any], said: Callable[[Any], str | None]) -> str | None:
+    """What is said of each other card, those with the same together: `one switch: 1 2 3; between NUMA nodes: 4`."""
+    by_word: dict[str, list[int]] = {}
+    for index, handle in sorted(others.items()):
+        word = said(handle)
+        if word is not None:
+            by_word.setdefault(word, []).append(index)
+    return "; ".join(f"{word}: {' '.join(map(str, indices))}" for word, indices in by_word.items()) or None
+
+
+def _peers(ask: Ask, others: Mapping[int, Any]) -> str | None:
+    """The indices of the cards whose memory this one reads by itself; `none` where it reads that of none."""
+    states = {index: ask("nvmlDeviceGetP2PStatus", other, P2P_READ) for index, other in sorted(others.items())}
+    if all(state is None for state in states.values()):
+        return None
+    return " ".join(str(index) for index, state in states.items() if state == 0) or "none"
+
+
+def _links(ask: Ask, count: object) -> More:
+    """Which of its NVLinks are up, their version, and what is at their other ends."""
+    if not isinstance(count, int) or count <= 0:
+        return {}
+    states = [ask("nvmlDeviceGetNvLinkState", link) for link in range(min(count, LINKS_MAX))]
+    up = [link for link, state in enumerate(states) if state == 1]
+    found: More = {} if all(state is None for state in states) else {"nvlink_active": len(up)}
+    if not up:
+        return found
+    version = whole(ask("nvmlDeviceGetNvLinkVersion", up[0]), 0, 100)
+    ends = [ask("nvmlDeviceGetNvLinkRemotePciInfo", link) for link in up]
+    peers = Counter(clean_id(text(end.busId) or "") for end in ends if end is not None)
+    if version is not None:
+        found["nvlink_version"] = version
+    if peers:
+        found["nvlink_peers"] = ", ".join(f"{times} to {peer}" for peer, times in sorted(peers.items()))
+    return found
+
+
+def _slices(ask: Ask) -> dict[str, int | str | None]:
+    """How many MIG slices the card can have, which it has, and of which kinds they can be."""
+    most = whole(ask("nvmlDeviceGetMaxMigDeviceCount"), 0, 100)
+    if not most:
+        return {}
+    infos = [ask("nvmlDeviceGetGpuInstanceProfileInfo", profile) for profile in range(PROFILES)]
+    kinds = [(text(info.name), int(info.instanceCount)) for info in infos if info is not None]
+    return {
+        "mig_devices_max": most,
+        "mig_profiles": ", ".join(f"{count} x {name}" for name, count in kinds if name and count) or None,
+        "mig_devices": ", ".join(_slices_there(ask, min(most, SLICES_MAX))) or None,
+    }
+
+
+def _slices_there(ask: Ask, most: int) -> Iterator[str]:
+    for index in range(most):
+        handle = ask("nvmlDeviceGetMigDeviceHandleByIndex", index)
+        if handle is None:
+            return
+        names = [text(ask(call, of=handle)) for call in ("nvmlDeviceGetName", "nvmlDeviceGetUUID")]
+        yield " ".join(clean_id(name) if name and name.startswith("MIG-") else name or "?" for name in names)
