@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,11 +13,15 @@ import yaml  # type: ignore[import-untyped] # no stubs in the locks
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windrow_agent import release
 from windrow_master.onboarding import archive, runtime
 from windrow_master.onboarding.archive import Entry
 from windrow_master.onboarding.join_line import filled
+from windrow_master.onboarding.model import Artifact, Manifest, record_of
 from windrow_master.onboarding.packages.service import MAINTAINER
 from windrow_master.onboarding.service import carried
+from windrow_proto.keys import SigningKey
+from windrow_proto.manifest import signed
 
 URL, PIN = "https://gpu.example:8443", "sha256//abc="
 TREE = {
@@ -161,6 +166,24 @@ def test_one_changed_byte_behind_the_head_is_refused(packed: Path, place: int) -
     assert (done.returncode, "not whole" in done.stderr) == (1, True)
     assert not (packed.parent / "told").exists()
     assert list((packed.parent / "home").iterdir()) == []
+
+
+def test_a_file_that_the_hosts_own_master_did_not_sign_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, file, listed = SigningKey.generate(), tmp_path / "file", tmp_path / "packages.json"
+    known = SimpleNamespace(master_public=key.public, master_url=URL, subject_id="host_1")
+    monkeypatch.setattr(release, "IdentityFolder", lambda folder: SimpleNamespace(load=lambda: known))
+    file.write_bytes(b"packed")
+    manifest = Manifest("3.11", "linux-x86_64", "0" * 64, (Artifact.of("a.tar.gz", "archive", b"packed"),))
+    listed.write_bytes(signed(record_of(manifest), key))
+    arguments = [str(listed), str(tmp_path), "a.tar.gz", str(file)]
+    assert (release.main(arguments), release.main(arguments[:2])) == (0, 0)
+    file.write_bytes(b"pacKed")
+    assert (release.main(arguments), release.main(arguments[:2])) == (1, 0)
+    assert release.main([*arguments[:2], "b.tar.gz", str(file)]) == 1
+    listed.write_bytes(signed(record_of(manifest), SigningKey.generate()))
+    assert release.main(arguments[:2]) == 1
 
 
 # --- cloud-init ---------------------------------------------------------------------------------------------------
