@@ -18,6 +18,7 @@ from windrow_master.fleet.machines import (
 )
 from windrow_master.fleet.model import AdminState, Host, LinkState, Measurement, Slot, SlotState, settled_at
 from windrow_master.fleet.slots.service import SlotDesk
+from windrow_master.fleet.standing import standing_of
 from windrow_master.fleet.verification import schedule
 from windrow_master.fleet.verification import service as claims
 from windrow_master.fleet.verification.consistency import check
@@ -278,7 +279,8 @@ class HostDesk:
         for slot in uow.slots.of_host(host.host_id):
             gpu = host.gpu(slot.gpu_uuid) if slot.gpu_uuid is not None else None
             if gpu is not None:
-                tier = tiers.gpu_tier(gpu, inventory.benchmarks, bandwidth, slot.tier)
+                standing = standing_of(gpu, host.conditions)
+                tier = tiers.gpu_tier(gpu, inventory.benchmarks, bandwidth, slot.tier, standing)
                 found.append(tier)
             elif slot.gpu_uuid is None:
                 tier = processors = tiers.cpu_tier(inventory, bandwidth, slot.tier)

@@ -1,0 +1,40 @@
+"""What the Master holds of a GPU's health, from its host's conditions, and of its link, from its inventory. Pure.
+
+Conditions come and go with the agent's own hysteresis (30 s without it before one ends), so a tier does not flicker
+with a temperature. Reliability is not kept yet: it stays None.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from windrow_master.fleet.model import Condition
+from windrow_master.fleet.sanitise import ALL_GPUS_CODES, FAULT_CODES, split_condition
+from windrow_master.fleet.tiers import Health, Standing
+from windrow_proto.model import GpuFacts
+
+DEGRADED_CODES: Final = frozenset({"gpu.hot", "gpu.throttled", "gpu.remap_pending"})
+"""What a card works with, but worse than others of its kind, or not for long."""
+
+
+def standing_of(gpu: GpuFacts, conditions: Iterable[Condition]) -> Standing:
+    """What was seen of this GPU of a host with these conditions."""
+    return Standing(health=health_of(gpu.uuid, conditions), pcie=link_at_work(gpu))
+
+
+def health_of(uuid: str, conditions: Iterable[Condition]) -> Health | None:
+    """The worst that a condition says of this GPU; None while the driver tells nothing of any."""
+    found = [split_condition(condition.code) for condition in conditions]
+    mine = {code for code, subject in found if subject == uuid}
+    if mine & FAULT_CODES:
+        return Health.FAILED
+    if any(code in ALL_GPUS_CODES for code, _ in found):
+        return None
+    return Health.DEGRADED if mine & DEGRADED_CODES else Health.OK
+
+
+def link_at_work(gpu: GpuFacts) -> tuple[int, int] | None:
+    """Generation and lanes of its PCIe link as last seen while it was busy; None before that."""
+    generation, width = gpu.more.get("pcie_generation_loaded"), gpu.more.get("pcie_width_loaded")
+    if not isinstance(generation, int) or not isinstance(width, int) or not 0 < generation <= 16 or not 0 < width <= 32:
+        return None
+    return generation, width
