@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { amount, bitrate, bytes, celsius, count, DASH, duration, exact, inUnit, percent, perHour, plain, relative, shortId, shortIds, words } from "./format.ts";
+import { amount, bitrate, bytes, celsius, count, DASH, duration, exact, fieldText, inUnit, percent, perHour, plain, relative, shortId, shortIds, words } from "./format.ts";
 
 describe("absent is a dash and never zero", () => {
   test.each([count, percent, bytes, bitrate, celsius, duration])("%o", (format) => {
@@ -21,6 +21,13 @@ test("sizes are binary, networks decimal", () => {
   expect(bitrate(1.5e9)).toBe("1.50 Gbit/s");
   expect(inUnit(0.374, "ratio")).toBe("37%");
   expect(inUnit(2048, "By/s")).toBe("2 KiB/s");
+});
+
+test("a field of a GPU is a figure, yes or no, or words, and a dash where it was not said", () => {
+  expect([fieldText(null, "W"), fieldText(undefined, "bool"), fieldText("", "")]).toEqual(Array(3).fill(DASH));
+  expect([fieldText(0, "1"), fieldText(false, "bool"), fieldText(true, "bool")]).toEqual(["0", "no", "yes"]);
+  expect([fieldText(700, "W"), fieldText(1980e6, "Hz"), fieldText(26_562e6, "By/s"), fieldText(5120, "bit")]).toEqual(["700 W", "1.98 GHz", "24.7 GiB/s", "5,120 bit"]);
+  expect(fieldText("one switch: 1 2", "")).toBe("one switch: 1 2");
 });
 
 test("money is never a float, and is cut in the payer's favour", () => {

@@ -88,6 +88,16 @@ export function inUnit(value: Maybe, unit: string): string {
   }
 }
 
+/** A field of a GPU, whatever it is: a figure in its unit, yes or no, or words. */
+export function fieldText(value: number | string | boolean | null | undefined, unit: string): string {
+  if (value === null || value === undefined) return DASH;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "string") return plain(value);
+  if (["ratio", "By", "By/s", "Cel", "W", "Hz"].includes(unit)) return inUnit(value, unit);
+  const rounded = Number.isInteger(value) ? count(value) : value.toPrecision(4);
+  return unit === "1" || unit === "" ? rounded : `${rounded} ${plain(unit)}`;
+}
+
 /**
  * A decimal string, never through a float: cut to `most` decimals, padded to `least`.
  * Cutting rounds towards zero, which is in the payer's favour and how charges are made.

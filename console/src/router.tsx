@@ -10,6 +10,7 @@ const words = (search: Record<string, unknown>): SearchWords => Object.fromEntri
 const overview = createRoute({ getParentRoute: () => root, path: "/", component: OverviewPage });
 const fleet = createRoute({ getParentRoute: () => root, path: "/fleet", component: lazyRouteComponent(() => import("./pages/FleetPage.tsx"), "FleetPage"), validateSearch: words });
 const host = createRoute({ getParentRoute: () => root, path: "/hosts/$hostId", component: lazyRouteComponent(() => import("./pages/HostPage.tsx"), "HostPage"), validateSearch: words });
+const gpu = createRoute({ getParentRoute: () => root, path: "/gpus/$gpuId", component: lazyRouteComponent(() => import("./pages/GpuPage.tsx"), "GpuPage"), validateSearch: words });
 const clusters = createRoute({ getParentRoute: () => root, path: "/clusters", component: lazyRouteComponent(() => import("./pages/ClustersPage.tsx"), "ClustersPage") });
 const newCluster = createRoute({ getParentRoute: () => root, path: "/clusters/new", component: lazyRouteComponent(() => import("./pages/NewClusterPage.tsx"), "NewClusterPage"), validateSearch: words });
 const cluster = createRoute({ getParentRoute: () => root, path: "/clusters/$clusterId", component: lazyRouteComponent(() => import("./pages/ClusterPage.tsx"), "ClusterPage") });
@@ -27,7 +28,7 @@ const regions = createRoute({ getParentRoute: () => root, path: "/regions", comp
 const health = createRoute({ getParentRoute: () => root, path: "/health", component: lazyRouteComponent(() => import("./pages/HealthPage.tsx"), "HealthPage") });
 
 export const router = createRouter({
-  routeTree: root.addChildren([overview, fleet, host, clusters, newCluster, cluster, receipts, receipt, offers, join, events, commands, command, audit, tokens, settings, regions, health]),
+  routeTree: root.addChildren([overview, fleet, host, gpu, clusters, newCluster, cluster, receipts, receipt, offers, join, events, commands, command, audit, tokens, settings, regions, health]),
   parseSearch,
   stringifySearch,
   scrollRestoration: true,

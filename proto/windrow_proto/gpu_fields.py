@@ -367,3 +367,23 @@ def _attribute(name: str, gpu: GpuFacts) -> int | str | None:
     if name in {"pci_device_id", "pci_subsystem_id"}:
         return f"{found:#010x}" if found else None
     return found
+
+
+THROTTLE: Final[Mapping[int, str]] = {
+    0x1: "idle",
+    0x2: "application clocks",
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "heat, by software",
+    0x40: "heat, by hardware",
+    0x80: "power brake",
+    0x100: "display clocks",
+}
+"""What NVML's bits of gpu_throttle_reasons say."""
+
+
+def throttle_words(mask: int) -> str:
+    """The reasons for which clocks are held down, in words; `none` for none, a bit without a word as it is."""
+    words = [THROTTLE.get(1 << bit, f"{1 << bit:#x}") for bit in range(mask.bit_length()) if mask >> bit & 1]
+    return ", ".join(words) or "none"

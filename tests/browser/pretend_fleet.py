@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
 from tests.browser.pretend_http import TICK_S, listed, operation, problem, sse, stream
-from tests.browser.pretend_world import GIB, Json, World, at, change, live
+from tests.browser.pretend_world import GIB, Json, World, at, change, gpu_page, live
 
 CHANGED_PER_TICK = 800
 
@@ -21,6 +21,10 @@ def fleet_routes(app: FastAPI, world: World) -> None:
     @app.get("/api/v1/gpus")
     async def gpus() -> Json:
         return {"items": list(world.gpu_rows.values()), "version": world.version}
+
+    @app.get("/api/v1/gpus/{gpu_id}")
+    async def gpu(gpu_id: str) -> Any:
+        return gpu_page(world, gpu_id) or problem(404, "not_found", "Not found", "There is no such GPU.", gpu_id)
 
     @app.get("/api/v1/hosts")
     async def hosts(gpus: bool | None = None) -> Json:

@@ -1,9 +1,14 @@
 """Made-up hosts, cards and clusters in the shapes of the HTTP API, for tests of the console alone. Never shipped."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from windrow_master.api.gpu_shapes import field_json
+from windrow_proto.gpu_fields import GPU_FIELDS, Group, fact
+from windrow_proto.ids import GpuUuid
+from windrow_proto.model import GpuFacts, Inventory
 
 Json = dict[str, Any]
 
@@ -71,11 +76,11 @@ class World:
     """Path prefix to the problem it answers with, for tests of errors."""
     dice: random.Random = field(default_factory=lambda: random.Random(7))
 
-    def event(self, kind: str, subjects: list[str], text: str) -> None:
+    def event(self, kind: str, subjects: list[str], text: str, fields: Json | None = None) -> None:
         """Note something that happened, newest first."""
         number = len(self.events)
         row = {"id": f"event_{number:012d}", "number": number, "at": at(), "kind": kind, "subjects": subjects}
-        self.events.insert(0, row | {"text": text, "actor": "system", "fields": {}})
+        self.events.insert(0, row | {"text": text, "actor": "system", "fields": fields or {}})
 
 
 def make_world(neighbours: int, *, real_host: bool = True) -> World:
@@ -238,6 +243,34 @@ def slot(slot_id: str, host_id: str, gpu: str | None) -> Json:
         "unavailable": None,
         "token": 3,
         "cluster_id": None,
+    }
+
+
+def gpu_page(world: World, gpu_id: str) -> Json | None:
+    """One card whole: every row of the table, half of them without a value."""
+    found = [(host, gpu) for host in world.hosts.values() for gpu in host["gpus"] if gpu["uuid"] == gpu_id]
+    if not found:
+        return None
+    host, gpu = found[0]
+    facts = GpuFacts(GpuUuid(gpu_id), gpu["index"], "nvidia", gpu["name"], memory_bytes=gpu["memory_bytes"])
+    facts = replace(
+        facts, ecc_enabled=False, more={"brand": "NVIDIA", "remapped_corrected": 0, "bar1_bytes": 128 * GIB}
+    )
+    values = {one.name: fact(one, facts, Inventory(driver_version=host["driver_version"] or "")) for one in GPU_FIELDS}
+    rows = [(one.group, field_json(one, values[one.name])) for one in GPU_FIELDS]
+    return {
+        **gpu,
+        **{name: host[name] for name in ("simulated", "region", "link_state")},
+        "host_id": host["id"],
+        "host_name": host["name"],
+        "price_per_hour": "2.10",
+        "cluster_id": None,
+        "conditions": [
+            {"code": f"gpu.hot:{gpu_id}", "detail": "This GPU is about to slow itself down.", "since": at(60)}
+        ],
+        "claims": [{"code": f"claim.memory:{gpu_id}", "detail": "it says 80 GiB and 24 were seen", "since": at(90)}],
+        "benchmarks": [{"name": "gpu.memory_bytes_per_s", "value": 2.9e12, "unit": "By/s", "measured_at": at(300)}],
+        "groups": [{"name": group, "fields": [row for of, row in rows if of is group]} for group in Group],
     }
 
 

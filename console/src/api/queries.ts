@@ -4,7 +4,7 @@ import { ApiProblem, everyPage, get } from "./client.ts";
 import { connection } from "./connection.ts";
 import type { AuditRow, AuditVerdict, SessionRow } from "./types.ts";
 import type {
-  Access, AgentRow, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, Health, History, Host,
+  Access, AgentRow, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host,
   JoinTokenRow, Me, Offer, Overview, Page, Receipt, StopTest, TokenRow,
 } from "./types.ts";
 import { post } from "./client.ts";
@@ -59,6 +59,9 @@ export const gpus = queryOptions({ queryKey: ["gpus"], queryFn: ({ signal }) => 
 export const hosts = queryOptions({ queryKey: ["hosts"], queryFn: ({ signal }) => everyPage<Host>("/hosts", {}, signal), refetchInterval: CALM_MS });
 export const host = (id: string) =>
   queryOptions({ queryKey: ["host", id], queryFn: ({ signal }) => get<Host>(`/hosts/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
+
+export const gpu = (id: string) =>
+  queryOptions({ queryKey: ["gpu", id], queryFn: ({ signal }) => get<GpuPage>(`/gpus/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
 
 export const history = (hostId: string, metrics: readonly string[], spanS: number) =>
   queryOptions({

@@ -131,6 +131,15 @@ export interface BandwidthOut {
   access_id: string | null;
 }
 
+/** What was measured on a GPU. */
+export interface BenchmarkOut {
+  name: string;
+  value: number;
+  unit: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  measured_at: string;
+}
+
 /** How wake-ups reach the other processes. */
 export interface BusHealthOut {
   kind: string;
@@ -335,6 +344,32 @@ export interface FleetHistoryOut {
   step_s: number;
 }
 
+/** One field of a GPU. */
+export interface GpuFieldOut {
+  /** Stable; a metric's name where it is one */
+  name: string;
+  label: string;
+  /** In its unit; null where it was not said or read */
+  value: number | boolean | string | null;
+  /** UCUM; `bool`, `ratio`, or empty for words */
+  unit: string;
+  /** How often it is read */
+  rate: string;
+  /** The NVML call or field id it is read by */
+  read: string;
+  /** Its name in OpenTelemetry's hardware conventions */
+  otel: string | null;
+  /** Its name in dcgm_fields.h, without DCGM_FI_DEV_ */
+  dcgm: string | null;
+  note: string | null;
+}
+
+/** Fields about one thing. */
+export interface GpuGroupOut {
+  name: string;
+  fields: GpuFieldOut[];
+}
+
 /** What a GPU reads now. */
 export interface GpuLiveOut {
   /** From 0 to 1; null where it was not read */
@@ -362,6 +397,36 @@ export interface GpuOut {
   /** Why its slot cannot be had, though it is free */
   unavailable_reason: string | null;
   live: GpuLiveOut | null;
+}
+
+/** One GPU whole. */
+export interface GpuPageOut {
+  uuid: string;
+  index: number;
+  vendor: string;
+  name: string;
+  memory_bytes: number | null;
+  tier: string | null;
+  tier_reasons: string[];
+  pci_bus_id: string | null;
+  core_count: number | null;
+  slot_state: string | null;
+  /** Why its slot cannot be had, though it is free */
+  unavailable_reason: string | null;
+  live: GpuLiveOut | null;
+  host_id: string;
+  host_name: string;
+  simulated: boolean;
+  region: string | null;
+  link_state: string;
+  /** A decimal amount of money */
+  price_per_hour: string | null;
+  cluster_id: string | null;
+  conditions: ConditionOut[];
+  /** What contradicts itself in what its host says of it */
+  claims: ConditionOut[];
+  benchmarks: BenchmarkOut[];
+  groups: GpuGroupOut[];
 }
 
 /** One GPU in the flat list of the whole fleet. */

@@ -133,7 +133,7 @@ function Gpus({ host: known, frames }: Reading) {
             {host.gpus.map((gpu) => (
               <tr key={gpu.uuid}>
                 <td>{gpu.index}</td>
-                <td>{plain(gpu.name.replace(/^NVIDIA /, ""))}</td>
+                <td><Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: gpu.uuid }}>{plain(gpu.name.replace(/^NVIDIA /, ""))}</Link></td>
                 <td title={gpu.tier_reasons.join("\n")}>{plain(gpu.tier)}</td>
                 <td><State state={gpu.slot_state} reason={gpu.unavailable_reason} /></td>
                 <td><Meter ratio={gpu.live?.utilization_ratio ?? null} text={percent(gpu.live?.utilization_ratio)} label={`GPU ${gpu.index} use`} /></td>

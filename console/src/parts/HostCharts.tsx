@@ -52,14 +52,16 @@ const GPU_CHARTS: readonly Drawn[] = [
 const NO_HISTORY: History = { series: [], step_s: 1 };
 
 const METRICS_HOST = HOST_CHARTS.flatMap((chart) => chart.lines.map(([metric]) => metric));
-const METRICS_ALL = [...METRICS_HOST, ...GPU_CHARTS.flatMap((chart) => chart.lines.map(([metric]) => metric))];
+const METRICS_GPU = GPU_CHARTS.flatMap((chart) => chart.lines.map(([metric]) => metric));
+const METRICS_ALL = [...METRICS_HOST, ...METRICS_GPU];
 
-export function HostCharts({ host, spanS, frames }: { host: Host; spanS: number; frames: Frames }) {
-  const metrics = host.gpus.length ? METRICS_ALL : METRICS_HOST;
+/** `only`: the charts of its GPUs without those of the host. */
+export function HostCharts({ host, spanS, frames, only }: { host: Host; spanS: number; frames: Frames; only?: "gpu" }) {
+  const metrics = only ? METRICS_GPU : host.gpus.length ? METRICS_ALL : METRICS_HOST;
   const query = useQuery(historyQuery(host.id, metrics, spanS));
   const failed = query.error !== null && query.data === undefined;
   const series = useLive(frames, metrics, spanS, query.data ?? (failed ? NO_HISTORY : null));
-  const draws = host.gpus.length ? [...GPU_CHARTS, ...HOST_CHARTS] : HOST_CHARTS;
+  const draws = only ? GPU_CHARTS : host.gpus.length ? [...GPU_CHARTS, ...HOST_CHARTS] : HOST_CHARTS;
   if (!series) return <Waiting lines={6} />;
   return (
     <>

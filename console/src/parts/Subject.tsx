@@ -7,6 +7,7 @@ export function Subject({ id }: { id: string | null | undefined }) {
   const text = <span className="wr-mono" title={plain(id)}>{plain(shortId(id))}</span>;
   const slot = /^(host_[0-9a-f-]+)\/./.exec(id)?.[1];
   if (slot) return <Link className="wr-link" to="/events" search={{ subject: id } as never}>{text}</Link>;
+  if (/^GPU-./.test(id)) return <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: id }}>{text}</Link>;
   if (id.startsWith("host_")) return <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: id }}>{text}</Link>;
   if (id.startsWith("cluster_")) return <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: id }}>{text}</Link>;
   if (id.startsWith("command_") || id.startsWith("cmd_")) return <Link className="wr-link" to="/commands/$commandId" params={{ commandId: id }}>{text}</Link>;

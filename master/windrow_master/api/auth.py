@@ -63,6 +63,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("POST", f"{V1}/accesses/{{access_id}}/stop"): Permission.FLEET_OPERATE,
     ("GET", f"{V1}/accesses/{{access_id}}/stop"): Permission.HEALTH_READ,
     ("GET", f"{V1}/gpus"): Permission.FLEET_READ,
+    ("GET", f"{V1}/gpus/{{gpu_id}}"): Permission.FLEET_READ,
     ("GET", f"{V1}/fleet/stream"): Permission.FLEET_READ,
     ("GET", f"{V1}/metrics/catalog"): Permission.FLEET_READ,
     ("GET", f"{V1}/commands"): Permission.FLEET_READ,

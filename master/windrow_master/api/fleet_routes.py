@@ -2,32 +2,41 @@
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from weakref import WeakKeyDictionary
 
 from fastapi import Body as FromBody
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from windrow_master.api import lasting, out, sight, sse
+from windrow_master.api import lasting, out, out_gpus, sight, sse
 from windrow_master.api.answers import listed, tag_of, tagged_text
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.fleet_feed import FleetFeed
 from windrow_master.api.fleet_shapes import command_json
+from windrow_master.api.gpu_shapes import gpu_page_json
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, accepted, page, read_cursor, tagged, write_cursor
 from windrow_master.fleet.machines import AdminEvent
 from windrow_master.fleet.model import AdminState, CommandRow
+from windrow_master.fleet.sanitise import OWN_CODES
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.model import Principal, Role
+from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Forbidden, NotFound
 from windrow_proto.ids import CommandId, HostId
+from windrow_proto.model import GpuFacts
+from windrow_proto.units import money_text
 
 router = make_router("fleet")
 
 Text = Annotated[str | None, Query(max_length=200)]
+
+EVENTS_READ: Final = 50
+"""Of a GPU's latest events, in which its latest XID is looked for."""
+GPU_XID: Final = "gpu.xid"
 
 _FEEDS: WeakKeyDictionary[object, FleetFeed] = WeakKeyDictionary()
 """One feed for each fleet that is served, so that all its readers share what was shaped."""
@@ -173,6 +182,37 @@ async def gpus(services: Serving, request: Request) -> Any:
     await feed.refresh()
     version = feed.version
     return tagged_text(request, str(version), lambda: listed(feed.rows(), f'"version":{version}'.encode()))
+
+
+@router.get("/gpus/{gpu_id}", responses=out_gpus.GPU)
+async def gpu(services: Serving, principal: Asking, gpu_id: str) -> Any:
+    """One GPU: every field of the table with its value or null, its conditions, what its claims and measurements gave.
+    Its serial number and per-device id are its host's owner's, operators' and auditors' to see."""
+    entry, facts = _holder(services, gpu_id)
+
+    def read(uow: UnitOfWork) -> list[EventRow]:
+        rows = [row for row in uow.events.newest(gpu_id, limit=EVENTS_READ) if row.kind == GPU_XID]
+        return sight.seen_events(uow, principal, rows)
+
+    xids = await services.store.read(read)
+    host = entry.host
+    book = await feed_of(services).book()
+    slot = next((slot for slot in entry.slots if slot.gpu_uuid == facts.uuid), None)
+    price = money_text(book.price(host.owner_account, slot.tier)) if slot is not None and slot.tier else None
+    is_own = host.owner_account == principal.account_id or sight.oversees(principal)
+    return gpu_page_json(entry, facts, services.telemetry.live.get(host.host_id), xids, price, is_own)
+
+
+def _holder(services: Services, gpu_id: str) -> tuple[Entry, GpuFacts]:
+    """The host that has this GPU; of two that claim it, the one whose claim is older."""
+    found = [(entry, facts) for entry in services.fleet.view if (facts := entry.host.gpu(gpu_id)) is not None]
+    if not found:
+        raise NotFound("There is no such GPU.", subject=gpu_id[:64])
+    return min(found, key=lambda one: (_is_disputed(one[0], gpu_id), one[0].host.created_at_ns))
+
+
+def _is_disputed(entry: Entry, gpu_id: str) -> bool:
+    return any(c.code.endswith(f":{gpu_id}") and c.code.startswith(OWN_CODES) for c in entry.host.conditions)
 
 
 @router.get("/fleet/stream", **out.STREAM)

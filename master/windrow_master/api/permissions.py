@@ -43,6 +43,7 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("POST", f"{V1}/hosts/{{host_id}}/maintenance"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/quarantine"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/retire"): Reach.OWN_OR_OPERATED,
+    ("GET", f"{V1}/gpus/{{gpu_id}}"): Reach.ALL,  # what names the card: its owner and who oversees
     ("GET", f"{V1}/accesses/{{access_id}}"): Reach.ALL,
     ("POST", f"{V1}/accesses/{{access_id}}/drain"): Reach.OPERATED,
     ("POST", f"{V1}/accesses/{{access_id}}/resume"): Reach.OPERATED,

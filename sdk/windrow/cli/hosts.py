@@ -7,7 +7,18 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.context import AsJson, Watch, client
-from windrow.cli.output import facts, plain, print_json, print_list, rate_text, ratio_text, say, size_text
+from windrow.cli.output import (
+    facts,
+    field_text,
+    plain,
+    print_json,
+    print_list,
+    print_whole,
+    rate_text,
+    ratio_text,
+    say,
+    size_text,
+)
 
 host_app = typer.Typer(help="Hosts: list, look, drain, measure, verify.", no_args_is_help=True)
 gpu_app = typer.Typer(help="GPUs of all hosts.", no_args_is_help=True)
@@ -171,6 +182,35 @@ def gpu_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = False
     print_list(api.get("/gpus")["items"], columns, empty, as_json)
     if watch:
         _watch(api, "/fleet/stream", as_json)
+
+
+@gpu_app.command("show")
+def gpu_show(context: typer.Context, gpu: str, as_json: AsJson = False) -> None:
+    """One GPU: every field that a card can tell, why it is in its tier, what was found of it."""
+    item = client(context).get(f"/gpus/{gpu}")
+    if as_json:
+        print_json(item)
+        return
+    state = f"{item['slot_state'] or ''} {item['unavailable_reason'] or ''}".strip()
+    facts(
+        [
+            ("GPU", f"{item['name']} ({item['uuid']})" + (" SIMULATED" if item["simulated"] else "")),
+            ("Host", f"{item['host_name']} ({item['host_id']}), {item['link_state']}"),
+            ("Slot", state),
+            ("Tier", item["tier"]),
+            *[("", f"- {reason}") for reason in item["tier_reasons"]],
+            ("Price per hour", item["price_per_hour"]),
+            *[("Condition", f"{c['code']}: {c['detail']} (since {c['since']})") for c in item["conditions"]],
+            *[("Claim", f"{c['code']}: {c['detail']} (since {c['since']})") for c in item["claims"]],
+            *[
+                ("Measured", f"{b['name']}: {b['value']:g} {b['unit']} at {b['measured_at']}")
+                for b in item["benchmarks"]
+            ],
+        ]
+    )
+    for group in item["groups"]:
+        print_whole(f"\n{group['name']}")
+        facts((f"  {one['label']}", field_text(one["value"], one["unit"])) for one in group["fields"])
 
 
 @offer_app.command("ls")

@@ -134,6 +134,22 @@ def size_text(count: Any) -> str:
     return ABSENT
 
 
+def field_text(value: Any, unit: str) -> str:
+    """A field of a GPU for people, by the API's unit; absent stays absent."""
+    if value is None:
+        return ABSENT
+    if unit == "bool":
+        return "yes" if value else "no"
+    if unit == "ratio":
+        return ratio_text(value)
+    if unit in ("By", "By/s"):
+        return size_text(value) + unit.removeprefix("By")
+    if unit == "Hz":
+        return f"{value / 1e6:.0f} MHz"
+    shown = {"Cel": "°C", "1": ""}.get(unit, unit)
+    return f"{value:g} {shown}".strip() if isinstance(value, int | float) else str(value)
+
+
 def rate_text(bits_per_s: Any) -> str:
     """Bits per second for people; absent stays absent."""
     if bits_per_s is None:

@@ -1,0 +1,104 @@
+"""One GPU whole, as the JSON of the HTTP API: every field of the table with its value or null, and what was found of
+it."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from windrow_master.api.fleet_shapes import gpu_json, gpu_live_json
+from windrow_master.fleet.model import Slot
+from windrow_master.fleet.sanitise import CLAIM, split_condition
+from windrow_master.fleet.view import Entry
+from windrow_master.store.model import EventRow
+from windrow_master.telemetry.live import Reading
+from windrow_proto.gpu_fields import GPU_FIELDS, GpuField, Group, Source, fact, throttle_words
+from windrow_proto.metrics import BY_NAME
+from windrow_proto.model import GpuFacts, Inventory
+from windrow_proto.units import time_text
+
+Json = dict[str, Any]
+
+PRIVATE: Final = frozenset({"serial", "pdi"})
+"""What tells a card apart wherever it goes: shown to its host's owner and to operators and auditors."""
+
+
+def gpu_page_json(
+    entry: Entry, gpu: GpuFacts, reading: Reading | None, xids: Sequence[EventRow], price: str | None, is_own: bool
+) -> Json:
+    """One GPU of a host. xids: its latest, newest first; is_own: whether the reader may see what names the card."""
+    host, slot = entry.host, _slot(entry, gpu.uuid)
+    mine = [c for c in host.conditions if split_condition(c.code)[1] in ("", gpu.uuid)]
+    conditions = [{"code": c.code, "detail": c.detail, "since": time_text(c.since_ns)} for c in mine]
+    inventory = host.inventory or Inventory()
+    return {
+        **gpu_json(gpu, slot, gpu_live_json(gpu.uuid, reading)),
+        "host_id": host.host_id,
+        "host_name": host.name,
+        "simulated": host.simulated,
+        "region": host.region or None,
+        "link_state": host.link_state,
+        "price_per_hour": price,
+        "cluster_id": slot.holder if slot is not None else None,
+        "conditions": [c for c in conditions if not c["code"].startswith(CLAIM)],
+        "claims": [c for c in conditions if c["code"].startswith(CLAIM)],
+        "benchmarks": [
+            {"name": b.name, "value": b.value, "unit": b.unit, "measured_at": time_text(b.measured_wall_ns)}
+            for b in inventory.benchmarks
+            if b.subject == gpu.uuid
+        ],
+        "groups": [
+            {
+                "name": group,
+                "fields": [
+                    field_json(one, _value(one, gpu, inventory, reading, xids, mine_codes(mine), is_own))
+                    for one in GPU_FIELDS
+                    if one.group is group
+                ],
+            }
+            for group in Group
+        ],
+    }
+
+
+def mine_codes(conditions: Sequence[Any]) -> frozenset[str]:
+    """The codes of conditions, without what they are about."""
+    return frozenset(split_condition(c.code)[0] for c in conditions)
+
+
+def field_json(one: GpuField, value: object) -> Json:
+    """One row of the table with its value."""
+    return {
+        "name": one.name,
+        "label": one.label,
+        "value": value,
+        "unit": "ratio" if one.name.endswith("_ratio") else one.unit,
+        "rate": one.rate,
+        "read": one.read,
+        "otel": one.otel,
+        "dcgm": one.dcgm,
+        "note": one.note or None,
+    }
+
+
+def _slot(entry: Entry, uuid: str) -> Slot | None:
+    return next((slot for slot in entry.slots if slot.gpu_uuid == uuid), None)
+
+
+def _value(
+    one: GpuField,
+    gpu: GpuFacts,
+    inventory: Inventory,
+    reading: Reading | None,
+    xids: Sequence[EventRow],
+    codes: frozenset[str],
+    is_own: bool,
+) -> int | float | bool | str | None:
+    if one.name in PRIVATE and not is_own:
+        return None
+    if one.name == "gpu.xid":
+        return str(xids[0].fields.get("xid", "")) or None if xids else None
+    if one.name == "gpu.lost":
+        return one.name in codes
+    if one.source is Source.METRIC:
+        found = reading.get(gpu.uuid, BY_NAME[one.name].number) if reading is not None else None
+        return throttle_words(int(found)) if one.name == "gpu_throttle_reasons" and found is not None else found
+    return fact(one, gpu, inventory)

@@ -1,0 +1,58 @@
+"""The page of one GPU: all of the table with a dash for what was not said, its health over time, faults, evidence."""
+
+import re
+from collections.abc import Callable
+
+from playwright.async_api import Page, expect
+
+from tests.browser.pretend_master import Served
+from tests.browser.test_console_states import signed_in
+from windrow_proto.gpu_fields import GPU_FIELDS, Group
+
+Pretend = Callable[..., Served]
+
+
+def first_card(served: Served) -> tuple[str, str]:
+    """A host with GPUs and its first card."""
+    host = next(host for host in served.world.hosts.values() if host["gpus"])
+    return host["id"], host["gpus"][0]["uuid"]
+
+
+async def test_a_gpu_has_a_page_with_every_field_where_absent_is_a_dash(page: Page, pretend: Pretend) -> None:
+    served = pretend(neighbours=2)
+    host_id, uuid = first_card(served)
+    world = served.world
+    world.event("gpu.xid", [host_id, uuid], "XID 79, the host's", {"xid": "79", "blame": "host", "process": "python"})
+    world.event("condition.raised", [host_id, uuid], "It was throttled.", {"code": f"gpu.throttled:{uuid}"})
+    world.event("condition.cleared", [host_id, uuid], "That is over.", {"code": f"gpu.throttled:{uuid}"})
+    await signed_in(page, served, f"/hosts/{host_id}")
+    await page.get_by_role("link", name=re.compile("^(H100|A100)")).first.click()
+    await expect(page).to_have_url(f"{served.url}/gpus/{uuid}")
+
+    await expect(page.locator("[data-field]").first).to_be_visible()
+    shown = await page.locator("[data-field]").evaluate_all(
+        "all => all.map(one => [one.dataset.field, one.textContent])"
+    )
+    values = dict(shown)
+    assert list(values) == [one.name for group in Group for one in GPU_FIELDS if one.group is group]
+    assert (values["brand"], values["ecc_enabled"], values["remapped_corrected"]) == ("NVIDIA", "no", "0")
+    assert (values["bar1_bytes"], values["vbios"], values["gpu_fan_ratio"]) == ("128 GiB", "–", "–")
+    assert values["remapped_uncorrected"] == "–"
+
+    health = page.get_by_role("region", name="Health over time").get_by_role("row")
+    await expect(health.nth(1)).to_contain_text("now")
+    await expect(health.filter(has_text="throttled")).to_contain_text("It was throttled.")
+    xid = page.get_by_role("region", name="Table of XIDs").get_by_role("row").nth(1)
+    await expect(xid).to_contain_text("79")
+    await expect(xid).to_contain_text("the host")
+    await expect(page.get_by_role("region", name="Verification")).to_contain_text("it says 80 GiB and 24 were seen")
+    await expect(page.get_by_role("img", name="GPU use")).to_be_visible()
+
+
+async def test_a_browser_that_names_no_language_shows_the_charts_all_the_same(page: Page, pretend: Pretend) -> None:
+    served = pretend(neighbours=2)
+    odd = "Object.defineProperty(Navigator.prototype, 'language', {get: () => 'en-US@posix', configurable: true})"
+    await page.add_init_script(odd)
+    await signed_in(page, served, f"/hosts/{first_card(served)[0]}")
+    await expect(page.get_by_role("img", name="GPU use")).to_be_visible()
+    await expect(page.get_by_text("This page has failed")).to_have_count(0)
