@@ -173,12 +173,10 @@ EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **out) {
 }
 
 static unsigned slice_of(void *handle) { return ((char *)handle - handles[0]) % (1 + MIG_DEVICES); } /* 0: the card */
-EXPORT int nvmlDeviceGetName(void *handle, char *out, unsigned size) {
-    ENTER;
+EXPORT int nvmlDeviceGetName(void *handle, char *out, unsigned size) { ENTER;
     return slice_of(handle) ? copy(out, size, "H100 MIG 1g.10gb") : copy(out, size, gpu->name);
 }
-EXPORT int nvmlDeviceGetUUID(void *handle, char *out, unsigned size) {
-    ENTER;
+EXPORT int nvmlDeviceGetUUID(void *handle, char *out, unsigned size) { ENTER;
     if (slice_of(handle)) return snprintf(out, size, "MIG-%s-%u", gpu->uuid + 4, slice_of(handle)), SUCCESS;
     return copy(out, size, gpu->uuid);
 }
@@ -212,8 +210,7 @@ FIGURE64(nvmlDeviceGetTotalEnergyConsumption, energy_mj)
 FIGURE64(nvmlDeviceGetCurrentClocksThrottleReasons, throttle)
 
 typedef struct { char legacy[16]; unsigned domain, bus, device, device_id, subsystem_id; char bus_id[32]; } pci_t;
-EXPORT int nvmlDeviceGetPciInfo_v3(void *handle, pci_t *out) {
-    ENTER;
+EXPORT int nvmlDeviceGetPciInfo_v3(void *handle, pci_t *out) { ENTER;
     memset(out, 0, sizeof *out);
     strcpy(out->bus_id, gpu->bus_id);
     if (strlen(gpu->bus_id) > 4) strncpy(out->legacy, gpu->bus_id + 4, sizeof out->legacy - 1);
@@ -223,31 +220,27 @@ EXPORT int nvmlDeviceGetPciInfo_v3(void *handle, pci_t *out) {
     return SUCCESS;
 }
 
-EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *handle, unsigned link, pci_t *out) {
-    ENTER;
+EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *handle, unsigned link, pci_t *out) { ENTER;
     if (link >= gpu->links_up) return INVALID_ARGUMENT;
     memset(out, 0, sizeof *out);
     snprintf(out->bus_id, sizeof out->bus_id, "00000000:%02X:00.0", 5 + link % 4); /* four switches */
     return SUCCESS;
 }
-EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned index, void **out) {
-    ENTER;
+EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned index, void **out) { ENTER;
     if (gpu->mig_mode != 1 || index >= gpu->mig_count || index >= MIG_DEVICES) return NOT_FOUND;
     *out = (char *)handle + 1 + index;
     return SUCCESS;
 }
 
 typedef struct { unsigned long long total, free, used; } memory_v1_t;
-EXPORT int nvmlDeviceGetMemoryInfo(void *handle, memory_v1_t *out) {
-    ENTER;
+EXPORT int nvmlDeviceGetMemoryInfo(void *handle, memory_v1_t *out) { ENTER;
     out->total = gpu->memory_total;
     out->used = gpu->memory_used + gpu->memory_reserved;
     out->free = out->total - out->used;
     return SUCCESS;
 }
 
-EXPORT int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned *out) {
-    ENTER;
+EXPORT int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned *out) { ENTER;
     uint32_t now = gpu->temperature;
     if (!sensor && now != gpu->temperature_read) {
         struct timespec wall;
@@ -257,8 +250,7 @@ EXPORT int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned *out) {
     }
     return sensor ? INVALID_ARGUMENT : figure(now, out);
 }
-EXPORT int nvmlDeviceGetTemperatureThreshold(void *handle, int kind, unsigned *out) {
-    ENTER;
+EXPORT int nvmlDeviceGetTemperatureThreshold(void *handle, int kind, unsigned *out) { ENTER;
     const uint32_t thresholds[] = {gpu->shutdown, gpu->slowdown, gpu->memory_max, gpu->gpu_max};
     return kind >= 0 && kind < 4 && thresholds[kind] ? figure(thresholds[kind], out) : NOT_SUPPORTED;
 }
@@ -270,8 +262,7 @@ typedef struct { unsigned long long total, free, used; } bar1_t;
 EXPORT int nvmlDeviceGetBAR1MemoryInfo(void *handle, bar1_t *out) {
     ENTER; out->total = out->free = gpu->bar1; out->used = 0; return gpu->bar1 ? SUCCESS : NOT_SUPPORTED;
 }
-EXPORT int nvmlDeviceGetCpuAffinity(void *handle, unsigned size, unsigned long *out) {
-    ENTER;
+EXPORT int nvmlDeviceGetCpuAffinity(void *handle, unsigned size, unsigned long *out) { ENTER;
     if (size < 2 || !(gpu->cpus[0] | gpu->cpus[1])) return NOT_SUPPORTED;
     memset(out, 0, size * sizeof *out);
     memcpy(out, gpu->cpus, sizeof gpu->cpus);
@@ -296,28 +287,23 @@ EXPORT int nvmlDeviceGetNvLinkState(void *handle, unsigned link, unsigned *out) 
 EXPORT int nvmlDeviceGetNvLinkVersion(void *handle, unsigned link, unsigned *out) {
     ENTER; *out = gpu->link_version; return link < gpu->field[91] ? SUCCESS : INVALID_ARGUMENT;
 }
-EXPORT int nvmlDeviceGetUtilizationRates(void *handle, unsigned *out) {
-    ENTER;
+EXPORT int nvmlDeviceGetUtilizationRates(void *handle, unsigned *out) { ENTER;
     if (gpu->mig_mode == 1 || gpu->utilization == ABSENT) return NOT_SUPPORTED;
     out[0] = gpu->utilization;
     out[1] = gpu->memory_utilization;
     return SUCCESS;
 }
-EXPORT int nvmlDeviceGetClockInfo(void *handle, int kind, unsigned *out) {
-    ENTER;
+EXPORT int nvmlDeviceGetClockInfo(void *handle, int kind, unsigned *out) { ENTER;
     return figure(kind == 2 ? gpu->clock_memory : kind == 3 ? gpu->clock_video : gpu->clock_sm, out);
 }
-EXPORT int nvmlDeviceGetMaxClockInfo(void *handle, int kind, unsigned *out) {
-    ENTER;
+EXPORT int nvmlDeviceGetMaxClockInfo(void *handle, int kind, unsigned *out) { ENTER;
     return figure(kind == 2 ? gpu->clock_memory_max : kind == 3 ? gpu->clock_video_max : gpu->clock_sm_max, out);
 }
-EXPORT int nvmlDeviceGetPowerManagementLimitConstraints(void *handle, unsigned *low, unsigned *high) {
-    ENTER;
+EXPORT int nvmlDeviceGetPowerManagementLimitConstraints(void *handle, unsigned *low, unsigned *high) { ENTER;
     *low = 0;
     return figure(gpu->power_limit_max_mw, high);
 }
-EXPORT int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *minor) {
-    ENTER;
+EXPORT int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *minor) { ENTER;
     *major = (int)gpu->capability_major;
     *minor = (int)gpu->capability_minor;
     return SUCCESS;
@@ -326,16 +312,13 @@ static int mode(uint32_t value, uint32_t later, unsigned *current, unsigned *pen
     *pending = later;
     return figure(value, current);
 }
-EXPORT int nvmlDeviceGetEccMode(void *handle, unsigned *now, unsigned *later) {
-    ENTER;
+EXPORT int nvmlDeviceGetEccMode(void *handle, unsigned *now, unsigned *later) { ENTER;
     return mode(gpu->ecc_mode, gpu->ecc_pending, now, later);
 }
-EXPORT int nvmlDeviceGetMigMode(void *handle, unsigned *now, unsigned *later) {
-    ENTER;
+EXPORT int nvmlDeviceGetMigMode(void *handle, unsigned *now, unsigned *later) { ENTER;
     return mode(gpu->mig_mode, gpu->mig_pending, now, later);
 }
-EXPORT int nvmlDeviceGetTotalEccErrors(void *handle, int kind, int counter, unsigned long long *out) {
-    ENTER;
+EXPORT int nvmlDeviceGetTotalEccErrors(void *handle, int kind, int counter, unsigned long long *out) { ENTER;
     if (gpu->ecc_mode != 1) return NOT_SUPPORTED;
     *out = kind == 1 && counter == 0 ? gpu->ecc_uncorrected : 0;
     return SUCCESS;
@@ -350,8 +333,7 @@ EXPORT int nvmlDeviceGetRemappedRows(void *handle, unsigned *good, unsigned *bad
 
 #ifndef OLD_DRIVER
 typedef struct { unsigned version; unsigned long long total, reserved, free, used; } memory_v2_t;
-EXPORT int nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2_t *out) {
-    ENTER;
+EXPORT int nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2_t *out) { ENTER;
     if (out->version != (unsigned)(sizeof *out | 2u << 24)) return ARGUMENT_VERSION_MISMATCH;
     out->total = gpu->memory_total;
     out->reserved = gpu->memory_reserved;
@@ -362,8 +344,7 @@ EXPORT int nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2_t *out) {
 FIGURE64(nvmlDeviceGetCurrentClocksEventReasons, throttle)
 
 typedef struct { unsigned pid; unsigned long long memory; unsigned gpu_instance, compute_instance; } process_info_t;
-static int list_processes(void *handle, unsigned *count, process_info_t *out, uint32_t is_graphics) {
-    ENTER;
+static int list_processes(void *handle, unsigned *count, process_info_t *out, uint32_t is_graphics) { ENTER;
     unsigned found = 0;
     for (unsigned i = 0; i < gpu->process_count && i < PROCESSES; i++) {
         if (gpu->processes[i].is_graphics != is_graphics) continue;
@@ -422,8 +403,7 @@ typedef struct { unsigned version, is_unrepairable; } repair_t;
 EXPORT int nvmlDeviceGetUnrepairableMemoryFlag_v1(void *handle, repair_t *out) {
     ENTER; return figure(gpu->unrepairable, &out->is_unrepairable);
 }
-EXPORT int nvmlDeviceGetFieldValues(void *handle, int count, field_t *fields) {
-    ENTER;
+EXPORT int nvmlDeviceGetFieldValues(void *handle, int count, field_t *fields) { ENTER;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     for (int i = 0; i < count; i++) {
@@ -443,13 +423,11 @@ EXPORT int nvmlEventSetCreate(event_set_t **out) {
     return SUCCESS;
 }
 EXPORT int nvmlEventSetFree(event_set_t *set) { free(set); return SUCCESS; }
-EXPORT int nvmlDeviceGetSupportedEventTypes(void *handle, unsigned long long *out) {
-    ENTER;
+EXPORT int nvmlDeviceGetSupportedEventTypes(void *handle, unsigned long long *out) { ENTER;
     *out = gpu->event_types;
     return SUCCESS;
 }
-EXPORT int nvmlDeviceRegisterEvents(void *handle, unsigned long long types, event_set_t *set) {
-    ENTER;
+EXPORT int nvmlDeviceRegisterEvents(void *handle, unsigned long long types, event_set_t *set) { ENTER;
     if (types & ~(unsigned long long)gpu->event_types) return NOT_SUPPORTED;
     set->wanted[gpu - state->gpus] |= types;
     return SUCCESS;
