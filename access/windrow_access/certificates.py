@@ -1,6 +1,5 @@
 """What this Access shows on its HTTPS ports, renewed while it serves: its own certificate, or an operator's files."""
 
-import os
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -9,21 +8,9 @@ import structlog
 
 from windrow_proto.errors import InvalidInput
 from windrow_proto.keys import TlsIdentity
+from windrow_proto.tunnel_socket import server_context
 
 log = structlog.get_logger()
-
-
-def own_context(key_pem: bytes, certificate_pem: bytes) -> ssl.SSLContext:
-    """A server's TLS 1.3 context with this key."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.num_tickets = 0
-    # OpenSSL's Python reads keys from files only; this one has no name and is gone when it is closed.
-    with os.fdopen(os.memfd_create("windrow-tls"), "wb") as file:
-        file.write(key_pem + b"\n" + certificate_pem)
-        file.flush()
-        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
-    return context
 
 
 class OwnCertificate:
@@ -40,7 +27,7 @@ class OwnCertificate:
         """What is shown now."""
         identity = self._identity()
         if self._shown is None or self._shown[0] != identity:
-            context = own_context(identity.key_pem, identity.certificate_pem)
+            context = server_context(identity.key_pem, identity.certificate_pem)
             self._prepare(context)
             self._shown = identity, context
         return self._shown[1]

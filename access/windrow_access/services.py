@@ -281,7 +281,8 @@ class Services:
         try:
             answer = await self._ask(*asked)
             async with self._dials:
-                await visitor.dial(RenterTicket(answer.tunnel_address, answer.grant, self._ca_pem()))
+                shown = answer.grant, self._ca_pem(), answer.host_pem.encode(), answer.secret
+                await visitor.dial(RenterTicket(answer.tunnel_address, *shown))
         except WindrowError as error:
             self._refused.note(asked, error.code, self._clock.monotonic_ns())
             raise

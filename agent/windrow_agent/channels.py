@@ -15,7 +15,7 @@ import structlog
 
 from windrow_agent.challenge.desk import ChallengeDesk
 from windrow_agent.runtimes.port import FILES_CAP_BYTES, ByteStream
-from windrow_agent.tunnels import Tunnel, serve
+from windrow_agent.tunnels import Tunnel
 from windrow_agent.workloads import Keeper
 from windrow_proto.errors import InvalidInput, TooMany, WindrowError
 from windrow_proto.keys import TlsIdentity
@@ -217,12 +217,12 @@ class ChannelDesk:
         runtime = self._keeper.runtime_of(held.step.workload_id)
         tunnel = Tunnel()
 
-        async def ready() -> None:
-            await self._send(Channel(number, ChannelData(b"")))
+        async def ready(certificate_pem: bytes) -> None:
+            await self._send(Channel(number, ChannelData(certificate_pem)))
 
         code = detail = ""
         try:
-            await self._until_closed(held, serve(tunnel, runtime, held.step, self._identity(), ready))
+            await self._until_closed(held, tunnel.serve(runtime, held.step, self._identity(), ready))
         except _PeerClosed:
             pass
         except WindrowError as error:

@@ -273,7 +273,8 @@ def _introduce_hub(rooms: Rooms) -> None:
 
         async def open_service(cluster_id: ClusterId, port: int) -> RenterTicket:
             ticket = await tunnels.open_public(cluster_id, port)
-            return RenterTicket(ticket.address, ticket.grant, ticket.ca_pem.encode())
+            trusted = ticket.ca_pem.encode(), ticket.host_pem.encode()
+            return RenterTicket(ticket.address, ticket.grant, *trusted, ticket.secret)
 
         hub.ports.open_service = open_service
         rooms.services.health.figures.append(lambda: [("tunnels", "Tunnels that are open", tunnels.count, {})])

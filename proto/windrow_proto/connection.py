@@ -33,11 +33,6 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
-    def finish(self) -> None:
-        """No more is sent; not over TLS, which asyncio cannot end one way."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write_eof()
-
     def pause(self) -> None:
         """Read no more for now."""
         if self._transport is not None and not self._transport.is_closing():

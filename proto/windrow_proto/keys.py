@@ -306,6 +306,30 @@ class TlsIdentity:
     ca_pem: bytes
 
 
+def lone_identity(name: str) -> TlsIdentity:
+    """A new key and a certificate that nobody but itself vouches for, naming `name`: for whoever was told of it.
+
+    It has no end and no beginning, so that nobody's clock matters: 99991231235959Z is what RFC 5280 (4.1.2.5) has for
+    that. Who drops the key ends it.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime(1970, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    return TlsIdentity(TlsKey(key).pem, pem, pem)
+
+
 @dataclass(frozen=True, slots=True)
 class CertificateFacts:
     """What a certificate of ours says; sha256 is over its DER bytes."""

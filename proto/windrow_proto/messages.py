@@ -148,7 +148,10 @@ class RegionMap:
 
 @dataclass(frozen=True, slots=True)
 class ChannelOpen:
-    """Open a channel to a workload; what each field is for says its purpose (logs, exec, files, tunnel)."""
+    """Open a channel to a workload; what each field is for says its purpose (logs, exec, files, tunnel).
+
+    tunnel_digest: SHA-256 of what the renter will say; the host answers with its certificate for this tunnel (PEM).
+    """
 
     workload_id: WorkloadId
     purpose: ChannelPurpose
@@ -161,6 +164,7 @@ class ChannelOpen:
     tunnel_id: str = ""
     tunnel_address: str = ""
     tunnel_grant: str = field(default="", repr=False)
+    tunnel_digest: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

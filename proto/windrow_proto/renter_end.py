@@ -4,37 +4,30 @@ The one place, beside the sdk's own, that knows what this end says: records here
 """
 
 import asyncio
-import ssl
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from windrow_proto.connection import FLUSH_S, Connection
-from windrow_proto.errors import InvalidInput, LinkClosed, Unavailable, WindrowError
-from windrow_proto.keys import SERVER_NAMES
-from windrow_proto.tunnels import (
-    END,
-    HEAD_BYTES_MAX,
-    RECORD_BYTES_MAX,
-    RecordReader,
-    judge_answer,
-    record,
-    request,
-)
+from windrow_proto.errors import LinkClosed, Unavailable, WindrowError
+from windrow_proto.tunnel_socket import client_context, come, joined
+from windrow_proto.tunnels import END, HOST_NAME, RECORD_BYTES_MAX, RecordReader, record
 
 DIAL_S: Final = 8.0
 """For the Access, its handshake included."""
 JOIN_S: Final = 15.0
 """For the Access to join this end with the host's, which is there already; it gives up itself after ten."""
-HEAD_ENDS: Final = b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
 class RenterTicket:
-    """Where to dial, and what to show there. address: host:port; ca_pem: the authority of that Access."""
+    """Where to dial, and what to show there. address: host:port; ca_pem: the authority of that Access; host_pem: what
+    the host shows; secret: what is said to it first."""
 
     address: str
     grant: str = field(repr=False)
     ca_pem: bytes = field(repr=False)
+    host_pem: bytes = field(repr=False)
+    secret: bytes = field(repr=False)
 
 
 class RenterSide(Protocol):
@@ -63,37 +56,32 @@ class RenterEnd(Connection):
         super().__init__()
         self._side = side
         self._reader = RecordReader()
-        self._joined = asyncio.Event()
-        self._head = b""
         self._refusal: WindrowError | None = None
-        self._is_open = self._is_end_told = False
+        self._is_end_told = False
 
     async def dial(self, ticket: RenterTicket) -> None:
         """Returns when the host is there. Raises Unavailable, LinkClosed or what the Access refuses it with."""
-        host, _, port = ticket.address.rpartition(":")
-        if not port.isdigit():
-            raise InvalidInput(f"{ticket.address!r} is no address of an Access.")
-        context = ssl.create_default_context(cadata=ticket.ca_pem.decode())
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
         try:
             async with asyncio.timeout(DIAL_S):
-                await asyncio.get_running_loop().create_connection(
-                    lambda: self,
-                    host.strip("[]"),
-                    int(port),
-                    ssl=context,
-                    server_hostname=SERVER_NAMES["access"],
-                    ssl_shutdown_timeout=FLUSH_S,
-                )
-            self.write(request(ticket.grant))
+                access = await come(ticket.address, ticket.ca_pem, ticket.grant)
             async with asyncio.timeout(JOIN_S):
-                await self._joined.wait()
+                raw = await joined(access)
+                try:
+                    await asyncio.get_running_loop().create_connection(
+                        lambda: self,
+                        sock=raw,
+                        ssl=client_context(ticket.host_pem),
+                        server_hostname=HOST_NAME,
+                        ssl_shutdown_timeout=FLUSH_S,
+                    )
+                except BaseException:
+                    raw.close()
+                    raise
         except (OSError, TimeoutError) as error:  # ssl.SSLError is one
             raise Unavailable(
                 f"The Access at {ticket.address} does not join the tunnel: {error or 'no answer'}."
             ) from error
-        if self._refusal is not None:
-            raise self._refusal
+        self.write(ticket.secret)
 
     def carry(self, data: bytes) -> None:
         """Bytes for the workload."""
@@ -107,43 +95,25 @@ class RenterEnd(Connection):
     # --- called by the loop ------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """The Access's answer, then records."""
+        """Records."""
         if self._refusal is not None:
             return
         try:
-            rest = data if self._is_open else self._answered(data)
-            for piece in self._reader.feed(rest):
+            for piece in self._reader.feed(data):
                 self._side.take(piece)
         except WindrowError as error:
-            self._refuse(error)
+            self._refusal = error
+            self.abort()
             return
         if self._reader.is_ended and not self._is_end_told:
             self._is_end_told = True
             self._side.take_end()
 
-    def _answered(self, data: bytes) -> bytes:
-        self._head += data
-        head, found, rest = self._head.partition(HEAD_ENDS)
-        if not found and len(self._head) <= HEAD_BYTES_MAX:
-            return b""
-        judge_answer(head, rest)
-        self._is_open, self._head = True, b""
-        self._joined.set()
-        return rest
-
-    def _refuse(self, error: WindrowError) -> None:
-        self._refusal = error
-        self._joined.set()
-        self.abort()
-
     def connection_lost(self, error: Exception | None) -> None:
         """The Access or the host has cut it, or this end has closed it."""
         super().connection_lost(error)
-        if self._refusal is None:
-            self._refusal = LinkClosed("The host or its Access has cut the tunnel.")
-        self._joined.set()
-        if self._is_open:
-            self._side.cut(self._refusal)
+        if self._transport is not None:
+            self._side.cut(self._refusal or LinkClosed("The host or its Access has cut the tunnel."))
 
     def pause_writing(self) -> None:
         """The tunnel does not take more."""

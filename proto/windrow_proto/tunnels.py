@@ -1,24 +1,33 @@
 """Tunnels: TCP from a renter to a port of a workload, joined by an Access that both ends dial. Pure.
 
- renter ══TLS══▶ Access ◀══TLS══ agent ──▶ the workload's port
-    each: GET /tunnel, Upgrade, Bearer GRANT; 101 when both are there; then records both ways, which Access moves unread
+ renter ══TLS══▶ Access ◀══TLS══ agent      each: GET /tunnel, Upgrade, Bearer GRANT; 101 when both are there
+    then both end this TLS, and the Access joins the bare connections:
+ renter ════════════TLS════════════▶ agent ──▶ the workload's port
+    the host shows the key that it made for this tunnel, the renter says the tunnel's secret; then records both ways
 
 A record is four bytes of length (big-endian) and so many bytes; length 0 is the end of this direction. So one direction
 can end before the other, which TLS as the standard library speaks it cannot say; and an end is told from a cut.
 """
 
+import hashlib
+import hmac
 import json
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from windrow_proto.errors import InvalidInput, LinkClosed, WindrowError, from_code
+from windrow_proto.errors import BadProof, InvalidInput, LinkClosed, WindrowError, from_code
 from windrow_proto.ids import ClusterId, HostId, WorkloadId
 from windrow_proto.units import KIB, SECOND
 
 PATH: Final = "/tunnel"
-PROTOCOL: Final = "windrow-tunnel/1"
-"""What the connection is upgraded to; another format of records is another number."""
+PROTOCOL: Final = "windrow-tunnel/2"
+"""What the connection is upgraded to; another format of what follows is another number."""
+HOST_NAME: Final = "tunnel.windrow"
+"""What a host's certificate for one tunnel names; the renter trusts that certificate alone, so any name would do."""
+SECRET_BYTES: Final = 32
+"""What a renter says first, inside TLS: it has it from the Master, and the host knows its SHA-256. So the Access, which
+sees what the host is told, can neither read a tunnel nor come as its renter."""
 RECORD_BYTES_MAX: Final = 256 * KIB
 """Of one record's bytes: what one read of a socket brings at most."""
 RECORD_HEAD_BYTES: Final = 4
@@ -26,6 +35,7 @@ HEAD_BYTES_MAX: Final = 8 * KIB
 """Of a request's or answer's head: a grant takes some 400 bytes."""
 GRANT_LIFE_NS: Final = 60 * SECOND
 """From the Master's word until both ends have to have come, with the clocks of both machines some seconds apart."""
+HEAD_ENDS: Final = b"\r\n\r\n"
 END: Final = bytes(RECORD_HEAD_BYTES)
 ACCEPTED: Final = f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n".encode()
 
@@ -51,6 +61,17 @@ class TunnelGrant:
     not_after_ns: int
 
 
+def secret_digest(secret: bytes) -> bytes:
+    """What a host is told of a tunnel's secret."""
+    return hashlib.sha256(secret).digest()
+
+
+def judge_secret(said: bytes, digest: bytes) -> None:
+    """Return if this is the secret of which the Master told the digest; raises BadProof."""
+    if not hmac.compare_digest(secret_digest(said), digest):
+        raise BadProof("Whoever came through the Access is not the renter of this tunnel.")
+
+
 def record(data: bytes) -> bytes:
     """Bytes as one record: from 1 to RECORD_BYTES_MAX of them."""
     return len(data).to_bytes(RECORD_HEAD_BYTES, "big") + data
@@ -66,7 +87,7 @@ class RecordReader:
         self._left = 0
         self.is_ended = False
 
-    def feed(self, data: bytes) -> list[memoryview]:
+    def feed(self, data: bytes | memoryview) -> list[memoryview]:
         """What these bytes carry, in order; `is_ended` when the direction has ended. Raises InvalidInput for what is no
         record, and for bytes after the end."""
         found: list[memoryview] = []

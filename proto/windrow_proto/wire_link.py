@@ -332,6 +332,7 @@ def _from_open(step: ChannelOpen) -> host_pb2.ChannelOpen:
         tunnel_id=step.tunnel_id,
         tunnel_address=step.tunnel_address,
         tunnel_grant=step.tunnel_grant,
+        tunnel_digest=step.tunnel_digest,
     )
 
 
@@ -368,6 +369,7 @@ def _to_open(message: host_pb2.ChannelOpen) -> ChannelOpen:
         tunnel_id=fields.text(message.tunnel_id),
         tunnel_address=fields.text(message.tunnel_address, fields.IMAGE_MAX),
         tunnel_grant=fields.text(message.tunnel_grant, fields.DETAIL_MAX),
+        tunnel_digest=message.tunnel_digest,
     )
 
 

@@ -3,18 +3,22 @@
 import asyncio
 import contextlib
 import os
-import queue
+import socket
 import threading
 from collections.abc import Callable
 
+from windrow import tunnel
 from windrow.client import Client
 from windrow.errors import LocalCut, WindrowClientError
-from windrow.tunnel import BUFFER_BYTES, RECORD_BYTES_MAX, Local, Tunnel
+from windrow.pump import Pump
 
 CONNECTIONS_MAX = 128
 """At a time: what a host serves of one port; the next is closed at once."""
 LOCALHOST = "127.0.0.1"
 STDIN, STDOUT = 0, 1
+PIECE_BYTES = 64 * 1024
+PAUSE_S = 0.1
+"""After a connection that could not be accepted: open files run out."""
 
 
 class Forward:
@@ -29,58 +33,56 @@ class Forward:
 
         on_ready: is told the port. Raises WindrowClientError if the port cannot be had.
         """
-        loop = asyncio.get_running_loop()
-        async with asyncio.TaskGroup() as group:
-
-            def accept() -> Local:
-                local = Local()
-                group.create_task(self._serve(local))
-                return local
-
-            try:
-                server = await loop.create_server(accept, LOCALHOST, local)
-            except OSError as error:
-                if is_fixed:
-                    raise WindrowClientError(
-                        f"Port {local} of this machine cannot be listened on ({error.strerror}). Name another --local."
-                    ) from error
-                server = await loop.create_server(accept, LOCALHOST, 0)
-            async with server:
-                on_ready(server.sockets[0].getsockname()[1])
-                await server.serve_forever()
+        try:
+            server = socket.create_server((LOCALHOST, local))
+        except OSError as error:
+            if is_fixed:
+                raise WindrowClientError(
+                    f"Port {local} of this machine cannot be listened on ({error.strerror}). Name another --local."
+                ) from error
+            server = socket.create_server((LOCALHOST, 0))
+        with server:
+            server.setblocking(False)
+            async with asyncio.TaskGroup() as group:
+                on_ready(server.getsockname()[1])
+                while True:
+                    try:
+                        connection, _ = await asyncio.get_running_loop().sock_accept(server)
+                    except OSError:
+                        await asyncio.sleep(PAUSE_S)
+                        continue
+                    group.create_task(self._serve(connection))
 
     async def pipe(self) -> None:
         """One tunnel for standard input and output, to its end. Raises WindrowClientError."""
-        stdio = Stdio(asyncio.get_running_loop())
-        await self._carry(stdio)
+        stdio = Stdio()
+        with stdio.connection:
+            await self._carry(stdio.connection, stdio.start)
         await stdio.flushed()
 
-    async def _serve(self, local: Local) -> None:
-        if self.open >= CONNECTIONS_MAX:
-            self._on_error(WindrowClientError(f"{CONNECTIONS_MAX} connections are open; one more was closed."))
-            local.abort()
-            return
-        try:
-            await self._carry(local)
-        except LocalCut:
-            pass  # a browser that goes elsewhere, say
-        except WindrowClientError as error:
-            self._on_error(error)
-        finally:
-            if not local.gone.is_set():
-                local.abort() if local.tunnel is None else local.close()
+    async def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            if self.open >= CONNECTIONS_MAX:
+                self._on_error(WindrowClientError(f"{CONNECTIONS_MAX} connections are open; one more was closed."))
+                return
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            try:
+                await self._carry(connection)
+            except LocalCut:
+                pass  # a browser that goes elsewhere, say
+            except WindrowClientError as error:
+                self._on_error(error)
 
-    async def _carry(self, local: Local) -> None:
+    async def _carry(self, local: socket.socket, start: Callable[[], None] = lambda: None) -> None:
+        """start: called when the host is there."""
+        local.setblocking(False)
         self.open += 1
         self.connections += 1
-        tunnel = Tunnel(local, self._count)
         try:
             ticket = await asyncio.to_thread(self._api.open_tunnel, self._cluster_id, self._port)
-            await tunnel.dial(ticket)
-            await tunnel.carry()
-        except BaseException:
-            tunnel.abort()
-            raise
+            with await tunnel.dial(ticket) as host:
+                start()
+                await Pump(local, host, self._count).run()
         finally:
             self.open -= 1
 
@@ -89,22 +91,17 @@ class Forward:
         self.received_bytes += received
 
 
-class Stdio(Local):
-    """Standard input and output as the local side, whatever kinds of files they are: a thread each."""
+class Stdio:
+    """Standard input and output as a connection, whatever kinds of files they are: a thread each."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
-        self._loop = loop
-        self._may_read = threading.Event()
-        self._is_paused = self._is_closed = False
-        self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._waiting_bytes = 0
+    def __init__(self) -> None:
+        """connection: what they are from `start` on."""
+        self.connection, self._far = socket.socketpair()
         self._flushed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
 
-    def start(self, tunnel: Tunnel) -> None:
+    def start(self) -> None:
         """Begin with both."""
-        self.tunnel = tunnel
-        self._may_read.set()
         for work in (self._read, self._write):
             threading.Thread(target=work, daemon=True).start()
 
@@ -115,79 +112,21 @@ class Stdio(Local):
     # --- on their threads --------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        """One piece at a time: the next is read when the loop has passed on the last."""
-        while self._may_read.wait():
-            self._may_read.clear()
-            try:
-                data = os.read(STDIN, RECORD_BYTES_MAX)
-            except OSError:
-                data = b""
-            self._tell(self._came, data)
-            if not data:
-                return
+        with contextlib.suppress(OSError):
+            while data := os.read(STDIN, PIECE_BYTES):
+                self._far.sendall(data)
+        with contextlib.suppress(OSError):
+            self._far.shutdown(socket.SHUT_WR)
 
     def _write(self) -> None:
         try:
-            while (data := self._waiting.get()) is not None:
+            while data := self._far.recv(PIECE_BYTES):
                 rest = memoryview(data)
                 while rest:
                     rest = rest[os.write(STDOUT, rest) :]
-                self._tell(self._wrote, len(data))
-            with contextlib.suppress(OSError):
-                os.close(STDOUT)  # who reads it sees the end while this process may still send
-            self._tell(self._flushed.set)
+            os.close(STDOUT)  # who reads it sees the end while this process may still send
         except OSError:
-            self._tell(self._cut)
-
-    def _tell(self, what: Callable[..., object], *arguments: object) -> None:
+            with contextlib.suppress(OSError):
+                self._far.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            self._loop.call_soon_threadsafe(what, *arguments)
-
-    # --- on the loop -------------------------------------------------------------------------------------------------
-
-    def _came(self, data: bytes) -> None:
-        if not data:
-            self.eof_received()
-            return
-        self.data_received(data)
-        if not self._is_paused:
-            self._may_read.set()
-
-    def _wrote(self, count: int) -> None:
-        before, self._waiting_bytes = self._waiting_bytes, self._waiting_bytes - count
-        if before > BUFFER_BYTES >= self._waiting_bytes:
-            self.resume_writing()
-
-    def _cut(self) -> None:
-        self._flushed.set()
-        self.connection_lost(None)
-
-    def write(self, data: memoryview) -> None:
-        """Bytes of the workload's."""
-        self._waiting_bytes += len(data)
-        self._waiting.put(bytes(data))
-        if self._waiting_bytes > BUFFER_BYTES:
-            self.pause_writing()
-
-    def finish(self) -> None:
-        """There are no more of those."""
-        if not self._is_closed:
-            self._is_closed = True
-            self._waiting.put(None)
-
-    def pause(self) -> None:
-        """Read no more for now."""
-        self._is_paused = True
-
-    def resume(self) -> None:
-        """Read on."""
-        self._is_paused = False
-        self._may_read.set()
-
-    def close(self) -> None:
-        """End it once it wrote what came."""
-        self.finish()
-
-    def abort(self) -> None:
-        """The same: what has come may as well be seen."""
-        self.finish()
+            self._loop.call_soon_threadsafe(self._flushed.set)

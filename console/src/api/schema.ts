@@ -1157,6 +1157,12 @@ export interface TunnelOut {
   ca_pem: string;
   /** What the connection is upgraded to */
   protocol: string;
+  /** The host's certificate for this tunnel, and the only one to trust then */
+  host_pem: string;
+  /** What that certificate names */
+  host_server_name: string;
+  /** In hexadecimal; its bytes are what the host is told first, inside TLS */
+  secret: string;
   /** To connect by; the tunnel itself has no end of its own */
   expires_at: string;
 }

@@ -239,7 +239,9 @@ async def open_tunnel(
     request: Request, services: Serving, principal: Asking, cluster_id: str, body: TunnelBody
 ) -> Response:
     """Have the host open a tunnel to a port of the workload. Connect to `address` with TLS (server name `server_name`,
-    authority `ca_pem`) before `expires_at`, ask for an upgrade to `protocol`, and show `grant` as bearer, once."""
+    authority `ca_pem`) before `expires_at`, ask for an upgrade to `protocol`, and show `grant` as bearer, once. After
+    the 101 end this TLS, shake hands with the host on the same connection (its certificate: `host_pem`, its name:
+    `host_server_name`), and send `secret`."""
     if services.tunnels is None:
         raise Unavailable("This Master has no link to hosts.")
     is_allowed = partial(lasting.is_allowed, request)

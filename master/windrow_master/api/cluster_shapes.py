@@ -9,7 +9,7 @@ from windrow_master.clusters.service import ClusterView, Preview
 from windrow_master.clusters.tunnels.service import Ticket
 from windrow_master.placement.model import Chosen, Decision
 from windrow_proto.keys import SERVER_NAMES
-from windrow_proto.tunnels import PROTOCOL
+from windrow_proto.tunnels import HOST_NAME, PROTOCOL
 from windrow_proto.units import Microcents, money_text, seconds, time_text
 
 
@@ -48,6 +48,9 @@ def tunnel_json(ticket: Ticket) -> dict[str, Any]:
         "server_name": SERVER_NAMES["access"],
         "ca_pem": ticket.ca_pem,
         "protocol": PROTOCOL,
+        "host_pem": ticket.host_pem,
+        "host_server_name": HOST_NAME,
+        "secret": ticket.secret.hex(),
         "expires_at": time_text(ticket.not_after_ns),
     }
 

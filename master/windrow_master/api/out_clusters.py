@@ -174,6 +174,11 @@ class TunnelOut(Out):
     server_name: Annotated[str, Field(description="What its certificate has to name")]
     ca_pem: Annotated[str, Field(description="The authority of that certificate")]
     protocol: Annotated[str, Field(description="What the connection is upgraded to")]
+    host_pem: Annotated[
+        str, Field(description="The host's certificate for this tunnel, and the only one to trust then")
+    ]
+    host_server_name: Annotated[str, Field(description="What that certificate names")]
+    secret: Annotated[str, Field(description="In hexadecimal; its bytes are what the host is told first, inside TLS")]
     expires_at: Annotated[Time, Field(description="To connect by; the tunnel itself has no end of its own")]
 
 

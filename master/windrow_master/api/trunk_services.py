@@ -45,7 +45,13 @@ class ServiceAsks:
     async def _answer(self, trunk: Trunk, ask: services_pb2.ServiceAsk) -> None:
         try:
             ticket = await self._ports.open_service(ClusterId(ask.cluster_id), ask.port)
-            answer = services_pb2.ServiceAnswer(ask=ask.ask, tunnel_address=ticket.address, grant=ticket.grant)
+            answer = services_pb2.ServiceAnswer(
+                ask=ask.ask,
+                tunnel_address=ticket.address,
+                grant=ticket.grant,
+                host_pem=ticket.host_pem.decode(),
+                secret=ticket.secret,
+            )
         except WindrowError as error:
             log.info("service_refused", cluster=ask.cluster_id, port=ask.port, code=error.code, detail=error.detail)
             answer = _refusal(ask.ask, error)

@@ -492,7 +492,7 @@ class BandwidthClaim(_message.Message):
     def __init__(self, nonce: _Optional[str] = ..., access_id: _Optional[str] = ..., host_id: _Optional[str] = ..., up_bits_per_s: _Optional[int] = ..., down_bits_per_s: _Optional[int] = ..., up_bytes: _Optional[int] = ..., down_bytes: _Optional[int] = ..., duration_ns: _Optional[int] = ..., at_wall_ns: _Optional[int] = ...) -> None: ...
 
 class ChannelOpen(_message.Message):
-    __slots__ = ("workload_id", "purpose", "argv", "offset", "follow", "changed_only", "port", "stdin", "tunnel_id", "tunnel_address", "tunnel_grant")
+    __slots__ = ("workload_id", "purpose", "argv", "offset", "follow", "changed_only", "port", "stdin", "tunnel_id", "tunnel_address", "tunnel_grant", "tunnel_digest")
     WORKLOAD_ID_FIELD_NUMBER: _ClassVar[int]
     PURPOSE_FIELD_NUMBER: _ClassVar[int]
     ARGV_FIELD_NUMBER: _ClassVar[int]
@@ -504,6 +504,7 @@ class ChannelOpen(_message.Message):
     TUNNEL_ID_FIELD_NUMBER: _ClassVar[int]
     TUNNEL_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     TUNNEL_GRANT_FIELD_NUMBER: _ClassVar[int]
+    TUNNEL_DIGEST_FIELD_NUMBER: _ClassVar[int]
     workload_id: str
     purpose: ChannelPurpose
     argv: _containers.RepeatedScalarFieldContainer[str]
@@ -515,7 +516,8 @@ class ChannelOpen(_message.Message):
     tunnel_id: str
     tunnel_address: str
     tunnel_grant: str
-    def __init__(self, workload_id: _Optional[str] = ..., purpose: _Optional[_Union[ChannelPurpose, str]] = ..., argv: _Optional[_Iterable[str]] = ..., offset: _Optional[int] = ..., follow: _Optional[bool] = ..., changed_only: _Optional[bool] = ..., port: _Optional[int] = ..., stdin: _Optional[bool] = ..., tunnel_id: _Optional[str] = ..., tunnel_address: _Optional[str] = ..., tunnel_grant: _Optional[str] = ...) -> None: ...
+    tunnel_digest: bytes
+    def __init__(self, workload_id: _Optional[str] = ..., purpose: _Optional[_Union[ChannelPurpose, str]] = ..., argv: _Optional[_Iterable[str]] = ..., offset: _Optional[int] = ..., follow: _Optional[bool] = ..., changed_only: _Optional[bool] = ..., port: _Optional[int] = ..., stdin: _Optional[bool] = ..., tunnel_id: _Optional[str] = ..., tunnel_address: _Optional[str] = ..., tunnel_grant: _Optional[str] = ..., tunnel_digest: _Optional[bytes] = ...) -> None: ...
 
 class ChannelData(_message.Message):
     __slots__ = ("stream", "data")

@@ -158,18 +158,22 @@ class ServiceAsk(_message.Message):
     def __init__(self, ask: _Optional[int] = ..., cluster_id: _Optional[str] = ..., port: _Optional[int] = ...) -> None: ...
 
 class ServiceAnswer(_message.Message):
-    __slots__ = ("ask", "code", "retry_after_ns", "tunnel_address", "grant")
+    __slots__ = ("ask", "code", "retry_after_ns", "tunnel_address", "grant", "host_pem", "secret")
     ASK_FIELD_NUMBER: _ClassVar[int]
     CODE_FIELD_NUMBER: _ClassVar[int]
     RETRY_AFTER_NS_FIELD_NUMBER: _ClassVar[int]
     TUNNEL_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     GRANT_FIELD_NUMBER: _ClassVar[int]
+    HOST_PEM_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
     ask: int
     code: str
     retry_after_ns: int
     tunnel_address: str
     grant: str
-    def __init__(self, ask: _Optional[int] = ..., code: _Optional[str] = ..., retry_after_ns: _Optional[int] = ..., tunnel_address: _Optional[str] = ..., grant: _Optional[str] = ...) -> None: ...
+    host_pem: str
+    secret: bytes
+    def __init__(self, ask: _Optional[int] = ..., code: _Optional[str] = ..., retry_after_ns: _Optional[int] = ..., tunnel_address: _Optional[str] = ..., grant: _Optional[str] = ..., host_pem: _Optional[str] = ..., secret: _Optional[bytes] = ...) -> None: ...
 
 class ServiceLeft(_message.Message):
     __slots__ = ("ask",)

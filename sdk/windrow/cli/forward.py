@@ -112,7 +112,9 @@ def cluster_ssh(
 def _run(work: Any) -> None:
     """To its end; what fails is the first known error of those that came together."""
     try:
-        asyncio.run(work)
+        # Sockets are waited for one by one, which Windows' own kind of loop cannot.
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            runner.run(work)
     except BaseExceptionGroup as errors:
         known = errors.subgroup(WindrowClientError)
         if known is None:

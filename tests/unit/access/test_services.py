@@ -17,19 +17,21 @@ from windrow_access.core.services import ServiceLimits
 from windrow_access.core.tunnels import TunnelLimits
 from windrow_access.services import Services
 from windrow_access.tunnels import Tunnels
+from windrow_proto import tunnel_socket
 from windrow_proto.clock import SystemClock
 from windrow_proto.connection import Connection
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, Unavailable, WindrowError
 from windrow_proto.ids import ClusterId, HostId, WorkloadId
-from windrow_proto.keys import SigningKey
+from windrow_proto.keys import SigningKey, lone_identity
 from windrow_proto.service_names import LOCAL_DOMAIN
-from windrow_proto.tunnels import ACCEPTED, END, RecordReader, TunnelGrant, TunnelSide, record, request
+from windrow_proto.tunnels import END, HOST_NAME, SECRET_BYTES, RecordReader, TunnelGrant, TunnelSide, record
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 from windrow_proto.v1 import services_pb2
 from windrow_proto.wire_tunnel import sign_grant
 
 MASTER = SigningKey.generate()
 HOST = HostId("host_here")
+SECRET = bytes(range(SECRET_BYTES))
 DIGITS = "0123456789abcdef" * 2
 CLUSTER = ClusterId(f"cluster_{DIGITS}")
 NAME = f"p80-{DIGITS}.{LOCAL_DOMAIN}"
@@ -43,14 +45,21 @@ class HostEnd(Connection):
         super().__init__()
         self.came = bytearray()
         self.is_answering = True
-        self._head, self._reader = b"", RecordReader()
+        self.own = lone_identity(HOST_NAME)
+        self._secret, self._reader = b"", RecordReader()
+
+    async def serve(self, access: ssl.SSLSocket) -> None:
+        """Meet the renter."""
+        raw = await tunnel_socket.joined(access)
+        shown = tunnel_socket.server_context(self.own.key_pem, self.own.certificate_pem)
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: self, raw, ssl=shown)
 
     def data_received(self, data: bytes) -> None:
-        """The Access's answer, then records."""
-        missing = len(ACCEPTED) - len(self._head)
-        self._head += data[:missing]
-        data = data[missing:]
-        for piece in self._reader.feed(data):
+        """The secret, then records."""
+        missing = len(SECRET) - len(self._secret)
+        self._secret += data[:missing]
+        assert SECRET.startswith(self._secret)
+        for piece in self._reader.feed(data[missing:]):
             self.came += piece
             if self.is_answering:
                 self.write(record(bytes(piece).upper()))
@@ -66,6 +75,8 @@ class Place:
     tunnel_port: int
     trust: ssl.SSLContext
     services: Services
+    ca_pem: bytes
+    group: asyncio.TaskGroup
     asked: list[tuple[ClusterId, int]] = field(default_factory=list)
     hosts: list[HostEnd] = field(default_factory=list)
     refusal: WindrowError | None = None
@@ -84,15 +95,16 @@ class Place:
             named = f"tunnel_{number}", side, HOST, WorkloadId("workload_a"), cluster_id, port
             return sign_grant(TunnelGrant(*named, not_after_ns), MASTER)
 
-        end = HostEnd()
-        loop = asyncio.get_running_loop()
-        await loop.create_connection(
-            lambda: end, "127.0.0.1", self.tunnel_port, ssl=self.trust, server_hostname="access.windrow"
-        )
-        end.write(request(granted(TunnelSide.HOST)))
+        end, address = HostEnd(), f"127.0.0.1:{self.tunnel_port}"
+        self.group.create_task(end.serve(await tunnel_socket.come(address, self.ca_pem, granted(TunnelSide.HOST))))
         self.hosts.append(end)
-        address = f"127.0.0.1:{self.tunnel_port}"
-        return services_pb2.ServiceAnswer(ask=number, tunnel_address=address, grant=granted(TunnelSide.RENTER))
+        return services_pb2.ServiceAnswer(
+            ask=number,
+            tunnel_address=address,
+            grant=granted(TunnelSide.RENTER),
+            host_pem=end.own.certificate_pem.decode(),
+            secret=SECRET,
+        )
 
     async def dial(self, name: str = NAME) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trust, server_hostname=name)
@@ -130,8 +142,8 @@ async def serving(limits: ServiceLimits | None = None) -> AsyncIterator[Place]:
         {},
     )
     port = services.open("127.0.0.1", 0, is_shared=False)
-    place = Place(port, tunnels.open("127.0.0.1", 0), trust, services)
     async with asyncio.TaskGroup() as group:
+        place = Place(port, tunnels.open("127.0.0.1", 0), trust, services, ca.certificate_pem, group)
         running = [group.create_task(one.run()) for one in (tunnels, services)]
         yield place
         for end in place.hosts:

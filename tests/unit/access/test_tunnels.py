@@ -13,11 +13,12 @@ from tests.support.pki import issue, make_ca
 from tests.waiting import PATIENCE_S, poll_async
 from windrow_access.core.tunnels import Doors, JoinTable, TunnelLimits, grant_in
 from windrow_access.tunnels import Tunnels
+from windrow_proto import tunnel_socket
 from windrow_proto.clock import SystemClock
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, TooMany, Unauthenticated
 from windrow_proto.ids import ClusterId, HostId, WorkloadId
 from windrow_proto.keys import SigningKey
-from windrow_proto.tunnels import ACCEPTED, TunnelGrant, TunnelSide, request
+from windrow_proto.tunnels import ACCEPTED, PROTOCOL, TunnelGrant, TunnelSide, request
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 from windrow_proto.wire_tunnel import sign_grant
 
@@ -65,7 +66,7 @@ def test_only_a_get_with_the_upgrade_and_one_grant_is_a_request() -> None:
     for wrong, kind in (
         (head.replace(b"GET", b"POST"), NotFound),
         (head.replace(b"/tunnel ", b"/ "), NotFound),
-        (head.replace(b"windrow-tunnel/1", b"websocket"), InvalidInput),
+        (head.replace(PROTOCOL.encode(), b"websocket"), InvalidInput),
         (head.replace(b"Bearer the-grant", b"Basic eA"), Unauthenticated),
         (head.partition(b"\r\nAuthorization")[0], Unauthenticated),
         (head + b"\r\nAuthorization: Bearer another", InvalidInput),
@@ -123,6 +124,7 @@ class Place:
     tunnels: Tunnels
     hosts: set[str]
     trust: ssl.SSLContext
+    ca_pem: bytes
 
     async def dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(
@@ -130,13 +132,13 @@ class Place:
         )
 
     async def show(self, text: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Come with this grant."""
+        """Come with this grant, to hear that it does not hold."""
         reader, writer = await self.dial()
         writer.write(request(text))
         return reader, writer
 
-    async def come(self, grant: TunnelGrant) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await self.show(sign_grant(grant, MASTER))
+    async def come(self, grant: TunnelGrant) -> ssl.SSLSocket:
+        return await tunnel_socket.come(f"127.0.0.1:{self.port}", self.ca_pem, sign_grant(grant, MASTER))
 
     async def refusal(self, text: str) -> tuple[int, str]:
         """Status and code of what is answered to this grant; the connection ends with it."""
@@ -152,13 +154,16 @@ class Place:
         """A joined tunnel: the host's end, then the renter's."""
         host = await self.come(granted(number, TunnelSide.HOST))
         renter = await self.come(granted(number, TunnelSide.RENTER))
-        async with asyncio.timeout(PATIENCE_S):
-            for reader, _ in (host, renter):
-                assert await reader.readexactly(len(ACCEPTED)) == ACCEPTED
-        return (*host, *renter)
+        return (*await joined(host), *await joined(renter))
 
     def figure(self, name: str) -> float:
         return next(one.value for one in self.tunnels.figures() if one.name == name)
+
+
+async def joined(connection: ssl.SSLSocket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """The bare connection, once the other end is there; of two, whoever came first asks first."""
+    async with asyncio.timeout(PATIENCE_S):
+        return await asyncio.open_connection(sock=await tunnel_socket.joined(connection), limit=1 << 16)
 
 
 @asynccontextmanager
@@ -172,7 +177,7 @@ async def listening(limits: TunnelLimits | None = None) -> AsyncIterator[Place]:
     trust = ssl.create_default_context(cadata=ca.certificate_pem.decode())
     async with asyncio.TaskGroup() as group:
         running = group.create_task(tunnels.run())
-        yield Place(port, tunnels, hosts, trust)
+        yield Place(port, tunnels, hosts, trust, ca.certificate_pem)
         running.cancel()
 
 
@@ -191,10 +196,9 @@ async def test_bytes_cross_both_ways_and_either_may_come_first() -> None:
     async with listening() as place:
         for number, first in enumerate((TunnelSide.RENTER, TunnelSide.HOST)):
             second = TunnelSide.HOST if first is TunnelSide.RENTER else TunnelSide.RENTER
-            (one_reader, one), (two_reader, two) = [await place.come(granted(number, s)) for s in (first, second)]
+            ends = [await place.come(granted(number, s)) for s in (first, second)]
+            (one_reader, one), (two_reader, two) = [await joined(end) for end in ends]
             async with asyncio.timeout(PATIENCE_S):
-                for reader in (one_reader, two_reader):
-                    assert await reader.readexactly(len(ACCEPTED)) == ACCEPTED
                 one.write(b"there" * 100_000)
                 assert await two_reader.readexactly(500_000) == b"there" * 100_000
                 two.write(b"back" * 100_000)
@@ -225,11 +229,10 @@ async def test_a_grant_that_does_not_hold_is_refused_with_its_reason(
 
 async def test_a_grant_is_refused_the_second_time_while_its_tunnel_lives_and_after_it() -> None:
     async with listening() as place:
-        text = sign_grant(granted(1, TunnelSide.RENTER), MASTER)
-        _, host = await place.come(granted(1, TunnelSide.HOST))
-        reader, renter = await place.show(text)
-        async with asyncio.timeout(PATIENCE_S):
-            assert await reader.readexactly(len(ACCEPTED)) == ACCEPTED
+        grant = granted(1, TunnelSide.RENTER)
+        text = sign_grant(grant, MASTER)
+        ends = [await place.come(one) for one in (granted(1, TunnelSide.HOST), grant)]
+        (_, host), (reader, renter) = [await joined(end) for end in ends]
 
         assert await place.refusal(text) == (409, "conflict")
         host.close()
@@ -262,9 +265,9 @@ async def test_strangers_above_their_number_are_closed_at_once_and_others_still_
         for _, stranger in first:
             stranger.close()
         await poll_async(lambda: place.figure("access_tunnel_strangers") == 0)
-        *_, renter = await place.pair(1)
-        renter.close()
-        writer.close()
+        _, host, _, renter = await place.pair(1)
+        for one in (host, renter, writer):
+            one.close()
 
 
 async def test_a_renter_whose_host_does_not_come_is_told_so() -> None:
@@ -282,6 +285,31 @@ async def test_an_end_that_goes_takes_its_other_with_it_and_what_it_said_arrives
             assert await renter_reader.read(-1) == b"last words" * 100_000
         renter.close()
         await poll_async(lambda: place.figure("access_tunnels") == 0)
+
+
+async def test_an_end_that_speaks_before_the_other_is_there_is_refused_and_its_grant_used() -> None:
+    async with listening() as place:
+        reader, writer = await place.show(sign_grant(granted(1, TunnelSide.HOST), MASTER))
+        await poll_async(lambda: place.figure("access_tunnel_strangers") == 0 and len(place.tunnels._table) == 1)
+        writer.write(b"too early")
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await reader.read()).startswith(b"HTTP/1.1 503 ")
+        assert len(place.tunnels._table) == 0
+        writer.close()
+
+
+async def test_an_end_that_does_not_take_its_tls_off_ends_both() -> None:
+    async with listening(TunnelLimits(greet_ns=SECOND)) as place:
+        host = await place.come(granted(1, TunnelSide.HOST))
+        reader, stubborn = await place.show(sign_grant(granted(1, TunnelSide.RENTER), MASTER))
+        async with asyncio.timeout(PATIENCE_S):
+            assert await reader.readexactly(len(ACCEPTED)) == ACCEPTED
+        stubborn.write(b"in this TLS still")
+        host_reader, writer = await joined(host)
+        assert await ended(host_reader) and await ended(reader)
+        await poll_async(lambda: place.figure("access_tunnel_refused_total") == 1)
+        for one in (stubborn, writer):
+            one.close()
 
 
 async def test_a_tunnel_ends_when_its_host_is_here_no_more() -> None:
@@ -302,10 +330,10 @@ async def test_an_idle_tunnel_is_cut() -> None:
 
 
 async def test_an_end_that_does_not_read_stops_the_other_and_little_waits_between() -> None:
-    """What is between them is in the kernel's buffers and TLS's; of the Access's own memory it is bounded."""
+    """What is between them is in the kernel's buffers and in a pipe of it, and not in the Access's own memory."""
     async with listening() as place:
         _, host, renter_reader, renter = await place.pair(1)
-        (end,) = place.tunnels._joined
+        (splice,) = place.tunnels._joined
         renter.transport.pause_reading()  # type: ignore[attr-defined]
         piece, pushed = bytes(1 << 16), 0
         try:
@@ -316,11 +344,9 @@ async def test_an_end_that_does_not_read_stops_the_other_and_little_waits_betwee
                 pushed += len(piece)
         except TimeoutError:
             pass  # nothing more is taken
-        ends = [one for one in (end, end.other) if one is not None]
-        held = [one._transport.get_write_buffer_size() for one in ends if one._transport is not None]
 
         assert pushed < 64 << 20
-        assert max(held) <= 2 << 20
+        assert 0 < splice.held_bytes <= TunnelLimits().buffer_bytes
         renter.transport.abort()
         host.transport.abort()
         assert renter_reader is not None

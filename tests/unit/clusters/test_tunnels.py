@@ -14,7 +14,7 @@ from windrow_master.clusters.tunnels.service import TunnelAddresses, TunnelServi
 from windrow_proto.errors import BadProof, LinkClosed
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.model import ChannelPurpose
-from windrow_proto.tunnels import TunnelSide
+from windrow_proto.tunnels import HOST_NAME, TunnelSide, secret_digest
 from windrow_proto.units import SECOND
 from windrow_proto.wire_tunnel import read_grant
 
@@ -24,7 +24,7 @@ class HeldStream:
 
     def __init__(self):
         self.arrived: asyncio.Queue[ChannelData | ChannelClose | Exception] = asyncio.Queue()
-        self.arrived.put_nowait(ChannelData(b""))
+        self.arrived.put_nowait(ChannelData(b"the key of this tunnel"))
         self.closings = []
 
     async def receive(self):
@@ -90,6 +90,8 @@ async def test_host_and_renter_get_a_grant_of_their_own_for_one_tunnel_and_it_is
     assert renter.not_after_ns == now_ns + 60 * SECOND
     assert (found["address"], found["server_name"]) == ("out:1", "access.windrow")
     assert found["ca_pem"].encode() == site.rooms.authority.root_pem
+    assert (found["host_pem"], found["host_server_name"]) == ("the key of this tunnel", HOST_NAME)
+    assert opening.tunnel_digest == secret_digest(bytes.fromhex(found["secret"]))
     assert row["fields"] == {"cluster": cluster_id, "host": HOST, "port": "8888"}
     assert answer.headers["cache-control"] == "no-store"
     with pytest.raises(BadProof):
@@ -103,6 +105,16 @@ async def test_a_repeated_key_makes_another_grant_since_none_is_kept(site):
         first, second = [(await ask(site, cluster_id, headers={"Idempotency-Key": "k"})).json() for _ in range(2)]
 
     assert first["id"] != second["id"]
+    assert first["secret"] != second["secret"]
+
+
+async def test_a_host_that_names_no_key_has_no_tunnel(site):
+    cluster_id, _ = await site.running()
+    for said in (b"", b"\xff", b"a" * (service.HOST_PEM_MAX + 1)):
+        site.broker.streams = [ScriptedStream([ChannelData(said)])]
+        async with tunnelling(site) as tunnels:
+            answer = await ask(site, cluster_id)
+            assert (answer.status_code, tunnels.count) == (409, 0)
 
 
 async def test_what_is_in_the_way_at_the_host_is_the_answer(site):

@@ -65,11 +65,12 @@ async def answers(open_service: Open, *items: services_pb2.TrunkItem) -> list[se
 async def test_a_tunnel_is_answered_with_where_and_with_what_to_come() -> None:
     async def opened(cluster_id: ClusterId, port: int) -> RenterTicket:
         assert (cluster_id, port) == (CLUSTER, 80)
-        return RenterTicket("relay.example:7643", "the grant", b"")
+        return RenterTicket("relay.example:7643", "the grant", b"", b"the key", b"the secret")
 
     (answer,) = await answers(opened, asking(7))
     assert (answer.ask, answer.code) == (7, "")
     assert (answer.tunnel_address, answer.grant) == ("relay.example:7643", "the grant")
+    assert (answer.host_pem, answer.secret) == ("the key", b"the secret")
 
 
 async def test_a_refusal_is_a_code_and_none_of_its_words() -> None:

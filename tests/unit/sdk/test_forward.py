@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow import tunnel
+from windrow import pump, tunnel
 from windrow.cli.clusters import cluster_id, cluster_named
 from windrow.cli.forward import ports_of
 from windrow.client import Client
@@ -64,8 +64,9 @@ def test_what_is_no_port_is_said_to_be_none(text: str) -> None:
 
 
 def test_the_sdk_speaks_the_contract_without_importing_it() -> None:
-    assert (tunnel.PATH, tunnel.END, tunnel.RECORD_BYTES_MAX, tunnel.HEAD_BYTES) == (
+    assert (tunnel.PATH, tunnel.PROTOCOL, pump.END, pump.RECORD_BYTES_MAX, pump.HEAD_BYTES) == (
         contract.PATH,
+        contract.PROTOCOL,
         contract.END,
         contract.RECORD_BYTES_MAX,
         contract.RECORD_HEAD_BYTES,
@@ -75,7 +76,7 @@ def test_the_sdk_speaks_the_contract_without_importing_it() -> None:
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=8), st.lists(st.integers(1, 9), min_size=1, max_size=60))
 def test_the_contracts_records_are_read_however_they_are_cut(sent: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(map(contract.record, sent)) + contract.END
-    reader, found = tunnel.Records(), b""
+    reader, found = pump.Records(), b""
     for cut in cuts:
         piece, stream = stream[:cut], stream[cut:]
         found += b"".join(reader.feed(piece))
@@ -85,9 +86,9 @@ def test_the_contracts_records_are_read_however_they_are_cut(sent: list[bytes], 
 
 
 def test_what_is_no_record_breaks_the_tunnel() -> None:
-    reader = tunnel.Records()
+    reader = pump.Records()
     reader.feed(contract.END)
     with pytest.raises(TunnelBroken):
         reader.feed(b"x")
     with pytest.raises(TunnelBroken):
-        tunnel.Records().feed(b"\xff" * 4)
+        pump.Records().feed(b"\xff" * 4)

@@ -1,6 +1,6 @@
 """Allows tunnels to ports of workloads and watches over them; not one of their bytes comes here.
 
- POST ─▶ owner, Running, host here ─▶ channel to the agent: port, grant ─▶ "ready" ─▶ audit ─▶ grant for the renter
+ POST ─▶ owner, Running, host here ─▶ channel to the agent: port, grant ─▶ its key ─▶ audit ─▶ grant for the renter
  channel open = tunnel may live: closed when the cluster ends; the host's close says how many bytes there were ─▶ audit
 
 What a Master that dies had open ends with its hosts' connections, and of those no end is written. Tunnels of the public
@@ -8,6 +8,7 @@ path (public.py), which an Access asks for in the name of whoever opens a servic
 """
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ from windrow_proto.keys import SigningKey
 from windrow_proto.messages import ChannelClose, ChannelData, ChannelOpen
 from windrow_proto.model import ChannelPurpose
 from windrow_proto.ports import Clock
-from windrow_proto.tunnels import GRANT_LIFE_NS, TunnelGrant, TunnelSide
+from windrow_proto.tunnels import GRANT_LIFE_NS, SECRET_BYTES, TunnelGrant, TunnelSide, secret_digest
 from windrow_proto.units import SECOND
 from windrow_proto.wire_tunnel import sign_grant
 
@@ -48,6 +49,8 @@ OPEN_S: Final = 15.0
 """For a host to reach both the workload (5 s) and its Access (8 s), or to say what is in the way."""
 END_S: Final = 15.0
 """For a host to say how much there was, once it was told to end a tunnel."""
+HOST_PEM_MAX: Final = 4_096
+"""Bytes of a host's certificate for one tunnel; it has some 600."""
 AGAIN_NS: Final = SECOND
 """Before the store is asked again that did not answer."""
 TUNNELS_MAX: Final = 2_048
@@ -74,13 +77,16 @@ class TunnelAddresses:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What a renter needs to come. ca_pem: the authority of the certificate that the Access shows."""
+    """What a renter needs to come. ca_pem: the authority of the certificate that the Access shows; host_pem: what the
+    host shows then; secret: what it is told first."""
 
     tunnel_id: str
     grant: str = field(repr=False)
     address: str
     ca_pem: str
     not_after_ns: int
+    host_pem: str = field(repr=False)
+    secret: bytes = field(repr=False)
 
 
 async def _always() -> bool:
@@ -228,6 +234,7 @@ class TunnelService:
             return sign_grant(TunnelGrant(*named, not_after_ns), self._signing)
 
         not_after_ns = self._clock.wall_ns() + GRANT_LIFE_NS
+        secret = secrets.token_bytes(SECRET_BYTES)
         opening = ChannelOpen(
             workload.workload_id,
             ChannelPurpose.TUNNEL,
@@ -235,11 +242,12 @@ class TunnelService:
             tunnel_id=tunnel_id,
             tunnel_address=places.hosts,
             tunnel_grant=granted(TunnelSide.HOST, not_after_ns),
+            tunnel_digest=secret_digest(secret),
         )
         channel = await self._broker.open(host_id, opening)
         live = _Live(tunnel_id, asked, channel, self._clock.wall_ns())
         try:
-            await _until_ready(channel, workload)
+            host_pem = await _until_ready(channel, workload)
             if asked.actor:
                 await self._store.write(lambda uow: _note_open(uow, live), name="tunnel.open")
             if self._group is None:
@@ -252,7 +260,8 @@ class TunnelService:
             raise
         # What changed meanwhile came before this tunnel was one to end.
         self._on_change(asked.cluster_id)
-        return Ticket(tunnel_id, granted(TunnelSide.RENTER, not_after_ns), places.renters, self._ca_pem, not_after_ns)
+        shown = granted(TunnelSide.RENTER, not_after_ns), places.renters, self._ca_pem, not_after_ns
+        return Ticket(tunnel_id, *shown, host_pem, secret)
 
     async def _running(self, principal: Principal, cluster_id: ClusterId) -> Workload:
         view = await self._clusters.get_own(principal, cluster_id)
@@ -345,15 +354,17 @@ class TunnelService:
         await self._close(live)
 
 
-async def _until_ready(channel: ChannelStream, workload: Workload) -> None:
-    """Wait for the host to be there; raises what it says is in the way."""
+async def _until_ready(channel: ChannelStream, workload: Workload) -> str:
+    """Wait for the host to be there: its certificate for this tunnel. Raises what it says is in the way."""
     try:
         async with asyncio.timeout(OPEN_S):
             step = await channel.receive()
     except TimeoutError:
         raise DeadlineExceeded(f"{workload.host_name} did not open the tunnel within {OPEN_S:.0f} s.") from None
     if isinstance(step, ChannelData):
-        return
+        if not 0 < len(step.data) <= HOST_PEM_MAX or not step.data.isascii():
+            raise Conflict(f"{workload.host_name} has no key for the tunnel: its agent is of another release.")
+        return step.data.decode()
     if step.error_code:
         raise from_code(step.error_code, step.detail, workload.cluster_id)
     raise Conflict("The host has ended the tunnel at once.", subject=workload.cluster_id)

@@ -1,0 +1,198 @@
+"""TLS on a tunnel's socket itself: its ends' handshake with the Access, which is then taken off again, and their own.
+
+The loop says when a socket is ready, and nothing lies between it and OpenSSL: asyncio's TLS copies each byte several
+times more, and does not give a socket back.
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from windrow_proto.errors import InvalidInput, LinkClosed
+from windrow_proto.keys import SERVER_NAMES
+from windrow_proto.tunnels import HEAD_BYTES_MAX, HEAD_ENDS, judge_answer, request
+
+Found = TypeVar("Found")
+
+BYE_S: Final = 10.0
+"""For the other side to end its direction too, when a connection is ended in order."""
+REST_BYTES: Final = 64 * 1024
+"""Of one reading of what nobody wants any more."""
+
+
+def client_context(trusted_pem: bytes) -> ssl.SSLContext:
+    """TLS 1.3 alone, with whoever has a certificate of these or under these, and the name that is asked for."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.load_verify_locations(cadata=trusted_pem.decode())
+    return context
+
+
+def server_context(key_pem: bytes, certificate_pem: bytes) -> ssl.SSLContext:
+    """TLS 1.3 alone, showing this certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.num_tickets = 0
+    # OpenSSL's Python reads keys from files only; this one has no name and is gone when it is closed.
+    with os.fdopen(os.memfd_create("windrow-tls"), "wb") as file:
+        file.write(key_pem + b"\n" + certificate_pem)
+        file.flush()
+        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+    return context
+
+
+async def dial(host: str, port: int) -> socket.socket:
+    """A connection, not blocking and without Nagle's delay; raises OSError."""
+    loop = asyncio.get_running_loop()
+    failure = OSError(f"{host} has no address")
+    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        raw = socket.socket(family, kind, protocol)
+        try:
+            prepare(raw)
+            await loop.sock_connect(raw, address)
+        except OSError as error:
+            raw.close()
+            failure = error
+        except BaseException:
+            raw.close()
+            raise
+        else:
+            return raw
+    raise failure
+
+
+def prepare(raw: socket.socket) -> None:
+    """As every socket of a tunnel is."""
+    raw.setblocking(False)
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+async def secure(raw: socket.socket, context: ssl.SSLContext, server_name: str | None = None) -> ssl.SSLSocket:
+    """The handshake, as the client of this server or, without a name, as the server; raises OSError.
+
+    `raw` is used up, and closed if it fails.
+    """
+    try:
+        wrapped = context.wrap_socket(
+            raw, server_side=server_name is None, server_hostname=server_name, do_handshake_on_connect=False
+        )
+    except BaseException:
+        raw.close()
+        raise
+    try:
+        await _until(wrapped, wrapped.do_handshake)
+    except BaseException:
+        wrapped.close()
+        raise
+    return wrapped
+
+
+async def say(connection: ssl.SSLSocket, data: bytes) -> None:
+    """Send all of it; raises OSError."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[await _until(connection, partial(connection.send, rest)) :]
+
+
+async def head_of(connection: ssl.SSLSocket) -> tuple[bytes, bytes]:
+    """What is said up to the first empty line, and what came with it; raises InvalidInput, LinkClosed, OSError."""
+    said = b""
+    while HEAD_ENDS not in said:
+        data = await hear(connection, HEAD_BYTES_MAX)
+        if not data:
+            raise LinkClosed("It went before it had said what it wants.")
+        said += data
+        if len(said) > HEAD_BYTES_MAX:
+            raise InvalidInput(f"A head has at most {HEAD_BYTES_MAX} bytes.")
+    head, _, rest = said.partition(HEAD_ENDS)
+    return head, rest
+
+
+async def hear(connection: ssl.SSLSocket, most: int) -> bytes:
+    """From one to so many bytes; none: it has ended. Raises OSError."""
+    return await _until(connection, lambda: connection.recv(most))
+
+
+async def bare(connection: ssl.SSLSocket) -> socket.socket:
+    """Take TLS off: each side says that it ends, and what comes after that is the socket's; raises OSError.
+
+    `connection` is used up, if it does not fail.
+    """
+    await _until(connection, connection.unwrap)
+    return _detached(connection)
+
+
+async def come(address: str, ca_pem: bytes, grant: str) -> ssl.SSLSocket:
+    """Show an Access a grant; raises InvalidInput for what is no address, OSError."""
+    host, _, port = address.rpartition(":")
+    if not port.isdigit():
+        raise InvalidInput(f"{address!r} is no address of an Access.")
+    raw = await dial(host.strip("[]"), int(port))
+    connection = await secure(raw, client_context(ca_pem), SERVER_NAMES["access"])
+    try:
+        await say(connection, request(grant))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def joined(connection: ssl.SSLSocket) -> socket.socket:
+    """Wait for the Access to join this end with the other, and take its TLS off. Raises what it refuses it with,
+    LinkClosed, OSError; `connection` is used up."""
+    try:
+        head, rest = await head_of(connection)
+        while not head.startswith(b"HTTP/1.1 101 ") and len(rest) < HEAD_BYTES_MAX:
+            if not (more := await hear(connection, HEAD_BYTES_MAX)):
+                break
+            rest += more
+        judge_answer(head, rest)
+        return await bare(connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+async def end(connection: socket.socket) -> None:
+    """End it in order: what was sent arrives, what still comes is thrown away; closed after BYE_S at the latest.
+
+    `connection` is used up.
+    """
+    loop = asyncio.get_running_loop()
+    room = bytearray(REST_BYTES)
+    with _detached(connection) as raw, suppress(OSError):  # TimeoutError is one
+        raw.shutdown(socket.SHUT_WR)
+        async with asyncio.timeout(BYE_S):
+            while await loop.sock_recv_into(raw, room):
+                pass
+
+
+def _detached(connection: socket.socket) -> socket.socket:
+    raw = socket.socket(fileno=connection.detach())
+    raw.setblocking(False)
+    return raw
+
+
+async def _until(connection: ssl.SSLSocket, call: Callable[[], Found]) -> Found:
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            return call()
+        except ssl.SSLWantReadError:
+            await _ready(connection, loop.add_reader, loop.remove_reader)
+        except ssl.SSLWantWriteError:
+            await _ready(connection, loop.add_writer, loop.remove_writer)
+
+
+async def _ready(connection: ssl.SSLSocket, add: Callable[..., Any], remove: Callable[..., Any]) -> None:
+    ready = asyncio.Event()
+    add(connection, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        remove(connection)
