@@ -14,7 +14,7 @@ from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.port import ConditionCode, GpuBackend, GpuEvent, GpuEventKind
 from windrow_agent.simulate import SimulatedHost
 from windrow_proto.clock import SystemClock
-from windrow_proto.metrics import METRICS, Scope
+from windrow_proto.metrics import METRICS, SLOW, Scope
 
 pytestmark = pytest.mark.proves("one contract for NVML (fake driver) and simulated GPUs")
 
@@ -79,7 +79,8 @@ def test_a_sweep_names_every_metric_of_every_card(bench: Bench):
     bench.backend.open()
     uuids = {gpu.uuid for gpu in bench.backend.inventory().gpus}
     values = bench.backend.sample(with_processes=True)
-    assert set(values) == {(gpu, metric) for gpu in uuids for metric in GPU_NUMBERS}
+    assert {(gpu, metric) for gpu in uuids for metric in GPU_NUMBERS - SLOW} <= set(values)
+    assert set(values) <= {(gpu, metric) for gpu in uuids for metric in GPU_NUMBERS}
     assert all(value is None or isinstance(value, int) for value in values.values())
     assert all(values[gpu, 4] is not None and values[gpu, 6] for gpu in uuids)
 
@@ -114,7 +115,7 @@ def test_a_lost_card_is_absent_and_the_others_are_not(bench: Bench):
     lost, kept = facts.gpus[2].uuid, facts.gpus[5].uuid
     bench.lose(2)
     values = bench.backend.sample(with_processes=False)
-    assert {values[lost, metric] for metric in GPU_NUMBERS} == {None}
+    assert {values[lost, metric] for metric in GPU_NUMBERS - SLOW} == {None}
     assert values[kept, 4] is not None
     assert [condition.text for condition in bench.backend.conditions()] == [f"gpu.lost:{lost}"]
     assert [one.uuid for one in bench.backend.health() if one.is_lost] == [lost]

@@ -167,7 +167,8 @@ class GpuBackend(Protocol):
         """Read the facts of every GPU anew; a lost one keeps the facts it had."""
 
     def sample(self, with_processes: bool) -> Readings:
-        """One sweep over all GPUs. with_processes: also process lists, MIG modes, and a look for lost GPUs."""
+        """One sweep over all GPUs. with_processes: also process lists, MIG modes, slow metrics where it has
+        them, and a look for lost GPUs."""
 
     def health(self) -> tuple[GpuHealth, ...]:
         """One per GPU, from the last sweep; reads nothing."""

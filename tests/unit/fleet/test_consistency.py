@@ -110,7 +110,8 @@ def test_a_host_full_of_lies_has_few_findings():
 TEXT = st.text(max_size=12) | st.sampled_from(["nvidia", "NVIDIA H100 80GB HBM3", "0000:18:00.0", "GPU-1", "580.95.05"])
 NUMBER = st.integers(-1, 1 << 64) | st.sampled_from([0, 1, 9, 0x233010DE, 0x268410DE, 81559 << 20])
 ANY = {"str": TEXT, "GpuUuid": TEXT, "int": NUMBER, "int | None": st.none() | NUMBER, "str | None": st.none() | TEXT}
-KINDS = {**ANY, "bool | None": st.none() | st.booleans()}
+MORE = st.dictionaries(TEXT, NUMBER | TEXT, max_size=3)
+KINDS = {**ANY, "bool | None": st.none() | st.booleans(), "Mapping": MORE, "Mapping[str, int | str]": MORE}
 
 
 def kind_of(field):

@@ -26,14 +26,14 @@ from windrow_master.rooms import Rooms
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.disk_memory import MemoryDisk
-from windrow_proto.ids import AccountId, HostId, TokenId
-from windrow_proto.model import Inventory
+from windrow_proto.ids import AccountId, GpuUuid, HostId, TokenId
+from windrow_proto.model import GpuFacts, Inventory
 from windrow_proto.units import DAY, GIB
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "permissions.md"
 ANSWER_S = 60.0
 OWNER = AccountId("account_a")
-HOST = HostId("host_1")
+HOST, GPU = HostId("host_1"), GpuUuid("GPU-1")
 CUSTOMER = frozenset({Role.RENTER, Role.PROVIDER})
 OTHERS: dict[str, frozenset[Role]] = {
     **{str(role): frozenset({role}) for role in Role},
@@ -154,7 +154,8 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
     owner = await identity.authenticate(token)
 
     def join(uow: UnitOfWork) -> None:
-        inventory = Inventory(hostname="box", cpu_count=4, memory_bytes=16 * GIB, runtimes=("process",))
+        gpus = (GpuFacts(GPU, 0, "nvidia", "X1"),)
+        inventory = Inventory(hostname="box", cpu_count=4, memory_bytes=16 * GIB, runtimes=("process",), gpus=gpus)
         opened.fleet.enrol(uow, HOST, "box", OWNER, False, owner.actor)
         opened.fleet.hosts.inventory(uow, HOST, inventory)
         opened.fleet.hosts.link(uow, HOST, LinkEvent.HEARD, "heard", uow.now_wall_ns)
@@ -169,6 +170,7 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
     opened.services.health.departed = lambda: [{"access_id": "access_1", "region": "local-a"}]
     return {
         "{host_id}": HOST,
+        "{gpu_id}": GPU,
         "{access_id}": "access_1",
         "{cluster_id}": view.cluster.cluster_id,
         "{receipt_id}": view.cluster.rental_id.replace("rental_", "receipt_"),
