@@ -90,7 +90,7 @@ async def test_a_prover_that_stalls_fails_at_the_masters_deadline(
 async def test_a_true_answer_past_the_time_of_a_calibrated_class_is_refused(tmp_path: Path) -> None:
     async with challenged(tmp_path) as world:
         known = Timing(p5_ns=1, p50_ns=1, p95_ns=1, calibrated=True, source="planted by a test")
-        world.verification.times = {("gpu", SMALL): known}
+        world.verification.times = {("unlisted", SMALL): known}
         async with world.agent_with(prover("honest")):
             await world.until_it_is(VerifyState.FAILED, VerifyState.VERIFIED)
         assert {one.reasons for one in await world.found()} == {("late_commitment",)}
