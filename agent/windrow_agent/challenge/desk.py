@@ -48,26 +48,27 @@ class ChallengeDesk:
         Raises Conflict while another is under way or a card is in use, InvalidInput for what makes no sense,
         Unavailable past the deadline.
         """
-        if self._cards:
-            raise Conflict("Another challenge is under way on this host.")
         reader = StepReader()
         try:
             async with asyncio.timeout(crews.START_S + crews.COMMIT_S + crews.ANSWER_S + SPARE_S):
                 plan = await self._plan(hear, reader)
                 self._cards = frozenset(plan.gpu_uuids)
-                log.info("challenge_begins", cards=len(plan.gpu_uuids), size=plan.size)
-                async with Crew(plan.gpu_uuids, plan.size, self._clock, self._command) as crew:
-                    await _Talk(crew, hear, tell, reader, plan).run()
+                try:
+                    log.info("challenge_begins", cards=len(plan.gpu_uuids), size=plan.size)
+                    async with Crew(plan.gpu_uuids, plan.size, self._clock, self._command) as crew:
+                        await _Talk(crew, hear, tell, reader, plan).run()
+                finally:
+                    self._cards = frozenset()
         except TimeoutError as error:
             raise Unavailable("The challenge took too long and was given up.") from error
-        finally:
-            self._cards = frozenset()
 
     async def _plan(self, hear: Hear, reader: StepReader) -> Plan:
         while (data := await hear()) is not None:
             for _, step in reader.feed(data):
                 if not isinstance(step, Plan):
                     raise InvalidInput("A challenge begins with the cards that it is for.")
+                if self._cards:
+                    raise Conflict("Another challenge is under way on this host.")
                 used = sorted(set(step.gpu_uuids) & self._held().keys())
                 if used:
                     raise Conflict(f"{used[0]} is in use; it is not challenged meanwhile.")
