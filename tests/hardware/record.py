@@ -16,6 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from windrow_agent.gpu import nvml_more
+from windrow_agent.gpu.nvml_codes import FIELDS, SLOW_FIELDS
+
 FORMAT = 1
 UUID = "nvmlDeviceGetUUID()"
 PYTHON_ERROR = -1
@@ -25,17 +28,28 @@ IDENTIFYING = {"nvmlDeviceGetUUID", "nvmlDeviceGetSerial", "nvmlDeviceGetBoardId
 LEFT_OUT = {"nvmlDeviceGetPlatformInfo", "nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfoV"}
 """Structures that hold serial numbers of chassis and identifiers of fabrics, which the agent does not read."""
 
+READ: list[tuple[Any, ...]] = [(FIELDS,), (SLOW_FIELDS,), (nvml_more.FIELDS,)]
+"""The lists of fields that the agent asks for at once; but for those of each link."""
+LINKS = nvml_more.LINKS_MAX
+
 ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "nvmlDeviceGetTemperature": [(0,)],
     "nvmlDeviceGetTemperatureThreshold": [(kind,) for kind in range(6)],
     "nvmlDeviceGetClockInfo": [(kind,) for kind in range(4)],
     "nvmlDeviceGetMaxClockInfo": [(kind,) for kind in range(4)],
     "nvmlDeviceGetTotalEccErrors": [(kind, counter) for kind in (0, 1) for counter in (0, 1)],
-    "nvmlDeviceGetFieldValues": [([82, 83, 94, 186, 185, 193, 194, 195, 196, 230],), ((82, 83, 94, 186, 144, 145),)],
+    "nvmlDeviceGetFieldValues": [
+        ([82, 83, 94, 186, 185, 193, 194, 195, 196, 230],),
+        ((82, 83, 94, 186, 144, 145),),
+        *READ,
+    ],
     "nvmlDeviceGetPcieThroughput": [(0,), (1,)],
     "nvmlDeviceGetRetiredPages": [(0,), (1,)],
-    "nvmlDeviceGetNvLinkState": [(0,)],
-    "nvmlDeviceGetNvLinkVersion": [(0,)],
+    "nvmlDeviceGetNvLinkState": [(link,) for link in range(LINKS)],
+    "nvmlDeviceGetNvLinkVersion": [(link,) for link in range(LINKS)],
+    "nvmlDeviceGetNvLinkRemotePciInfo": [(link,) for link in range(LINKS)],
+    "nvmlDeviceGetCpuAffinity": [(nvml_more.CPUS_MAX // 64,)],
+    "nvmlDeviceGetGpuInstanceProfileInfo": [(profile,) for profile in range(nvml_more.PROFILES)],
 }
 """Calls that need more than a handle, with what they are called with."""
 

@@ -21,11 +21,18 @@ REAL = pytest.mark.proves(
     "readings of a real NVIDIA card, recorded and replayed", by="python -m tests.hardware.record on a host with a GPU"
 )
 
+NOT_RECORDED = {
+    *("nvmlDeviceGetSupportedEventTypes", "nvmlSystemGetConfComputeState", "nvmlDeviceGetMigDeviceHandleByIndex"),
+    *("nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetSramEccErrorStatus"),  # into a structure of the caller's
+    *("nvmlDeviceGetP2PStatus", "nvmlDeviceGetTopologyCommonAncestor"),  # between two cards
+}
+"""Beside the fields of each link, whose number is a card's own; a replay does not say them, as an older driver."""
+
 
 def replayed(recording: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[NvmlBackend, Replay]:
     stand_in = Replay(recording)
     monkeypatch.setitem(__import__("sys").modules, "pynvml", stand_in)  # the door imports it by this name at opening
-    monkeypatch.setattr("windrow_agent.gpu.nvml_card.address", lambda handle: int(handle) + 1)
+    monkeypatch.setattr("windrow_agent.gpu.nvml_card.address", lambda it: it + 1 if isinstance(it, int) else repr(it))
     backend = NvmlBackend(pci_devices=tmp_path)
     assert backend.open() is None
     return backend, stand_in
@@ -63,7 +70,7 @@ def test_the_recorder_and_the_replay_agree(fake_nvml: FakeNvml, tmp_path: Path, 
     found = backend.sample(True)
     first = backend.inventory().gpus[0].uuid
     assert {number: value for (owner, number), value in found.items() if owner == first} == expected
-    assert not stand_in.unknown - {"nvmlDeviceGetSupportedEventTypes()"}
+    assert {call.partition("(")[0] for call in stand_in.unknown if "([[" not in call} <= NOT_RECORDED
     assert len(backend.inventory().gpus) == 8
 
 
