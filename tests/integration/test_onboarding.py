@@ -172,8 +172,8 @@ def fetch(market: Market, path: str) -> str:
 
 
 def keep_token(market: Market, machine: SecondHost) -> None:
-    """A fresh join token in /root/token."""
-    machine.run("umask 077; printf '%s\\n' \"$T\" >/root/token", more={"T": market.token()["join_token"]})
+    """A fresh join token in /srv/token."""
+    machine.run("umask 077; printf '%s\\n' \"$T\" >/srv/token", more={"T": market.token()["join_token"]})
 
 
 def online(market: Market, machine: SecondHost) -> dict[str, Any]:
@@ -187,12 +187,12 @@ def test_one_line_brings_in_a_clean_debian_and_leaves_nothing(market: Market, cl
     files, processes = clean.files(), clean.processes()
     assert clean.run("command -v python3").returncode != 0
     keep_token(market, clean)
-    done = clean.run(f"{fetch(market, '/install.sh')} | sh -s -- --token-file /root/token", JOIN_S)
+    done = clean.run(f"{fetch(market, '/install.sh')} | sh -s -- --token-file /srv/token", JOIN_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "one that comes with it" in done.stdout
     assert online(market, clean)["simulated"] is False
     assert any("windrow_agent run" in line for line in clean.processes())
-    gone = clean.run("sh /opt/windrow-agent/install.sh uninstall --yes && rm /root/token", JOIN_S)
+    gone = clean.run("sh /opt/windrow-agent/install.sh uninstall --yes && rm /srv/token", JOIN_S)
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert clean.processes() == processes
     assert clean.files() == files
@@ -201,7 +201,7 @@ def test_one_line_brings_in_a_clean_debian_and_leaves_nothing(market: Market, cl
 def test_the_service_holds_one_right_and_comes_back_when_killed(market: Market, served: SecondHost) -> None:
     clean = served
     keep_token(market, clean)
-    done = clean.run(f"{fetch(market, '/install.sh')} | sh -s -- --token-file /root/token", JOIN_S)
+    done = clean.run(f"{fetch(market, '/install.sh')} | sh -s -- --token-file /srv/token", JOIN_S)
     assert done.returncode == 0, done.stdout + done.stderr
     online(market, clean)
     shown = clean.run("systemctl show windrow-agent -p MainPID -p AmbientCapabilities -p NoNewPrivileges").stdout
@@ -227,14 +227,14 @@ def test_a_package_is_installed_joins_and_is_purged_without_a_trace(market: Mark
     url = market.stack.cli["https_url"]
     as_agent = "setpriv --reuid=windrow-agent --regid=windrow-agent --init-groups --"
     state = "--data-dir /var/lib/windrow-agent"
-    done = bare.run(f"{as_agent} windrow-agent join {url} {state} --token-file - </root/token", JOIN_S)
+    done = bare.run(f"{as_agent} windrow-agent join {url} {state} --token-file - </srv/token", JOIN_S)
     assert done.returncode == 0, done.stdout + done.stderr
     bare.run(f"({as_agent} windrow-agent run {state} </dev/null >/dev/null 2>&1 &)")
     online(market, bare)
     pid = json.loads(bare.run("cat /var/lib/windrow-agent/agent.json").stdout)["pid"]
     assert bare.run(f"kill {pid}").returncode == 0
     wait_for(lambda: not any("windrow_agent" in line for line in bare.processes()))
-    gone = bare.run("dpkg --purge windrow-agent && rm -f /tmp/* /root/token", JOIN_S)
+    gone = bare.run("dpkg --purge windrow-agent && rm -f /tmp/* /srv/token", JOIN_S)
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert bare.processes() == processes
     left = {line for line in set(bare.files()) ^ set(files) if not line.startswith("/var/lib/dpkg/")}
@@ -244,15 +244,15 @@ def test_a_package_is_installed_joins_and_is_purged_without_a_trace(market: Mark
 def test_one_file_joins_and_finds_what_is_missing(market: Market, bare: SecondHost) -> None:
     keep_token(market, bare)
     program = "windrow-agent-linux-$(uname -m)"
-    done = bare.run(f"cd /root && {fetch(market, '/dl/')}{program} -o agent && chmod 755 agent", JOIN_S)
+    done = bare.run(f"cd /srv && {fetch(market, '/dl/')}{program} -o agent && chmod 755 agent", JOIN_S)
     assert done.returncode == 0, done.stderr
-    done = bare.run(f"/root/agent join {market.stack.cli['https_url']} --token-file /root/token", JOIN_S)
+    done = bare.run(f"/srv/agent join {market.stack.cli['https_url']} --token-file /srv/token", JOIN_S)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(bare.run("/root/agent doctor --json").stdout)
+    found = json.loads(bare.run("/srv/agent doctor --json").stdout)
     levels = {one["check"]: one["level"] for one in found}
     assert (levels["identity"], levels["master"], levels["clock"], levels["access"]) == ("ok",) * 4
     assert levels["containers"] == "fix"
-    bare.run("(/root/agent run </dev/null >/dev/null 2>&1 &)")
+    bare.run("(/srv/agent run </dev/null >/dev/null 2>&1 &)")
     online(market, bare)
 
 
@@ -264,7 +264,7 @@ def test_a_changed_byte_in_the_packed_agent_is_refused_and_leaves_nothing(market
     content = archive.read_bytes()
     try:
         archive.write_bytes(content[:5_000] + bytes([content[5_000] ^ 1]) + content[5_001:])
-        done = bare.run(f"{fetch(market, '/install.sh')} | sh -s -- --token-file /root/token", JOIN_S)
+        done = bare.run(f"{fetch(market, '/install.sh')} | sh -s -- --token-file /srv/token", JOIN_S)
     finally:
         archive.write_bytes(content)
     assert done.returncode != 0
