@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from typing import Final, Protocol
 
 import structlog
@@ -334,11 +335,29 @@ class Home:
             pause_ns = MEASURE_EVERY_NS if self.address in self.answers else WARM_AFTER_NS
             await self._clock.sleep_ns(int(pause_ns * (0.8 + 0.4 * self._rng.uniform())))
             await self.measure()
-            best = choice.order(self._host_id, self.regions, self._measured(), self.address)
-            if best and best[0] != self.address and best[0] in self.answers:
-                log.info("moving", to=best[0], away_from=self.address)
-                self.address = best[0]
+            if self._better() is not None:
+                await self._measure_again()
+            better = self._better()
+            if better is not None:
+                log.info("moving", to=better, away_from=self.address)
+                self.address = better
                 self._move.set()
+
+    def _better(self) -> str | None:
+        """Another Access that answered and is worth the move."""
+        best = choice.order(self._host_id, self.regions, self._measured(), self.address)
+        return best[0] if best and best[0] != self.address and best[0] in self.answers else None
+
+    async def _measure_again(self) -> None:
+        """Believe the shorter of two round trips: a line adds nothing to one, a busy machine on either side does."""
+        before = self.answers
+        await self.measure()
+        shorter = {
+            address: replace(answer, rtt_ns=min(answer.rtt_ns, before[address].rtt_ns))
+            for address, answer in self.answers.items()
+            if address in before
+        }
+        self.answers = before | self.answers | shorter
 
     # --- the second connection -------------------------------------------------------------------------------------
 
@@ -364,15 +383,15 @@ class Home:
                     self.answers.pop(address, None)  # the next measurement finds it again
             await self._cool()
 
-    def _second(self) -> str | None:
-        """Where the second connection belongs."""
+    def _second(self, held: str | None = None) -> str | None:
+        """Where the second connection belongs, which is at `held` now."""
         measured = {address: one for address, one in self._measured().items() if not self._busy_ns(address)}
-        return choice.second(self._host_id, self.regions, measured, self.address)
+        return choice.second(self._host_id, self.regions, measured, self.address, held)
 
     async def _ping_warm(self, address: str, warm: WarmLink) -> None:
         """Until it ends or drains, or another is the better second one."""
         due_ns = 0
-        while self._second() == address:
+        while self._second(address) == address:
             self.answers[address] = await warm.ping(PING_NS)
             pause_ns = WARM_PING_NS if self._canaries is None else max(WARM_PING_NS, self._canaries.pause_ns())
             if self._canaries is not None and self._clock.monotonic_ns() >= due_ns:

@@ -53,16 +53,29 @@ def order(
     return (current, *(address for address in addresses if address != current))
 
 
-def second(host_id: HostId, regions: RegionMap, measured: Mapping[str, Measured], current: str | None) -> str | None:
+def second(
+    host_id: HostId,
+    regions: RegionMap,
+    measured: Mapping[str, Measured],
+    current: str | None,
+    held: str | None = None,
+) -> str | None:
     """Where to keep a second connection warm: the best in another region than the one in use, so that one outage does
-    not take both, or else the best other one. Only who answered a ping and does not drain."""
+    not take both, or else the best other one. Only who answered a ping and does not drain.
+
+    held: where it is now; it stays there unless another is clearly better.
+    """
     here = next((point.region for point in regions.points if point.address == current), None)
     able = [
         point
         for point in regions.points
         if point.address != current and point.address in measured and not _drains(point, measured)
     ]
-    best = _by_nearness(host_id, [point for point in able if point.region != here] or able, measured)
+    able = [point for point in able if point.region != here] or able
+    best = _by_nearness(host_id, able, measured)
+    if held is not None and any(point.address == held for point in able):
+        is_left = is_clearly_nearer(measured[best[0].address].rtt_ns, measured[held].rtt_ns)
+        return best[0].address if is_left else held
     return best[0].address if best else None
 
 

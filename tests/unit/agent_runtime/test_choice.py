@@ -122,3 +122,15 @@ def test_the_second_connections_of_many_hosts_spread_over_equals():
     measured = _ms(a=1, b=50, c=50)
     counts = Counter(choice.second(HostId(f"host_{n}"), RegionMap(1, points), measured, "a:1") for n in range(1000))
     assert set(counts) == {"b:1", "c:1"} and min(counts.values()) > 400
+
+
+def test_the_second_connection_stays_where_it_is_unless_another_is_clearly_better():
+    points = (AccessPoint("a", "eu", "a:1"), AccessPoint("b", "us", "b:1"), AccessPoint("c", "us", "c:1"))
+    regions = RegionMap(1, points)
+    for held, other in (("b", "c"), ("c", "b")):
+        noisy = {**_ms(a=1, **{held: 12, other: 5}), f"{other}:1": Measured(5 * MILLISECOND, load_permille=0)}
+        assert choice.second(HOST, regions, noisy, "a:1", f"{held}:1") == f"{held}:1"
+        assert choice.second(HOST, regions, _ms(a=1, **{held: 30, other: 5}), "a:1", f"{held}:1") == f"{other}:1"
+        assert choice.second(HOST, regions, _ms(a=1, **{other: 90}), "a:1", f"{held}:1") == f"{other}:1"
+    assert choice.second(HOST, regions, _ms(a=1, b=1, c=1), "b:1", "b:1") == "a:1"  # in use by now
+    assert choice.second(HOST, regions, _ms(a=1, b=1, c=50), "c:1", "b:1") == "a:1"  # in the region in use by now

@@ -377,3 +377,38 @@ def test_all_accesses_are_away_for_a_moment_and_the_host_is_there_soon_after():
     assert len(left_ns) > 5
     late_ns = [came % (20 * SECOND) for came in came_ns[1:]]
     assert max(late_ns) <= 2 * SECOND
+
+
+@pytest.mark.parametrize(("slow_from", "slow_to", "is_left"), [(2, 2, False), (2, 9, True)])
+async def test_a_host_leaves_its_access_only_when_a_second_measurement_says_so_too(slow_from, slow_to, is_left):
+    """One round trip may be long, or missing, since a machine at either end was busy."""
+
+    class Slowing(Network):
+        asked = 0
+
+        async def connect(self, address, deadline_ns):
+            self.dialled.append((address, self.clock.monotonic_ns()))
+            return Ending(self.clock, HOUR)
+
+        async def ping(self, address, deadline_ns):
+            answer = await super().ping(address, deadline_ns)
+            if address == NEAR:
+                self.asked += 1
+                if slow_from <= self.asked <= slow_to:
+                    raise LinkClosed("No answer in time.")
+            return answer
+
+    network = Slowing(SleepingClock(9 * MINUTE), {})
+
+    async def serve(link):
+        await asyncio.Event().wait()
+
+    regions = RegionMap(1, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
+    home = Home(HostId("host_1"), network, network.clock, SeededRng(3), regions, serve)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(home.run())
+        for _ in range(2000):
+            await asyncio.sleep(0)
+        task.cancel()
+    assert network.asked > 2
+    assert [to for to, _ in network.dialled] == ([NEAR, FAR] if is_left else [NEAR])
