@@ -7,7 +7,7 @@ import ctypes
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from windrow_agent.core.inventory import clean_id, clean_text
 from windrow_agent.core.scaling import deciwatts, joules, kibibytes, mebibytes, whole
@@ -45,6 +45,9 @@ from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import MILLISECOND
 
+LASTING_FOR: Final = 60
+"""Readings of the facts, a minute apart, until what hardly ever changes is read anew, too."""
+
 
 class LostError(Exception):
     """This card no longer answers."""
@@ -77,6 +80,9 @@ class Card:
         self._links = 0
         self._neighbours: nvml_more.More | None = None
         self._at_work: nvml_more.More = {}
+        self._lasting: nvml_more.More = {}
+        self._lasting_for = 0
+        self._links_up: int | str | None = None
         self._has_utilization = False
         self._has_remap_fields = False
         self.forget()
@@ -86,6 +92,7 @@ class Card:
         """The card answers (again) under this handle."""
         self.handle, self.address, self.lost = handle, address(handle), False
         self._unsupported.clear()
+        self._lasting_for = 0
 
     def forget(self) -> None:
         """Nothing read before holds any more."""
@@ -139,7 +146,12 @@ class Card:
         self.facts = self._read_facts()
         if self._neighbours is None:
             self._neighbours = nvml_more.neighbours(self.ask, others)
-        more = {**system, **nvml_more.read(self._nvml, self.ask), **self._neighbours, **self._at_work}
+        changing = nvml_more.read(self._nvml, self.ask)
+        if not self._lasting_for or changing.get("nvlink_active") != self._links_up:
+            self._links_up = changing.get("nvlink_active")
+            self._lasting, self._lasting_for = nvml_more.lasting(self.ask, self._links_up), LASTING_FOR
+        self._lasting_for -= 1
+        more = {**system, **self._lasting, **changing, **self._neighbours, **self._at_work}
         if self._mig[1] is not None:
             more["mig_pending"] = int(self._mig[1])
         self._slowdown = whole(more.get("temperature_slowdown"))

@@ -1,5 +1,6 @@
 """What an NVIDIA card tells beyond the first facts, as proto's gpu_fields.py names it: modes, firmware, links, slices,
-errors. Read once a minute with the facts; what a card does not say is left out.
+errors. What may change is read once a minute with the facts, the rest once an hour; what a card does not say is left
+out.
 
 The library comes in as a value and every call through `Ask`, which answers None for what a card cannot do.
 """
@@ -26,9 +27,11 @@ TEXTS: Final[Mapping[str, str]] = {
     "inforom": "nvmlDeviceGetInforomImageVersion",
     "gsp_firmware": "nvmlDeviceGetGspFirmwareVersion",
 }
-MODES: Final[Mapping[str, str]] = {"persistence_mode": "nvmlDeviceGetPersistenceMode"}
 
-WORDS: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = {
+Words = Mapping[str, tuple[str, Mapping[int, str]]]
+"""Calls that answer with a number of nvml.h, and its words; a number that is not here is shown as it is."""
+
+MAKE: Final[Words] = {
     "brand": (
         "nvmlDeviceGetBrand",
         {
@@ -64,6 +67,8 @@ WORDS: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = {
             13: "Rubin",
         },
     ),
+}
+MODES: Final[Words] = {
     "compute_mode": (
         "nvmlDeviceGetComputeMode",
         {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"},
@@ -73,7 +78,6 @@ WORDS: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = {
         {0: "none", 1: "passthrough", 2: "vGPU", 3: "host of vGPUs", 4: "host of vSGA"},
     ),
 }
-"""Calls that answer with a number of nvml.h, and its words; a number that is not here is shown as it is."""
 
 RECOVERY: Final[Mapping[int, str]] = {
     0: "none",
@@ -108,6 +112,9 @@ FIELDS: Final = tuple(sorted(FIELD_IDS))
 PROFILES: Final = 0x12
 """Kinds of MIG slices that nvml.h has."""
 
+_raw: Final = object.__getattribute__
+"""A member of one of nvidia-ml-py's structures, past its own way to it, which is for printing and ten times slower."""
+
 
 class Ask(Protocol):
     """One call on this card, or on the handle `of` a part of it: its answer, or None."""
@@ -125,31 +132,38 @@ def neighbours(ask: Ask, others: Mapping[int, Any]) -> More:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def read(nvml: Any, ask: Ask) -> More:
-    """All that may change."""
-    found: dict[str, int | str | None] = dict(fields(ask))
-    for name, call in TEXTS.items():
-        found[name] = text(ask(call))
-    for name, call in MODES.items():
-        found[name] = whole(ask(call), 0, 1)
-    for name, (call, words) in WORDS.items():
-        found[name] = _word(ask(call), words)
+def lasting(ask: Ask, active: object) -> More:
+    """What stays as it is while a card is in use. active: how many of its NVLinks are up."""
+    found: dict[str, int | str | None] = {name: text(ask(call)) for name, call in TEXTS.items()}
+    found |= _words(ask, MAKE)
     for name, kind in THRESHOLDS.items():
         found[name] = whole(ask("nvmlDeviceGetTemperatureThreshold", kind), 1, TEMPERATURE_HIGH)
-    bar1, ecc = ask("nvmlDeviceGetBAR1MemoryInfo"), ask("nvmlDeviceGetEccMode")
-    pdi = whole(ask("nvmlDeviceGetPdi"), 1, (1 << 64) - 1)
+    bar1, pdi = ask("nvmlDeviceGetBAR1MemoryInfo"), whole(ask("nvmlDeviceGetPdi"), 1, (1 << 64) - 1)
     found |= {
         "pdi": None if pdi is None else f"{pdi:016x}",
         "bar1_bytes": whole(int(bar1.bar1Total), 1) if bar1 else None,
-        "ecc_pending": whole(int(ecc[1]), 0, 1) if ecc else None,
         "clock_video_max_mhz": whole(ask("nvmlDeviceGetMaxClockInfo", CLOCK_VIDEO), 0, U32_MAX),
         "cpu_affinity": _processors(ask("nvmlDeviceGetCpuAffinity", CPUS_MAX // 64)),
+    }
+    found |= _link_ends(ask) if active else {}
+    found |= _slice_kinds(ask)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def read(nvml: Any, ask: Ask) -> More:
+    """All that may change."""
+    found: dict[str, int | str | None] = dict(fields(ask))
+    found |= _words(ask, MODES)
+    ecc = ask("nvmlDeviceGetEccMode")
+    found |= {
+        "persistence_mode": whole(ask("nvmlDeviceGetPersistenceMode"), 0, 1),
+        "ecc_pending": whole(int(ecc[1]), 0, 1) if ecc else None,
         "fabric_state": _fabric(nvml, ask),
         "sram_threshold_exceeded": _sram(nvml, ask),
         "memory_unrepairable": whole(ask("nvmlDeviceGetUnrepairableMemoryFlag_v1"), 0, 1),
+        "nvlink_active": _links_up(ask, found.get("nvlink_count")),
+        "mig_devices": ", ".join(_slices_there(ask)) or None,
     }
-    found |= _links(ask, found.get("nvlink_count"))
-    found |= _slices(ask)
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -163,17 +177,16 @@ def fields(ask: Ask) -> dict[str, int | str]:
 
 def field_values(ask: Ask, wanted: tuple[Any, ...]) -> dict[int, int]:
     """Field id to value; the values of one field over several links are summed. Absent: the card does not say."""
-    found: Counter[int] = Counter()
-    answered: set[int] = set()
+    found: dict[int, int] = {}
     answer = ask("nvmlDeviceGetFieldValues", wanted)
     for value in answer if answer is not None else ():
-        member = FIELD_MEMBERS.get(int(value.valueType))
-        if int(value.nvmlReturn) == 0 and member is not None and hasattr(value.value, member):
-            number = whole(int(getattr(value.value, member)), -(1 << 31))
+        member = FIELD_MEMBERS.get(int(_raw(value, "valueType")))
+        if int(_raw(value, "nvmlReturn")) == 0 and member is not None:
+            number = whole(int(getattr(_raw(value, "value"), member)), -(1 << 31))
             if number is not None:
-                found[int(value.fieldId)] += number
-                answered.add(int(value.fieldId))
-    return {field_id: found[field_id] for field_id in answered}
+                field_id = int(_raw(value, "fieldId"))
+                found[field_id] = found.get(field_id, 0) + number
+    return found
 
 
 def text(value: object) -> str | None:
@@ -181,6 +194,10 @@ def text(value: object) -> str | None:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return clean_text(value) or None if isinstance(value, str) else None
+
+
+def _words(ask: Ask, wanted: Words) -> dict[str, str | None]:
+    return {name: _word(ask(call), words) for name, (call, words) in wanted.items()}
 
 
 def _word(value: object, words: Mapping[int, str]) -> str | None:
@@ -237,27 +254,28 @@ def _peers(ask: Ask, others: Mapping[int, Any]) -> str | None:
     return " ".join(str(index) for index, state in states.items() if state == 0) or "none"
 
 
-def _links(ask: Ask, count: object) -> More:
-    """Which of its NVLinks are up, their version, and what is at their other ends."""
+def _links_up(ask: Ask, count: object) -> int | None:
+    """How many of its NVLinks are up."""
     if not isinstance(count, int) or count <= 0:
-        return {}
+        return None
     states = [ask("nvmlDeviceGetNvLinkState", link) for link in range(min(count, LINKS_MAX))]
-    up = [link for link, state in enumerate(states) if state == 1]
-    found: More = {} if all(state is None for state in states) else {"nvlink_active": len(up)}
-    if not up:
-        return found
-    version = whole(ask("nvmlDeviceGetNvLinkVersion", up[0]), 0, 100)
+    return None if all(state is None for state in states) else states.count(1)
+
+
+def _link_ends(ask: Ask) -> More:
+    """The version of the NVLinks that are up, and what is at their other ends."""
+    up = [link for link in range(LINKS_MAX) if ask("nvmlDeviceGetNvLinkState", link) == 1]
+    version = whole(ask("nvmlDeviceGetNvLinkVersion", up[0]), 0, 100) if up else None
     ends = [ask("nvmlDeviceGetNvLinkRemotePciInfo", link) for link in up]
     peers = Counter(clean_id(text(end.busId) or "") for end in ends if end is not None)
-    if version is not None:
-        found["nvlink_version"] = version
+    found: More = {} if version is None else {"nvlink_version": version}
     if peers:
         found["nvlink_peers"] = ", ".join(f"{times} to {peer}" for peer, times in sorted(peers.items()))
     return found
 
 
-def _slices(ask: Ask) -> dict[str, int | str | None]:
-    """How many MIG slices the card can have, which it has, and of which kinds they can be."""
+def _slice_kinds(ask: Ask) -> dict[str, int | str | None]:
+    """How many MIG slices the card can have, and of which kinds they can be."""
     most = whole(ask("nvmlDeviceGetMaxMigDeviceCount"), 0, 100)
     if not most:
         return {}
@@ -266,12 +284,11 @@ def _slices(ask: Ask) -> dict[str, int | str | None]:
     return {
         "mig_devices_max": most,
         "mig_profiles": ", ".join(f"{count} x {name}" for name, count in kinds if name and count) or None,
-        "mig_devices": ", ".join(_slices_there(ask, min(most, SLICES_MAX))) or None,
     }
 
 
-def _slices_there(ask: Ask, most: int) -> Iterator[str]:
-    for index in range(most):
+def _slices_there(ask: Ask) -> Iterator[str]:
+    for index in range(SLICES_MAX):
         handle = ask("nvmlDeviceGetMigDeviceHandleByIndex", index)
         if handle is None:
             return
