@@ -5,12 +5,14 @@
  * -DOLD_DRIVER leaves out what drivers before R535 do not export.
  */
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,7 +21,7 @@
 #define GPUS 16
 #define PROCESSES 8
 #define EVENTS 64
-#define POLL_MS 20 /* how often a waiting thread looks for events; a driver wakes it, so this cost is the fake's own */
+#define LOOK_MS 200 /* events wake a waiting thread; a card is seen to be lost by looking, and that cost is the fake's own */
 #define ABSENT 0xFFFFFFFFu /* in a 32-bit figure: this card does not support it */
 #define FIELDS 308         /* field ids of nvmlDeviceGetFieldValues, whose values stand in `field` */
 #define ABSENT64 (~0ull)
@@ -434,8 +436,9 @@ EXPORT int nvmlDeviceRegisterEvents(void *handle, unsigned long long types, even
 }
 typedef struct { void *device; unsigned long long type, value; unsigned gpu_instance, compute_instance; } event_data_t;
 EXPORT int nvmlEventSetWait_v2(event_set_t *set, event_data_t *out, unsigned timeout_ms) {
-    for (unsigned waited = 0;; waited += POLL_MS) {
-        while (set->tail != __atomic_load_n(&state->event_head, __ATOMIC_ACQUIRE)) {
+    for (unsigned waited = 0;; waited += LOOK_MS) {
+        uint32_t head = __atomic_load_n(&state->event_head, __ATOMIC_ACQUIRE);
+        while (set->tail != head) {
             const event_t *event = &state->events[set->tail++ % EVENTS];
             if (event->gpu >= GPUS || !(set->wanted[event->gpu] & event->type)) continue;
             *out = (event_data_t){handles[event->gpu], event->type, event->value, ABSENT, ABSENT};
@@ -444,6 +447,8 @@ EXPORT int nvmlEventSetWait_v2(event_set_t *set, event_data_t *out, unsigned tim
         for (unsigned i = 0; i < GPUS; i++)
             if (set->wanted[i] && state->gpus[i].lost) return GPU_IS_LOST; /* one lost card ends the wait for all */
         if (waited >= timeout_ms) return TIMEOUT;
-        usleep(POLL_MS * 1000);
+        unsigned left = timeout_ms - waited < LOOK_MS ? timeout_ms - waited : LOOK_MS;
+        struct timespec span = {0, left * 1000000l};
+        syscall(SYS_futex, &state->event_head, FUTEX_WAIT, head, &span, NULL, 0); /* returns at once if head moved */
     }
 }

@@ -2,6 +2,7 @@
 
 import ctypes
 import mmap
+import platform
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +12,9 @@ ABSENT = 0xFFFFFFFF
 ABSENT64 = (1 << 64) - 1
 GPUS, PROCESSES, EVENTS, FIELDS = 16, 8, 64, 308
 XID, ECC_UNCORRECTED, MIG_CHANGED = 0x8, 0x2, 0x100
+_LIBC = ctypes.CDLL(None)
+_FUTEX, _FUTEX_WAKE = (202 if platform.machine() == "x86_64" else 98), 1
+"""futex(2): the system call's number by processor, and the operation that wakes whoever waits."""
 ALL_EVENTS = XID | ECC_UNCORRECTED | MIG_CHANGED | 0x1
 
 
@@ -196,6 +200,8 @@ class FakeState:
         """Let the driver report an event of this type to whoever waits."""
         self.state.events[self.state.event_head % EVENTS] = Event(index, kind, value)
         self.state.event_head += 1
+        head = ctypes.byref(self.state, State.event_head.offset)
+        _LIBC.syscall(_FUTEX, head, _FUTEX_WAKE, (1 << 31) - 1, None, None, 0)
 
     def run_processes(self, index: int, *processes: tuple[int, bool]) -> None:
         """Let these (pid, is graphics) run on a card."""

@@ -95,3 +95,19 @@ def test_slices_are_named_with_their_kind_and_id(fake_nvml: FakeNvml, backend: N
     gpu.mig_mode, gpu.mig_pending, gpu.mig_count = 1, 1, 2
     one = "MIG-00000000-0000-4000-8000-000000000000"
     assert backend.inventory().gpus[0].more["mig_devices"] == f"H100 MIG 1g.10gb {one}-1, H100 MIG 1g.10gb {one}-2"
+
+
+def test_what_hardly_ever_changes_is_read_anew_once_an_hour_and_link_ends_with_the_links(
+    fake_nvml: FakeNvml, backend: NvmlBackend
+):
+    backend.open()
+    gpu, other = fake_nvml.state.gpu(0), fake_nvml.state.gpu(1)
+    first = backend.inventory().gpus[0].more
+    gpu.inforom, gpu.persistence, other.links_up = b"G520.0200.00.06", 0, 17
+    looks = [backend.inventory().gpus for _ in range(60)]
+    more = [cards[0].more for cards in looks]
+    assert {one["persistence_mode"] for one in more} == {0}
+    assert {one["inforom"] for one in more[:-1]} == {first["inforom"]}
+    assert more[-1]["inforom"] == "G520.0200.00.06"
+    assert looks[0][1].more["nvlink_active"] == 17
+    assert looks[0][1].more["nvlink_peers"] != first["nvlink_peers"]
