@@ -43,8 +43,9 @@ WARM_PING_NS: Final = 12 * SECOND
 """Between two pings of the second connection, and canaries on it: four of them take less than a minute."""
 WARM_PING_NS_MAX: Final = 40 * SECOND
 """An Access gives a silent connection up after two minutes, however rare canaries are."""
-LETTER_NS: Final = 5 * SECOND
-"""For a canary's answer, which crosses four hops."""
+WARM_ANSWER_NS: Final = 10 * SECOND
+"""For an answer on the second connection, to a canary over four hops. It is not in use, and its keepalive finds a dead
+line; an Access that is only slow would be slower yet if all its second connections were made anew."""
 DISTRUST_NS: Final = 10 * MINUTE
 """How long an Access that keeps messages back is left alone. It may have been a fault, and the last Access there is."""
 WARM_DIAL_NS: Final = SECOND
@@ -334,9 +335,16 @@ class Home:
         while True:
             pause_ns = MEASURE_EVERY_NS if self.address in self.answers else WARM_AFTER_NS
             await self._clock.sleep_ns(int(pause_ns * (0.8 + 0.4 * self._rng.uniform())))
+            before = self.answers
             await self.measure()
+            if self.address in before:  # that it serves us says more than a ping that was lost
+                self.answers.setdefault(self.address, before[self.address])
             if self._better() is not None:
-                await self._measure_again()
+                first = self.answers
+                await self.measure()
+                self.answers = first | {
+                    address: _shorter(answer, first.get(address)) for address, answer in self.answers.items()
+                }
             better = self._better()
             if better is not None:
                 log.info("moving", to=better, away_from=self.address)
@@ -347,17 +355,6 @@ class Home:
         """Another Access that answered and is worth the move."""
         best = choice.order(self._host_id, self.regions, self._measured(), self.address)
         return best[0] if best and best[0] != self.address and best[0] in self.answers else None
-
-    async def _measure_again(self) -> None:
-        """Believe the shorter of two round trips: a line adds nothing to one, a busy machine on either side does."""
-        before = self.answers
-        await self.measure()
-        shorter = {
-            address: replace(answer, rtt_ns=min(answer.rtt_ns, before[address].rtt_ns))
-            for address, answer in self.answers.items()
-            if address in before
-        }
-        self.answers = before | self.answers | shorter
 
     # --- the second connection -------------------------------------------------------------------------------------
 
@@ -390,9 +387,10 @@ class Home:
 
     async def _ping_warm(self, address: str, warm: WarmLink) -> None:
         """Until it ends or drains, or another is the better second one."""
-        due_ns = 0
+        due_ns, before = 0, None
         while self._second(address) == address:
-            self.answers[address] = await warm.ping(PING_NS)
+            answer = await warm.ping(WARM_ANSWER_NS)
+            self.answers[address], before = _shorter(answer, before), answer
             pause_ns = WARM_PING_NS if self._canaries is None else max(WARM_PING_NS, self._canaries.pause_ns())
             if self._canaries is not None and self._clock.monotonic_ns() >= due_ns:
                 await self._ask_about_this(warm, self._canaries)
@@ -402,7 +400,7 @@ class Home:
     async def _ask_about_this(self, warm: WarmLink, canaries: Canaries) -> None:
         """Leave the Access in use if it keeps messages back, as the Master says by the other one."""
         letter = canaries.canary()
-        if letter and canaries.on_letter((await warm.ping(LETTER_NS, letter)).letter) and self.address is not None:
+        if letter and canaries.on_letter((await warm.ping(WARM_ANSWER_NS, letter)).letter) and self.address is not None:
             log.error("messages_kept_back", address=self.address)
             self._busy_until_ns[self.address] = self._clock.monotonic_ns() + DISTRUST_NS
             self.move()
@@ -412,6 +410,11 @@ class Home:
         warm, self._warm = self._warm, None
         if warm is not None:
             await warm[1].close()
+
+
+def _shorter(answer: PingAnswer, before: PingAnswer | None) -> PingAnswer:
+    """With the shorter of two round trips: a busy machine at either end adds to one, and nothing makes one shorter."""
+    return answer if before is None else replace(answer, rtt_ns=min(answer.rtt_ns, before.rtt_ns))
 
 
 def _named(error: WindrowError) -> WindrowError:
