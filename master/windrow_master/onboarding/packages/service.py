@@ -95,7 +95,7 @@ class Packages:
 
     async def _make(self) -> None:
         release = self._wheelhouse.progress.detail
-        into = self._directory / release
+        into = self._directory / f"{release}-{platform.python_version()}"  # which is packed with it
         self._progress = Progress(Phase.PREPARING, "packing the agent with its own Python", 0, len(names()))
         if not (into / SUMS).is_file():
             await asyncio.to_thread(shutil.rmtree, self._directory, True)
