@@ -93,7 +93,7 @@ class PsutilHost:
         """Every host metric of the table but the number of workloads, as the wire's integers."""
         memory, swap = _try(psutil.virtual_memory), _try(psutil.swap_memory)
         disk = _try(lambda: psutil.disk_usage(str(self._data_dir)))
-        blocks = _try(psutil.disk_io_counters)
+        blocks = _try(lambda: psutil.disk_io_counters(nowrap=False))
         received, sent = self._network()
         load = _try(os.getloadavg)
         return {
@@ -122,7 +122,7 @@ class PsutilHost:
 
     def _network(self) -> tuple[int | None, int | None]:
         """Bytes received and sent since boot over interfaces that lead out of the host."""
-        cards = _try(lambda: psutil.net_io_counters(pernic=True))
+        cards = _try(lambda: psutil.net_io_counters(pernic=True, nowrap=False))
         if not cards:
             return None, None
         outer = [card for name, card in cards.items() if not name.startswith(PRIVATE_NETWORKS)]
