@@ -12,6 +12,7 @@ from windrow_agent.core import command as core
 from windrow_agent.core import lease as leases
 from windrow_agent.core import workload as work
 from windrow_agent.core.command import CommandState, Phase
+from windrow_agent.cutting import CutDesk
 from windrow_agent.journal import JournalDesk
 from windrow_agent.outbox import Outbox
 from windrow_agent.runtimes.port import FILES_CAP_BYTES, LOG_CAP_BYTES, Progress
@@ -71,10 +72,11 @@ class CommandDesk:
         measure: Measure,
         benchmark: Benchmark,
         is_disk_full: Callable[[], bool] = lambda: False,
+        cards: CutDesk | None = None,
     ) -> None:
         self._desk, self._journal, self._outbox, self._keeper = desk, desk.journal, outbox, keeper
         self._clock, self._kernel_boot, self._spawn = clock, kernel_boot, spawn
-        self._measure, self._benchmark, self._is_disk_full = measure, benchmark, is_disk_full
+        self._measure, self._benchmark, self._is_disk_full, self._cards = measure, benchmark, is_disk_full, cards
         self._states = {key: entry.state for key, entry in self._journal.commands.items()}
         self._creating: dict[str, tuple[CommandId, asyncio.Task[None]]] = {}
         self._said_ns: dict[CommandId, int] = {}
@@ -130,6 +132,8 @@ class CommandDesk:
             return None
         if command.kind is CommandKind.BENCHMARK:
             return None
+        if command.partition is not None and self._cards is not None:
+            return self._cards.refusal(command.partition)
         return InvalidInput(f"This agent knows no command {command.kind.name} of this form.")
 
     def _create_refusal(self, spec: WorkloadSpec) -> WindrowError | None:
@@ -146,7 +150,7 @@ class CommandDesk:
         known = self._keeper.state(spec.workload_id)
         if known is not None and known.phase is not WorkloadPhase.GONE:
             return Conflict(f"{spec.workload_id} is here already, by another command.")
-        return None
+        return self._cards.create_refusal(spec) if self._cards is not None else None
 
     async def _apply(self, command_id: CommandId, event: core.Event, command: Command | None) -> None:
         """Decide one event and do its effects in order; the state is believed only once it is stored."""
@@ -312,6 +316,8 @@ class CommandDesk:
             await self._give_up_creation(command.delete.workload_id)
             await self._delete(command, progress)
             return {}
+        if command.partition is not None and self._cards is not None:
+            return await self._cards.cut(command.partition)
         async with self._measuring:
             if command.bandwidth is not None:
                 return await self._measure(command.bandwidth)

@@ -7,11 +7,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from windrow_agent.core.discovery import Place, parse_place
+from windrow_agent.core.layout import Layouts, parse_layouts
 from windrow_agent.runtimes.docker import DEFAULT_URL
 from windrow_proto.errors import InvalidInput
 
@@ -47,6 +48,8 @@ class Config:
     is_speed_wanted: bool = False
     metrics_port: int | None = None
     """Of /metrics on 127.0.0.1; None: not served."""
+    layouts: Layouts = field(default_factory=dict)
+    """What cards may be cut into when the Master asks; empty: every card stays whole."""
     seeds: tuple[Place, ...] = ()
     """Where an Access is looked for when none of the map answers; empty: where joining was told."""
 
@@ -93,6 +96,7 @@ def parse(arguments: Sequence[str]) -> Config:
         is_speed_wanted=getattr(found, "bandwidth", False),
         metrics_port=getattr(found, "metrics_port", None),
         seeds=seeds,
+        layouts=parse_layouts(getattr(found, "mig", None) or ()),
     )
 
 
@@ -129,6 +133,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--registries", help="pull images only from these, a list by comma; `default` is the daemon's own")
     run.add_argument("--no-bubblewrap", action="store_true", help="do not wrap process workloads, even where it works")
     run.add_argument("--metrics-port", type=int, help="serve /metrics on this port of 127.0.0.1")
+    text = "let the Master cut this card (UUID, index or `all`) into these slices while it is idle (default: never)"
+    run.add_argument("--mig", action="append", metavar="CARD=PROFILE,...", help=text)
     looks(run, "look for an Access there while none of the known ones answers (default: what join was told)")
     join = command("join", "Make this host a member: keys are made here, the Master signs a certificate.")
     join.add_argument("master_url", help="https://host:port of the Master")

@@ -21,7 +21,7 @@ from windrow_agent.core.workload import WorkloadState
 from windrow_agent.threads import Runner
 from windrow_proto.errors import StorageFailed, WindrowError
 from windrow_proto.ids import ClusterId, CommandId, GpuUuid, SlotId, WorkloadId
-from windrow_proto.model import Command, SlotGrant, WorkloadPhase
+from windrow_proto.model import Command, Isolation, SlotGrant, WorkloadPhase
 from windrow_proto.ports import Disk
 from windrow_proto.segments import Damage, SegmentLog
 from windrow_proto.units import DAY, MIB
@@ -321,12 +321,16 @@ def _status(state: CommandState) -> Mapping[str, Any]:
 
 
 def _workload(record: Mapping[str, Any]) -> WorkloadState:
-    slots = tuple(SlotGrant(SlotId(s["slot_id"]), int(s["token"]), GpuUuid(s["gpu_uuid"])) for s in record["slots"])
     fields = {
         **record,
         "workload_id": WorkloadId(record["workload_id"]),
         "cluster_id": ClusterId(record["cluster_id"]),
-        "slots": slots,
+        "slots": tuple(_grant(slot) for slot in record["slots"]),
         "phase": WorkloadPhase[record["phase"]],
     }
     return WorkloadState(**fields)
+
+
+def _grant(record: Mapping[str, Any]) -> SlotGrant:
+    isolation = Isolation(record.get("isolation", 0))  # older agents did not write it
+    return SlotGrant(SlotId(record["slot_id"]), int(record["token"]), GpuUuid(record["gpu_uuid"]), isolation)

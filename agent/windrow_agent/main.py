@@ -149,6 +149,7 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
         look=_look(membership.host_id, rng, seeds),
         ask=membership.newer_regions,
         tls=membership.tls,
+        layouts=config.layouts,
     )
     return AgentService(parts), membership
 

@@ -5,11 +5,12 @@ It decides nothing and keeps nothing: everything goes to the outbox, which store
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from windrow_agent.core import pace
 from windrow_agent.core.inventory import HostFacts, build_inventory
+from windrow_agent.core.layout import Layouts, with_layouts
 from windrow_agent.core.sampling import batches, is_batch_due
 from windrow_agent.outbox import Outbox
 from windrow_agent.runtimes.port import Runtime
@@ -31,7 +32,7 @@ NEW_NS: Final = 5 * SECOND
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where a report comes from. faults: what is the matter with the agent itself; held: the cards that something of
-    this agent's uses, and what."""
+    this agent's uses, and what; layouts: what cards may be cut into."""
 
     sampler: Sampler
     runtimes: Mapping[str, Runtime]
@@ -39,6 +40,7 @@ class Sources:
     agent_version: str
     faults: Callable[[], Iterable[str]]
     held: Callable[[], Mapping[str, str]]
+    layouts: Layouts = field(default_factory=dict)
 
 
 class Reporter:
@@ -127,7 +129,7 @@ class Reporter:
             return  # not read yet; it will be a change
         inventory = build_inventory(
             sampler.host_facts,
-            sampler.gpus,
+            replace(sampler.gpus, gpus=with_layouts(sampler.gpus.gpus, self._sources.layouts)),
             agent_version=self._sources.agent_version,
             simulated=sampler.simulated,
             runtimes=self._runtimes,

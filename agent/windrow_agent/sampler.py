@@ -16,7 +16,7 @@ from windrow_agent.core import sampling
 from windrow_agent.core.availability import Availability
 from windrow_agent.core.inventory import HostFacts, HostReader
 from windrow_agent.core.sampling import Due, Schedule
-from windrow_agent.gpu.port import Condition, ConditionCode, GpuBackend, GpuInventory
+from windrow_agent.gpu.port import Condition, ConditionCode, GpuBackend, GpuInventory, GpuLook
 from windrow_agent.gpu.watch import GpuWatch
 from windrow_agent.threads import InlineRunner, Runner, ThreadRunner
 from windrow_proto.model import Event
@@ -154,6 +154,14 @@ class Sampler:
         """Where to ask which GPU is held by which workload: use of the others is foreign, and faults are put down
         accordingly."""
         self._watch.set_leases(leases)
+
+    async def look(self, uuids: frozenset[str]) -> Mapping[str, GpuLook]:
+        """These cards and slices as they are now; what does not answer in time is left out."""
+        return await self._watch.look(uuids)
+
+    async def cut(self, uuid: str, profiles: tuple[str, ...]) -> None:
+        """Cut an idle card into slices, or make it whole again; raises CutRefusedError."""
+        await self._watch.cut(uuid, profiles)
 
     def set_workloads(self, count: int) -> None:
         """How many workloads run, for the metric of that name."""

@@ -15,8 +15,11 @@ from windrow_agent.challenge.desk import ChallengeDesk
 from windrow_agent.channels import ChannelDesk
 from windrow_agent.commands import CommandDesk
 from windrow_agent.connection import Connection, Greeting
+from windrow_agent.core.layout import Layouts
+from windrow_agent.cutting import CutDesk
 from windrow_agent.dialling import Ask, Home, Look, ask_nobody, look_nowhere
 from windrow_agent.journal import Journal, JournalDesk, epoch_fact
+from windrow_agent.leaving import Leaving
 from windrow_agent.outbox import Outbox
 from windrow_agent.probes import measure
 from windrow_agent.report import Reporter, Sources
@@ -64,7 +67,7 @@ class Parts:
 
     measure_benchmarks: runs the host's own figures; runner: the thread of the disk; look: for Accesses beyond
     the map; ask: for a newer map; tls: whom tunnels trust, None where nothing can be reached by one; prover:
-    the process that works for a card in a challenge.
+    the process that works for a card in a challenge; layouts: what its owner lets cards be cut into.
     """
 
     host_id: HostId
@@ -91,6 +94,7 @@ class Parts:
     ask: Ask = ask_nobody
     tls: Callable[[], TlsIdentity] | None = None
     prover: tuple[str, ...] = PROVER
+    layouts: Layouts = field(default_factory=dict)
 
 
 class AgentService:
@@ -147,11 +151,13 @@ class AgentService:
         self.journal, self._desk = journal, JournalDesk(journal, parts.runner)
         self.outbox = Outbox(spool, parts.runner, clock)
         self.session = AgentSession(parts.host_id, self.boot_id, journal.epoch)
-        self.keeper = Keeper(self._desk, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn)
+        leaving = Leaving(lambda: parts.sampler.gpus, parts.sampler.look, clock)
+        self.keeper = Keeper(self._desk, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn, leaving)
         self.challenges = ChallengeDesk(clock, self.keeper.leased_gpus, parts.prover)
         sources = Sources(
             *(parts.sampler, parts.runtimes, self.keeper, parts.agent_version, lambda: self._room.faults),
             held=self.challenges.held,
+            layouts=parts.layouts,
         )
         self.report = Reporter(sources, self.outbox, clock, parts.benchmarks)
         self.commands = CommandDesk(
@@ -159,6 +165,7 @@ class AgentService:
             measure=self._measure_bandwidth,
             benchmark=self._benchmark,
             is_disk_full=lambda: self._room.is_full,
+            cards=CutDesk(parts.sampler, parts.layouts, self.challenges.held),
         )
         lost = spool.lost_bytes + sum(damage.lost_bytes for damage in journal.damaged if damage.reason != "torn_tail")
         if lost or journal.unreadable:

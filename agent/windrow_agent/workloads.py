@@ -16,6 +16,7 @@ from windrow_agent.core import lease as leases
 from windrow_agent.core import workload as work
 from windrow_agent.core.workload import WorkloadState
 from windrow_agent.journal import JournalDesk
+from windrow_agent.leaving import Leaving
 from windrow_agent.orphans import ORPHANS_EVERY_NS, Orphans
 from windrow_agent.outbox import Outbox
 from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime
@@ -46,11 +47,8 @@ LAPSE_GRACE_NS: Final = 10 * SECOND
 LOOK_NS: Final = SECOND
 GONE_KEPT_NS: Final = 10 * MINUTE
 """How long what is gone is still told of: longer than a Master needs to come back."""
-HOST_STOPPED: Final = "host_stopped"
-FENCED: Final = "fenced"
-LOST: Final = "lost"
-EXITED: Final = "exited"
-DELETED: Final = "deleted"
+HOST_STOPPED, FENCED, LOST, EXITED, DELETED = "host_stopped", "fenced", "lost", "exited", "deleted"
+"""Why a workload ended, as its receipt says it."""
 
 Message = tuple[Kind, bytes]
 Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
@@ -67,8 +65,9 @@ class Keeper:
         clock: Clock,
         kernel_boot: str,
         spawn: Spawn,
+        leaving: Leaving | None = None,
     ) -> None:
-        self.journal, self.runtimes = desk.journal, runtimes
+        self.journal, self.runtimes, self._leaving = desk.journal, runtimes, leaving
         self._desk, self._outbox, self._clock = desk, outbox, clock
         self._kernel_boot, self._spawn = kernel_boot, spawn
         self._locks: dict[WorkloadId, asyncio.Lock] = {}
@@ -85,8 +84,7 @@ class Keeper:
 
     def state(self, workload_id: WorkloadId) -> WorkloadState | None:
         """What is known of one workload."""
-        entry = self.journal.workloads.get(workload_id)
-        return entry.state if entry is not None else None
+        return entry.state if (entry := self.journal.workloads.get(workload_id)) else None
 
     def observed(self) -> tuple[ObservedWorkload, ...]:
         """All workloads, those lately gone included."""
@@ -140,7 +138,8 @@ class Keeper:
             raise RuntimeUnavailable("Preparing took longer than 30 minutes and was given up.") from error
         except OSError as error:
             raise RuntimeUnavailable(f"Preparing failed: {error.strerror or error}.") from error
-        effects = await self._apply(spec.workload_id, work.Prepared())
+        modes = self._leaving.modes(spec.slots) if self._leaving else {}
+        effects = await self._apply(spec.workload_id, work.Prepared(modes))
         if work.Start() not in effects:
             progress("waiting_files", 0)
             await self._files_event(spec.workload_id).wait()
@@ -214,7 +213,7 @@ class Keeper:
         What it ran is read from the runtime's own records once it can be written down, and told under this reason.
         """
         state = self.state(workload_id)
-        runtime = self.runtimes.get(state.runtime) if state is not None else None
+        runtime = self.runtimes.get(state.runtime) if state else None
         if state is None or runtime is None or state.phase in work.ENDED:
             return
         self._halted.setdefault(workload_id, reason)
@@ -235,7 +234,8 @@ class Keeper:
             if await runtime.observe(workload_id) is not None:
                 # With the word that it is gone its slots are free for the next one: only once nothing of it is left.
                 raise RuntimeUnavailable("It has ended, and its runtime has not cleared it away yet.")
-        await self._apply(workload_id, work.Removed())
+        faults = await self._leaving.faults(self.state(workload_id) or state) if self._leaving else {}
+        await self._apply(workload_id, work.Removed(faults))
         await self._desk.write([facts.lease_gone(workload_id)])
         self._gone_ns[workload_id] = self._clock.monotonic_ns()
         watch = self._watches.pop(workload_id, None)

@@ -71,6 +71,7 @@ class CommandKind(IntEnum):
     DELETE = 2
     MEASURE_BANDWIDTH = 3
     BENCHMARK = 4
+    PARTITION = 5
 
 
 class CommandPhase(IntEnum):
@@ -114,7 +115,33 @@ class ChannelPurpose(IntEnum):
     CHALLENGE = 7
 
 
+class Isolation(IntEnum):
+    """What keeps the work on a slot apart from its neighbours' on the same card; docs/slices.md.
+
+    UNSPECIFIED: a share of the processors. WHOLE: there are no neighbours. MIG: memory, cache and processors of its
+    own in hardware, and faults stay inside. MPS: shared address spaces' limits in software; one's fault ends them all.
+    SHARED: turns in time, nothing else.
+    """
+
+    UNSPECIFIED = 0
+    WHOLE = 1
+    MIG = 2
+    MPS = 3
+    SHARED = 4
+
+
 # --- what a host is -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSlice:
+    """A part of a card that can be rented by itself. compute_slices: of as many as the card's mig_devices_max."""
+
+    uuid: GpuUuid
+    profile: str
+    isolation: Isolation
+    memory_bytes: int
+    compute_slices: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +149,7 @@ class GpuFacts:
     """One GPU as its driver describes it; what the driver did not say is None. Ids of PCI: device << 16 | vendor.
 
     more: what gpu_fields.py names beyond these, in its units; only what was said. Peers may say what we do not know.
+    slices: what it is cut into now; layout: the profiles that its owner lets it be cut into, none: it stays whole.
     """
 
     uuid: GpuUuid
@@ -149,6 +177,8 @@ class GpuFacts:
     numa_node: int | None = None
     device_minor: int | None = None
     more: Mapping[str, int | str] = field(default_factory=dict)
+    slices: tuple[GpuSlice, ...] = ()
+    layout: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +244,15 @@ def _said(fields: Mapping[str, Any], first: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SlotGrant:
-    """A slot and the token it was granted under; gpu_uuid is empty for cpu slots."""
+    """A slot and the token it was granted under; gpu_uuid: of the card or its slice, empty for cpu slots.
+
+    isolation: as the slot was offered; UNSPECIFIED for cpu slots and from those that do not know the word.
+    """
 
     slot_id: SlotId
     token: int
     gpu_uuid: GpuUuid = NO_GPU
+    isolation: Isolation = Isolation.UNSPECIFIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +295,14 @@ class BandwidthSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    """Which card to cut into slices of which profiles, in this order; none: whole again."""
+
+    gpu_uuid: GpuUuid
+    profiles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """An order of the Master; the one field that its kind names is set, none for BENCHMARK."""
 
@@ -269,6 +311,7 @@ class Command:
     create: WorkloadSpec | None = None
     delete: DeleteSpec | None = None
     bandwidth: BandwidthSpec | None = None
+    partition: PartitionSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +330,10 @@ class CommandStatus:
 
 @dataclass(frozen=True, slots=True)
 class ObservedWorkload:
-    """One workload as the host sees it; `ports` maps the container's port (text) to one on the host's loopback."""
+    """One workload as the host sees it; `ports` maps the container's port (text) to one on the host's loopback.
+
+    faults: of what is gone, the slots that it did not leave as it found them, and why, in words.
+    """
 
     workload_id: WorkloadId
     phase: WorkloadPhase
@@ -297,6 +343,7 @@ class ObservedWorkload:
     runtime: str = ""
     ports: Mapping[str, int] = field(default_factory=dict)
     detail: str = ""
+    faults: Mapping[SlotId, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

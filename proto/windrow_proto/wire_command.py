@@ -1,10 +1,11 @@
 """Commands, what became of them, and lease renewals as bytes and back."""
 
 from collections.abc import Iterable
+from typing import Final, Literal
 
 from windrow_proto import wire_fields as fields
 from windrow_proto.errors import InvalidInput
-from windrow_proto.ids import ClusterId
+from windrow_proto.ids import ClusterId, GpuUuid
 from windrow_proto.model import (
     BandwidthSpec,
     Command,
@@ -13,9 +14,19 @@ from windrow_proto.model import (
     CommandStatus,
     DeleteSpec,
     LeaseRenewal,
+    PartitionSpec,
     WorkloadSpec,
 )
 from windrow_proto.v1 import host_pb2
+
+_NEEDED: Final[dict[CommandKind, Literal["create", "delete", "bandwidth", "partition"]]] = {
+    CommandKind.CREATE: "create",
+    CommandKind.DELETE: "delete",
+    CommandKind.MEASURE_BANDWIDTH: "bandwidth",
+    CommandKind.PARTITION: "partition",
+}
+_SLICES_MAX: Final = 16
+"""Parts of one card; the most that any is cut into is 7."""
 
 
 def encode_command(command: Command) -> bytes:
@@ -35,6 +46,9 @@ def encode_command(command: Command) -> bytes:
         message.bandwidth.CopyFrom(
             host_pb2.BandwidthSpec(duration_ns=limits.duration_ns, cap_bytes=limits.cap_bytes, nonce=limits.nonce)
         )
+    if command.partition is not None:
+        cut = command.partition
+        message.partition.CopyFrom(host_pb2.PartitionSpec(gpu_uuid=cut.gpu_uuid, profiles=cut.profiles))
     return message.SerializeToString()
 
 
@@ -43,15 +57,16 @@ def decode_command(data: bytes) -> Command:
     UNSPECIFIED, which the agent answers with REFUSED: silence would be repeated for ever."""
     message = fields.parse(host_pb2.Command, data)
     kind = fields.known(CommandKind, message.kind)
-    needed = {CommandKind.CREATE: "create", CommandKind.DELETE: "delete", CommandKind.MEASURE_BANDWIDTH: "bandwidth"}
-    if kind in needed and not message.HasField(needed[kind]):
-        raise InvalidInput(f"A {kind.name} command without its {needed[kind]}.", subject=message.command_id[:64])
+    needed = _NEEDED.get(kind)
+    if needed is not None and not message.HasField(needed):
+        raise InvalidInput(f"A {kind.name} command without its {needed}.", subject=message.command_id[:64])
     return Command(
         command_id=fields.command_id(message.command_id),
         kind=kind,
         create=_to_workload(message.create) if kind is CommandKind.CREATE else None,
         delete=_to_delete(message.delete) if kind is CommandKind.DELETE else None,
         bandwidth=_to_bandwidth_spec(message.bandwidth) if kind is CommandKind.MEASURE_BANDWIDTH else None,
+        partition=_to_partition(message.partition) if kind is CommandKind.PARTITION else None,
     )
 
 
@@ -109,6 +124,11 @@ def _to_bandwidth_spec(message: host_pb2.BandwidthSpec) -> BandwidthSpec:
         cap_bytes=message.cap_bytes,
         nonce=fields.text(message.nonce),
     )
+
+
+def _to_partition(message: host_pb2.PartitionSpec) -> PartitionSpec:
+    profiles = tuple(fields.text(profile) for profile in fields.listed(message.profiles, _SLICES_MAX))
+    return PartitionSpec(GpuUuid(fields.text(message.gpu_uuid)), profiles)
 
 
 def encode_status(status: CommandStatus) -> bytes:

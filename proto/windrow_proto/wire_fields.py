@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError, Message
 from windrow_proto.errors import InvalidInput, TooLarge
 from windrow_proto.ids import BootId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.messages import LaneMarks
-from windrow_proto.model import Lane, SlotGrant
+from windrow_proto.model import Isolation, Lane, SlotGrant
 from windrow_proto.v1 import host_pb2, link_pb2
 
 TEXT_MAX: Final = 128
@@ -187,12 +187,20 @@ def from_marks(marks: Iterable[LaneMarks]) -> list[link_pb2.LaneMarks]:
 
 def from_slots(slots: Iterable[SlotGrant]) -> list[host_pb2.SlotGrant]:
     """Grants as messages."""
-    return [host_pb2.SlotGrant(slot_id=s.slot_id, token=s.token, gpu_uuid=s.gpu_uuid) for s in slots]
+    return [
+        host_pb2.SlotGrant(
+            slot_id=s.slot_id, token=s.token, gpu_uuid=s.gpu_uuid, isolation=host_pb2.Isolation.Name(s.isolation)
+        )
+        for s in slots
+    ]
 
 
 def to_slots(messages: Collection[host_pb2.SlotGrant]) -> tuple[SlotGrant, ...]:
     """Received grants."""
-    return tuple(SlotGrant(SlotId(text(m.slot_id)), m.token, GpuUuid(text(m.gpu_uuid))) for m in listed(messages))
+    return tuple(
+        SlotGrant(SlotId(text(m.slot_id)), m.token, GpuUuid(text(m.gpu_uuid)), known(Isolation, m.isolation))
+        for m in listed(messages)
+    )
 
 
 def port(number: int) -> int:

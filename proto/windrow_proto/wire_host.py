@@ -2,14 +2,16 @@
 
 from windrow_proto import wire_fields as fields
 from windrow_proto.errors import InvalidInput
-from windrow_proto.ids import ClusterId, GpuUuid
+from windrow_proto.ids import ClusterId, GpuUuid, SlotId
 from windrow_proto.model import (
     BandwidthClaim,
     BandwidthResult,
     Benchmark,
     Event,
     GpuFacts,
+    GpuSlice,
     Inventory,
+    Isolation,
     Observed,
     ObservedWorkload,
     Receipt,
@@ -39,6 +41,8 @@ _GPUS_MAX = 64
 """GPUs in one host; the largest sold have 16."""
 _FIELDS_MAX = 256
 """Further fields of one GPU; gpu_fields.py names half as many."""
+_SLICES_MAX = 16
+"""Parts of one card; the most that any is cut into is 7."""
 _WORDS_MAX = 1024
 """Characters of one of them: sixteen slices with their ids."""
 
@@ -115,6 +119,17 @@ def _from_gpu(gpu: GpuFacts) -> host_pb2.GpuFacts:
         vbios=gpu.vbios,
         figures={name: value for name, value in gpu.more.items() if isinstance(value, int)},
         words={name: value for name, value in gpu.more.items() if isinstance(value, str)},
+        slices=[
+            host_pb2.GpuSlice(
+                uuid=one.uuid,
+                profile=one.profile,
+                isolation=host_pb2.Isolation.Name(one.isolation),
+                memory_bytes=one.memory_bytes,
+                compute_slices=one.compute_slices,
+            )
+            for one in gpu.slices
+        ],
+        layout=gpu.layout,
     )
     for name in _GPU_OPTIONAL_NUMBERS:
         value = getattr(gpu, name)
@@ -137,6 +152,18 @@ def _to_gpu(message: host_pb2.GpuFacts) -> GpuFacts:
         vbios=fields.text(message.vbios) if message.HasField("vbios") else None,
         **numbers,
         more=_to_more(message),
+        slices=tuple(_to_slice(one) for one in fields.listed(message.slices, _SLICES_MAX)),
+        layout=tuple(fields.text(profile) for profile in fields.listed(message.layout, _SLICES_MAX)),
+    )
+
+
+def _to_slice(message: host_pb2.GpuSlice) -> GpuSlice:
+    return GpuSlice(
+        uuid=GpuUuid(fields.text(message.uuid)),
+        profile=fields.text(message.profile),
+        isolation=fields.known(Isolation, message.isolation),
+        memory_bytes=message.memory_bytes,
+        compute_slices=message.compute_slices,
     )
 
 
@@ -175,6 +202,7 @@ def encode_observed(observed: Observed) -> bytes:
             runtime=w.runtime,
             ports=w.ports,
             detail=w.detail,
+            faults={str(slot): why for slot, why in w.faults.items()},
         )
         for w in observed.workloads
     ]
@@ -203,6 +231,7 @@ def _to_observed_workload(message: host_pb2.ObservedWorkload) -> ObservedWorkloa
         runtime=fields.text(message.runtime),
         ports={fields.text(inside): fields.port(outside) for inside, outside in message.ports.items()},
         detail=fields.text(message.detail, fields.DETAIL_MAX),
+        faults={SlotId(slot): why for slot, why in fields.text_map(message.faults).items()},
     )
 
 

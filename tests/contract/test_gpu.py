@@ -11,7 +11,7 @@ from tests.fake_nvml.build import fake_library as fake_library
 from tests.fake_nvml.build import fake_nvml as fake_nvml
 from windrow_agent.gpu.none import NoGpus
 from windrow_agent.gpu.nvml import NvmlBackend
-from windrow_agent.gpu.port import ConditionCode, GpuBackend, GpuEvent, GpuEventKind
+from windrow_agent.gpu.port import ConditionCode, CutRefusedError, GpuBackend, GpuEvent, GpuEventKind
 from windrow_agent.simulate import SimulatedHost
 from windrow_proto.clock import SystemClock
 from windrow_proto.metrics import METRICS, SLOW, Scope
@@ -134,6 +134,23 @@ def test_a_refused_opening_is_a_condition_and_may_be_tried_again(bench: Bench):
     assert refused.text == "gpu.no_driver"
     bench.refuse(False)
     assert bench.backend.open() is None
+
+
+def test_a_look_shows_a_card_that_answers_and_leaves_out_what_does_not(bench: Bench):
+    bench.backend.open()
+    facts = bench.backend.inventory()
+    lost, kept = facts.gpus[2].uuid, facts.gpus[5].uuid
+    bench.lose(2)
+    seen = bench.backend.look(frozenset({lost, kept, "GPU-of-another-host"}))
+    assert set(seen) == {kept}
+    assert (seen[kept].facts.uuid, seen[kept].processes) == (kept, 0)
+    assert seen[kept].memory_used_bytes is not None
+
+
+def test_a_card_that_is_not_there_is_not_cut(bench: Bench):
+    bench.backend.open()
+    with pytest.raises(CutRefusedError):
+        bench.backend.cut("GPU-of-another-host", ("1g.10gb",))
 
 
 def test_closing_twice_is_harmless(bench: Bench):

@@ -27,10 +27,12 @@
 #define ABSENT64 (~0ull)
 #define MIG_DEVICES 7
 
-enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7,
-       DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15, ARGUMENT_VERSION_MISMATCH = 25 };
+enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6,
+       INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15, IN_USE = 19,
+       INSUFFICIENT_RESOURCES = 23, ARGUMENT_VERSION_MISMATCH = 25 };
 
 typedef struct { uint32_t pid, is_graphics; uint64_t memory; } process_t;
+typedef struct { uint32_t profile, start, is_whole, programs; uint64_t memory_used; } slice_t; /* profile 0: none */
 
 typedef struct {
     char name[96], uuid[80], bus_id[32], serial[32], vbios[32];
@@ -48,7 +50,9 @@ typedef struct {
     uint64_t pdi, bar1, cpus[2], field[FIELDS];
     uint32_t brand, architecture, compute_mode, persistence, virtualization, ecc_pending, shutdown, memory_max, gpu_max;
     uint32_t clock_video, clock_video_max, pcie_generation_now, pcie_width_now, encoder, decoder;
-    uint32_t links_up, link_version, fabric, nearness, p2p, sram_exceeded, unrepairable, mig_max, mig_count;
+    uint32_t links_up, link_version, fabric, nearness, p2p, sram_exceeded, unrepairable, mig_max;
+    uint32_t mig_denied, mig_status; /* every change NO_PERMISSION; what a change of the mode ends with, and waits for */
+    slice_t slices[MIG_DEVICES];
 } gpu_t;
 
 typedef struct { uint32_t gpu, type; uint64_t value; } event_t;
@@ -163,6 +167,8 @@ EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **out) {
     *out = handles[index];
     return SUCCESS;
 }
+static unsigned slice_of(void *handle) { return ((char *)handle - handles[0]) % (1 + MIG_DEVICES); } /* 0: the card */
+#include "fake_mig.c"
 EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **out) {
     if (!references) return UNINITIALIZED;
     for (unsigned i = 0; i < state->gpu_count; i++)
@@ -174,14 +180,6 @@ EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **out) {
     return NOT_FOUND;
 }
 
-static unsigned slice_of(void *handle) { return ((char *)handle - handles[0]) % (1 + MIG_DEVICES); } /* 0: the card */
-EXPORT int nvmlDeviceGetName(void *handle, char *out, unsigned size) { ENTER;
-    return slice_of(handle) ? copy(out, size, "H100 MIG 1g.10gb") : copy(out, size, gpu->name);
-}
-EXPORT int nvmlDeviceGetUUID(void *handle, char *out, unsigned size) { ENTER;
-    if (slice_of(handle)) return snprintf(out, size, "MIG-%s-%u", gpu->uuid + 4, slice_of(handle)), SUCCESS;
-    return copy(out, size, gpu->uuid);
-}
 TEXT(nvmlDeviceGetBoardPartNumber, board_part)
 TEXT(nvmlDeviceGetInforomImageVersion, inforom)
 EXPORT int nvmlDeviceGetGspFirmwareVersion(void *handle, char *out) {
@@ -228,16 +226,12 @@ EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *handle, unsigned link, pci_
     snprintf(out->bus_id, sizeof out->bus_id, "00000000:%02X:00.0", 5 + link % 4); /* four switches */
     return SUCCESS;
 }
-EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned index, void **out) { ENTER;
-    if (gpu->mig_mode != 1 || index >= gpu->mig_count || index >= MIG_DEVICES) return NOT_FOUND;
-    *out = (char *)handle + 1 + index;
-    return SUCCESS;
-}
 
 typedef struct { unsigned long long total, free, used; } memory_v1_t;
 EXPORT int nvmlDeviceGetMemoryInfo(void *handle, memory_v1_t *out) { ENTER;
-    out->total = gpu->memory_total;
-    out->used = gpu->memory_used + gpu->memory_reserved;
+    const slice_t *slice = slice_at(gpu, handle);
+    out->total = slice ? profile_of(slice)->memory_mb << 20 : gpu->memory_total;
+    out->used = slice ? slice->memory_used : gpu->memory_used + gpu->memory_reserved;
     out->free = out->total - out->used;
     return SUCCESS;
 }
@@ -337,9 +331,10 @@ EXPORT int nvmlDeviceGetRemappedRows(void *handle, unsigned *good, unsigned *bad
 typedef struct { unsigned version; unsigned long long total, reserved, free, used; } memory_v2_t;
 EXPORT int nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2_t *out) { ENTER;
     if (out->version != (unsigned)(sizeof *out | 2u << 24)) return ARGUMENT_VERSION_MISMATCH;
-    out->total = gpu->memory_total;
-    out->reserved = gpu->memory_reserved;
-    out->used = gpu->memory_used;
+    const slice_t *slice = slice_at(gpu, handle);
+    out->total = slice ? profile_of(slice)->memory_mb << 20 : gpu->memory_total;
+    out->reserved = slice ? 0 : gpu->memory_reserved;
+    out->used = slice ? slice->memory_used : gpu->memory_used;
     out->free = out->total - out->reserved - out->used;
     return SUCCESS;
 }
@@ -348,7 +343,9 @@ FIGURE64(nvmlDeviceGetCurrentClocksEventReasons, throttle)
 typedef struct { unsigned pid; unsigned long long memory; unsigned gpu_instance, compute_instance; } process_info_t;
 static int list_processes(void *handle, unsigned *count, process_info_t *out, uint32_t is_graphics) { ENTER;
     unsigned found = 0;
-    for (unsigned i = 0; i < gpu->process_count && i < PROCESSES; i++) {
+    for (unsigned i = 0; !is_graphics && i < programs_of(gpu, handle); i++, found++)
+        if (out && found < *count) out[found] = (process_info_t){9000 + i, 1 << 30, 1, 0};
+    for (unsigned i = 0; !slice_of(handle) && i < gpu->process_count && i < PROCESSES; i++) {
         if (gpu->processes[i].is_graphics != is_graphics) continue;
         if (out && found < *count)
             out[found] = (process_info_t){gpu->processes[i].pid, gpu->processes[i].memory, ABSENT, ABSENT};

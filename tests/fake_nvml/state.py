@@ -11,6 +11,8 @@ MAGIC = 0x57464E56
 ABSENT = 0xFFFFFFFF
 ABSENT64 = (1 << 64) - 1
 GPUS, PROCESSES, EVENTS, FIELDS = 16, 8, 64, 308
+MIG_DEVICES = 7
+PROFILES = ("1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
 XID, ECC_UNCORRECTED, MIG_CHANGED = 0x8, 0x2, 0x100
 _LIBC = ctypes.CDLL(None)
 _FUTEX, _FUTEX_WAKE = (202 if platform.machine() == "x86_64" else 98), 1
@@ -20,6 +22,15 @@ ALL_EVENTS = XID | ECC_UNCORRECTED | MIG_CHANGED | 0x1
 
 class Process(ctypes.Structure):
     _fields_ = [("pid", U32), ("is_graphics", U32), ("memory", U64)]
+
+
+class Slice(ctypes.Structure):
+    """One part of a card, as fake_mig.c says; profile counts from 1 in the order of PROFILES, 0 is none."""
+
+    _fields_ = [
+        *((name, U32) for name in ("profile", "start", "is_whole", "programs")),
+        ("memory_used", U64),
+    ]
 
 
 class Gpu(ctypes.Structure):
@@ -48,7 +59,8 @@ class Gpu(ctypes.Structure):
         *((name, U32) for name in ("ecc_pending", "shutdown", "memory_max", "gpu_max", "clock_video")),
         *((name, U32) for name in ("clock_video_max", "pcie_generation_now", "pcie_width_now", "encoder", "decoder")),
         *((name, U32) for name in ("links_up", "link_version", "fabric", "nearness", "p2p", "sram_exceeded")),
-        *((name, U32) for name in ("unrepairable", "mig_max", "mig_count")),
+        *((name, U32) for name in ("unrepairable", "mig_max", "mig_denied", "mig_status")),
+        ("slices", Slice * MIG_DEVICES),
     ]
 
 
@@ -202,6 +214,18 @@ class FakeState:
         self.state.event_head += 1
         head = ctypes.byref(self.state, State.event_head.offset)
         _LIBC.syscall(_FUTEX, head, _FUTEX_WAKE, (1 << 31) - 1, None, None, 0)
+
+    def cut(self, index: int, *profiles: str) -> None:
+        """Let somebody have cut a card so: at each profile's own place, one after the other."""
+        gpu, start = self.state.gpus[index], 0
+        gpu.mig_mode = gpu.mig_pending = 1
+        for at, profile in enumerate(profiles):
+            gpu.slices[at] = Slice(1 + PROFILES.index(profile), start, 1, 0, 0)
+            start += (1, 2, 4, 4, 8)[PROFILES.index(profile)]
+
+    def profiles(self, index: int) -> list[str]:
+        """What a card is cut into, as the driver knows it."""
+        return [PROFILES[one.profile - 1] for one in self.state.gpus[index].slices if one.profile]
 
     def run_processes(self, index: int, *processes: tuple[int, bool]) -> None:
         """Let these (pid, is graphics) run on a card."""

@@ -19,6 +19,7 @@ from windrow_access.core.admission import Limits
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
 from windrow_agent.challenge.crew import COMMAND as PROVER
+from windrow_agent.core.layout import Layouts
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.port import GpuBackend
 from windrow_agent.runtimes.process import ProcessRuntime
@@ -95,9 +96,9 @@ class HealthWorld:
         rows = await self.master.store.read(lambda uow: uow.events.newest(HOST))
         return [(row.text, row.fields) for row in reversed(list(rows)) if row.kind == kind]
 
-    async def rent(self, index: int) -> WorkloadId:
-        """Let a real process hold one card's slot until the end of the test."""
-        slot_id = SlotId(self.uuid(index))
+    async def rent(self, index: int, slot_id: SlotId | None = None) -> WorkloadId:
+        """Let a real process hold one card's slot, or the one that is named, until the end of the test."""
+        slot_id = slot_id or SlotId(self.uuid(index))
         cluster_id = ClusterId(new_id("cluster"))
         fleet = self.master.fleet
         workload_id = WorkloadId(new_id("work"))
@@ -145,6 +146,7 @@ def agent_of(
     backend: GpuBackend,
     prover: tuple[str, ...] = PROVER,
     key: SigningKey | None = None,
+    layouts: Layouts | None = None,
 ) -> AgentService:
     """An agent with the cards of this backend."""
     clock, signing = SystemClock(), key or SigningKey.generate()
@@ -166,6 +168,7 @@ def agent_of(
         agent_version="test",
         measure_benchmarks=no_benchmarks,
         prover=prover,
+        layouts=layouts or {},
     )
     return AgentService(parts)
 
@@ -180,13 +183,13 @@ def relay_of(network: MemoryNetwork) -> Relay:
 
 
 @asynccontextmanager
-async def watched_host(fake: FakeNvml, folder: Path) -> AsyncIterator[HealthWorld]:
+async def watched_host(fake: FakeNvml, folder: Path, layouts: Layouts | None = None) -> AsyncIterator[HealthWorld]:
     """Everything up, all slots free and offered; ended in order, workloads included."""
     async with MemoryNetwork(SystemClock(), SeededRng(), Weather(0, 0, 0.0)) as network, asyncio.TaskGroup() as tasks:
         master = Master(folder / "master", MemoryDisk(), network)
         await master.start(tasks)
         backend = NvmlBackend(pci_devices=folder / "agent" / "pci")
-        agent, relay = agent_of(network, folder / "agent", backend), relay_of(network)
+        agent, relay = agent_of(network, folder / "agent", backend, layouts=layouts), relay_of(network)
         master.facts[HOST] = HostFacts(agent.parts.signing.public, 1, False)
         await master.store.write(
             lambda uow: master.fleet.enrol(uow, HOST, "box", OWNER, False, "account/account_1"), name="enrol"

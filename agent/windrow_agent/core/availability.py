@@ -194,9 +194,13 @@ def event_of(event: GpuEvent, workload_id: str | None) -> Event:
     return Event(event.kind.value, event.at_wall_ns, event.uuid, detail, fields)
 
 
+def is_in_use(processes: int | None, used_bytes: int | None, memory_bytes: int | None) -> bool:
+    """Whether somebody works on a card, by the programs on it and by what is used of its memory."""
+    return bool(processes) or (used_bytes or 0) > max(FOREIGN_BYTES, (memory_bytes or 0) // FOREIGN_DIVISOR)
+
+
 def _in_use(health: GpuHealth) -> bool:
-    floor = max(FOREIGN_BYTES, (health.memory_bytes or 0) // FOREIGN_DIVISOR)
-    return bool(health.compute_processes) or (health.memory_used_bytes or 0) > floor
+    return is_in_use(health.compute_processes, health.memory_used_bytes, health.memory_bytes)
 
 
 def _newer(first: T | None, second: T | None) -> T | None:

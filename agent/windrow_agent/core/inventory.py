@@ -95,6 +95,7 @@ def clean_gpu(facts: GpuFacts) -> GpuFacts:
         serial=None if facts.serial is None else clean_text(facts.serial),
         vbios=None if facts.vbios is None else clean_text(facts.vbios),
         more={clean_id(name): _clean(value) for name, value in facts.more.items()},
+        slices=tuple(replace(one, profile=clean_text(one.profile)) for one in facts.slices),
     )
 
 

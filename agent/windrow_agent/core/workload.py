@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from windrow_proto.ids import ClusterId, WorkloadId
+from windrow_proto.ids import ClusterId, SlotId, WorkloadId
 from windrow_proto.model import ObservedWorkload, Receipt, SlotGrant, WorkloadPhase, WorkloadSpec
 from windrow_proto.units import SECOND
 
@@ -24,7 +24,10 @@ ENDED: Final = frozenset({WorkloadPhase.EXITED, WorkloadPhase.GONE, WorkloadPhas
 
 @dataclass(frozen=True, slots=True)
 class WorkloadState:
-    """What this host knows of a workload. running_ns and started_wall_ns are None before it started."""
+    """What this host knows of a workload. running_ns and started_wall_ns are None before it started.
+
+    modes: of its cards by the granted UUID, as it found them; faults: its slots that it did not leave so, and why.
+    """
 
     workload_id: WorkloadId
     cluster_id: ClusterId
@@ -40,6 +43,8 @@ class WorkloadState:
     end_reason: str = ""
     detail: str = ""
     ports: Mapping[str, int] = field(default_factory=dict)
+    modes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    faults: Mapping[SlotId, str] = field(default_factory=dict)
 
     @property
     def token(self) -> int:
@@ -57,7 +62,9 @@ def begin(spec: WorkloadSpec) -> WorkloadState:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Image, folder and container are there; nothing runs yet."""
+    """Image, folder and container are there; nothing runs yet. modes: of its cards now."""
+
+    modes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,9 @@ class EndAsked:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Its container or folder is gone."""
+    """Its container or folder is gone. faults: its slots that are not as it found them, and why."""
+
+    faults: Mapping[SlotId, str] = field(default_factory=dict)
 
 
 Event = Prepared | FilesCame | Started | Ran | Ended | Broke | EndAsked | Removed
@@ -145,7 +154,7 @@ def step(state: WorkloadState, event: Event) -> Step:
     """Advance one workload by one event. Total: every (phase, event) pair has an answer."""
     match event:
         case Prepared():
-            return _prepared(state)
+            return _prepared(state, event)
         case FilesCame():
             if state.phase is not WorkloadPhase.WAITING_FILES:
                 return state, ()  # more files for what runs already
@@ -168,14 +177,15 @@ def step(state: WorkloadState, event: Event) -> Step:
             reason = state.end_reason or event.reason
             return replace(state, phase=WorkloadPhase.STOPPING, end_reason=reason), (SendObserved(), StopAndRemove())
         case Removed():
-            return _removed(state)
+            return _removed(state, event)
         case _:
             assert_never(event)
 
 
-def _prepared(state: WorkloadState) -> Step:
+def _prepared(state: WorkloadState, event: Prepared) -> Step:
     if state.phase is not WorkloadPhase.PREPARING:
         return state, ()
+    state = replace(state, modes=event.modes)
     if state.await_files:
         return replace(state, phase=WorkloadPhase.WAITING_FILES), (SendObserved(),)
     return state, (Start(),)
@@ -209,10 +219,10 @@ def _ended(state: WorkloadState, event: Ended) -> Step:
     return receipted, (*effects, SendObserved())
 
 
-def _removed(state: WorkloadState) -> Step:
+def _removed(state: WorkloadState, event: Removed) -> Step:
     if state.phase is WorkloadPhase.GONE:
         return state, ()
-    gone = replace(state, phase=WorkloadPhase.GONE)
+    gone = replace(state, phase=WorkloadPhase.GONE, faults=event.faults)
     if state.started_wall_ns is None:
         return gone, (SendObserved(),)
     receipted, effects = _receipt(gone, final=True)
@@ -263,4 +273,5 @@ def observed(state: WorkloadState) -> ObservedWorkload:
         state.runtime,
         dict(state.ports),
         state.detail or why,
+        dict(state.faults),
     )

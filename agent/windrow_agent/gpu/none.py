@@ -1,6 +1,17 @@
 """The backend of a host that is told to offer no GPU: always closed, always empty."""
 
-from windrow_agent.gpu.port import Condition, ConditionCode, GpuEvent, GpuHealth, GpuInventory, Readings
+from collections.abc import Mapping
+
+from windrow_agent.gpu.port import (
+    Condition,
+    ConditionCode,
+    CutRefusedError,
+    GpuEvent,
+    GpuHealth,
+    GpuInventory,
+    GpuLook,
+    Readings,
+)
 
 
 class NoGpus:
@@ -32,6 +43,14 @@ class NoGpus:
     def events(self, timeout_s: float) -> list[GpuEvent]:
         """Nothing ever happens."""
         return []
+
+    def look(self, uuids: frozenset[str]) -> Mapping[str, GpuLook]:
+        """Nothing to look at."""
+        return {}
+
+    def cut(self, uuid: str, profiles: tuple[str, ...]) -> None:
+        """Nothing to cut."""
+        raise CutRefusedError("this host has no such GPU")
 
     def leased(self, uuids: frozenset[str]) -> None:
         """Nothing to lease."""

@@ -4,7 +4,7 @@ NVML is a claim of the host, not proof. Every figure may be absent, every call m
 The library must never be used on both sides of a fork: children are executed, not forked.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,17 @@ from windrow_agent.gpu.nvml_codes import (
     PCI_DEVICES,
     TIMEOUT,
 )
+from windrow_agent.gpu.nvml_mig import Cutter
 from windrow_agent.gpu.port import (
     GPU_COUNT_MAX,
     Condition,
     ConditionCode,
+    CutRefusedError,
     GpuEvent,
     GpuEventKind,
     GpuHealth,
     GpuInventory,
+    GpuLook,
     Readings,
 )
 from windrow_proto.ids import GpuUuid
@@ -346,6 +349,45 @@ class NvmlBackend:
         else:  # an error that comes at once would turn waiting into spinning
             self._stop_listening()
             self._standing.append(Condition(ConditionCode.EVENTS_UNSUPPORTED, detail=f"NVML {code}"))
+
+    # --- around leases ---------------------------------------------------------------------------
+
+    def look(self, uuids: frozenset[str]) -> Mapping[str, GpuLook]:
+        """These cards and slices as they are now; what does not answer is left out."""
+        found: dict[str, GpuLook] = {}
+        for card in self._cards if self._fault is None else ():
+            for uuid in sorted(uuids & {card.uuid, *(part.uuid for part in card.facts.slices)}):
+                try:
+                    found[uuid] = card.look(uuid)
+                except LostError:
+                    continue  # told by the next sweep
+                except BrokenError as error:
+                    self._break(error)
+        return found
+
+    def cut(self, uuid: str, profiles: tuple[str, ...]) -> None:
+        """Cut a card into slices of these profiles, in this order; none: make it whole again."""
+        card = next((one for one in self._cards if one.uuid == uuid and not one.lost), None)
+        if card is None or self._fault is not None:
+            raise CutRefusedError("the driver does not answer for such a GPU")
+        card.refresh({}, self._system)
+        before = tuple(part.profile for part in card.facts.slices)
+        if sorted(before) == sorted(profiles) and bool(card.facts.mig_enabled) is bool(profiles):
+            return
+        used = [
+            uuid
+            for uuid, seen in self.look(frozenset((uuid, *(p.uuid for p in card.facts.slices)))).items()
+            if seen.processes
+        ]
+        if used:
+            raise CutRefusedError(f"programs run on {', '.join(used)}")
+        self._stop_listening()  # who waits for a card's events is one who uses it
+        self._by_address.pop(card.address, None)
+        try:
+            card.found(Cutter(self._nvml, card.handle, card.raw_uuid).cut(profiles, before))
+        finally:
+            self._by_address[card.address] = card
+            self._listen()
 
     def leased(self, uuids: frozenset[str]) -> None:
         """What runs on these is ours. Real cards show their load by themselves."""

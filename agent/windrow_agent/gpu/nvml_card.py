@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from windrow_agent.core.inventory import clean_id, clean_text
 from windrow_agent.core.scaling import deciwatts, joules, kibibytes, mebibytes, whole
-from windrow_agent.gpu import nvml_more
+from windrow_agent.gpu import nvml_mig, nvml_more
 from windrow_agent.gpu.nvml_codes import (
     BREAKING,
     BUSY_PERCENT,
@@ -40,7 +40,7 @@ from windrow_agent.gpu.nvml_codes import (
     TEMPERATURE_LOW,
     U32_MAX,
 )
-from windrow_agent.gpu.port import PROCESSES, GpuHealth
+from windrow_agent.gpu.port import PROCESSES, GpuHealth, GpuLook
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import MILLISECOND
@@ -82,7 +82,7 @@ class Card:
         self._at_work: nvml_more.More = {}
         self._lasting: nvml_more.More = {}
         self._lasting_for = 0
-        self._links_up: int | str | None = None
+        self._lasting_at: tuple[object, ...] = ()
         self._has_utilization = False
         self._has_remap_fields = False
         self.forget()
@@ -147,9 +147,10 @@ class Card:
         if self._neighbours is None:
             self._neighbours = nvml_more.neighbours(self.ask, others)
         changing = nvml_more.read(self._nvml, self.ask)
-        if not self._lasting_for or changing.get("nvlink_active") != self._links_up:
-            self._links_up = changing.get("nvlink_active")
-            self._lasting, self._lasting_for = nvml_more.lasting(self.ask, self._links_up), LASTING_FOR
+        links, slicing = changing.get("nvlink_active"), self._mig[0]
+        if not self._lasting_for or (links, slicing) != self._lasting_at:  # both change what else there is
+            self._lasting_at = links, slicing
+            self._lasting, self._lasting_for = nvml_more.lasting(self.ask, links), LASTING_FOR
         self._lasting_for -= 1
         more = {**system, **self._lasting, **changing, **self._neighbours, **self._at_work}
         if self._mig[1] is not None:
@@ -158,7 +159,8 @@ class Card:
         if self._reserved is not None:
             more["memory_reserved_bytes"] = self._reserved
         self._links = int(more.get("nvlink_count", 0))
-        self.facts = replace(self.facts, more=more)
+        slices = nvml_mig.slices(self.ask) if self._mig[0] else ()
+        self.facts = replace(self.facts, more=more, slices=slices)
         self._has_utilization = False
 
     def _read_facts(self) -> GpuFacts:
@@ -202,11 +204,11 @@ class Card:
     def _number(self, name: str, *arguments: object) -> int | None:
         return whole(self.ask(name, *arguments), 0, U32_MAX)
 
-    def _memory(self) -> Any:
+    def _memory(self, of: Any = None) -> Any:
         """Version 2 tells what the driver keeps for itself apart; version 1 counts it as used."""
         second = getattr(self._nvml, "nvmlMemory_v2", None)
-        answer = self.ask("nvmlDeviceGetMemoryInfo", version=second) if second else None
-        return answer if answer is not None else self.ask("nvmlDeviceGetMemoryInfo")
+        answer = self.ask("nvmlDeviceGetMemoryInfo", of=of, version=second) if second else None
+        return answer if answer is not None else self.ask("nvmlDeviceGetMemoryInfo", of=of)
 
     def _numa_node(self, bus_id: str) -> int | None:
         node = whole(self.ask("nvmlDeviceGetNumaNodeId"), 0, 4096)
@@ -316,6 +318,36 @@ class Card:
         """The MIG mode in force and that of after the next reset."""
         mode = self.ask("nvmlDeviceGetMigMode")
         self._mig = (bool(mode[0]), bool(mode[1])) if mode else (None, None)
+
+    def look(self, uuid: str) -> GpuLook:
+        """This card, or the slice of this UUID, with the modes of the card as they are now."""
+        ask, part = self.ask, None
+        if uuid != self.uuid:
+            part = nvml_mig.handle_of(ask, uuid)
+            if part is None:
+                raise LostError
+        self.read_mig()
+        ecc = ask("nvmlDeviceGetEccMode")
+        memory = self._memory(part)
+        programs = [
+            ask(f"nvmlDeviceGet{kind}RunningProcesses", of=part) for kind in ("Compute", "MPSCompute") if memory
+        ]
+        known = [one for one in programs if one is not None]
+        more = {**self.facts.more, **nvml_more.modes(ask)}
+        if self._mig[1] is not None:
+            more["mig_pending"] = int(self._mig[1])
+        if ecc:
+            more["ecc_pending"] = int(ecc[1])
+        facts = replace(
+            self.facts,
+            memory_bytes=whole(int(memory.total), 1) if memory else self.facts.memory_bytes,
+            power_limit_mw=self._number("nvmlDeviceGetEnforcedPowerLimit"),
+            ecc_enabled=bool(ecc[0]) if ecc else None,
+            mig_enabled=self._mig[0],
+            more=more,
+        )
+        used = whole(int(memory.used), 0, int(memory.total)) if memory else None
+        return GpuLook(facts, used, len({int(one.pid) for found in known for one in found}) if known else None)
 
     def health(self) -> GpuHealth:
         """What the last sweep saw."""

@@ -16,6 +16,7 @@ U32_MAX: Final = 0xFFFFFFFE
 
 # Return codes of nvml.h that decide what happens next; all others only make one figure absent.
 UNINITIALIZED: Final = 1
+INVALID_ARGUMENT: Final = 2
 NOT_SUPPORTED: Final = 3
 NO_PERMISSION: Final = 4
 DRIVER_NOT_LOADED: Final = 9
@@ -25,6 +26,8 @@ FUNCTION_NOT_FOUND: Final = 13
 GPU_IS_LOST: Final = 15
 RESET_REQUIRED: Final = 16
 LIB_RM_VERSION_MISMATCH: Final = 18
+IN_USE: Final = 19
+INSUFFICIENT_RESOURCES: Final = 23
 ARGUMENT_VERSION_MISMATCH: Final = 25
 
 NEVER: Final = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH})

@@ -153,10 +153,9 @@ def lasting(ask: Ask, active: object) -> More:
 def read(nvml: Any, ask: Ask) -> More:
     """All that may change."""
     found: dict[str, int | str | None] = dict(fields(ask))
-    found |= _words(ask, MODES)
+    found |= modes(ask)
     ecc = ask("nvmlDeviceGetEccMode")
     found |= {
-        "persistence_mode": whole(ask("nvmlDeviceGetPersistenceMode"), 0, 1),
         "ecc_pending": whole(int(ecc[1]), 0, 1) if ecc else None,
         "fabric_state": _fabric(nvml, ask),
         "sram_threshold_exceeded": _sram(nvml, ask),
@@ -164,6 +163,13 @@ def read(nvml: Any, ask: Ask) -> More:
         "nvlink_active": _links_up(ask, found.get("nvlink_count")),
         "mig_devices": ", ".join(_slices_there(ask)) or None,
     }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def modes(ask: Ask) -> More:
+    """The modes that somebody can set."""
+    found: dict[str, int | str | None] = {"persistence_mode": whole(ask("nvmlDeviceGetPersistenceMode"), 0, 1)}
+    found |= _words(ask, MODES)
     return {name: value for name, value in found.items() if value is not None}
 
 

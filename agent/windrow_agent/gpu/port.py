@@ -151,8 +151,22 @@ class GpuHealth:
     mig_pending: bool | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class GpuLook:
+    """One card or slice, looked at out of turn. facts: of the card, its modes read anew, the memory the slice's own;
+    processes: programs that compute there; None where it does not say."""
+
+    facts: GpuFacts
+    memory_used_bytes: int | None = None
+    processes: int | None = None
+
+
+class CutRefusedError(Exception):
+    """A card could not be cut as asked; it is as it was. The text says why, for people."""
+
+
 class GpuBackend(Protocol):
-    """GPUs of one kind on this host. Not thread safe; nothing here raises for what a driver or card does."""
+    """GPUs of one kind on this host. Not thread safe; but for `cut` nothing raises for what a driver or card does."""
 
     simulated: bool
     """True where nothing of it is real; carried into every inventory."""
@@ -178,6 +192,13 @@ class GpuBackend(Protocol):
 
     def events(self, timeout_s: float) -> list[GpuEvent]:
         """What happened since the last call; waits for the first at most `timeout_s` (0: not at all)."""
+
+    def look(self, uuids: frozenset[str]) -> Mapping[str, GpuLook]:
+        """These cards and slices as they are now; what does not answer is left out."""
+
+    def cut(self, uuid: str, profiles: tuple[str, ...]) -> None:
+        """Cut a card into slices of these profiles, in this order; none: make it whole again. Raises CutRefusedError.
+        Only for a card that nobody uses; one that is cut so already stays as it is."""
 
     def leased(self, uuids: frozenset[str]) -> None:
         """Which GPUs our workloads hold now. Real cards show it by themselves; simulated ones then pretend to work."""

@@ -16,10 +16,12 @@ from windrow_agent.gpu.port import (
     PROCESSES,
     Condition,
     ConditionCode,
+    CutRefusedError,
     GpuEvent,
     GpuEventKind,
     GpuHealth,
     GpuInventory,
+    GpuLook,
     Readings,
 )
 from windrow_proto.ids import GpuUuid
@@ -280,6 +282,14 @@ class SimulatedGpus:
             )
             for card in self._cards
         )
+
+    def look(self, uuids: frozenset[str]) -> Mapping[str, GpuLook]:
+        """Each card that is not lost, at rest: what held it has ended."""
+        return {c.facts.uuid: GpuLook(c.facts, 0, 0) for c in self._cards if c.facts.uuid in uuids and not c.lost}
+
+    def cut(self, uuid: str, profiles: tuple[str, ...]) -> None:
+        """Simulated cards stay whole."""
+        raise CutRefusedError("simulated cards cannot be cut")
 
     def conditions(self) -> tuple[Condition, ...]:
         """Lost cards."""

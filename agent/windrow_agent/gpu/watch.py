@@ -16,10 +16,21 @@ import structlog
 
 from windrow_agent.core import availability
 from windrow_agent.core.availability import Availability, GpuState
-from windrow_agent.gpu.port import Condition, ConditionCode, GpuBackend, GpuEvent, GpuEventKind, GpuInventory, Readings
+from windrow_agent.gpu.knife import Cut
+from windrow_agent.gpu.port import (
+    Condition,
+    ConditionCode,
+    CutRefusedError,
+    GpuBackend,
+    GpuEvent,
+    GpuEventKind,
+    GpuInventory,
+    GpuLook,
+    Readings,
+)
 from windrow_agent.threads import Runner
 from windrow_proto.model import Event
-from windrow_proto.units import MILLISECOND, SECOND, seconds
+from windrow_proto.units import MILLISECOND, MINUTE, SECOND, seconds
 
 log = structlog.get_logger()
 
@@ -54,12 +65,19 @@ a second, and the rest are counted."""
 
 REOPEN: Final = frozenset({ConditionCode.UNAVAILABLE, ConditionCode.NO_DRIVER, ConditionCode.DRIVER_MISMATCH})
 
+CUT_DEADLINE_NS: Final = 2 * MINUTE
+"""A change of the MIG mode unbinds and resets the card, which nobody has measured here: generous."""
+
+LOOK_DEADLINE_S: Final = 10.0
+"""One wait for events, a sweep, and the look itself."""
+
 
 class _Kind(Enum):
     OPEN = "open"
     INVENTORY = "inventory"
     SWEEP = "sweep"
     LISTEN = "listen"
+    CUT = "cut"
     CLOSE = "close"
 
 
@@ -68,6 +86,7 @@ DEADLINE_NS: Final[Mapping[_Kind, int]] = {
     _Kind.INVENTORY: OPEN_DEADLINE_NS,  # the first look at each card may be what starts it
     _Kind.SWEEP: SWEEP_DEADLINE_NS,
     _Kind.LISTEN: 5 * SECOND + LISTEN_NS,
+    _Kind.CUT: CUT_DEADLINE_NS,
     _Kind.CLOSE: 5 * SECOND,
 }
 
@@ -103,6 +122,7 @@ class GpuWatch:
         self._retry_ns = 0
         self._sweep_wanted: bool | None = None
         self._listen_wanted = False
+        self._cut: Cut | None = None
         self._inventory_wanted = False
         self._fresh: Readings | None = None
         self._series: tuple[tuple[str, int], ...] = ()
@@ -175,8 +195,17 @@ class GpuWatch:
 
     def set_leases(self, leases: Callable[[], Mapping[str, str]]) -> None:
         """Where to ask which GPU is held by which workload; asked at each sweep and event, so that no start is late."""
-        self._leases = leases
-        self._backend.leased(frozenset(leases()))
+        self._leases = lambda: self._with_cards(leases())
+        self._backend.leased(frozenset(self._leases()))
+
+    def _with_cards(self, leases: Mapping[str, str]) -> Mapping[str, str]:
+        """The leases with those of slices on their cards, too; several workloads of one card by comma."""
+        found = dict(leases)
+        for gpu in self.inventory.gpus:
+            held = sorted({leases[part.uuid] for part in gpu.slices if part.uuid in leases})
+            if held:
+                found[gpu.uuid] = ",".join(held)
+        return found
 
     @property
     def wake_ns(self) -> int | None:
@@ -186,6 +215,27 @@ class GpuWatch:
         if self._stalled:
             return None
         return self._late_ns + LATE_TWICE_NS if self._late_ns is not None else self._deadline_ns(self._call) + 1
+
+    async def look(self, uuids: frozenset[str]) -> Mapping[str, GpuLook]:
+        """These cards and slices as they are now; what does not answer in time is left out."""
+        try:
+            async with asyncio.timeout(LOOK_DEADLINE_S):
+                return await self._runner.call(lambda: self._backend.look(uuids))
+        except TimeoutError:
+            return {}
+
+    async def cut(self, uuid: str, profiles: tuple[str, ...]) -> None:
+        """GpuBackend.cut when the thread is free, and until the facts are read anew. Raises CutRefusedError."""
+        if self._cut is not None or not self.is_ready:
+            raise CutRefusedError("the driver is not ready for it")
+        self._cut = Cut(uuid, profiles)
+        try:
+            async with asyncio.timeout(seconds(CUT_DEADLINE_NS + OPEN_DEADLINE_NS)):
+                await self._cut.done
+        except TimeoutError as error:
+            raise CutRefusedError("the driver did not answer in time, and nobody knows what became of it") from error
+        finally:
+            self._cut = None
 
     def take_readings(self) -> Readings | None:
         """The sweep that ended since the last call, if one did."""
@@ -233,6 +283,9 @@ class GpuWatch:
             self._sweep_wanted = self._look_again_ns = None
             if now_ns >= self._retry_ns:
                 self._start(group, _Kind.OPEN, backend.open, now_ns)
+        elif self._cut is not None and not self._cut.is_begun:
+            cut, self._cut.is_begun = self._cut, True
+            self._start(group, _Kind.CUT, lambda: cut.perform(backend), now_ns)
         elif self._inventory_wanted:
             self._inventory_wanted = False
             self._start(group, _Kind.INVENTORY, backend.inventory, now_ns)
@@ -267,14 +320,20 @@ class GpuWatch:
         if kind is _Kind.CLOSE:
             return
         if isinstance(answer, _Failed):
+            if kind is _Kind.CUT:
+                self._was_cut(CutRefusedError(answer.detail))
             self._shut(Condition(ConditionCode.UNAVAILABLE, detail=answer.detail), now_ns)
             return
         match kind:
+            case _Kind.CUT:
+                self._was_cut(answer if isinstance(answer, CutRefusedError) else None)
             case _Kind.OPEN:
                 self._opened(answer if isinstance(answer, Condition) else None, now_ns)
             case _Kind.INVENTORY if isinstance(answer, GpuInventory):
                 self.inventory, self._has_facts = answer, True
                 self._keep_states()
+                if self._cut is not None:
+                    self._cut.tell()
             case _Kind.SWEEP if isinstance(answer, Mapping):
                 self._swept(answer, now_ns, wall_ns)
             case _Kind.LISTEN if isinstance(answer, list):
@@ -282,6 +341,17 @@ class GpuWatch:
             case _:
                 raise AssertionError(f"{kind} answered with {type(answer).__name__}")
         self._look_at_backend(now_ns)
+
+    def _was_cut(self, refused: CutRefusedError | None) -> None:
+        cut, self._inventory_wanted = self._cut, True
+        if cut is None:
+            return  # nobody waits any more; the inventory says what became of it
+        known = self._states.get(cut.uuid)
+        if known is not None and refused is None:
+            kept = dict(known.reasons)
+            kept.pop(ConditionCode.MIG_CHANGED, None)
+            self._states[cut.uuid] = replace(known, mig_listed=bool(cut.profiles), reasons=kept)
+        cut.end(refused)
 
     def _opened(self, refused: Condition | None, now_ns: int) -> None:
         if refused is not None and (self._refused is None or refused.code is not self._refused.code):

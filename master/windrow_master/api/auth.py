@@ -48,6 +48,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("GET", f"{V1}/hosts/{{host_id}}/export"): Permission.FLEET_READ,
     ("GET", f"{V1}/metrics/history"): Permission.FLEET_READ,
     ("POST", f"{V1}/hosts/{{host_id}}/measure"): Permission.FLEET_OPERATE,
+    ("POST", f"{V1}/hosts/{{host_id}}/gpus/{{gpu_id}}/partition"): Permission.FLEET_OPERATE,
     ("POST", f"{V1}/hosts/{{host_id}}/verify"): Permission.FLEET_OPERATE,
     ("GET", f"{V1}/hosts/{{host_id}}/verification"): Permission.FLEET_READ,
     ("POST", f"{V1}/hosts/{{host_id}}/drain"): Permission.FLEET_OPERATE,

@@ -53,6 +53,7 @@ class ClusterBody(Body):
     tier: Annotated[str | None, Field(min_length=1, max_length=64)] = None
     runtime: Literal["process", "docker", "simulated"] | None = None
     simulated: bool = False
+    slice: Annotated[str | None, Field(pattern=r"^[1-9]g\.[1-9][0-9]{0,3}gb[a-z.+-]{0,12}$")] = None
     max_price_per_hour: Annotated[str | None, Field(max_length=30)] = None
 
     def parsed(self) -> ClusterRequest:
@@ -74,6 +75,7 @@ class ClusterBody(Body):
             tier=self.tier,
             runtime=self.runtime,
             simulated=self.simulated,
+            slice=self.slice,
             max_price_per_hour=None if self.max_price_per_hour is None else money_of(self.max_price_per_hour),
         )
 

@@ -3,12 +3,14 @@
 from dataclasses import asdict
 from typing import Any
 
+from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.paging import time_or_none
 from windrow_master.clusters.model import ClusterRequest, Step, Workload
 from windrow_master.clusters.service import ClusterView, Preview
 from windrow_master.clusters.tunnels.service import Ticket
 from windrow_master.placement.model import Chosen, Decision
 from windrow_proto.keys import SERVER_NAMES
+from windrow_proto.model import Isolation
 from windrow_proto.tunnels import HOST_NAME, PROTOCOL
 from windrow_proto.units import Microcents, money_text, seconds, time_text
 
@@ -136,6 +138,7 @@ def _workload_json(workload: Workload) -> dict[str, Any]:
         "runtime": workload.runtime,
         "image": workload.image or None,
         "slots": [slot.slot_id for slot in workload.slots],
+        "isolation": isolation_text(max((slot.isolation for slot in workload.slots), default=Isolation.UNSPECIFIED)),
         "exit_code": workload.exit_code,
         "ports": dict(workload.ports),
         "running_s": round(seconds(workload.running_ns), 3),

@@ -175,6 +175,25 @@ async def measure(services: Serving, principal: Asking, host_id: str) -> Respons
     return accepted(operation, {"host_id": owned})
 
 
+class PartitionBody(Body):
+    """Into what to cut a GPU: the layout that its owner allows, or whole again."""
+
+    whole: bool = False
+
+
+@router.post("/hosts/{host_id}/gpus/{gpu_id}/partition", status_code=202, responses=out.MEASURING)
+async def partition(services: Serving, principal: Asking, host_id: str, gpu_id: str, body: PartitionBody) -> Response:
+    """Cut an idle GPU of a drained host into the slices that its owner allows; the operation ends with the host's
+    word."""
+    owned = own_host(services, principal, host_id)
+
+    ask = services.fleet.cuts.ask
+    operation = await services.store.write(
+        lambda uow: ask(uow, owned, gpu_id, body.whole, principal.account_id, principal.actor), name="gpu.partition"
+    )
+    return accepted(operation, {"host_id": owned})
+
+
 @router.get("/gpus", responses=out.GPUS)
 async def gpus(services: Serving, request: Request) -> Any:
     """Every GPU of the fleet as one flat list, without pages."""

@@ -10,7 +10,7 @@ from windrow_master.fleet.view import Entry
 from windrow_master.market.offers import PriceBook
 from windrow_master.telemetry.live import Reading
 from windrow_proto.metrics import BY_NAME, BY_NUMBER
-from windrow_proto.model import GpuFacts
+from windrow_proto.model import GpuFacts, Isolation
 from windrow_proto.units import MILLISECOND, money_text, time_text
 
 Json = dict[str, Any]
@@ -145,6 +145,8 @@ def gpu_json(gpu: GpuFacts, slot: Slot | None, live: Json | None) -> Json:
         "core_count": gpu.core_count,
         "slot_state": slot.state if slot else None,
         "unavailable_reason": slot.unavailable if slot else None,
+        "isolation": isolation_text(slot.isolation) if slot else None,
+        "layout": list(gpu.layout),
         "live": live,
     }
 
@@ -160,7 +162,17 @@ def slot_json(slot: Slot) -> Json:
         "unavailable": slot.unavailable,
         "token": slot.token,
         "cluster_id": slot.holder,
+        "isolation": isolation_text(slot.isolation),
+        "card_uuid": slot.card,
+        "profile": slot.profile or None,
+        "share_milli": slot.share_milli if slot.card else None,
+        "tier": slot.tier or None,
     }
+
+
+def isolation_text(isolation: Isolation) -> str | None:
+    """What keeps a part of a card apart, as one word; None for processors."""
+    return None if isolation is Isolation.UNSPECIFIED else isolation.name.lower()
 
 
 ROW_LIVE = ("utilization_ratio", "memory_used_bytes", "temperature_celsius", "power_watts", "at")

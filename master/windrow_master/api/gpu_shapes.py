@@ -4,7 +4,7 @@ it."""
 from collections.abc import Sequence
 from typing import Any, Final
 
-from windrow_master.api.fleet_shapes import gpu_json, gpu_live_json
+from windrow_master.api.fleet_shapes import gpu_json, gpu_live_json, slot_json
 from windrow_master.fleet.model import Slot
 from windrow_master.fleet.sanitise import CLAIM, split_condition
 from windrow_master.fleet.view import Entry
@@ -38,6 +38,7 @@ def gpu_page_json(
         "link_state": host.link_state,
         "price_per_hour": price,
         "cluster_id": slot.holder if slot is not None else None,
+        "slices": [slot_json(one) for one in entry.slots if one.card == gpu.uuid and one.profile],
         "conditions": [c for c in conditions if not c["code"].startswith(CLAIM)],
         "claims": [c for c in conditions if c["code"].startswith(CLAIM)],
         "benchmarks": [

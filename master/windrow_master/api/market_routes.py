@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from windrow_master.api import out
 from windrow_master.api.cluster_routes import money_of
 from windrow_master.api.context import Asking, Serving
+from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
@@ -47,6 +48,7 @@ class OfferOut(BaseModel):
     currency: str
     runtimes: list[str]
     min_memory_bytes: int | None
+    isolation: str | None
 
 
 class OffersOut(BaseModel):
@@ -208,6 +210,7 @@ def _offer_json(offer: Offer) -> dict[str, Any]:
         "currency": CURRENCY_TEST,
         "runtimes": list(offer.runtimes),
         "min_memory_bytes": offer.min_memory_bytes,
+        "isolation": isolation_text(offer.isolation),
     }
 
 

@@ -23,6 +23,9 @@ class Out(BaseModel):
 
 Time = Annotated[str, Field(description="RFC 3339 in UTC, with milliseconds")]
 Ratio = Annotated[float | None, Field(description="From 0 to 1; null where it was not read")]
+Isolated = Annotated[
+    str | None, Field(description="What keeps it apart from its neighbours: whole, mig, mps or shared")
+]
 Amount = Annotated[str | None, Field(description="A decimal amount of money")]
 Money = Annotated[str, Field(description="A decimal amount of money")]
 Chain = Annotated[str, Field(description="The hash of this entry and all before it, hexadecimal")]
@@ -68,6 +71,8 @@ class GpuOut(Out):
     core_count: int | None
     slot_state: str | None
     unavailable_reason: Annotated[str | None, Field(description="Why its slot cannot be had, though it is free")]
+    isolation: Isolated
+    layout: Annotated[list[str], Field(description="Profiles that its owner lets it be cut into; none: it stays whole")]
     live: GpuLiveOut | None
 
 
@@ -82,6 +87,11 @@ class SlotOut(Out):
     unavailable: str | None
     token: Annotated[int, Field(description="Grows with every grant; a host refuses commands with a lower one")]
     cluster_id: Annotated[str | None, Field(description="Who holds it")]
+    isolation: Isolated
+    card_uuid: Annotated[str | None, Field(description="The GPU that it is, or is a part of")]
+    profile: Annotated[str | None, Field(description="Of a slice, such as 1g.10gb")]
+    share_milli: Annotated[int | None, Field(description="How much of its GPU it is, in thousandths")]
+    tier: str | None
 
 
 class HostLiveOut(Out):

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from windrow_master.api.out import Amount, Money, OperationOut, Out, Page, Time, described
+from windrow_master.api.out import Amount, Isolated, Money, OperationOut, Out, Page, Time, described
 
 
 class StepOut(Out):
@@ -28,6 +28,7 @@ class WorkloadOut(Out):
     runtime: str
     image: str | None
     slots: list[str]
+    isolation: Isolated
     exit_code: int | None
     ports: dict[str, int]
     running_s: Annotated[float, Field(description="Signed by the host, in seconds")]
@@ -52,6 +53,7 @@ class KeptRequestOut(Out):
     tier: str | None
     runtime: str | None
     simulated: bool
+    slice: str | None
     max_price_per_hour: Amount
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from windrow_master.api.out import Amount, ConditionOut, GpuOut, Out, Time, described
+from windrow_master.api.out import Amount, ConditionOut, GpuOut, Out, SlotOut, Time, described
 
 
 class GpuFieldOut(Out):
@@ -47,6 +47,7 @@ class GpuPageOut(GpuOut):
     link_state: str
     price_per_hour: Amount
     cluster_id: str | None
+    slices: Annotated[list[SlotOut], Field(description="What it is, or was, cut into")]
     conditions: list[ConditionOut]
     claims: Annotated[list[ConditionOut], Field(description="What contradicts itself in what its host says of it")]
     benchmarks: list[BenchmarkOut]

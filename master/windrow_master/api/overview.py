@@ -122,7 +122,7 @@ def _count_slot(sums: Glance, entry: Entry, slot: Slot, book: PriceBook) -> None
         return  # what is simulated earns nothing
     processors = (host.inventory.cpu_count if host.inventory else None) or 1
     units = processors if unit_of(slot.tier) is PriceUnit.PROCESSOR else 1
-    worth = book.price(host.owner_account, slot.tier) * units
+    worth = book.price(host.owner_account, slot.tier, slot.share_milli) * units
     if use is Use.RENTED:
         sums.rented_per_hour += worth
     elif use is Use.IDLE:

@@ -38,6 +38,7 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("GET", f"{V1}/hosts/{{host_id}}/verification"): Reach.ALL,
     ("POST", f"{V1}/hosts/{{host_id}}/verify"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/measure"): Reach.OWN_OR_OPERATED,
+    ("POST", f"{V1}/hosts/{{host_id}}/gpus/{{gpu_id}}/partition"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/drain"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/activate"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/maintenance"): Reach.OWN_OR_OPERATED,

@@ -68,6 +68,7 @@ class ClusterRequest:
     tier: str | None = None
     runtime: str | None = None
     simulated: bool = False
+    slice: str | None = None
     max_price_per_hour: Microcents | None = None
 
 

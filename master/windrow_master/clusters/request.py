@@ -36,6 +36,7 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     _check("memory_bytes", request.memory_bytes is None or 0 < request.memory_bytes < 1 << 50, "a size above 0")
     _check("gpu_memory_bytes", request.gpus > 0 or request.gpu_memory_bytes is None, "only said with gpus above 0")
     _check("gpu_model", request.gpus > 0 or request.gpu_model is None, "only said with gpus above 0")
+    _check("slice", request.gpus > 0 or request.slice is None, "only said with gpus above 0")
     _check("argv", len(request.argv) <= ARGV_MAX, f"at most {ARGV_MAX} words")
     _check("argv", all(_is_text(word) for word in request.argv), f"words of at most {TEXT_MAX} characters, without NUL")
     _check("env", len(request.env) <= ENV_MAX, f"at most {ENV_MAX} variables")
@@ -75,6 +76,7 @@ def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: 
         host_id=request.host_id,
         tier=request.tier,
         max_price_per_hour=request.max_price_per_hour,
+        slice=request.slice,
         wants_simulated=request.simulated or request.runtime == Runtime.SIMULATED,
     )
 

@@ -20,7 +20,7 @@ from windrow_master.fleet.machines import (
 )
 from windrow_master.fleet.tiers import Bandwidth
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
-from windrow_proto.model import NO_GPU, CommandKind, GpuFacts, Inventory, Kind, Lane, SlotGrant
+from windrow_proto.model import NO_GPU, CommandKind, GpuFacts, Inventory, Isolation, Kind, Lane, SlotGrant
 
 __all__ = [
     "AdminState",
@@ -150,9 +150,11 @@ def settled_at(link_before: LinkState, now_ns: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A GPU, or a share of a host's processors: at most one holder, and a token that only grows.
+    """A GPU, a slice of one, or a share of a host's processors: at most one holder, and a token that only grows.
 
-    unavailable: why a Free slot is not offered; None when it is. hold_expires_ns: of a reservation.
+    unavailable: why a Free slot is not offered, or a Faulted one is out of order; None: nothing stands against it.
+    hold_expires_ns: of a reservation. gpu_uuid: what the runtime is given, a card or a slice; card: the card that it is
+    or is a part of; profile: of a slice, else empty; share_milli: how much of its card it is, in thousandths.
     """
 
     slot_id: SlotId
@@ -167,6 +169,10 @@ class Slot:
     tier: str = ""
     tier_reasons: tuple[str, ...] = ()
     changed_at_ns: int = 0
+    isolation: Isolation = Isolation.UNSPECIFIED
+    card: GpuUuid | None = None
+    profile: str = ""
+    share_milli: int = 1000
 
     @property
     def is_offered(self) -> bool:
@@ -175,7 +181,7 @@ class Slot:
 
     def as_grant(self) -> SlotGrant:
         """The slot with the token it holds now."""
-        return SlotGrant(self.slot_id, self.token, self.gpu_uuid or NO_GPU)
+        return SlotGrant(self.slot_id, self.token, self.gpu_uuid or NO_GPU, self.isolation)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import structlog
 
 from windrow_master.fleet import reconcile
 from windrow_master.fleet.commands.service import CommandDesk, is_under_way
+from windrow_master.fleet.cuts.service import CutDesk
 from windrow_master.fleet.evidence.service import EvidenceDesk, EvidenceItem
 from windrow_master.fleet.hosts.service import HostDesk
 from windrow_master.fleet.machines import AdminEvent, LinkEvent
@@ -70,6 +71,7 @@ class FleetService:
         self.commands = CommandDesk(lambda host_id: self.ports.on_wake(host_id), self._on_command)
         self.hosts = HostDesk(self.slots, self._touch, self._on_ban, self._alarm)
         self.measures = MeasureDesk(self.hosts, self.commands)
+        self.cuts = CutDesk(self.hosts, self.commands)
         self.evidence = EvidenceDesk(self.hosts, self.commands, self.ports, self._on_observed)
         self._dirty: set[HostId] = set()
         self._observed: dict[HostId, Observed] = {}

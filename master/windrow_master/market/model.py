@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final, NewType
 
 from windrow_proto.ids import AccountId, ClusterId, HostId, ReceiptId, TransferId, WorkloadId
-from windrow_proto.model import SlotGrant
+from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import Bytes, Microcents
 
 RentalId = NewType("RentalId", str)
@@ -70,6 +70,8 @@ class Listing:
     simulated: bool
     runtimes: tuple[str, ...]
     memory_bytes: Bytes | None
+    isolation: Isolation = Isolation.UNSPECIFIED
+    share_milli: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class Offer:
     suggestion_reason: str
     runtimes: tuple[str, ...]
     min_memory_bytes: Bytes | None
+    isolation: Isolation = Isolation.UNSPECIFIED
 
 
 class RentalState(StrEnum):

@@ -5,11 +5,14 @@ Simulated slots are never part of the real market: they make offers of their own
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from windrow_master.market.model import Ask, Listing, Offer, PriceUnit
 from windrow_master.market.prices import CPU, suggest
 from windrow_proto.ids import AccountId
 from windrow_proto.units import Microcents
+
+WHOLE_MILLI: Final = 1000
 
 
 class PriceBook:
@@ -18,13 +21,32 @@ class PriceBook:
     def __init__(self, asks: Iterable[Ask]) -> None:
         self._asks = {(ask.account_id, ask.tier): ask.price_per_hour for ask in asks}
 
-    def price(self, owner: AccountId, tier: str) -> Microcents:
-        """What an hour of one GPU, or of one processor, of this tier costs at this owner's."""
-        own = self._asks.get((owner, tier))
-        if own is not None:
-            return own
-        common = self._asks.get((None, tier))
-        return common if common is not None else suggest(tier).price_per_hour
+    def price(self, owner: AccountId, tier: str, share_milli: int = WHOLE_MILLI) -> Microcents:
+        """What an hour of one GPU, slice or processor of this tier costs at this owner's.
+
+        share_milli: how much of its card a slice is; who asks no price for the slice asks that share of the card's,
+        rounded down.
+        """
+        card = card_tier(tier)
+        for account in (owner, None):
+            own = self._asks.get((account, tier))
+            if own is not None:
+                return own
+            whole = self._asks.get((account, card))
+            if whole is not None:
+                return share_of(whole, share_milli)
+        return share_of(suggest(card).price_per_hour, share_milli)
+
+
+def card_tier(tier: str) -> str:
+    """The tier of the card whose slice has this one: `h100:1g.10gb/A` is of `h100/A`; another is its own."""
+    tier_class, mark, grade = tier.partition("/")
+    return tier_class.partition(":")[0] + mark + grade
+
+
+def share_of(price: Microcents, share_milli: int) -> Microcents:
+    """So many thousandths of a card's price, rounded down for who rents."""
+    return Microcents(price * share_milli // WHOLE_MILLI)
 
 
 def unit_of(tier: str) -> PriceUnit:
@@ -43,7 +65,8 @@ def offers(listings: Iterable[Listing], book: PriceBook) -> tuple[Offer, ...]:
 
 def _offer(tier: str, simulated: bool, found: Sequence[Listing], book: PriceBook) -> Offer:
     free = [listing for listing in found if listing.is_free]
-    suggestion = suggest(tier)
+    suggestion, share_milli = suggest(card_tier(tier)), min(listing.share_milli for listing in found)
+    part = "" if share_milli == WHOLE_MILLI else f"{share_milli / 10:g} % of its card; "
     memories = [listing.memory_bytes for listing in found if listing.memory_bytes is not None]
     return Offer(
         tier=tier,
@@ -52,9 +75,10 @@ def _offer(tier: str, simulated: bool, found: Sequence[Listing], book: PriceBook
         free=len(free),
         total=len(found),
         hosts=len({listing.host_id for listing in found}),
-        price_per_hour=min(book.price(listing.owner, tier) for listing in free or found),
-        suggestion=suggestion.price_per_hour,
-        suggestion_reason=suggestion.reason,
+        price_per_hour=min(book.price(listing.owner, tier, listing.share_milli) for listing in free or found),
+        suggestion=share_of(suggestion.price_per_hour, share_milli),
+        suggestion_reason=part + suggestion.reason,
         runtimes=tuple(sorted({runtime for listing in found for runtime in listing.runtimes})),
         min_memory_bytes=min(memories, default=None),
+        isolation=found[0].isolation,
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId
+from windrow_proto.model import Isolation
 from windrow_proto.units import Bytes, Microcents
 
 
@@ -21,7 +22,8 @@ class Request:
     """What somebody wants to run, parsed and within its limits.
 
     tie_seed: any text that is the same for a preview and the creation that follows it; orders equal hosts.
-    gpus: whole GPUs, 0 asks for a processor slot. cpus: logical processors, >= 1. memory_bytes: None asks for none.
+    gpus: whole GPUs, or slices of the profile `slice` where that is said; 0 asks for a processor slot.
+    cpus: logical processors, >= 1. memory_bytes: None asks for none.
     max_price_per_hour: for the whole placement.
     """
 
@@ -38,6 +40,7 @@ class Request:
     tier: str | None = None
     max_price_per_hour: Microcents | None = None
     wants_simulated: bool = False
+    slice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class SlotOffer:
     """One slot of a host as it stands: what it is, what it costs, and why it cannot be had, if so.
 
     taken: None when the slot can be granted, else the reason in words ("in use", "unavailable: MIG is on").
+    gpu_name: of the card; gpu_memory_bytes: of the slot itself; profile: of a slice of a card, else empty.
     """
 
     slot_id: SlotId
@@ -54,6 +58,8 @@ class SlotOffer:
     gpu_uuid: GpuUuid | None = None
     gpu_name: str = ""
     gpu_memory_bytes: Bytes | None = None
+    isolation: Isolation = Isolation.UNSPECIFIED
+    profile: str = ""
 
     @property
     def is_gpu(self) -> bool:

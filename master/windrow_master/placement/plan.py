@@ -16,6 +16,7 @@ The score of a fitting host is the weighted sum of five terms, each from 0 to 10
 from hashlib import sha256
 from typing import Final
 
+from windrow_master.placement.isolation import forbidden
 from windrow_master.placement.model import (
     Candidate,
     Chosen,
@@ -172,8 +173,9 @@ def _way(request: Request, host: Candidate) -> tuple[Runtime, str | None] | str:
 
 def _slots(request: Request, host: Candidate) -> tuple[SlotOffer, ...] | str:
     """The cheapest free slots that satisfy the request, as many as it asks for, or what is missing."""
-    kind = [slot for slot in host.slots if slot.is_gpu == (request.gpus > 0)]
-    count, noun = (request.gpus, "GPU") if request.gpus else (1, "processor slot")
+    is_sliced = request.slice is not None
+    kind = [slot for slot in host.slots if (slot.is_gpu, bool(slot.profile)) == (request.gpus > 0, is_sliced)]
+    count, noun = (request.gpus, "slice" if is_sliced else "GPU") if request.gpus else (1, "processor slot")
     if len(kind) < count:
         if not kind:
             return f"it has no {noun}"
@@ -181,7 +183,7 @@ def _slots(request: Request, host: Candidate) -> tuple[SlotOffer, ...] | str:
     why: dict[str, int] = {}
     free: list[SlotOffer] = []
     for slot in kind:
-        reason = _unfit(request, slot)
+        reason = _unfit(request, slot, host.owner_account == request.account_id)
         if reason is None:
             free.append(slot)
         else:
@@ -193,8 +195,13 @@ def _slots(request: Request, host: Candidate) -> tuple[SlotOffer, ...] | str:
     return tuple(free[:count])
 
 
-def _unfit(request: Request, slot: SlotOffer) -> str | None:
-    """What this slot lacks for the request; None when it fits."""
+def _unfit(request: Request, slot: SlotOffer, is_own: bool) -> str | None:
+    """What this slot lacks for the request; None when it fits. is_own: the host is the one's who asks."""
+    kept_from = forbidden(slot.isolation, is_own) if slot.is_gpu else None
+    if kept_from is not None:
+        return kept_from
+    if request.slice is not None and slot.profile != request.slice:
+        return f"of another profile ({slot.profile})"
     if request.tier is not None and not _is_tier(slot.tier, request.tier):
         return f"in tier {slot.tier}"
     if request.gpus and request.gpu_model is not None and not _is_model(slot.gpu_name, request.gpu_model):
@@ -208,8 +215,9 @@ def _unfit(request: Request, slot: SlotOffer) -> str | None:
 
 
 def _is_tier(tier: str, wanted: str) -> bool:
-    """Whether `tier` is the wanted one; a class alone ("h100") takes every grade."""
-    return tier == wanted or tier.partition("/")[0] == wanted
+    """Whether `tier` is the wanted one; a class alone ("h100") takes every grade, and of slices every profile."""
+    tier_class = tier.partition("/")[0]
+    return wanted in (tier, tier_class, tier_class.partition(":")[0])
 
 
 def _is_model(name: str, wanted: str) -> bool:

@@ -14,6 +14,7 @@ from windrow_master.placement.model import (
     Verdict,
     Weights,
 )
+from windrow_proto.model import Isolation
 
 
 def record_bytes(decision: Decision) -> bytes:
@@ -47,8 +48,14 @@ def _request(raw: dict[str, Any]) -> Request:
 
 
 def _candidate(raw: dict[str, Any]) -> Candidate:
-    slots = tuple(SlotOffer(**slot) for slot in raw["slots"])
+    slots = tuple(SlotOffer(**{**slot, "isolation": _isolation(slot)}) for slot in raw["slots"])
     return Candidate(**{**raw, "slots": slots, "runtimes": tuple(raw["runtimes"])})
+
+
+def _isolation(slot: dict[str, Any]) -> Isolation:
+    """As recorded; before there were slices every card was whole."""
+    is_gpu = slot["gpu_uuid"] is not None
+    return Isolation(slot.get("isolation", Isolation.WHOLE if is_gpu else Isolation.UNSPECIFIED))
 
 
 def _chosen(raw: dict[str, Any]) -> Chosen:

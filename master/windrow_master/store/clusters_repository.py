@@ -19,7 +19,7 @@ from windrow_master.clusters.model import (
 from windrow_master.store.made import Found, Made
 from windrow_master.store.tables_clusters import clusters, service_traffic, workloads
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
-from windrow_proto.model import SlotGrant
+from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import Bytes
 
 _LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", "Deleting")
@@ -220,5 +220,5 @@ def _workload_values(workload: Workload) -> dict[str, Any]:
 
 
 def _workload(row: Mapping[Any, Any]) -> Workload:
-    slots = tuple(SlotGrant(**slot) for slot in row["slots"])
+    slots = tuple(SlotGrant(**{**slot, "isolation": Isolation(slot.get("isolation", 0))}) for slot in row["slots"])
     return Workload(**dict(row) | {"slots": slots, "phase": WorkPhase(row["phase"])})

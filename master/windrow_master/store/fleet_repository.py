@@ -26,7 +26,7 @@ from windrow_master.store.made import Found, Made
 from windrow_master.store.tables_fleet import commands, gpu_claims, grants, hosts, slots
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId
-from windrow_proto.model import CommandKind, Inventory
+from windrow_proto.model import CommandKind, Inventory, Isolation
 from windrow_proto.wire_host import decode_inventory, encode_inventory
 
 INVENTORIES_CACHED = 4_096
@@ -242,8 +242,10 @@ class SlotRepository:
 
 
 def _slot_values(slot: Slot) -> dict[str, Any]:
-    values = {column.name: getattr(slot, column.name) for column in slots.c}
+    values = {column.name: getattr(slot, column.name) for column in slots.c if column.name != "card_uuid"}
     values["tier_reasons"] = list(slot.tier_reasons)
+    values["isolation"] = slot.isolation.name.lower()
+    values["card_uuid"] = slot.card
     return values
 
 
@@ -251,6 +253,8 @@ def _slot(row: Mapping[Any, Any]) -> Slot:
     values = dict(row)
     values["state"] = SlotState(values["state"])
     values["tier_reasons"] = tuple(values["tier_reasons"])
+    values["isolation"] = Isolation[values["isolation"].upper()]
+    values["card"] = values.pop("card_uuid")
     return Slot(**values)
 
 

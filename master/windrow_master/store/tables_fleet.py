@@ -52,6 +52,10 @@ slots = Table(
     Column("tier", String(64), nullable=False),
     Column("tier_reasons", JSON, nullable=False),
     Column("changed_at_ns", Whole, nullable=False),
+    Column("isolation", String(12), nullable=False, server_default="whole"),
+    Column("card_uuid", String(128)),
+    Column("profile", String(32), nullable=False, server_default=""),
+    Column("share_milli", Whole, nullable=False, server_default="1000"),
 )
 
 gpu_claims = Table(

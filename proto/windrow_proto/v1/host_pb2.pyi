@@ -7,6 +7,14 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class Isolation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ISOLATION_UNSPECIFIED: _ClassVar[Isolation]
+    ISOLATION_WHOLE: _ClassVar[Isolation]
+    ISOLATION_MIG: _ClassVar[Isolation]
+    ISOLATION_MPS: _ClassVar[Isolation]
+    ISOLATION_SHARED: _ClassVar[Isolation]
+
 class CommandKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     COMMAND_KIND_UNSPECIFIED: _ClassVar[CommandKind]
@@ -14,6 +22,7 @@ class CommandKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     COMMAND_KIND_DELETE: _ClassVar[CommandKind]
     COMMAND_KIND_MEASURE_BANDWIDTH: _ClassVar[CommandKind]
     COMMAND_KIND_BENCHMARK: _ClassVar[CommandKind]
+    COMMAND_KIND_PARTITION: _ClassVar[CommandKind]
 
 class CommandPhase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -47,11 +56,17 @@ class ChannelPurpose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CHANNEL_PURPOSE_TCP: _ClassVar[ChannelPurpose]
     CHANNEL_PURPOSE_TUNNEL: _ClassVar[ChannelPurpose]
     CHANNEL_PURPOSE_CHALLENGE: _ClassVar[ChannelPurpose]
+ISOLATION_UNSPECIFIED: Isolation
+ISOLATION_WHOLE: Isolation
+ISOLATION_MIG: Isolation
+ISOLATION_MPS: Isolation
+ISOLATION_SHARED: Isolation
 COMMAND_KIND_UNSPECIFIED: CommandKind
 COMMAND_KIND_CREATE: CommandKind
 COMMAND_KIND_DELETE: CommandKind
 COMMAND_KIND_MEASURE_BANDWIDTH: CommandKind
 COMMAND_KIND_BENCHMARK: CommandKind
+COMMAND_KIND_PARTITION: CommandKind
 COMMAND_PHASE_UNSPECIFIED: CommandPhase
 COMMAND_PHASE_ACCEPTED: CommandPhase
 COMMAND_PHASE_RUNNING: CommandPhase
@@ -77,8 +92,22 @@ CHANNEL_PURPOSE_TCP: ChannelPurpose
 CHANNEL_PURPOSE_TUNNEL: ChannelPurpose
 CHANNEL_PURPOSE_CHALLENGE: ChannelPurpose
 
+class GpuSlice(_message.Message):
+    __slots__ = ("uuid", "profile", "isolation", "memory_bytes", "compute_slices")
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    ISOLATION_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    COMPUTE_SLICES_FIELD_NUMBER: _ClassVar[int]
+    uuid: str
+    profile: str
+    isolation: Isolation
+    memory_bytes: int
+    compute_slices: int
+    def __init__(self, uuid: _Optional[str] = ..., profile: _Optional[str] = ..., isolation: _Optional[_Union[Isolation, str]] = ..., memory_bytes: _Optional[int] = ..., compute_slices: _Optional[int] = ...) -> None: ...
+
 class GpuFacts(_message.Message):
-    __slots__ = ("uuid", "index", "vendor", "name", "pci_bus_id", "pci_device_id", "pci_subsystem_id", "memory_bytes", "compute_capability_major", "compute_capability_minor", "serial", "vbios", "power_limit_mw", "power_limit_max_mw", "clock_sm_max_mhz", "clock_memory_max_mhz", "pcie_generation_max", "pcie_width_max", "core_count", "memory_bus_bits", "ecc_enabled", "mig_enabled", "numa_node", "device_minor", "figures", "words")
+    __slots__ = ("uuid", "index", "vendor", "name", "pci_bus_id", "pci_device_id", "pci_subsystem_id", "memory_bytes", "compute_capability_major", "compute_capability_minor", "serial", "vbios", "power_limit_mw", "power_limit_max_mw", "clock_sm_max_mhz", "clock_memory_max_mhz", "pcie_generation_max", "pcie_width_max", "core_count", "memory_bus_bits", "ecc_enabled", "mig_enabled", "numa_node", "device_minor", "figures", "words", "slices", "layout")
     class FiguresEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +148,8 @@ class GpuFacts(_message.Message):
     DEVICE_MINOR_FIELD_NUMBER: _ClassVar[int]
     FIGURES_FIELD_NUMBER: _ClassVar[int]
     WORDS_FIELD_NUMBER: _ClassVar[int]
+    SLICES_FIELD_NUMBER: _ClassVar[int]
+    LAYOUT_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     index: int
     vendor: str
@@ -145,7 +176,9 @@ class GpuFacts(_message.Message):
     device_minor: int
     figures: _containers.ScalarMap[str, int]
     words: _containers.ScalarMap[str, str]
-    def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., vendor: _Optional[str] = ..., name: _Optional[str] = ..., pci_bus_id: _Optional[str] = ..., pci_device_id: _Optional[int] = ..., pci_subsystem_id: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., compute_capability_major: _Optional[int] = ..., compute_capability_minor: _Optional[int] = ..., serial: _Optional[str] = ..., vbios: _Optional[str] = ..., power_limit_mw: _Optional[int] = ..., power_limit_max_mw: _Optional[int] = ..., clock_sm_max_mhz: _Optional[int] = ..., clock_memory_max_mhz: _Optional[int] = ..., pcie_generation_max: _Optional[int] = ..., pcie_width_max: _Optional[int] = ..., core_count: _Optional[int] = ..., memory_bus_bits: _Optional[int] = ..., ecc_enabled: _Optional[bool] = ..., mig_enabled: _Optional[bool] = ..., numa_node: _Optional[int] = ..., device_minor: _Optional[int] = ..., figures: _Optional[_Mapping[str, int]] = ..., words: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    slices: _containers.RepeatedCompositeFieldContainer[GpuSlice]
+    layout: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., vendor: _Optional[str] = ..., name: _Optional[str] = ..., pci_bus_id: _Optional[str] = ..., pci_device_id: _Optional[int] = ..., pci_subsystem_id: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., compute_capability_major: _Optional[int] = ..., compute_capability_minor: _Optional[int] = ..., serial: _Optional[str] = ..., vbios: _Optional[str] = ..., power_limit_mw: _Optional[int] = ..., power_limit_max_mw: _Optional[int] = ..., clock_sm_max_mhz: _Optional[int] = ..., clock_memory_max_mhz: _Optional[int] = ..., pcie_generation_max: _Optional[int] = ..., pcie_width_max: _Optional[int] = ..., core_count: _Optional[int] = ..., memory_bus_bits: _Optional[int] = ..., ecc_enabled: _Optional[bool] = ..., mig_enabled: _Optional[bool] = ..., numa_node: _Optional[int] = ..., device_minor: _Optional[int] = ..., figures: _Optional[_Mapping[str, int]] = ..., words: _Optional[_Mapping[str, str]] = ..., slices: _Optional[_Iterable[_Union[GpuSlice, _Mapping]]] = ..., layout: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Inventory(_message.Message):
     __slots__ = ("hostname", "os", "kernel", "cpu_model", "cpu_count", "cpu_physical", "memory_bytes", "disk_bytes", "machine_id_hash", "agent_version", "simulated", "driver_version", "cuda_version", "gpus", "runtimes", "conditions", "runtime_versions", "benchmarks", "owner_account")
@@ -251,28 +284,40 @@ class TelemetryColumns(_message.Message):
     def __init__(self, start_wall_ns: _Optional[int] = ..., at_ms: _Optional[bytes] = ..., metric: _Optional[bytes] = ..., device: _Optional[bytes] = ..., values: _Optional[bytes] = ..., devices: _Optional[_Iterable[str]] = ..., absent: _Optional[bytes] = ..., deflated: _Optional[bytes] = ...) -> None: ...
 
 class Command(_message.Message):
-    __slots__ = ("command_id", "kind", "create", "delete", "bandwidth")
+    __slots__ = ("command_id", "kind", "create", "delete", "bandwidth", "partition")
     COMMAND_ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     CREATE_FIELD_NUMBER: _ClassVar[int]
     DELETE_FIELD_NUMBER: _ClassVar[int]
     BANDWIDTH_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
     command_id: str
     kind: CommandKind
     create: WorkloadSpec
     delete: DeleteSpec
     bandwidth: BandwidthSpec
-    def __init__(self, command_id: _Optional[str] = ..., kind: _Optional[_Union[CommandKind, str]] = ..., create: _Optional[_Union[WorkloadSpec, _Mapping]] = ..., delete: _Optional[_Union[DeleteSpec, _Mapping]] = ..., bandwidth: _Optional[_Union[BandwidthSpec, _Mapping]] = ...) -> None: ...
+    partition: PartitionSpec
+    def __init__(self, command_id: _Optional[str] = ..., kind: _Optional[_Union[CommandKind, str]] = ..., create: _Optional[_Union[WorkloadSpec, _Mapping]] = ..., delete: _Optional[_Union[DeleteSpec, _Mapping]] = ..., bandwidth: _Optional[_Union[BandwidthSpec, _Mapping]] = ..., partition: _Optional[_Union[PartitionSpec, _Mapping]] = ...) -> None: ...
+
+class PartitionSpec(_message.Message):
+    __slots__ = ("gpu_uuid", "profiles")
+    GPU_UUID_FIELD_NUMBER: _ClassVar[int]
+    PROFILES_FIELD_NUMBER: _ClassVar[int]
+    gpu_uuid: str
+    profiles: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, gpu_uuid: _Optional[str] = ..., profiles: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SlotGrant(_message.Message):
-    __slots__ = ("slot_id", "token", "gpu_uuid")
+    __slots__ = ("slot_id", "token", "gpu_uuid", "isolation")
     SLOT_ID_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     GPU_UUID_FIELD_NUMBER: _ClassVar[int]
+    ISOLATION_FIELD_NUMBER: _ClassVar[int]
     slot_id: str
     token: int
     gpu_uuid: str
-    def __init__(self, slot_id: _Optional[str] = ..., token: _Optional[int] = ..., gpu_uuid: _Optional[str] = ...) -> None: ...
+    isolation: Isolation
+    def __init__(self, slot_id: _Optional[str] = ..., token: _Optional[int] = ..., gpu_uuid: _Optional[str] = ..., isolation: _Optional[_Union[Isolation, str]] = ...) -> None: ...
 
 class WorkloadSpec(_message.Message):
     __slots__ = ("workload_id", "cluster_id", "slots", "runtime", "image", "argv", "env", "cpu_milli", "memory_bytes", "ports", "await_files", "lease_ns", "paid_ns", "log_cap_bytes", "files_cap_bytes")
@@ -363,7 +408,7 @@ class CommandStatus(_message.Message):
     def __init__(self, command_id: _Optional[str] = ..., phase: _Optional[_Union[CommandPhase, str]] = ..., step: _Optional[str] = ..., progress_permille: _Optional[int] = ..., error_code: _Optional[str] = ..., error_detail: _Optional[str] = ..., result: _Optional[_Mapping[str, str]] = ..., at_wall_ns: _Optional[int] = ...) -> None: ...
 
 class ObservedWorkload(_message.Message):
-    __slots__ = ("workload_id", "phase", "slots", "exit_code", "running_ns", "runtime", "ports", "detail")
+    __slots__ = ("workload_id", "phase", "slots", "exit_code", "running_ns", "runtime", "ports", "detail", "faults")
     class PortsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -371,6 +416,13 @@ class ObservedWorkload(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class FaultsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     WORKLOAD_ID_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -379,6 +431,7 @@ class ObservedWorkload(_message.Message):
     RUNTIME_FIELD_NUMBER: _ClassVar[int]
     PORTS_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
+    FAULTS_FIELD_NUMBER: _ClassVar[int]
     workload_id: str
     phase: WorkloadPhase
     slots: _containers.RepeatedCompositeFieldContainer[SlotGrant]
@@ -387,7 +440,8 @@ class ObservedWorkload(_message.Message):
     runtime: str
     ports: _containers.ScalarMap[str, int]
     detail: str
-    def __init__(self, workload_id: _Optional[str] = ..., phase: _Optional[_Union[WorkloadPhase, str]] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., exit_code: _Optional[int] = ..., running_ns: _Optional[int] = ..., runtime: _Optional[str] = ..., ports: _Optional[_Mapping[str, int]] = ..., detail: _Optional[str] = ...) -> None: ...
+    faults: _containers.ScalarMap[str, str]
+    def __init__(self, workload_id: _Optional[str] = ..., phase: _Optional[_Union[WorkloadPhase, str]] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., exit_code: _Optional[int] = ..., running_ns: _Optional[int] = ..., runtime: _Optional[str] = ..., ports: _Optional[_Mapping[str, int]] = ..., detail: _Optional[str] = ..., faults: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Observed(_message.Message):
     __slots__ = ("workloads", "digest", "at_wall_ns")

@@ -36,6 +36,7 @@ CREATE_TIMEOUT_S = 900.0
 """Pulling a large image takes minutes; the host itself gives up after ten."""
 
 Gpu = Annotated[str | None, typer.Option("--gpu", help="24GB, H100, H100:2 or a number.")]
+Slice = Annotated[str | None, typer.Option("--slice", help="A slice of a GPU by its profile: 1g.10gb (with --gpu).")]
 Cpus = Annotated[int, typer.Option("--cpus", min=1, help="Processors.")]
 Memory = Annotated[str | None, typer.Option("--memory", help="Main memory, for example 8GB.")]
 Image = Annotated[
@@ -142,6 +143,7 @@ def cluster_create(
     kind: Annotated[str, typer.Option(help="box or service.")] = "box",
     name: Annotated[str | None, typer.Option(help="What you call it.")] = None,
     gpu: Gpu = None,
+    part: Slice = None,
     cpus: Cpus = 1,
     memory: Memory = None,
     image: Image = None,
@@ -158,7 +160,7 @@ def cluster_create(
     """Create a cluster."""
     api = client(context)
     request = cluster_request(
-        argv=argv or [], kind=kind, name=name, gpu=gpu, cpus=cpus, memory=memory, image=image, env=env or [],
+        argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image, env=env or [],
         ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price,
     )  # fmt: skip
     if plan:

@@ -197,6 +197,9 @@ def gpu_show(context: typer.Context, gpu: str, as_json: AsJson = False) -> None:
             ("GPU", f"{item['name']} ({item['uuid']})" + (" SIMULATED" if item["simulated"] else "")),
             ("Host", f"{item['host_name']} ({item['host_id']}), {item['link_state']}"),
             ("Slot", state),
+            ("Isolation", item["isolation"]),
+            *[("Slice", _slice_text(one)) for one in item["slices"]],
+            ("May be cut into", ", ".join(item["layout"]) or "nothing: it stays whole"),
             ("Tier", item["tier"]),
             *[("", f"- {reason}") for reason in item["tier_reasons"]],
             ("Price per hour", item["price_per_hour"]),
@@ -213,6 +216,23 @@ def gpu_show(context: typer.Context, gpu: str, as_json: AsJson = False) -> None:
         facts((f"  {one['label']}", field_text(one["value"], one["unit"])) for one in group["fields"])
 
 
+def _slice_text(slot: dict[str, Any]) -> str:
+    share = f"{slot['share_milli'] / 10:g} % of it, isolation {slot['isolation']}"
+    return f"{slot['profile']} {slot['id']}: {slot['state']} {slot['unavailable'] or ''} ({share})"
+
+
+@gpu_app.command("cut")
+def gpu_cut(
+    context: typer.Context,
+    host: str,
+    gpu: str,
+    whole: Annotated[bool, typer.Option("--whole", help="Make it whole again.")] = False,
+) -> None:
+    """Cut an idle GPU of a drained host into the slices that its owner allows (`windrow-agent run --mig`)."""
+    answer = client(context).request("POST", f"/hosts/{host}/gpus/{gpu}/partition", body={"whole": whole})
+    say(f"Asked; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
+
+
 @offer_app.command("ls")
 def offer_ls(context: typer.Context, as_json: AsJson = False) -> None:
     """List what can be rented by tier."""
@@ -222,6 +242,7 @@ def offer_ls(context: typer.Context, as_json: AsJson = False) -> None:
         ("HOSTS", lambda o: o.get("hosts")),
         ("PRICE/H", lambda o: o.get("price_per_hour")),
         ("SUGGESTED", lambda o: o.get("suggestion")),
+        ("ISOLATION", lambda o: o.get("isolation")),
         ("RUNTIMES", lambda o: ", ".join(o.get("runtimes") or [])),
     ]
     print_list(client(context).items("/offers"), columns, NO_HOSTS, as_json)

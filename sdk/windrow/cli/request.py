@@ -51,6 +51,7 @@ def cluster_request(
     kind: str = "box",
     name: str | None = None,
     gpu: str | None = None,
+    part: str | None = None,
     cpus: int = 1,
     memory: str | None = None,
     image: str | None = None,
@@ -67,6 +68,7 @@ def cluster_request(
     request |= parse_gpu(gpu) if gpu else {}
     optional = {
         "name": name,
+        "slice": part,
         "image": image,
         "host_id": host,
         "tier": tier,

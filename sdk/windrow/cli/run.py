@@ -21,6 +21,7 @@ from windrow.cli.clusters import (
     Memory,
     Progress,
     Runtime,
+    Slice,
     Tier,
     deleted_at_the_end,
     fetch_files,
@@ -37,6 +38,7 @@ def run(
     context: typer.Context,
     argv: Annotated[list[str], typer.Argument(help="The command, after --.")],
     gpu: Gpu = None,
+    part: Slice = None,
     cpus: Cpus = 1,
     memory: Memory = None,
     image: Image = None,
@@ -53,8 +55,8 @@ def run(
     here = Path.cwd()
     parcel = folder.survey(here) if files else folder.Parcel(here, (), 0)
     request = cluster_request(
-        argv=argv, name=Path(argv[0]).name[:40], gpu=gpu, cpus=cpus, memory=memory, image=image, env=env or [],
-        host=host, tier=tier, runtime=runtime, max_price=max_price, await_files=files,
+        argv=argv, name=Path(argv[0]).name[:40], gpu=gpu, part=part, cpus=cpus, memory=memory, image=image,
+        env=env or [], host=host, tier=tier, runtime=runtime, max_price=max_price, await_files=files,
     )  # fmt: skip
     plan = api.plan(request)
     if not plan["fits"]:

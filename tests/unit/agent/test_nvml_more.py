@@ -91,10 +91,15 @@ def test_the_link_at_work_is_the_one_that_was_seen_while_the_card_was_busy(fake_
 def test_slices_are_named_with_their_kind_and_id(fake_nvml: FakeNvml, backend: NvmlBackend):
     backend.open()
     assert "mig_devices" not in backend.inventory().gpus[0].more
-    gpu = fake_nvml.state.gpu(0)
-    gpu.mig_mode, gpu.mig_pending, gpu.mig_count = 1, 1, 2
-    one = "MIG-00000000-0000-4000-8000-000000000000"
-    assert backend.inventory().gpus[0].more["mig_devices"] == f"H100 MIG 1g.10gb {one}-1, H100 MIG 1g.10gb {one}-2"
+    fake_nvml.state.cut(0, "1g.10gb", "2g.20gb")
+    one, two = "MIG-00000100-0000-4000-8000-000000000000", "MIG-00000201-0000-4000-8000-000000000000"
+    card = "NVIDIA H100 80GB HBM3"
+    facts = backend.inventory().gpus[0]
+    assert facts.more["mig_devices"] == f"{card} MIG 1g.10gb {one}, {card} MIG 2g.20gb {two}"
+    assert [(part.uuid, part.profile, part.compute_slices) for part in facts.slices] == [
+        (one, "1g.10gb", 1),
+        (two, "2g.20gb", 2),
+    ]
 
 
 def test_what_hardly_ever_changes_is_read_anew_once_an_hour_and_link_ends_with_the_links(

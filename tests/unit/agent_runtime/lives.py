@@ -7,6 +7,7 @@ from typing import Any
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
 from windrow_agent.commands import CommandDesk
 from windrow_agent.journal import Journal, JournalDesk
+from windrow_agent.leaving import Leaving
 from windrow_agent.outbox import Outbox
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
 from windrow_agent.spool import Spool
@@ -86,7 +87,7 @@ class Host:
         await self.runtime.prepare(spec, lambda step, permille: None)
         await self.runtime.start(spec.workload_id)
 
-    async def live(self, work: Callable[["Life"], Awaitable[None]]) -> None:
+    async def live(self, work: Callable[["Life"], Awaitable[None]], leaving: Leaving | None = None) -> None:
         """One life of the agent, ended as by SIGKILL after `work`."""
         self.boot += 1
         runner = InlineRunner(self.clock)
@@ -114,7 +115,7 @@ class Host:
             tasks.add(task)
             return task
 
-        keeper = Keeper(desk, outbox, {"simulated": self.runtime}, self.clock, "kernel", spawn)
+        keeper = Keeper(desk, outbox, {"simulated": self.runtime}, self.clock, "kernel", spawn, leaving)
         commands = CommandDesk(desk, outbox, keeper, self.clock, "kernel", spawn, _never, _never)
         await keeper.recover()
         await commands.recover()

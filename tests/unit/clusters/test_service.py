@@ -12,7 +12,7 @@ from windrow_master.placement.model import Decision
 from windrow_master.store.model import OperationState
 from windrow_proto.errors import IdempotencyMismatch, InsufficientFunds, InvalidInput, NoCapacity, NotFound
 from windrow_proto.ids import ClusterId, TransferId
-from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
+from windrow_proto.model import CommandKind, CommandPhase, Isolation, WorkloadPhase
 from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, charge
 
 FULL = 100 * MICROCENTS_PER_UNIT
@@ -387,3 +387,28 @@ async def test_listeners_hear_of_each_change_after_its_commit(m):
     m.clusters.on_change(heard.append)
     cluster_id, _ = await m.running()
     assert heard and set(heard) == {cluster_id}
+
+
+async def test_a_card_that_its_host_found_unclean_is_faulted_and_not_given_to_the_next(m):
+    m.join(OTHER, gpus=1)
+    cluster_id, spec = await m.running(gpus=1)
+    slot_id = spec.slots[0].slot_id
+    await m.clusters.delete(principal(), cluster_id)
+    m.report(spec, WorkloadPhase.GONE, OTHER, faults={slot_id: "its MIG mode was off and is on"})
+    m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED, OTHER)
+    assert m.slots(OTHER)[slot_id] == "faulted"
+    (slot,) = [one for one in m.read(lambda uow: uow.slots.of_host(OTHER)) if one.slot_id == slot_id]
+    assert (slot.holder, slot.unavailable) == (None, "after a lease: its MIG mode was off and is on")
+    assert (await m.cluster(cluster_id)).phase is ClusterPhase.DELETED
+
+
+async def test_a_slice_is_rented_by_its_profile_at_its_share_of_the_cards_price(m):
+    m.join(OTHER, gpus=1, cut=("3g.40gb", "1g.10gb"))
+    view = await m.create(gpus=1, slice="1g.10gb")
+    (slot,) = m.spec(OTHER).slots
+    assert (slot.gpu_uuid[:4], slot.isolation) == ("MIG-", Isolation.MIG)
+    card = m.read(m.market.book).price(OWNER, "h100-pcie/C")
+    assert 0.1 * card < view.cluster.price_per_hour < 0.2 * card
+    assert view.cluster.tier.startswith("h100-pcie:1g.10gb/")
+    with pytest.raises(NoCapacity):
+        await m.create(gpus=1)

@@ -16,14 +16,16 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import ALL_ROLES, Principal, Role
 from windrow_master.market.service import MarketService
 from windrow_master.store.store import Store
-from windrow_proto.ids import AccountId, HostId, TokenId
+from windrow_proto.ids import AccountId, GpuUuid, HostId, TokenId
 from windrow_proto.model import (
     Command,
     CommandKind,
     CommandPhase,
     CommandStatus,
     GpuFacts,
+    GpuSlice,
     Inventory,
+    Isolation,
     ObservedWorkload,
     Receipt,
     WorkloadPhase,
@@ -69,7 +71,7 @@ class Market:
     def read(self, look):
         return self.store.read_now(look)
 
-    def join(self, host_id=HOST, gpus=0, simulated=False, runtimes=("docker", "process"), name=""):
+    def join(self, host_id=HOST, gpus=0, cut=(), simulated=False, runtimes=("docker", "process"), name=""):
         """A host joins, says what it is, and is Online."""
         cards = tuple(
             GpuFacts(
@@ -79,6 +81,12 @@ class Market:
                 "NVIDIA H100 PCIe",
                 pci_device_id=0x233110DE,
                 memory_bytes=80 * GIB,
+                mig_enabled=bool(cut),
+                more={"mig_devices_max": 7},
+                slices=tuple(
+                    GpuSlice(GpuUuid(f"MIG-{n}-{at}"), one, Isolation.MIG, int(one[3:-2]) * GIB, int(one[0]))
+                    for at, one in enumerate(cut)
+                ),
             )
             for n in range(gpus)
         )

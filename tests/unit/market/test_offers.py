@@ -1,8 +1,11 @@
 """Whose price counts, and what all slots together offer."""
 
+from dataclasses import replace
+
 from windrow_master.market.model import Ask, Listing, PriceUnit
 from windrow_master.market.offers import PriceBook, offers
 from windrow_proto.ids import AccountId, HostId
+from windrow_proto.model import Isolation
 from windrow_proto.units import GIB, Bytes, Microcents
 
 A, B = AccountId("account_a"), AccountId("account_b")
@@ -40,3 +43,20 @@ def test_simulated_slots_never_mix_with_real_ones() -> None:
 def test_processors_are_priced_by_the_piece_and_what_has_no_tier_is_not_offered() -> None:
     found = offers([listing(tier="cpu/B"), listing(tier="")], PriceBook([]))
     assert [(offer.tier, offer.unit) for offer in found] == [("cpu/B", PriceUnit.PROCESSOR)]
+
+
+def test_a_slice_costs_its_share_of_the_card_rounded_down_unless_its_owner_asks_otherwise() -> None:
+    book = PriceBook([ask(A, 1001), ask(B, 7, "h100:1g.10gb/A"), ask(B, 1000), ask(None, 500)])
+    assert book.price(A, "h100:1g.10gb/A", 132) == 1001 * 132 // 1000 == 132
+    assert book.price(B, "h100:1g.10gb/A", 132) == 7
+    assert book.price(AccountId("account_c"), "h100:1g.10gb/A", 132) == 66
+    assert PriceBook([]).price(A, "h100:1g.10gb/A", 132) == PriceBook([]).price(A, "h100/A") * 132 // 1000
+
+
+def test_slices_are_offered_by_themselves_with_what_keeps_them_apart() -> None:
+    part = replace(listing(tier="h100:1g.10gb/A"), isolation=Isolation.MIG, share_milli=132)
+    found = {offer.tier: offer for offer in offers([listing(), part, part], PriceBook([]))}
+    whole, sliced = found["h100/A"], found["h100:1g.10gb/A"]
+    assert (sliced.total, sliced.isolation) == (2, Isolation.MIG)
+    assert sliced.suggestion == whole.suggestion * 132 // 1000
+    assert sliced.suggestion_reason.startswith("13.2 % of its card; ")

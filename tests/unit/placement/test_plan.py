@@ -19,6 +19,7 @@ from windrow_master.placement.model import (
 from windrow_master.placement.plan import KEPT_LOSERS, plan, replay
 from windrow_master.placement.record import parse_record, record_bytes
 from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId
+from windrow_proto.model import Isolation
 from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, Bytes, Microcents
 
 OWNER = AccountId("account_owner")
@@ -34,6 +35,7 @@ def gpu(number: int, host: str = "a", name: str = "NVIDIA H100 PCIe", gib: int =
         GpuUuid(f"GPU-{host}-{number}"),
         name,
         Bytes(gib * GIB),
+        Isolation.WHOLE,
     )
 
 
@@ -223,3 +225,52 @@ def test_a_record_answers_what_if_cost_weighed_more() -> None:
     assert decision.chosen is not None and decision.chosen.host_id == "host_a"
     other = replay(decision, Weights(cost=20)).chosen
     assert other is not None and other.host_id == "host_b"
+
+
+# --- slices -----------------------------------------------------------------------------------------------------------
+
+
+def part(number: int, profile: str = "1g.10gb", isolation: Isolation = Isolation.MIG, gib: int = 10) -> SlotOffer:
+    return replace(gpu(number, gib=gib, cents=30), profile=profile, isolation=isolation, tier=f"h100:{profile}/A")
+
+
+WHOLE = replace(gpu(9), isolation=Isolation.WHOLE)
+
+
+def test_a_whole_gpu_is_never_a_slice_and_a_slice_never_a_whole_gpu():
+    answer = plan(request(gpus=1), Snapshot((host("a", WHOLE, part(1)),)))
+    assert placed(answer).chosen.slot_ids == (WHOLE.slot_id,)
+    answer = plan(request(gpus=1, slice="1g.10gb"), Snapshot((host("a", WHOLE, part(1)),)))
+    assert placed(answer).chosen.slot_ids == (part(1).slot_id,)
+    only = plan(request(gpus=1), Snapshot((host("a", part(1)),)))
+    assert isinstance(only, Refusal) and only.reasons[0].reason == "it has no GPU"
+
+
+def test_a_slice_is_of_the_profile_that_was_asked_for():
+    answer = plan(request(gpus=1, slice="2g.20gb"), Snapshot((host("a", part(1), part(2, "2g.20gb")),)))
+    assert placed(answer).chosen.slot_ids == (part(2).slot_id,)
+    answer = plan(request(gpus=2, slice="2g.20gb"), Snapshot((host("a", part(1), part(2, "2g.20gb")),)))
+    assert isinstance(answer, Refusal)
+    assert answer.reasons[0].reason is not None and "1 of another profile (1g.10gb)" in answer.reasons[0].reason
+
+
+@pytest.mark.parametrize("isolation", [Isolation.MPS, Isolation.SHARED, Isolation.UNSPECIFIED])
+def test_a_stranger_gets_a_whole_card_or_a_mig_slice_and_the_owner_any(isolation: Isolation):
+    here = Snapshot((host("a", part(1, isolation=isolation)),))
+    answer = plan(request(gpus=1, slice="1g.10gb"), here)
+    assert isinstance(answer, Refusal)
+    assert answer.reasons[0].reason is not None and "for its host's owner" in answer.reasons[0].reason
+    own = plan(request(gpus=1, slice="1g.10gb", account_id=OWNER), here)
+    assert placed(own).chosen.slot_ids == (part(1).slot_id,)
+
+
+def test_a_tier_of_the_card_takes_its_slices_where_a_slice_was_asked_for():
+    here = Snapshot((host("a", part(1)),))
+    for tier in ("h100", "h100:1g.10gb", "h100:1g.10gb/A"):
+        assert placed(plan(request(gpus=1, slice="1g.10gb", tier=tier), here)).chosen.tier == "h100:1g.10gb/A"
+    assert isinstance(plan(request(gpus=1, slice="1g.10gb", tier="h100/A"), here), Refusal)
+
+
+def test_a_decision_about_a_slice_survives_its_record():
+    answer = plan(request(gpus=1, slice="1g.10gb"), Snapshot((host("a", WHOLE, part(1)),)))
+    assert parse_record(record_bytes(answer.decision)) == answer.decision

@@ -19,6 +19,7 @@ ENUMS = [
     (model.CommandKind, host_pb2.CommandKind, "COMMAND_KIND_"),
     (model.CommandPhase, host_pb2.CommandPhase, "COMMAND_PHASE_"),
     (model.WorkloadPhase, host_pb2.WorkloadPhase, "WORKLOAD_PHASE_"),
+    (model.Isolation, host_pb2.Isolation, "ISOLATION_"),
     (model.ChannelPurpose, host_pb2.ChannelPurpose, "CHANNEL_PURPOSE_"),
 ]
 

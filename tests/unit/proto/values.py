@@ -31,6 +31,16 @@ INVENTORY = model.Inventory(
 TELLING = model.Inventory(
     gpus=(model.GpuFacts(GpuUuid("GPU-1"), 0, "nvidia", "x", more={"bar1_bytes": 128 << 30, "left": -1, "brand": "ü"}),)
 )
+SLICE = (model.SlotGrant(SlotId("MIG-1"), 3, GpuUuid("MIG-1"), model.Isolation.MIG),)
+CUT = model.Inventory(
+    gpus=(
+        model.GpuFacts(
+            *(GpuUuid("GPU-1"), 0, "nvidia", "x"),
+            slices=(model.GpuSlice(GpuUuid("MIG-1"), "1g.10gb", model.Isolation.MIG, 9984 << 20, 1),),
+            layout=("1g.10gb", "1g.10gb"),
+        ),
+    )
+)
 SPEC = model.WorkloadSpec(
     WORKLOAD, CLUSTER, SLOTS, "docker", "img:1", ("sh", "-c", "a\nb"), {"K": "v=\n1"}, 2000, 1 << 30, (22, 8080), True,
     30 * 60 * 10**9, 15 * 60 * 10**9, 10 << 20, 1 << 30,
@@ -50,6 +60,7 @@ ROUND_TRIPS = [
     (wire_host.encode_inventory, wire_host.decode_inventory, INVENTORY),
     (wire_host.encode_inventory, wire_host.decode_inventory, model.Inventory()),
     (wire_host.encode_inventory, wire_host.decode_inventory, TELLING),
+    (wire_host.encode_inventory, wire_host.decode_inventory, CUT),
     (wire_command.encode_command, wire_command.decode_command,
      model.Command(COMMAND, model.CommandKind.CREATE, create=SPEC)),
     (wire_command.encode_command, wire_command.decode_command,
@@ -57,6 +68,9 @@ ROUND_TRIPS = [
     (wire_command.encode_command, wire_command.decode_command,
      model.Command(COMMAND, model.CommandKind.MEASURE_BANDWIDTH, bandwidth=model.BandwidthSpec(1, 2, "n"))),
     (wire_command.encode_command, wire_command.decode_command, model.Command(COMMAND, model.CommandKind.BENCHMARK)),
+    (wire_command.encode_command, wire_command.decode_command,
+     model.Command(COMMAND, model.CommandKind.PARTITION,
+                   partition=model.PartitionSpec(GpuUuid("GPU-1"), ("3g.40gb", "1g.10gb")))),
     (wire_command.encode_status, wire_command.decode_status,
      model.CommandStatus(COMMAND, model.CommandPhase.FAILED, "pulling", 500, "image_unavailable", "no\nimage",
                          {"a": "b"}, 4)),
@@ -64,7 +78,9 @@ ROUND_TRIPS = [
     (wire_host.encode_observed, wire_host.decode_observed,
      model.Observed((model.ObservedWorkload(WORKLOAD, model.WorkloadPhase.EXITED, SLOTS, 0, 5, "docker", {"22": 40001},
                                             "x"),
-                     model.ObservedWorkload(WORKLOAD, model.WorkloadPhase.RUNNING)), bytes(32), 6)),
+                     model.ObservedWorkload(WORKLOAD, model.WorkloadPhase.RUNNING),
+                     model.ObservedWorkload(WORKLOAD, model.WorkloadPhase.GONE, SLICE,
+                                            faults={SlotId("MIG-1"): "in use"})), bytes(32), 6)),
     (wire_host.encode_receipt, wire_host.decode_receipt,
      model.Receipt(WORKLOAD, CLUSTER, SLOTS, 2, 10**12, 1, 2, True, -9, "exited")),
     (wire_host.encode_event, wire_host.decode_event, model.Event("gpu.xid", 3, "GPU-1", "79", {"xid": "79"})),

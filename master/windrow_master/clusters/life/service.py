@@ -70,6 +70,8 @@ class LifeDesk:
             return
         if after.phase is WorkPhase.RUNNING and workload.phase is not WorkPhase.RUNNING:
             self._fleet.slots_running(uow, after.slots, f"host/{host_id}", "the work runs")
+        if report.faults:
+            self._fleet.slots.faulted(uow, after.slots, report.faults, f"host/{host_id}")
         if after.phase is WorkPhase.GONE and after.running_ns == 0:
             self._market.nothing_ran(uow, after.workload_id)
         self._save(uow, after, is_worth_showing=replace(after, running_ns=workload.running_ns) != workload)

@@ -12,6 +12,7 @@ from windrow_master.placement.service import plan
 from windrow_master.store.clusters_repository import Committed
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, HostId
+from windrow_proto.model import GpuFacts
 from windrow_proto.units import Bytes, Microcents
 
 _NOTHING = Committed(0, Bytes(0))
@@ -79,9 +80,8 @@ def _candidate(
 
 
 def _slot_offer(host: Host, slot: Slot, book: PriceBook, cpus: int) -> SlotOffer:
-    price = book.price(host.owner_account, slot.tier)
-    gpu = host.gpu(slot.gpu_uuid) if slot.gpu_uuid is not None else None
-    memory = None if gpu is None or gpu.memory_bytes is None else Bytes(gpu.memory_bytes)
+    price = book.price(host.owner_account, slot.tier, slot.share_milli)
+    gpu = host.gpu(slot.card) if slot.card is not None else None
     return SlotOffer(
         slot_id=slot.slot_id,
         tier=slot.tier,
@@ -89,8 +89,18 @@ def _slot_offer(host: Host, slot: Slot, book: PriceBook, cpus: int) -> SlotOffer
         taken=_taken(slot),
         gpu_uuid=slot.gpu_uuid,
         gpu_name="" if gpu is None else gpu.name,
-        gpu_memory_bytes=memory,
+        gpu_memory_bytes=_memory(gpu, slot),
+        isolation=slot.isolation,
+        profile=slot.profile,
     )
+
+
+def _memory(gpu: GpuFacts | None, slot: Slot) -> Bytes | None:
+    """Of the card, or of the slice of it that the slot is."""
+    if gpu is None:
+        return None
+    part = next((one.memory_bytes for one in gpu.slices if one.uuid == slot.gpu_uuid), gpu.memory_bytes)
+    return None if part is None else Bytes(part)
 
 
 def _taken(slot: Slot) -> str | None:
@@ -101,9 +111,9 @@ def _taken(slot: Slot) -> str | None:
 
 
 def _listing(host: Host, slot: Slot, now_ns: int) -> Listing:
-    gpu = host.gpu(slot.gpu_uuid) if slot.gpu_uuid is not None else None
+    gpu = host.gpu(slot.card) if slot.card is not None else None
     inventory = host.inventory
-    memory = gpu.memory_bytes if gpu is not None else inventory.memory_bytes if inventory is not None else None
+    memory = _memory(gpu, slot) if gpu is not None else inventory.memory_bytes if inventory is not None else None
     is_free = slot.is_offered and host.admin_state is AdminState.ACTIVE and host.is_settled(now_ns)
     return Listing(
         host_id=host.host_id,
@@ -114,4 +124,6 @@ def _listing(host: Host, slot: Slot, now_ns: int) -> Listing:
         simulated=host.simulated,
         runtimes=() if inventory is None else inventory.runtimes,
         memory_bytes=None if memory is None else Bytes(memory),
+        isolation=slot.isolation,
+        share_milli=slot.share_milli,
     )

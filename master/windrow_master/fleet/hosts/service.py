@@ -17,6 +17,7 @@ from windrow_master.fleet.machines import (
     step_verify,
 )
 from windrow_master.fleet.model import AdminState, Host, LinkState, Measurement, Slot, SlotState, settled_at
+from windrow_master.fleet.slices import sliced_tier
 from windrow_master.fleet.slots.service import SlotDesk
 from windrow_master.fleet.standing import standing_of
 from windrow_master.fleet.verification import schedule
@@ -114,7 +115,7 @@ class HostDesk:
             raise Conflict(f"A host that is {host.admin_state} cannot {event}.", subject=host_id)
         if event is AdminEvent.ACTIVATE or event is AdminEvent.REVERIFIED:
             for slot in uow.slots.of_host(host_id):
-                if slot.state is SlotState.FAULTED and not sanitise.is_faulted(slot.gpu_uuid, host.conditions):
+                if slot.state is SlotState.FAULTED and not sanitise.is_faulted(slot.card, host.conditions):
                     self._slots.reverify(uow, slot, actor, reason or "an operator says it is sound")
         if not step.moved:
             return host
@@ -277,17 +278,19 @@ class HostDesk:
         found: list[tiers.Tier] = []
         processors = tiers.cpu_tier(inventory, bandwidth, None)
         for slot in uow.slots.of_host(host.host_id):
-            gpu = host.gpu(slot.gpu_uuid) if slot.gpu_uuid is not None else None
+            gpu = host.gpu(slot.card) if slot.card is not None else None
             if gpu is not None:
                 standing = standing_of(gpu, host.conditions)
-                tier = tiers.gpu_tier(gpu, inventory.benchmarks, bandwidth, slot.tier, standing)
+                before = slot.tier.replace(f":{slot.profile}", "") if slot.profile else slot.tier
+                tier = tiers.gpu_tier(gpu, inventory.benchmarks, bandwidth, before, standing)
                 found.append(tier)
             elif slot.gpu_uuid is None:
                 tier = processors = tiers.cpu_tier(inventory, bandwidth, slot.tier)
             else:
                 continue
-            self._announce(uow, host, slot, tier.name)
-            self._slots.set_tier(uow, slot, tier.name, tier.reasons)
+            name = sliced_tier(tier.name, slot.profile)
+            self._announce(uow, host, slot, name)
+            self._slots.set_tier(uow, slot, name, tier.reasons)
         shown = tiers.worst_tier(found) or processors
         if (host.tier, host.tier_reasons) == (shown.name, shown.reasons):
             return host

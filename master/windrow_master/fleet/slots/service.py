@@ -4,20 +4,23 @@ Every change is one UPDATE that names what it expects to find; if the row is ano
 caller gets a Conflict. Tokens grow with every grant and never go back.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from windrow_master.fleet.machines import Answer, SlotEvent, step_slot
 from windrow_master.fleet.model import Host, Slot, SlotState
 from windrow_master.fleet.sanitise import is_faulted, unavailable_reason
+from windrow_master.fleet.slices import Part, parts
 from windrow_master.fleet.verification.service import may_move
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, NotFound
-from windrow_proto.ids import ClusterId, HostId, SlotId, cpu_slot
+from windrow_proto.ids import ClusterId, HostId, SlotId
 from windrow_proto.model import SlotGrant
 
 SLOTS_PER_GRANT_MAX = 1_024
 """No gang is larger today; a larger list is a mistake."""
+AFTER_LEASE = "after a lease: "
+UNREPORTED = "the host no longer reports this GPU"
 
 
 class SlotDesk:
@@ -78,6 +81,18 @@ class SlotDesk:
             moved += freed is not None
         return moved
 
+    def faulted(self, uow: UnitOfWork, grants: Sequence[SlotGrant], faults: Mapping[SlotId, str], actor: str) -> int:
+        """Slots that a lease did not leave as it found them, and why: out of order until they are found sound."""
+        moved = 0
+        for grant in grants:
+            slot = uow.slots.get(grant.slot_id)
+            why = faults.get(grant.slot_id)
+            if why and slot is not None and slot.token == grant.token and slot.holder is not None:
+                words = f"{AFTER_LEASE}{why}"
+                moved += self._move(uow, slot, SlotEvent.FAULT, actor, words, unavailable=words) is not None
+                uow.event("slot.not_clean", (slot.host_id, slot.slot_id), f"{slot.slot_id}, {words}", actor=actor)
+        return moved
+
     def expire_holds(self, uow: UnitOfWork) -> int:
         """Free the reservations whose time is over; returns how many."""
         freed = [
@@ -91,40 +106,48 @@ class SlotDesk:
         """A faulted slot was found sound: it is free, if nothing holds it."""
         if slot.holder is not None:
             return False
-        return self._move(uow, slot, SlotEvent.REVERIFIED, actor, reason) is not None
+        freed = self._move(uow, slot, SlotEvent.REVERIFIED, actor, reason, unavailable=None)
+        host = uow.hosts.get(slot.host_id)
+        if freed is not None and host is not None:
+            self.sync(uow, host)
+        return freed is not None
 
     def sync(self, uow: UnitOfWork, host: Host) -> tuple[SlotId, ...]:
         """Make the slots of a host what its inventory and conditions say; returns held ones that are faulted now."""
         have = {slot.slot_id: slot for slot in uow.slots.of_host(host.host_id)}
-        wanted: dict[SlotId, str | None] = {cpu_slot(host.host_id, 0): None}
-        wanted |= {SlotId(gpu.uuid): gpu.uuid for gpu in (host.inventory.gpus if host.inventory else ())}
         lost: list[SlotId] = []
-        for slot_id, uuid in wanted.items():
-            slot = have.pop(slot_id, None) or self._adopt(uow, host, slot_id, uuid)
+        for part in parts(host):
+            slot = have.pop(part.slot_id, None) or self._adopt(uow, host, part)
             if slot is not None:
-                reason = unavailable_reason(uuid, host.conditions)
-                lost += self._offer(uow, host, slot, reason, is_faulted(uuid, host.conditions))
+                slot = self._shape(uow, slot, part)
+                reason = unavailable_reason(part.card, host.conditions) or part.closed
+                lost += self._offer(uow, host, slot, reason, is_faulted(part.card, host.conditions))
         for slot in have.values():
-            lost += self._offer(uow, host, slot, "the host no longer reports this GPU", False)
+            lost += self._offer(uow, host, slot, UNREPORTED, False)
         return tuple(lost)
 
-    def _adopt(self, uow: UnitOfWork, host: Host, slot_id: SlotId, uuid: str | None) -> Slot | None:
+    def _adopt(self, uow: UnitOfWork, host: Host, part: Part) -> Slot | None:
         """A new slot, or one whose card moved here from a host that has it no more; None while another host has it."""
-        slot = uow.slots.get(slot_id)
+        slot = uow.slots.get(part.slot_id)
         if slot is None:
-            kind = "cpu" if uuid is None else "gpu"
-            gpu = host.gpu(uuid) if uuid is not None else None
-            slot = Slot(slot_id, host.host_id, kind, gpu.uuid if gpu else None, changed_at_ns=uow.now_wall_ns)
+            slot = _shaped(Slot(part.slot_id, host.host_id, part.kind, None, changed_at_ns=uow.now_wall_ns), part)
             uow.slots.add(slot)
-            uow.audit(f"host/{host.host_id}", "slot.add", slot_id, "inventory", {"kind": kind})
+            uow.audit(f"host/{host.host_id}", "slot.add", part.slot_id, "inventory", {"kind": part.kind})
             self._touch(uow, host.host_id)
             return slot
         if not may_move(uow, slot):
             return None
         moved = replace(slot, host_id=host.host_id, changed_at_ns=uow.now_wall_ns)
-        uow.audit(f"host/{host.host_id}", "slot.move", slot_id, "the card is in another host now")
+        uow.audit(f"host/{host.host_id}", "slot.move", part.slot_id, "the card is in another host now")
         self._touch(uow, slot.host_id)
         return self._swap(uow, slot, moved)
+
+    def _shape(self, uow: UnitOfWork, slot: Slot, part: Part) -> Slot:
+        """The slot with what its host says now that it is; what is held keeps what it was granted as."""
+        after = _shaped(slot, part)
+        if after == slot or slot.holder is not None:
+            return slot
+        return self._swap(uow, slot, after) or slot
 
     def _offer(self, uow: UnitOfWork, host: Host, slot: Slot, unavailable: str | None, fault: bool) -> list[SlotId]:
         lost: list[SlotId] = []
@@ -134,6 +157,8 @@ class SlotDesk:
             if faulted is not None and faulted.holder is not None:
                 lost.append(slot.slot_id)
             slot = faulted or slot
+        if unavailable is None and slot.state is SlotState.FAULTED and (slot.unavailable or "").startswith(AFTER_LEASE):
+            unavailable = slot.unavailable  # no condition of the host says it again, and it is still so
         if slot.unavailable != unavailable:
             self._swap(uow, slot, replace(slot, unavailable=unavailable, changed_at_ns=uow.now_wall_ns))
             uow.audit(actor, "slot.offer", slot.slot_id, unavailable or "nothing stands against it any more")
@@ -207,3 +232,15 @@ class SlotDesk:
 
     def _touch(self, uow: UnitOfWork, host_id: HostId) -> None:
         uow.after_commit(lambda: self._touched(host_id))
+
+
+def _shaped(slot: Slot, part: Part) -> Slot:
+    return replace(
+        slot,
+        kind=part.kind,
+        gpu_uuid=part.gpu_uuid,
+        isolation=part.isolation,
+        card=part.card,
+        profile=part.profile,
+        share_milli=part.share_milli,
+    )

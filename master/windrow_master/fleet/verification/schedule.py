@@ -68,7 +68,8 @@ def free_cards(host: Host, slots: Iterable[Slot]) -> tuple[GpuUuid, ...]:
         if slot.gpu_uuid is not None
         and slot.holder is None
         and slot.state in (SlotState.FREE, SlotState.FAULTED)
-        and host.gpu(slot.gpu_uuid) is not None
+        and (gpu := host.gpu(slot.gpu_uuid)) is not None
+        and not gpu.mig_enabled  # one that is cut has no device for the whole of it
         and sanitise.unavailable_reason(slot.gpu_uuid, found) is None
     )
 

@@ -49,5 +49,5 @@ def found_in_fleet(uow: UnitOfWork, host: Host) -> dict[str, str]:
 def may_move(uow: UnitOfWork, slot: Slot) -> bool:
     """Whether the card of this slot may be another host's now: nobody holds it, and its own host is without it."""
     owner = uow.hosts.get(slot.host_id)
-    claims = any(claim.uuid == slot.gpu_uuid for claim in uow.claims.of_host(slot.host_id))
+    claims = any(claim.uuid == slot.card for claim in uow.claims.of_host(slot.host_id))
     return slot.holder is None and (owner is None or not claims or not counts(owner, uow.now_wall_ns))

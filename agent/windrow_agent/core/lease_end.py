@@ -1,0 +1,45 @@
+"""Whether a lease left its card as it found it: nothing runs, memory is free, the modes are the same. Pure."""
+
+from collections.abc import Mapping
+
+from windrow_agent.core.availability import is_in_use
+from windrow_agent.gpu.port import GpuLook
+from windrow_proto.model import GpuFacts
+from windrow_proto.units import MIB
+
+Modes = Mapping[str, str]
+"""What a card is set to, by the name of the setting, both as people read them; absent: the card does not say."""
+
+SILENT = "the driver did not answer for it, so nobody knows whether its memory is free"
+
+
+def modes(facts: GpuFacts) -> Modes:
+    """What a tenant must leave as it was. The power limit counts in whole watts."""
+    switches = {
+        "MIG mode": facts.mig_enabled,
+        "MIG mode after a reset": facts.more.get("mig_pending"),
+        "ECC mode": facts.ecc_enabled,
+        "ECC mode after a reset": facts.more.get("ecc_pending"),
+        "persistence mode": facts.more.get("persistence_mode"),
+    }
+    found = {name: "on" if value else "off" for name, value in switches.items() if value is not None}
+    if "compute_mode" in facts.more:
+        found["compute mode"] = str(facts.more["compute_mode"])
+    if facts.power_limit_mw is not None:
+        found["power limit"] = f"{facts.power_limit_mw // 1000} W"
+    return found
+
+
+def left_behind(before: Modes, after: GpuLook | None) -> str:
+    """What is not as it was, in words; empty: all of it is. before: the modes when the lease began."""
+    if after is None:
+        return SILENT
+    found = []
+    if after.processes:
+        found.append(f"{after.processes} programs still run on it")
+    if is_in_use(None, after.memory_used_bytes, after.facts.memory_bytes):
+        found.append(f"{(after.memory_used_bytes or 0) // MIB} MiB of its memory are still in use")
+    now = modes(after.facts)
+    changed = [name for name, was in before.items() if now.get(name, was) != was]
+    found += [f"its {name} was {before[name]} and is {now[name]}" for name in changed]
+    return "; ".join(found)

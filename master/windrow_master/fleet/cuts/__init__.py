@@ -1,0 +1,1 @@
+"""Cutting cards into slices."""

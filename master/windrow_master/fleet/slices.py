@@ -1,0 +1,97 @@
+"""What a host offers slot by slot: whole cards, the slices of those that are cut, and its processors. Pure.
+
+A slice's share of its card, in thousandths, is the mean of its share of the processors and of the memory, rounded down:
+
+    share = floor(1000 x (compute slices / the card's most slices + memory / the card's memory) / 2)
+
+The mean adds up over the parts of a card, so that all parts together never cost more than the whole. A card that is cut
+is not to be had as a whole; parts that claim more than their card are not offered at all.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from windrow_master.fleet.machines import SLOT_HELD
+from windrow_master.fleet.model import AdminState, Host, Slot
+from windrow_proto.errors import Conflict, WindrowError
+from windrow_proto.ids import GpuUuid, SlotId, cpu_slot
+from windrow_proto.model import GpuFacts, GpuSlice, Isolation
+
+WHOLE_MILLI: Final = 1000
+SLICE_PREFIX: Final = "MIG-"
+CUT: Final = "it is cut into slices, which are offered one by one"
+BARE: Final = "it is in MIG mode and has no slices"
+TOO_MUCH: Final = "the slices of its card claim more than there is of it"
+UNSHARED: Final = "how much of its card it is, its host does not say"
+_QUIET: Final = (AdminState.DRAINING, AdminState.MAINTENANCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that can be rented. card: what it is, or is a part of; closed: why it is not offered in any case."""
+
+    slot_id: SlotId
+    kind: str
+    isolation: Isolation
+    gpu_uuid: GpuUuid | None = None
+    card: GpuUuid | None = None
+    profile: str = ""
+    share_milli: int = WHOLE_MILLI
+    closed: str | None = None
+
+
+def parts(host: Host) -> tuple[Part, ...]:
+    """Everything that a host could rent out, as its inventory has it; each slot id once."""
+    gpus = host.inventory.gpus if host.inventory else ()
+    found = {cpu_slot(host.host_id, 0): Part(cpu_slot(host.host_id, 0), "cpu", Isolation.UNSPECIFIED)}
+    for gpu in gpus:
+        closed = None if not gpu.mig_enabled else CUT if gpu.slices else BARE
+        slot_id = SlotId(gpu.uuid)
+        found[slot_id] = Part(slot_id, "gpu", Isolation.WHOLE, gpu.uuid, gpu.uuid, closed=closed)
+    for gpu in gpus:
+        for part in _slices(gpu):
+            found.setdefault(part.slot_id, part)
+    return tuple(found.values())
+
+
+def _slices(gpu: GpuFacts) -> Iterator[Part]:
+    """Those of a card; a name that is none of a slice is passed over."""
+    known = [one for one in gpu.slices if one.uuid.startswith(SLICE_PREFIX) and "/" not in one.uuid]
+    shares = {one.uuid: share_milli(gpu, one) for one in known}
+    is_too_much = sum(shares.values()) > WHOLE_MILLI
+    for one in known:
+        share = shares[one.uuid]
+        closed = TOO_MUCH if is_too_much else UNSHARED if not share or not gpu.mig_enabled else None
+        yield Part(SlotId(one.uuid), "slice", one.isolation, one.uuid, gpu.uuid, one.profile, share, closed)
+
+
+def share_milli(gpu: GpuFacts, one: GpuSlice) -> int:
+    """How much of its card a slice is, in thousandths; 0: its host does not say enough."""
+    most = gpu.more.get("mig_devices_max")
+    if not isinstance(most, int) or most < 1 or not gpu.memory_bytes:
+        return 0
+    return (
+        (one.compute_slices * gpu.memory_bytes + one.memory_bytes * most) * WHOLE_MILLI // (2 * most * gpu.memory_bytes)
+    )
+
+
+def sliced_tier(tier: str, profile: str) -> str:
+    """The tier of a slice of a card of this tier: `h100/A` and `1g.10gb` make `h100:1g.10gb/A`."""
+    tier_class, mark, grade = tier.partition("/")
+    return f"{tier_class}:{profile}{mark}{grade}" if profile else tier
+
+
+def cut_refusal(host: Host, slots: Collection[Slot], gpu: GpuFacts | None) -> WindrowError | None:
+    """Why the Master does not ask a host to cut a card now, or None."""
+    if gpu is None:
+        return Conflict("This host has no such GPU.", subject=host.host_id)
+    if not gpu.layout:
+        words = "Its owner has allowed no layout for this GPU: `windrow-agent run --mig CARD=PROFILE,...` does."
+        return Conflict(words, subject=gpu.uuid)
+    if host.admin_state not in _QUIET:
+        return Conflict("Drain the host first: a GPU is cut only where nothing new can start.", subject=host.host_id)
+    held = [slot.slot_id for slot in slots if slot.card == gpu.uuid and (slot.state in SLOT_HELD or slot.holder)]
+    if held:
+        return Conflict(f"It is still in use ({', '.join(held)}): wait until it has drained.", subject=gpu.uuid)
+    return None
