@@ -29,6 +29,7 @@ UNSAID: Json = {
     "tier": None,
     "runtime": None,
     "simulated": False,
+    "slice": None,
     "max_price_per_hour": None,
 }
 """Of a request."""
@@ -88,6 +89,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "runtime": "process",
         "image": None,
         "slots": place["slots"],
+        "isolation": None,
         "exit_code": None,
         "ports": {},
         "running_s": 0,
@@ -318,6 +320,7 @@ def market_routes(app: FastAPI, world: World) -> None:
                     "currency": "CRD",
                     "runtimes": of[0]["runtimes"],
                     "min_memory_bytes": of[0]["memory_bytes"],
+                    "isolation": "whole" if of[0]["gpus"] else None,
                 }
             )
         return listed(items)

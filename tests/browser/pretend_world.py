@@ -179,6 +179,8 @@ def _cards(host_id: str, count: int, model: str, gib: int, tier: str) -> list[Js
             "live": None,
             "slot_state": "free",
             "unavailable_reason": None,
+            "isolation": "whole",
+            "layout": [],
         }
         for index in range(count)
     ]
@@ -243,6 +245,11 @@ def slot(slot_id: str, host_id: str, gpu: str | None) -> Json:
         "unavailable": None,
         "token": 3,
         "cluster_id": None,
+        "isolation": "whole" if gpu else None,
+        "card_uuid": gpu,
+        "profile": None,
+        "share_milli": 1000 if gpu else None,
+        "tier": None,
     }
 
 
@@ -265,6 +272,7 @@ def gpu_page(world: World, gpu_id: str) -> Json | None:
         "host_name": host["name"],
         "price_per_hour": "2.10",
         "cluster_id": None,
+        "slices": [],
         "conditions": [
             {"code": f"gpu.hot:{gpu_id}", "detail": "This GPU is about to slow itself down.", "since": at(60)}
         ],

@@ -47,7 +47,7 @@ def layout_of(gpu: GpuFacts, layouts: Layouts) -> tuple[str, ...]:
 
 def with_layouts(gpus: Iterable[GpuFacts], layouts: Layouts) -> tuple[GpuFacts, ...]:
     """The cards with what their owner allows."""
-    return tuple(replace(gpu, layout=layout_of(gpu, layouts)) for gpu in gpus)
+    return tuple(replace(gpu, layout=layout_of(gpu, layouts)) for gpu in gpus) if layouts else tuple(gpus)
 
 
 def cut_refusal(

@@ -10,7 +10,7 @@ from typing import Any
 
 from windrow_agent.core.inventory import clean_id, clean_text
 from windrow_agent.core.xid_line import XidLine, same_card
-from windrow_agent.gpu import nvml_more
+from windrow_agent.gpu import nvml_mig, nvml_more
 from windrow_agent.gpu.kernel import DRIVER_GPUS, differences
 from windrow_agent.gpu.kernel_log import KernelLog
 from windrow_agent.gpu.nvml_card import BrokenError, Card, LostError, address, read_text
@@ -27,7 +27,6 @@ from windrow_agent.gpu.nvml_codes import (
     PCI_DEVICES,
     TIMEOUT,
 )
-from windrow_agent.gpu.nvml_mig import Cutter
 from windrow_agent.gpu.port import (
     GPU_COUNT_MAX,
     Condition,
@@ -370,21 +369,21 @@ class NvmlBackend:
         card = next((one for one in self._cards if one.uuid == uuid and not one.lost), None)
         if card is None or self._fault is not None:
             raise CutRefusedError("the driver does not answer for such a GPU")
-        card.refresh({}, self._system)
-        before = tuple(part.profile for part in card.facts.slices)
-        if sorted(before) == sorted(profiles) and bool(card.facts.mig_enabled) is bool(profiles):
+        try:
+            card.read_mig()
+            parts = nvml_mig.slices(card.ask) if card.health().mig_enabled else ()
+            used = [uuid for uuid in (card.uuid, *(part.uuid for part in parts)) if card.look(uuid).processes]
+        except (LostError, BrokenError) as error:
+            raise CutRefusedError("the driver does not answer for this GPU") from error
+        before = tuple(part.profile for part in parts)
+        if sorted(before) == sorted(profiles) and bool(card.health().mig_enabled) is bool(profiles):
             return
-        used = [
-            uuid
-            for uuid, seen in self.look(frozenset((uuid, *(p.uuid for p in card.facts.slices)))).items()
-            if seen.processes
-        ]
         if used:
             raise CutRefusedError(f"programs run on {', '.join(used)}")
         self._stop_listening()  # who waits for a card's events is one who uses it
         self._by_address.pop(card.address, None)
         try:
-            card.found(Cutter(self._nvml, card.handle, card.raw_uuid).cut(profiles, before))
+            card.found(nvml_mig.Cutter(self._nvml, card.handle, card.raw_uuid).cut(profiles, before))
         finally:
             self._by_address[card.address] = card
             self._listen()

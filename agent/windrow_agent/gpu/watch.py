@@ -200,6 +200,8 @@ class GpuWatch:
 
     def _with_cards(self, leases: Mapping[str, str]) -> Mapping[str, str]:
         """The leases with those of slices on their cards, too; several workloads of one card by comma."""
+        if not leases:
+            return leases  # asked each second
         found = dict(leases)
         for gpu in self.inventory.gpus:
             held = sorted({leases[part.uuid] for part in gpu.slices if part.uuid in leases})

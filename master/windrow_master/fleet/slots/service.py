@@ -106,11 +106,10 @@ class SlotDesk:
         """A faulted slot was found sound: it is free, if nothing holds it."""
         if slot.holder is not None:
             return False
-        freed = self._move(uow, slot, SlotEvent.REVERIFIED, actor, reason, unavailable=None)
         host = uow.hosts.get(slot.host_id)
-        if freed is not None and host is not None:
-            self.sync(uow, host)
-        return freed is not None
+        part = next((one for one in parts(host) if one.slot_id == slot.slot_id), None) if host is not None else None
+        why = UNREPORTED if host is None or part is None else _closed(host, part)
+        return self._move(uow, slot, SlotEvent.REVERIFIED, actor, reason, unavailable=why) is not None
 
     def sync(self, uow: UnitOfWork, host: Host) -> tuple[SlotId, ...]:
         """Make the slots of a host what its inventory and conditions say; returns held ones that are faulted now."""
@@ -120,8 +119,7 @@ class SlotDesk:
             slot = have.pop(part.slot_id, None) or self._adopt(uow, host, part)
             if slot is not None:
                 slot = self._shape(uow, slot, part)
-                reason = unavailable_reason(part.card, host.conditions) or part.closed
-                lost += self._offer(uow, host, slot, reason, is_faulted(part.card, host.conditions))
+                lost += self._offer(uow, host, slot, _closed(host, part), is_faulted(part.card, host.conditions))
         for slot in have.values():
             lost += self._offer(uow, host, slot, UNREPORTED, False)
         return tuple(lost)
@@ -244,3 +242,8 @@ def _shaped(slot: Slot, part: Part) -> Slot:
         profile=part.profile,
         share_milli=part.share_milli,
     )
+
+
+def _closed(host: Host, part: Part) -> str | None:
+    """Why this is not offered, by its host's conditions or by itself; None when nothing stands against it."""
+    return unavailable_reason(part.card, host.conditions) or part.closed
