@@ -8,11 +8,13 @@ import pytest
 from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.build import fake_library as fake_library
 from tests.fake_nvml.build import fake_nvml as fake_nvml
-from tests.support.health_world import HOST, OWNER, HealthWorld, watched_host
+from tests.support.agent_world import HOST
+from tests.support.health_world import OWNER, HealthWorld, watched_host
 from tests.waiting import poll_async
 from windrow_agent import leaving
 from windrow_agent.core.layout import parse_layouts
 from windrow_master.fleet.machines import AdminEvent, CommandState
+from windrow_master.fleet.model import CommandRow
 from windrow_master.fleet.slices import CUT
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import CommandId, SlotId, WorkloadId
@@ -43,12 +45,16 @@ async def cut(world: HealthWorld, whole: bool = False) -> tuple[CommandState, st
         lambda uow: cuts.ask(uow, HOST, uuid, whole, OWNER, "account/account_1"), name="cut"
     )
 
-    async def done() -> tuple[CommandState, str] | None:
+    found: list[CommandRow] = []
+
+    async def done() -> bool:
         row = await world.master.store.read(lambda uow: uow.commands.get(CommandId(operation.subject)))
         assert row is not None
-        return (row.state, row.error_detail) if row.is_done else None
+        found[:] = [row]
+        return row.is_done
 
-    return await poll_async(done, what="the command to end")
+    await poll_async(done, what="the command to end")
+    return found[0].state, found[0].error_detail
 
 
 async def slices(world: HealthWorld) -> dict[str, SlotId]:

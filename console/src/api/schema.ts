@@ -217,6 +217,7 @@ export interface ClusterBody {
   tier?: string | null;
   runtime?: "process" | "docker" | "simulated" | null;
   simulated?: boolean;
+  slice?: string | null;
   max_price_per_hour?: string | null;
 }
 
@@ -396,6 +397,10 @@ export interface GpuOut {
   slot_state: string | null;
   /** Why its slot cannot be had, though it is free */
   unavailable_reason: string | null;
+  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
+  isolation: string | null;
+  /** Profiles that its owner lets it be cut into; none: it stays whole */
+  layout: string[];
   live: GpuLiveOut | null;
 }
 
@@ -413,6 +418,10 @@ export interface GpuPageOut {
   slot_state: string | null;
   /** Why its slot cannot be had, though it is free */
   unavailable_reason: string | null;
+  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
+  isolation: string | null;
+  /** Profiles that its owner lets it be cut into; none: it stays whole */
+  layout: string[];
   live: GpuLiveOut | null;
   host_id: string;
   host_name: string;
@@ -422,6 +431,8 @@ export interface GpuPageOut {
   /** A decimal amount of money */
   price_per_hour: string | null;
   cluster_id: string | null;
+  /** What it is, or was, cut into */
+  slices: SlotOut[];
   conditions: ConditionOut[];
   /** What contradicts itself in what its host says of it */
   claims: ConditionOut[];
@@ -599,6 +610,7 @@ export interface KeptRequestOut {
   tier: string | null;
   runtime: string | null;
   simulated: boolean;
+  slice: string | null;
   /** A decimal amount of money */
   max_price_per_hour: string | null;
 }
@@ -740,6 +752,7 @@ export interface OfferOut {
   currency: string;
   runtimes: string[];
   min_memory_bytes: number | null;
+  isolation: string | null;
 }
 
 /** All offers. */
@@ -862,6 +875,11 @@ export interface PageTransferOut {
   items: TransferOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
+}
+
+/** Into what to cut a GPU: the layout that its owner allows, or whole again. */
+export interface PartitionBody {
+  whole?: boolean;
 }
 
 /** How far a trial is. Unfinished: its time was over before every agent was back and had sent anew. */
@@ -1014,6 +1032,15 @@ export interface SlotOut {
   token: number;
   /** Who holds it */
   cluster_id: string | null;
+  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
+  isolation: string | null;
+  /** The GPU that it is, or is a part of */
+  card_uuid: string | null;
+  /** Of a slice, such as 1g.10gb */
+  profile: string | null;
+  /** How much of its GPU it is, in thousandths */
+  share_milli: number | null;
+  tier: string | null;
 }
 
 /** One step of a cluster's way. */
@@ -1242,6 +1269,8 @@ export interface WorkloadOut {
   runtime: string;
   image: string | null;
   slots: string[];
+  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
+  isolation: string | null;
   exit_code: number | null;
   ports: Record<string, number>;
   /** Signed by the host, in seconds */

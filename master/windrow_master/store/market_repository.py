@@ -22,7 +22,7 @@ from windrow_master.store.made import Found, Made, Upsert
 from windrow_master.store.tables_market import asks, balances, receipts, rental_lines, rentals, transfers
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId
-from windrow_proto.model import SlotGrant
+from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import DAY, Microcents
 
 _PUT_ASK: Final = Upsert(asks, ["account_id", "tier"], ["price_per_hour", "set_at_ns", "set_by"])
@@ -259,7 +259,8 @@ def _rental(row: Mapping[Any, Any]) -> Rental:
 
 
 def _line(row: Mapping[Any, Any]) -> RentalLine:
-    return RentalLine(**dict(row) | {"slots": tuple(SlotGrant(**slot) for slot in row["slots"])})
+    slots = tuple(SlotGrant(**{**slot, "isolation": Isolation(slot.get("isolation", 0))}) for slot in row["slots"])
+    return RentalLine(**dict(row) | {"slots": slots})
 
 
 def _receipt(row: Mapping[Any, Any]) -> ReceiptRow:

@@ -12,7 +12,7 @@ from tests.support.personas import HONEST, LIARS, card, host
 from windrow_master.fleet.gpus import BY_PCI, MODELS
 from windrow_master.fleet.verification import uniqueness
 from windrow_master.fleet.verification.consistency import FINDINGS_PER_GPU_MAX, RULES, check
-from windrow_proto.model import GpuFacts, Inventory
+from windrow_proto.model import GpuFacts, GpuSlice, Inventory
 from windrow_proto.wire_host import decode_inventory, encode_inventory
 
 PAGE = Path(__file__).parents[3] / "docs" / "claims.md"
@@ -111,11 +111,15 @@ TEXT = st.text(max_size=12) | st.sampled_from(["nvidia", "NVIDIA H100 80GB HBM3"
 NUMBER = st.integers(-1, 1 << 64) | st.sampled_from([0, 1, 9, 0x233010DE, 0x268410DE, 81559 << 20])
 ANY = {"str": TEXT, "GpuUuid": TEXT, "int": NUMBER, "int | None": st.none() | NUMBER, "str | None": st.none() | TEXT}
 MORE = st.dictionaries(TEXT, NUMBER | TEXT, max_size=3)
-KINDS = {**ANY, "bool | None": st.none() | st.booleans(), "Mapping": MORE, "Mapping[str, int | str]": MORE}
+SIZES = st.integers(0, (1 << 32) - 1)
+PARTS = st.builds(GpuSlice, uuid=TEXT, profile=TEXT, memory_bytes=SIZES, compute_slices=SIZES)
+MANY = {"tuple": st.just(()), "tuple[GpuSlice, ...]": st.lists(PARTS, max_size=3).map(tuple)}
+KINDS = {**ANY, **MANY, "bool | None": st.none() | st.booleans(), "Mapping": MORE, "Mapping[str, int | str]": MORE}
 
 
 def kind_of(field):
-    return KINDS[field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))]
+    whole = str(field.type).replace("windrow_proto.model.", "")
+    return KINDS.get(whole) or KINDS[getattr(field.type, "__name__", whole)]
 
 
 CARDS = st.builds(GpuFacts, **{field.name: kind_of(field) for field in fields(GpuFacts)})
