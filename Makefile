@@ -34,7 +34,7 @@ up: $(VENV)/installed ## run a whole market on this machine: Master, two Accesse
 
 test: compiler check ## check, then every test; PROVISION=1 installs as root what only Debian has
 	@$(PY) master/hatch_build.py test
-	@$(PY) -m tests.provision -- $(PY) -m tests.again -n 2 --dist loadgroup $(TESTS)
+	@$(PY) -m tests.provision -- $(PY) -m tests.again -n 2 $(TESTS)
 
 check: $(VENV)/tested ## lint, format, types, import rules
 	@$(BIN)/ruff check .

@@ -14,9 +14,6 @@ from tests.services import PROVISIONED, found
 KEY = "proves"
 DEFAULT_COMMAND = PROVISIONED
 
-EXCLUSIVE = {"docker": "docker", "browser": "browser", "hardware": "hardware"}
-"""Marked tests that share one piece of machine state: never two of a kind at once."""
-
 
 @dataclass(slots=True)
 class Claim:
@@ -39,14 +36,11 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each item its claims, and keep the tests of one file, or of one exclusive kind, on one worker."""
+    """Give each item its claims."""
     for item in items:
         for marker in item.iter_markers(KEY):
             command = str(marker.kwargs.get("by", DEFAULT_COMMAND))
             item.user_properties.append((KEY, [*map(str, marker.args), command]))
-        if item.get_closest_marker("xdist_group") is None:
-            group = next((name for mark, name in EXCLUSIVE.items() if item.get_closest_marker(mark)), None)
-            item.add_marker(pytest.mark.xdist_group(group or item.path.name))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

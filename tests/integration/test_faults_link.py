@@ -40,7 +40,7 @@ from windrow_proto.v1 import link_pb2
 from windrow_proto.wire_host import encode_event
 from windrow_proto.wire_link import decode_ack, encode_gap
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.xdist_group("faults_link")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from windrow_proto.wire_command import decode_command, encode_status
 from windrow_proto.wire_host import encode_event, encode_observed
 from windrow_proto.wire_link import decode_query
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("faults_work")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 MIB = 1 << 20
 LOG_CAP = 10 * MIB
 CUT = b"[windrow: the log was cut here"

@@ -33,7 +33,7 @@ from windrow_proto.samples import VALUES_MAX
 from windrow_proto.units import MIB
 from windrow_proto.v1 import host_pb2, link_pb2
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("hostile_messages")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 COPIES = 100
 """Of each hostile message."""

@@ -13,7 +13,7 @@ from tests.support.second_host import SecondHost, bridge, clean_host, need_names
 from tests.support.stack import Stack, stack, wait_for
 from windrow_proto import enrol
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow, pytest.mark.xdist_group("onboarding")]
+pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
 
 JOIN_S = 180
 """For the line to end on a busy machine of two cores."""

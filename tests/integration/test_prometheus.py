@@ -17,7 +17,7 @@ from tests.support.ports import own_port
 from tests.support.stack import WINDROW, Stack, stack, wait_for
 from tests.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("prometheus")]
+pytestmark = pytest.mark.slow
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 JOBS = {"windrow-master": "8000", "windrow-access": "9443", "windrow-agent": "9444"}

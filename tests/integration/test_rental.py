@@ -16,7 +16,7 @@ from tests.support.stack import stack, wait_for
 from tests.waiting import poll
 from windrow.errors import ApiProblem
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.slow, pytest.mark.xdist_group("rental")]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
 
 FIGURES = ("cpu_ratio", "memory_used_bytes", "rx_bps", "tx_bps")
 

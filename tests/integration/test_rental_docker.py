@@ -14,7 +14,7 @@ from tests.support.rental import Renter, body_at, local_image, renting
 from tests.support.stack import wait_for
 from tests.waiting import poll
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("rental_docker")]
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(240)]
 
 OBEDIENT = "trap 'exit 0' TERM; sleep 300 & wait"
 """The first process of a container has no default for SIGTERM: one that sets none is only ended ten seconds later."""

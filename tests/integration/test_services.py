@@ -18,7 +18,7 @@ from tests.support.rental import Renter, renting
 from tests.support.stack import wait_for
 from tests.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.xdist_group("tunnels")]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 BODY_BYTES = 5 << 20
 SERVER = r"""

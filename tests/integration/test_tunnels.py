@@ -28,7 +28,7 @@ from windrow.client import Client
 from windrow.config import Config
 from windrow.errors import ApiProblem
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.xdist_group("tunnels")]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 BODY_BYTES = 24 << 20
 SERVER = r"""

@@ -15,7 +15,7 @@ from tests.support.stack import stack
 from tests.support.valkey import PASSWORD, Valkey, valkey
 from tests.waiting import poll
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.slow, pytest.mark.xdist_group("up_valkey")]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
 
 
 CONTAINER = Path(__file__).resolve().parents[2] / "deploy" / "container"

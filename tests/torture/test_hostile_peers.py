@@ -47,7 +47,7 @@ from windrow_proto.v1 import link_pb2
 from windrow_proto.wire import TOGETHER_MAX, put_together
 
 LONG = bool(os.environ.get("TORTURE"))
-pytestmark = [pytest.mark.timeout(600 if LONG else 120), pytest.mark.xdist_group("hostile_peers")]
+pytestmark = [pytest.mark.timeout(600 if LONG else 120)]
 
 STALL_S = 0.5
 """Without a message taken, a flood counts as stalled."""
