@@ -5,6 +5,8 @@ grant twice, or this test could not see anything.
 """
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
@@ -58,34 +61,32 @@ def equip(engine: Engine) -> None:
 
 
 @contextmanager
-def racers(url: str, guards: str) -> Iterator[list["subprocess.Popen[str]"]]:
-    command = [sys.executable, "-m", "tests.support.slot_race", url]
-    started = [
-        subprocess.Popen([*command, str(n), guards], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for n in range(RACERS)
-    ]
-    try:
-        yield started
-        for process in started:
-            process.communicate(timeout=240)
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
+def racers(url: str, guards: str) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-m", "tests.support.slot_race", url, str(RACERS), guards]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as started:
+        try:
+            yield started
+            started.communicate(timeout=240)
+        finally:
+            if started.poll() is None:
+                os.killpg(started.pid, signal.SIGKILL)
 
 
-def together(started: list["subprocess.Popen[str]"], word: str) -> list[str]:
+def together(started: "subprocess.Popen[str]", word: str) -> list[Any]:
     """Say one word to all, then hear them all."""
-    for process in started:
-        assert process.stdin is not None
-        process.stdin.write(word + "\n")
-        process.stdin.flush()
+    assert started.stdin is not None
+    started.stdin.write(word + "\n")
+    started.stdin.flush()
     return heard(started)
 
 
-def heard(started: list["subprocess.Popen[str]"]) -> list[str]:
-    """One line of each."""
-    return [process.stdout.readline().strip() for process in started if process.stdout is not None]
+def heard(started: "subprocess.Popen[str]") -> list[Any]:
+    """The answer of each."""
+    assert started.stdout is not None
+    found: list[Any] = json.loads(started.stdout.readline())
+    return found
 
 
 def run(url: str, engine: Engine, guards: str = "shipped", rounds: int = ROUNDS) -> Race:
@@ -94,7 +95,7 @@ def run(url: str, engine: Engine, guards: str = "shipped", rounds: int = ROUNDS)
     with racers(url, guards) as started:
         assert heard(started) == ["ready"] * RACERS
         for number in range(rounds):
-            race.rounds.append([tuple(won) for line in together(started, "go") for won in json.loads(line)])
+            race.rounds.append([tuple(won) for granted in together(started, "go") for won in granted])
             if number < rounds - 1:
                 together(started, "free")
                 together(started, "look")

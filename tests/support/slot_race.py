@@ -1,18 +1,20 @@
-"""One of several processes that each believe they lead and race for the slots of one database.
+"""Several processes that each believe they lead and race for the slots of one database.
 
-    python -m tests.support.slot_race URL NUMBER GUARDS
+    python -m tests.support.slot_race URL COUNT GUARDS
 
 GUARDS: `shipped`; `swap` (only the compare-and-set is left), `index` (only the database's own guard), `none`.
-It speaks lines: `ready`, then for each `go` from its parent what it was granted as JSON; after `free` the same slots
-are given back, after `look` it reads anew. It decides on what it read before anybody wrote: the worst that a stale
-leader can know.
+Lines of JSON tell what all of them answer, in a list: each says that it is ready, then for each `go` what it was
+granted; after `free` the same slots are given back, after `look` it reads anew. Each decides on what it read before
+anybody wrote: the worst that a stale leader can know. They are forked of one process, which has loaded everything once.
 """
 
 import contextlib
 import json
+import multiprocessing
 import random
 import sys
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection as Pipe
 from typing import Any, TypeVar
 from unittest import mock
 
@@ -102,22 +104,38 @@ def _unit(connection: Connection) -> UnitOfWork:
     return unit
 
 
-def main() -> None:
-    """Race until the parent closes the pipe."""
-    url, number, guards = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+def run(pipe: Pipe, url: str, number: int, guards: str) -> None:
+    """One racer: answers each word of the process that started it."""
     racer = Racer(engines_of(url).writer, number)
     seen, won = racer.read(), []
-    print("ready", flush=True)
+    pipe.send("ready")
     with without(guards):
-        for line in sys.stdin:
-            if line.strip() == "go":
+        while True:
+            word = pipe.recv()
+            if word == "go":
                 won = racer.race(seen)
-                print(json.dumps([(grant.slot_id, grant.token) for grant in won]), flush=True)
-            elif line.strip() == "free":
-                print(json.dumps(racer.release(won)), flush=True)
+                pipe.send([(grant.slot_id, grant.token) for grant in won])
+            elif word == "free":
+                pipe.send(racer.release(won))
             else:
                 seen = racer.read()
-                print("ready", flush=True)
+                pipe.send("ready")
+
+
+def main() -> None:
+    """Let them race until the parent closes the pipe; they end with this process."""
+    url, count, guards = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    fork = multiprocessing.get_context("fork")
+    pipes = []
+    for number in range(count):
+        ours, theirs = fork.Pipe()
+        fork.Process(target=run, args=(theirs, url, number, guards), daemon=True).start()
+        pipes.append(ours)
+    print(json.dumps([pipe.recv() for pipe in pipes]), flush=True)
+    for line in sys.stdin:
+        for pipe in pipes:
+            pipe.send(line.strip())
+        print(json.dumps([pipe.recv() for pipe in pipes]), flush=True)
 
 
 if __name__ == "__main__":

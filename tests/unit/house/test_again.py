@@ -1,8 +1,10 @@
 """A few failures are judged again alone; more of them, or one that stays, fail the run."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,9 +26,11 @@ def test_good():
 def _run(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_made.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
-    line = [sys.executable, "-m", "tests.again", "-q", str(folder), f"--rootdir={folder}", *arguments]
+    line = [sys.executable, "-m", "tests.again", "-p", "xdist", "-q", str(folder), f"--rootdir={folder}", *arguments]
+    few = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+    more: dict[str, Any] = {"cwd": HERE, "env": few, "timeout": 100}
     return subprocess.run(
-        [*line, "-c", str(folder / "pytest.ini")], cwd=HERE, capture_output=True, text=True, timeout=100, check=False
+        [*line, "-c", str(folder / "pytest.ini")], capture_output=True, text=True, check=False, **more
     )
 
 

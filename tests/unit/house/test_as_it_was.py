@@ -61,7 +61,7 @@ def test_the_test_that_leaks_fails_and_the_next_one_sees_nothing_of_it(tmp_path:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, str(tmp_path)]
     done = subprocess.run(
         ["sh", "-c", 'umask 022; exec "$@"', "sh", *command],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=RUN_S,
