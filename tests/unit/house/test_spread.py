@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_every_name_leads_to_a_file_or_to_files_that_are_together() -> None:
 def test_the_longest_come_first_and_the_others_as_they_were_with_the_tests_of_a_unit_in_a_row() -> None:
     first, second = spread.LONGEST[1:3]
     ids = ["b.py::1", f"{second}::1", "a.py::1", "b.py::2", f"{first}::1", f"{second}::2", "tests/browser/x.py::1"]
-    items = [SimpleNamespace(nodeid=one) for one in ids]
+    items: Any = [SimpleNamespace(nodeid=one) for one in ids]
     assert [item.nodeid for item in spread.in_order(items)] == [
         *("tests/browser/x.py::1", f"{first}::1", f"{second}::1", f"{second}::2"),
         *("b.py::1", "b.py::2", "a.py::1"),
