@@ -5,6 +5,7 @@ The one door to the HTTP library. Values are the API's own JSON objects (docs/op
 
 import base64
 import json
+import ssl
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterator
@@ -34,9 +35,7 @@ class Client:
 
     def __init__(self, config: Config | None = None, transport: httpx2.BaseTransport | None = None) -> None:
         self.config = config or find()
-        options: dict[str, Any] = {"transport": transport} if transport is not None else {}
-        if self.config.ca_file:
-            options["verify"] = self.config.ca_file
+        options: dict[str, Any] = {"transport": transport} if transport is not None else {"verify": _trust(self.config)}
         self._http = httpx2.Client(
             base_url=self.config.url + "/api/v1",
             headers={"Authorization": f"Bearer {self.config.token}", "User-Agent": "windrow-sdk/0.1"},
@@ -276,3 +275,13 @@ class Client:
                 answer.status_code, document if isinstance(document, dict) else {"detail": str(document)[:200]}
             )
         return document
+
+
+def _trust(config: Config) -> ssl.SSLContext:
+    """Who may vouch for the Master: its own authority's file, else this machine's authorities. They are not read for a
+    plain URL, where nobody is asked: reading them takes tens of milliseconds of each command."""
+    if config.ca_file:
+        return ssl.create_default_context(cafile=config.ca_file)
+    if config.url.lower().startswith("http://"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it has no authority, so that it trusts nobody
+    return httpx2.create_ssl_context()

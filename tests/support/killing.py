@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.support import truth
 from tests.support.rental import Renter
-from tests.support.stack import wait_for
+from tests.support.stack import PAUSE_MIN_S, wait_for
 from windrow_proto.units import time_text
 
 BACK_S = 120.0
@@ -131,7 +131,7 @@ class Killer:
                 sampled_at = (found["live"] or {}).get("at", "")
                 return bool(found["link_state"] == "online" and max(found["last_seen_at"], sampled_at) > killed_at)
 
-            wait_for(heard, BACK_S)
+            wait_for(heard, BACK_S, PAUSE_MIN_S)
         return time.monotonic() - since_s
 
     def _open(self, path: str) -> Any:

@@ -21,6 +21,7 @@ from windrow.config import Config
 WINDROW = str(Path(sys.executable).with_name("windrow"))
 START_S = 120.0
 STOP_S = 120.0
+PAUSE_MIN_S, PAUSE_MAX_S = 0.02, 0.1
 
 
 @dataclass(slots=True)
@@ -144,15 +145,19 @@ def _watched(running: Stack) -> tuple[Canaries, list[str]]:
     return secrets, leaks(secrets, running.pids(), running.data_dir)
 
 
-def wait_for(read: Any, deadline_s: float = START_S, pause_s: float = 0.02) -> Any:
-    """The first true answer of `read`, which may raise meanwhile; raises TimeoutError."""
-    ends = time.monotonic() + deadline_s
+def wait_for(read: Any, deadline_s: float = START_S, pause_s: float | None = None) -> Any:
+    """The first true answer of `read`, which may raise meanwhile; raises TimeoutError.
+
+    pause_s: between two looks; by itself it grows with the wait, since who looks all the time takes the processor from
+    what he waits for.
+    """
+    began = time.monotonic()
     last: Exception | None = None
-    while time.monotonic() < ends:
+    while (waited_s := time.monotonic() - began) < deadline_s:
         try:
             if found := read():
                 return found
         except Exception as error:  # not up yet: the deadline judges
             last = error
-        time.sleep(pause_s)
+        time.sleep(pause_s or min(PAUSE_MAX_S, max(PAUSE_MIN_S, waited_s / 20)))
     raise TimeoutError(f"nothing within {deadline_s:.0f} s; last: {last!r}")

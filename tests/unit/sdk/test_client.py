@@ -1,14 +1,16 @@
 """The client: where the Master is found, how problems look, how pages and streams are read."""
 
 import json
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from tests.support.pki import make_ca
 from windrow.cli.output import exit_code, plain
-from windrow.client import Client
+from windrow.client import Client, _trust
 from windrow.config import Config, find, save
 from windrow.errors import ApiProblem, NoMaster, WaitTimedOut
 
@@ -117,3 +119,16 @@ def test_a_login_is_readable_by_its_owner_alone_and_never_printed(
 
 def test_names_from_strangers_cannot_steer_the_terminal() -> None:
     assert plain("a\x1b[31mb\n\u202ec") == "a\ufffd[31mb\ufffd\ufffdc"
+
+
+def test_a_plain_url_reads_no_authorities_and_trusts_nobody_all_the_same() -> None:
+    plain_, secured = _trust(Config("http://master", "t")), _trust(Config("https://master", "t"))
+    assert plain_.get_ca_certs() == []
+    for one in (plain_, secured):
+        assert (one.verify_mode, one.check_hostname) == (ssl.CERT_REQUIRED, True)
+
+
+def test_the_masters_own_authority_is_the_only_one_that_is_trusted(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_bytes(make_ca().certificate_pem)
+    trusted = _trust(Config("https://master", "t", str(tmp_path / "ca.pem")))
+    assert len(trusted.get_ca_certs()) == 1 and trusted.verify_mode is ssl.CERT_REQUIRED
