@@ -14,6 +14,8 @@ from typing import Final
 
 from windrow_proto.tunnel_socket import BYE_S
 
+TURNS: Final = 8
+"""Pipes full of one direction before the loop looks at the others."""
 FLAGS: Final = os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE
 
 
@@ -37,19 +39,11 @@ class Way:
 
     def step(self) -> None:
         """Move what can be moved now, and wait for what is next."""
-        source, sink = self._fds
-        if not self.held_bytes and not self.is_ended:
-            try:
-                self.held_bytes = os.splice(source, self._in, self._pipe_bytes, flags=FLAGS)
-                self.is_ended = not self.held_bytes
-                self.moved_bytes += self.held_bytes
-            except BlockingIOError:
-                pass
-            except OSError:  # it was cut, which is an end like another: only its other end can tell
-                self.is_ended = True
         try:
-            while self.held_bytes:
-                self.held_bytes -= os.splice(self._out, sink, self.held_bytes, flags=FLAGS)
+            for _ in range(TURNS):
+                if not self.held_bytes and not self._fill():
+                    break
+                self.held_bytes -= os.splice(self._out, self._fds[1], self.held_bytes, flags=FLAGS)
         except BlockingIOError:
             pass
         except OSError:
@@ -61,6 +55,20 @@ class Way:
             self._on_change()
             return
         self._watch(is_reading=not self.held_bytes, is_writing=bool(self.held_bytes))
+
+    def _fill(self) -> bool:
+        """Take what has come into the empty pipe; returns whether there is any."""
+        if self.is_ended:
+            return False
+        try:
+            self.held_bytes = os.splice(self._fds[0], self._in, self._pipe_bytes, flags=FLAGS)
+        except BlockingIOError:
+            return False
+        except OSError:  # it was cut, which is an end like another: only its other end can tell
+            pass
+        self.is_ended = not self.held_bytes
+        self.moved_bytes += self.held_bytes
+        return bool(self.held_bytes)
 
     def stop(self) -> None:
         """Wait for nothing any more."""

@@ -5,30 +5,23 @@ On the sockets themselves, woken by the loop: what one read brings is given on f
 
 import asyncio
 import socket
-import ssl
-from typing import Final
 
 from windrow_proto import tunnel_socket
 from windrow_proto.errors import InvalidInput, LinkClosed, WindrowError
+from windrow_proto.tunnel_tls import PLAIN_BYTES, ROOM_BYTES, TURNS, TunnelTls
 from windrow_proto.tunnels import RECORD_HEAD_BYTES, RecordReader
-from windrow_proto.units import KIB
-
-READ_BYTES: Final = 128 * KIB
-"""Of one reading, each way."""
-TLS_BYTES: Final = 16 * KIB
-"""Of one of TLS's own records (RFC 8446, 5.1): who has room for one leaves nothing behind that the loop cannot see."""
 
 
 class Pump:
     """One tunnel's. `run` ends it; its caller closes both sockets."""
 
-    def __init__(self, inside: socket.socket, outside: ssl.SSLSocket) -> None:
+    def __init__(self, inside: socket.socket, outside: TunnelTls) -> None:
         """inside: to the workload; outside: to the renter, its handshake done. Neither blocks."""
         self.sent_bytes = self.received_bytes = 0
-        self._inside, self._outside = inside, outside
-        self._out = memoryview(bytearray(RECORD_HEAD_BYTES + READ_BYTES))
-        self._in = memoryview(bytearray(READ_BYTES))
-        self._to_send = self._out[:0]
+        self._inside, self._outside, self._tls = inside, outside.raw, outside
+        self._out = memoryview(bytearray(PLAIN_BYTES))  # with a record's head it fills TLS's records
+        self._in = memoryview(bytearray(ROOM_BYTES))
+        self._is_away = True
         self._to_give: list[memoryview] = []
         self._reader = RecordReader()
         self._is_read = self._is_sent = self._is_given = False
@@ -54,44 +47,43 @@ class Pump:
 
     def _outward(self) -> None:
         """The workload's bytes, as one record."""
-        if not self._to_send and not self._is_read:
-            try:
-                count = self._inside.recv_into(self._out[RECORD_HEAD_BYTES:])
-            except BlockingIOError:
-                pass
-            except OSError:
-                self._fail(LinkClosed("The workload has cut the connection."))
-                return
-            else:
-                self._out[:RECORD_HEAD_BYTES] = count.to_bytes(RECORD_HEAD_BYTES, "big")
-                self._to_send = self._out[: RECORD_HEAD_BYTES + count]
-                self._is_read = not count
-                self.sent_bytes += count
         try:
-            while self._to_send:
-                self._to_send = self._to_send[self._outside.send(self._to_send) :]
-        except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
-            pass
+            self._is_away = self._tls.flush()
+            for _ in range(TURNS):
+                if not self._is_away or self._is_read or (record := self._record()) is None:
+                    break
+                self._is_away = self._tls.write(record)
         except OSError:
             self._fail(LinkClosed("The renter or the Access has cut the tunnel."))
             return
-        self._is_sent = self._is_read and not self._to_send
-        self._watch(self._readers, self._inside, not self._to_send and not self._is_read)
-        self._watch(self._writers, self._outside, bool(self._to_send))
+        self._is_sent = self._is_read and self._is_away
+        self._watch(self._readers, self._inside, self._is_away and not self._is_read)
+        self._watch(self._writers, self._outside, not self._is_away)
         self._end_if_done()
+
+    def _record(self) -> memoryview | None:
+        """What the workload has said now, if anything."""
+        try:
+            count = self._inside.recv_into(self._out[RECORD_HEAD_BYTES:])
+        except BlockingIOError:
+            return None
+        except OSError:
+            self._fail(LinkClosed("The workload has cut the connection."))
+            return None
+        self._out[:RECORD_HEAD_BYTES] = count.to_bytes(RECORD_HEAD_BYTES, "big")
+        self._is_read = not count
+        self.sent_bytes += count
+        return self._out[: RECORD_HEAD_BYTES + count]
 
     def _inward(self) -> None:
         """The renter's records, as bytes."""
-        if not self._to_give and not self._take_in():
-            return
         try:
-            while self._to_give:
-                piece = self._to_give[0]
-                rest = piece[self._inside.send(piece) :]
-                self._to_give[:1] = [rest] if rest else []
-            if self._reader.is_ended and not self._is_given:
-                self._is_given = True
-                self._inside.shutdown(socket.SHUT_WR)
+            for _ in range(TURNS):
+                if not self._to_give and not self._take_in():
+                    break
+                self._give()
+                if self._is_given:
+                    break  # what follows the end is an end, too, and perhaps none too early
         except BlockingIOError:
             pass
         except OSError:
@@ -101,29 +93,28 @@ class Pump:
         self._watch(self._writers, self._inside, bool(self._to_give))
         self._end_if_done()
 
+    def _give(self) -> None:
+        while self._to_give:
+            piece = self._to_give[0]
+            rest = piece[self._inside.send(piece) :]
+            self._to_give[:1] = [rest] if rest else []
+        if self._reader.is_ended and not self._is_given:
+            self._is_given = True
+            self._inside.shutdown(socket.SHUT_WR)
+
     def _take_in(self) -> bool:
-        count, is_cut = 0, False
+        """Whether there is something to give, or its end."""
         try:
-            while count <= READ_BYTES - TLS_BYTES:
-                more = self._outside.recv_into(self._in[count:])
-                if not more:
-                    is_cut = not count
-                    break
-                count += more
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            pass
-        except OSError:
-            is_cut = True
-        try:
+            count = self._tls.open_into(self._in)
             self._to_give = self._reader.feed(self._in[:count])
+        except OSError:  # never without its other end's record before it
+            self._fail(LinkClosed("The renter or the Access has cut the tunnel."))
+            return False
         except InvalidInput as error:
             self._fail(error)
             return False
-        if is_cut:  # never without its other end's record before it
-            self._fail(LinkClosed("The renter or the Access has cut the tunnel."))
-            return False
         self.received_bytes += sum(map(len, self._to_give))
-        return True
+        return bool(count)
 
     def _watch(self, watched: set[socket.socket], one: socket.socket, is_wanted: bool) -> None:
         if (one in watched) is is_wanted:

@@ -19,6 +19,7 @@ from windrow_proto import tunnel_socket
 from windrow_proto.errors import Conflict, DeadlineExceeded, LinkClosed, Unavailable
 from windrow_proto.keys import TlsIdentity, lone_identity
 from windrow_proto.messages import ChannelOpen
+from windrow_proto.tunnel_tls import TunnelTls
 from windrow_proto.tunnels import GRANT_LIFE_NS, HOST_NAME, SECRET_BYTES, judge_secret
 from windrow_proto.units import seconds
 
@@ -103,7 +104,7 @@ async def _to_access(asked: ChannelOpen, identity: TlsIdentity) -> ssl.SSLSocket
 
 async def _met(
     access: ssl.SSLSocket, own: TlsIdentity, digest: bytes, ready: Callable[[bytes], Awaitable[None]]
-) -> ssl.SSLSocket:
+) -> TunnelTls:
     """The renter's connection, once it is there and has said the secret."""
     try:
         await ready(own.certificate_pem)
@@ -117,21 +118,20 @@ async def _met(
         access.close()
     try:
         async with asyncio.timeout(GREET_S):
-            outside = await tunnel_socket.secure(raw, tunnel_socket.server_context(own.key_pem, own.certificate_pem))
             try:
+                outside = TunnelTls(raw, tunnel_socket.server_context(own.key_pem, own.certificate_pem))
+                await outside.greet()
                 await _judge(outside, digest)
             except BaseException:
-                outside.close()
+                raw.close()
                 raise
             return outside
     except (OSError, TimeoutError) as error:
         raise LinkClosed("Whoever came through the Access did not greet as a renter does.") from error
 
 
-async def _judge(outside: ssl.SSLSocket, digest: bytes) -> None:
+async def _judge(outside: TunnelTls, digest: bytes) -> None:
     said = b""
     while len(said) < SECRET_BYTES:
-        if not (data := await tunnel_socket.hear(outside, SECRET_BYTES - len(said))):
-            raise LinkClosed("The renter went before it had said who it is.")
-        said += data
+        said += await outside.hear(SECRET_BYTES - len(said))
     judge_secret(said, digest)

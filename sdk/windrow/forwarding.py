@@ -80,7 +80,7 @@ class Forward:
         self.connections += 1
         try:
             ticket = await asyncio.to_thread(self._api.open_tunnel, self._cluster_id, self._port)
-            with await tunnel.dial(ticket) as host:
+            with contextlib.closing(await tunnel.dial(ticket)) as host:
                 start()
                 await Pump(local, host, self._count).run()
         finally:

@@ -6,18 +6,14 @@ bytes of length and so many bytes; length 0 ends a direction, so that one can en
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Callable
 
 from windrow import tunnel
 from windrow.errors import LocalCut, TunnelBroken
+from windrow.tls import PLAIN_BYTES, ROOM_BYTES, TURNS, HostTls
 
 HEAD_BYTES = 4
 RECORD_BYTES_MAX = 256 * 1024
-READ_BYTES = 128 * 1024
-"""Of one reading, each way."""
-TLS_BYTES = 16 * 1024
-"""Of one of TLS's own records (RFC 8446, 5.1): who has room for one leaves nothing behind that the loop cannot see."""
 END = bytes(HEAD_BYTES)
 CUT = "The tunnel was cut: the cluster has ended, or its host has lost its connection."
 
@@ -56,16 +52,16 @@ class Records:
 class Pump:
     """One tunnel's. `run` ends it; its caller closes both sockets."""
 
-    def __init__(self, local: socket.socket, host: ssl.SSLSocket, on_bytes: Callable[[int, int], None]) -> None:
+    def __init__(self, local: socket.socket, host: HostTls, on_bytes: Callable[[int, int], None]) -> None:
         """local: a connection of this machine; host: to the cluster's host, its handshake done. Neither blocks.
 
         on_bytes: called with how many more bytes were sent and received.
         """
         self._on_bytes = on_bytes
-        self._local, self._host = local, host
-        self._out = memoryview(bytearray(HEAD_BYTES + READ_BYTES))
-        self._in = memoryview(bytearray(READ_BYTES))
-        self._to_send = self._out[:0]
+        self._local, self._host, self._tls = local, host.raw, host
+        self._out = memoryview(bytearray(PLAIN_BYTES))  # with a record's head it fills TLS's records
+        self._in = memoryview(bytearray(ROOM_BYTES))
+        self._is_away = True
         self._to_give: list[memoryview] = []
         self._reader = Records()
         self._is_read = self._is_sent = self._is_given = False
@@ -91,44 +87,43 @@ class Pump:
 
     def _outward(self) -> None:
         """Local bytes, as one record."""
-        if not self._to_send and not self._is_read:
-            try:
-                count = self._local.recv_into(self._out[HEAD_BYTES:])
-            except BlockingIOError:
-                pass
-            except OSError:
-                self._fail(LocalCut("The local connection was cut."))
-                return
-            else:
-                self._out[:HEAD_BYTES] = count.to_bytes(HEAD_BYTES, "big")
-                self._to_send = self._out[: HEAD_BYTES + count]
-                self._is_read = not count
-                self._on_bytes(count, 0)
         try:
-            while self._to_send:
-                self._to_send = self._to_send[self._host.send(self._to_send) :]
-        except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
-            pass
+            self._is_away = self._tls.flush()
+            for _ in range(TURNS):
+                if not self._is_away or self._is_read or (record := self._record()) is None:
+                    break
+                self._is_away = self._tls.write(record)
         except OSError:
             self._fail(TunnelBroken(CUT))
             return
-        self._is_sent = self._is_read and not self._to_send
-        self._watch(self._readers, self._local, not self._to_send and not self._is_read)
-        self._watch(self._writers, self._host, bool(self._to_send))
+        self._is_sent = self._is_read and self._is_away
+        self._watch(self._readers, self._local, self._is_away and not self._is_read)
+        self._watch(self._writers, self._host, not self._is_away)
         self._end_if_done()
+
+    def _record(self) -> memoryview | None:
+        """What was said here now, if anything."""
+        try:
+            count = self._local.recv_into(self._out[HEAD_BYTES:])
+        except BlockingIOError:
+            return None
+        except OSError:
+            self._fail(LocalCut("The local connection was cut."))
+            return None
+        self._out[:HEAD_BYTES] = count.to_bytes(HEAD_BYTES, "big")
+        self._is_read = not count
+        self._on_bytes(count, 0)
+        return self._out[: HEAD_BYTES + count]
 
     def _inward(self) -> None:
         """The workload's records, as bytes."""
-        if not self._to_give and not self._take_in():
-            return
         try:
-            while self._to_give:
-                piece = self._to_give[0]
-                rest = piece[self._local.send(piece) :]
-                self._to_give[:1] = [rest] if rest else []
-            if self._reader.is_ended and not self._is_given:
-                self._is_given = True
-                self._local.shutdown(socket.SHUT_WR)
+            for _ in range(TURNS):
+                if not self._to_give and not self._take_in():
+                    break
+                self._give()
+                if self._is_given:
+                    break  # what follows the end is an end, too, and perhaps none too early
         except BlockingIOError:
             pass
         except OSError:
@@ -138,29 +133,28 @@ class Pump:
         self._watch(self._writers, self._local, bool(self._to_give))
         self._end_if_done()
 
+    def _give(self) -> None:
+        while self._to_give:
+            piece = self._to_give[0]
+            rest = piece[self._local.send(piece) :]
+            self._to_give[:1] = [rest] if rest else []
+        if self._reader.is_ended and not self._is_given:
+            self._is_given = True
+            self._local.shutdown(socket.SHUT_WR)
+
     def _take_in(self) -> bool:
-        count, is_cut = 0, False
+        """Whether there is something to give, or its end."""
         try:
-            while count <= READ_BYTES - TLS_BYTES:
-                more = self._host.recv_into(self._in[count:])
-                if not more:
-                    is_cut = not count
-                    break
-                count += more
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            pass
-        except OSError:
-            is_cut = True
-        try:
+            count = self._tls.open_into(self._in)
             self._to_give = self._reader.feed(self._in[:count])
+        except OSError:  # never without its other end's record before it
+            self._fail(TunnelBroken(CUT))
+            return False
         except TunnelBroken as error:
             self._fail(error)
             return False
-        if is_cut:  # never without its other end's record before it
-            self._fail(TunnelBroken(CUT))
-            return False
         self._on_bytes(0, sum(map(len, self._to_give)))
-        return True
+        return bool(count)
 
     def _watch(self, watched: set[socket.socket], one: socket.socket, is_wanted: bool) -> None:
         if (one in watched) is is_wanted:

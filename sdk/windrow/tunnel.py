@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from windrow.errors import ApiProblem, TunnelRefused
+from windrow.tls import HostTls
 
 PATH = "/tunnel"
 PROTOCOL = "windrow-tunnel/2"
@@ -30,7 +31,7 @@ HEAD_ENDS = b"\r\n\r\n"
 Found = TypeVar("Found")
 
 
-async def dial(ticket: dict[str, Any]) -> ssl.SSLSocket:
+async def dial(ticket: dict[str, Any]) -> HostTls:
     """Meet the host with what the Master answered; for `Pump`. Raises TunnelRefused, ApiProblem."""
     if ticket["protocol"] != PROTOCOL:
         raise TunnelRefused(f"This market's tunnels are {ticket['protocol']}, and these {PROTOCOL}: update `windrow`.")
@@ -51,9 +52,14 @@ async def dial(ticket: dict[str, Any]) -> ssl.SSLSocket:
                 shown = (f"Upgrade: {PROTOCOL}", f"Authorization: Bearer {ticket['grant']}", "", "")
                 await _say(access, "\r\n".join((*lines, *shown)).encode())
                 raw = await _joined(access)
-            found = await _secured(raw, ticket["host_pem"], ticket["host_server_name"])
-            await _say(found, bytes.fromhex(ticket["secret"]))
-            return found
+            try:
+                host = HostTls(raw, _context(ticket["host_pem"]), ticket["host_server_name"])
+                await host.greet()
+                await host.say(bytes.fromhex(ticket["secret"]))
+            except BaseException:
+                raw.close()
+                raise
+            return host
     except TimeoutError:
         raise TunnelRefused("The Access did not join the tunnel in time. Try again.") from None
     except (OSError, ValueError) as error:
@@ -94,16 +100,20 @@ async def _connected(host: str, port: int) -> socket.socket:
 async def _secured(raw: socket.socket, trusted_pem: str, name: str) -> ssl.SSLSocket:
     """Shake hands with whoever has this name by one of these certificates."""
     with raw:  # which is empty once it is wrapped
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.load_verify_locations(cadata=trusted_pem)
-        found = context.wrap_socket(raw, server_hostname=name, do_handshake_on_connect=False)
+        found = _context(trusted_pem).wrap_socket(raw, server_hostname=name, do_handshake_on_connect=False)
     try:
         await _until(found, found.do_handshake)
     except BaseException:
         found.close()
         raise
     return found
+
+
+def _context(trusted_pem: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.load_verify_locations(cadata=trusted_pem)
+    return context
 
 
 async def _joined(access: ssl.SSLSocket) -> socket.socket:

@@ -63,6 +63,7 @@ SHELLS: dict[str, str] = {
     "proto/windrow_proto/connection.py": "one end of a TCP or TLS connection",
     "proto/windrow_proto/renter_end.py": "dials an Access for a tunnel",
     "proto/windrow_proto/tunnel_socket.py": "TLS on the sockets of tunnels",
+    "proto/windrow_proto/tunnel_tls.py": "TLS from end to end of a tunnel",
     "proto/windrow_proto/gather.py": "wakes the writer of a trunk after a moment",
     "proto/windrow_proto/once.py": "wakes the coroutines that wait for what happens once",
     "proto/windrow_proto/together.py": "runs several coroutines as one",

@@ -1,0 +1,115 @@
+"""TLS that ends at a tunnel's other end, in memory: OpenSSL sees no socket.
+
+On a socket of its own OpenSSL calls the kernel for each of its records, once to write one and twice to read one. Here
+one call takes or gives what many of them fill, and whoever is next on the way is woken as often.
+"""
+
+import asyncio
+import socket
+import ssl
+from contextlib import suppress
+from typing import Final
+
+from windrow_proto.units import KIB
+
+TLS_BYTES: Final = 16 * KIB
+"""What one of TLS's own records carries at most (RFC 8446, 5.1)."""
+TLS_BESIDE_BYTES: Final = 22
+"""Of one beside that (5.2): its header, the kind of its content and the cipher's tag."""
+SEALED_AT_ONCE: Final = 8
+"""TLS's records for one call of the kernel. More of them no longer fit into the processor's cache together with all
+their copies on the way."""
+PLAIN_BYTES: Final = SEALED_AT_ONCE * TLS_BYTES
+ROOM_BYTES: Final = PLAIN_BYTES + 2 * TLS_BYTES
+"""For whatever may be opened at once: what one call brings, a record of which a part was there, and a rest of one."""
+TURNS: Final = 8
+"""Calls for one connection before the loop looks at the others."""
+HANDSHAKE_BYTES: Final = TLS_BYTES
+
+
+class TunnelTls:
+    """One end. `greet` first; then `say` and `hear`, or `write`, `flush` and `open_into` by whoever watches `raw`."""
+
+    def __init__(self, raw: socket.socket, context: ssl.SSLContext, server_name: str | None = None) -> None:
+        """raw: does not block, and is closed with this. server_name: whose client it is; without one it is a server."""
+        self.raw = raw
+        self._came, self._made = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(
+            self._came, self._made, server_side=server_name is None, server_hostname=server_name
+        )
+        self._unsent = memoryview(b"")
+
+    async def greet(self) -> None:
+        """Shake hands; raises OSError."""
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._tell()
+                await self._more()
+            except ssl.SSLError:
+                with suppress(OSError):
+                    await self._tell()  # why not
+                raise
+            else:
+                await self._tell()
+                return
+
+    async def say(self, data: bytes) -> None:
+        """Send all of it; raises OSError."""
+        self._tls.write(data)
+        await self._tell()
+
+    async def hear(self, most: int) -> bytes:
+        """From one to so many bytes; raises OSError, at the end too."""
+        while True:
+            try:
+                return self._tls.read(most)
+            except ssl.SSLWantReadError:
+                await self._more()
+
+    def write(self, data: memoryview) -> bool:
+        """Send it once all before it has gone; returns whether it has, too. Raises OSError."""
+        while data:
+            data = data[self._tls.write(data) :]
+        return self.flush()
+
+    def flush(self) -> bool:
+        """Send what can be sent now of what is left; returns whether nothing is. Raises OSError."""
+        if not self._unsent:
+            self._unsent = memoryview(self._made.read())
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[self.raw.send(self._unsent) :]
+        except BlockingIOError:
+            return False
+        return True
+
+    def open_into(self, room: memoryview) -> int:
+        """Read once, and open what is whole of it; returns how many bytes that is, perhaps none. Raises OSError, at the
+        end too. room: for ROOM_BYTES, so that nothing that was read is left for later but a part of a record."""
+        try:
+            if not (data := self.raw.recv(SEALED_AT_ONCE * (TLS_BYTES + TLS_BESIDE_BYTES))):
+                raise ConnectionResetError("The other side has ended the connection.")
+            self._came.write(data)
+        except BlockingIOError:
+            pass
+        count = 0
+        try:
+            while more := self._tls.read(TLS_BYTES, room[count:]):  # type: ignore[call-overload]  # a buffer is one
+                count += more
+        except ssl.SSLWantReadError:
+            pass
+        return count
+
+    def close(self) -> None:
+        """End it now."""
+        self.raw.close()
+
+    async def _tell(self) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.raw, self._made.read())
+
+    async def _more(self) -> None:
+        if not (data := await asyncio.get_running_loop().sock_recv(self.raw, HANDSHAKE_BYTES)):
+            raise ConnectionResetError("The other side has ended the connection.")
+        self._came.write(data)

@@ -1,0 +1,170 @@
+"""Both ends' pumps over TLS in memory: every byte arrives in order, an end is none too early, and a cut is one."""
+
+import asyncio
+import random
+import socket
+from typing import Any
+
+import pytest
+
+from tests.waiting import PATIENCE_S
+from windrow import tls, tunnel
+from windrow.errors import TunnelBroken
+from windrow.pump import Pump as RenterPump
+from windrow_agent.pump import Pump as HostPump
+from windrow_proto import tunnel_tls
+from windrow_proto.errors import LinkClosed
+from windrow_proto.keys import lone_identity
+from windrow_proto.tunnel_socket import server_context
+from windrow_proto.tunnels import END, HOST_NAME, record
+
+OWN = lone_identity(HOST_NAME)
+SMALL_BYTES = 8 * 1024
+MUCH = random.Random(1).randbytes(3_000_001)
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Connected, and full soon."""
+    both = socket.socketpair()
+    for one in both:
+        one.setblocking(False)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BYTES)
+    return both
+
+
+def ends() -> tuple[tls.HostTls, tunnel_tls.TunnelTls]:
+    """The renter's and the host's end, which have not greeted."""
+    near, far = pair()
+    trusted = tunnel._context(OWN.certificate_pem.decode())
+    host = tunnel_tls.TunnelTls(far, server_context(OWN.key_pem, OWN.certificate_pem))
+    return tls.HostTls(near, trusted, HOST_NAME), host
+
+
+async def greeted() -> tuple[tls.HostTls, tunnel_tls.TunnelTls]:
+    """The same, ready."""
+    renter, host = ends()
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+        group.create_task(renter.greet())
+        group.create_task(host.greet())
+    return renter, host
+
+
+async def all_of(one: socket.socket) -> bytes:
+    """Until it ends."""
+    found = bytearray()
+    while data := await asyncio.get_running_loop().sock_recv(one, 50_000):
+        found += data
+    return bytes(found)
+
+
+async def said(one: socket.socket, data: bytes) -> None:
+    """All of it, and the end."""
+    await asyncio.get_running_loop().sock_sendall(one, data)
+    one.shutdown(socket.SHUT_WR)
+
+
+def nobody(sent: int, received: int) -> None:
+    """Whom no figure interests."""
+
+
+async def test_both_directions_carry_all_at_once_through_buffers_that_are_always_full() -> None:
+    renter, host = await greeted()
+    (local, person), (inside, workload) = pair(), pair()
+    counted = [0, 0]
+
+    def count(sent: int, received: int) -> None:
+        counted[0] += sent
+        counted[1] += received
+
+    pump = HostPump(inside, host)
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+        for work in (
+            RenterPump(local, renter, count).run(),
+            pump.run(),
+            said(person, MUCH),
+            said(workload, MUCH[::-1]),
+        ):
+            group.create_task(work)
+        came = [group.create_task(all_of(one)) for one in (workload, person)]
+    assert came[0].result() == MUCH
+    assert came[1].result() == MUCH[::-1]
+    assert counted == [len(MUCH)] * 2 == [pump.received_bytes, pump.sent_bytes]
+    for each in (local, person, inside, workload):
+        each.close()
+
+
+async def test_what_came_with_the_handshake_is_given_on_without_another_byte() -> None:
+    renter, host = ends()
+    inside, workload = pair()
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+        greeting = group.create_task(host.greet())
+        await renter.greet()
+        renter.write(memoryview(b"secret" + record(b"early")))
+        await greeting
+        assert await host.hear(6) == b"secret"
+        pumping = group.create_task(HostPump(inside, host).run())
+        assert await asyncio.get_running_loop().sock_recv(workload, 100) == b"early"
+        pumping.cancel()
+    for each in (inside, workload, renter, host):
+        each.close()
+
+
+async def test_an_end_that_comes_together_with_the_connections_end_is_no_cut() -> None:
+    renter, host = await greeted()
+    local, person = pair()
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+        pumping = group.create_task(RenterPump(local, renter, nobody).run())
+        person.shutdown(socket.SHUT_WR)
+        assert await host.hear(10) == END
+        host.write(memoryview(record(b"last") + END))
+        host.raw.shutdown(socket.SHUT_WR)
+        assert await all_of(person) == b"last"
+        host.close()
+        await pumping
+    local.close()
+    person.close()
+
+
+@pytest.mark.parametrize("said_before", [b"", record(b"half"), record(b"halves")[:-3]])
+async def test_a_connection_that_goes_without_its_end_was_cut(said_before: bytes) -> None:
+    renter, host = await greeted()
+    local, person = pair()
+    host.write(memoryview(said_before))
+    host.close()
+    with pytest.raises(TunnelBroken):
+        async with asyncio.timeout(PATIENCE_S):
+            await RenterPump(local, renter, nobody).run()
+    for each in (local, person, renter):
+        each.close()
+
+
+async def test_a_changed_byte_ends_the_tunnel_and_reaches_nobody() -> None:
+    renter, host = await greeted()
+    inside, workload = pair()
+    sealed: Any = renter._tls
+    sealed.write(record(b"as it was said"))
+    changed = bytearray(renter._made.read())
+    changed[-1] ^= 1
+    host.raw.setblocking(False)
+    renter.raw.send(changed)
+    with pytest.raises(LinkClosed):
+        async with asyncio.timeout(PATIENCE_S):
+            await HostPump(inside, host).run()
+    inside.close()
+    assert await all_of(workload) == b""
+    for each in (workload, renter, host):
+        each.close()
+
+
+def test_both_ends_cut_their_bytes_alike() -> None:
+    names = ("TLS_BYTES", "TLS_BESIDE_BYTES", "SEALED_AT_ONCE", "PLAIN_BYTES", "ROOM_BYTES", "TURNS")
+    assert [getattr(tls, name) for name in names] == [getattr(tunnel_tls, name) for name in names]
+
+
+async def test_a_record_of_tls_takes_as_much_beside_its_content_as_is_read_with_it() -> None:
+    renter, host = await greeted()
+    for one in (renter, host):
+        one.raw.close()
+    sealed: Any = renter._tls
+    sealed.write(bytes(tls.TLS_BYTES))
+    assert len(renter._made.read()) == tls.TLS_BYTES + tls.TLS_BESIDE_BYTES
