@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench._report import cpu_seconds, last_line, median, percentile, scale, table
+from bench.agent import agent_pid
 from tests.support.rental import Renter, renting
 from tests.support.stack import WINDROW, wait_for
 
@@ -191,8 +192,7 @@ def main() -> None:
             return int(json.loads(line)["local_address"].rpartition(":")[2])
 
         with started(forward, said, environment) as ours, started(bare, int, {}) as peers:
-            daemons = renter.stack.daemons()
-            pids = [ours[1], *daemons["access"], *daemons["agent"]]
+            pids = [ours[1], *renter.stack.daemons()["access"], agent_pid(renter.stack)]
             ways = [Way("tunnel", ours[0], pids, [], [], [], []), Way("proxy", peers[0], [peers[1]], [], [], [], [])]
             measure(ways, size, count)
         renter.delete(cluster_id)
