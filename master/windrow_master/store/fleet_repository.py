@@ -245,7 +245,7 @@ def _slot_values(slot: Slot) -> dict[str, Any]:
     values = {column.name: getattr(slot, column.name) for column in slots.c if column.name != "card_uuid"}
     values["tier_reasons"] = list(slot.tier_reasons)
     values["isolation"] = slot.isolation.name.lower()
-    values["card_uuid"] = slot.card
+    values["card_uuid"], values["profile"] = slot.card, slot.profile or None
     return values
 
 
@@ -254,7 +254,7 @@ def _slot(row: Mapping[Any, Any]) -> Slot:
     values["state"] = SlotState(values["state"])
     values["tier_reasons"] = tuple(values["tier_reasons"])
     values["isolation"] = Isolation[values["isolation"].upper()]
-    values["card"] = values.pop("card_uuid")
+    values["card"], values["profile"] = values.pop("card_uuid"), values["profile"] or ""
     return Slot(**values)
 
 

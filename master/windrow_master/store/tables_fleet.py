@@ -54,7 +54,7 @@ slots = Table(
     Column("changed_at_ns", Whole, nullable=False),
     Column("isolation", String(12), nullable=False, server_default="whole"),
     Column("card_uuid", String(128)),
-    Column("profile", String(32), nullable=False, server_default=""),
+    Column("profile", String(32)),
     Column("share_milli", Whole, nullable=False, server_default="1000"),
 )
 

@@ -119,7 +119,7 @@ KINDS = {**ANY, **MANY, "bool | None": st.none() | st.booleans(), "Mapping": MOR
 
 def kind_of(field):
     whole = str(field.type).replace("windrow_proto.model.", "")
-    return KINDS.get(whole) or KINDS[getattr(field.type, "__name__", whole)]
+    return KINDS[whole if whole in KINDS else getattr(field.type, "__name__", whole)]
 
 
 CARDS = st.builds(GpuFacts, **{field.name: kind_of(field) for field in fields(GpuFacts)})

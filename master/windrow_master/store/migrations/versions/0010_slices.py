@@ -14,7 +14,7 @@ def upgrade() -> None:
     with op.batch_alter_table("slots") as slots:
         slots.add_column(sa.Column("isolation", sa.String(length=12), nullable=False, server_default="whole"))
         slots.add_column(sa.Column("card_uuid", sa.String(length=128), nullable=True))
-        slots.add_column(sa.Column("profile", sa.String(length=32), nullable=False, server_default=""))
+        slots.add_column(sa.Column("profile", sa.String(length=32), nullable=True))
         slots.add_column(sa.Column("share_milli", sa.BigInteger(), nullable=False, server_default="1000"))
     op.execute(sa.text("UPDATE slots SET isolation = 'unspecified' WHERE gpu_uuid IS NULL"))
     op.execute(sa.text("UPDATE slots SET card_uuid = gpu_uuid"))
