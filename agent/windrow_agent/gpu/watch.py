@@ -124,6 +124,8 @@ class GpuWatch:
         self._listen_wanted = False
         self._cut: Cut | None = None
         self._inventory_wanted = False
+        self._is_listed_otherwise = False
+        self._mig_listed: dict[str, bool | None] = {}
         self._fresh: Readings | None = None
         self._series: tuple[tuple[str, int], ...] = ()
         self._stalled = False
@@ -369,6 +371,7 @@ class GpuWatch:
     def _keep_states(self) -> None:
         self._holders = {gpu.uuid: self._holders[gpu.uuid] for gpu in self.inventory.gpus if gpu.uuid in self._holders}
         self._states = {gpu.uuid: self._states.get(gpu.uuid, GpuState()) for gpu in self.inventory.gpus}
+        self._mig_listed = {gpu.uuid: gpu.mig_enabled for gpu in self.inventory.gpus}
 
     def _swept(self, readings: Readings, now_ns: int, wall_ns: int) -> None:
         self._fresh = readings
@@ -379,6 +382,8 @@ class GpuWatch:
         self._holders |= {uuid: (workload_id, now_ns) for uuid, workload_id in leases.items()}
         self._backend.leased(frozenset(leases))
         for health in self._backend.health():
+            if health.mig_enabled is not None and health.mig_enabled is not self._mig_listed.get(health.uuid):
+                self._is_listed_otherwise = True
             before = self._states.get(health.uuid, GpuState())
             after = availability.after_sweep(before, health, health.uuid in leases, now_ns)
             self._states[health.uuid] = after
@@ -387,6 +392,8 @@ class GpuWatch:
             if errors := availability.ecc_growth(before, health):
                 found = GpuEvent(GpuEventKind.ECC_UNCORRECTED, health.uuid, errors, at_wall_ns=wall_ns)
                 self._tell(found, leases, now_ns)
+        if self._is_listed_otherwise:  # after the sweep: what is the matter with a card is told no later than its facts
+            self._is_listed_otherwise, self._inventory_wanted = False, True
 
     def _heard(self, events: list[GpuEvent], now_ns: int, wall_ns: int) -> None:
         leases = self._leases() if events else {}
@@ -395,7 +402,7 @@ class GpuWatch:
             self._states[event.uuid] = availability.after_event(before, event, now_ns)
             self._tell(replace(event, at_wall_ns=wall_ns), leases, now_ns)
             if event.kind is GpuEventKind.MIG_CHANGED:
-                self._look_again_ns, self._inventory_wanted = now_ns, True
+                self._look_again_ns, self._is_listed_otherwise = now_ns, True
 
     def _tell(self, event: GpuEvent, leases: Mapping[str, str], now_ns: int) -> None:
         key = (event.uuid, event.kind, event.number if event.kind is GpuEventKind.XID else 0)
