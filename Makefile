@@ -14,6 +14,8 @@ PIP := $(PY) -m pip --disable-pip-version-check --no-input
 # Without bytecode: Python makes it of what is imported, which is a part of what pip would compile.
 INSTALL := $(PIP) install --quiet --no-compile --require-hashes
 CONSOLE := $(shell find console -name node_modules -prune -o -name dist -prune -o -type f -print 2>/dev/null)
+# Tests at once. They wait for a quarter of their time, for deadlines and for each other's processes.
+WORKERS ?= 2
 BENCHES := $(patsubst bench/%.py,%,$(filter-out bench/_%,$(wildcard bench/*.py)))
 
 # What `make up` passes on: DATA_DIR LISTEN PUBLIC SIMULATE ONCE (see `windrow up --help`).
@@ -23,25 +25,31 @@ export FUZZ SEED BENCH_SCALE PROVISION REQUIRE_SERVICES
 # Daemons start from bytecode, whatever the caller's shell says of it: each start would compile all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check bench sim chaos torture mission packages proto openapi setup lock clean
+.PHONY: help up test check types rules bench sim chaos torture mission packages proto openapi setup lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "  Variables: up: DATA_DIR LISTEN PUBLIC SIMULATE ONCE; bench: B BENCH_SCALE; sim: SEED SEEDS BUGS; test: PROVISION REQUIRE_SERVICES"
+	@echo "  Variables: up: DATA_DIR LISTEN PUBLIC SIMULATE ONCE; bench: B BENCH_SCALE; sim: SEED SEEDS BUGS; test: PROVISION REQUIRE_SERVICES WORKERS"
 
 up: $(VENV)/installed ## run a whole market on this machine: Master, two Accesses, this host's Agent, the console
 	@exec $(BIN)/windrow up $(UP)
 
 test: compiler check ## check, then every test; PROVISION=1 installs as root what only Debian has
-	@$(PY) master/hatch_build.py test
-	@$(PY) -m tests.provision -- $(PY) -m tests.again -n 2 $(TESTS)
+	@$(PY) -m tests.provision -- $(PY) -m tests.again -n $(WORKERS) $(TESTS)
 
-check: $(VENV)/tested ## lint, format, types, import rules
+check: $(VENV)/tested ## lint, format, types, import rules, the console's own
+	@$(MAKE) --jobs=2 --output-sync=target types rules
+
+# Neither waits for the other: the types of Python take as long as all the rest.
+types:
+	@$(BIN)/mypy
+
+rules:
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
 	@$(BIN)/lint-imports --config pyproject.toml
 	@$(PY) master/hatch_build.py check
+	@$(PY) master/hatch_build.py test
 
 bench: $(VENV)/tested ## benchmarks beside their peers; B=name for one, BENCH_SCALE=0.1 for a quick look
 	@for name in $(or $(B),$(BENCHES)); do \

@@ -1,8 +1,10 @@
 """A fleet of 1,600 changing rows is used like a small one, fed by the pretend Master and by the real one.
 
-How long its frames take depends on the machine: that is a figure of the bench (`bench/console.py`).
+How long its frames take depends on the machine: that is a figure of the bench (`bench/console.py`). The real Master
+has 200 hosts in `make chaos`, where a minute goes for their joining; else fewer, and the pretend one has all rows.
 """
 
+import os
 import re
 from collections.abc import Callable
 
@@ -14,6 +16,8 @@ from tests.browser.pretend_master import Served
 from tests.support.stack import stack, wait_for
 
 HOSTS = 200
+SHIPPED_HOSTS = HOSTS if os.environ.get("CHAOS") else 40
+"""Of the shipped stack: their rows fill the screen ten times at least."""
 FEW_HOSTS = 13
 """Their rows fill the screen three times."""
 DEARER_MAX = 8.0
@@ -66,16 +70,18 @@ async def test_1600_rows_of_which_half_change_each_second_cost_the_page_little_m
 
 
 @pytest.mark.slow
+@pytest.mark.chaos
 @pytest.mark.timeout(900)
-@pytest.mark.proves("console: 1,600 live rows of 200 simulated hosts, scrolled, sorted and filtered while they change")
-async def test_the_rows_of_200_simulated_hosts_on_the_shipped_stack_are_used_while_they_change(page: Page) -> None:
-    with stack("--simulate", str(HOSTS)) as market:
+@pytest.mark.proves("console: live rows of simulated hosts on the shipped stack, scrolled, sorted and filtered")
+async def test_the_rows_of_simulated_hosts_on_the_shipped_stack_are_used_while_they_change(page: Page) -> None:
+    gpus = f"{8 * SHIPPED_HOSTS:,}"
+    with stack("--simulate", str(SHIPPED_HOSTS)) as market:
         wait_for(lambda: market.cli["url"])
         with market.client() as api:
-            wait_for(lambda: len(list(api.items("/hosts"))) > HOSTS, JOINED_S, pause_s=0.5)
+            wait_for(lambda: len(list(api.items("/hosts"))) > SHIPPED_HOSTS, JOINED_S, pause_s=0.5)
         await page.goto(f"{market.cli['url']}/fleet#token={market.cli['token']}")
         totals = page.get_by_test_id("totals")
-        await expect(totals).to_contain_text(re.compile(r"1,600\s*GPUs"), timeout=JOINED_S * 1000)
+        await expect(totals).to_contain_text(re.compile(rf"{gpus}\s*GPUs"), timeout=JOINED_S * 1000)
         await rows_change(page)
         print(await measure(page, use_the_table))
         await rows_change(page)
