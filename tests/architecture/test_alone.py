@@ -11,6 +11,7 @@ import subprocess
 import sys
 import venv
 from importlib.metadata import Distribution
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -59,21 +60,28 @@ def install(folder: str, wheels: dict[str, Path], target: Path) -> Path:
     site = target / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
     parts = member_declarations()
     needed = {folder} | ({"proto"} if "windrow-proto" in parts[folder].dependencies else set())
-    for one in needed:
-        pip(target, "install", "--no-deps", "--no-index", str(wheels[one]))
+    pip(target, "install", "--no-deps", "--no-index", *(str(wheels[one]) for one in needed))
     for found in closure(frozenset().union(*(parts[one].dependencies for one in needed))).values():
         copy(found, site)
     return site
 
 
 def copy(found: Distribution, site: Path) -> None:
-    """Put the files of an installed distribution into another environment, scripts left out."""
+    """Put the files of an installed distribution into another environment, scripts left out.
+
+    What Python has compiled here goes along: it knows its source by size and time, and is not made a second time.
+    """
     for file in found.files or ():
         source = Path(str(found.locate_file(file)))
         if ".." in file.parts or not source.is_file():
             continue
-        (site / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, site / file)
+        target = site / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+        compiled = Path(cache_from_source(str(source))) if source.suffix == ".py" else source
+        if compiled != source and compiled.is_file():
+            (target.parent / "__pycache__").mkdir(exist_ok=True)
+            shutil.copy2(compiled, target.parent / "__pycache__" / compiled.name)
 
 
 def pip(target: Path, *arguments: str) -> None:
