@@ -1,7 +1,7 @@
-"""TLS on a tunnel's socket itself: its ends' handshake with the Access, which is then taken off again, and their own.
+"""TLS on a tunnel's socket itself: its ends' handshake with the Access, which is then taken off again.
 
-The loop says when a socket is ready, and nothing lies between it and OpenSSL: asyncio's TLS copies each byte several
-times more, and does not give a socket back.
+The loop says when a socket is ready, and nothing lies between it and OpenSSL: asyncio's TLS does not give a socket
+back, and whoever reads ahead takes what follows TLS. Between the two ends it is tunnel_tls.py's.
 """
 
 import asyncio

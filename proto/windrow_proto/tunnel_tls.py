@@ -8,7 +8,7 @@ import asyncio
 import socket
 import ssl
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 from windrow_proto.units import KIB
 
@@ -96,7 +96,7 @@ class TunnelTls:
             pass
         count = 0
         try:
-            while more := self._tls.read(TLS_BYTES, room[count:]):  # type: ignore[call-overload]  # a buffer is one
+            while more := cast(int, self._tls.read(TLS_BYTES, room[count:])):  # into a buffer: how many
                 count += more
         except ssl.SSLWantReadError:
             pass

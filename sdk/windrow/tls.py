@@ -8,6 +8,7 @@ import asyncio
 import socket
 import ssl
 from contextlib import suppress
+from typing import cast
 
 TLS_BYTES = 16 * 1024
 """What one of TLS's own records carries at most (RFC 8446, 5.1)."""
@@ -83,7 +84,7 @@ class HostTls:
             pass
         count = 0
         try:
-            while more := self._tls.read(TLS_BYTES, room[count:]):  # type: ignore[call-overload]  # a buffer is one
+            while more := cast(int, self._tls.read(TLS_BYTES, room[count:])):  # into a buffer: how many
                 count += more
         except ssl.SSLWantReadError:
             pass

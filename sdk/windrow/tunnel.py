@@ -53,13 +53,13 @@ async def dial(ticket: dict[str, Any]) -> HostTls:
                 await _say(access, "\r\n".join((*lines, *shown)).encode())
                 raw = await _joined(access)
             try:
-                host = HostTls(raw, _context(ticket["host_pem"]), ticket["host_server_name"])
-                await host.greet()
-                await host.say(bytes.fromhex(ticket["secret"]))
+                found = HostTls(raw, _context(ticket["host_pem"]), ticket["host_server_name"])
+                await found.greet()
+                await found.say(bytes.fromhex(ticket["secret"]))
             except BaseException:
                 raw.close()
                 raise
-            return host
+            return found
     except TimeoutError:
         raise TunnelRefused("The Access did not join the tunnel in time. Try again.") from None
     except (OSError, ValueError) as error:

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import ssl
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +12,7 @@ from tests.waiting import PATIENCE_S
 from windrow import tunnel
 from windrow.errors import TunnelRefused
 from windrow.pump import Pump
+from windrow.tls import HostTls
 from windrow_agent.tunnels import Tunnel
 from windrow_proto import tunnel_socket
 from windrow_proto.errors import BadProof
@@ -61,7 +61,7 @@ class Place:
         await tunnel_socket.say(end, ACCEPTED)
         return await tunnel_socket.bare(end)
 
-    async def come(self, host_pem: bytes) -> ssl.SSLSocket:
+    async def come(self, host_pem: bytes) -> HostTls:
         """The renter's end."""
         address, ca_pem = self.access.getsockname(), self.ca.certificate_pem.decode()
         ticket = {"address": f"127.0.0.1:{address[1]}", "ca_pem": ca_pem, "server_name": "access.windrow", "grant": "g"}
