@@ -7,8 +7,9 @@ in any order, as a disk with a cache may. Tests only; held to the contract suite
 import itertools
 import random
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,8 @@ import apsw
 from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 
-from windrow_master.store.engine import RECOVERED, Engines, set_up
+from windrow_master.store.engine import CACHE_KIB, RECOVERED, STATEMENTS_KEPT, Engines, set_up
+from windrow_master.store.migrate import upgrade
 
 SECTOR = 4096
 SHAPING = ("CREATE", "ALTER ", "DROP T")
@@ -264,7 +266,7 @@ class Connection:
     isolation_level: str | None = None
 
     def __init__(self, path: str, vfs: str) -> None:
-        self.raw = apsw.Connection(path, vfs=vfs)
+        self.raw = apsw.Connection(path, vfs=vfs, statementcachesize=STATEMENTS_KEPT)
         self.columns: dict[str, tuple[tuple[Any, ...], ...]] = {}
         """What each statement's rows are made of, by its text: asked for once. Empty: it has none."""
 
@@ -351,9 +353,24 @@ def sharing_engines(power: Power, path: str = "/master.sqlite3") -> Engines:
     connection = module.connect(path)
     module.connect = lambda *_, **__: connection
     pragmas = ("PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
-    more = (RECOVERED, "PRAGMA foreign_keys=ON", "PRAGMA temp_store=MEMORY")
+    more = (RECOVERED, "PRAGMA foreign_keys=ON", "PRAGMA temp_store=MEMORY", f"PRAGMA cache_size=-{CACHE_KIB}")
     writer = create_engine(f"sqlite:///{path}", module=module, poolclass=StaticPool)
     set_up(writer, begin="PRAGMA query_only=OFF; BEGIN IMMEDIATE", pragmas=(*pragmas, *more))
     reader = create_engine(f"sqlite:///{path}", module=module, poolclass=StaticPool)
     set_up(reader, begin="PRAGMA query_only=ON; BEGIN", pragmas=())
     return Engines(writer, reader)
+
+
+def migrated() -> Power:
+    """A disk with an empty database of this version on it, as the first start of a Master would make it."""
+    return Power({path: MemoryFile(bytearray(data), bytearray(data)) for path, data in _made_once().items()})
+
+
+@cache
+def _made_once() -> Mapping[str, bytes]:
+    """It is the same each time, and making it takes a tenth of a short history."""
+    power = Power()
+    engines = sharing_engines(power)
+    upgrade(engines.writer)
+    engines.dispose()
+    return {path: bytes(file.durable) for path, file in power.files.items()}

@@ -277,21 +277,21 @@ class VirtualClock:
     """Both clocks of the port on one virtual loop. skew_ns: how far this machine's wall clock is off."""
 
     def __init__(self, loop: VirtualLoop, skew_ns: int = 0) -> None:
-        self._loop = loop
+        self._loop, self._virtual = loop, loop.virtual
         self._booted_ns = 0
         self.skew_ns = skew_ns
 
     def reboot(self) -> None:
         """The monotonic clock begins anew, as after a power cut."""
-        self._booted_ns = self._loop.virtual.now_ns
+        self._booted_ns = self._virtual.now_ns
 
     def monotonic_ns(self) -> int:
         """Nanoseconds since the start of the history, or since this machine's last boot."""
-        return self._loop.virtual.now_ns - self._booted_ns
+        return self._virtual.now_ns - self._booted_ns
 
     def wall_ns(self) -> int:
         """What this machine believes the time to be."""
-        return START_WALL_NS + self._loop.virtual.now_ns + self.skew_ns
+        return START_WALL_NS + self._virtual.now_ns + self.skew_ns
 
     async def sleep_ns(self, duration_ns: int) -> None:
         """Wait in virtual time."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.breakages import FailingRuntime, Mischief, Trouble, UnfaithfulLink
-from tests.simulation.database import MemoryFile, Power, sharing_engines
+from tests.simulation.database import MemoryFile, Power, migrated, sharing_engines
 from tests.simulation.full_disk import SharedDisk
 from tests.simulation.identities import Folder, Renewals, SimulatedMembership
 from tests.simulation.loop import Process, SeededRng, VirtualClock
@@ -108,7 +108,7 @@ class MasterMachine(Machine):
         super().__init__(world, "master")
         self.directory = directory
         shared = SharedDisk() if world.plan.fills_disk else None
-        self.power: Power = Power() if shared is None else shared.power
+        self.power: Power = migrated() if shared is None else shared.power
         self.disk: MemoryDisk = shared or MemoryDisk()
         self.rooms: Rooms | None = None
 

@@ -7,8 +7,9 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import StaticPool
 
-from tests.simulation.database import Power, driver
+from tests.simulation.database import Power, driver, migrated, sharing_engines
 from windrow_master.store.engine import set_up
+from windrow_master.store.migrate import differences
 
 PRAGMAS = ("PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
 
@@ -64,3 +65,12 @@ def test_a_failing_disk_is_an_error_and_not_a_commit() -> None:
         insert(opened, 2)
     with engine(power.cut()).begin() as connection:
         assert connection.execute(text("select v from t")).scalars().all() == [1]
+
+
+def test_a_disk_that_comes_migrated_lacks_nothing_even_after_a_cut_and_each_is_its_own() -> None:
+    written = migrated()
+    table(sharing_engines(written).writer)
+
+    assert differences(sharing_engines(migrated().cut()).writer) == []
+    name = "/master.sqlite3"
+    assert written.files[name].content != migrated().files[name].content

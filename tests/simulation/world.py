@@ -300,7 +300,6 @@ def play(plan: Plan, directory: Path, keep_trace: bool = False) -> World:
 def _collecting_seldom() -> Iterator[None]:
     """Look for cycles less often, and not in what was there before: histories keep much of what they make."""
     kept = gc.get_threshold()
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     try:

@@ -62,11 +62,11 @@ def advance(schedule: Schedule, now_ns: int, period_ns: int) -> tuple[Schedule, 
         return schedule, Due(False, False, False)
     due = Due(True, now_ns >= schedule.processes_ns, now_ns >= schedule.inventory_ns)
     missed = (now_ns - schedule.sample_ns) // period_ns
-    after = replace(schedule, sample_ns=schedule.sample_ns + (missed + 1) * period_ns)
-    if due.processes:
-        after = replace(after, processes_ns=now_ns + PROCESSES_EVERY_NS)
-    if due.inventory:
-        after = replace(after, inventory_ns=now_ns + INVENTORY_EVERY_NS)
+    after = Schedule(
+        schedule.sample_ns + (missed + 1) * period_ns,
+        now_ns + PROCESSES_EVERY_NS if due.processes else schedule.processes_ns,
+        now_ns + INVENTORY_EVERY_NS if due.inventory else schedule.inventory_ns,
+    )
     return after, due
 
 

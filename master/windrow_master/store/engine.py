@@ -24,6 +24,10 @@ from windrow_proto.errors import InvalidInput
 BUSY_TIMEOUT_MS: Final = 5_000
 """The Master is alone by its lock; only a person with a shell, or a backup, can hold the file for a moment."""
 CACHE_KIB: Final = 32 * 1024
+STATEMENTS_KEPT: Final = 512
+"""Compiled, on each connection. Measured with a select by key: compiling it takes 16 us and running it 5.
+
+The driver keeps 128 by itself."""
 WAL_PAGES: Final = 4_000
 """16 MiB of log between checkpoints: bounds the file, and a checkpoint stays well under a commit's deadline."""
 READ_CONNECTIONS: Final = 8
@@ -132,13 +136,14 @@ def sqlite_engines(path: Path) -> Engines:
     """Open (or create) the SQLite file with WAL, synchronous=FULL and foreign keys."""
     url = sqlite_url(path)
     # One connection for ever: only the writer thread uses it, guarded by the store.
-    writer = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
+    arguments = {"check_same_thread": False, "cached_statements": STATEMENTS_KEPT}
+    writer = create_engine(url, poolclass=StaticPool, connect_args=arguments)
     reader = create_engine(
         url,
         poolclass=QueuePool,
         pool_size=READ_CONNECTIONS,
         max_overflow=0,
-        connect_args={"check_same_thread": False},
+        connect_args=arguments,
     )
     set_up(writer, begin="BEGIN IMMEDIATE", pragmas=_WRITER)
     set_up(reader, begin="BEGIN", pragmas=_READER)

@@ -116,9 +116,10 @@ class PresenceBook:
             self._note(Change(host_id, event=LinkEvent.HEARD, seen_ns=wall_ns))
         if live.conditions != conditions:
             self._note(Change(host_id, conditions=conditions))
-        self._hosts[host_id] = replace(
-            live,
+        self._hosts[host_id] = Live(
             presence=liveness.heard(before, live.route.access_id, now_ns),
+            route=live.route,
+            is_open=live.is_open,
             last_seen_ns=wall_ns,
             rtt_ns=heartbeat.access_rtt_ns if heartbeat.access_rtt_ns >= 0 else None,
             spool_bytes=heartbeat.spool_bytes,
