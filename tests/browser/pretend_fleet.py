@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
 from tests.browser.pretend_http import TICK_S, listed, operation, problem, sse, stream
-from tests.browser.pretend_world import GIB, Json, World, at, change, gpu_page, live
+from tests.browser.pretend_world import GIB, Json, World, at, change, gpu_page, live, unverified
 
 CHANGED_PER_TICK = 800
 
@@ -75,6 +75,10 @@ def host_routes(app: FastAPI, world: World) -> None:
         return world.hosts.get(host_id) or problem(
             404, "not_found", "Not found", "There is no such host, or it is not yours.", host_id
         )
+
+    @app.get("/api/v1/hosts/{host_id}/verification")
+    async def verification(host_id: str) -> Json:
+        return world.verifications.get(host_id) or unverified(host_id)
 
     @app.post("/api/v1/hosts/{host_id}/{action}")
     async def act(host_id: str, action: str) -> Json:

@@ -67,6 +67,8 @@ class World:
     """The first entry of the audit log that does not fit."""
     prices: dict[str, str] = field(default_factory=lambda: {"cpu/A": "0.0800", "h100/A": "1.9000", "a100/A": "0.9500"})
     logs: dict[str, bytes] = field(default_factory=dict)
+    verifications: dict[str, Json] = field(default_factory=dict)
+    """What challenges came to, by host; none: it was never challenged."""
     version: int = 1
     unsupported: set[str] = field(default_factory=set)
     """Metrics that no hardware here reports."""
@@ -231,6 +233,30 @@ def _host(world: World, host_id: str, name: str, simulated: bool, region: str, l
         "inventory_hash": "9f2c51d0",
         "version": 1,
     }
+
+
+def unverified(host_id: str) -> Json:
+    """A host none of whose cards was challenged."""
+    words = "None of its 8 GPUs was challenged yet."
+    known: Json = {"host_id": host_id, "state": "unverified", "words": words, "due_at": None, "tries": 0}
+    return known | {"gpus": [], "past": []}
+
+
+def challenged(gpu_uuid: str, outcome: str, detail: str) -> Json:
+    """What a challenge of one card came to."""
+    past: Json = {"gpu_uuid": gpu_uuid, "verification_id": "verification_2", "at": at(90), "outcome": outcome}
+    past |= {"detail": detail, "span_ms": 2412, "pace": "observed"}
+    asked: Json = {"nonce": "00ff" * 16, "size": 8192, "rounds": 2, "openings": 64, "places": [[0, 1, 2]]}
+    said: Json = {"device": "NVIDIA H100 80GB HBM3", "driver": "570.86.15", "agent_version": "0.1.0"}
+    bound: Json = {
+        "bound_ms": 120_000,
+        "calibrated": False,
+        "times": "not measured",
+        "together": "together",
+        "cards": 8,
+        "master_version": "0.1.0",
+    }
+    return past | asked | said | bound | {"reasons": [], "roots": ["ab" * 32]}
 
 
 def slot(slot_id: str, host_id: str, gpu: str | None) -> Json:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from playwright.async_api import Page, expect
 
 from tests.browser.pretend_master import Served
+from tests.browser.pretend_world import at, challenged, unverified
 from tests.browser.test_console_states import signed_in
 from windrow_proto.gpu_fields import GPU_FIELDS, Group
 
@@ -56,3 +57,27 @@ async def test_a_browser_that_names_no_language_shows_the_charts_all_the_same(pa
     await signed_in(page, served, f"/hosts/{first_card(served)[0]}")
     await expect(page.get_by_role("img", name="GPU use")).to_be_visible()
     await expect(page.get_by_text("This page has failed")).to_have_count(0)
+
+
+async def test_what_a_challenge_came_to_is_shown_of_the_card_and_of_its_host(page: Page, pretend: Pretend) -> None:
+    served = pretend(neighbours=2)
+    host_id, uuid = first_card(served)
+    served.world.hosts[host_id]["simulated"] = False
+    await signed_in(page, served, f"/gpus/{uuid}")
+    shown = page.get_by_role("region", name="Verification")
+    await expect(shown.get_by_label("next command")).to_have_text(f"windrow host verify {host_id}")
+
+    card = challenged(uuid, "failed", "An opened entry is not the product's.")
+    earlier = card | {"verification_id": "verification_1", "outcome": "passed", "detail": "64 openings true."}
+    known = unverified(host_id) | {"state": "failed", "words": "0 of 8 GPUs passed.", "due_at": at(-120), "tries": 1}
+    served.world.verifications[host_id] = known | {"gpus": [card], "past": [card, earlier]}
+    await page.reload()
+    for words in ("An opened entry", "2.41 s of at most 120.00 s", "observed: no card", "8,192", "64 openings true."):
+        await expect(shown).to_contain_text(words)
+    await expect(shown).to_contain_text("in 1 min")
+
+    await page.goto(f"{served.url}/hosts/{host_id}")
+    rows = page.get_by_role("region", name="Table of challenges").get_by_role("row")
+    await expect(rows).to_have_count(9)
+    await expect(rows.nth(1)).to_contain_text("An opened entry")
+    await expect(rows.nth(2)).to_contain_text("Not challenged yet.")

@@ -7,7 +7,15 @@ from tests.browser.pretend_master import TOKEN, make_app
 from tests.browser.pretend_rental import add_receipt
 from tests.browser.pretend_world import make_world
 from tests.unit.master_api.described import assert_described
-from windrow_master.api import market_routes, out, out_accesses, out_clusters, out_health, overview_routes
+from windrow_master.api import (
+    market_routes,
+    out,
+    out_accesses,
+    out_clusters,
+    out_health,
+    out_verification,
+    overview_routes,
+)
 
 HOST = "host_019a0000-0000-7000-9000-000000000000"
 CLUSTER = "cluster_019a0000-2222-7000-8000-000000000001"
@@ -17,6 +25,7 @@ READS: dict[str, type[BaseModel]] = {
     "/gpus": out.GpusOut,
     "/hosts": out.Page[out.HostOut],
     f"/hosts/{HOST}": out.HostOut,
+    f"/hosts/{HOST}/verification": out_verification.VerificationOut,
     f"/hosts/{HOST}/history?metric=gpu_power_watts&metric=host_cpu_ratio": out_health.HistoryOut,
     "/events": out.Page[out.EventOut],
     "/commands": out.Page[out.CommandOut],

@@ -256,9 +256,15 @@ def test_challenges_come_back_as_they_went_in_and_the_oldest_of_a_card_go(store:
         assert uow.verifications.latest(HOST.host_id) == {one: unfinished, two: replace(failed, gpu_uuid=two)}
         assert uow.verifications.verdicts(HOST.host_id) == {one: failed, two: replace(failed, gpu_uuid=two)}
         assert uow.verifications.of_host(HOST.host_id, 2) == [unfinished, failed]
-        assert not uow.verifications.latest(HostId("host_2"))
+        other = replace(failed, host_id=HostId("host_2"))
+        assert not uow.verifications.latest(other.host_id)
+        uow.hosts.add(replace(HOST, host_id=other.host_id))
+        for old in (replace(failed, outcome=VerifyOutcome.PASSED), other, replace(other, outcome=unfinished.outcome)):
+            uow.verifications.add(old)
+        uow.verifications.add(failed)
         for _ in range(KEPT_PER_CARD):
             uow.verifications.add(unfinished)
         found = uow.verifications.of_host(HOST.host_id, 2 * KEPT_PER_CARD)
         assert [row.gpu_uuid for row in found] == [one] * (KEPT_PER_CARD + 1) + [two]
         assert uow.verifications.verdicts(HOST.host_id)[one] == failed
+        assert len(uow.verifications.of_host(other.host_id)) == 2, "the same card on another host is another's"

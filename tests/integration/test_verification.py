@@ -11,10 +11,10 @@ from tests.support.challenge_world import CARDS, ChallengeWorld, challenged, pro
 from tests.waiting import poll_async
 from windrow_agent.challenge.crew import COMMAND
 from windrow_master.fleet.model import VerifyOutcome, VerifyState
-from windrow_master.fleet.verification import schedule, times
+from windrow_master.fleet.verification import schedule, times, together
 from windrow_master.fleet.verification.checks import service as checks
 from windrow_master.fleet.verification.times import Timing, Work
-from windrow_proto.units import DAY, MILLISECOND, SECOND
+from windrow_proto.units import DAY, MILLISECOND, MINUTE, SECOND
 
 SMALL = Work(64, 2)
 
@@ -24,6 +24,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work that a processor does at once, and a Master that looks often."""
     monkeypatch.setattr(schedule, "OBSERVED", SMALL)
     monkeypatch.setattr(checks, "LOOK_NS", 50 * MILLISECOND)
+    # A processor of tests may be busy for longer than a card's.
+    monkeypatch.setattr(together, "SPREAD_NS", MINUTE)
 
 
 @pytest.fixture
@@ -94,6 +96,19 @@ async def test_a_true_answer_past_the_time_of_a_calibrated_class_is_refused(tmp_
         async with world.agent_with(prover("honest")):
             await world.until_it_is(VerifyState.FAILED, VerifyState.VERIFIED)
         assert {one.reasons for one in await world.found()} == {("late_commitment",)}
+
+
+async def test_cards_that_answer_one_after_another_are_not_verified_and_flagged(
+    world: ChallengeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(together, "SPREAD_NS", SECOND // 2)
+    async with world.agent_with(prover("turns")):
+        found = await poll_async(world.found, what="a word on it")
+        host = await world.until_it_is(VerifyState.UNVERIFIED)
+    assert {(one.outcome, one.evidence["together"]) for one in found} == {(VerifyOutcome.PASSED, "apart")}
+    assert [one.code for one in host.conditions] == ["challenge.apart"]
+    assert (await world.look()).slots["CPU-0"] == ("free", None), "its class is not calibrated: flagged, not gated"
+    assert host.verify_due_ns == found[0].at_ns + schedule.BACK_OFF_NS
 
 
 async def test_a_card_without_a_prover_is_not_provable_and_stays_on_offer(world: ChallengeWorld) -> None:

@@ -1,6 +1,7 @@
 """A prover in numpy for tests, where a real one would be: `-m tests.support.cheating_prover WAY --gpu UUID --size N`.
 
-WAY: honest; wrong (a tenth of each product); replay (an answer to another nonce); stall (never a commitment); crash.
+WAY: honest; wrong (a tenth of each product); replay (an answer to another nonce); stall (never a commitment); crash;
+turns (every card but the first commits later than it, as one card that answers for several does).
 """
 
 import argparse
@@ -13,7 +14,8 @@ from windrow_agent.challenge.child import _hear, _tell
 from windrow_proto.challenge import KEY_BYTES, Challenge
 from windrow_proto.wire_challenge import decode_challenge, decode_selection, encode_answer, encode_commitment
 
-WAYS = ("honest", "wrong", "replay", "stall", "crash")
+WAYS = ("honest", "wrong", "replay", "stall", "crash", "turns")
+TURN_S = 3.0
 
 
 def done(challenge: Challenge, way: str) -> Challenge:
@@ -34,6 +36,8 @@ def main() -> int:
         return 1
     if arguments.way == "stall":
         time.sleep(600)
+    if arguments.way == "turns":
+        time.sleep(TURN_S * int(arguments.gpu.rpartition("-")[2]))
     worked = done(challenge, arguments.way)
     prover = prove(worked, wrong_share(0.1, 1) if arguments.way == "wrong" else honest)
     _tell(told, encode_commitment(prover.commitment))

@@ -5,7 +5,7 @@ import { connection } from "./connection.ts";
 import type { AuditRow, AuditVerdict, SessionRow } from "./types.ts";
 import type {
   Access, AgentRow, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host,
-  JoinTokenRow, Me, Offer, Overview, Page, Receipt, StopTest, TokenRow,
+  JoinTokenRow, Me, Offer, Overview, Page, Receipt, StopTest, TokenRow, Verification,
 } from "./types.ts";
 import { post } from "./client.ts";
 
@@ -62,6 +62,10 @@ export const host = (id: string) =>
 
 export const gpu = (id: string) =>
   queryOptions({ queryKey: ["gpu", id], queryFn: ({ signal }) => get<GpuPage>(`/gpus/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
+
+/** What the challenges of a host's cards came to. */
+export const verification = (hostId: string) =>
+  queryOptions({ queryKey: ["verification", hostId], queryFn: ({ signal }) => get<Verification>(`/hosts/${encodeURIComponent(hostId)}/verification`, undefined, signal), refetchInterval: CALM_MS });
 
 export const history = (hostId: string, metrics: readonly string[], spanS: number) =>
   queryOptions({

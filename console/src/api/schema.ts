@@ -166,6 +166,16 @@ export interface CardVerificationOut {
   span_ms: number | null;
   /** What that says; observed: its class is not calibrated */
   pace: string | null;
+  /** A commitment later than that is refused; null where not kept */
+  bound_ms: number | null;
+  /** Whether the bound is measured of its class */
+  calibrated: boolean | null;
+  /** What the times of its class were measured with */
+  times: string | null;
+  /** Beside the others of its class: alone, untold, together, apart */
+  together: string | null;
+  /** Of its class that were challenged in the same second, it counted */
+  cards: number | null;
   agent_version: string | null;
   master_version: string | null;
   nonce: string | null;
@@ -217,7 +227,6 @@ export interface ClusterBody {
   tier?: string | null;
   runtime?: "process" | "docker" | "simulated" | null;
   simulated?: boolean;
-  slice?: string | null;
   max_price_per_hour?: string | null;
 }
 
@@ -397,10 +406,6 @@ export interface GpuOut {
   slot_state: string | null;
   /** Why its slot cannot be had, though it is free */
   unavailable_reason: string | null;
-  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
-  isolation: string | null;
-  /** Profiles that its owner lets it be cut into; none: it stays whole */
-  layout: string[];
   live: GpuLiveOut | null;
 }
 
@@ -418,10 +423,6 @@ export interface GpuPageOut {
   slot_state: string | null;
   /** Why its slot cannot be had, though it is free */
   unavailable_reason: string | null;
-  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
-  isolation: string | null;
-  /** Profiles that its owner lets it be cut into; none: it stays whole */
-  layout: string[];
   live: GpuLiveOut | null;
   host_id: string;
   host_name: string;
@@ -431,8 +432,6 @@ export interface GpuPageOut {
   /** A decimal amount of money */
   price_per_hour: string | null;
   cluster_id: string | null;
-  /** What it is, or was, cut into */
-  slices: SlotOut[];
   conditions: ConditionOut[];
   /** What contradicts itself in what its host says of it */
   claims: ConditionOut[];
@@ -610,7 +609,6 @@ export interface KeptRequestOut {
   tier: string | null;
   runtime: string | null;
   simulated: boolean;
-  slice: string | null;
   /** A decimal amount of money */
   max_price_per_hour: string | null;
 }
@@ -752,7 +750,6 @@ export interface OfferOut {
   currency: string;
   runtimes: string[];
   min_memory_bytes: number | null;
-  isolation: string | null;
 }
 
 /** All offers. */
@@ -877,9 +874,16 @@ export interface PageTransferOut {
   next_cursor: string | null;
 }
 
-/** Into what to cut a GPU: the layout that its owner allows, or whole again. */
-export interface PartitionBody {
-  whole?: boolean;
+/** What one challenge of one card came to. */
+export interface PastVerificationOut {
+  gpu_uuid: string;
+  verification_id: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  outcome: string;
+  detail: string;
+  span_ms: number | null;
+  pace: string | null;
 }
 
 /** How far a trial is. Unfinished: its time was over before every agent was back and had sent anew. */
@@ -1032,15 +1036,6 @@ export interface SlotOut {
   token: number;
   /** Who holds it */
   cluster_id: string | null;
-  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
-  isolation: string | null;
-  /** The GPU that it is, or is a part of */
-  card_uuid: string | null;
-  /** Of a slice, such as 1g.10gb */
-  profile: string | null;
-  /** How much of its GPU it is, in thousandths */
-  share_milli: number | null;
-  tier: string | null;
 }
 
 /** One step of a cluster's way. */
@@ -1222,6 +1217,8 @@ export interface VerificationOut {
   /** Challenges since one had a good end */
   tries: number;
   gpus: CardVerificationOut[];
+  /** Of all cards, the newest first, at most 100 */
+  past: PastVerificationOut[];
 }
 
 /** A challenge of a host's free cards that has begun. */
@@ -1269,8 +1266,6 @@ export interface WorkloadOut {
   runtime: string;
   image: string | null;
   slots: string[];
-  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
-  isolation: string | null;
   exit_code: number | null;
   ports: Record<string, number>;
   /** Signed by the host, in seconds */

@@ -12,6 +12,7 @@ import { HostCharts, SPANS } from "../parts/HostCharts.tsx";
 import { Facts, Figure, Id, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
 import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
 import { Subject } from "../parts/Subject.tsx";
+import { CardEvidence } from "../parts/Verification.tsx";
 import { blamed, codeOf, spells } from "../timeline.ts";
 
 export function GpuPage() {
@@ -139,7 +140,9 @@ const field = (event: EventRow, name: string): string => (typeof event.fields[na
 function Evidence({ gpu }: { gpu: GpuWhole }) {
   return (
     <Panel title="Verification">
-      <Text size="sm" fw={600}>What its host says of it</Text>
+      <Text size="sm" fw={600}>What it proved</Text>
+      <CardEvidence hostId={gpu.host_id} uuid={gpu.uuid} simulated={gpu.simulated} />
+      <Text size="sm" fw={600} mt={10}>What its host says of it</Text>
       {gpu.claims.length ? <Reasons reasons={gpu.claims.map((claim) => `${codeOf(claim.code)}: ${claim.detail}`)} /> : <Text size="sm" className="wr-quiet">Nothing in it contradicts itself.</Text>}
       <Text size="sm" fw={600} mt={10}>What was measured</Text>
       {gpu.benchmarks.length ? (

@@ -18,6 +18,7 @@ import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Meter, Simulated, State, TestMoney, When } from "../parts/state.tsx";
+import { HostVerification } from "../parts/Verification.tsx";
 import { quoted } from "../request.ts";
 
 export function HostPage() {
@@ -43,6 +44,7 @@ function HostView({ host }: { host: Host }) {
         <div className="wr-stack">
           <Live host={host} frames={frames} />
           {host.gpus.length > 0 && <Gpus host={host} frames={frames} />}
+          <HostVerification host={host} />
           <Records host={host} />
         </div>
         <aside className="wr-stack">

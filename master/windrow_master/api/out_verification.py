@@ -20,6 +20,11 @@ class CardVerificationOut(Out):
     driver: str | None
     span_ms: Annotated[int | None, Field(description="From the challenge sent to the commitment in, by the Master")]
     pace: Annotated[str | None, Field(description="What that says; observed: its class is not calibrated")]
+    bound_ms: Annotated[int | None, Field(description="A commitment later than that is refused; null where not kept")]
+    calibrated: Annotated[bool | None, Field(description="Whether the bound is measured of its class")]
+    times: Annotated[str | None, Field(description="What the times of its class were measured with")]
+    together: Annotated[str | None, Field(description="Beside the others of its class: alone, untold, together, apart")]
+    cards: Annotated[int | None, Field(description="Of its class that were challenged in the same second, it counted")]
     agent_version: str | None
     master_version: str | None
     nonce: str | None
@@ -28,6 +33,18 @@ class CardVerificationOut(Out):
     openings: int | None
     places: Annotated[list[list[int]], Field(description="Round, row and column of each entry that was looked at")]
     roots: Annotated[list[str], Field(description="What was committed to, one a round")]
+
+
+class PastVerificationOut(Out):
+    """What one challenge of one card came to."""
+
+    gpu_uuid: str
+    verification_id: str
+    at: Time
+    outcome: str
+    detail: str
+    span_ms: int | None
+    pace: str | None
 
 
 class VerificationOut(Out):
@@ -39,6 +56,7 @@ class VerificationOut(Out):
     due_at: Annotated[Time | None, Field(description="When it is challenged next; null: as soon as it can be")]
     tries: Annotated[int, Field(description="Challenges since one had a good end")]
     gpus: list[CardVerificationOut]
+    past: Annotated[list[PastVerificationOut], Field(description="Of all cards, the newest first, at most 100")]
 
 
 class VerifyingOut(Out):

@@ -20,9 +20,11 @@ router = make_router("verification")
 
 @router.get("/hosts/{host_id}/verification", responses=out.VERIFICATION)
 async def verification(services: Serving, host_id: str) -> Any:
-    """How a host's verification stands, in words, and the newest challenge of each card with its evidence."""
+    """How a host's verification stands, in words, the newest challenge of each card with its evidence, earlier ones."""
     host = services.fleet.entry(HostId(host_id)).host
-    latest = await services.store.read(lambda uow: uow.verifications.latest(host.host_id))
+    latest, past = await services.store.read(
+        lambda uow: (uow.verifications.latest(host.host_id), uow.verifications.of_host(host.host_id))
+    )
     return {
         "host_id": host.host_id,
         "state": host.verify_state,
@@ -30,6 +32,7 @@ async def verification(services: Serving, host_id: str) -> Any:
         "due_at": None if host.verify_due_ns is None else time_text(host.verify_due_ns),
         "tries": host.verify_tries or 0,
         "gpus": [_card(one) for _, one in sorted(latest.items())],
+        "past": [_past(one) for one in past],
     }
 
 
@@ -43,19 +46,31 @@ async def verify(services: Serving, principal: Asking, host_id: str) -> Response
     return accepted(operation, {"host_id": owned})
 
 
-def _card(one: Verification) -> dict[str, Any]:
-    evidence = one.evidence
+def _past(one: Verification) -> dict[str, Any]:
     return {
         "gpu_uuid": one.gpu_uuid,
         "verification_id": one.verification_id,
         "at": time_text(one.at_ns),
         "outcome": one.outcome,
         "detail": one.detail,
+        "span_ms": None if one.span_ns is None else one.span_ns // MILLISECOND,
+        "pace": one.pace,
+    }
+
+
+def _card(one: Verification) -> dict[str, Any]:
+    evidence = one.evidence
+    bound_ns = evidence.get("bound_ns")
+    return {
+        **_past(one),
         "reasons": list(one.reasons),
         "device": one.device or None,
         "driver": one.driver or None,
-        "span_ms": None if one.span_ns is None else one.span_ns // MILLISECOND,
-        "pace": one.pace,
+        "bound_ms": bound_ns // MILLISECOND if isinstance(bound_ns, int) else None,
+        "calibrated": evidence.get("calibrated"),
+        "times": evidence.get("times"),
+        "together": evidence.get("together"),
+        "cards": evidence.get("cards"),
         "agent_version": evidence.get("agent_version"),
         "master_version": evidence.get("master_version"),
         "nonce": evidence.get("nonce"),

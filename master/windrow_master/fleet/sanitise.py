@@ -63,6 +63,7 @@ CHALLENGE: Final = "challenge."
 """How conditions begin that come of a challenge to the card that they name; they keep it from being offered."""
 CHALLENGE_RUNS: Final = "challenge.running"
 CHALLENGE_FAILED: Final = "challenge.failed"
+CHALLENGE_APART: Final = "challenge.apart"
 OWN_CODES: Final = (CLAIM, CHALLENGE, "disputed.", "gpu.listed_elsewhere")
 """How conditions begin that the Master finds itself: a host that sends one is not believed."""
 HOST_CODES: Final = frozenset({"agent.disk_full"})

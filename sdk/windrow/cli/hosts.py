@@ -1,6 +1,7 @@
 """`windrow host`, `gpu`, `offer`, `command`, `event`: what there is and what it is doing."""
 
 import sys
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,8 @@ from windrow.cli.output import (
     say,
     size_text,
 )
+from windrow.client import Client
+from windrow.errors import ApiProblem
 
 host_app = typer.Typer(help="Hosts: list, look, drain, measure, verify.", no_args_is_help=True)
 gpu_app = typer.Typer(help="GPUs of all hosts.", no_args_is_help=True)
@@ -101,7 +104,7 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
     if as_json:
         print_json(item)
         return
-    verification = api.get(f"/hosts/{item['id']}/verification")
+    verification = _verification(api, item["id"])
     facts(
         [
             ("Host", f"{item['name']} ({item['id']})" + (" SIMULATED" if item["simulated"] else "")),
@@ -113,7 +116,7 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
             ("Driver", item.get("driver_version")),
             ("Runtimes", ", ".join(item.get("runtimes") or [])),
             ("Bandwidth down / up", _bandwidth(item)),
-            ("Verification", f"{verification['state']}: {verification['words']}"),
+            *_host_verified(verification),
             ("Tier", item.get("tier")),
             *[("", f"- {reason}") for reason in item.get("tier_reasons") or []],
             ("Price per hour", item.get("price_per_hour")),
@@ -125,6 +128,61 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
             *[("Slot", f"{s['id']} {s['state']} {s.get('unavailable') or ''}") for s in item.get("slots") or []],
         ]
     )
+
+
+def _verification(api: Client, host_id: str) -> dict[str, Any] | None:
+    """What challenges of its cards came to; None where the Master is older than that."""
+    try:
+        found: dict[str, Any] = api.get(f"/hosts/{host_id}/verification")
+    except ApiProblem as problem:
+        if problem.status != HTTPStatus.NOT_FOUND:
+            raise
+        return None
+    return found
+
+
+def _host_verified(verification: dict[str, Any] | None) -> list[tuple[str, Any]]:
+    if verification is None:
+        return [("Verification", None)]
+    return [
+        ("Verification", f"{verification['state']}: {verification['words']}"),
+        ("", f"next due: {_due(verification)}"),
+    ]
+
+
+def _due(verification: dict[str, Any]) -> str:
+    return verification["due_at"] or "as soon as a GPU is free and the host is connected"
+
+
+def _card_verified(verification: dict[str, Any] | None, gpu: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What the newest challenge of one card came to, or what to do for one."""
+    if verification is None:
+        return [("Verification", None)]
+    card = next((one for one in verification["gpus"] if one["gpu_uuid"] == gpu["uuid"]), None)
+    if card is None and gpu["simulated"]:
+        return [("Verification", verification["words"])]
+    if card is None:
+        return [("Verification", f"Not challenged yet: `windrow host verify {gpu['host_id']}`.")]
+    bound = {True: f"calibrated: {card.get('times')}", False: "observed: its time decides nothing"}
+    return [
+        ("Verification", f"{card['outcome']} at {card['at']}: {card['detail']}"),
+        ("", f"asked: {_work(card)}"),
+        ("", f"time: {_seconds(card['span_ms'])} of at most {_seconds(card.get('bound_ms'))}"),
+        ("", f"bound: {bound.get(card.get('calibrated'), '–')}"),
+        ("", f"beside {card.get('cards') or '–'} of its class: {card.get('together') or '–'}"),
+        ("", f"evidence: {card['verification_id']}, nonce {card['nonce'] or '–'}"),
+        ("", f"next due: {_due(verification)}"),
+    ]
+
+
+def _work(card: dict[str, Any]) -> str:
+    if card["size"] is None:
+        return "–"
+    return f"{card['rounds']} rounds of {card['size']} x {card['size']}, {card['openings']} openings"
+
+
+def _seconds(ms: int | None) -> str:
+    return "–" if ms is None else f"{ms / 1000:.2f} s"
 
 
 def _action(name: str, help_text: str) -> None:
@@ -187,7 +245,8 @@ def gpu_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = False
 @gpu_app.command("show")
 def gpu_show(context: typer.Context, gpu: str, as_json: AsJson = False) -> None:
     """One GPU: every field that a card can tell, why it is in its tier, what was found of it."""
-    item = client(context).get(f"/gpus/{gpu}")
+    api = client(context)
+    item = api.get(f"/gpus/{gpu}")
     if as_json:
         print_json(item)
         return
@@ -205,6 +264,7 @@ def gpu_show(context: typer.Context, gpu: str, as_json: AsJson = False) -> None:
             ("Price per hour", item["price_per_hour"]),
             *[("Condition", f"{c['code']}: {c['detail']} (since {c['since']})") for c in item["conditions"]],
             *[("Claim", f"{c['code']}: {c['detail']} (since {c['since']})") for c in item["claims"]],
+            *_card_verified(_verification(api, item["host_id"]), item),
             *[
                 ("Measured", f"{b['name']}: {b['value']:g} {b['unit']} at {b['measured_at']}")
                 for b in item["benchmarks"]

@@ -57,3 +57,15 @@ def test_a_reason_of_one_gpu_leaves_what_runs_there_and_is_not_offered_again(w, 
     assert (w.slots()[SlotId(GPU_1)].state, w.slots()[SlotId(GPU_1)].is_offered) == (SlotState.FREE, False)
     with pytest.raises(Conflict):
         w.write(lambda uow: w.fleet.grant(uow, [SlotId(GPU_1)], ClusterId("cluster_2"), "test", "rented"))
+
+
+@pytest.mark.parametrize("code", ["challenge.running", "challenge.failed"])
+def test_a_card_that_is_challenged_or_failed_is_not_offered_and_its_neighbour_is(w, code):
+    w.equip(GPU_1, GPU_2)
+    found = {f"{code}:{GPU_1}": "It failed its challenge."}
+    w.write(lambda uow: w.fleet.hosts.challenged(uow, uow.hosts.get(HOST), found))
+    slots = w.slots()
+    assert slots[SlotId(GPU_1)].unavailable == "It failed its challenge."
+    assert (slots[SlotId(GPU_1)].is_offered, slots[SlotId(GPU_2)].is_offered) == (False, True)
+    with pytest.raises(Conflict):
+        w.write(lambda uow: w.fleet.grant(uow, [SlotId(GPU_1)], ClusterId("cluster_1"), "test", "rented"))

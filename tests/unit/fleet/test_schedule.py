@@ -8,6 +8,7 @@ import pytest
 from tests.master_support import START_NS
 from tests.support.personas import card, uuid
 from tests.support.personas import host as inventory_of
+from windrow_master.fleet import sanitise
 from windrow_master.fleet.machines import AdminState, SlotState, VerifyEvent, VerifyOutcome
 from windrow_master.fleet.model import Condition, Host, Slot, Verification
 from windrow_master.fleet.verification import schedule
@@ -71,6 +72,12 @@ def test_cards_that_are_held_or_out_of_order_are_left_alone_and_those_that_faile
     assert schedule.free_cards(replace(HOST, conditions=(failed,)), (held, slot(TWO))) == (TWO,)
     sick = Condition(f"gpu.hot:{TWO}", "", 1)
     assert schedule.free_cards(replace(HOST, conditions=(sick,)), (slot(ONE), slot(TWO))) == (ONE,)
+
+
+@pytest.mark.parametrize("state", [SlotState.FREE, SlotState.FAULTED])
+def test_a_card_that_somebody_still_holds_is_not_challenged_whatever_its_state(state: SlotState) -> None:
+    held = slot(ONE, state=state, holder=ClusterId("cluster_1"))
+    assert schedule.free_cards(HOST, (held, slot(TWO, state=state))) == (TWO,)
 
 
 def test_a_card_wants_a_challenge_without_a_fresh_pass_by_this_driver() -> None:
@@ -140,3 +147,25 @@ def test_the_summary_says_what_passed_and_why_the_rest_did_not() -> None:
     assert schedule.summary(HOST, BOTH) == "2 of 2 GPUs passed their last challenge, at 2027-01-15T08:00:00.000Z."
     assert schedule.summary(HOST, BOTH | {TWO: unprovable}).endswith(f"; {TWO}: Not provable here: no OpenCL.")
     assert "simulated" in schedule.summary(replace(HOST, simulated=True), {})
+
+
+def test_cards_that_worked_one_after_another_prove_nothing_and_are_flagged() -> None:
+    apart = {uuid: replace(one, evidence={"together": "apart", "cards": 2}) for uuid, one in BOTH.items()}
+    slots = (slot(ONE), slot(TWO))
+    assert schedule.conclude(HOST, apart, ()) is VerifyEvent.GIVE_UP
+    assert schedule.wanting(HOST, slots, apart, START_NS) == (ONE, TWO)
+    assert "2 worked one after another" in schedule.summary(HOST, apart)
+    found = schedule.standing(HOST, INVENTORY, apart)
+    assert found.keys() == {"challenge.apart"}
+    assert found["challenge.apart"].startswith("2 GPUs of one class were challenged in the same second")
+    calibrated = {uuid: replace(one, evidence={**one.evidence, "calibrated": True}) for uuid, one in apart.items()}
+    assert schedule.standing(HOST, INVENTORY, calibrated).keys() == {f"challenge.apart:{x}" for x in (ONE, TWO)}
+    passed, event = {VerifyOutcome.PASSED}, VerifyEvent.GIVE_UP
+    assert schedule.next_due_ns(event, passed, 2, START_NS, apart=True) == START_NS + 2 * BACK_OFF_NS
+
+
+def test_only_a_class_that_is_calibrated_keeps_cards_that_worked_apart_off_the_market() -> None:
+    def reason(code: str) -> str | None:
+        return sanitise.unavailable_reason(ONE, (Condition(code, "apart", 1),))
+
+    assert (reason("challenge.apart"), reason(f"challenge.apart:{ONE}")) == (None, "apart")

@@ -9,7 +9,7 @@ from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Heartbeat, Record
 from windrow_proto.model import FrameClass, GpuFacts, Inventory, Kind
 from windrow_proto.samples import Sample, encode_batch
-from windrow_proto.units import time_text
+from windrow_proto.units import SECOND, time_text
 
 HOST = HostId("host_1")
 BOOT = BootId(b"b" * 16)
@@ -267,10 +267,15 @@ async def test_a_hosts_verification_is_shown_in_words_with_the_evidence(api, fle
     assert "was challenged yet" in answer["words"]
     failed = Verification(
         *("verification_1", HOST, GpuUuid(GPU_1), 1, VerifyOutcome.FAILED, ("wrong_entry",), "It was wrong."),
-        evidence={"places": [[0, 1, 2]], "nonce": "00ff"},
+        evidence={"places": [[0, 1, 2]], "nonce": "00ff", "bound_ns": 120 * SECOND, "calibrated": False},
     )
-    api.services.store.write_now(lambda uow: uow.verifications.add(failed), name="test")
-    (shown,) = (await ok(await api.client.get(f"/api/v1/hosts/{HOST}/verification")))["gpus"]
+    earlier = Verification("verification_0", HOST, GpuUuid(GPU_1), 0, VerifyOutcome.PASSED, detail="It was right.")
+    for one in (earlier, failed):
+        api.services.store.write_now(lambda uow, one=one: uow.verifications.add(one), name="test")
+    answer = await ok(await api.client.get(f"/api/v1/hosts/{HOST}/verification"))
+    (shown,) = answer["gpus"]
+    assert [one["detail"] for one in answer["past"]] == ["It was wrong.", "It was right."]
+    assert (shown["bound_ms"], shown["calibrated"], shown["times"]) == (120_000, False, None)
     assert (shown["outcome"], shown["reasons"], shown["places"]) == ("failed", ["wrong_entry"], [[0, 1, 2]])
     assert (shown["span_ms"], shown["size"], shown["device"]) == (None, None, None)
 

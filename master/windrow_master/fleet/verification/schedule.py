@@ -6,7 +6,8 @@
      └── nothing to prove, broken off ───┘
 
 A card that failed is not offered until it passes, whatever the host becomes meanwhile. A card in use is left alone: its
-turn comes when it is free.
+turn comes when it is free. Cards that passed one after another, as one card that answers for several does, prove
+nothing: their host is not verified and says so, and where their class is calibrated they are not offered.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -16,6 +17,7 @@ from windrow_master.fleet import sanitise
 from windrow_master.fleet.machines import VerifyEvent
 from windrow_master.fleet.model import AdminState, Host, Slot, SlotState, Verification, VerifyOutcome
 from windrow_master.fleet.verification.times import TIMES, Timing, Work, timing
+from windrow_master.fleet.verification.together import Company
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import Inventory
 from windrow_proto.units import DAY, HOUR, MINUTE, time_text
@@ -103,11 +105,14 @@ def conclude(host: Host, latest: Mapping[GpuUuid, Verification], failed: Collect
     return VerifyEvent.PASS if is_proved else VerifyEvent.GIVE_UP
 
 
-def next_due_ns(event: VerifyEvent, outcomes: Collection[VerifyOutcome], tries: int, now_ns: int) -> int:
-    """When cards are challenged again, wall time. outcomes: of this time; tries: this one counted."""
+def next_due_ns(
+    event: VerifyEvent, outcomes: Collection[VerifyOutcome], tries: int, now_ns: int, *, apart: bool = False
+) -> int:
+    """When cards are challenged again, wall time. outcomes: of this time; tries: this one counted; apart: whether
+    cards worked one after another."""
     if event is VerifyEvent.PASS:
         return now_ns + AGAIN_NS
-    if event is VerifyEvent.FAIL or VerifyOutcome.UNFINISHED in outcomes:
+    if event is VerifyEvent.FAIL or VerifyOutcome.UNFINISHED in outcomes or apart:
         return now_ns + back_off_ns(tries)
     if VerifyOutcome.UNPROVABLE in outcomes:
         return now_ns + UNPROVABLE_AGAIN_NS
@@ -126,7 +131,9 @@ def summary(host: Host, latest: Mapping[GpuUuid, Verification]) -> str:
     passed = sum(row.outcome is VerifyOutcome.PASSED for row in rows)
     said = f"{passed} of {len(cards)} GPUs passed their last challenge, at {time_text(max(row.at_ns for row in rows))}"
     others = [f"{row.gpu_uuid}: {row.detail}" for row in rows if row.outcome is not VerifyOutcome.PASSED]
-    return "; ".join([said, *others[:2]]) + ("." if not others else "")
+    apart = [row for row in rows if is_apart(row)]
+    company = [f"{len(apart)} worked one after another, as one card that answers for several"] if apart else []
+    return "; ".join([said, *company, *others[:2]]) + ("." if not others else "")
 
 
 def is_fault_over(before: Host, after: Host) -> bool:
@@ -146,7 +153,23 @@ def standing(host: Host, inventory: Inventory, verdicts: Mapping[GpuUuid, Verifi
         verdict = verdicts.get(gpu.uuid)
         if verdict is not None and verdict.outcome is VerifyOutcome.FAILED:
             found |= failure(verdict)
+        if verdict is not None and is_apart(verdict):
+            found |= apart(verdict)
     return found
+
+
+def is_apart(one: Verification) -> bool:
+    """Whether it passed, but after another card and not beside it."""
+    return one.outcome is VerifyOutcome.PASSED and one.evidence.get("together") == Company.APART
+
+
+def apart(verdict: Verification) -> dict[str, str]:
+    """The condition of a card that worked after another: of that card, which is not offered then, where its class is
+    calibrated; else of its host, which goes on."""
+    words = f"{verdict.evidence.get('cards')} GPUs of one class were challenged in the same second, at "
+    words += f"{time_text(verdict.at_ns)}, and worked one after another, as one card that answers for several does."
+    code = sanitise.CHALLENGE_APART
+    return {f"{code}:{verdict.gpu_uuid}" if verdict.evidence.get("calibrated") is True else code: words}
 
 
 def failure(verdict: Verification) -> dict[str, str]:
@@ -165,4 +188,4 @@ def running(gpu_uuids: Iterable[GpuUuid]) -> dict[str, str]:
 
 def _is_proved(host: Host, one: Verification | None) -> bool:
     driver = host.inventory.driver_version if host.inventory else ""
-    return one is not None and one.outcome is VerifyOutcome.PASSED and one.driver == driver
+    return one is not None and one.outcome is VerifyOutcome.PASSED and one.driver == driver and not is_apart(one)

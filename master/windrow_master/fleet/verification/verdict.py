@@ -1,6 +1,6 @@
 """What a challenge of one card came to, in words and as evidence that can be looked at again. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,6 +8,7 @@ from windrow_master.fleet.machines import VerifyOutcome
 from windrow_master.fleet.model import Host, Verification
 from windrow_master.fleet.verification.judge import Phase, Reason, Trial
 from windrow_master.fleet.verification.times import Pace
+from windrow_master.fleet.verification.together import Beside, Company, Span, beside
 from windrow_proto.ids import GpuUuid
 from windrow_proto.units import SECOND
 
@@ -51,8 +52,25 @@ class Result:
         return VerifyOutcome.UNFINISHED if self.device else VerifyOutcome.UNPROVABLE
 
 
+ALONE: Final = Beside(Company.ALONE, 1)
+
+
+def side_by_side(results: Iterable[Result], classes: Mapping[GpuUuid, str]) -> dict[GpuUuid, Beside]:
+    """How the cards that committed worked beside each other. classes: of the GPU table, by card."""
+    trials = {one.gpu_uuid: one.trial for one in results if one.trial is not None}
+    spans = {uuid: Span(one.asked_ns, one.span_ns) for uuid, one in trials.items() if one.span_ns is not None}
+    return beside(spans, classes)
+
+
 def verification(
-    verification_id: str, host: Host, result: Result, now_ns: int, master_version: str, *, is_broken: bool
+    verification_id: str,
+    host: Host,
+    result: Result,
+    now_ns: int,
+    master_version: str,
+    company: Beside = ALONE,
+    *,
+    is_broken: bool,
 ) -> Verification:
     """What is kept of it. is_broken: the conversation ended before its time, which is no word of the card's."""
     outcome, trial = result.outcome, result.trial
@@ -66,7 +84,7 @@ def verification(
         now_ns,
         outcome,
         tuple(str(reason) for reason in trial.reasons) if trial is not None else (),
-        _words(outcome, result),
+        _words(outcome, result, company),
         result.device,
         inventory.driver_version if inventory is not None else "",
         trial.span_ns if trial is not None else None,
@@ -74,18 +92,18 @@ def verification(
         {
             "agent_version": inventory.agent_version if inventory is not None else "",
             "master_version": master_version,
-            **(_evidence(trial) if trial is not None else {}),
+            **(_evidence(trial, company) if trial is not None else {}),
         },
     )
 
 
-def _words(outcome: VerifyOutcome, result: Result) -> str:
+def _words(outcome: VerifyOutcome, result: Result, company: Beside) -> str:
     trial = result.trial
     match outcome:
         case VerifyOutcome.PASSED if trial is not None and trial.span_ns is not None and trial.pace is not None:
             size, rounds = trial.challenge.size, trial.challenge.rounds
             work = f"{rounds} rounds of {size} x {size} in {trial.span_ns / SECOND:.2f} s"
-            return f"{result.device}: {work}, {trial.openings} openings true; {PACES[trial.pace]}."
+            return f"{result.device}: {work}, {trial.openings} openings true; {PACES[trial.pace]}; {company.words}."
         case VerifyOutcome.FAILED if trial is not None:
             return "; ".join(WORDS[reason] for reason in trial.reasons).capitalize() + "."
         case VerifyOutcome.UNPROVABLE:
@@ -94,7 +112,7 @@ def _words(outcome: VerifyOutcome, result: Result) -> str:
             return f"Broken off: {result.failure or 'it ended before its time.'}"
 
 
-def _evidence(trial: Trial) -> dict[str, object]:
+def _evidence(trial: Trial, company: Beside) -> dict[str, object]:
     challenge, places = trial.challenge, trial.selection.places if trial.selection is not None else ()
     return {
         "nonce": challenge.nonce.hex(),
@@ -104,4 +122,7 @@ def _evidence(trial: Trial) -> dict[str, object]:
         "places": [[place.round, place.row, place.column] for place in places],
         "roots": [root.hex() for root in trial.commitment.roots] if trial.commitment is not None else [],
         "times": trial.timing.source,
+        "bound_ns": trial.timing.limit_ns,
+        "calibrated": trial.timing.calibrated,
+        **({"together": str(company.company), "cards": company.cards} if trial.span_ns is not None else {}),
     }

@@ -21,7 +21,7 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.verification import schedule
 from windrow_master.fleet.verification.conversation.service import Conversation, Lines, Outcome
 from windrow_master.fleet.verification.times import TIMES, Timing, Work, timing
-from windrow_master.fleet.verification.verdict import verification
+from windrow_master.fleet.verification.verdict import ALONE, side_by_side, verification
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -221,9 +221,11 @@ class VerificationService:
             host = uow.hosts.get(begun.host.host_id)
             if host is None:
                 return
+            company = side_by_side(outcome.results, begun.classes)
             rows = {
                 result.gpu_uuid: verification(
                     *(begun.verification_id, begun.host, result, uow.now_wall_ns, self._version),
+                    company.get(result.gpu_uuid, ALONE),
                     is_broken=bool(outcome.failure),
                 )
                 for result in outcome.results
@@ -248,7 +250,8 @@ class VerificationService:
         event = schedule.conclude(host, uow.verifications.latest(host_id), failed)
         outcomes = {row.outcome for row in rows.values()} or {VerifyOutcome.UNFINISHED}
         tries = host.verify_tries or 1
-        due_ns = schedule.next_due_ns(event, outcomes, tries, uow.now_wall_ns)
+        is_apart = any(schedule.is_apart(row) for row in rows.values())
+        due_ns = schedule.next_due_ns(event, outcomes, tries, uow.now_wall_ns, apart=is_apart)
         after = replace(
             host,
             verify_state=step_verify(host.verify_state, event).state,
@@ -270,6 +273,7 @@ class VerificationService:
                 self._fleet.slots.reverify(uow, slot, "master", "it passed a challenge")
         kind, words = _EVENTS[event]
         reasons = [f"{row.gpu_uuid}: {row.detail}" for row in rows.values() if row.outcome is not VerifyOutcome.PASSED]
+        reasons += ["its cards worked one after another"] if is_apart else []
         text = "; ".join([words.format(name=host.name), *([failure] if failure else []), *reasons[:3]])
         fields = {str(one): str(sum(row.outcome is one for row in rows.values())) for one in VerifyOutcome}
         uow.audit("master", kind, host_id, text[:1000], fields)

@@ -1,0 +1,135 @@
+// What the challenges of a host's cards came to: when, what was asked, how long it took against which bound, the verdict
+// in words, and when the next one is due.
+import { Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { verification as verificationQuery } from "../api/queries.ts";
+import type { CardVerification, Gpu, Host, PastVerification, Verification } from "../api/types.ts";
+import { count, decimal, plain } from "../format.ts";
+import { Command, Facts, Id, Loaded, Panel } from "./page.tsx";
+import { State, When, type Tone } from "./state.tsx";
+
+const TONES: Record<string, Tone> = { passed: "ok", failed: "bad", unprovable: "warn", unfinished: "warn" };
+
+const Result = ({ outcome }: { outcome: string }) => <State state={outcome} tone={TONES[outcome] ?? "off"} />;
+const seconds = (ms: number | null): string => (ms === null ? "–" : `${decimal(ms / 1000, 2)} s`);
+
+/** What its time says: a class that is not calibrated refuses nobody. */
+function paceWords(card: CardVerification): string {
+  if (card.span_ms === null) return "–";
+  const bound = card.bound_ms === null ? "" : ` of at most ${seconds(card.bound_ms)}`;
+  return `${seconds(card.span_ms)}${bound}`;
+}
+
+const calibratedWords = (card: CardVerification): string =>
+  card.calibrated === null ? "–" : card.calibrated ? `calibrated: ${plain(card.times)}` : "observed: no card of its class was measured, so the time decides nothing";
+
+const BESIDE: Record<string, string> = {
+  alone: "no other card of its class was challenged with it",
+  untold: "cannot be told from their times",
+  together: "worked at once, in the same second",
+  apart: "worked one after another, as one card that answers for several",
+};
+const besideWords = (card: CardVerification): string =>
+  card.together === null ? "–" : `${(card.cards ?? 1) > 1 ? `${count(card.cards)} cards: ` : ""}${BESIDE[card.together] ?? plain(card.together)}`;
+
+const workWords = (card: CardVerification): string =>
+  card.size === null ? "–" : `${count(card.rounds)} × products of ${count(card.size)} × ${count(card.size)} matrices, ${count(card.openings)} entries looked at`;
+
+/** What the newest challenge of one card came to, and the earlier ones. */
+export function CardEvidence({ hostId, uuid, simulated }: { hostId: string; uuid: string; simulated: boolean }) {
+  const query = useQuery(verificationQuery(hostId));
+  return (
+    <Loaded query={query} lines={4}>
+      {(whole) => {
+        const card = whole.gpus.find((one) => one.gpu_uuid === uuid);
+        if (!card) return <Never hostId={hostId} whole={whole} simulated={simulated} />;
+        const past = whole.past.filter((one) => one.gpu_uuid === uuid && one.verification_id !== card.verification_id);
+        return (
+          <>
+            <Facts
+              rows={[
+                ["Result", <Result key="r" outcome={card.outcome} />],
+                ["In words", plain(card.detail)],
+                ["When", <When key="w" at={card.at} />],
+                ["Asked", workWords(card)],
+                ["Time", paceWords(card)],
+                ["Bound", calibratedWords(card)],
+                ["Beside others", besideWords(card)],
+                ["Device", plain(card.device)],
+                ["Driver", plain(card.driver)],
+                ["Challenge", <Id key="i" id={card.verification_id} />],
+                ["Nonce", <Id key="n" id={card.nonce} />],
+                ["Next due", <Due key="d" whole={whole} />],
+              ]}
+            />
+            {past.length > 0 && <Past rows={past} />}
+          </>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+function Past({ rows }: { rows: readonly PastVerification[] }) {
+  return (
+    <>
+      <Text size="sm" fw={600} mt={10}>Earlier challenges</Text>
+      <Facts rows={rows.slice(0, 12).map((one) => [one.outcome, <span key={one.verification_id}><When at={one.at} />: {plain(one.detail)}</span>])} />
+    </>
+  );
+}
+
+const Due = ({ whole }: { whole: Verification }) => (whole.due_at === null ? <>as soon as a GPU is free and the host is connected</> : <When at={whole.due_at} />);
+
+function Never({ hostId, whole, simulated }: { hostId: string; whole: Verification; simulated: boolean }) {
+  return (
+    <>
+      <Text size="sm" className="wr-quiet wr-break">{simulated ? plain(whole.words) : "Not challenged yet. It is asked as soon as it is free; its owner can ask now:"}</Text>
+      {!simulated && <Command text={`windrow host verify ${hostId}`} label="next command" />}
+    </>
+  );
+}
+
+/** All cards of a host beside each other. */
+export function HostVerification({ host }: { host: Host }) {
+  const query = useQuery(verificationQuery(host.id));
+  if (host.gpus.length === 0) return null;
+  return (
+    <Panel title="Verification">
+      <Loaded query={query} lines={4}>
+        {(whole) => (
+          <>
+            <Facts rows={[["State", <State key="s" state={whole.state} />], ["In words", plain(whole.words)], ["Next due", host.simulated ? "–" : <Due key="d" whole={whole} />], ["Tries since a pass", count(whole.tries)]]} />
+            {whole.gpus.length > 0 ? <Cards host={host} whole={whole} /> : <Never hostId={host.id} whole={whole} simulated={host.simulated} />}
+          </>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Cards({ host, whole }: { host: Host; whole: Verification }) {
+  const known = new Map(whole.gpus.map((one) => [one.gpu_uuid, one] as const));
+  return (
+    <div className="wr-scroll" tabIndex={0} role="region" aria-label="Table of challenges">
+      <table className="wr-table">
+        <thead><tr><th scope="col">GPU</th><th scope="col">Result</th><th scope="col" style={{ width: 96 }}>When</th><th scope="col">Time</th><th scope="col">Bound</th><th scope="col">Says</th></tr></thead>
+        <tbody>{host.gpus.map((gpu) => <CardRow key={gpu.uuid} gpu={gpu} card={known.get(gpu.uuid)} />)}</tbody>
+      </table>
+    </div>
+  );
+}
+
+function CardRow({ gpu, card }: { gpu: Gpu; card: CardVerification | undefined }) {
+  return (
+    <tr>
+      <td><Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: gpu.uuid }}>GPU {count(gpu.index)}</Link></td>
+      <td>{card ? <Result outcome={card.outcome} /> : "–"}</td>
+      <td className="wr-quiet">{card ? <When at={card.at} /> : "–"}</td>
+      <td>{card ? paceWords(card) : "–"}</td>
+      <td>{card ? (card.calibrated === null ? "–" : card.calibrated ? "calibrated" : "observed") : "–"}</td>
+      <td className="wr-break">{card ? plain(card.detail) : "Not challenged yet."}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,109 @@
+"""`windrow host show` and `windrow gpu show`: what challenges came to, and Masters that know none."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+from typer.main import get_command
+
+from windrow.cli import hosts
+from windrow.cli.main import app
+from windrow.client import Client
+from windrow.config import Config
+from windrow.errors import ApiProblem
+
+Json = dict[str, Any]
+HOST: Json = {"id": "host_1", "name": "box", "simulated": False, "headline": "online", "gpus": []}
+GPU: Json = {
+    "uuid": "GPU-1",
+    "name": "H100",
+    "simulated": False,
+    "host_id": "host_1",
+    "host_name": "box",
+    "link_state": "online",
+    "slot_state": "free",
+    "unavailable_reason": None,
+    "tier": "h100/C",
+    "tier_reasons": [],
+    "price_per_hour": "1",
+    "conditions": [],
+    "claims": [],
+    "benchmarks": [],
+    "groups": [],
+}
+NONE_YET: Json = {"state": "unverified", "words": "None of its 1 GPUs was challenged yet.", "due_at": None, "gpus": []}
+CARD: Json = {
+    "gpu_uuid": "GPU-1",
+    "verification_id": "verification_1",
+    "at": "2027-01-15T08:00:00.000Z",
+    "outcome": "failed",
+    "detail": "An opened entry is not the product's.",
+    "nonce": "00ff",
+    "span_ms": 2412,
+    "size": 8192,
+    "rounds": 2,
+    "openings": 64,
+    "bound_ms": 120_000,
+    "calibrated": False,
+    "times": "not measured",
+}
+Show = Callable[..., str]
+
+
+@pytest.fixture
+def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Show:
+    """Run a command against a Master that answers for the verification with this status and body."""
+
+    def run(*words: str, status: int = 200, verification: Json) -> str:
+        def answer(request: httpx2.Request) -> httpx2.Response:
+            if request.url.path.endswith("/verification"):
+                return httpx2.Response(status, json=verification)
+            return httpx2.Response(200, json=GPU if "/gpus/" in request.url.path else HOST)
+
+        config, transport = Config("http://master", "wr_secret"), httpx2.MockTransport(answer)
+        monkeypatch.setattr(hosts, "client", lambda context: context.with_resource(Client(config, transport=transport)))
+        get_command(app)([*words], standalone_mode=False)
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_a_master_without_the_route_shows_the_host_and_a_dash(show: Show) -> None:
+    gone = {"code": "not_found", "detail": "Not Found"}
+    for words in (("host", "show", "host_1"), ("gpu", "show", "GPU-1")):
+        (line,) = [one for one in show(*words, status=404, verification=gone).splitlines() if "Verification" in one]
+        assert line.split() == ["Verification", "–"]
+
+
+def test_any_other_problem_of_the_route_is_said(show: Show) -> None:
+    with pytest.raises(ApiProblem, match="No room"):
+        show("host", "show", "host_1", status=403, verification={"detail": "No room."})
+
+
+def test_a_card_that_was_never_challenged_says_what_to_type(show: Show) -> None:
+    assert "windrow host verify host_1" in show("gpu", "show", "GPU-1", verification=NONE_YET)
+    assert "as soon as a GPU is free" in show("host", "show", "host_1", verification=NONE_YET)
+
+
+def test_the_verdict_of_a_card_is_shown_with_its_evidence(show: Show) -> None:
+    known = NONE_YET | {"gpus": [CARD], "due_at": "2027-01-15T08:02:00.000Z"}
+    shown = show("gpu", "show", "GPU-1", verification=known)
+    for words in (
+        "failed at 2027-01-15T08:00:00.000Z: An opened entry is not the product's.",
+        "2 rounds of 8192 x 8192, 64 openings",
+        "2.41 s of at most 120.00 s",
+        "observed: its time decides nothing",
+        "verification_1, nonce 00ff",
+        "next due: 2027-01-15T08:02:00.000Z",
+    ):
+        assert words in shown
+    assert "calibrated: twenty runs" in show(
+        "gpu", "show", "GPU-1", verification=known | {"gpus": [CARD | {"calibrated": True, "times": "twenty runs"}]}
+    )
+
+
+def test_a_simulated_card_is_not_told_to_be_verified(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GPU, "simulated", True)
+    shown = show("gpu", "show", "GPU-1", verification=NONE_YET | {"words": "Not verified: simulated."})
+    assert "Not verified: simulated." in shown and "host verify" not in shown
