@@ -174,9 +174,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A prover has compiled and has its memory. device: the name that its driver gives."""
+    """A prover has compiled and has its memory. device: the name that its driver gives; memory_bytes: that can be
+    filled there, by the driver's word; 0 where none can."""
 
     device: str
+    memory_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +186,6 @@ class Failure:
     """A card takes no further part, and why. In place of Ready: nothing can be proved with it on this host."""
 
     detail: str
-
-
-Step = Plan | Ready | Failure | Challenge | Commitment | Selection | Answer
 
 
 def generator_key(seed: bytes) -> tuple[int, int]:

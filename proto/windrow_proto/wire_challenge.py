@@ -20,9 +20,9 @@ from windrow_proto.challenge import (
     Plan,
     Ready,
     Selection,
-    Step,
 )
 from windrow_proto.errors import InvalidInput, TooLarge
+from windrow_proto.fill import BLOCK_BYTES, PROBES_MAX, Fill, Filled, Probe, Values
 from windrow_proto.ids import GpuUuid
 from windrow_proto.merkle import HASH_BYTES
 from windrow_proto.v1 import challenge_pb2
@@ -39,8 +39,12 @@ STEP_BYTES_MAX: Final = ANSWER_BYTES_MAX + 1_024
 """The largest message with its card's name; a plan of 64 names is far below it."""
 FAILURE_MAX: Final = 2_000
 """Characters of a failure."""
+FILL_BYTES_MAX: Final = 24_576
+"""512 blocks of 32 bytes each, or 512 numbers of at most 10, with their lengths."""
 HEAD: Final = struct.Struct(">I")
 """Bytes of the message that follows."""
+
+Step = Plan | Ready | Failure | Challenge | Commitment | Selection | Answer | Fill | Filled | Probe | Values
 
 
 def encode_challenge(challenge: Challenge) -> bytes:
@@ -103,6 +107,51 @@ def decode_answer(data: bytes) -> Answer:
     return Answer(_id(message.challenge_id), openings)
 
 
+def encode_fill(fill: Fill) -> bytes:
+    """What is to be written."""
+    return challenge_pb2.ChallengeFill(nonce=fill.nonce, lines=fill.lines).SerializeToString()
+
+
+def decode_fill(data: bytes) -> Fill:
+    """Raises InvalidInput or TooLarge."""
+    message = fields.parse(challenge_pb2.ChallengeFill, data, FILL_BYTES_MAX)
+    return Fill(message.nonce, message.lines)
+
+
+def encode_filled(filled: Filled) -> bytes:
+    """How much was written."""
+    return challenge_pb2.ChallengeFilled(lines=filled.lines).SerializeToString()
+
+
+def decode_filled(data: bytes) -> Filled:
+    """Raises InvalidInput or TooLarge."""
+    return Filled(fields.parse(challenge_pb2.ChallengeFilled, data, FILL_BYTES_MAX).lines)
+
+
+def encode_probe(probe: Probe) -> bytes:
+    """Which blocks are asked for."""
+    return challenge_pb2.ChallengeProbe(blocks=probe.blocks).SerializeToString()
+
+
+def decode_probe(data: bytes) -> Probe:
+    """Raises InvalidInput or TooLarge."""
+    message = fields.parse(challenge_pb2.ChallengeProbe, data, FILL_BYTES_MAX)
+    return Probe(tuple(fields.listed(message.blocks, PROBES_MAX)))
+
+
+def encode_values(values: Values) -> bytes:
+    """What the blocks hold."""
+    return challenge_pb2.ChallengeValues(values=values.values).SerializeToString()
+
+
+def decode_values(data: bytes) -> Values:
+    """Raises InvalidInput or TooLarge."""
+    message = fields.parse(challenge_pb2.ChallengeValues, data, FILL_BYTES_MAX)
+    if len(message.values) > PROBES_MAX * BLOCK_BYTES:
+        raise TooLarge(f"{len(message.values)} bytes of values; {PROBES_MAX * BLOCK_BYTES} at most can be asked for.")
+    return Values(message.values)
+
+
 def _opening(message: challenge_pb2.ChallengeOpening) -> Opening:
     if len(message.leaf) != LEAF_BYTES:
         raise InvalidInput(f"A leaf has {LEAF_BYTES} bytes, this one {len(message.leaf)}.")
@@ -122,8 +171,8 @@ def encode_step(gpu_uuid: str, step: Step) -> bytes:
     match step:
         case Plan(gpu_uuids, size):
             message.plan.CopyFrom(challenge_pb2.ChallengePlan(gpu_uuids=gpu_uuids, size=size))
-        case Ready(device):
-            message.ready.CopyFrom(challenge_pb2.ChallengeReady(device=device))
+        case Ready(device, memory_bytes):
+            message.ready.CopyFrom(challenge_pb2.ChallengeReady(device=device, memory_bytes=memory_bytes))
         case Failure(detail):
             message.failure.CopyFrom(challenge_pb2.ChallengeFailure(detail=detail[:FAILURE_MAX]))
         case Challenge():
@@ -134,6 +183,17 @@ def encode_step(gpu_uuid: str, step: Step) -> bytes:
             message.selection.MergeFromString(encode_selection(step))
         case Answer():
             message.answer.MergeFromString(encode_answer(step))
+        case Fill():
+            message.fill.MergeFromString(encode_fill(step))
+        case Filled():
+            message.filled.MergeFromString(encode_filled(step))
+            message.filled.SetInParent()
+        case Probe():
+            message.probe.MergeFromString(encode_probe(step))
+            message.probe.SetInParent()
+        case Values():
+            message.values.MergeFromString(encode_values(step))
+            message.values.SetInParent()
     return message.SerializeToString()
 
 
@@ -149,7 +209,7 @@ def _step(message: challenge_pb2.ChallengeStep) -> Step:
             uuids = fields.listed(message.plan.gpu_uuids, CARDS_MAX)
             return Plan(tuple(GpuUuid(fields.text(uuid)) for uuid in uuids), message.plan.size)
         case "ready":
-            return Ready(fields.text(message.ready.device))
+            return Ready(fields.text(message.ready.device), message.ready.memory_bytes)
         case "failure":
             return Failure(fields.text(message.failure.detail, FAILURE_MAX))
         case "challenge":
@@ -160,6 +220,14 @@ def _step(message: challenge_pb2.ChallengeStep) -> Step:
             return decode_selection(message.selection.SerializeToString())
         case "answer":
             return decode_answer(message.answer.SerializeToString())
+        case "fill":
+            return decode_fill(message.fill.SerializeToString())
+        case "filled":
+            return decode_filled(message.filled.SerializeToString())
+        case "probe":
+            return decode_probe(message.probe.SerializeToString())
+        case "values":
+            return decode_values(message.values.SerializeToString())
         case _:
             raise InvalidInput("A step of a challenge that we do not know.")
 

@@ -11,10 +11,10 @@ from tests.support.challenge_world import CARDS, ChallengeWorld, challenged, pro
 from tests.waiting import poll_async
 from windrow_agent.challenge.crew import COMMAND
 from windrow_master.fleet.model import VerifyOutcome, VerifyState
-from windrow_master.fleet.verification import schedule, times, together
+from windrow_master.fleet.verification import memory, schedule, times, together
 from windrow_master.fleet.verification.checks import service as checks
 from windrow_master.fleet.verification.times import Timing, Work
-from windrow_proto.units import DAY, MILLISECOND, MINUTE, SECOND
+from windrow_proto.units import DAY, MIB, MILLISECOND, MINUTE, SECOND
 
 SMALL = Work(64, 2)
 
@@ -24,6 +24,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work that a processor does at once, and a Master that looks often."""
     monkeypatch.setattr(schedule, "OBSERVED", SMALL)
     monkeypatch.setattr(checks, "LOOK_NS", 50 * MILLISECOND)
+    monkeypatch.setattr(memory, "FILL_PERMILLE", 4)
     # A processor of tests may be busy for longer than a card's.
     monkeypatch.setattr(together, "SPREAD_NS", MINUTE)
 
@@ -48,6 +49,8 @@ async def test_an_honest_host_is_verified(
     one = found[0]
     assert (one.pace, one.driver, one.evidence["openings"], one.evidence["size"]) == ("observed", "3.1", 64, 64)
     assert "64 openings true" in one.detail
+    assert (one.evidence["memory"], one.evidence["memory_wrong"], one.evidence["memory_probes"]) == ("proved", 0, 64)
+    assert one.evidence["memory_filled_bytes"] == 4 * MIB
     assert host.verify_tries is None
     assert host.verify_due_ns == one.at_ns + 7 * DAY
     assert (await world.look()).slots["CPU-0"] == ("free", None)
@@ -109,6 +112,35 @@ async def test_cards_that_answer_one_after_another_are_not_verified_and_flagged(
     assert [one.code for one in host.conditions] == ["challenge.apart"]
     assert (await world.look()).slots["CPU-0"] == ("free", None), "its class is not calibrated: flagged, not gated"
     assert host.verify_due_ns == found[0].at_ns + schedule.BACK_OFF_NS
+
+
+@pytest.mark.parametrize(
+    ("way", "reason", "says"),
+    [
+        ("small", "short_memory", "room for 0.00 of 1.00 GiB"),
+        ("aliased", "wrong_memory", "places of its memory did not hold what was written"),
+    ],
+)
+async def test_a_card_with_less_memory_than_its_host_says_fails(
+    world: ChallengeWorld, way: str, reason: str, says: str
+) -> None:
+    async with world.agent_with(prover(way)):
+        await world.until_it_is(VerifyState.FAILED)
+    one = (await world.found())[0]
+    assert (one.outcome, one.reasons) == (VerifyOutcome.FAILED, (reason,))
+    assert says in one.detail
+    unavailable = (await world.look()).slots["CPU-0"][1]
+    assert unavailable is not None and says in unavailable
+
+
+async def test_a_card_whose_prover_dies_while_it_fills_passes_without_a_word_on_its_memory(
+    world: ChallengeWorld,
+) -> None:
+    async with world.agent_with(prover("filling")):
+        await world.until_it_is(VerifyState.VERIFIED)
+    one = (await world.found())[0]
+    assert one.evidence["memory"] == "untold"
+    assert "its memory was not proved" in one.detail
 
 
 async def test_a_card_without_a_prover_is_not_provable_and_stays_on_offer(world: ChallengeWorld) -> None:

@@ -1,10 +1,14 @@
 """The prover's process: `python -m windrow_agent.challenge.child --gpu UUID --size N`.
 
- stdout ◀ ready (the device's name)     compiled, with all of its memory
+ stdout ◀ ready (the device's name, and how much of its memory can be filled)     compiled, with all it needs
  stdin  ▶ Challenge                     the work begins when this is read
  stdout ◀ Commitment
  stdin  ▶ Selection
- stdout ◀ Answer
+ stdout ◀ Answer                        where the memory is to be filled, what was taken for this is given back
+ stdin  ▶ Fill
+ stdout ◀ Filled
+ stdin  ▶ Probe
+ stdout ◀ Values
 
 It ends when stdin does, and after a failure, which it says in place of what was asked. A driver may hang, crash or
 print: that is why it is a process of its own, at the lowest priority, whose real stdout no library can reach.
@@ -15,11 +19,21 @@ import os
 import sys
 from typing import BinaryIO, Final
 
+from windrow_agent.challenge.memory import Memory
 from windrow_agent.challenge.opencl import ComputeFailed, OpenCl
 from windrow_agent.challenge.prover import Prover, choose, open_session
 from windrow_agent.challenge.records import DONE, FAILED, FAILURE_MAX, HEAD, read_head, record
 from windrow_proto.errors import WindrowError
-from windrow_proto.wire_challenge import decode_challenge, decode_selection, encode_answer, encode_commitment
+from windrow_proto.wire_challenge import (
+    decode_challenge,
+    decode_fill,
+    decode_probe,
+    decode_selection,
+    encode_answer,
+    encode_commitment,
+    encode_filled,
+    encode_values,
+)
 
 NICENESS: Final = 19
 
@@ -30,11 +44,16 @@ def serve(gpu_uuid: str, size: int, asked: BinaryIO, told: BinaryIO) -> None:
     device = choose(opencl, gpu_uuid)
     with open_session(opencl, device) as session:
         prover = Prover(session, device, size)
-        _tell(told, device.name.encode())
+        _tell(told, f"{device.name}\n{device.fill_bytes}".encode())
         challenge = decode_challenge(_hear(asked))
         _tell(told, encode_commitment(prover.commit(challenge)))
         selection = decode_selection(_hear(asked))
         _tell(told, encode_answer(prover.answer(challenge, selection)))
+        fill = decode_fill(_hear(asked))
+    with open_session(opencl, device) as session:
+        memory = Memory(session)
+        _tell(told, encode_filled(memory.fill(fill, challenge.id)))
+        _tell(told, encode_values(memory.values(decode_probe(_hear(asked)))))
 
 
 def _hear(asked: BinaryIO) -> bytes:

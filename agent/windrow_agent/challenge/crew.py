@@ -2,7 +2,8 @@
 
  start    every child compiles and takes its memory      │ barrier: the slowest is waited for, the failed are left out
  commit   every child is given its challenge in one go   │ spans are measured from that moment, by this process
- answer   every child opens what was drawn of it         │
+ answer   every child opens what was drawn of it
+ fill     every child fills its card's memory, and says afterwards what blocks of it hold         │
 
 A card that fails, hangs or talks nonsense costs that card's outcome and nothing else; every phase has a deadline, and
 no child outlives the crew.
@@ -20,11 +21,21 @@ import structlog
 
 from windrow_agent.challenge.records import FAILURE_MAX, HEAD, read_head, record
 from windrow_agent.gpu.port import GPU_COUNT_MAX
-from windrow_proto.challenge import Answer, Challenge, Commitment, Selection
+from windrow_proto.challenge import Answer, Challenge, Commitment, Ready, Selection
 from windrow_proto.errors import InvalidInput, WindrowError
+from windrow_proto.fill import Fill, Filled, Probe, Values
 from windrow_proto.ids import GpuUuid
 from windrow_proto.ports import Clock
-from windrow_proto.wire_challenge import decode_answer, decode_commitment, encode_challenge, encode_selection
+from windrow_proto.wire_challenge import (
+    decode_answer,
+    decode_commitment,
+    decode_filled,
+    decode_values,
+    encode_challenge,
+    encode_fill,
+    encode_probe,
+    encode_selection,
+)
 from windrow_proto.wire_fields import clean_text
 
 log = structlog.get_logger()
@@ -35,6 +46,11 @@ START_S: Final = 120.0
 COMMIT_S: Final = 130.0
 """A little more than the Master waits at all: what comes later nobody wants."""
 ANSWER_S: Final = 60.0
+FILL_S: Final = 60.0
+"""To fill a card's memory: the prover gives it 20 s and compiles once more."""
+VALUES_S: Final = 10.0
+DIGITS_MAX: Final = 19
+"""Of a number of bytes that fits 63 bits."""
 KILL_S: Final = 5.0
 """For a killed child to be gone; one that is stuck in its driver stays until that lets go."""
 
@@ -58,9 +74,9 @@ class Outcome(Generic[T]):
 
 class Crew:
     """Provers of different cards, for one challenge each; an async context manager. Raises InvalidInput for none or
-    too many cards. `ready`, once it is entered: the name of each card's device, in the order of the cards."""
+    too many cards. `ready`, once it is entered: each card's device, in the order of the cards."""
 
-    ready: tuple[Outcome[str], ...] = ()
+    ready: tuple[Outcome[Ready], ...] = ()
 
     def __init__(
         self, gpu_uuids: Collection[GpuUuid], size: int, clock: Clock, command: tuple[str, ...] = COMMAND
@@ -91,6 +107,14 @@ class Crew:
     async def answer_one(self, gpu_uuid: GpuUuid, selection: Selection) -> Outcome[Answer]:
         """Have one card open what was drawn of it."""
         return await self._ask_one(gpu_uuid, encode_selection(selection), decode_answer, ANSWER_S)
+
+    async def fill_one(self, gpu_uuid: GpuUuid, fill: Fill) -> Outcome[Filled]:
+        """Have one card's memory filled."""
+        return await self._ask_one(gpu_uuid, encode_fill(fill), decode_filled, FILL_S)
+
+    async def values_one(self, gpu_uuid: GpuUuid, probe: Probe) -> Outcome[Values]:
+        """Have one card say what it was filled with."""
+        return await self._ask_one(gpu_uuid, encode_probe(probe), decode_values, VALUES_S)
 
     async def commit(self, challenges: Mapping[GpuUuid, Challenge]) -> tuple[Outcome[Commitment], ...]:
         """Have every card do the work of its challenge, all at once; in the order of the cards."""
@@ -160,11 +184,12 @@ class _Card:
         self._command = command
         self._child: asyncio.subprocess.Process | None = None
 
-    async def start(self) -> str:
-        """Begin the child and wait until it is ready; the name of its device."""
+    async def start(self) -> Ready:
+        """Begin the child and wait until it is ready."""
         pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         self._child = await asyncio.create_subprocess_exec(*self._command, stdin=pipe, stdout=pipe, stderr=nowhere)
-        return clean_text((await self._hear()).decode("utf-8", "replace"))
+        name, _, memory = (await self._hear()).decode("utf-8", "replace").partition("\n")
+        return Ready(clean_text(name), int(memory) if memory.isdecimal() and len(memory) < DIGITS_MAX else 0)
 
     async def exchange(self, body: bytes) -> bytes:
         """Ask, and the answer."""

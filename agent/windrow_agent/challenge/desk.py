@@ -1,23 +1,26 @@
 """The agent's end of a channel for challenges: a crew for the cards that are asked for, and what each of them says.
 
  plan ──▶ crew (a child a card) ──▶ ready or failure of each ──▶ challenge ──▶ commitment ──▶ selection ──▶ answer
+ of a card whose answer was true ──▶ fill ──▶ filled ──▶ probe ──▶ values
 
 One at a time, bounded in time, and never with a card that a workload holds: what the Master knows of that may be old.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Final
 
 import structlog
 
 from windrow_agent.challenge import crew as crews
 from windrow_agent.challenge.crew import COMMAND, Crew, Outcome
-from windrow_proto.challenge import Challenge, Failure, Plan, Ready, Selection, Step
+from windrow_proto.challenge import Challenge, Failure, Plan, Selection
 from windrow_proto.errors import Conflict, InvalidInput, Unavailable
+from windrow_proto.fill import Fill, Probe
 from windrow_proto.ids import GpuUuid
 from windrow_proto.ports import Clock
-from windrow_proto.wire_challenge import StepReader, framed
+from windrow_proto.wire_challenge import Step, StepReader, framed
 
 log = structlog.get_logger()
 
@@ -50,7 +53,7 @@ class ChallengeDesk:
         """
         reader = StepReader()
         try:
-            async with asyncio.timeout(crews.START_S + crews.COMMIT_S + crews.ANSWER_S + SPARE_S):
+            async with asyncio.timeout(crews.START_S + crews.COMMIT_S + crews.ANSWER_S + crews.FILL_S + SPARE_S):
                 plan = await self._plan(hear, reader)
                 self._cards = frozenset(plan.gpu_uuids)
                 try:
@@ -88,7 +91,7 @@ class _Talk:
     async def run(self) -> None:
         """Until the Master says no more; what is under way then is given up."""
         for outcome in self._crew.ready:
-            await self._tell(outcome.gpu_uuid, _said(outcome, Ready(outcome.value or "")))
+            await self._tell(outcome.gpu_uuid, _said(outcome, outcome.value))
         works: list[asyncio.Task[None]] = []
         try:
             async with asyncio.TaskGroup() as group:
@@ -103,21 +106,21 @@ class _Talk:
     def _work(self, gpu_uuid: GpuUuid, step: Step) -> Coroutine[Any, Any, None]:
         """What one message of the Master's asks for; raises InvalidInput for what is out of turn."""
         before = self._asked.get(gpu_uuid)
-        if gpu_uuid in self._plan.gpu_uuids and isinstance(step, Challenge | Selection):
+        if gpu_uuid in self._plan.gpu_uuids and isinstance(step, Challenge | Selection | Fill | Probe):
             self._asked[gpu_uuid] = type(step)
             if isinstance(step, Selection) and before is Challenge:
-                return self._answer(gpu_uuid, step)
+                return self._pass_on(gpu_uuid, partial(self._crew.answer_one, gpu_uuid, step))
+            if isinstance(step, Fill) and before is Selection:
+                return self._pass_on(gpu_uuid, partial(self._crew.fill_one, gpu_uuid, step))
+            if isinstance(step, Probe) and before is Fill:
+                return self._pass_on(gpu_uuid, partial(self._crew.values_one, gpu_uuid, step))
             is_its_own = isinstance(step, Challenge) and (step.gpu_uuid, step.size) == (gpu_uuid, self._plan.size)
             if isinstance(step, Challenge) and before is None and is_its_own:
-                return self._commit(step)
+                return self._pass_on(gpu_uuid, partial(self._crew.commit_one, step))
         raise InvalidInput(f"A {type(step).__name__.lower()} for {gpu_uuid!r} is out of turn.")
 
-    async def _commit(self, challenge: Challenge) -> None:
-        outcome = await self._crew.commit_one(challenge)
-        await self._tell(challenge.gpu_uuid, _said(outcome, outcome.value))
-
-    async def _answer(self, gpu_uuid: GpuUuid, selection: Selection) -> None:
-        outcome = await self._crew.answer_one(gpu_uuid, selection)
+    async def _pass_on(self, gpu_uuid: GpuUuid, ask: Callable[[], Awaitable[Outcome[Any]]]) -> None:
+        outcome = await ask()
         await self._tell(gpu_uuid, _said(outcome, outcome.value))
 
     async def _tell(self, gpu_uuid: GpuUuid, step: Step) -> None:

@@ -23,6 +23,7 @@ _TYPE_CPU: Final = 1 << 1
 _TYPE_ALL: Final = 0xFFFFFFFF
 _DEVICE_TYPE: Final = 0x1000
 _DEVICE_MEMORY: Final = 0x101F
+_DEVICE_UNIFIED: Final = 0x1035
 _DEVICE_LITTLE: Final = 0x1026
 _DEVICE_NAME: Final = 0x102B
 _DEVICE_EXTENSIONS: Final = 0x1030
@@ -42,13 +43,20 @@ class ComputeFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device. uuid: `GPU-...` as NVML writes it where the driver tells it, `CPU-n` for processors, else empty."""
+    """One device. uuid: `GPU-...` as NVML writes it where the driver tells it, `CPU-n` for processors, else empty;
+    is_unified: its memory is the host's."""
 
     handle: int
     name: str
     uuid: str
     memory_bytes: int
     is_processor: bool
+    is_unified: bool = False
+
+    @property
+    def fill_bytes(self) -> int:
+        """How much can be filled; none of a card that would take it from the host. (A processor is one in tests.)"""
+        return self.memory_bytes if self.is_processor or not self.is_unified else 0
 
 
 class OpenCl:
@@ -117,7 +125,8 @@ class OpenCl:
         if not is_processor and b"cl_khr_device_uuid" in extensions:
             told = f"GPU-{uuid.UUID(bytes=self._info(handle, _DEVICE_UUID))}"
         memory = int.from_bytes(self._info(handle, _DEVICE_MEMORY), "little")
-        return Device(handle, name, told, memory, is_processor)
+        is_unified = bool(int.from_bytes(self._info(handle, _DEVICE_UNIFIED), "little"))
+        return Device(handle, name, told, memory, is_processor, is_unified)
 
     def _info(self, handle: int, what: int) -> bytes:
         size = ctypes.c_size_t(0)
@@ -189,12 +198,12 @@ class Session:
             ctypes.c_size_t(len(data)), ctypes.c_char_p(data), ctypes.c_uint32(0), None, None,
         )  # fmt: skip
 
-    def read(self, buffer: Buffer, size: int) -> bytes:
-        """The first `size` bytes, after everything asked for before is done."""
-        assert size <= buffer.size, "more than the buffer holds"
+    def read(self, buffer: Buffer, size: int, at: int = 0) -> bytes:
+        """`size` bytes from `at` on, after everything asked for before is done."""
+        assert at + size <= buffer.size, "more than the buffer holds"
         room = ctypes.create_string_buffer(size)
         self._cl.call(
-            "clEnqueueReadBuffer", self._queue, buffer.handle, ctypes.c_uint32(_TRUE), ctypes.c_size_t(0),
+            "clEnqueueReadBuffer", self._queue, buffer.handle, ctypes.c_uint32(_TRUE), ctypes.c_size_t(at),
             ctypes.c_size_t(size), room, ctypes.c_uint32(0), None, None,
         )  # fmt: skip
         return room.raw

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n windrow_proto/v1/challenge.proto\x12\nwindrow.v1\"\\\n\tChallenge\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\x10\n\x08host_key\x18\x02 \x01(\x0c\x12\x10\n\x08gpu_uuid\x18\x03 \x01(\t\x12\x0c\n\x04size\x18\x04 \x01(\r\x12\x0e\n\x06rounds\x18\x05 \x01(\r\"L\n\x13\x43hallengeCommitment\x12\x14\n\x0c\x63hallenge_id\x18\x01 \x01(\x0c\x12\x10\n\x08gpu_uuid\x18\x02 \x01(\t\x12\r\n\x05roots\x18\x03 \x03(\x0c\"<\n\x0e\x43hallengePlace\x12\r\n\x05round\x18\x01 \x01(\r\x12\x0b\n\x03row\x18\x02 \x01(\r\x12\x0e\n\x06\x63olumn\x18\x03 \x01(\r\"V\n\x12\x43hallengeSelection\x12\x14\n\x0c\x63hallenge_id\x18\x01 \x01(\x0c\x12*\n\x06places\x18\x02 \x03(\x0b\x32\x1a.windrow.v1.ChallengePlace\".\n\x10\x43hallengeOpening\x12\x0c\n\x04leaf\x18\x01 \x01(\x0c\x12\x0c\n\x04path\x18\x02 \x01(\x0c\"W\n\x0f\x43hallengeAnswer\x12\x14\n\x0c\x63hallenge_id\x18\x01 \x01(\x0c\x12.\n\x08openings\x18\x02 \x03(\x0b\x32\x1c.windrow.v1.ChallengeOpening\"0\n\rChallengePlan\x12\x11\n\tgpu_uuids\x18\x01 \x03(\t\x12\x0c\n\x04size\x18\x02 \x01(\r\" \n\x0e\x43hallengeReady\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\"\"\n\x10\x43hallengeFailure\x12\x0e\n\x06\x64\x65tail\x18\x01 \x01(\t\"\xf9\x02\n\rChallengeStep\x12\x10\n\x08gpu_uuid\x18\x01 \x01(\t\x12)\n\x04plan\x18\x02 \x01(\x0b\x32\x19.windrow.v1.ChallengePlanH\x00\x12+\n\x05ready\x18\x03 \x01(\x0b\x32\x1a.windrow.v1.ChallengeReadyH\x00\x12/\n\x07\x66\x61ilure\x18\x04 \x01(\x0b\x32\x1c.windrow.v1.ChallengeFailureH\x00\x12*\n\tchallenge\x18\x05 \x01(\x0b\x32\x15.windrow.v1.ChallengeH\x00\x12\x35\n\ncommitment\x18\x06 \x01(\x0b\x32\x1f.windrow.v1.ChallengeCommitmentH\x00\x12\x33\n\tselection\x18\x07 \x01(\x0b\x32\x1e.windrow.v1.ChallengeSelectionH\x00\x12-\n\x06\x61nswer\x18\x08 \x01(\x0b\x32\x1b.windrow.v1.ChallengeAnswerH\x00\x42\x06\n\x04stepb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n windrow_proto/v1/challenge.proto\x12\nwindrow.v1\"\\\n\tChallenge\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\x10\n\x08host_key\x18\x02 \x01(\x0c\x12\x10\n\x08gpu_uuid\x18\x03 \x01(\t\x12\x0c\n\x04size\x18\x04 \x01(\r\x12\x0e\n\x06rounds\x18\x05 \x01(\r\"L\n\x13\x43hallengeCommitment\x12\x14\n\x0c\x63hallenge_id\x18\x01 \x01(\x0c\x12\x10\n\x08gpu_uuid\x18\x02 \x01(\t\x12\r\n\x05roots\x18\x03 \x03(\x0c\"<\n\x0e\x43hallengePlace\x12\r\n\x05round\x18\x01 \x01(\r\x12\x0b\n\x03row\x18\x02 \x01(\r\x12\x0e\n\x06\x63olumn\x18\x03 \x01(\r\"V\n\x12\x43hallengeSelection\x12\x14\n\x0c\x63hallenge_id\x18\x01 \x01(\x0c\x12*\n\x06places\x18\x02 \x03(\x0b\x32\x1a.windrow.v1.ChallengePlace\".\n\x10\x43hallengeOpening\x12\x0c\n\x04leaf\x18\x01 \x01(\x0c\x12\x0c\n\x04path\x18\x02 \x01(\x0c\"W\n\x0f\x43hallengeAnswer\x12\x14\n\x0c\x63hallenge_id\x18\x01 \x01(\x0c\x12.\n\x08openings\x18\x02 \x03(\x0b\x32\x1c.windrow.v1.ChallengeOpening\"0\n\rChallengePlan\x12\x11\n\tgpu_uuids\x18\x01 \x03(\t\x12\x0c\n\x04size\x18\x02 \x01(\r\"6\n\x0e\x43hallengeReady\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x14\n\x0cmemory_bytes\x18\x02 \x01(\x04\"\"\n\x10\x43hallengeFailure\x12\x0e\n\x06\x64\x65tail\x18\x01 \x01(\t\"-\n\rChallengeFill\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\r\n\x05lines\x18\x02 \x01(\r\" \n\x0f\x43hallengeFilled\x12\r\n\x05lines\x18\x01 \x01(\r\" \n\x0e\x43hallengeProbe\x12\x0e\n\x06\x62locks\x18\x01 \x03(\x04\"!\n\x0f\x43hallengeValues\x12\x0e\n\x06values\x18\x01 \x01(\x0c\"\xaf\x04\n\rChallengeStep\x12\x10\n\x08gpu_uuid\x18\x01 \x01(\t\x12)\n\x04plan\x18\x02 \x01(\x0b\x32\x19.windrow.v1.ChallengePlanH\x00\x12+\n\x05ready\x18\x03 \x01(\x0b\x32\x1a.windrow.v1.ChallengeReadyH\x00\x12/\n\x07\x66\x61ilure\x18\x04 \x01(\x0b\x32\x1c.windrow.v1.ChallengeFailureH\x00\x12*\n\tchallenge\x18\x05 \x01(\x0b\x32\x15.windrow.v1.ChallengeH\x00\x12\x35\n\ncommitment\x18\x06 \x01(\x0b\x32\x1f.windrow.v1.ChallengeCommitmentH\x00\x12\x33\n\tselection\x18\x07 \x01(\x0b\x32\x1e.windrow.v1.ChallengeSelectionH\x00\x12-\n\x06\x61nswer\x18\x08 \x01(\x0b\x32\x1b.windrow.v1.ChallengeAnswerH\x00\x12)\n\x04\x66ill\x18\t \x01(\x0b\x32\x19.windrow.v1.ChallengeFillH\x00\x12-\n\x06\x66illed\x18\n \x01(\x0b\x32\x1b.windrow.v1.ChallengeFilledH\x00\x12+\n\x05probe\x18\x0b \x01(\x0b\x32\x1a.windrow.v1.ChallengeProbeH\x00\x12-\n\x06values\x18\x0c \x01(\x0b\x32\x1b.windrow.v1.ChallengeValuesH\x00\x42\x06\n\x04stepb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,9 +46,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHALLENGEPLAN']._serialized_start=507
   _globals['_CHALLENGEPLAN']._serialized_end=555
   _globals['_CHALLENGEREADY']._serialized_start=557
-  _globals['_CHALLENGEREADY']._serialized_end=589
-  _globals['_CHALLENGEFAILURE']._serialized_start=591
-  _globals['_CHALLENGEFAILURE']._serialized_end=625
-  _globals['_CHALLENGESTEP']._serialized_start=628
-  _globals['_CHALLENGESTEP']._serialized_end=1005
+  _globals['_CHALLENGEREADY']._serialized_end=611
+  _globals['_CHALLENGEFAILURE']._serialized_start=613
+  _globals['_CHALLENGEFAILURE']._serialized_end=647
+  _globals['_CHALLENGEFILL']._serialized_start=649
+  _globals['_CHALLENGEFILL']._serialized_end=694
+  _globals['_CHALLENGEFILLED']._serialized_start=696
+  _globals['_CHALLENGEFILLED']._serialized_end=728
+  _globals['_CHALLENGEPROBE']._serialized_start=730
+  _globals['_CHALLENGEPROBE']._serialized_end=762
+  _globals['_CHALLENGEVALUES']._serialized_start=764
+  _globals['_CHALLENGEVALUES']._serialized_end=797
+  _globals['_CHALLENGESTEP']._serialized_start=800
+  _globals['_CHALLENGESTEP']._serialized_end=1359
 # @@protoc_insertion_point(module_scope)

@@ -73,10 +73,12 @@ class ChallengePlan(_message.Message):
     def __init__(self, gpu_uuids: _Optional[_Iterable[str]] = ..., size: _Optional[int] = ...) -> None: ...
 
 class ChallengeReady(_message.Message):
-    __slots__ = ("device",)
+    __slots__ = ("device", "memory_bytes")
     DEVICE_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     device: str
-    def __init__(self, device: _Optional[str] = ...) -> None: ...
+    memory_bytes: int
+    def __init__(self, device: _Optional[str] = ..., memory_bytes: _Optional[int] = ...) -> None: ...
 
 class ChallengeFailure(_message.Message):
     __slots__ = ("detail",)
@@ -84,8 +86,34 @@ class ChallengeFailure(_message.Message):
     detail: str
     def __init__(self, detail: _Optional[str] = ...) -> None: ...
 
+class ChallengeFill(_message.Message):
+    __slots__ = ("nonce", "lines")
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    nonce: bytes
+    lines: int
+    def __init__(self, nonce: _Optional[bytes] = ..., lines: _Optional[int] = ...) -> None: ...
+
+class ChallengeFilled(_message.Message):
+    __slots__ = ("lines",)
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    lines: int
+    def __init__(self, lines: _Optional[int] = ...) -> None: ...
+
+class ChallengeProbe(_message.Message):
+    __slots__ = ("blocks",)
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    blocks: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, blocks: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ChallengeValues(_message.Message):
+    __slots__ = ("values",)
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    values: bytes
+    def __init__(self, values: _Optional[bytes] = ...) -> None: ...
+
 class ChallengeStep(_message.Message):
-    __slots__ = ("gpu_uuid", "plan", "ready", "failure", "challenge", "commitment", "selection", "answer")
+    __slots__ = ("gpu_uuid", "plan", "ready", "failure", "challenge", "commitment", "selection", "answer", "fill", "filled", "probe", "values")
     GPU_UUID_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
@@ -94,6 +122,10 @@ class ChallengeStep(_message.Message):
     COMMITMENT_FIELD_NUMBER: _ClassVar[int]
     SELECTION_FIELD_NUMBER: _ClassVar[int]
     ANSWER_FIELD_NUMBER: _ClassVar[int]
+    FILL_FIELD_NUMBER: _ClassVar[int]
+    FILLED_FIELD_NUMBER: _ClassVar[int]
+    PROBE_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
     gpu_uuid: str
     plan: ChallengePlan
     ready: ChallengeReady
@@ -102,4 +134,8 @@ class ChallengeStep(_message.Message):
     commitment: ChallengeCommitment
     selection: ChallengeSelection
     answer: ChallengeAnswer
-    def __init__(self, gpu_uuid: _Optional[str] = ..., plan: _Optional[_Union[ChallengePlan, _Mapping]] = ..., ready: _Optional[_Union[ChallengeReady, _Mapping]] = ..., failure: _Optional[_Union[ChallengeFailure, _Mapping]] = ..., challenge: _Optional[_Union[Challenge, _Mapping]] = ..., commitment: _Optional[_Union[ChallengeCommitment, _Mapping]] = ..., selection: _Optional[_Union[ChallengeSelection, _Mapping]] = ..., answer: _Optional[_Union[ChallengeAnswer, _Mapping]] = ...) -> None: ...
+    fill: ChallengeFill
+    filled: ChallengeFilled
+    probe: ChallengeProbe
+    values: ChallengeValues
+    def __init__(self, gpu_uuid: _Optional[str] = ..., plan: _Optional[_Union[ChallengePlan, _Mapping]] = ..., ready: _Optional[_Union[ChallengeReady, _Mapping]] = ..., failure: _Optional[_Union[ChallengeFailure, _Mapping]] = ..., challenge: _Optional[_Union[Challenge, _Mapping]] = ..., commitment: _Optional[_Union[ChallengeCommitment, _Mapping]] = ..., selection: _Optional[_Union[ChallengeSelection, _Mapping]] = ..., answer: _Optional[_Union[ChallengeAnswer, _Mapping]] = ..., fill: _Optional[_Union[ChallengeFill, _Mapping]] = ..., filled: _Optional[_Union[ChallengeFilled, _Mapping]] = ..., probe: _Optional[_Union[ChallengeProbe, _Mapping]] = ..., values: _Optional[_Union[ChallengeValues, _Mapping]] = ...) -> None: ...

@@ -8,15 +8,19 @@ import pytest
 
 from tests.services import need
 from tests.unit.challenge.reference import CHALLENGE, prove
+from windrow_agent.challenge import memory as memories
 from windrow_agent.challenge import prover as proving
 from windrow_agent.challenge.crew import Crew, Outcome
+from windrow_agent.challenge.memory import Memory
 from windrow_agent.challenge.opencl import ComputeFailed, Device, OpenCl, Session
 from windrow_agent.challenge.prover import Prover, choose, open_session
 from windrow_master.fleet.verification.draw import draw
 from windrow_master.fleet.verification.judge import Answered, Committed, Phase, Trial, step
 from windrow_proto.challenge import Challenge, Place, Selection
 from windrow_proto.clock import SystemClock
+from windrow_proto.fill import LINE_BLOCKS, Fill, Filled, Probe, block
 from windrow_proto.ids import GpuUuid
+from windrow_proto.units import GIB
 
 CPU = GpuUuid("CPU-0")
 
@@ -141,3 +145,35 @@ async def test_one_card_that_is_absent_costs_itself_only(pocl: None) -> None:
 
     assert failed == Outcome(gone.gpu_uuid, None, "No OpenCL device here is GPU-gone.", failed.span_ns)
     assert done.value == prove(here).commitment
+
+
+@pytest.mark.proves("the prover fills memory with what the definition says is there")
+def test_memory_holds_what_was_written_whatever_the_chunks(
+    opencl: OpenCl, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memories, "CHUNK_LINES", 2)
+    fill = Fill(b"m" * 32, 5)
+    numbers = (0, LINE_BLOCKS - 1, 2 * LINE_BLOCKS, 3 * LINE_BLOCKS + 7, 5 * LINE_BLOCKS - 1)
+    with open_session(opencl, device) as opened:
+        memory = Memory(opened)
+        assert memory.fill(fill, CHALLENGE.id) == Filled(5)
+        key = fill.key(CHALLENGE.id)
+        assert memory.values(Probe(numbers)).values == b"".join(block(key, number) for number in numbers)
+        with pytest.raises(ComputeFailed, match="not written"):
+            memory.values(Probe((5 * LINE_BLOCKS,)))
+
+
+def test_filling_ends_where_time_does_and_says_how_far_it_came(
+    opencl: OpenCl, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memories, "CHUNK_LINES", 1)
+    moments = iter([0.0, 1.0, 2.0, memories.FILL_S])
+    with open_session(opencl, device) as opened:
+        assert Memory(opened, lambda: next(moments)).fill(Fill(b"m" * 32, 8), CHALLENGE.id) == Filled(2)
+
+
+def test_only_a_processor_of_tests_is_filled_where_memory_is_the_hosts() -> None:
+    apart = Device(1, "a card", "GPU-1", GIB, is_processor=False)
+    assert apart.fill_bytes == GIB
+    assert replace(apart, is_unified=True).fill_bytes == 0
+    assert replace(apart, is_unified=True, is_processor=True).fill_bytes == GIB

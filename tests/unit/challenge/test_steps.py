@@ -9,6 +9,7 @@ from tests.unit.proto.values import OPENING
 from windrow_agent.gpu.port import GPU_COUNT_MAX
 from windrow_proto.challenge import CARDS_MAX, Answer, Commitment, Failure, Place, Plan, Ready, Selection
 from windrow_proto.errors import InvalidInput, TooLarge
+from windrow_proto.fill import BLOCK_BYTES, LINES_MAX, PROBES_MAX, Fill, Filled, Probe, Values
 from windrow_proto.ids import GpuUuid
 from windrow_proto.wire_challenge import HEAD, STEP_BYTES_MAX, StepReader, encode_step, framed
 
@@ -16,11 +17,18 @@ GPU = CHALLENGE.gpu_uuid
 STEPS = (
     ("", Plan((GPU, GpuUuid("GPU-2")), 64)),
     (GPU, Ready("a device")),
+    (GPU, Ready("another", 80 << 30)),
     (GPU, Failure("no OpenCL here")),
     (GPU, CHALLENGE),
     (GPU, Commitment(CHALLENGE.id, GPU, (bytes(32),))),
     (GPU, Selection(CHALLENGE.id, (Place(1, 2, 3),))),
     (GPU, Answer(CHALLENGE.id, (OPENING,))),
+    (GPU, Fill(b"n" * 32, 73_728)),
+    (GPU, Filled(73_000)),
+    (GPU, Filled(0)),
+    (GPU, Probe((0, 2**35 - 1))),
+    (GPU, Values(bytes(64))),
+    (GPU, Values(b"")),
 )
 
 
@@ -51,3 +59,15 @@ def test_a_plan_names_from_one_to_64_different_cards(uuids: tuple[str, ...]) -> 
 
 def test_a_plan_may_hold_all_cards_that_an_agent_lists() -> None:
     assert CARDS_MAX == GPU_COUNT_MAX
+
+
+@pytest.mark.parametrize("body", [Probe((0,) * (PROBES_MAX + 1)), Values(bytes(PROBES_MAX * BLOCK_BYTES + 1))])
+def test_more_blocks_than_may_be_asked_for_are_refused(body: Probe | Values) -> None:
+    with pytest.raises((TooLarge, InvalidInput)):
+        StepReader().feed(framed(GPU, body))
+
+
+@pytest.mark.parametrize(("nonce", "lines"), [(b"n" * 32, 0), (b"n" * 32, LINES_MAX + 1), (b"n", 1)])
+def test_a_fill_has_a_whole_nonce_and_from_one_line_to_a_tebibyte(nonce: bytes, lines: int) -> None:
+    with pytest.raises(InvalidInput):
+        Fill(nonce, lines)

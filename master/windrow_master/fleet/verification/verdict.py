@@ -6,7 +6,9 @@ from typing import Final
 
 from windrow_master.fleet.machines import VerifyOutcome
 from windrow_master.fleet.model import Host, Verification
+from windrow_master.fleet.verification import memory
 from windrow_master.fleet.verification.judge import Phase, Reason, Trial
+from windrow_master.fleet.verification.memory import Memory
 from windrow_master.fleet.verification.times import Pace
 from windrow_master.fleet.verification.together import Beside, Company, Span, beside
 from windrow_proto.ids import GpuUuid
@@ -35,16 +37,21 @@ PACES: Final[Mapping[Pace, str]] = {
 @dataclass(frozen=True, slots=True)
 class Result:
     """How far one card came. device: empty before its prover was ready; trial: None before it was asked; failure: why
-    it came no further, empty where the trial was judged."""
+    it came no further, empty where the trial was judged; memory_bytes: that its prover can fill, 0 where none; memory:
+    None where it was not asked to."""
 
     gpu_uuid: GpuUuid
     device: str = ""
     trial: Trial | None = None
     failure: str = ""
+    memory_bytes: int = 0
+    memory: Memory | None = None
 
     @property
     def outcome(self) -> VerifyOutcome:
         """Judged, or why not: what fails before its prover is ready cannot be proved there."""
+        if self.memory is not None and self.memory.verdict in memory.FAILED:
+            return VerifyOutcome.FAILED
         if self.trial is not None and self.trial.phase is Phase.PASSED:
             return VerifyOutcome.PASSED
         if self.trial is not None and self.trial.phase is Phase.FAILED:
@@ -52,6 +59,7 @@ class Result:
         return VerifyOutcome.UNFINISHED if self.device else VerifyOutcome.UNPROVABLE
 
 
+NOT_FILLED: Final = "its memory was not filled: its prover cannot, or nobody says how much it has"
 ALONE: Final = Beside(Company.ALONE, 1)
 
 
@@ -83,7 +91,7 @@ def verification(
         result.gpu_uuid,
         now_ns,
         outcome,
-        tuple(str(reason) for reason in trial.reasons) if trial is not None else (),
+        _reasons(result),
         _words(outcome, result, company),
         result.device,
         inventory.driver_version if inventory is not None else "",
@@ -93,8 +101,16 @@ def verification(
             "agent_version": inventory.agent_version if inventory is not None else "",
             "master_version": master_version,
             **(_evidence(trial, company) if trial is not None else {}),
+            **(memory.evidence(result.memory) if result.memory is not None else {}),
         },
     )
+
+
+def _reasons(result: Result) -> tuple[str, ...]:
+    found = [str(reason) for reason in result.trial.reasons] if result.trial is not None else []
+    if result.memory is not None and result.memory.verdict in memory.FAILED:
+        found.append(str(result.memory.verdict))
+    return tuple(found)
 
 
 def _words(outcome: VerifyOutcome, result: Result, company: Beside) -> str:
@@ -103,13 +119,20 @@ def _words(outcome: VerifyOutcome, result: Result, company: Beside) -> str:
         case VerifyOutcome.PASSED if trial is not None and trial.span_ns is not None and trial.pace is not None:
             size, rounds = trial.challenge.size, trial.challenge.rounds
             work = f"{rounds} rounds of {size} x {size} in {trial.span_ns / SECOND:.2f} s"
-            return f"{result.device}: {work}, {trial.openings} openings true; {PACES[trial.pace]}; {company.words}."
+            held = result.memory.words if result.memory is not None else NOT_FILLED
+            said = f"{trial.openings} openings true; {PACES[trial.pace]}; {company.words}; {held}"
+            return f"{result.device}: {work}, {said}."
         case VerifyOutcome.FAILED if trial is not None:
-            return "; ".join(WORDS[reason] for reason in trial.reasons).capitalize() + "."
+            filled = [result.memory.words] if result.memory is not None else []
+            return _sentence("; ".join([*(WORDS[reason] for reason in trial.reasons), *filled]))
         case VerifyOutcome.UNPROVABLE:
             return f"Not provable here: {result.failure or 'its prover did not become ready.'}"
         case _:
             return f"Broken off: {result.failure or 'it ended before its time.'}"
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + "."
 
 
 def _evidence(trial: Trial, company: Beside) -> dict[str, object]:

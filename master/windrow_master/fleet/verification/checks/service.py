@@ -211,7 +211,9 @@ class VerificationService:
             return Outcome((), "The host is no member any more.")
         work = schedule.work_for(set(begun.classes.values()), self.times)
         timings = {uuid: timing(one, work, self.times) for uuid, one in begun.classes.items()}
-        conversation = Conversation(self._clock, self._rng, facts.public_key, work, timings)
+        gpus = begun.host.inventory.gpus if begun.host.inventory is not None else ()
+        claimed = {gpu.uuid: gpu.memory_bytes for gpu in gpus if gpu.memory_bytes is not None}
+        conversation = Conversation(self._clock, self._rng, facts.public_key, work, timings, claimed)
         return await conversation.hold(self._lines, host_id)
 
     async def _keep(self, begun: Begun, outcome: Outcome) -> None:

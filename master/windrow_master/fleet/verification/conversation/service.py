@@ -5,6 +5,9 @@
  challenge ─▶     to all that are ready, in one go: only now does the nonce leave the Master, and time begins
  commitment ◀─    that card's time ends; what it has to open is drawn and sent
  answer ◀─        judged beside the loop
+ fill ─▶          to the cards that passed, in one go: to write nine tenths of the memory that they are said to have
+ filled ◀─        the places to say are drawn and sent
+ values ◀─        judged beside the loop
 
 Every wait has a deadline of this side's own; what never comes fails by the judge's clock.
 """
@@ -14,8 +17,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from windrow_master.fleet.verification import memory as memories
 from windrow_master.fleet.verification.draw import CHANCE_BYTES
-from windrow_master.fleet.verification.judge import FINAL, Answered, Committed, Event, Garbled, Ticked, Trial, step
+from windrow_master.fleet.verification.judge import (
+    FINAL,
+    Answered,
+    Committed,
+    Event,
+    Garbled,
+    Phase,
+    Ticked,
+    Trial,
+    step,
+)
+from windrow_master.fleet.verification.memory import Memory
 from windrow_master.fleet.verification.times import Timing, Work
 from windrow_master.fleet.verification.verdict import Result
 from windrow_proto.challenge import (
@@ -27,21 +42,21 @@ from windrow_proto.challenge import (
     Failure,
     Plan,
     Ready,
-    Step,
 )
 from windrow_proto.errors import InvalidInput, TooLarge, Unavailable, WindrowError
+from windrow_proto.fill import Fill, Filled, Values
 from windrow_proto.ids import GpuUuid, HostId
 from windrow_proto.messages import ChannelClose, ChannelData, ChannelOpen
 from windrow_proto.model import ChannelPurpose
 from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import SECOND, seconds
-from windrow_proto.wire_challenge import StepReader, framed
+from windrow_proto.wire_challenge import Step, StepReader, framed
 
 OPEN_S: Final = 10.0
 READY_NS: Final = 150 * SECOND
 """For every prover of a host to be ready: what the agent gives them (120 s), and the line."""
 STEPS_MAX: Final = 8
-"""Messages of a host for each card: three are wanted, and a repetition is harmless."""
+"""Messages of a host for each card: five are wanted, and a repetition is harmless."""
 
 
 class Line(Protocol):
@@ -73,11 +88,20 @@ class Outcome:
 
 
 class Conversation:
-    """One challenge of some cards of one host. timings: by card, of its class for this work."""
+    """One challenge of some cards of one host. timings: by card, of its class for this work; claimed: bytes of memory
+    that each card is said to have, where it is said."""
 
-    def __init__(self, clock: Clock, rng: Rng, host_key: bytes, work: Work, timings: Mapping[GpuUuid, Timing]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        rng: Rng,
+        host_key: bytes,
+        work: Work,
+        timings: Mapping[GpuUuid, Timing],
+        claimed: Mapping[GpuUuid, int],
+    ) -> None:
         self._clock, self._rng, self._host_key, self._work = clock, rng, host_key, work
-        self._timings = timings
+        self._timings, self._claimed = timings, claimed
         self._results = {uuid: Result(uuid) for uuid in timings}
         self._reader = StepReader()
         self._steps = 0
@@ -98,6 +122,9 @@ class Conversation:
                 self._garbled()
         except TimeoutError:
             failure = "The host did not answer in time."
+        for uuid, one in self._results.items():
+            if one.memory is not None:
+                self._results[uuid] = replace(one, memory=memories.broken(one.memory, failure))
         return Outcome(tuple(self._results.values()), failure)
 
     async def _talk(self, line: Line) -> None:
@@ -114,6 +141,22 @@ class Conversation:
             trial = Trial(challenge, self._clock.monotonic_ns(), self._timings[one.gpu_uuid])
             self._results[one.gpu_uuid] = replace(one, trial=trial)
             await line.send(framed(one.gpu_uuid, challenge))
+        await self._until_judged(line)
+        for one in tuple(self._results.values()):
+            if one.trial is not None and one.trial.phase is Phase.PASSED and not one.failure:
+                await self._fill(line, one, one.trial.challenge)
+        await self._until_judged(line)
+
+    async def _fill(self, line: Line, one: Result, challenge: Challenge) -> None:
+        claimed_bytes = self._claimed.get(one.gpu_uuid, 0)
+        lines = memories.lines_for(claimed_bytes) if one.memory_bytes else 0
+        if lines:
+            fill = Fill(self._rng.random_bytes(KEY_BYTES), lines)
+            memory = Memory(challenge.id, fill, claimed_bytes, self._clock.monotonic_ns())
+            self._results[one.gpu_uuid] = replace(one, memory=memory)
+            await line.send(framed(one.gpu_uuid, fill))
+
+    async def _until_judged(self, line: Line) -> None:
         while (due_ns := self._next_due_ns()) is not None:
             try:
                 await self._hear(line, due_ns)
@@ -121,8 +164,10 @@ class Conversation:
                 await self._tick(line)
 
     def _next_due_ns(self) -> int | None:
-        live = (one.trial for one in self._results.values() if one.trial is not None and not one.failure)
-        return min((trial.due_ns for trial in live if trial.due_ns is not None), default=None)
+        live = [one for one in self._results.values() if not one.failure]
+        due = [one.trial.due_ns for one in live if one.trial is not None]
+        due += [one.memory.due_ns for one in live if one.memory is not None]
+        return min((one for one in due if one is not None), default=None)
 
     async def _hear(self, line: Line, end_ns: int) -> None:
         """The next piece of the host's and what it says. Raises TimeoutError, LinkClosed, InvalidInput, TooLarge."""
@@ -142,8 +187,12 @@ class Conversation:
         if one is None:
             raise InvalidInput("The host speaks of a card that it was not asked about.")
         match said:
-            case Ready(device) if one.trial is None:
-                self._results[gpu_uuid] = replace(one, device=device or "unnamed device")
+            case Ready(device, memory_bytes) if one.trial is None:
+                self._results[gpu_uuid] = replace(one, device=device or "unnamed device", memory_bytes=memory_bytes)
+            case Failure(detail) if one.memory is not None:
+                self._results[gpu_uuid] = replace(one, memory=memories.broken(one.memory, detail))
+            case Filled() | Values() if one.memory is not None:
+                await self._remember(line, one, one.memory, said, now_ns)
             case Failure(detail):
                 if one.trial is None or one.trial.phase not in FINAL:
                     self._results[gpu_uuid] = replace(one, failure=detail or "It failed without a word.")
@@ -165,8 +214,21 @@ class Conversation:
         for ask in asks:
             await line.send(framed(one.gpu_uuid, ask.selection))
 
+    async def _remember(self, line: Line, one: Result, memory: Memory, said: Filled | Values, now_ns: int) -> None:
+        if isinstance(said, Values):
+            after = await asyncio.to_thread(memories.valued, memory, said, now_ns)
+        else:
+            after = memories.filled(memory, said, now_ns, self._rng.random_bytes(CHANCE_BYTES))
+        self._results[one.gpu_uuid] = replace(one, memory=after)
+        if after.probe is not memory.probe:
+            await line.send(framed(one.gpu_uuid, after.probe))
+
     async def _tick(self, line: Line) -> None:
         for one in tuple(self._results.values()):
+            if one.memory is not None:
+                memory = memories.ticked(one.memory, self._clock.monotonic_ns())
+                self._results[one.gpu_uuid] = replace(one, memory=memory)
+                continue
             await self._judge(line, one, Ticked(self._clock.monotonic_ns()))
 
     def _garbled(self) -> None:
