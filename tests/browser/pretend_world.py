@@ -235,6 +235,18 @@ def _host(world: World, host_id: str, name: str, simulated: bool, region: str, l
     }
 
 
+def standing_of(world: World, host_id: str) -> Json:
+    """A host that was there for a day, and nobody rents."""
+    words = "0.987: it was there in 288 of 288 slots of five minutes"
+    held: Json = {"figure": 0.987, "words": words, "good": 288.0, "bad": 0.0, "faults": 0.0, "aborts": 0.0}
+    reasons = ["Nobody rented in its tier in the last 7 days."]
+    rows = [
+        {"slot_id": one["id"], "gpu": one["gpu_uuid"], "tier": "h100/A", "reasons": reasons}
+        for one in world.hosts[host_id]["slots"]
+    ]
+    return {"host_id": host_id, "reliability": held, "unrented": rows}
+
+
 def unverified(host_id: str) -> Json:
     """A host none of whose cards was challenged."""
     words = "None of its 8 GPUs was challenged yet."
@@ -256,7 +268,9 @@ def challenged(gpu_uuid: str, outcome: str, detail: str) -> Json:
         "cards": 8,
         "master_version": "0.1.0",
     }
-    return past | asked | said | bound | {"reasons": [], "roots": ["ab" * 32]}
+    filled: Json = {"memory": "proved", "memory_claimed_bytes": 80 * GIB, "memory_filled_bytes": 72 * GIB}
+    filled |= {"memory_probes": 64, "memory_wrong": 0, "memory_span_ms": 4100}
+    return past | asked | said | bound | filled | {"reasons": [], "roots": ["ab" * 32]}
 
 
 def slot(slot_id: str, host_id: str, gpu: str | None) -> Json:

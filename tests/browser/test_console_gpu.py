@@ -72,8 +72,16 @@ async def test_what_a_challenge_came_to_is_shown_of_the_card_and_of_its_host(pag
     known = unverified(host_id) | {"state": "failed", "words": "0 of 8 GPUs passed.", "due_at": at(-120), "tries": 1}
     served.world.verifications[host_id] = known | {"gpus": [card], "past": [card, earlier]}
     await page.reload()
-    for words in ("An opened entry", "2.41 s of at most 120.00 s", "observed: no card", "8,192", "64 openings true."):
+    for words in (
+        "An opened entry",
+        "2.41 s of at most 120.00 s",
+        "observed: no card",
+        "8,192",
+        "72 GiB of 80 GiB",
+        "64 openings true.",
+    ):
         await expect(shown).to_contain_text(words)
+    await expect(shown).to_contain_text("64 openings true.")
     await expect(shown).to_contain_text("in 1 min")
 
     await page.goto(f"{served.url}/hosts/{host_id}")
@@ -81,3 +89,13 @@ async def test_what_a_challenge_came_to_is_shown_of_the_card_and_of_its_host(pag
     await expect(rows).to_have_count(9)
     await expect(rows.nth(1)).to_contain_text("An opened entry")
     await expect(rows.nth(2)).to_contain_text("Not challenged yet.")
+
+
+async def test_a_host_says_how_far_one_can_rely_on_it_and_why_nobody_rents_it(page: Page, pretend: Pretend) -> None:
+    served = pretend(neighbours=2)
+    host_id, _ = first_card(served)
+    await signed_in(page, served, f"/hosts/{host_id}")
+    await expect(page.get_by_role("region", name="Reliability")).to_contain_text("0.987")
+    why = page.get_by_role("region", name="Why is it not rented?")
+    await expect(why).to_contain_text("processors, GPU 0, GPU 1")
+    await expect(why.get_by_text("Nobody rented in its tier")).to_have_count(1)

@@ -15,6 +15,7 @@ from windrow_master.api import (
     out_health,
     out_verification,
     overview_routes,
+    standing_routes,
 )
 
 HOST = "host_019a0000-0000-7000-9000-000000000000"
@@ -26,6 +27,7 @@ READS: dict[str, type[BaseModel]] = {
     "/hosts": out.Page[out.HostOut],
     f"/hosts/{HOST}": out.HostOut,
     f"/hosts/{HOST}/verification": out_verification.VerificationOut,
+    f"/hosts/{HOST}/standing": standing_routes.StandingOut,
     f"/hosts/{HOST}/history?metric=gpu_power_watts&metric=host_cpu_ratio": out_health.HistoryOut,
     "/events": out.Page[out.EventOut],
     "/commands": out.Page[out.CommandOut],

@@ -5,7 +5,7 @@ import { connection } from "./connection.ts";
 import type { AuditRow, AuditVerdict, SessionRow } from "./types.ts";
 import type {
   Access, AgentRow, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host,
-  JoinTokenRow, Me, Offer, Overview, Page, Receipt, StopTest, TokenRow, Verification,
+  JoinTokenRow, Me, Offer, Overview, Page, Receipt, Standing, StopTest, TokenRow, Verification,
 } from "./types.ts";
 import { post } from "./client.ts";
 
@@ -66,6 +66,10 @@ export const gpu = (id: string) =>
 /** What the challenges of a host's cards came to. */
 export const verification = (hostId: string) =>
   queryOptions({ queryKey: ["verification", hostId], queryFn: ({ signal }) => get<Verification>(`/hosts/${encodeURIComponent(hostId)}/verification`, undefined, signal), refetchInterval: CALM_MS });
+
+/** How far one can rely on a host, and why nobody rents what it offers. */
+export const standing = (hostId: string) =>
+  queryOptions({ queryKey: ["standing", hostId], queryFn: ({ signal }) => get<Standing>(`/hosts/${encodeURIComponent(hostId)}/standing`, undefined, signal), refetchInterval: CALM_MS });
 
 export const history = (hostId: string, metrics: readonly string[], spanS: number) =>
   queryOptions({

@@ -176,6 +176,18 @@ export interface CardVerificationOut {
   together: string | null;
   /** Of its class that were challenged in the same second, it counted */
   cards: number | null;
+  /** proved, wrong_memory, short_memory, late_memory or untold; null: it was not asked to fill it */
+  memory: string | null;
+  /** That its host says it has */
+  memory_claimed_bytes: number | null;
+  /** That were written before any place was looked at */
+  memory_filled_bytes: number | null;
+  /** Places looked at, 32 bytes each */
+  memory_probes: number | null;
+  /** Of these, how many did not hold what was written */
+  memory_wrong: number | null;
+  /** From asking until all was written, by the Master */
+  memory_span_ms: number | null;
   agent_version: string | null;
   master_version: string | null;
   nonce: string | null;
@@ -963,6 +975,20 @@ export interface RefusalOut {
   reason: string;
 }
 
+/** How far one can rely on a host: the lower bound of the chance that it is there, less its faults. */
+export interface ReliabilityOut {
+  /** From 0 to 1, as its tier counts it; null: too little was seen */
+  figure: number | null;
+  words: string;
+  /** Slots of five minutes in which it was there, weighed and forgotten */
+  good: number;
+  bad: number;
+  /** Of its own: of its cards, and of starts */
+  faults: number;
+  /** Leases that it broke off */
+  aborts: number;
+}
+
 export interface RenewBody {
   id: string;
   generation: number;
@@ -1036,6 +1062,13 @@ export interface SlotOut {
   token: number;
   /** Who holds it */
   cluster_id: string | null;
+}
+
+/** How a host stands. */
+export interface StandingOut {
+  host_id: string;
+  reliability: ReliabilityOut;
+  unrented: UnrentedOut[];
 }
 
 /** One step of a cluster's way. */
@@ -1187,6 +1220,15 @@ export interface TunnelOut {
   secret: string;
   /** To connect by; the tunnel itself has no end of its own */
   expires_at: string;
+}
+
+/** A slot that nobody rents, and why. */
+export interface UnrentedOut {
+  slot_id: string;
+  gpu: string | null;
+  tier: string | null;
+  /** The most telling first */
+  reasons: string[];
 }
 
 /** How many are in each group; their sum is `total`. */

@@ -17,6 +17,7 @@ import { HostCharts, SPANS } from "../parts/HostCharts.tsx";
 import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { HostStanding } from "../parts/Standing.tsx";
 import { Meter, Simulated, State, TestMoney, When } from "../parts/state.tsx";
 import { HostVerification } from "../parts/Verification.tsx";
 import { quoted } from "../request.ts";
@@ -51,6 +52,7 @@ function HostView({ host }: { host: Host }) {
           <Panel title={`Tier ${plain(host.tier)}: why`} label="Tier">
             {host.tier_reasons.length ? <Reasons reasons={host.tier_reasons} /> : <Text size="sm" className="wr-quiet">Not measured yet.</Text>}
           </Panel>
+          <HostStanding host={host} />
           <BandwidthPanel host={host} />
           <Panel title="Inventory"><Inventory host={host} /></Panel>
           <Panel title="Connection"><Connection host={host} /></Panel>

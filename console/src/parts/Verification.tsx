@@ -5,7 +5,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { verification as verificationQuery } from "../api/queries.ts";
 import type { CardVerification, Gpu, Host, PastVerification, Verification } from "../api/types.ts";
-import { count, decimal, plain } from "../format.ts";
+import { bytes, count, decimal, plain, words } from "../format.ts";
 import { Command, Facts, Id, Loaded, Panel } from "./page.tsx";
 import { State, When, type Tone } from "./state.tsx";
 
@@ -33,6 +33,13 @@ const BESIDE: Record<string, string> = {
 const besideWords = (card: CardVerification): string =>
   card.together === null ? "–" : `${(card.cards ?? 1) > 1 ? `${count(card.cards)} cards: ` : ""}${BESIDE[card.together] ?? plain(card.together)}`;
 
+const memoryWords = (card: CardVerification): string => {
+  if (card.memory === null) return "not filled";
+  const filled = `${bytes(card.memory_filled_bytes)} of ${bytes(card.memory_claimed_bytes)} filled in ${seconds(card.memory_span_ms)}`;
+  const places = card.memory_wrong === null ? "" : `, ${count(card.memory_wrong)} of ${count(card.memory_probes)} places wrong`;
+  return `${words(card.memory)}: ${filled}${places}`;
+};
+
 const workWords = (card: CardVerification): string =>
   card.size === null ? "–" : `${count(card.rounds)} × products of ${count(card.size)} × ${count(card.size)} matrices, ${count(card.openings)} entries looked at`;
 
@@ -55,6 +62,7 @@ export function CardEvidence({ hostId, uuid, simulated }: { hostId: string; uuid
                 ["Asked", workWords(card)],
                 ["Time", paceWords(card)],
                 ["Bound", calibratedWords(card)],
+                ["Memory", memoryWords(card)],
                 ["Beside others", besideWords(card)],
                 ["Device", plain(card.device)],
                 ["Driver", plain(card.driver)],

@@ -25,6 +25,17 @@ class CardVerificationOut(Out):
     times: Annotated[str | None, Field(description="What the times of its class were measured with")]
     together: Annotated[str | None, Field(description="Beside the others of its class: alone, untold, together, apart")]
     cards: Annotated[int | None, Field(description="Of its class that were challenged in the same second, it counted")]
+    memory: Annotated[
+        str | None,
+        Field(
+            description="proved, wrong_memory, short_memory, late_memory or untold; null: it was not asked to fill it"
+        ),
+    ]
+    memory_claimed_bytes: Annotated[int | None, Field(description="That its host says it has")]
+    memory_filled_bytes: Annotated[int | None, Field(description="That were written before any place was looked at")]
+    memory_probes: Annotated[int | None, Field(description="Places looked at, 32 bytes each")]
+    memory_wrong: Annotated[int | None, Field(description="Of these, how many did not hold what was written")]
+    memory_span_ms: Annotated[int | None, Field(description="From asking until all was written, by the Master")]
     agent_version: str | None
     master_version: str | None
     nonce: str | None

@@ -15,6 +15,7 @@ from windrow_master.api import (
     market_routes,
     overview_routes,
     record_routes,
+    standing_routes,
     telemetry_routes,
     verification_routes,
 )
@@ -27,6 +28,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     market_routes.router,
     overview_routes.router,
     fleet_routes.router,
+    standing_routes.router,
     verification_routes.router,
     access_routes.router,
     telemetry_routes.router,

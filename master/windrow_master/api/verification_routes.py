@@ -1,6 +1,6 @@
 """Routes of verification: what challenges of a host's cards came to, with the evidence, and a challenge now."""
 
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Response
 
@@ -14,6 +14,8 @@ from windrow_master.fleet.verification import schedule
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND, time_text
+
+MEMORY: Final = ("memory", "memory_claimed_bytes", "memory_filled_bytes", "memory_probes", "memory_wrong")
 
 router = make_router("verification")
 
@@ -46,6 +48,10 @@ async def verify(services: Serving, principal: Asking, host_id: str) -> Response
     return accepted(operation, {"host_id": owned})
 
 
+def _ms(ns: object) -> int | None:
+    return ns // MILLISECOND if isinstance(ns, int) else None
+
+
 def _past(one: Verification) -> dict[str, Any]:
     return {
         "gpu_uuid": one.gpu_uuid,
@@ -53,24 +59,25 @@ def _past(one: Verification) -> dict[str, Any]:
         "at": time_text(one.at_ns),
         "outcome": one.outcome,
         "detail": one.detail,
-        "span_ms": None if one.span_ns is None else one.span_ns // MILLISECOND,
+        "span_ms": _ms(one.span_ns),
         "pace": one.pace,
     }
 
 
 def _card(one: Verification) -> dict[str, Any]:
     evidence = one.evidence
-    bound_ns = evidence.get("bound_ns")
     return {
         **_past(one),
         "reasons": list(one.reasons),
         "device": one.device or None,
         "driver": one.driver or None,
-        "bound_ms": bound_ns // MILLISECOND if isinstance(bound_ns, int) else None,
+        "bound_ms": _ms(evidence.get("bound_ns")),
         "calibrated": evidence.get("calibrated"),
         "times": evidence.get("times"),
         "together": evidence.get("together"),
         "cards": evidence.get("cards"),
+        **{name: evidence.get(name) for name in MEMORY},
+        "memory_span_ms": _ms(evidence.get("memory_span_ns")),
         "agent_version": evidence.get("agent_version"),
         "master_version": evidence.get("master_version"),
         "nonce": evidence.get("nonce"),

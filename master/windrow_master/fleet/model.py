@@ -18,6 +18,7 @@ from windrow_master.fleet.machines import (
     VerifyOutcome,
     VerifyState,
 )
+from windrow_master.fleet.reliability import Record
 from windrow_master.fleet.tiers import Bandwidth
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import NO_GPU, CommandKind, GpuFacts, Inventory, Isolation, Kind, Lane, SlotGrant
@@ -192,6 +193,28 @@ class Claim:
     uuid: GpuUuid
     serial: str | None
     since_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mishap:
+    """An event that may count against a host. number: of the event."""
+
+    host_id: HostId
+    number: int
+    kind: str
+    fields: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class HostRecord:
+    """What is held of a host's reliability. since_ns: when counting began; figure: as shown and graded by, None until
+    there is enough evidence; event_number: events up to this one were counted."""
+
+    host_id: HostId
+    since_ns: int
+    record: Record
+    figure: float | None
+    event_number: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,17 @@ FAULT_COST: Final = 0.02
 ABORT_COST: Final = 0.05
 """A lease that the host broke off: it cost a renter work, so more than a fault that nobody rented through."""
 
+ENOUGH: Final = 150.0
+"""Slots, weighed, from which on the figure is known: fewer leave even a host that was never missed below the 0.98 of
+grade A (0.05 ** (1 / 149) = 0.980), so that the figure would tell how short its history is and not how good it is; two
+more for what is forgotten meanwhile. 12.5 hours, a quarter of that while it is leased."""
+ENOUGH_BAD: Final = 12.0
+"""Slots from which on it is known, too, of a host that is worse than HOPELESS with the same confidence: an hour."""
+HOPELESS: Final = 0.9
+"""Grade B asks for as much."""
+STEP: Final = 0.005
+"""What is shown, and graded by, moves by this much at least: a tier is not written anew every five minutes."""
+
 _TERMS_LEAST: Final = 40
 _TERMS_PER_ROOT: Final = 3
 """Of the continued fraction, which needs as many as the root of the larger parameter, times a small number: 500 where
@@ -80,6 +91,32 @@ def reliability(record: Record, now_ns: int) -> float:
     now = decayed(record, now_ns)
     bound = beta_quantile(CONFIDENCE, 1 + now.good, 1 + now.bad)
     return max(0.0, bound - FAULT_COST * now.faults - ABORT_COST * now.aborts)
+
+
+def known(record: Record, now_ns: int) -> float | None:
+    """The figure where there is enough evidence for one (see ENOUGH), else None."""
+    now = decayed(record, now_ns)
+    seen = now.good + now.bad
+    is_hopeless = seen >= ENOUGH_BAD and beta_quantile(1 - CONFIDENCE, 1 + now.good, 1 + now.bad) < HOPELESS
+    return reliability(record, now_ns) if seen >= ENOUGH or is_hopeless else None
+
+
+def shown(before: float | None, now: float | None) -> float | None:
+    """What is shown of a figure, given what was: it moves by STEP or more, or not at all."""
+    if before is None or now is None:
+        return now
+    return now if abs(now - before) >= STEP else before
+
+
+def words(record: Record, now_ns: int) -> str:
+    """For people: the figure and what it is made of."""
+    now = decayed(record, now_ns)
+    figure, seen = known(record, now_ns), now.good + now.bad
+    made = f"it was there in {now.good:.0f} of {seen:.0f} slots of five minutes; {now.faults:.1f} faults of its own"
+    made += f", {now.aborts:.1f} leases that it broke off"
+    if figure is None:
+        return f"not known yet: {made}; {ENOUGH:.0f} slots are wanted"
+    return f"{figure:.3f}: {made}; a leased slot counts {LEASED_WEIGHT:.0f}, and half of all is forgotten in 14 days"
 
 
 def beta_quantile(probability: float, a: float, b: float) -> float:

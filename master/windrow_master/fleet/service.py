@@ -21,6 +21,8 @@ from windrow_master.fleet.model import AdminState, CommandRow, Host, LinkState, 
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.fleet.presence.service import Change, PresenceBook
 from windrow_master.fleet.reconcile import Findings
+from windrow_master.fleet.reliabilities.service import ReliabilityDesk
+from windrow_master.fleet.reliability import SLOT_NS
 from windrow_master.fleet.slots.service import SlotDesk
 from windrow_master.fleet.verification.uniqueness import FLEET_CODES
 from windrow_master.fleet.view import Entry, FleetView
@@ -72,6 +74,7 @@ class FleetService:
         self.hosts = HostDesk(self.slots, self._touch, self._on_ban, self._alarm)
         self.measures = MeasureDesk(self.hosts, self.commands)
         self.cuts = CutDesk(self.hosts, self.commands)
+        self.reliability = ReliabilityDesk(self.hosts)
         self.evidence = EvidenceDesk(self.hosts, self.commands, self.ports, self._on_observed)
         self._dirty: set[HostId] = set()
         self._observed: dict[HostId, Observed] = {}
@@ -247,6 +250,10 @@ class FleetService:
             await self._judge_claims()
         if self._is_due("forget", FORGET_EVERY_NS):
             await self._store.write(_forget, name="fleet.forget")
+        if self._is_due("reliability", SLOT_NS):
+            is_frozen = self.presence.breaker.is_frozen(self._clock.monotonic_ns())
+            count = self.reliability.ended(tuple(self.view), self._clock.wall_ns(), is_frozen)
+            await self._store.write(count, name="fleet.reliability")
         await self.refresh()
         if self._is_due("measures", MEASURES_EVERY_NS):
             await self._measure_due()
@@ -406,7 +413,8 @@ class FleetService:
             for operation in uow.operations.running(row.command_id):
                 uow.operations.finish(operation.id, uow.now_wall_ns, row.error_code or None, row.error_detail)
             text = f"{row.kind.name.lower().replace('_', ' ')}: {row.state}"
-            uow.event("command.done", (row.host_id, row.command_id), text, {"error": row.error_code})
+            fields = {"error": row.error_code, "kind": row.kind.name.lower()}
+            uow.event("command.done", (row.host_id, row.command_id), text, fields)
         self.ports.on_command(uow, row)
 
     def _on_ban(self, uow: UnitOfWork, host_id: HostId, is_banned: bool) -> None:

@@ -1,7 +1,7 @@
 """What the Master holds of a GPU's health, from its host's conditions, and of its link, from its inventory. Pure.
 
 Conditions come and go with the agent's own hysteresis (30 s without it before one ends), so a tier does not flicker
-with a temperature. Reliability is not kept yet: it stays None.
+with a temperature.
 """
 
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ DEGRADED_CODES: Final = frozenset({"gpu.hot", "gpu.throttled", "gpu.remap_pendin
 """What a card works with, but worse than others of its kind, or not for long."""
 
 
-def standing_of(gpu: GpuFacts, conditions: Iterable[Condition]) -> Standing:
-    """What was seen of this GPU of a host with these conditions."""
-    return Standing(health=health_of(gpu.uuid, conditions), pcie=link_at_work(gpu))
+def standing_of(gpu: GpuFacts, conditions: Iterable[Condition], reliability: float | None) -> Standing:
+    """What was seen of this GPU of a host with these conditions and this reliability (see reliability.py)."""
+    return Standing(health_of(gpu.uuid, conditions), reliability, link_at_work(gpu))
 
 
 def health_of(uuid: str, conditions: Iterable[Condition]) -> Health | None:

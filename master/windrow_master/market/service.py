@@ -3,7 +3,7 @@
 start_rental ─▶ hold ─▶ (receipt ─▶ fill the hold ─▶ charge)* ─▶ end_rental ─▶ last receipt or lapsed lease ─▶ void
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -108,6 +108,10 @@ class MarketService:
     def offers(self, uow: UnitOfWork, listings: Iterable[Listing]) -> tuple[Offer, ...]:
         """What these slots offer together, by tier."""
         return offers(listings, self.book(uow))
+
+    def demand(self, uow: UnitOfWork, since_ns: int) -> Mapping[tuple[str, bool], int]:
+        """How many rentals began since then, by tier and whether of simulated hosts."""
+        return uow.rentals.begun_since(since_ns)
 
     def first_hold(self, price_per_hour: Microcents) -> Microcents:
         """What is set aside when a rental at this price starts."""

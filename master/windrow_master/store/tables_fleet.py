@@ -1,6 +1,6 @@
 """The fleet's tables: hosts, slots, commands, and what was received of whom."""
 
-from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, LargeBinary, String, Table, Text
+from sqlalchemy import JSON, Boolean, Column, Double, ForeignKey, Index, LargeBinary, String, Table, Text
 
 from windrow_master.store.schema import Serial, Whole, metadata
 
@@ -85,6 +85,22 @@ gpu_verifications = Table(
     Column("pace", String(20)),
     Column("evidence", JSON, nullable=False),
     Index("ix_gpu_verifications_card", "host_id", "gpu_uuid", "number"),
+)
+
+host_reliability = Table(
+    "host_reliability",
+    metadata,
+    Column("host_id", String(64), ForeignKey("hosts.host_id"), primary_key=True),
+    Column("since_ns", Whole, nullable=False),
+    # Weights as they were at that moment; they decay.
+    Column("at_ns", Whole, nullable=False),
+    Column("good", Double, nullable=False),
+    Column("bad", Double, nullable=False),
+    Column("faults", Double, nullable=False),
+    Column("aborts", Double, nullable=False),
+    Column("figure", Double),
+    # Events up to this one were counted.
+    Column("event_number", Whole, nullable=False),
 )
 
 grants = Table(

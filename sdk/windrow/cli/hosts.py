@@ -104,7 +104,8 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
     if as_json:
         print_json(item)
         return
-    verification = _verification(api, item["id"])
+    verification = _of_host(api, item["id"], "verification")
+    standing = _of_host(api, item["id"], "standing")
     facts(
         [
             ("Host", f"{item['name']} ({item['id']})" + (" SIMULATED" if item["simulated"] else "")),
@@ -117,6 +118,7 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
             ("Runtimes", ", ".join(item.get("runtimes") or [])),
             ("Bandwidth down / up", _bandwidth(item)),
             *_host_verified(verification),
+            ("Reliability", standing and standing["reliability"]["words"]),
             ("Tier", item.get("tier")),
             *[("", f"- {reason}") for reason in item.get("tier_reasons") or []],
             ("Price per hour", item.get("price_per_hour")),
@@ -130,10 +132,26 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
     )
 
 
-def _verification(api: Client, host_id: str) -> dict[str, Any] | None:
-    """What challenges of its cards came to; None where the Master is older than that."""
+@host_app.command("why")
+def host_why(context: typer.Context, host: str, as_json: AsJson = False) -> None:
+    """Why nobody rents what it offers."""
+    api = client(context)
+    standing = api.get(f"/hosts/{host}/standing")
+    if as_json:
+        print_json(standing)
+        return
+    if not standing["unrented"]:
+        say("All that it offers is rented.")
+    for slot in standing["unrented"]:
+        print_whole(f"{slot['slot_id']} ({slot['tier'] or 'no tier yet'})")
+        for reason in slot["reasons"]:
+            print_whole(f"  - {reason}")
+
+
+def _of_host(api: Client, host_id: str, what: str) -> dict[str, Any] | None:
+    """More of a host; None where the Master is older than that."""
     try:
-        found: dict[str, Any] = api.get(f"/hosts/{host_id}/verification")
+        found: dict[str, Any] = api.get(f"/hosts/{host_id}/{what}")
     except ApiProblem as problem:
         if problem.status != HTTPStatus.NOT_FOUND:
             raise
@@ -170,6 +188,7 @@ def _card_verified(verification: dict[str, Any] | None, gpu: dict[str, Any]) -> 
         ("", f"time: {_seconds(card['span_ms'])} of at most {_seconds(card.get('bound_ms'))}"),
         ("", f"bound: {bound.get(card.get('calibrated'), '–')}"),
         ("", f"beside {card.get('cards') or '–'} of its class: {card.get('together') or '–'}"),
+        ("", f"memory: {_memory(card)}"),
         ("", f"evidence: {card['verification_id']}, nonce {card['nonce'] or '–'}"),
         ("", f"next due: {_due(verification)}"),
     ]
@@ -179,6 +198,13 @@ def _work(card: dict[str, Any]) -> str:
     if card["size"] is None:
         return "–"
     return f"{card['rounds']} rounds of {card['size']} x {card['size']}, {card['openings']} openings"
+
+
+def _memory(card: dict[str, Any]) -> str:
+    if card.get("memory") is None:
+        return "not filled"
+    filled = f"{size_text(card['memory_filled_bytes'])} of {size_text(card['memory_claimed_bytes'])} filled"
+    return f"{card['memory']}, {filled}, {card['memory_wrong']} of {card['memory_probes']} places wrong"
 
 
 def _seconds(ms: int | None) -> str:
@@ -264,7 +290,7 @@ def gpu_show(context: typer.Context, gpu: str, as_json: AsJson = False) -> None:
             ("Price per hour", item["price_per_hour"]),
             *[("Condition", f"{c['code']}: {c['detail']} (since {c['since']})") for c in item["conditions"]],
             *[("Claim", f"{c['code']}: {c['detail']} (since {c['since']})") for c in item["claims"]],
-            *_card_verified(_verification(api, item["host_id"]), item),
+            *_card_verified(_of_host(api, item["host_id"], "verification"), item),
             *[
                 ("Measured", f"{b['name']}: {b['value']:g} {b['unit']} at {b['measured_at']}")
                 for b in item["benchmarks"]

@@ -8,19 +8,26 @@ from hypothesis import strategies as st
 
 from windrow_master.fleet.reliability import (
     ABORT_COST,
+    ENOUGH,
+    ENOUGH_BAD,
     FAULT_COST,
     HALF_LIFE_NS,
     LEASED_WEIGHT,
     SLOT_NS,
+    STEP,
     Record,
     beta_below,
     beta_quantile,
     decayed,
+    known,
     reliability,
+    shown,
     with_abort,
     with_fault,
     with_slot,
+    words,
 )
+from windrow_master.fleet.tiers import RELIABILITY
 
 weights = st.floats(0, 20_000)
 few = st.floats(0, 20)
@@ -146,3 +153,27 @@ def test_a_bad_day_is_forgiven_by_good_weeks():
     after = figure(record)
     assert after < 0.8
     assert figure(steady(288 * 28, record=record)) > 0.98
+
+
+def test_the_figure_is_known_once_a_host_that_was_never_missed_could_be_of_grade_a():
+    assert known(Record(0, good=ENOUGH - 0.1), 0) is None
+    assert known(Record(0, good=ENOUGH), 0) == reliability(Record(0, good=ENOUGH), 0)
+    assert reliability(Record(0, good=ENOUGH), 0) >= RELIABILITY.a > reliability(Record(0, good=ENOUGH - 4), 0)
+
+
+def test_it_is_known_sooner_of_a_host_that_is_bad_with_the_same_confidence():
+    half = ENOUGH_BAD / 2
+    assert known(Record(0, good=half, bad=half - 0.1), 0) is None
+    assert known(Record(0, good=half, bad=half), 0) is not None
+    assert known(Record(0, good=ENOUGH_BAD, bad=1), 0) is None
+
+
+def test_what_is_shown_moves_by_a_step_or_not_at_all():
+    assert [shown(0.9, now) for now in (0.9 + 0.9 * STEP, 0.9 + 1.1 * STEP, None)] == [0.9, 0.9 + 1.1 * STEP, None]
+    assert shown(None, 0.9) == 0.9
+
+
+def test_the_words_say_what_the_figure_is_made_of():
+    assert words(Record(0, good=3, bad=1), 0).startswith("not known yet: it was there in 3 of 4 slots")
+    said = words(Record(0, good=300, bad=0, faults=1, aborts=2), 0)
+    assert said.startswith("0.870: it was there in 300 of 300 slots of five minutes; 1.0 faults of its own, 2.0 leases")

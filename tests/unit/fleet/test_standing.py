@@ -49,6 +49,7 @@ def test_the_link_at_work_is_what_was_seen_or_not_known(more: dict[str, int | st
     assert link_at_work(gpu(**more)) == link
 
 
-def test_a_standing_holds_both_and_no_reliability_yet():
-    seen = standing_of(gpu(pcie_generation_loaded=4, pcie_width_loaded=8), [])
-    assert seen == Standing(Health.OK, None, (4, 8))
+@pytest.mark.parametrize("figure", [None, 0.97])
+def test_a_standing_holds_health_link_and_what_is_known_of_reliability(figure: float | None):
+    seen = standing_of(gpu(pcie_generation_loaded=4, pcie_width_loaded=8), [], figure)
+    assert seen == Standing(Health.OK, figure, (4, 8))

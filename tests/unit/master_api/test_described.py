@@ -14,7 +14,7 @@ from tests.unit.clusters.made import NOW, cluster, workload
 from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.described import assert_described
 from tests.unit.master_api.test_fleet_routes import GPU_1, HOST, fleet, send  # noqa: F401  # the fixture
-from windrow_master.api import out, out_clusters, out_gpus, out_health, out_verification
+from windrow_master.api import out, out_clusters, out_gpus, out_health, out_verification, standing_routes
 from windrow_master.api.app import description
 from windrow_master.api.cluster_shapes import cluster_json
 from windrow_master.api.trunk_wire import Trunk
@@ -54,6 +54,7 @@ async def lived(api: Api, fleet: Any) -> Api:  # noqa: F811
         ("/events", out.Page[out.EventOut]),
         ("/commands", out.Page[out.CommandOut]),
         (f"/hosts/{HOST}/verification", out_verification.VerificationOut),
+        (f"/hosts/{HOST}/standing", standing_routes.StandingOut),
         ("/operations", out.Page[out.OperationOut]),
         ("/audit", out.Page[out.AuditOut]),
         ("/sessions", out.Page[out.SessionOut]),

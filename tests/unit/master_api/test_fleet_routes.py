@@ -283,3 +283,14 @@ async def test_a_hosts_verification_is_shown_in_words_with_the_evidence(api, fle
 async def test_a_host_that_is_away_cannot_be_verified_now(api, fleet):
     answer = await api.client.post(f"/api/v1/hosts/{HOST}/verify")
     assert answer.status_code == 503
+
+
+async def test_how_a_host_stands_is_said_with_why_nobody_rents_it(api, fleet):
+    answer = await ok(await api.client.get(f"/api/v1/hosts/{HOST}/standing"))
+    assert answer["reliability"]["figure"] is None
+    assert answer["reliability"]["words"].startswith("not known yet: it was there in 0 of 0 slots")
+    by_gpu = {one["gpu"]: one["reasons"] for one in answer["unrented"]}
+    assert any("cannot be had" in reason for reason in by_gpu[GPU_1])
+    assert any("Nobody rented in" in reason for reason in by_gpu[GPU_1])
+    assert any("is not verified: None of its" in reason for reason in by_gpu[GPU_1])
+    assert not any("verified" in reason for reason in by_gpu[None])

@@ -48,6 +48,8 @@ CARD: Json = {
     "calibrated": False,
     "times": "not measured",
 }
+WHY = {"slot_id": "GPU-1", "gpu": "GPU-1", "tier": "h100/C", "reasons": ["Nobody rented in h100/C."]}
+STANDING = {"reliability": {"words": "0.987: it was there."}, "unrented": [WHY]}
 Show = Callable[..., str]
 
 
@@ -59,6 +61,8 @@ def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         def answer(request: httpx2.Request) -> httpx2.Response:
             if request.url.path.endswith("/verification"):
                 return httpx2.Response(status, json=verification)
+            if request.url.path.endswith("/standing"):
+                return httpx2.Response(status, json=STANDING)
             return httpx2.Response(200, json=GPU if "/gpus/" in request.url.path else HOST)
 
         config, transport = Config("http://master", "wr_secret"), httpx2.MockTransport(answer)
@@ -94,6 +98,7 @@ def test_the_verdict_of_a_card_is_shown_with_its_evidence(show: Show) -> None:
         "2 rounds of 8192 x 8192, 64 openings",
         "2.41 s of at most 120.00 s",
         "observed: its time decides nothing",
+        "memory: not filled",
         "verification_1, nonce 00ff",
         "next due: 2027-01-15T08:02:00.000Z",
     ):
@@ -107,3 +112,9 @@ def test_a_simulated_card_is_not_told_to_be_verified(show: Show, monkeypatch: py
     monkeypatch.setitem(GPU, "simulated", True)
     shown = show("gpu", "show", "GPU-1", verification=NONE_YET | {"words": "Not verified: simulated."})
     assert "Not verified: simulated." in shown and "host verify" not in shown
+
+
+def test_a_host_shows_how_far_one_can_rely_on_it_and_why_nobody_rents_it(show: Show) -> None:
+    assert "0.987: it was there." in show("host", "show", "host_1", verification=NONE_YET)
+    said = show("host", "why", "host_1", verification=NONE_YET).splitlines()
+    assert said == ["GPU-1 (h100/C)", "  - Nobody rented in h100/C."]

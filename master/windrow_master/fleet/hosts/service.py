@@ -156,7 +156,8 @@ class HostDesk:
                 last_seen_ns=seen_ns or host.last_seen_ns,
             ),
         )
-        fields = {"from": str(host.link_state), "to": str(step.state)}
+        held = sum(slot.holder is not None for slot in uow.slots.of_host(host_id))
+        fields = {"from": str(host.link_state), "to": str(step.state), "held": str(held)}
         uow.audit("master", f"host.{event}", host_id, reason, fields)
         uow.event(f"host.{step.state}", (host_id,), f"{host.name} is {step.state}: {reason}", fields)
         return after
@@ -276,16 +277,19 @@ class HostDesk:
         inventory = host.inventory or Inventory()
         bandwidth = host.bandwidth.bandwidth() if host.bandwidth is not None else None
         found: list[tiers.Tier] = []
-        processors = tiers.cpu_tier(inventory, bandwidth, None)
+        known = uow.reliability.get(host.host_id)
+        figure = known.figure if known is not None else None
+        of_host = tiers.Standing(reliability=figure)
+        processors = tiers.cpu_tier(inventory, bandwidth, None, of_host)
         for slot in uow.slots.of_host(host.host_id):
             gpu = host.gpu(slot.card) if slot.card is not None else None
             if gpu is not None:
-                standing = standing_of(gpu, host.conditions)
+                standing = standing_of(gpu, host.conditions, figure)
                 before = slot.tier.replace(f":{slot.profile}", "") if slot.profile else slot.tier
                 tier = tiers.gpu_tier(gpu, inventory.benchmarks, bandwidth, before, standing)
                 found.append(tier)
             elif slot.gpu_uuid is None:
-                tier = processors = tiers.cpu_tier(inventory, bandwidth, slot.tier)
+                tier = processors = tiers.cpu_tier(inventory, bandwidth, slot.tier, of_host)
             else:
                 continue
             name = sliced_tier(tier.name, slot.profile)

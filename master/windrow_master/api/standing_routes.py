@@ -1,0 +1,127 @@
+"""How a host stands: how far one can rely on it, with the evidence, and why nobody rents what it offers."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from windrow_master.api.context import Services, Serving
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.out import Out, described
+from windrow_master.fleet.machines import VerifyState
+from windrow_master.fleet.model import AdminState, Slot, Verification
+from windrow_master.fleet.reliabilities import service as reliabilities
+from windrow_master.fleet.verification import schedule
+from windrow_master.fleet.view import Entry
+from windrow_master.market import unrented
+from windrow_master.market.offers import PriceBook
+from windrow_proto.ids import GpuUuid, HostId
+from windrow_proto.units import DAY, Microcents
+
+router = make_router("standing")
+
+
+class ReliabilityOut(Out):
+    """How far one can rely on a host: the lower bound of the chance that it is there, less its faults."""
+
+    figure: Annotated[float | None, Field(description="From 0 to 1, as its tier counts it; null: too little was seen")]
+    words: str
+    good: Annotated[float, Field(description="Slots of five minutes in which it was there, weighed and forgotten")]
+    bad: float
+    faults: Annotated[float, Field(description="Of its own: of its cards, and of starts")]
+    aborts: Annotated[float, Field(description="Leases that it broke off")]
+
+
+class UnrentedOut(Out):
+    """A slot that nobody rents, and why."""
+
+    slot_id: str
+    gpu: str | None
+    tier: str | None
+    reasons: Annotated[list[str], Field(description="The most telling first")]
+
+
+class StandingOut(Out):
+    """How a host stands."""
+
+    host_id: str
+    reliability: ReliabilityOut
+    unrented: list[UnrentedOut]
+
+
+STANDING: Final = described(StandingOut)
+
+
+@router.get("/hosts/{host_id}/standing", responses=STANDING)
+async def standing(services: Serving, host_id: str) -> Any:
+    """How far one can rely on a host, with the evidence, and why each of its slots without a lease is not rented."""
+    entry = services.fleet.entry(HostId(host_id))
+    now_ns = services.clock.wall_ns()
+    since_ns = now_ns - unrented.DEMAND_DAYS * DAY
+    held, latest, book, demand = await services.store.read(
+        lambda uow: (
+            uow.reliability.get(entry.host.host_id),
+            uow.verifications.latest(entry.host.host_id),
+            services.market.book(uow),
+            services.market.demand(uow, since_ns),
+        )
+    )
+    return {
+        "host_id": entry.host.host_id,
+        "reliability": {
+            "figure": held.figure if held is not None else None,
+            "words": reliabilities.words(held, now_ns),
+            **reliabilities.evidence(held, now_ns),
+        },
+        "unrented": [
+            {
+                "slot_id": slot.slot_id,
+                "gpu": slot.gpu_uuid,
+                "tier": slot.tier or None,
+                "reasons": list(unrented.reasons(_slot(services, entry, slot, book, demand, latest, now_ns))),
+            }
+            for slot in entry.slots
+            if slot.holder is None
+        ],
+    }
+
+
+def _slot(
+    services: Services,
+    entry: Entry,
+    slot: Slot,
+    book: PriceBook,
+    demand: Mapping[tuple[str, bool], int],
+    latest: Mapping[GpuUuid, Verification],
+    now_ns: int,
+) -> unrented.Slot:
+    host = entry.host
+    beside = [
+        (other, Microcents(book.price(one.host.owner_account, slot.tier)))
+        for one in services.fleet.view
+        for other in one.slots
+        if other.tier == slot.tier and one.host.simulated is host.simulated and other.slot_id != slot.slot_id
+    ]
+    is_proved = host.verify_state is VerifyState.VERIFIED or slot.gpu_uuid is None
+    return unrented.Slot(
+        slot.tier,
+        _hindrance(entry, slot, now_ns),
+        book.price(host.owner_account, slot.tier) if slot.tier else Microcents(0),
+        [price for _, price in beside],
+        sum(other.is_offered for other, _ in beside),
+        demand.get((slot.tier, host.simulated), 0),
+        "" if is_proved or host.simulated else schedule.summary(host, latest),
+        slot.tier_reasons,
+        host.simulated,
+    )
+
+
+def _hindrance(entry: Entry, slot: Slot, now_ns: int) -> str:
+    host = entry.host
+    if not slot.is_offered:
+        return (slot.unavailable or f"it is {slot.state}").rstrip(".")
+    if host.admin_state is not AdminState.ACTIVE or not host.is_settled(now_ns):
+        headline = host.headline(entry.slots)
+        is_back = headline.word in ("available", "allocated")
+        return "its host came back just now" if is_back else f"its host is {headline.word}: {headline.reason}"
+    return ""

@@ -1,0 +1,1 @@
+"""Measuring hosts: who is due, and the commands that do it."""

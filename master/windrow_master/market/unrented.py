@@ -1,0 +1,79 @@
+"""Why nobody rents a slot that is there to be rented: in words, the most telling first. Pure.
+
+What is said is what the Master knows: whether it can be had at all, its price against that of others in its tier, how
+much was rented there of late, its verification, what keeps its grade down. It guesses nothing of what renters think.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from windrow_proto.units import Microcents, money_text
+
+DEMAND_DAYS: Final = 7
+"""Over which rentals are counted: a week has all of its weekdays."""
+GRADE_MARKS: Final = ("C: ", "B: ")
+"""How a tier's reasons begin that keep its grade down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One slot without a lease, and what is around it.
+
+    hindrance: why it cannot be had now, empty where it can; price, prices: per hour, its own and those of the other
+    slots of its tier; free: of these, how many nobody rents; rentals: begun in its tier in DEMAND_DAYS; verification:
+    what its host's lacks, empty where nothing; tier_reasons: as the tier gives them.
+    """
+
+    tier: str
+    hindrance: str
+    price: Microcents
+    prices: Sequence[Microcents] = ()
+    free: int = 0
+    rentals: int = 0
+    verification: str = ""
+    tier_reasons: Sequence[str] = ()
+    simulated: bool = False
+
+
+def median(prices: Sequence[Microcents]) -> Microcents | None:
+    """The lower median; None of nothing."""
+    return sorted(prices)[(len(prices) - 1) // 2] if prices else None
+
+
+def reasons(slot: Slot) -> tuple[str, ...]:
+    """Why it is not rented, at least one reason."""
+    if not slot.tier:
+        return ("It has no tier yet, and so no price: its host has joined and was not measured.",)
+    found = [f"It cannot be had now: {slot.hindrance}."] if slot.hindrance else []
+    if slot.simulated:
+        found.append("Its host is simulated: only who asks for simulated hosts gets it.")
+    found += [*_dear(slot), *_demand(slot)]
+    if slot.verification:
+        found.append(f"Its host is not verified: {slot.verification}")
+    found += [f"It keeps its tier at {slot.tier}: {one}." for one in slot.tier_reasons if one.startswith(GRADE_MARKS)]
+    return tuple(found)
+
+
+def _dear(slot: Slot) -> list[str]:
+    middle = median(slot.prices)
+    mine = money_text(slot.price)
+    if middle is None:
+        return [f"It is the only one in {slot.tier}: there is no price beside its {mine} an hour."]
+    if middle <= 0 or slot.price <= middle:
+        others = f"the median of {len(slot.prices)} others in {slot.tier}, {money_text(middle)} an hour"
+        return [f"Its price is not the reason: {mine} is not above {others}."]
+    above = slot.price * 100 // middle - 100
+    return [
+        f"Its price of {mine} an hour is {above} % above the median of {len(slot.prices)} others in {slot.tier}, "
+        f"{money_text(middle)}."
+    ]
+
+
+def _demand(slot: Slot) -> list[str]:
+    if not slot.rentals:
+        return [f"Nobody rented in {slot.tier} in the last {DEMAND_DAYS} days."]
+    said = f"{slot.rentals} rentals began in {slot.tier} in the last {DEMAND_DAYS} days"
+    beside = f"{slot.free} of the {len(slot.prices)} others there are free, too"
+    beside = beside if slot.free else "all others are taken"
+    return [f"{said}; {beside}."]
