@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
 
-from windrow_master.fleet.model import HostRecord, Mishap
-from windrow_master.fleet.reliability import Record
+from windrow_master.fleet.model import HostRecord, Mishap, Record
 from windrow_master.store.made import Upsert
 from windrow_master.store.tables_core import event_subjects, events
 from windrow_master.store.tables_fleet import host_reliability as table
