@@ -200,10 +200,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Mishap:
-    """An event that may count against a host. number: of the event."""
+    """An event that may count against a host."""
 
     host_id: HostId
-    number: int
     kind: str
     fields: Mapping[str, object]
 

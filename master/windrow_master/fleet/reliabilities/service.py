@@ -39,15 +39,14 @@ class ReliabilityDesk:
 
     def _count(self, uow: UnitOfWork, *, entries: Sequence[Entry], from_ns: int | None, now_ns: int) -> None:
         known, last = uow.reliability.all(), uow.reliability.last_event()
-        looked = min((one.event_number for one in known.values()), default=last)
+        looked = max((one.event_number for one in known.values()), default=last)
         found: dict[HostId, list[Mishap]] = {}
         for mishap in uow.reliability.mishaps(looked, mishaps.KINDS):
             found.setdefault(mishap.host_id, []).append(mishap)
         for entry in entries:
             host_id = entry.host.host_id
             before = known.get(host_id) or HostRecord(host_id, now_ns, Record(now_ns), None, last)
-            fresh = [one for one in found.get(host_id, ()) if one.number > before.event_number]
-            record = mishaps.after_mishaps(before.record, fresh, now_ns)
+            record = mishaps.after_mishaps(before.record, found.get(host_id, ()), now_ns)
             if from_ns is not None and host_id in known and (is_good := _was_there(entry, from_ns)) is not None:
                 is_leased = any(slot.holder is not None for slot in entry.slots)
                 record = reliability.with_slot(record, now_ns, is_good=is_good, is_leased=is_leased)
