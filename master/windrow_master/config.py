@@ -41,6 +41,8 @@ class Config:
     redis_url: str = ""
     """Redis or Valkey, which other Masters of the same database share; empty: the bus is this process'."""
     rate_limits: bool = True
+    proofs: bool = True
+    """Rent each host for a moment, soon after it joined and now and then, to see what a renter would see."""
     accept_clock: bool = False
     """Start although this machine's clock cannot be right beside the audit log's last entry."""
     history: HistorySettings = field(default_factory=HistorySettings)
@@ -95,6 +97,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         log_level=read.log_level,
         redis_url=_redis(_secret("WINDROW_REDIS_URL", environment)),
         rate_limits=_switch("WINDROW_RATE_LIMITS", environment),
+        proofs=_switch("WINDROW_PROOFS", environment),
         accept_clock=_switch("WINDROW_ACCEPT_CLOCK", environment, "off"),
         history=read_settings(lambda name: _secret(name, environment)),
         waits=read.wait,

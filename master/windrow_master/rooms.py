@@ -26,6 +26,8 @@ from windrow_master.identity.model import Member, MemberRole, Standing
 from windrow_master.identity.service import IdentityService
 from windrow_master.market.service import MarketService
 from windrow_master.onboarding.packages.service import Packages
+from windrow_master.onboarding.proofs.rental.service import Ways
+from windrow_master.onboarding.proofs.service import ProofService
 from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import MemoryBus
@@ -75,6 +77,8 @@ class Rooms:
             yield services.tunnels.run()
         if services.verification is not None:
             yield services.verification.run()
+        if services.proofs is not None and services.proofs.is_automatic is not None:
+            yield services.proofs.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(rooms_history.event_writer(self.store, "master/clock"))
 
@@ -257,6 +261,10 @@ def _introduce_hub(rooms: Rooms) -> None:
     services = rooms.services
     services.verification = VerificationService(
         *(store, services.clock, services.rng, rooms.fleet, hub, host_facts, __version__)
+    )
+    services.proofs = ProofService(
+        *(store, services.clock, services.rng, rooms.fleet, rooms.market, rooms.clusters),
+        lambda: Ways(services.inside, services.tunnels) if services.inside and services.tunnels else None,
     )
     hub.ports.generations_used = identity.generations_used
     hub.ports.renewals = rooms.clusters.renewals

@@ -101,9 +101,8 @@ def started(
     """Run this `windrow up`; stops it as Ctrl-C does, and kills it if it does not stop."""
     with log_path.open("ab") as log:
         began = time.monotonic()
-        process = subprocess.Popen(
-            command, stdout=log, stderr=log, start_new_session=True, env=os.environ | dict(environment or {})
-        )
+        own = os.environ | {"WINDROW_PROOFS": "off"} | dict(environment or {})
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=own)
         try:
             yield Stack(process, data_dir, began)
         finally:
@@ -120,6 +119,8 @@ def stack(*flags: str, folder: Path | None = None, environment: Mapping[str, str
     """Run `windrow up` with these flags, and stop it in order.
 
     At the end no secret may stand in a log, a command line, an environment or a database (tests/support/canaries.py).
+
+    Its hosts are not rented by the Master to try them, unless `environment` says so: a test counts what it did itself.
 
     folder: where its data directory lies and stays, for a second start; else a temporary one.
     environment: what it gets beside this process's own.

@@ -166,28 +166,6 @@ export interface CardVerificationOut {
   span_ms: number | null;
   /** What that says; observed: its class is not calibrated */
   pace: string | null;
-  /** A commitment later than that is refused; null where not kept */
-  bound_ms: number | null;
-  /** Whether the bound is measured of its class */
-  calibrated: boolean | null;
-  /** What the times of its class were measured with */
-  times: string | null;
-  /** Beside the others of its class: alone, untold, together, apart */
-  together: string | null;
-  /** Of its class that were challenged in the same second, it counted */
-  cards: number | null;
-  /** proved, wrong_memory, short_memory, late_memory or untold; null: it was not asked to fill it */
-  memory: string | null;
-  /** That its host says it has */
-  memory_claimed_bytes: number | null;
-  /** That were written before any place was looked at */
-  memory_filled_bytes: number | null;
-  /** Places looked at, 32 bytes each */
-  memory_probes: number | null;
-  /** Of these, how many did not hold what was written */
-  memory_wrong: number | null;
-  /** From asking until all was written, by the Master */
-  memory_span_ms: number | null;
   agent_version: string | null;
   master_version: string | null;
   nonce: string | null;
@@ -531,6 +509,9 @@ export interface HostOut {
   tier: string | null;
   tier_reasons: string[];
   bandwidth: BandwidthOut | null;
+  /** When it could first be rented */
+  listed_at: string | null;
+  proof: ProofMarkOut | null;
   /** A decimal amount of money */
   price_per_hour: string | null;
   os: string | null;
@@ -554,6 +535,20 @@ export interface HostOut {
   /** Between the host and its Access, in milliseconds */
   rtt_ms: number | null;
   gpus: GpuOut[];
+}
+
+/** One test rental of a host by the Master. */
+export interface HostProofOut {
+  proof_id: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  ended_at: string | null;
+  /** Somebody asked for it; else it was due */
+  was_asked: boolean;
+  /** passed, failed or unfinished; null while it runs */
+  outcome: string | null;
+  words: string | null;
+  steps: ProofStepOut[];
 }
 
 /** What is not as it should be and fails nothing. */
@@ -886,18 +881,6 @@ export interface PageTransferOut {
   next_cursor: string | null;
 }
 
-/** What one challenge of one card came to. */
-export interface PastVerificationOut {
-  gpu_uuid: string;
-  verification_id: string;
-  /** RFC 3339 in UTC, with milliseconds */
-  at: string;
-  outcome: string;
-  detail: string;
-  span_ms: number | null;
-  pace: string | null;
-}
-
 /** How far a trial is. Unfinished: its time was over before every agent was back and had sent anew. */
 export type Phase = "running" | "finished" | "unfinished";
 
@@ -931,6 +914,42 @@ export interface PlanOut {
 export interface PriceBody {
   price_per_hour: string;
   scope?: "own" | "all" | null;
+}
+
+/** What the Master's newest test rental of a host came to. */
+export interface ProofMarkOut {
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  /** passed or failed; a host that failed stays listed */
+  outcome: string;
+  words: string;
+}
+
+/** How a host's first proof, and its repetitions, stand. */
+export interface ProofOut {
+  host_id: string;
+  words: string;
+  stages: StageOut[];
+  /** The newest first, ten at most */
+  proofs: HostProofOut[];
+}
+
+/** One step of a test rental. */
+export interface ProofStepOut {
+  /** start, reach, count, memory, bandwidth, end or receipt */
+  name: string;
+  /** passed, failed, or absent where there was nothing to try */
+  state: string;
+  took_ms: number | null;
+  words: string;
+  /** The figures, by name */
+  fields: Record<string, number | string>;
+}
+
+/** A test rental that has begun. */
+export interface ProvingOut {
+  operation: OperationOut;
+  host_id: string;
 }
 
 /** What an hour brings at the asked prices: of what is rented, and what what is idle would. Real hosts only. */
@@ -973,20 +992,6 @@ export interface RefusalOut {
   host_id: string;
   host_name: string;
   reason: string;
-}
-
-/** How far one can rely on a host: the lower bound of the chance that it is there, less its faults. */
-export interface ReliabilityOut {
-  /** From 0 to 1, as its tier counts it; null: too little was seen */
-  figure: number | null;
-  words: string;
-  /** Slots of five minutes in which it was there, weighed and forgotten */
-  good: number;
-  bad: number;
-  /** Of its own: of its cards, and of starts */
-  faults: number;
-  /** Leases that it broke off */
-  aborts: number;
 }
 
 export interface RenewBody {
@@ -1064,11 +1069,15 @@ export interface SlotOut {
   cluster_id: string | null;
 }
 
-/** How a host stands. */
-export interface StandingOut {
-  host_id: string;
-  reliability: ReliabilityOut;
-  unrented: UnrentedOut[];
+/** How far a host has come. */
+export interface StageOut {
+  /** downloaded, certified, tested, verified or listed */
+  name: string;
+  /** done, running, waiting, failed or skipped */
+  state: string;
+  /** Null where it was not reached, or where nobody knows when */
+  at: string | null;
+  words: string;
 }
 
 /** One step of a cluster's way. */
@@ -1222,15 +1231,6 @@ export interface TunnelOut {
   expires_at: string;
 }
 
-/** A slot that nobody rents, and why. */
-export interface UnrentedOut {
-  slot_id: string;
-  gpu: string | null;
-  tier: string | null;
-  /** The most telling first */
-  reasons: string[];
-}
-
 /** How many are in each group; their sum is `total`. */
 export interface UseCounts {
   total: number;
@@ -1259,8 +1259,6 @@ export interface VerificationOut {
   /** Challenges since one had a good end */
   tries: number;
   gpus: CardVerificationOut[];
-  /** Of all cards, the newest first, at most 100 */
-  past: PastVerificationOut[];
 }
 
 /** A challenge of a host's free cards that has begun. */

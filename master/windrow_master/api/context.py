@@ -21,6 +21,7 @@ from windrow_master.identity.model import Principal
 from windrow_master.identity.service import IdentityService
 from windrow_master.market.service import MarketService
 from windrow_master.onboarding.packages.service import Packages
+from windrow_master.onboarding.proofs.service import ProofService
 from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.store.bus import Bus
 from windrow_master.store.room import Room
@@ -81,6 +82,8 @@ class Services:
     """The way to their ports, likewise."""
     verification: VerificationService | None = None
     """Challenges hosts, likewise."""
+    proofs: ProofService | None = None
+    """Rents hosts to try them, likewise."""
 
 
 def services_of(request: Request) -> Services:

@@ -66,6 +66,8 @@ def head_json(entry: Entry, reading: Reading | None, book: PriceBook) -> Json:
         "tier": host.tier or None,
         "tier_reasons": list(host.tier_reasons),
         "bandwidth": _bandwidth_json(host),
+        "listed_at": time_or_none(host.listed_at_ns),
+        "proof": _proof_json(host),
         "price_per_hour": _price(host, host.tier, book),
         "os": (inventory.os if inventory else "") or None,
         "kernel": (inventory.kernel if inventory else "") or None,
@@ -107,6 +109,13 @@ def _bandwidth_json(host: Host) -> Json | None:
         "measured_at": time_text(measured.measured_at_ns),
         "access_id": measured.access_id,
     }
+
+
+def _proof_json(host: Host) -> Json | None:
+    found = host.proof
+    if found is None:
+        return None
+    return {"at": time_text(found.at_ns), "outcome": found.outcome, "words": found.words}
 
 
 def _price(host: Host, tier: str, book: PriceBook) -> str | None:

@@ -115,6 +115,14 @@ class BandwidthOut(Out):
     access_id: str | None
 
 
+class ProofMarkOut(Out):
+    """What the Master's newest test rental of a host came to."""
+
+    at: Time
+    outcome: Annotated[str, Field(description="passed or failed; a host that failed stays listed")]
+    words: str
+
+
 class HostSummaryOut(Out):
     """A host without its GPUs, as the fleet's stream tells it."""
 
@@ -132,6 +140,8 @@ class HostSummaryOut(Out):
     tier: str | None
     tier_reasons: list[str]
     bandwidth: BandwidthOut | None
+    listed_at: Annotated[Time | None, Field(description="When it could first be rented")]
+    proof: ProofMarkOut | None
     price_per_hour: Amount
     os: str | None
     kernel: str | None

@@ -38,6 +38,8 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("GET", f"{V1}/hosts/{{host_id}}/verification"): Reach.ALL,
     ("GET", f"{V1}/hosts/{{host_id}}/standing"): Reach.ALL,
     ("POST", f"{V1}/hosts/{{host_id}}/verify"): Reach.OWN_OR_OPERATED,
+    ("GET", f"{V1}/hosts/{{host_id}}/proof"): Reach.ALL,
+    ("POST", f"{V1}/hosts/{{host_id}}/prove"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/measure"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/gpus/{{gpu_id}}/partition"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/drain"): Reach.OWN_OR_OPERATED,

@@ -61,7 +61,7 @@ def digest(request: ClusterRequest) -> bytes:
     return sha256(json.dumps(asdict(request), sort_keys=True).encode()).digest()
 
 
-def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: str) -> Request:
+def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: str, is_proof: bool = False) -> Request:
     """What placement looks at."""
     return Request(
         account_id=account_id,
@@ -78,6 +78,7 @@ def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: 
         max_price_per_hour=request.max_price_per_hour,
         slice=request.slice,
         wants_simulated=request.simulated or request.runtime == Runtime.SIMULATED,
+        is_proof=is_proof,
     )
 
 

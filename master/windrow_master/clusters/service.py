@@ -4,8 +4,8 @@ Creating is one unit of work: the key of the request, the plan, the hold, the sl
 together or not at all. What happens afterwards is life/service.py's, reaching into a workload access/service.py's.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, LifeDesk
@@ -69,6 +69,10 @@ class Preview:
     refusals: tuple[Verdict, ...]
 
 
+async def _nothing_gives_way() -> bool:
+    return False
+
+
 class ClusterService:
     """Clusters of all accounts. Methods that take a `uow` run inside the caller's unit of work."""
 
@@ -78,6 +82,8 @@ class ClusterService:
         self._listeners: list[Callable[[ClusterId], None]] = []
         self.service_place: Callable[[HostId], str] = lambda host_id: ""
         """DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host; empty: there is none."""
+        self.give_way: Callable[[], Awaitable[bool]] = _nothing_gives_way
+        """End what only tries hosts, for a renter who found no room; whether anything did."""
         self.life = LifeDesk(fleet, market, self._changed)
 
     def on_change(self, listener: Callable[[ClusterId], None]) -> None:
@@ -100,13 +106,24 @@ class ClusterService:
         return await self._store.read(read)
 
     async def create(
-        self, principal: Principal, request: ClusterRequest, key: str | None = None
+        self, principal: Principal, request: ClusterRequest, key: str | None = None, *, is_proof: bool = False
     ) -> tuple[Operation, ClusterView]:
         """Rent and start, or raise NoCapacity with one reason per host, InsufficientFunds, InvalidInput,
         or DiskFull where the Master has no room for more.
 
-        key: the request's Idempotency-Key; the same one again answers with the cluster that it made.
+        key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the
+        Master tries a host, at most at the suggested price; it gives way to whoever finds no room because of it.
         """
+        try:
+            return await self._create(principal, request, key, is_proof)
+        except NoCapacity:
+            if is_proof or not await self.give_way():
+                raise
+        return await self._create(principal, request, key, is_proof)
+
+    async def _create(
+        self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool
+    ) -> tuple[Operation, ClusterView]:
 
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
             known = uow.clusters.by_key(principal.account_id, key) if key is not None else None
@@ -115,9 +132,11 @@ class ClusterService:
             self._store.admit()
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
-            found = self._placer.place(uow, asked, principal.account_id)
+            found = self._placer.place(uow, asked, principal.account_id, is_proof)
             if isinstance(found, Refusal):
                 raise _no_capacity(found)
+            if is_proof:
+                found = replace(found, chosen=self._fair(found.chosen))
             operation = uow.operation(CREATE_KIND, cluster_id, principal.account_id)
             cluster = self._start(uow, principal, asked, cluster_id, found)
             uow.clusters.add(cluster, key, digest(request))
@@ -232,6 +251,11 @@ class ClusterService:
         if not running:
             uow.operations.finish(operation.id, uow.now_wall_ns)
         return uow.operations.get(operation.id) or operation, self._view(uow, cluster)
+
+    def _fair(self, chosen: Chosen) -> Chosen:
+        """The same at no more than is suggested for it: nobody grows rich by being tried."""
+        price = min(chosen.price_per_hour, self._market.suggested(chosen.tier) * len(chosen.slot_ids))
+        return replace(chosen, price_per_hour=Microcents(price))
 
     def _start(
         self, uow: UnitOfWork, principal: Principal, request: ClusterRequest, cluster_id: ClusterId, found: Placement

@@ -5,6 +5,7 @@ Wall times (`_ns` without another word) are nanoseconds since 1970 by the Master
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from windrow_master.fleet.liveness import SETTLED_NS, Headline, headline
@@ -41,6 +42,8 @@ __all__ = [
     "Measurement",
     "Mishap",
     "Record",
+    "ProofMark",
+    "ProofOutcome",
     "Slot",
     "SlotState",
     "Verification",
@@ -87,13 +90,31 @@ class Measurement:
         return Bandwidth(self.up_bps, self.down_bps, self.access_id)
 
 
+class ProofOutcome(StrEnum):
+    """What a proof came to. UNFINISHED: it says nothing about the host; a renter came, or the Master could not."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNFINISHED = "unfinished"
+
+
+@dataclass(frozen=True, slots=True)
+class ProofMark:
+    """What the newest proof with a good or bad end came to, as the listing shows it: when, and one sentence."""
+
+    at_ns: int
+    outcome: ProofOutcome
+    words: str
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """One machine. `settled_at_ns`: from then on it may be given work as far as its link goes, None while not Online.
 
     link_state is what was last written down; live presence (last seen, round trip) is in the service's memory.
     version grows with every change of the row. verify_due_ns: when its cards are challenged next, None: as soon as it
-    can be; verify_tries: challenges since one had a good end, None: none.
+    can be; verify_tries: challenges since one had a good end, None: none. listed_at_ns: when it could first be rented;
+    proof, proof_due_ns, proof_tries: of the Master's own test rentals (onboarding/proofs), likewise.
     """
 
     host_id: HostId
@@ -123,6 +144,10 @@ class Host:
     default_image: str | None = None
     verify_due_ns: int | None = None
     verify_tries: int | None = None
+    listed_at_ns: int | None = None
+    proof: ProofMark | None = None
+    proof_due_ns: int | None = None
+    proof_tries: int | None = None
     version: int = 1
 
     def is_settled(self, now_ns: int) -> bool:

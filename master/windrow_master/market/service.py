@@ -25,6 +25,7 @@ from windrow_master.market.model import (
     hold_of,
 )
 from windrow_master.market.offers import PriceBook, offers
+from windrow_master.market.prices import suggest
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import InsufficientFunds, InvalidInput, NotFound
@@ -78,6 +79,13 @@ class MarketService:
         if uow.ledger.post(ledger.minting(account_id, uow.now_wall_ns)):
             uow.audit("master", "ledger.mint", account_of(account_id), "first test credits")
 
+    def keep_funded(self, uow: UnitOfWork, account_id: AccountId) -> None:
+        """Give an account of the market's own new test credits when it has spent half of the last."""
+        self.open_account(uow, account_id)
+        if self.balance(uow, account_id) < ledger.FIRST_CREDITS // 2:
+            uow.ledger.post(ledger.minting(account_id, uow.now_wall_ns, f"more {uow.now_wall_ns}"))
+            uow.audit("master", "ledger.mint", account_of(account_id), "more test credits")
+
     def balance(self, uow: UnitOfWork, account_id: AccountId) -> Microcents:
         """What an account can spend; what it has set aside is not in it."""
         return uow.ledger.balance(account_of(account_id))
@@ -112,6 +120,10 @@ class MarketService:
     def demand(self, uow: UnitOfWork, since_ns: int) -> Mapping[tuple[str, bool], int]:
         """How many rentals began since then, by tier and whether of simulated hosts."""
         return uow.rentals.begun_since(since_ns)
+
+    def suggested(self, tier: str) -> Microcents:
+        """What is suggested for an hour of one GPU, or of one processor, of this tier."""
+        return suggest(tier).price_per_hour
 
     def first_hold(self, price_per_hour: Microcents) -> Microcents:
         """What is set aside when a rental at this price starts."""

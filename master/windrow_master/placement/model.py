@@ -24,7 +24,8 @@ class Request:
     tie_seed: any text that is the same for a preview and the creation that follows it; orders equal hosts.
     gpus: whole GPUs, or slices of the profile `slice` where that is said; 0 asks for a processor slot.
     cpus: logical processors, >= 1. memory_bytes: None asks for none.
-    max_price_per_hour: for the whole placement.
+    max_price_per_hour: for the whole placement. is_proof: the Master rents a host to try it, verified or not; what runs
+    is its own, so that plain processes will do.
     """
 
     account_id: AccountId
@@ -41,6 +42,7 @@ class Request:
     max_price_per_hour: Microcents | None = None
     wants_simulated: bool = False
     slice: str | None = None
+    is_proof: bool = False
 
 
 @dataclass(frozen=True, slots=True)

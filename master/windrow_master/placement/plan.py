@@ -140,7 +140,7 @@ def _standing(request: Request, host: Candidate, verification_exists: bool) -> s
         return f"it is not connected: its link is {host.link_state}"
     if not host.is_settled:
         return "it came back less than 60 s ago"
-    if host.owner_account == request.account_id or host.verify_state == "verified":
+    if host.owner_account == request.account_id or host.verify_state == "verified" or request.is_proof:
         return None
     if host.verify_state == "unverified" and not verification_exists:
         return None
@@ -154,7 +154,7 @@ def _way(request: Request, host: Candidate) -> tuple[Runtime, str | None] | str:
         return "it is simulated and runs nothing real" if wrong else (Runtime.SIMULATED, request.image)
     if request.runtime is Runtime.SIMULATED:
         return "it is a real host and has no simulated runtime"
-    is_own = host.owner_account == request.account_id
+    is_own = host.owner_account == request.account_id or request.is_proof
     if request.image is None and is_own and request.runtime is not Runtime.DOCKER:
         if Runtime.PROCESS in host.runtimes:
             return Runtime.PROCESS, None

@@ -18,6 +18,8 @@ from windrow_master.fleet.model import (
     Host,
     LinkState,
     Measurement,
+    ProofMark,
+    ProofOutcome,
     Slot,
     SlotState,
     VerifyState,
@@ -154,6 +156,7 @@ def _host_values(host: Host) -> dict[str, Any]:
     values["conditions"] = [asdict(condition) for condition in host.conditions]
     values["tier_reasons"] = list(host.tier_reasons)
     values["bandwidth"] = None if host.bandwidth is None else asdict(host.bandwidth)
+    values["proof"] = None if host.proof is None else asdict(host.proof)
     return values
 
 
@@ -167,7 +170,12 @@ def _host(row: Mapping[Any, Any]) -> Host:
     values["conditions"] = tuple(Condition(**condition) for condition in values["conditions"])
     values["tier_reasons"] = tuple(values["tier_reasons"])
     values["bandwidth"] = None if values["bandwidth"] is None else Measurement(**values["bandwidth"])
+    values["proof"] = None if values["proof"] is None else _proof(values["proof"])
     return Host(**values)
+
+
+def _proof(kept: Mapping[str, Any]) -> ProofMark:
+    return ProofMark(kept["at_ns"], ProofOutcome(kept["outcome"]), kept["words"])
 
 
 class SlotRepository:

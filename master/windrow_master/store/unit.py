@@ -37,6 +37,7 @@ from windrow_master.store.market_repository import (
     RentalRepository,
 )
 from windrow_master.store.model import AuditEntry, EventRow, Operation, OperationState
+from windrow_master.store.proof_repository import ProofRepository
 from windrow_master.store.reliability_repository import ReliabilityRepository
 from windrow_master.store.verification_repository import VerificationRepository
 from windrow_proto.ids import AccountId, EventId, OperationId, mint
@@ -220,6 +221,10 @@ class UnitOfWork:
     @cached_property
     def reliability(self) -> ReliabilityRepository:
         return ReliabilityRepository(self.connection)
+
+    @cached_property
+    def proofs(self) -> ProofRepository:
+        return ProofRepository(self.connection)
 
     @cached_property
     def commands(self) -> CommandRepository:

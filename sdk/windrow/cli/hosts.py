@@ -23,7 +23,7 @@ from windrow.cli.output import (
 from windrow.client import Client
 from windrow.errors import ApiProblem
 
-host_app = typer.Typer(help="Hosts: list, look, drain, measure, verify.", no_args_is_help=True)
+host_app = typer.Typer(help="Hosts: list, look, drain, measure, verify, prove.", no_args_is_help=True)
 gpu_app = typer.Typer(help="GPUs of all hosts.", no_args_is_help=True)
 offer_app = typer.Typer(help="What is on offer, and at what price.", no_args_is_help=True)
 command_app = typer.Typer(help="Commands sent to hosts, and what became of them.", no_args_is_help=True)
@@ -39,6 +39,17 @@ def _live(item: dict[str, Any], name: str) -> Any:
 def _bandwidth(item: dict[str, Any]) -> str:
     measured = item.get("bandwidth") or {}
     return f"{rate_text(measured.get('down_bps'))} / {rate_text(measured.get('up_bps'))}"
+
+
+def step_text(step: dict[str, Any]) -> str:
+    """One step of a test rental in a line."""
+    took = "" if step["took_ms"] is None else f", {step['took_ms'] / 1000:.1f} s"
+    return f"{step['name']}: {step['state']}{took}: {step['words']}"
+
+
+def stage_text(stage: dict[str, Any]) -> str:
+    """How far a host has come, in two or three words."""
+    return f"{stage['name']}: {stage['state']}" + (f" at {stage['at']}" if stage["at"] else "")
 
 
 @host_app.command("ls")
@@ -106,6 +117,7 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
         return
     verification = _of_host(api, item["id"], "verification")
     standing = _of_host(api, item["id"], "standing")
+    proof = _of_host(api, item["id"], "proof")
     facts(
         [
             ("Host", f"{item['name']} ({item['id']})" + (" SIMULATED" if item["simulated"] else "")),
@@ -119,6 +131,7 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
             ("Bandwidth down / up", _bandwidth(item)),
             *_host_verified(verification),
             ("Reliability", standing and standing["reliability"]["words"]),
+            *_host_proved(proof),
             ("Tier", item.get("tier")),
             *[("", f"- {reason}") for reason in item.get("tier_reasons") or []],
             ("Price per hour", item.get("price_per_hour")),
@@ -165,6 +178,17 @@ def _host_verified(verification: dict[str, Any] | None) -> list[tuple[str, Any]]
     return [
         ("Verification", f"{verification['state']}: {verification['words']}"),
         ("", f"next due: {_due(verification)}"),
+    ]
+
+
+def _host_proved(proof: dict[str, Any] | None) -> list[tuple[str, Any]]:
+    if proof is None:
+        return [("Proof", None)]
+    newest = (proof["proofs"] or [{"steps": []}])[0]
+    return [
+        ("Proof", proof["words"]),
+        *[("", f"- {step_text(step)}") for step in newest["steps"]],
+        ("Since joining", "; ".join(stage_text(stage) for stage in proof["stages"])),
     ]
 
 
@@ -244,6 +268,13 @@ def host_verify(context: typer.Context, host: str) -> None:
     """Challenge every free GPU of it now."""
     answer = client(context).request("POST", f"/hosts/{host}/verify")
     say(f"Challenging its free GPUs; see `windrow host show {host}` (operation {answer['operation']['id']}).")
+
+
+@host_app.command("prove")
+def host_prove(context: typer.Context, host: str) -> None:
+    """Rent it for a moment now, as a renter would, to see what one sees."""
+    answer = client(context).request("POST", f"/hosts/{host}/prove")
+    say(f"Renting it for a moment; see `windrow host show {host}` (operation {answer['operation']['id']}).")
 
 
 @gpu_app.command("ls")

@@ -24,11 +24,13 @@ class Placer:
     def __init__(self, market: MarketService) -> None:
         self._market = market
 
-    def place(self, uow: UnitOfWork, request: ClusterRequest, account_id: AccountId) -> Placement | Refusal:
+    def place(
+        self, uow: UnitOfWork, request: ClusterRequest, account_id: AccountId, is_proof: bool = False
+    ) -> Placement | Refusal:
         """Where this request would run now, or why nowhere."""
         # The same for a preview and the creation after it, another one for the next request: equal hosts take turns.
         seed = f"{account_id}|{uow.clusters.count(account_id)}"
-        return plan(placement_request(request, account_id, seed), self.snapshot(uow, request.cpus))
+        return plan(placement_request(request, account_id, seed, is_proof), self.snapshot(uow, request.cpus))
 
     def snapshot(self, uow: UnitOfWork, cpus: int) -> Snapshot:
         """The fleet at this moment, without retired hosts, with prices for a request of so many processors."""

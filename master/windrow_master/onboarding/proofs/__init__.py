@@ -1,0 +1,1 @@
+"""The Master rents each host as a renter would, and shows what came of it."""

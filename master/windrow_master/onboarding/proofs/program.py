@@ -1,0 +1,201 @@
+"""What a test rental runs on the host, and how its log is read. Pure.
+
+It serves SSH if its image has an SSH server (nobody can sign in), else greets as one would on the same port, and says
+which. Beside that it counts the GPUs that it was given, writes to their memory and reads it back. What it finds is one
+line of JSON each in its log, which is read as what a stranger wrote.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+PORT_MIN: Final = 20_000
+PORT_MAX: Final = 32_000
+"""Below the ports that Linux gives to connections that go out (32,768 and up)."""
+LIFE_S: Final = 300
+"""After which it ends by itself, whatever becomes of the Master."""
+TOUCH_BYTES: Final = 1 << 30
+"""Of each GPU's memory, at most: it takes less than a second, and a card that is broken there was seen to be."""
+MARK: Final = "windrow-proof "
+LINE_MAX: Final = 4_096
+FIGURE_MAX: Final = 1 << 62
+
+SCRIPT: Final = """
+if command -v python3 >/dev/null 2>&1; then exec python3 -c "$PROOF_PROGRAM"; fi
+trap 'exit 0' TERM
+echo 'windrow-proof {"server": "", "why": "there is neither python3 nor a way to try a port in its image"}'
+echo 'windrow-proof {"gpus": null, "why": "there is no python3 in its image to count them with"}'
+sleep "$PROOF_LIFE_S" & wait
+"""
+
+PROGRAM: Final = r"""
+import ctypes, json, os, shutil, signal, socket, subprocess, tempfile, threading, time
+port, bind, life = int(os.environ["PROOF_PORT"]), os.environ["PROOF_BIND"], int(os.environ["PROOF_LIFE_S"])
+lock = threading.Lock()
+def say(**found):
+    with lock: print("windrow-proof " + json.dumps(found), flush=True)
+children = []
+def end(*_):
+    for child in children: child.terminate()
+    os._exit(0)
+signal.signal(signal.SIGTERM, end)
+def ssh():
+    places = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin:/sbin"
+    server, keygen = shutil.which("sshd", path=places), shutil.which("ssh-keygen", path=places)
+    if not server or not keygen: return False
+    folder = tempfile.mkdtemp()
+    key = os.path.join(folder, "key")
+    try:
+        subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", key], check=True, timeout=20)
+        if os.getuid() == 0: os.makedirs("/run/sshd", exist_ok=True)
+    except (OSError, subprocess.SubprocessError): return False
+    options = ["PidFile=none", "AuthorizedKeysFile=none", "PasswordAuthentication=no", "PubkeyAuthentication=no"]
+    options += ["KbdInteractiveAuthentication=no", "UsePAM=no", "ListenAddress=" + bind]
+    words = [server, "-D", "-e", "-f", "/dev/null", "-p", str(port), "-h", key]
+    child = subprocess.Popen(words + [w for o in options for w in ("-o", o)])
+    children.append(child)
+    for _ in range(50):
+        if child.poll() is not None: return False
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return True
+        except OSError: time.sleep(0.1)
+    child.terminate()
+    return False
+def serve():
+    if ssh():
+        say(server="sshd", port=port)
+        return
+    try: door = socket.create_server((bind, port))
+    except OSError: door = socket.create_server((bind, 0))
+    say(server="greeter", port=door.getsockname()[1])
+    while True:
+        one, _ = door.accept()
+        with one:
+            try:
+                one.settimeout(10)
+                one.sendall(b"SSH-2.0-windrow_proof\r\n")
+                one.recv(256)
+            except OSError: pass
+threading.Thread(target=serve, daemon=True).start()
+def cards():
+    try: cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError: return say(gpus=None, why="there is no libcuda.so.1 inside")
+    number = ctypes.c_int()
+    code = cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(number))
+    if code == 100: return say(gpus=0)  # CUDA_ERROR_NO_DEVICE
+    if code: return say(gpus=None, why="CUDA does not start inside: error %d" % code)
+    say(gpus=number.value)
+    total = 0
+    for index in range(number.value):
+        size, wrong = touch(cuda, index)
+        if wrong: return say(memory=None, gpu=index, why=wrong)
+        total += size
+    say(memory=total)
+def touch(cuda, index):
+    pattern, most = 0x57494E44 + index, int(os.environ["PROOF_TOUCH_BYTES"])
+    context, place = ctypes.c_void_p(), ctypes.c_uint64()
+    free, whole = ctypes.c_size_t(), ctypes.c_size_t()
+    def ask(name, *given):
+        code = getattr(cuda, name)(*given)
+        if code: raise RuntimeError("%s on GPU %d: error %d" % (name, index, code))
+    try:
+        device = ctypes.c_int()
+        ask("cuDeviceGet", ctypes.byref(device), index)
+        ask("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        ask("cuCtxSetCurrent", context)
+        ask("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(whole))
+        words = min(most, free.value // 2) // 4
+        ask("cuMemAlloc_v2", ctypes.byref(place), ctypes.c_size_t(words * 4))
+        ask("cuMemsetD32_v2", place, ctypes.c_uint(pattern), ctypes.c_size_t(words))
+        got = (ctypes.c_uint * 1024)()
+        for step in range(16):
+            start = (words - 1024) * step // 15
+            ask("cuMemcpyDtoH_v2", got, ctypes.c_uint64(place.value + 4 * start), ctypes.c_size_t(4096))
+            if any(word != pattern for word in got): return 0, "what was read is not what was written"
+        ask("cuMemFree_v2", place)
+        ask("cuDevicePrimaryCtxRelease_v2", device)
+        return words * 4, ""
+    except (RuntimeError, AttributeError) as error: return 0, str(error)
+cards()
+time.sleep(life)
+end()
+"""
+
+
+def command(port: int, runtime: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The words and the environment of the rental. In a container it listens for the host that holds it; as a plain
+    process, which shares the host's network, on loopback."""
+    environment = {
+        "PROOF_PROGRAM": PROGRAM,
+        "PROOF_PORT": str(port),
+        "PROOF_BIND": "127.0.0.1" if runtime == "process" else "0.0.0.0",
+        "PROOF_LIFE_S": str(LIFE_S),
+        "PROOF_TOUCH_BYTES": str(TOUCH_BYTES),
+    }
+    return ("sh", "-c", SCRIPT), environment
+
+
+def port_of(chance: int) -> int:
+    """The port to try, from any number."""
+    return PORT_MIN + chance % (PORT_MAX - PORT_MIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the log says so far. server: sshd or greeter, "" where there is none, None: not said yet; gpus, memory:
+    None where nothing could be counted or touched, with the reason in the words beside it."""
+
+    server: str | None = None
+    port: int = 0
+    server_why: str = ""
+    has_counted: bool = False
+    gpus: int | None = None
+    gpus_why: str = ""
+    has_touched: bool = False
+    memory_bytes: int | None = None
+    memory_why: str = ""
+
+
+def read(log: bytes) -> Told:
+    """The lines of the program among whatever else is there; what is no such line is passed over."""
+    server, counted, touched = _none, _none, _none
+    for raw in log.splitlines():
+        line = raw[: LINE_MAX + 1].decode(errors="replace")
+        if not line.startswith(MARK) or len(line) > LINE_MAX:
+            continue
+        try:
+            found = json.loads(line.removeprefix(MARK))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            server = found if "server" in found else server
+            counted = found if "gpus" in found else counted
+            touched = found if "memory" in found else touched
+    said = server.get("server")
+    return Told(
+        server=said if said in ("sshd", "greeter") else None if server is _none else "",
+        port=_figure(server, "port") or 0,
+        server_why=_why(server),
+        has_counted=counted is not _none,
+        gpus=_figure(counted, "gpus"),
+        gpus_why=_why(counted),
+        has_touched=touched is not _none,
+        memory_bytes=_figure(touched, "memory"),
+        memory_why=_why(touched),
+    )
+
+
+_none: Final[Mapping[str, Any]] = {}
+
+
+def _figure(found: Mapping[str, Any], name: str) -> int | None:
+    value = found.get(name)
+    return value if type(value) is int and 0 <= value < FIGURE_MAX else None
+
+
+def _why(found: Mapping[str, Any]) -> str:
+    value = found.get("why")
+    text = value if isinstance(value, str) else ""
+    return "".join(letter for letter in text if letter.isprintable())[:200]

@@ -1,0 +1,1 @@
+"""One test rental, from asking for it to its receipt."""

@@ -1,0 +1,288 @@
+"""Has hosts proved when they are due or somebody asks, keeps what came of it, and says when a host is listed first.
+
+ tick ─▶ listed for the first time: a row, an event
+      └▶ due ─▶ begin (a row) ─▶ rental.py's walk, as a renter ─▶ conclude (the row, the host's mark, audit, event)
+
+A renter who finds no room has the proofs that run end first (`give_way`). A Master that dies in between ends what it
+had rented at its next start.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+import structlog
+
+from windrow_master.clusters.service import ClusterService
+from windrow_master.fleet.model import ProofMark, ProofOutcome
+from windrow_master.fleet.service import FleetService
+from windrow_master.fleet.verification.schedule import back_off_ns
+from windrow_master.identity.model import Account, Role
+from windrow_master.market.service import MarketService
+from windrow_master.onboarding.proofs import schedule, words
+from windrow_master.onboarding.proofs.model import Proof, ProofStep
+from windrow_master.onboarding.proofs.rental.service import ACCOUNT, Rental, Ways
+from windrow_master.store.model import Operation
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Conflict, TooMany, Unavailable, WindrowError
+from windrow_proto.ids import AccountId, HostId
+from windrow_proto.ports import Clock, Rng
+from windrow_proto.units import SECOND, money_text
+
+LOOK_NS: Final = 2 * SECOND
+"""Between two looks at who is listed and who is due."""
+STORE_AGAIN_NS: Final = 5 * SECOND
+GIVE_WAY_S: Final = 20.0
+"""For a proof to be off a host for a renter who waits: the host may take ten to end it."""
+OPERATION: Final = "host.prove"
+RESTARTED: Final = "the Master was restarted meanwhile"
+GAVE_WAY: Final = "it gave way to a renter"
+_EVENTS: Final = {
+    ProofOutcome.PASSED: "host.proved",
+    ProofOutcome.FAILED: "host.proof_failed",
+    ProofOutcome.UNFINISHED: "host.proof_unfinished",
+}
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Walk:
+    """One proof under way."""
+
+    proof: Proof
+    rental: Rental
+    renting: "asyncio.Task[None] | None" = None
+    gave_way: bool = False
+    freed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class ProofService:
+    """Proves hosts. Used on the loop only. is_automatic: without being asked, too; None: not at all."""
+
+    is_automatic: bool | None = None
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        rng: Rng,
+        fleet: FleetService,
+        market: MarketService,
+        clusters: ClusterService,
+        ways: Callable[[], Ways | None],
+    ) -> None:
+        """ways: into workloads; None: there are none yet."""
+        self._store, self._clock, self._rng = store, clock, rng
+        self._fleet, self._market, self._clusters, self._ways = fleet, market, clusters, ways
+        self._walks: dict[HostId, _Walk] = {}
+        self._group: asyncio.TaskGroup | None = None
+        clusters.give_way = self.give_way
+
+    # --- what people ask -------------------------------------------------------------------------------------------
+
+    async def ask(self, host_id: HostId, account_id: AccountId, actor: str) -> Operation:
+        """Prove a host now; the operation ends with the result. Raises Conflict with the reason where it cannot be
+        proved, TooMany where it was a moment ago."""
+        self._fleet.entry(host_id)
+
+        def begin(uow: UnitOfWork) -> tuple[_Walk, Operation]:
+            latest = next(iter(uow.proofs.of_host(host_id, 1)), None)
+            if latest is not None and (age_ns := uow.now_wall_ns - latest.at_ns) < schedule.ASKED_EVERY_NS:
+                left_ns = schedule.ASKED_EVERY_NS - age_ns
+                text = f"This host was proved {age_ns // SECOND} s ago. Ask again in {left_ns // SECOND + 1} s."
+                raise TooMany(text, subject=host_id, retry_after_ns=left_ns)
+            walk = self._begin(uow, host_id, actor)
+            if isinstance(walk, str):
+                raise Conflict(f"This host cannot be proved: {walk}.", subject=host_id)
+            return walk, uow.operation(OPERATION, host_id, account_id)
+
+        if self._group is None:
+            raise Unavailable("This Master does not prove hosts yet; try again in a moment.")
+        if host_id in self._walks:
+            raise Conflict("This host is being proved already.", subject=host_id)
+        walk, operation = await self._store.write(begin, name=OPERATION)
+        self._launch(walk)
+        return operation
+
+    async def of_host(self, host_id: HostId) -> tuple[Proof, ...]:
+        """What was found, the newest first; one that runs has the steps that it came to."""
+        found = await self._store.read(lambda uow: uow.proofs.of_host(host_id))
+        walk = self._walks.get(host_id)
+        steps: dict[str, tuple[ProofStep, ...]] = {walk.proof.proof_id: tuple(walk.rental.steps)} if walk else {}
+        return tuple(replace(one, steps=steps.get(one.proof_id, one.steps)) for one in found)
+
+    async def give_way(self) -> bool:
+        """End what runs and wait until it is off its hosts; whether there was any."""
+        walks = [walk for walk in self._walks.values() if not walk.freed.is_set()]
+        for walk in walks:
+            walk.gave_way = walk.rental.is_unwanted = True
+            if walk.renting is not None and walk.rental.cluster_id is not None:
+                walk.renting.cancel()
+        try:
+            async with asyncio.timeout(GIVE_WAY_S):
+                for walk in walks:
+                    await walk.freed.wait()
+        except TimeoutError:
+            return False
+        return bool(walks)
+
+    # --- keeping time ----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Prove who is due, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            try:
+                await self._store.write(self._pick_up, name="proof.start")
+                self._group = group
+                while True:
+                    try:
+                        await self.tick()
+                    except WindrowError as error:
+                        log.warning("proof_tick_failed", error=str(error))
+                    await self._clock.sleep_ns(LOOK_NS)
+            finally:
+                self._group = None
+
+    async def tick(self) -> None:
+        """Say who is listed now for the first time, and begin with those that are due, the longest waiting first."""
+        now_ns = self._clock.wall_ns()
+        entries = tuple(self._fleet.view)
+        fresh = [e.host.host_id for e in entries if e.host.listed_at_ns is None]
+        fresh = [i for i in fresh if schedule.is_listed((e := self._fleet.entry(i)).host, e.slots, now_ns)]
+        if fresh:
+            await self._store.write(partial(self._list, host_ids=fresh), name="host.listed")
+            await self._fleet.refresh()
+        if not self.is_automatic:
+            return
+        due = [
+            e.host
+            for e in entries
+            if e.host.host_id not in self._walks
+            and schedule.is_due(e.host, e.slots, now_ns)
+            and self._fleet.is_connected(e.host.host_id)
+        ]
+        due.sort(key=lambda host: (host.proof_due_ns or 0, host.host_id))
+        for host in due[: max(0, schedule.AT_ONCE - len(self._walks))]:
+            walk = await self._store.write(partial(self._begin, host_id=host.host_id, actor="master"), name=OPERATION)
+            if isinstance(walk, _Walk) and host.host_id not in self._walks:
+                self._launch(walk)
+
+    def _list(self, uow: UnitOfWork, host_ids: list[HostId]) -> None:
+        for host_id in host_ids:
+            host = uow.hosts.get(host_id)
+            if host is None or host.listed_at_ns is not None:
+                continue
+            self._fleet.hosts.save(uow, replace(host, listed_at_ns=uow.now_wall_ns))
+            price = self._market.book(uow).price(host.owner_account, host.tier)
+            text = f"{host.name} is listed: tier {host.tier} at {money_text(price)}/h"
+            uow.event("host.listed", (host_id,), text, {"tier": host.tier, "price_per_hour": money_text(price)})
+
+    def _pick_up(self, uow: UnitOfWork) -> None:
+        """End what a Master before this one had rented."""
+        if uow.accounts.get(ACCOUNT) is None:
+            uow.accounts.add(Account(ACCOUNT, "first proof", frozenset({Role.RENTER}), uow.now_wall_ns))
+        for proof in uow.proofs.open_all():
+            known = uow.clusters.by_key(ACCOUNT, proof.proof_id)
+            if known is not None:
+                self._clusters.life.end(uow, known[0], RESTARTED, "master")
+            self._conclude(uow, proof, RESTARTED, gave_way=False, chance=0)
+
+    # --- one host --------------------------------------------------------------------------------------------------
+
+    def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str) -> "_Walk | str":
+        """Write down that it begins; or why it cannot."""
+        host = uow.hosts.get(host_id)
+        if host is None:
+            return "there is no such host"
+        slots = uow.slots.of_host(host_id)
+        hindrance = schedule.hindrance(host, slots, uow.now_wall_ns)
+        ways = self._ways()
+        if hindrance is not None or ways is None:
+            return hindrance or "there is no link to hosts yet"
+        self._market.keep_funded(uow, ACCOUNT)
+        tries = (host.proof_tries or 0) + 1
+        due_ns = uow.now_wall_ns + back_off_ns(tries)
+        host = self._fleet.hosts.save(uow, replace(host, proof_tries=tries, proof_due_ns=due_ns))
+        proof = Proof(uow.mint("proof"), host_id, uow.now_wall_ns, actor)
+        uow.proofs.add(proof)
+        uow.audit(actor, OPERATION, host_id, "it was due" if actor == "master" else "it was asked for")
+        uow.event("host.proving", (host_id,), f"{host.name} is rented for a moment to try it", actor=actor)
+        wanted, kind = schedule.gpus_wanted(slots), schedule.runtime(host) or ""
+        rental = Rental(self._clock, self._clusters, self._market, ways, host, wanted, kind, self._chance())
+        return _Walk(proof, rental)
+
+    def _launch(self, walk: _Walk) -> None:
+        assert self._group is not None, "looked at before it began"
+        self._walks[walk.proof.host_id] = walk
+        self._group.create_task(self._walk(walk), name=f"prove {walk.proof.host_id}")
+
+    async def _walk(self, walk: _Walk) -> None:
+        host_id, rental = walk.proof.host_id, walk.rental
+        unfinished = ""
+        try:
+            async with asyncio.TaskGroup() as group:
+                walk.renting = group.create_task(rental.rent(walk.proof.proof_id))
+            if walk.gave_way:
+                unfinished = GAVE_WAY
+        except* WindrowError as errors:
+            unfinished = str(errors.exceptions[0]) or "it was broken off"
+        except* Exception:  # the task's top level: the others go on
+            log.exception("proof_crashed", host_id=host_id)
+            unfinished = "the Master failed"
+        try:
+            await rental.end(not walk.gave_way)
+            walk.freed.set()
+            if not unfinished:
+                await rental.receipt()
+        except WindrowError as error:
+            unfinished = unfinished or error.detail
+        finally:
+            walk.freed.set()
+        await self._keep(walk, unfinished or rental.unfinished)
+        self._walks.pop(host_id, None)
+
+    async def _keep(self, walk: _Walk, unfinished: str) -> None:
+        proof = replace(walk.proof, cluster_id=walk.rental.cluster_id, steps=tuple(walk.rental.steps))
+        chance = self._chance()
+        while True:
+            try:
+                await self._store.write(
+                    lambda uow: self._conclude(uow, proof, unfinished, gave_way=walk.gave_way, chance=chance),
+                    name="proof.conclude",
+                )
+                await self._fleet.refresh()
+                return
+            except WindrowError as error:
+                log.warning("proof_not_stored", host_id=proof.host_id, error=str(error))
+                await self._clock.sleep_ns(STORE_AGAIN_NS)
+
+    def _conclude(self, uow: UnitOfWork, proof: Proof, unfinished: str, *, gave_way: bool, chance: int) -> None:
+        host = uow.hosts.get(proof.host_id)
+        if host is None:
+            return
+        outcome = words.verdict(proof.steps, unfinished)
+        suggested = self._market.suggested(host.tier) if host.tier else None
+        text = words.sentence(host, proof.steps, unfinished, suggested)
+        uow.proofs.save(replace(proof, ended_at_ns=uow.now_wall_ns, outcome=outcome, words=text))
+        is_told = outcome is not ProofOutcome.UNFINISHED
+        due_ns = schedule.next_due_ns(outcome, host.proof_tries or 1, gave_way, chance, uow.now_wall_ns)
+        after = replace(
+            host,
+            proof=ProofMark(uow.now_wall_ns, outcome, text) if is_told else host.proof,
+            proof_due_ns=due_ns,
+            proof_tries=None if outcome is ProofOutcome.PASSED else host.proof_tries,
+        )
+        self._fleet.hosts.save(uow, after)
+        fields = {"proof": proof.proof_id} | {step.name.value: step.state.value for step in proof.steps}
+        uow.audit("master", _EVENTS[outcome], host.host_id, text[:1000], fields)
+        uow.event(_EVENTS[outcome], (host.host_id,), f"{host.name}: {text}", fields)
+        for operation in uow.operations.running(host.host_id, OPERATION):
+            is_passed = outcome is ProofOutcome.PASSED
+            uow.operations.finish(operation.id, uow.now_wall_ns, None if is_passed else "conflict", text)
+
+    def _chance(self) -> int:
+        return int.from_bytes(self._rng.random_bytes(8), "big")

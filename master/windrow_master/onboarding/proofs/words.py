@@ -1,0 +1,83 @@
+"""What the steps of a proof say together, in one sentence, and what they make of the host. Pure."""
+
+from collections.abc import Sequence
+
+from windrow_master.fleet.model import Host, ProofOutcome
+from windrow_master.onboarding.proofs.model import ProofStep, StepName, StepState
+from windrow_proto.units import GIB, SECOND, Microcents, money_text
+
+_WHAT = {
+    StepName.START: "it was not started",
+    StepName.REACH: "it was not reached",
+    StepName.COUNT: "its GPUs are not those that were rented",
+    StepName.MEMORY: "the memory of its GPUs did not keep what was written",
+    StepName.BANDWIDTH: "its bandwidth is not known",
+    StepName.END: "it was not taken down",
+    StepName.RECEIPT: "no receipt came",
+}
+
+
+def verdict(steps: Sequence[ProofStep], unfinished: str) -> ProofOutcome:
+    """unfinished: why it ended early for no fault of the host's; empty: it did not."""
+    if unfinished:
+        return ProofOutcome.UNFINISHED
+    return ProofOutcome.FAILED if any(step.state is StepState.FAILED for step in steps) else ProofOutcome.PASSED
+
+
+def sentence(host: Host, steps: Sequence[ProofStep], unfinished: str, suggested: Microcents | None) -> str:
+    """One sentence for people; suggested: for an hour of the host's tier."""
+    if unfinished:
+        return f"Not finished: {unfinished}."
+    by_name = {step.name: step for step in steps}
+    failed = next((step for step in steps if step.state is StepState.FAILED), None)
+    if failed is not None:
+        return f"Failed: {_WHAT[failed.name]}. {failed.words}"
+    said = [_reached(by_name.get(StepName.REACH)), *_gpus(by_name), bandwidth(host)]
+    if host.tier:
+        said.append(f"tier {host.tier}{_because(host)}")
+    if suggested is not None:
+        said.append(f"suggested {money_text(suggested)}/h")
+    return ", ".join(filter(None, said))
+
+
+def bandwidth(host: Host) -> str:
+    """Its line as its relay measured it."""
+    found = host.bandwidth
+    if found is None:
+        return "bandwidth not measured yet"
+    return f"{_mbit(found.up_bps)} up and {_mbit(found.down_bps)} down measured by the relay {found.access_id}"
+
+
+def took(duration_ns: int | None) -> str:
+    """A time as people say it, in tenths of a second."""
+    return "some time" if duration_ns is None else f"{duration_ns / SECOND:.1f} s"
+
+
+def _reached(step: ProofStep | None) -> str:
+    if step is None or step.state is not StepState.PASSED:
+        return ""
+    if step.fields.get("server") == "sshd":
+        return f"SSH reached in {took(step.took_ns)}"
+    return f"A port of it reached in {took(step.took_ns)} (no SSH server there)"
+
+
+def _gpus(steps: dict[StepName, ProofStep]) -> list[str]:
+    count, memory = steps.get(StepName.COUNT), steps.get(StepName.MEMORY)
+    said = []
+    if count is not None and count.state is StepState.PASSED:
+        number = int(count.fields["gpus"])
+        said.append(f"{number} GPU{'' if number == 1 else 's'} counted inside")
+    if memory is not None and memory.state is StepState.PASSED:
+        said.append(f"{int(memory.fields['bytes']) / GIB:.1f} GiB of GPU memory written and read back")
+    return said
+
+
+def _because(host: Host) -> str:
+    """The first reason that keeps its grade down; nothing for an A."""
+    reason = host.tier_reasons[0] if host.tier_reasons else ""
+    grade, separator, why = reason.partition(": ")
+    return f" because {why}" if separator and host.tier.endswith(f"/{grade}") else ""
+
+
+def _mbit(rate_bps: int) -> str:
+    return f"{rate_bps / 1e6:.0f} Mbit/s"

@@ -1,0 +1,85 @@
+"""A host is rented by the Master itself, through its Access, soon after it joined; whoever rents comes first."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.rental import Renter
+from tests.support.stack import stack, wait_for
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.xdist_group("proofs")]
+
+STEPS = ["start", "reach", "count", "memory", "bandwidth", "end", "receipt"]
+
+
+@pytest.fixture(scope="module")
+def renter() -> Iterator[Renter]:
+    """A market that proves its hosts."""
+    with stack(environment={"WINDROW_PROOFS": "on"}) as running:
+        found = Renter(running)
+        found.online()
+        yield found
+
+
+def proof_of(renter: Renter) -> dict[str, Any]:
+    found: dict[str, Any] = renter.ask("GET", f"/hosts/{renter.host()['id']}/proof")
+    return found
+
+
+@pytest.mark.proves("the Master rents a host that joined as a renter would, through the relay, and shows what it saw")
+def test_a_host_is_proved_soon_after_it_joined_with_a_receipt(renter: Renter) -> None:
+    found = wait_for(lambda: (f := proof_of(renter)) and f["proofs"] and f["proofs"][0]["ended_at"] and f, 120)
+    (one,) = found["proofs"]
+
+    assert one["outcome"] == "passed", one
+    assert [step["name"] for step in one["steps"]] == STEPS
+    steps = {step["name"]: step for step in one["steps"]}
+    assert {name: step["state"] for name, step in steps.items() if step["state"] != "passed"} == {
+        "count": "absent",
+        "memory": "absent",
+    }
+    assert steps["reach"]["fields"]["greeting"].startswith("SSH-2.0-")
+    receipt = renter.ask("GET", f"/receipts/{steps['receipt']['fields']['receipt_id']}")
+    assert receipt["ended_at"] and receipt["amount"] == steps["receipt"]["fields"]["amount"]
+    print(one["words"], [(step["name"], step["took_ms"]) for step in one["steps"]])
+
+
+def test_what_it_found_is_public_in_the_listing_and_as_an_event(renter: Renter) -> None:
+    host = wait_for(lambda: (h := renter.host()) and h["proof"] and h)
+    assert host["proof"]["outcome"] == "passed" and "reached in" in host["proof"]["words"]
+    kinds = renter.events(host["id"])
+    assert {"host.listed", "host.proving", "host.proved"} <= set(kinds)
+    stages = {one["name"]: one for one in proof_of(renter)["stages"]}
+    assert {name: one["state"] for name, one in stages.items()} == {
+        **dict.fromkeys(("downloaded", "certified", "tested", "listed"), "done"),
+        "verified": "skipped",  # it has no GPU
+    }
+    assert stages["listed"]["at"] == host["listed_at"] and stages["tested"]["at"] == host["proof"]["at"]
+    assert stages["downloaded"]["at"] is None, "nobody knows when"
+
+
+def test_it_is_shown_on_the_command_line_and_not_asked_for_too_often(renter: Renter) -> None:
+    host = wait_for(lambda: (h := renter.host()) and h["proof"] and h)
+    shown = renter.windrow("host", "show", host["id"])
+    assert host["proof"]["words"] in " ".join(shown.stdout.split()), shown.stdout
+    refused = renter.windrow("host", "prove", host["id"])
+    assert refused.returncode != 0 and "Ask again in" in refused.stderr
+
+
+def test_a_renter_who_finds_no_room_comes_first(renter: Renter) -> None:
+    wait_for(lambda: proof_of(renter)["proofs"][0]["ended_at"])
+    host_id = renter.host()["id"]
+    asked = wait_for(lambda: renter.ask("POST", f"/hosts/{host_id}/prove"), 200)
+    wait_for(lambda: renter.host()["slots"][0]["state"] == "running")
+
+    made = renter.create("sleep", "60")
+
+    assert made["phase"] == "Running"
+    renter.delete(made["id"])
+    ended = wait_for(lambda: (o := renter.ask("GET", f"/operations/{asked['operation']['id']}")) and o["done_at"] and o)
+    assert "gave way to a renter" in ended["error"]["detail"]
+    found = proof_of(renter)
+    assert (found["proofs"][0]["outcome"], found["proofs"][0]["was_asked"]) == ("unfinished", True)
+    assert "gave way" not in found["words"], "it says nothing about the host"
+    assert renter.flaws(made["id"]) == []
