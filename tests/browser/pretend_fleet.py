@@ -84,6 +84,36 @@ def host_routes(app: FastAPI, world: World) -> None:
     async def standing(host_id: str) -> Json:
         return standing_of(world, host_id)
 
+    @app.get("/api/v1/hosts/{host_id}/proof")
+    async def proof(host_id: str) -> Json:
+        host = world.hosts[host_id]
+        found = host["proof"] or {"at": None, "words": "Not proved yet: its turn comes in a moment."}
+        reached = {
+            "downloaded": ("done", None, "Agent 0.1.0 runs there. It was fetched before the host joined."),
+            "certified": ("done", host["created_at"], "It has a certificate of this market."),
+            "tested": ("done" if found["at"] else "running", found["at"], found["words"]),
+            "verified": ("done" if host["gpus"] else "skipped", None, "Not verified: it has no GPU."),
+            "listed": ("done", host["listed_at"], f"Tier {host['tier']} is on offer."),
+        }
+        step = {
+            "name": "reach",
+            "state": "passed",
+            "took_ms": 1900,
+            "words": "Greeted through its relay.",
+            "fields": {},
+        }
+        one = {"proof_id": "proof_1", "at": at(7170), "ended_at": found["at"], "was_asked": False}
+        ended = {"outcome": "passed" if found["at"] else None, "words": found["words"], "steps": [step]}
+        return {
+            "host_id": host_id,
+            "words": found["words"],
+            "stages": [
+                {"name": name, "state": state, "at": moment, "words": words}
+                for name, (state, moment, words) in reached.items()
+            ],
+            "proofs": [one | ended],
+        }
+
     @app.post("/api/v1/hosts/{host_id}/{action}")
     async def act(host_id: str, action: str) -> Json:
         states = {

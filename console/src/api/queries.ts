@@ -2,9 +2,10 @@
 import { QueryCache, QueryClient, queryOptions } from "@tanstack/react-query";
 import { ApiProblem, everyPage, get } from "./client.ts";
 import { connection } from "./connection.ts";
+import { paceOf } from "../stages.ts";
 import type { AuditRow, AuditVerdict, SessionRow } from "./types.ts";
 import type {
-  Access, AgentRow, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host,
+  Access, AgentRow, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs,
   JoinTokenRow, Me, Offer, Overview, Page, Receipt, Standing, StopTest, TokenRow, Verification,
 } from "./types.ts";
 import { post } from "./client.ts";
@@ -59,6 +60,15 @@ export const gpus = queryOptions({ queryKey: ["gpus"], queryFn: ({ signal }) => 
 export const hosts = queryOptions({ queryKey: ["hosts"], queryFn: ({ signal }) => everyPage<Host>("/hosts", {}, signal), refetchInterval: CALM_MS });
 export const host = (id: string) =>
   queryOptions({ queryKey: ["host", id], queryFn: ({ signal }) => get<Host>(`/hosts/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
+
+const PACES = { live: LIVE_MS, brisk: BRISK_MS, calm: CALM_MS } as const;
+/** How far a host has come: every second while the Master tries it. */
+export const hostProof = (id: string) =>
+  queryOptions({
+    queryKey: ["host-proof", id],
+    queryFn: ({ signal }) => get<HostProofs>(`/hosts/${encodeURIComponent(id)}/proof`, undefined, signal),
+    refetchInterval: (query) => PACES[paceOf(query.state.data?.stages ?? [])],
+  });
 
 export const gpu = (id: string) =>
   queryOptions({ queryKey: ["gpu", id], queryFn: ({ signal }) => get<GpuPage>(`/gpus/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });

@@ -16,6 +16,7 @@ import { useFrames, useReading, type Frames } from "../parts/frames.ts";
 import { HostCharts, SPANS } from "../parts/HostCharts.tsx";
 import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
+import { ProofPanel } from "../parts/Proof.tsx";
 import { Same } from "../parts/Same.tsx";
 import { HostStanding } from "../parts/Standing.tsx";
 import { Meter, Simulated, State, TestMoney, When } from "../parts/state.tsx";
@@ -49,6 +50,7 @@ function HostView({ host }: { host: Host }) {
           <Records host={host} />
         </div>
         <aside className="wr-stack">
+          <ProofPanel host={host} />
           <Panel title={`Tier ${plain(host.tier)}: why`} label="Tier">
             {host.tier_reasons.length ? <Reasons reasons={host.tier_reasons} /> : <Text size="sm" className="wr-quiet">Not measured yet.</Text>}
           </Panel>
@@ -208,6 +210,7 @@ function Connection({ host }: { host: Host }) {
         ["Address", plain(host.address)],
         ["Agent", plain(host.agent_version)],
         ["Joined", <When key="w" at={host.created_at} />],
+        ["Listed", <When key="t" at={host.listed_at} />],
       ]}
     />
   );

@@ -69,7 +69,7 @@ class Preview:
     refusals: tuple[Verdict, ...]
 
 
-async def _nothing_gives_way() -> bool:
+async def _nothing_gives_way(_request: ClusterRequest) -> bool:
     return False
 
 
@@ -82,8 +82,8 @@ class ClusterService:
         self._listeners: list[Callable[[ClusterId], None]] = []
         self.service_place: Callable[[HostId], str] = lambda host_id: ""
         """DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host; empty: there is none."""
-        self.give_way: Callable[[], Awaitable[bool]] = _nothing_gives_way
-        """End what only tries hosts, for a renter who found no room; whether anything did."""
+        self.give_way: Callable[[ClusterRequest], Awaitable[bool]] = _nothing_gives_way
+        """End what only tries hosts, where a renter's request may have found no room because of it; whether it did."""
         self.life = LifeDesk(fleet, market, self._changed)
 
     def on_change(self, listener: Callable[[ClusterId], None]) -> None:
@@ -117,7 +117,7 @@ class ClusterService:
         try:
             return await self._create(principal, request, key, is_proof)
         except NoCapacity:
-            if is_proof or not await self.give_way():
+            if is_proof or not await self.give_way(request):
                 raise
         return await self._create(principal, request, key, is_proof)
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.service import ClusterService
 from windrow_master.fleet.model import ProofMark, ProofOutcome
 from windrow_master.fleet.service import FleetService
@@ -115,9 +116,15 @@ class ProofService:
         steps: dict[str, tuple[ProofStep, ...]] = {walk.proof.proof_id: tuple(walk.rental.steps)} if walk else {}
         return tuple(replace(one, steps=steps.get(one.proof_id, one.steps)) for one in found)
 
-    async def give_way(self) -> bool:
-        """End what runs and wait until it is off its hosts; whether there was any."""
-        walks = [walk for walk in self._walks.values() if not walk.freed.is_set()]
+    async def give_way(self, request: ClusterRequest) -> bool:
+        """End what stands in the way of a request and wait until it is off its hosts; whether there was any."""
+        walks = [
+            walk
+            for host_id, walk in self._walks.items()
+            if not walk.freed.is_set()
+            and request.host_id in (None, host_id)
+            and bool(request.gpus) is bool(walk.rental.gpus)
+        ]
         for walk in walks:
             walk.gave_way = walk.rental.is_unwanted = True
             if walk.renting is not None and walk.rental.cluster_id is not None:
@@ -203,6 +210,8 @@ class ProofService:
         ways = self._ways()
         if hindrance is not None or ways is None:
             return hindrance or "there is no link to hosts yet"
+        if any(one.ended_at_ns is None for one in uow.proofs.of_host(host_id, 1)):
+            return "it is being proved already"
         self._market.keep_funded(uow, ACCOUNT)
         tries = (host.proof_tries or 0) + 1
         due_ns = uow.now_wall_ns + back_off_ns(tries)
@@ -221,18 +230,27 @@ class ProofService:
         self._group.create_task(self._walk(walk), name=f"prove {walk.proof.host_id}")
 
     async def _walk(self, walk: _Walk) -> None:
-        host_id, rental = walk.proof.host_id, walk.rental
-        unfinished = ""
+        try:
+            unfinished = await self._rented(walk)
+            await self._keep(walk, unfinished or walk.rental.unfinished)
+        except Exception:  # the task's top level: the others go on
+            log.exception("proof_crashed", host_id=walk.proof.host_id)
+        finally:
+            walk.freed.set()
+            self._walks.pop(walk.proof.host_id, None)
+
+    async def _rented(self, walk: _Walk) -> str:
+        """Rent it and give it back; why that was not finished, or nothing."""
+        rental, unfinished = walk.rental, ""
         try:
             async with asyncio.TaskGroup() as group:
                 walk.renting = group.create_task(rental.rent(walk.proof.proof_id))
-            if walk.gave_way:
-                unfinished = GAVE_WAY
         except* WindrowError as errors:
             unfinished = str(errors.exceptions[0]) or "it was broken off"
-        except* Exception:  # the task's top level: the others go on
-            log.exception("proof_crashed", host_id=host_id)
+        except* Exception:
+            log.exception("proof_crashed", host_id=walk.proof.host_id)
             unfinished = "the Master failed"
+        unfinished = GAVE_WAY if walk.gave_way else unfinished
         try:
             await rental.end(not walk.gave_way)
             walk.freed.set()
@@ -240,10 +258,7 @@ class ProofService:
                 await rental.receipt()
         except WindrowError as error:
             unfinished = unfinished or error.detail
-        finally:
-            walk.freed.set()
-        await self._keep(walk, unfinished or rental.unfinished)
-        self._walks.pop(host_id, None)
+        return unfinished
 
     async def _keep(self, walk: _Walk, unfinished: str) -> None:
         proof = replace(walk.proof, cluster_id=walk.rental.cluster_id, steps=tuple(walk.rental.steps))

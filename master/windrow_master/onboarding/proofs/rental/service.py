@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from windrow_master.clusters.access.service import WorkAccess
-from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest
-from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
+from windrow_master.clusters.service import ClusterService, ClusterView
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.model import Host
 from windrow_master.identity.model import Principal, Role
@@ -43,7 +43,7 @@ LOOK_NS: Final = SECOND // 10
 LOG_LOOK_NS: Final = SECOND // 2
 GREETING_BYTES_MAX: Final = 8_192
 Figures = dict[str, int | str]
-_ENDED: Final = (ClusterPhase.DELETED, ClusterPhase.FAILED)
+_STARTED: Final = (ClusterPhase.RUNNING, ClusterPhase.DELETED, ClusterPhase.FAILED)
 _LIFE_NS: Final = 10**18
 
 
@@ -76,7 +76,7 @@ class Rental:
     ) -> None:
         """gpus: to rent, 0 for its processors; chance: any number."""
         self._clock, self._clusters, self._market, self._ways = clock, clusters, market, ways
-        self._host, self._gpus, self._runtime = host, gpus, runtime
+        self._host, self.gpus, self._runtime = host, gpus, runtime
         self._port = program.port_of(chance)
         self._who = principal(clock.wall_ns())
         self.cluster_id: ClusterId | None = None
@@ -97,7 +97,7 @@ class Rental:
         await self._reach(told)
         told = await self._told(lambda said: said.has_counted, COUNTED_NS)
         self._count(told)
-        if self._gpus and told.gpus:
+        if self.gpus and told.gpus:
             told = await self._told(lambda said: said.has_touched, COUNTED_NS)
         self._memory(told)
         found = self._host.bandwidth
@@ -112,7 +112,7 @@ class Rental:
         request = ClusterRequest(
             kind=ClusterKind.BOX,
             name=f"proof of {self._host.name}"[:64],
-            gpus=self._gpus,
+            gpus=self.gpus,
             argv=argv,
             env=environment,
             host_id=self._host.host_id,
@@ -130,13 +130,15 @@ class Rental:
         if self.is_unwanted:
             return False
         try:
-            cluster = await self._phase((ClusterPhase.RUNNING, *_ENDED), START_NS)
+            view = await self._seen(lambda seen: seen.cluster.phase in _STARTED, START_NS)
         except DeadlineExceeded:
             text = f"The host did not start it within {START_NS // SECOND} s: see the agent's log on the host."
             self._add(StepName.START, StepState.FAILED, None, text)
             return False
-        if cluster.phase is not ClusterPhase.RUNNING:
-            self._add(StepName.START, StepState.FAILED, self._since(began_ns), cluster.reason or "It ended at once.")
+        if view.cluster.phase is not ClusterPhase.RUNNING:
+            self._add(
+                StepName.START, StepState.FAILED, self._since(began_ns), view.cluster.reason or "It ended at once."
+            )
             return False
         what = "a container of its default image" if self._runtime == "docker" else "a plain process, as its owner's"
         self._add(StepName.START, StepState.PASSED, self._since(began_ns), f"Started as {what}.")
@@ -169,20 +171,20 @@ class Rental:
         self._add(StepName.REACH, StepState.PASSED, self._since(began_ns), text, fields)
 
     def _count(self, told: program.Told) -> None:
-        if not self._gpus:
+        if not self.gpus:
             self._add(StepName.COUNT, StepState.ABSENT, None, "No GPU was rented: its processors were.")
         elif not told.has_counted or told.gpus is None:
             why = told.gpus_why or "nothing was said of them in time"
             self._add(StepName.COUNT, StepState.ABSENT, None, f"Its GPUs could not be counted: {why}.")
         else:
-            fields: Figures = {"gpus": told.gpus, "rented": self._gpus}
-            is_true = told.gpus == self._gpus
-            text = f"{told.gpus} of the {self._gpus} that were rented are seen inside."
+            fields: Figures = {"gpus": told.gpus, "rented": self.gpus}
+            is_true = told.gpus == self.gpus
+            text = f"{told.gpus} of the {self.gpus} that were rented are seen inside."
             out = "" if is_true else " Are they passed on to what runs there (nvidia-container-toolkit, its devices)?"
             self._add(StepName.COUNT, StepState.PASSED if is_true else StepState.FAILED, None, text + out, fields)
 
     def _memory(self, told: program.Told) -> None:
-        if not self._gpus or not told.gpus:
+        if not self.gpus or not told.gpus:
             self._add(StepName.MEMORY, StepState.ABSENT, None, "No GPU whose memory could be written.")
         elif told.memory_bytes is None:
             text = f"{told.memory_why or 'Nothing was said of it in time'}. Look for XIDs in the host's kernel log."
@@ -199,7 +201,7 @@ class Rental:
         with suppress(Conflict):
             await self._clusters.delete(self._who, self.cluster_id)
         try:
-            await self._phase(_ENDED, END_NS)
+            await self._seen(lambda view: all(one.is_released for one in view.workloads), END_NS)
         except DeadlineExceeded:
             text = f"The host did not end it within {END_NS // SECOND} s: see the agent's log on the host."
             self._add(StepName.END, StepState.FAILED, None, text)
@@ -276,15 +278,16 @@ class Rental:
                 return told
             await self._clock.sleep_ns(LOG_LOOK_NS)
 
-    async def _phase(self, phases: tuple[ClusterPhase, ...], within_ns: int) -> Cluster:
+    async def _seen(self, is_it: Callable[[ClusterView], bool], within_ns: int) -> ClusterView:
+        """The cluster once this holds of it. Raises DeadlineExceeded."""
         assert self.cluster_id is not None, "it was made"
         ends_ns = self._clock.monotonic_ns() + within_ns
         while True:
-            cluster = (await self._clusters.get_own(self._who, self.cluster_id)).cluster
-            if cluster.phase in phases:
-                return cluster
+            view = await self._clusters.get_own(self._who, self.cluster_id)
+            if is_it(view):
+                return view
             if self._clock.monotonic_ns() >= ends_ns:
-                raise DeadlineExceeded(f"it is still {cluster.phase}.")
+                raise DeadlineExceeded(f"it is still {view.cluster.phase}.")
             await self._clock.sleep_ns(LOOK_NS)
 
     def _add(
