@@ -151,8 +151,6 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
     opened.services.bus = open_bus(config, opened)
     if config.supervisor_fd is not None:
         opened.services.trials.supervisor = Line(config.supervisor_fd)
-    if opened.services.proofs is not None:
-        opened.services.proofs.is_automatic = config.proofs
     opened.services.limits = Limits() if config.rate_limits else None
     app = build_app(opened.services)
     assert opened.services.tail is not None, "the application made it"
@@ -259,6 +257,8 @@ def run(config: Config) -> None:
             opened = _lead(config, doors, clock, room, lock)
             if opened is None:
                 return
+            if opened.services.proofs is not None:
+                opened.services.proofs.is_automatic = config.proofs
             try:
                 write_cli(config, opened, cli, doors)
                 asyncio.run(serve(config, opened, doors))
