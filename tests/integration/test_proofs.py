@@ -1,4 +1,4 @@
-"""A host is rented by the Master itself, through its Access, soon after it joined; whoever rents comes first."""
+"""A host is rented by the Master itself, through its Access, soon after it joined."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -65,21 +65,3 @@ def test_it_is_shown_on_the_command_line_and_not_asked_for_too_often(renter: Ren
     assert host["proof"]["words"] in " ".join(shown.stdout.split()), shown.stdout
     refused = renter.windrow("host", "prove", host["id"])
     assert refused.returncode != 0 and "Ask again in" in refused.stderr
-
-
-def test_a_renter_who_finds_no_room_comes_first(renter: Renter) -> None:
-    wait_for(lambda: proof_of(renter)["proofs"][0]["ended_at"])
-    host_id = renter.host()["id"]
-    asked = wait_for(lambda: renter.ask("POST", f"/hosts/{host_id}/prove"), 200)
-    wait_for(lambda: renter.host()["slots"][0]["state"] == "running")
-
-    made = renter.create("sleep", "60")
-
-    assert made["phase"] == "Running"
-    renter.delete(made["id"])
-    ended = wait_for(lambda: (o := renter.ask("GET", f"/operations/{asked['operation']['id']}")) and o["done_at"] and o)
-    assert "gave way to a renter" in ended["error"]["detail"]
-    found = proof_of(renter)
-    assert (found["proofs"][0]["outcome"], found["proofs"][0]["was_asked"]) == ("unfinished", True)
-    assert "gave way" not in found["words"], "it says nothing about the host"
-    assert renter.flaws(made["id"]) == []
