@@ -11,7 +11,9 @@ depends_on = None
 
 def upgrade() -> None:
     """Lead from the revision before to this one; nothing was counted of any host."""
-    weights = [sa.Column(name, sa.Double(), nullable=False) for name in ("good", "bad", "faults", "aborts")]
+    weights: list[sa.Column[float]] = [
+        sa.Column(name, sa.Double(), nullable=False) for name in ("good", "bad", "faults", "aborts")
+    ]
     op.create_table(
         "host_reliability",
         sa.Column("host_id", sa.String(length=64), nullable=False),
