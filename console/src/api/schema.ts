@@ -166,6 +166,28 @@ export interface CardVerificationOut {
   span_ms: number | null;
   /** What that says; observed: its class is not calibrated */
   pace: string | null;
+  /** A commitment later than that is refused; null where not kept */
+  bound_ms: number | null;
+  /** Whether the bound is measured of its class */
+  calibrated: boolean | null;
+  /** What the times of its class were measured with */
+  times: string | null;
+  /** Beside the others of its class: alone, untold, together, apart */
+  together: string | null;
+  /** Of its class that were challenged in the same second, it counted */
+  cards: number | null;
+  /** proved, wrong_memory, short_memory, late_memory or untold; null: it was not asked to fill it */
+  memory: string | null;
+  /** That its host says it has */
+  memory_claimed_bytes: number | null;
+  /** That were written before any place was looked at */
+  memory_filled_bytes: number | null;
+  /** Places looked at, 32 bytes each */
+  memory_probes: number | null;
+  /** Of these, how many did not hold what was written */
+  memory_wrong: number | null;
+  /** From asking until all was written, by the Master */
+  memory_span_ms: number | null;
   agent_version: string | null;
   master_version: string | null;
   nonce: string | null;
@@ -217,6 +239,7 @@ export interface ClusterBody {
   tier?: string | null;
   runtime?: "process" | "docker" | "simulated" | null;
   simulated?: boolean;
+  slice?: string | null;
   max_price_per_hour?: string | null;
 }
 
@@ -396,6 +419,10 @@ export interface GpuOut {
   slot_state: string | null;
   /** Why its slot cannot be had, though it is free */
   unavailable_reason: string | null;
+  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
+  isolation: string | null;
+  /** Profiles that its owner lets it be cut into; none: it stays whole */
+  layout: string[];
   live: GpuLiveOut | null;
 }
 
@@ -413,6 +440,10 @@ export interface GpuPageOut {
   slot_state: string | null;
   /** Why its slot cannot be had, though it is free */
   unavailable_reason: string | null;
+  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
+  isolation: string | null;
+  /** Profiles that its owner lets it be cut into; none: it stays whole */
+  layout: string[];
   live: GpuLiveOut | null;
   host_id: string;
   host_name: string;
@@ -422,6 +453,8 @@ export interface GpuPageOut {
   /** A decimal amount of money */
   price_per_hour: string | null;
   cluster_id: string | null;
+  /** What it is, or was, cut into */
+  slices: SlotOut[];
   conditions: ConditionOut[];
   /** What contradicts itself in what its host says of it */
   claims: ConditionOut[];
@@ -616,6 +649,7 @@ export interface KeptRequestOut {
   tier: string | null;
   runtime: string | null;
   simulated: boolean;
+  slice: string | null;
   /** A decimal amount of money */
   max_price_per_hour: string | null;
 }
@@ -757,6 +791,7 @@ export interface OfferOut {
   currency: string;
   runtimes: string[];
   min_memory_bytes: number | null;
+  isolation: string | null;
 }
 
 /** All offers. */
@@ -881,6 +916,23 @@ export interface PageTransferOut {
   next_cursor: string | null;
 }
 
+/** Into what to cut a GPU: the layout that its owner allows, or whole again. */
+export interface PartitionBody {
+  whole?: boolean;
+}
+
+/** What one challenge of one card came to. */
+export interface PastVerificationOut {
+  gpu_uuid: string;
+  verification_id: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  outcome: string;
+  detail: string;
+  span_ms: number | null;
+  pace: string | null;
+}
+
 /** How far a trial is. Unfinished: its time was over before every agent was back and had sent anew. */
 export type Phase = "running" | "finished" | "unfinished";
 
@@ -994,6 +1046,20 @@ export interface RefusalOut {
   reason: string;
 }
 
+/** How far one can rely on a host: the lower bound of the chance that it is there, less its faults. */
+export interface ReliabilityOut {
+  /** From 0 to 1, as its tier counts it; null: too little was seen */
+  figure: number | null;
+  words: string;
+  /** Slots of five minutes in which it was there, weighed and forgotten */
+  good: number;
+  bad: number;
+  /** Of its own: of its cards, and of starts */
+  faults: number;
+  /** Leases that it broke off */
+  aborts: number;
+}
+
 export interface RenewBody {
   id: string;
   generation: number;
@@ -1067,6 +1133,15 @@ export interface SlotOut {
   token: number;
   /** Who holds it */
   cluster_id: string | null;
+  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
+  isolation: string | null;
+  /** The GPU that it is, or is a part of */
+  card_uuid: string | null;
+  /** Of a slice, such as 1g.10gb */
+  profile: string | null;
+  /** How much of its GPU it is, in thousandths */
+  share_milli: number | null;
+  tier: string | null;
 }
 
 /** How far a host has come. */
@@ -1078,6 +1153,13 @@ export interface StageOut {
   /** Null where it was not reached, or where nobody knows when */
   at: string | null;
   words: string;
+}
+
+/** How a host stands. */
+export interface StandingOut {
+  host_id: string;
+  reliability: ReliabilityOut;
+  unrented: UnrentedOut[];
 }
 
 /** One step of a cluster's way. */
@@ -1231,6 +1313,15 @@ export interface TunnelOut {
   expires_at: string;
 }
 
+/** A slot that nobody rents, and why. */
+export interface UnrentedOut {
+  slot_id: string;
+  gpu: string | null;
+  tier: string | null;
+  /** The most telling first */
+  reasons: string[];
+}
+
 /** How many are in each group; their sum is `total`. */
 export interface UseCounts {
   total: number;
@@ -1259,6 +1350,8 @@ export interface VerificationOut {
   /** Challenges since one had a good end */
   tries: number;
   gpus: CardVerificationOut[];
+  /** Of all cards, the newest first, at most 100 */
+  past: PastVerificationOut[];
 }
 
 /** A challenge of a host's free cards that has begun. */
@@ -1306,6 +1399,8 @@ export interface WorkloadOut {
   runtime: string;
   image: string | null;
   slots: string[];
+  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
+  isolation: string | null;
   exit_code: number | null;
   ports: Record<string, number>;
   /** Signed by the host, in seconds */

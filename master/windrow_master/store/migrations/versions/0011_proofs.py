@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0011_proofs"
-down_revision = "0009_verifications"
+down_revision = "0010_slices"
 branch_labels = None
 depends_on = None
 

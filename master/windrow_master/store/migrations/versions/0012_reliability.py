@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0012_reliability"
-down_revision = "0009_verifications"
+down_revision = "0011_proofs"
 branch_labels = None
 depends_on = None
 
