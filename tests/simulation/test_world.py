@@ -18,7 +18,7 @@ from windrow_proto.units import MINUTE, SECOND
 SMALL = Plan(0, hosts=5, renters=3, faulty_ns=2 * MINUTE, settle_ns=6 * MINUTE, fault_every_ns=8 * SECOND)
 ALL = bool(os.environ.get("SIM"))
 """`make sim`: every planted bug and more seeds; `make test` plays every fifth bug."""
-SEEDS_MAX = 3
+SEEDS_MAX = 10
 """In so many histories at most each planted bug must show."""
 
 

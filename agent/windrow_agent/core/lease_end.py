@@ -14,7 +14,7 @@ SILENT = "the driver did not answer for it, so nobody knows whether its memory i
 
 
 def modes(facts: GpuFacts) -> Modes:
-    """What a tenant must leave as it was. The power limit counts in whole watts."""
+    """What a tenant must leave as it was. The power limit in force is none of it: boards move it by themselves."""
     switches = {
         "MIG mode": facts.mig_enabled,
         "MIG mode after a reset": facts.more.get("mig_pending"),
@@ -25,8 +25,6 @@ def modes(facts: GpuFacts) -> Modes:
     found = {name: "on" if value else "off" for name, value in switches.items() if value is not None}
     if "compute_mode" in facts.more:
         found["compute mode"] = str(facts.more["compute_mode"])
-    if facts.power_limit_mw is not None:
-        found["power limit"] = f"{facts.power_limit_mw // 1000} W"
     return found
 
 

@@ -11,6 +11,7 @@ import structlog
 
 from windrow_master.market import ledger, metering
 from windrow_master.market.model import (
+    PROOF_ACCOUNT,
     Ask,
     LedgerAccount,
     Listing,
@@ -118,8 +119,8 @@ class MarketService:
         return offers(listings, self.book(uow))
 
     def demand(self, uow: UnitOfWork, since_ns: int) -> Mapping[tuple[str, bool], int]:
-        """How many rentals began since then, by tier and whether of simulated hosts."""
-        return uow.rentals.begun_since(since_ns)
+        """How many rentals began since then, by tier and whether of simulated hosts; the Master's own are no demand."""
+        return uow.rentals.begun_since(since_ns, PROOF_ACCOUNT)
 
     def suggested(self, tier: str) -> Microcents:
         """What is suggested for an hour of one GPU, or of one processor, of this tier."""

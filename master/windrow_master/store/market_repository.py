@@ -110,10 +110,12 @@ class RentalRepository:
         """What is not closed, oldest first."""
         return _LIVE.all(self._connection)
 
-    def begun_since(self, since_ns: int) -> dict[tuple[str, bool], int]:
-        """How many began at that time or later, by tier and whether of simulated hosts."""
+    def begun_since(self, since_ns: int, but: AccountId) -> dict[tuple[str, bool], int]:
+        """How many began at that time or later, by tier and whether of simulated hosts, one account's left out."""
         by = (rentals.c.tier, rentals.c.simulated)
-        query = select(*by, func.count()).where(rentals.c.opened_at_ns >= since_ns).group_by(*by)
+        query = (
+            select(*by, func.count()).where(rentals.c.opened_at_ns >= since_ns, rentals.c.renter != but).group_by(*by)
+        )
         return {(tier, simulated): count for tier, simulated, count in self._connection.execute(query)}
 
     def page(

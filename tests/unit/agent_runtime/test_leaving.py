@@ -10,7 +10,8 @@ from windrow_agent.leaving import FREE_WITHIN_NS, Leaving
 from windrow_proto.model import SlotGrant, WorkloadPhase
 from windrow_proto.units import GIB, MINUTE, SECOND
 
-CARD = card()
+CARD = replace(card(), more={"compute_mode": "default"})
+CHANGED = replace(CARD, more={"compute_mode": "prohibited"})
 
 
 def create_on_card():
@@ -80,8 +81,8 @@ def test_a_workload_is_not_gone_while_its_card_is_still_in_use():
 
 
 def test_a_mode_that_changed_during_the_lease_is_a_fault():
-    cards = Cards(GpuLook(replace(CARD, power_limit_mw=500_000), 0, 0))
-    assert ended(cards)[1] == {"GPU-1": "its power limit was 700 W and is 500 W"}
+    cards = Cards(GpuLook(CHANGED, 0, 0))
+    assert ended(cards)[1] == {"GPU-1": "its compute mode was default and is prohibited"}
 
 
 def test_a_card_that_does_not_answer_is_not_called_clean():
@@ -89,7 +90,7 @@ def test_a_card_that_does_not_answer_is_not_called_clean():
 
 
 def test_modes_and_faults_survive_a_restart_of_the_agent():
-    cards = Cards(GpuLook(replace(CARD, power_limit_mw=500_000), 0, 0))
+    cards = Cards(GpuLook(CHANGED, 0, 0))
 
     async def history(loop):
         host = Host(loop)
@@ -100,7 +101,7 @@ def test_modes_and_faults_survive_a_restart_of_the_agent():
             await life.started(create_on_card())
 
         async def second(life):
-            cards.facts = replace(CARD, power_limit_mw=500_000)  # all that this agent has ever read
+            cards.facts = CHANGED  # all that this agent has ever read
             await life.pass_ns(SECOND)
             await life.commands.arrived(DELETE)
             await life.pass_ns(MINUTE)
@@ -112,4 +113,4 @@ def test_modes_and_faults_survive_a_restart_of_the_agent():
             await host.live(story, leaving)
         return seen[0]
 
-    assert run(1, history) == {"GPU-1": "its power limit was 700 W and is 500 W"}
+    assert run(1, history) == {"GPU-1": "its compute mode was default and is prohibited"}

@@ -13,7 +13,7 @@ from tests.unit.clusters.world import HOST, OWNER, STRANGER, market_world, princ
 from tests.waiting import poll_async
 from windrow_master.clusters.model import ClusterPhase
 from windrow_master.fleet.model import ProofOutcome
-from windrow_master.market.model import MINT
+from windrow_master.market.model import MINT, PROOF_ACCOUNT
 from windrow_master.market.service import PRICE_MAX
 from windrow_master.onboarding.proofs import schedule
 from windrow_master.onboarding.proofs.model import StepState
@@ -151,7 +151,7 @@ async def test_a_host_that_was_listed_is_rented_and_the_rental_is_paid_from_test
         await ended(m, spec)
         one = await proved(m, proofs)
     assert one.outcome is ProofOutcome.PASSED, one
-    assert m.tunnels.asked == (rental.ACCOUNT, one.cluster_id, 22222)
+    assert m.tunnels.asked == (PROOF_ACCOUNT, one.cluster_id, 22222)
     assert one.words.startswith("SSH reached in 0.0 s, bandwidth not measured yet, tier cpu/C because")
     assert [step.state for step in one.steps if step.name in ("start", "reach", "end", "receipt")] == [
         StepState.PASSED
@@ -161,7 +161,7 @@ async def test_a_host_that_was_listed_is_rented_and_the_rental_is_paid_from_test
     earned = m.balance() - 100 * 10**8
     assert 0 < earned == 6 * SECOND * suggested // HOUR, "at the suggested price, whatever its owner asks"
     assert receipt.fields["signed_ns"] == 6 * SECOND
-    assert m.balance(rental.ACCOUNT) == 100 * 10**8 - earned
+    assert m.balance(PROOF_ACCOUNT) == 100 * 10**8 - earned
     assert m.read(lambda uow: uow.ledger.balance(MINT)) == -300 * 10**8
     now = host(m)
     assert now.proof.words == one.words and now.proof_tries is None

@@ -21,10 +21,11 @@ from windrow_master.fleet.model import ProofMark, ProofOutcome
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.verification.schedule import back_off_ns
 from windrow_master.identity.model import Account, Role
+from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_master.market.service import MarketService
 from windrow_master.onboarding.proofs import schedule, words
 from windrow_master.onboarding.proofs.model import Proof, ProofStep
-from windrow_master.onboarding.proofs.rental.service import ACCOUNT, Rental, Ways
+from windrow_master.onboarding.proofs.rental.service import Rental, Ways
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -190,10 +191,10 @@ class ProofService:
 
     def _pick_up(self, uow: UnitOfWork) -> None:
         """End what a Master before this one had rented."""
-        if uow.accounts.get(ACCOUNT) is None:
-            uow.accounts.add(Account(ACCOUNT, "first proof", frozenset({Role.RENTER}), uow.now_wall_ns))
+        if uow.accounts.get(PROOF_ACCOUNT) is None:
+            uow.accounts.add(Account(PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), uow.now_wall_ns))
         for proof in uow.proofs.open_all():
-            known = uow.clusters.by_key(ACCOUNT, proof.proof_id)
+            known = uow.clusters.by_key(PROOF_ACCOUNT, proof.proof_id)
             if known is not None:
                 self._clusters.life.end(uow, known[0], RESTARTED, "master")
             self._conclude(uow, proof, RESTARTED, gave_way=False, chance=0)
@@ -212,7 +213,7 @@ class ProofService:
             return hindrance or "there is no link to hosts yet"
         if any(one.ended_at_ns is None for one in uow.proofs.of_host(host_id, 1)):
             return "it is being proved already"
-        self._market.keep_funded(uow, ACCOUNT)
+        self._market.keep_funded(uow, PROOF_ACCOUNT)
         tries = (host.proof_tries or 0) + 1
         due_ns = uow.now_wall_ns + back_off_ns(tries)
         host = self._fleet.hosts.save(uow, replace(host, proof_tries=tries, proof_due_ns=due_ns))

@@ -17,18 +17,16 @@ from windrow_master.clusters.service import ClusterService, ClusterView
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.model import Host
 from windrow_master.identity.model import Principal, Role
-from windrow_master.market.model import RentalId, RentalState, receipt_of
+from windrow_master.market.model import PROOF_ACCOUNT, RentalId, RentalState, receipt_of
 from windrow_master.market.service import MarketService
 from windrow_master.onboarding.proofs import program, words
 from windrow_master.onboarding.proofs.model import ProofStep, StepName, StepState
 from windrow_proto.errors import Conflict, DeadlineExceeded, NoCapacity, Unavailable, WindrowError
-from windrow_proto.ids import AccountId, ClusterId, TokenId
+from windrow_proto.ids import ClusterId, TokenId
 from windrow_proto.ports import Clock
 from windrow_proto.renter_end import RenterEnd, RenterTicket
 from windrow_proto.units import SECOND, money_text
 
-ACCOUNT: Final = AccountId("account_proof")
-"""The Master's own: it has no token, so nobody signs in as it. Its test credits are minted for this alone."""
 START_NS: Final = 120 * SECOND
 """For a container or a process to run; the default image may have to be fetched."""
 SAID_NS: Final = 30 * SECOND
@@ -57,7 +55,9 @@ class Ways:
 
 def principal(now_ns: int) -> Principal:
     """Who rents."""
-    return Principal(ACCOUNT, "first proof", frozenset({Role.RENTER}), TokenId(""), "first proof", now_ns + _LIFE_NS)
+    return Principal(
+        PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), TokenId(""), "first proof", now_ns + _LIFE_NS
+    )
 
 
 class Rental:
