@@ -364,12 +364,8 @@ class FleetService:
         for host_id, found in acting.items():
             under_way = {row.subject for row in uow.commands.open_of_host(host_id) if is_under_way(row)}
             for workload in found.lost:
-                gone = ObservedWorkload(
-                    workload.workload_id,
-                    WorkloadPhase.GONE,
-                    workload.slots,
-                    detail="the host does not have it any more",
-                )
+                why = "the host does not have it any more"
+                gone = ObservedWorkload(workload.workload_id, WorkloadPhase.GONE, workload.slots, detail=why)
                 uow.event("workload.lost", (host_id, workload.workload_id), "A workload is gone from its host")
                 self.ports.on_workload(uow, host_id, gone)
             for spec in found.delete:

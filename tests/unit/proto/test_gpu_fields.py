@@ -29,7 +29,7 @@ def test_every_metric_of_a_gpu_is_a_row_with_its_names_and_rate():
 
 
 def test_every_attribute_of_a_gpu_is_a_row():
-    split = {"compute_capability_major", "compute_capability_minor", "more"}
+    split = {"compute_capability_major", "compute_capability_minor", "more", "slices", "layout"}
     rows = {one.name for one in GPU_FIELDS if one.source is Source.FACT}
 
     assert set(GpuFacts.__slots__) - split == rows - {"compute_capability"}

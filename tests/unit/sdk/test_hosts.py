@@ -50,6 +50,9 @@ CARD: Json = {
 }
 WHY = {"slot_id": "GPU-1", "gpu": "GPU-1", "tier": "h100/C", "reasons": ["Nobody rented in h100/C."]}
 STANDING = {"reliability": {"words": "0.987: it was there."}, "unrented": [WHY]}
+PROVED: Json = {"words": "SSH reached in 1.9 s.", "stages": [], "proofs": []}
+STEP: Json = {"name": "reach", "state": "passed", "took_ms": 1900, "words": "Greeted through its relay."}
+STAGE: Json = {"name": "listed", "state": "done", "at": "2027-01-15T08:00:00.000Z"}
 Show = Callable[..., str]
 
 
@@ -63,6 +66,8 @@ def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
                 return httpx2.Response(status, json=verification)
             if request.url.path.endswith("/standing"):
                 return httpx2.Response(status, json=STANDING)
+            if request.url.path.endswith("/proof"):
+                return httpx2.Response(status, json=PROVED)
             return httpx2.Response(200, json=GPU if "/gpus/" in request.url.path else HOST)
 
         config, transport = Config("http://master", "wr_secret"), httpx2.MockTransport(answer)
@@ -118,3 +123,14 @@ def test_a_host_shows_how_far_one_can_rely_on_it_and_why_nobody_rents_it(show: S
     assert "0.987: it was there." in show("host", "show", "host_1", verification=NONE_YET)
     said = show("host", "why", "host_1", verification=NONE_YET).splitlines()
     assert said == ["GPU-1 (h100/C)", "  - Nobody rented in h100/C."]
+
+
+def test_a_host_shows_how_far_it_came_and_what_its_newest_test_rental_saw(
+    show: Show, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "SSH reached in 1.9 s." in show("host", "show", "host_1", verification=NONE_YET)  # and no step: none ran
+    monkeypatch.setitem(PROVED, "proofs", [{"steps": [STEP]}])
+    monkeypatch.setitem(PROVED, "stages", [STAGE])
+    shown = show("host", "show", "host_1", verification=NONE_YET)
+    assert "reach: passed, 1.9 s: Greeted through its relay." in shown
+    assert "listed: done at 2027-01-15T08:00:00.000Z" in shown
