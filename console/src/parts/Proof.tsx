@@ -43,7 +43,7 @@ function Progress({ found }: { found: HostProofs }) {
         ))}
       </ol>
       {found.proofs.map((proof) => (
-        <details key={proof.proof_id}>
+        <details key={proof.proof_id} className="wr-details">
           <summary>{proofLabel(proof)}, <When at={proof.at} /></summary>
           {proof.words && <Text size="sm" mt={4} className="wr-break">{plain(proof.words)}</Text>}
           <Reasons reasons={proof.steps.map(stepText)} />
