@@ -444,8 +444,7 @@ EXPORT int nvmlEventSetWait_v2(event_set_t *set, event_data_t *out, unsigned tim
         for (unsigned i = 0; i < GPUS; i++)
             if (set->wanted[i] && state->gpus[i].lost) return GPU_IS_LOST; /* one lost card ends the wait for all */
         if (waited >= timeout_ms) return TIMEOUT;
-        unsigned left = timeout_ms - waited < LOOK_MS ? timeout_ms - waited : LOOK_MS;
-        struct timespec span = {0, left * 1000000l};
+        struct timespec span = {0, (timeout_ms - waited < LOOK_MS ? timeout_ms - waited : LOOK_MS) * 1000000l};
         syscall(SYS_futex, &state->event_head, FUTEX_WAIT, head, &span, NULL, 0); /* returns at once if head moved */
     }
 }
