@@ -17,10 +17,11 @@ from typing import Final
 
 BACKOFF_FIRST_S: Final = 0.25
 BACKOFF_MAX_S: Final = 10.0
-BURST: Final = 10
+BURST: Final = 20
 BURST_S: Final = 60.0
 """So many deaths in so long are each answered at once; only who dies more often than that waits longer and longer. A
-start costs a second of a processor, and whoever serves is missed for as long as it is away."""
+start costs a second of a processor, so that a crash loop takes a third of one at first; and whoever serves is missed
+for as long as it is away."""
 STOP_S: Final = 10.0
 """For an orderly stop, before SIGKILL."""
 LOG_BYTES_MAX: Final = 16 * 1024 * 1024

@@ -75,7 +75,7 @@ async def test_a_daemon_that_keeps_dying_is_started_ever_more_slowly(
 
 
 def test_the_pause_grows_with_the_deaths_of_a_minute_and_has_an_end() -> None:
-    assert [supervisor.pause_after(deaths) for deaths in (1, 10, 11, 12, 15, 16, 200)] == [
+    assert [supervisor.pause_after(deaths) for deaths in (1, 20, 21, 22, 25, 26, 200)] == [
         *(0.25, 0.25, 0.5, 1.0, 8.0, 10.0, 10.0)
     ]
 
