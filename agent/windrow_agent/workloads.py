@@ -384,7 +384,7 @@ class Keeper:
     async def _watching(self, workload_id: WorkloadId, was_seen: bool) -> None:
         runtime = self.runtime_of(workload_id)
         if was_seen:
-            await self._clock.sleep_ns(runtime.poll_ns)
+            await runtime.pause(workload_id, self._clock)
         receipt_ns = self._clock.monotonic_ns() + work.RECEIPT_EVERY_NS
         while True:
             state = self.state(workload_id)
@@ -398,7 +398,7 @@ class Keeper:
                 if self._clock.monotonic_ns() >= receipt_ns:
                     receipt_ns += work.RECEIPT_EVERY_NS
                     await self._apply(workload_id, work.Ran(run.running_ns))
-            await self._clock.sleep_ns(runtime.poll_ns)
+            await runtime.pause(workload_id, self._clock)
 
     async def _saw_end(self, state: WorkloadState, run: Run | None) -> None:
         workload_id = state.workload_id

@@ -88,6 +88,18 @@ async def test_running_time_grows_and_stops_with_the_workload(place: Place):
     assert again is not None and again.running_ns == last.running_ns
 
 
+async def test_who_pauses_between_looks_sees_the_end_and_looks_seldom(place: Place):
+    spec = place.spec("sleep", "1")
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    looks = 0
+    while (run := await place.runtime.observe(spec.workload_id)) and run.state is RunState.RUNNING:
+        looks += 1
+        await place.runtime.pause(spec.workload_id, place.clock)
+    assert run is not None and run.state is RunState.EXITED
+    assert looks <= place.looks_a_second
+
+
 async def test_another_agent_adopts_what_runs_and_its_time_goes_on(place: Place):
     spec = place.spec("sleep", "300")
     await place.runtime.prepare(spec, no_progress)

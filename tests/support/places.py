@@ -41,7 +41,8 @@ class Place:
 
     def __init__(self, kind: str, folder) -> None:
         self.kind, self._folder = kind, folder
-        self._machine = SimulatedMachine(SystemClock())
+        self.clock = SystemClock()
+        self._machine = SimulatedMachine(self.clock)
         self.runtime = self.again()
 
     @property
@@ -51,6 +52,11 @@ class Place:
     @property
     def is_real(self) -> bool:
         return self.kind != "simulated"
+
+    @property
+    def looks_a_second(self) -> int:
+        """More are too many. A container's end is looked for, others are waited for."""
+        return 6 if self.kind == "docker" else 2
 
     def again(self) -> Runtime:
         if self.kind == "simulated":

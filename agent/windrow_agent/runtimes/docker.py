@@ -42,6 +42,7 @@ from windrow_proto.errors import (
 )
 from windrow_proto.ids import HostId, WorkloadId
 from windrow_proto.model import WorkloadSpec
+from windrow_proto.ports import Clock
 from windrow_proto.units import MILLISECOND, SECOND
 
 T = TypeVar("T")
@@ -52,6 +53,8 @@ CALL_S: Final = 30
 """For one answer of the daemon; inspecting takes milliseconds, creating under load a few seconds."""
 PULL_SILENCE_S: Final = 120
 """Without a word of progress a pull is given up."""
+LOOK_NS: Final = 400 * MILLISECOND
+"""Between two looks at a running container."""
 THREADS: Final = 4
 """Calls at a time; more would only queue inside the daemon."""
 
@@ -60,7 +63,6 @@ class DockerRuntime:
     """The runtime `docker` of one host; `folder` keeps what Docker does not: manifests and monotonic starts."""
 
     name = NAME
-    poll_ns = 400 * MILLISECOND
 
     def __init__(
         self, folder: Path, host_id: HostId, base_url: str = DEFAULT_URL, registries: tuple[str, ...] = ()
@@ -168,6 +170,10 @@ class DockerRuntime:
             words = f"Port {port} of this container is not published, and its network is not this host's."
             raise Conflict(f"{words} Name it when you create it: --port {port}.", subject=workload_id)
         return found
+
+    async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
+        """For a while: a look is a question to the daemon."""
+        await clock.sleep_ns(LOOK_NS)
 
     async def observe(self, workload_id: WorkloadId) -> Run | None:
         """Inspect the container of this workload."""

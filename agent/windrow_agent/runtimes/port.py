@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from windrow_proto.ids import ClusterId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
+from windrow_proto.ports import Clock
 from windrow_proto.units import GIB, KIB, MIB
 
 LOG_CAP_BYTES: Final = 10 * MIB
@@ -113,8 +114,6 @@ class Runtime(Protocol):
     """One kind of runtime on one host."""
 
     name: str
-    poll_ns: int
-    """Between two looks at a running workload: what looking costs."""
 
     async def facts(self) -> RuntimeFacts:
         """Try it out and say what was found; never raises."""
@@ -143,6 +142,9 @@ class Runtime(Protocol):
 
     async def observe(self, workload_id: WorkloadId) -> Run | None:
         """What it knows of one workload; None: nothing. Raises RuntimeUnavailable when it cannot look."""
+
+    async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
+        """Between two looks at a running workload: as long as a look costs, or until it seems to have ended."""
 
     async def list(self) -> tuple[Run, ...]:
         """All that carries this host's mark. Raises RuntimeUnavailable when it cannot look."""

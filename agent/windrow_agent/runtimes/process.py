@@ -37,6 +37,7 @@ from windrow_agent.runtimes.port import (
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, RuntimeUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, SlotId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
+from windrow_proto.ports import Clock
 from windrow_proto.units import MILLISECOND, SECOND
 
 NAME: Final = "process"
@@ -44,6 +45,10 @@ START_S: Final = 20.0
 """From the shim's launch to the command's first instruction; a loaded machine needs a second or two."""
 LOOK_S: Final = 0.02
 """Between two looks at a file that is about to appear."""
+LOOK_NS: Final = 200 * MILLISECOND
+"""Between two looks at a workload whose end cannot be waited for."""
+LONG_LOOK_S: Final = 2.0
+"""Where it can: a folder that somebody deleted is seen by looking only."""
 FOLLOW_S: Final = 0.1
 """Between two looks at a log that is followed: below what a person notices."""
 KILL_S: Final = 15.0
@@ -78,7 +83,6 @@ class ProcessRuntime:
     """The runtime `process`; `folder` is its own, `hidden` what workloads must not see."""
 
     name = NAME
-    poll_ns = 200 * MILLISECOND
 
     def __init__(self, folder: Path, hidden: Path, is_bubblewrap_wanted: bool = True) -> None:
         self._folder = folder
@@ -189,6 +193,12 @@ class ProcessRuntime:
         if known is not None:
             self._live[workload_id] = known
         return run
+
+    async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
+        """Until its shim ends; for what else may become of it a look every two seconds is enough."""
+        known = self._live.get(workload_id)
+        if known is None or not await _ends_within(known.shim_pid, known.shim_ticks, LONG_LOOK_S):
+            await clock.sleep_ns(LOOK_NS)
 
     async def list(self) -> tuple[Run, ...]:
         """Every folder that holds a whole specification."""
@@ -321,6 +331,26 @@ def _load_spec(folder: Path) -> WorkloadSpec:
         raise NotFound(f"The records of workload {folder.name} are damaged.", subject=folder.name)
     slots = tuple(SlotGrant(SlotId(s["slot_id"]), s["token"], GpuUuid(s["gpu_uuid"])) for s in record["slots"])
     return WorkloadSpec(**{**record, "slots": slots, "argv": tuple(record["argv"]), "ports": tuple(record["ports"])})
+
+
+async def _ends_within(pid: int, ticks: int, span_s: float) -> bool:
+    """Wait for the end of this very process, at most so long; returns whether it could be waited for."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:  # it has ended, or the kernel is older than 5.3
+        return False
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    loop.add_reader(handle, ended.set)
+    try:
+        if shim.is_alive(pid, ticks):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(span_s):
+                    await ended.wait()
+    finally:
+        loop.remove_reader(handle)
+        os.close(handle)
+    return True
 
 
 def _observe(folder: Path) -> Run:

@@ -97,7 +97,6 @@ class SimulatedRuntime:
     """The runtime `simulated` on one machine."""
 
     name = NAME
-    poll_ns = 200 * MILLISECOND
 
     def __init__(self, machine: SimulatedMachine) -> None:
         self._machine = machine
@@ -203,6 +202,12 @@ class SimulatedRuntime:
         """Nowhere: nothing runs that could listen."""
         self._box(workload_id)
         raise Conflict(f"A simulated workload listens nowhere, nor on port {port}.", subject=workload_id)
+
+    async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
+        """Until it ends, or for a second: it may be stopped before that."""
+        box, now_ns = self._machine.boxes.get(workload_id), clock.monotonic_ns()
+        ends_ns = None if box is None else box.ends_ns
+        await clock.sleep_ns(SECOND if ends_ns is None else min(SECOND, max(MILLISECOND, ends_ns - now_ns)))
 
     async def observe(self, workload_id: WorkloadId) -> Run | None:
         """What it does now."""
