@@ -639,6 +639,8 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
             return
         fi
         stop_keeper
+        [ "$(id -u)" != 0 ] || "$PREFIX/current/bin/windrow-agent" fence ||
+            say "Strangers get no containers here until that is mended: sudo $PREFIX/current/bin/windrow-agent fence"
         keep=$HOME_OF_RELEASE/files/windrow-agent-keep
         (become setsid sh "$keep" "$PREFIX/current/bin/windrow-agent" "$STATE") </dev/null >/dev/null 2>&1 &
         tries=0
@@ -710,6 +712,8 @@ sys.exit(3 if separate and not all(map(is_open, needed)) else 0)' "$2" "$SEPARAT
             as_account "$PREFIX/current/bin/windrow-agent" end --data-dir "$STATE" ||
                 say "Some workloads could not be ended in order."
         fi
+        [ "$(id -u)" != 0 ] || [ ! -x "$PREFIX/current/bin/windrow-agent" ] ||
+            "$PREFIX/current/bin/windrow-agent" fence --remove || true
         if [ -n "$account" ]; then
             end_processes "$account"
             userdel "$account" 2>/dev/null || deluser "$account" || say "The user $account could not be removed."

@@ -46,6 +46,7 @@ class Config:
     is_sure: bool = False
     is_json_wanted: bool = False
     is_speed_wanted: bool = False
+    is_removal: bool = False
     metrics_port: int | None = None
     """Of /metrics on 127.0.0.1; None: not served."""
     layouts: Layouts = field(default_factory=dict)
@@ -94,6 +95,7 @@ def parse(arguments: Sequence[str]) -> Config:
         is_sure=getattr(found, "yes", False),
         is_json_wanted=getattr(found, "json", False),
         is_speed_wanted=getattr(found, "bandwidth", False),
+        is_removal=getattr(found, "remove", False),
         metrics_port=getattr(found, "metrics_port", None),
         seeds=seeds,
         layouts=parse_layouts(getattr(found, "mig", None) or ()),
@@ -156,6 +158,8 @@ def _parser() -> argparse.ArgumentParser:
     looks(simulate, "look for an Access there while none of the known ones answers")
     end = command("end", "End every workload of this host while no agent runs, with its final receipts.")
     end.add_argument("--runtimes", help=argparse.SUPPRESS)
+    fence = command("fence", "As root, at each boot: keep containers of workloads away from this host's network.")
+    fence.add_argument("--remove", action="store_true", help="take the rules away again, and the containers' network")
     doctor = command("doctor", "Look for what is wrong with this host and say what to do about it.")
     doctor.add_argument("--json", action="store_true", help="print one array of findings")
     doctor.add_argument("--bandwidth", action="store_true", help="also measure the line, with at most 512 MiB")

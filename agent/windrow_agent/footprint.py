@@ -18,7 +18,7 @@ MADV_DONTNEED: Final = 4
 """Of mman.h, the same on every architecture but Alpha."""
 SETTLED_S: Final = 30.0
 """After the start: by then the host has joined its Access and was measured for the first time."""
-EVERY_S: Final = 60.0
+EVERY_S: Final = 30.0
 """A measurement of bandwidth leaves tens of megabytes behind, at a time that the Master chooses. Giving back costs a
 millisecond or two."""
 MAPS: Final = Path("/proc/self/maps")
@@ -47,7 +47,7 @@ def keep_small() -> None:
 
 
 async def stay_small() -> None:
-    """Give back once the start is over, and then every minute, until cancelled."""
+    """Give back once the start is over, and then again and again, until cancelled."""
     await asyncio.sleep(SETTLED_S)
     while True:
         give_back()

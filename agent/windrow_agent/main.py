@@ -16,8 +16,9 @@ from typing import IO, Final
 
 import structlog
 
-from windrow_agent import benchmarks, figures, footprint, onboard
+from windrow_agent import benchmarks, fence, figures, footprint, onboard
 from windrow_agent.config import Config, parse, read_token
+from windrow_agent.core import egress
 from windrow_agent.core.checkup import Level
 from windrow_agent.core.discovery import Copy, Place, Seed
 from windrow_agent.dialling import Look, look_nowhere
@@ -27,6 +28,7 @@ from windrow_agent.host import PsutilHost
 from windrow_agent.resolver import Resolver
 from windrow_agent.rights import keep_rights
 from windrow_agent.room import BALLAST_BYTES
+from windrow_agent.runtimes import docker_socket
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import Runtime
 from windrow_agent.runtimes.process import ProcessRuntime
@@ -318,6 +320,22 @@ def doctor(config: Config) -> int:
     return 1 if any(finding.level is Level.FIX for finding in findings) else 0
 
 
+def fenced(config: Config) -> int:
+    """Put the rules into the kernel, or say why that is not possible; or take them away, with the network."""
+    if os.geteuid() != 0:
+        raise InvalidInput("Only root can set these rules: sudo windrow-agent fence")
+    if config.is_removal:
+        with contextlib.suppress(WindrowError):  # no daemon, no network, or one in use
+            docker_socket.remove_network(config.docker_url, egress.NETWORK, fence.CALL_S)
+        if failed := fence.remove():
+            print(f"The rules were not taken away: {failed}", file=sys.stderr)
+        return 1 if failed else 0
+    if failed := fence.stand(is_anew=True):
+        print(f"Containers are not kept away from this host's network: {failed}", file=sys.stderr)
+        return 1
+    return 0
+
+
 def uninstall(config: Config) -> int:
     """Ask, end all workloads, delete all state."""
     if not config.is_sure:
@@ -398,6 +416,8 @@ def _dispatch(config: Config) -> int:
             return asyncio.run(end(config))
         case "doctor":
             return doctor(config)
+        case "fence":
+            return fenced(config)
         case _:
             return uninstall(config)
 

@@ -61,13 +61,15 @@ class Reporter:
         self._owed_until_ns = 0
         self._is_put_off = False
         self._runtimes: dict[str, str] = {}
+        self._runtime_conditions: tuple[str, ...] = ()
         self._changed = asyncio.Event()
 
     @property
     def conditions(self) -> tuple[str, ...]:
         """All that is the matter with this host and its agent."""
         standing = self._sources.sampler.conditions
-        return (*(condition.text for condition in standing), *sorted(self._sources.faults()))
+        own = sorted((*self._sources.faults(), *self._runtime_conditions))
+        return (*(condition.text for condition in standing), *own)
 
     def changed(self) -> None:
         """Look again whether there is something to tell."""
@@ -160,12 +162,11 @@ class Reporter:
     async def probe_runtimes(self) -> None:
         """See every minute which runtimes can be used."""
         while True:
-            found: dict[str, str] = {}
-            for name, runtime in self._sources.runtimes.items():
-                facts = await runtime.facts()
-                if facts.is_usable:
-                    found[name] = facts.version
-            if found != self._runtimes:
-                self._runtimes = found
+            facts = {name: await runtime.facts() for name, runtime in self._sources.runtimes.items()}
+            usable = {name: one for name, one in facts.items() if one.is_usable}
+            found = {name: one.version for name, one in usable.items()}
+            conditions = tuple(one.condition for one in usable.values() if one.condition)
+            if (found, conditions) != (self._runtimes, self._runtime_conditions):
+                self._runtimes, self._runtime_conditions = found, conditions
                 self._changed.set()
             await self._clock.sleep_ns(PROBE_RUNTIMES_NS)

@@ -17,6 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from windrow_agent import fence
+from windrow_agent.core import egress
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes import docker_socket, files, registries
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, read_archive
@@ -53,6 +55,8 @@ CALL_S: Final = 30
 """For one answer of the daemon; inspecting takes milliseconds, creating under load a few seconds."""
 PULL_SILENCE_S: Final = 120
 """Without a word of progress a pull is given up."""
+UNFENCED: Final = "docker.unfenced"
+"""What is the matter where containers reach the host's own network; strangers get none there."""
 LOOK_NS: Final = 400 * MILLISECOND
 """Between two looks at a running container."""
 THREADS: Final = 4
@@ -72,14 +76,20 @@ class DockerRuntime:
         self._made: Any = None
         self._ids: dict[WorkloadId, str] = {}
         self._unstarted: dict[WorkloadId, str] = {}
+        self._is_fenced = False
 
     async def facts(self) -> RuntimeFacts:
-        """Ask the daemon for its version."""
+        """Ask the daemon for its version, and have the fence stand."""
         try:
             answer = await asyncio.to_thread(docker_socket.ask, self._base_url, "/version", CALL_S)
         except WindrowError as error:
             return RuntimeFacts(False, "", error.detail)
-        return RuntimeFacts(True, str(answer.get("Version", "")), "containers without capabilities, read-only root")
+        failed = await asyncio.to_thread(fence.stand, is_anew=not self._is_fenced)
+        self._is_fenced = not failed
+        detail = "containers without capabilities, read-only root, kept away from this host's network"
+        if failed:
+            detail = f"containers without capabilities, read-only root; they reach this host's network: {failed}"
+        return RuntimeFacts(True, str(answer.get("Version", "")), detail, UNFENCED if failed else "")
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
         """Have the image, then the volume and the container; a container of this name is taken as it is."""
@@ -297,6 +307,7 @@ class DockerRuntime:
         api.create_volume(volume, labels=labels)
         config = (image or {}).get("Config", {})
         has_command = bool(config.get("Cmd") or config.get("Entrypoint"))
+        _have_network(api)
         try:
             made = api.create_container(
                 spec.image,
@@ -384,6 +395,24 @@ def _by_labels(api: Any, host_id: HostId, workload_id: WorkloadId | None) -> lis
 
 def _own_containers(api: Any, host_id: HostId) -> list[str]:
     return sorted({str(found["Labels"].get(facts_of.WORKLOAD, "")) for found in _by_labels(api, host_id, None)} - {""})
+
+
+def _have_network(api: Any) -> None:
+    """The network of all workloads of this machine, whose bridge the fence knows by name."""
+    import docker.errors
+
+    try:
+        found = _dict(api.inspect_network(egress.NETWORK)).get("Options") or {}
+        if found.get("com.docker.network.bridge.name") != egress.BRIDGE:
+            words = f"The container daemon's network {egress.NETWORK!r} is not the agent's own: rename or remove it."
+            raise RuntimeUnavailable(words)
+    except docker.errors.NotFound:
+        options = {"com.docker.network.bridge.name": egress.BRIDGE, "com.docker.network.bridge.enable_icc": "false"}
+        try:
+            api.create_network(egress.NETWORK, driver="bridge", options=options, check_duplicate=True)
+        except docker.errors.APIError as error:
+            if error.status_code != http.HTTPStatus.CONFLICT:
+                raise
 
 
 def _remove_volume(api: Any, name: str, host_id: HostId) -> None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from windrow_agent.core import egress
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_agent.runtimes.shim import boot_id, write_whole
 from windrow_proto.errors import ImageUnavailable
@@ -180,6 +181,7 @@ def host_config(spec: WorkloadSpec, processors: int) -> dict[str, Any]:
     request = {"Driver": "", "Count": 0, "DeviceIDs": gpus, "Capabilities": [["gpu"]], "Options": {}}
     return {
         "binds": {volume_name(spec.workload_id): {"bind": WORKSPACE, "mode": "rw"}},
+        "network_mode": egress.NETWORK,
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
         "read_only": True,

@@ -33,15 +33,26 @@ def containers_path(label: str) -> str:
 
 def ask(base_url: str, path: str, timeout_s: float) -> Any:
     """GET and read JSON; raises RuntimeUnavailable with the reason. Blocking."""
+    return _call(base_url, "GET", path, timeout_s)
+
+
+def remove_network(base_url: str, name: str, timeout_s: float) -> None:
+    """Take away a network that nobody uses; raises RuntimeUnavailable with the reason. Blocking."""
+    _call(base_url, "DELETE", f"/networks/{quote(name)}", timeout_s)
+
+
+def _call(base_url: str, method: str, path: str, timeout_s: float) -> Any:
     parts = urlsplit(base_url)
     if parts.scheme == "unix":
         connection: http.client.HTTPConnection = _UnixConnection(parts.path, timeout_s)
     else:
         connection = http.client.HTTPConnection(parts.hostname or "localhost", parts.port or 2375, timeout=timeout_s)
     try:
-        connection.request("GET", path)
+        connection.request(method, path)
         answer = connection.getresponse()
         body = answer.read(ANSWER_BYTES_MAX)
+        if answer.status == 204:
+            return None
         if answer.status != 200:
             raise RuntimeUnavailable(f"The container daemon answered {answer.status}.")
         return json.loads(body)

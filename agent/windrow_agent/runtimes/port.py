@@ -54,11 +54,15 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeFacts:
-    """Whether a runtime can be used here, in which version, and how well it isolates, in words."""
+    """Whether a runtime can be used here, in which version, and how well it isolates, in words.
+
+    condition: what is the matter with it although it can be used, as `code` or `code:detail`; else empty.
+    """
 
     is_usable: bool
     version: str
     detail: str
+    condition: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from windrow_agent.runtimes import files, listening, sandbox, shim
 from windrow_agent.runtimes.attached import AttachedExec
+from windrow_agent.runtimes.ending import ends_within
 from windrow_agent.runtimes.port import (
     CHUNK_BYTES,
     FILES_CAP_BYTES,
@@ -197,7 +198,7 @@ class ProcessRuntime:
     async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
         """Until its shim ends; for what else may become of it a look every two seconds is enough."""
         known = self._live.get(workload_id)
-        if known is None or not await _ends_within(known.shim_pid, known.shim_ticks, LONG_LOOK_S):
+        if known is None or not await ends_within(known.shim_pid, known.shim_ticks, LONG_LOOK_S):
             await clock.sleep_ns(LOOK_NS)
 
     async def list(self) -> tuple[Run, ...]:
@@ -331,26 +332,6 @@ def _load_spec(folder: Path) -> WorkloadSpec:
         raise NotFound(f"The records of workload {folder.name} are damaged.", subject=folder.name)
     slots = tuple(SlotGrant(SlotId(s["slot_id"]), s["token"], GpuUuid(s["gpu_uuid"])) for s in record["slots"])
     return WorkloadSpec(**{**record, "slots": slots, "argv": tuple(record["argv"]), "ports": tuple(record["ports"])})
-
-
-async def _ends_within(pid: int, ticks: int, span_s: float) -> bool:
-    """Wait for the end of this very process, at most so long; returns whether it could be waited for."""
-    try:
-        handle = os.pidfd_open(pid)
-    except OSError:  # it has ended, or the kernel is older than 5.3
-        return False
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    loop.add_reader(handle, ended.set)
-    try:
-        if shim.is_alive(pid, ticks):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(span_s):
-                    await ended.wait()
-    finally:
-        loop.remove_reader(handle)
-        os.close(handle)
-    return True
 
 
 def _observe(folder: Path) -> Run:

@@ -75,6 +75,10 @@ class Condition:
     since_ns: int
 
 
+UNFENCED: Final = "docker.unfenced"
+"""The condition of a host whose containers reach its own network."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """A host's link as measured: the lower of the host's and the relay's counts, both signed."""
@@ -153,6 +157,11 @@ class Host:
     def is_settled(self, now_ns: int) -> bool:
         """Whether its link allows new work: Online, and for a minute after a Suspect."""
         return self.link_state is LinkState.ONLINE and self.settled_at_ns is not None and now_ns >= self.settled_at_ns
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether its containers are kept away from its own network."""
+        return all(one.code != UNFENCED for one in self.conditions)
 
     def headline(self, slots: tuple["Slot", ...]) -> Headline:
         """The one word shown for it, and why."""

@@ -19,6 +19,8 @@ CONDITIONS_MAX: Final = 64
 
 CONDITION_TEXTS: Final = {
     "agent.disk_full": "the disk of this host is full; it takes no new work until there is room",
+    "docker.unfenced": "Containers here reach this host's network, so that they run its owner's work only. As root "
+    "there: windrow-agent fence",
     "gpu.none": "The host has no GPU that its agent can see; it is offered by its processors.",
     "gpu.no_driver": "There is a GPU, but no driver that answers. Install or load it; the agent looks again by itself.",
     "gpu.no_permission": "The driver refuses the agent's user. Give it access to the GPU's device files.",

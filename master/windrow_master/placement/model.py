@@ -74,6 +74,7 @@ class Candidate:
 
     cpus_free, memory_free_bytes: what the clusters already placed there have not asked for.
     default_image: what runs where a request names no image; None when its owner set none.
+    is_fenced: whether its containers are kept away from its own network.
     """
 
     host_id: HostId
@@ -89,6 +90,7 @@ class Candidate:
     memory_free_bytes: Bytes
     slots: tuple[SlotOffer, ...]
     default_image: str | None = None
+    is_fenced: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,12 @@ def test_the_owners_own_work_without_an_image_runs_as_a_process() -> None:
     assert (answer.chosen.runtime, answer.chosen.image) == (Runtime.PROCESS, None)
 
 
+def test_containers_that_reach_their_hosts_network_run_its_owners_work_only() -> None:
+    unfenced = Snapshot((host("a", cpu(), is_fenced=False),))
+    assert "does not keep containers away from its own network" in reasons(plan(request(), unfenced))[0]
+    assert placed(plan(request(account_id=OWNER), unfenced)).chosen.runtime is Runtime.DOCKER
+
+
 def test_a_stranger_without_an_image_gets_the_hosts_default_image() -> None:
     answer = placed(plan(request(image=None), Snapshot((host("a", cpu(), default_image="debian:13"),))))
     assert (answer.chosen.runtime, answer.chosen.image) == (Runtime.DOCKER, "debian:13")

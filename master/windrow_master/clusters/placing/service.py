@@ -78,6 +78,7 @@ def _candidate(
         memory_free_bytes=Bytes(0 if inventory is None else inventory.memory_bytes - committed.memory_bytes),
         slots=tuple(_slot_offer(host, slot, book, cpus) for slot in slots),
         default_image=host.default_image,
+        is_fenced=host.is_fenced,
     )
 
 

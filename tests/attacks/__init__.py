@@ -1,0 +1,1 @@
+"""What a renter may try against the host its container is on."""

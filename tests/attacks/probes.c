@@ -1,0 +1,277 @@
+/* What a renter may try from inside a container, each try a line: its name and `passed` or `refused: why`.
+ *
+ * probes all|network|outside HOST PEER: the addresses of the container's bridge and of another container; probes listen:
+ * be that other one. Each try is a process of its own
+ * with two seconds to live, so that none of them spoils the next. Static: the image has nothing else in it.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/if_packet.h>
+#include <linux/netlink.h>
+#include <net/ethernet.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/io.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/swap.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *host, *peer;
+
+/* A TCP connection, as far as the other end's word that it is there. */
+static int reach(const char *address, int port) {
+    struct sockaddr_storage where = {0};
+    struct sockaddr_in *four = (void *)&where;
+    struct sockaddr_in6 *six = (void *)&where;
+    int family = strchr(address, ':') ? AF_INET6 : AF_INET, error = 0;
+    socklen_t size = sizeof error;
+    where.ss_family = family;
+    if (family == AF_INET) {
+        four->sin_port = htons(port);
+        inet_pton(AF_INET, address, &four->sin_addr);
+    } else {
+        six->sin6_port = htons(port);
+        inet_pton(AF_INET6, address, &six->sin6_addr);
+    }
+    int line = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    if (line < 0) return -1;
+    if (connect(line, (void *)&where, family == AF_INET ? sizeof *four : sizeof *six) == 0) return 0;
+    if (errno != EINPROGRESS) return -1;
+    struct pollfd ready = {line, POLLOUT, 0};
+    if (poll(&ready, 1, 700) != 1) return errno = ETIMEDOUT, -1;
+    getsockopt(line, SOL_SOCKET, SO_ERROR, &error, &size);
+    return error ? (errno = error, -1) : 0;
+}
+
+/* A datagram that is answered. */
+static int ask(const char *address, int port) {
+    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons(port)};
+    char answer[16];
+    inet_pton(AF_INET, address, &where.sin_addr);
+    int line = socket(AF_INET, SOCK_DGRAM, 0);
+    if (line < 0 || connect(line, (void *)&where, sizeof where) || send(line, "hello", 5, 0) < 0) return -1;
+    struct pollfd ready = {line, POLLIN, 0};
+    if (poll(&ready, 1, 700) != 1) return errno = ETIMEDOUT, -1;
+    return recv(line, answer, sizeof answer, 0) > 0 ? 0 : -1;
+}
+
+static int opens(const char *path, int flags) { return open(path, flags) < 0 ? -1 : 0; }
+
+static int writes(const char *path, const char *text) {
+    int file = open(path, O_WRONLY);
+    return file < 0 || write(file, text, strlen(text)) < 0 ? -1 : 0;
+}
+
+static int makes(const char *path) { return open(path, O_CREAT | O_WRONLY, 0600) < 0 ? -1 : 0; }
+
+static int has(const char *path) {
+    struct stat found;
+    return stat(path, &found);
+}
+
+/* A number of /proc/self/status, in hexadecimal. */
+static unsigned long long status(const char *name) {
+    char line[256];
+    unsigned long long value = ~0ull;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, name, strlen(name))) value = strtoull(line + strlen(name), NULL, 16);
+    return value;
+}
+
+static int when(int is_so) { return is_so ? 0 : (errno = EPERM, -1); }
+
+static int route_is_added(void) {
+    struct { struct nlmsghdr head; char rest[64]; } word = {0};
+    struct { struct nlmsghdr head; struct nlmsgerr error; } answer = {0};
+    int line = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+    if (line < 0) return -1;
+    word.head.nlmsg_len = sizeof word;
+    word.head.nlmsg_type = 24; /* RTM_NEWROUTE */
+    word.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE;
+    word.rest[0] = AF_INET;
+    if (send(line, &word, sizeof word, 0) < 0 || recv(line, &answer, sizeof answer, 0) < 0) return -1;
+    return answer.error.error == -EPERM ? (errno = EPERM, -1) : 0;
+}
+
+static int handle_is_opened(void) {
+    struct { struct file_handle head; unsigned char id[8]; } root = {{8, 1, {}}, {2, 0, 0, 0, 0, 0, 0, 0}};
+    int place = open("/etc", O_RDONLY);
+    return syscall(SYS_open_by_handle_at, place, &root, O_RDONLY) < 0 ? -1 : 0;
+}
+
+static int device_is_made(int major, int minor) {
+    mknod("/tmp/device", S_IFBLK | 0600, makedev(major, minor));
+    return opens("/tmp/device", O_RDONLY);
+}
+
+static int mounts(const char *kind) { return mount("none", "/tmp", kind, 0, NULL); }
+
+static int unshares(int what) { return unshare(what); }
+
+static int joins(const char *path, int what) {
+    int space = open(path, O_RDONLY);
+    return space < 0 ? -1 : setns(space, what);
+}
+
+static int packet(void) { return socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL)) < 0 ? -1 : 0; }
+
+static int raw(void) { return socket(AF_INET, SOCK_RAW, IPPROTO_ICMP) < 0 ? -1 : 0; }
+
+static int bpf_is_loaded(void) {
+    union bpf_attr map = {.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 1};
+    return syscall(SYS_bpf, BPF_MAP_CREATE, &map, sizeof map) < 0 ? -1 : 0;
+}
+
+static int perf_is_opened(void) {
+    char attribute[128] = {0};
+    ((uint32_t *)attribute)[1] = sizeof attribute;
+    return syscall(SYS_perf_event_open, attribute, -1, 0, -1, 0) < 0 ? -1 : 0;
+}
+
+/* How many processes one can start, beyond any limit that a host would set. */
+static int forks(void) {
+    for (int count = 0; count < 20000; count++) {
+        pid_t child = fork();
+        if (child < 0) return kill(0, SIGTERM), -1;
+        if (child == 0) pause();
+    }
+    return 0;
+}
+
+#define TRY(name, what)                                                            \
+    do {                                                                           \
+        fflush(stdout);                                                            \
+        pid_t child = fork();                                                      \
+        if (child == 0) {                                                          \
+            alarm(2);                                                              \
+            errno = 0;                                                             \
+            int passed = (what) >= 0;                                              \
+            printf("%s: %s%s\n", name, passed ? "passed" : "refused: ", passed ? "" : strerror(errno)); \
+            fflush(stdout);                                                        \
+            _exit(0);                                                              \
+        }                                                                          \
+        int end = 0;                                                               \
+        waitpid(child, &end, 0);                                                   \
+        if (WIFSIGNALED(end)) printf("%s: refused: %s\n", name, strsignal(WTERMSIG(end))); \
+    } while (0)
+
+static void network(void) {
+    TRY("metadata", reach("169.254.169.254", 80));
+    TRY("metadata of tasks", reach("169.254.170.2", 80));
+    TRY("metadata by datagram", ask("169.254.169.254", 53));
+    TRY("metadata in IPv6", reach("fd00:ec2::254", 80));
+    TRY("the host by its bridge", reach(host, 2375));
+    TRY("the host by its bridge, by datagram", ask(host, 5353));
+    TRY("the host by its other address", reach("10.77.0.1", 2375));
+    TRY("a neighbour in 10/8", reach("10.77.0.2", 80));
+    TRY("a neighbour in 172.16/12", reach("172.31.9.2", 80));
+    TRY("a neighbour in 192.168/16", reach("192.168.77.2", 80));
+    TRY("a neighbour in 100.64/10", reach("100.64.7.2", 80));
+    TRY("a neighbour's names", ask("10.77.0.2", 53));
+    TRY("another renter's container", reach(peer, 80));
+    TRY("a mail server", reach("11.22.33.2", 25));
+    TRY("a mail server by submission", reach("11.22.33.2", 587));
+}
+
+static void system_calls(void) {
+    TRY("raw socket", raw());
+    TRY("packet socket", packet());
+    TRY("route", route_is_added());
+    TRY("host name", sethostname("other", 5));
+    TRY("mount tmpfs", mounts("tmpfs"));
+    TRY("mount proc", mounts("proc"));
+    TRY("mount sysfs", mounts("sysfs"));
+    TRY("mount bind", mount("/proc", "/tmp", NULL, MS_BIND, NULL));
+    TRY("mount the root writable", mount(NULL, "/", NULL, MS_REMOUNT, NULL));
+    TRY("unmount", umount2("/workspace", MNT_DETACH));
+    TRY("new root", syscall(SYS_pivot_root, "/workspace", "/workspace"));
+    TRY("change root", chroot("/workspace"));
+    TRY("user namespace", unshares(CLONE_NEWUSER));
+    TRY("mount namespace", unshares(CLONE_NEWNS));
+    TRY("network namespace", unshares(CLONE_NEWNET));
+    TRY("join a namespace", joins("/proc/1/ns/net", CLONE_NEWNET));
+    TRY("open by handle", handle_is_opened());
+    TRY("block device", device_is_made(254, 0));
+    TRY("memory device", (mknod("/tmp/mem", S_IFCHR | 0600, makedev(1, 1)), opens("/tmp/mem", O_RDONLY)));
+    TRY("bpf", bpf_is_loaded());
+    TRY("perf", perf_is_opened());
+    TRY("keyring", syscall(SYS_add_key, "user", "windrow", "x", 1, -3));
+    TRY("kernel module", syscall(SYS_init_module, "", 0, ""));
+    TRY("another kernel", syscall(SYS_kexec_load, 0, 0, NULL, 0));
+    TRY("reboot", reboot(0x89abcdef));
+    TRY("swap", swapoff("/swapfile") == 0 ? 0 : errno == EPERM ? -1 : 0);
+    TRY("clock", settimeofday(&(struct timeval){1000000000, 0}, NULL));
+    TRY("ports of the machine", iopl(3));
+    TRY("kernel log", syscall(SYS_syslog, 3, (char[64]){0}, 64));
+    TRY("page faults of the kernel", syscall(SYS_userfaultfd, 0));
+    TRY("real-time priority", sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){50}));
+    TRY("a better nice value", setpriority(PRIO_PROCESS, 0, -20));
+    TRY("more open files than the limit", setrlimit(RLIMIT_NOFILE, &(struct rlimit){1u << 30, 1u << 30}));
+    TRY("change the owner of a file", (makes("/tmp/own"), chown("/tmp/own", 1234, 1234)));
+    TRY("become another user", setresuid(1234, 1234, 1234));
+    TRY("accounting", acct(NULL));
+    TRY("quota", syscall(SYS_quotactl, 0, "/dev/vda", 0, NULL));
+    TRY("system hang-up", vhangup());
+}
+
+static void files(void) {
+    TRY("write to the root", makes("/escape"));
+    TRY("write to /etc", makes("/etc/escape"));
+    TRY("core pattern", writes("/proc/sys/kernel/core_pattern", "|/tmp/x"));
+    TRY("sysrq", writes("/proc/sysrq-trigger", "h"));
+    TRY("address layout", writes("/proc/sys/kernel/randomize_va_space", "0"));
+    TRY("power state", writes("/sys/power/state", "freeze"));
+    TRY("control group", makes("/sys/fs/cgroup/escape") < 0 ? mkdir("/sys/fs/cgroup/escape", 0700) : 0);
+    TRY("release agent", writes("/sys/fs/cgroup/release_agent", "/tmp/x"));
+    TRY("kernel memory", opens("/proc/kcore", O_RDONLY) < 0 ? -1 : when(has("/proc/kcore") == 0 && 0));
+    TRY("physical memory", opens("/dev/mem", O_RDONLY));
+    TRY("kernel messages", opens("/dev/kmsg", O_RDONLY));
+    TRY("disk", opens("/dev/vda", O_RDONLY) < 0 ? opens("/dev/sda", O_RDONLY) : 0);
+    TRY("virtual machines", opens("/dev/kvm", O_RDWR));
+    TRY("file systems in user space", opens("/dev/fuse", O_RDWR));
+    TRY("a card that was not rented", has("/dev/nvidia0") < 0 ? has("/dev/nvidiactl") : 0);
+    TRY("the daemon's socket", has("/var/run/docker.sock") < 0 ? has("/run/docker.sock") : 0);
+    TRY("the host's accounts", has("/etc/shadow"));
+    TRY("the host's processes", when(getpid() > 4000 || has("/proc/2/stat") == 0));
+    TRY("effective capabilities", when(status("CapEff:") != 0));
+    TRY("bounding capabilities", when(status("CapBnd:") != 0));
+    TRY("new privileges", when(status("NoNewPrivs:") != 1));
+    TRY("system calls without a filter", when(status("Seccomp:") != 2));
+    TRY("fork without end", forks());
+}
+
+/* Another renter's server. */
+static int listen_for_ever(void) {
+    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons(80)};
+    int line = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(line, (void *)&where, sizeof where) || listen(line, 8)) return 1;
+    for (;;) close(accept(line, NULL, NULL));
+}
+
+int main(int count, char **words) {
+    signal(SIGTERM, exit);
+    if (count == 2) return listen_for_ever();
+    if (count != 4) return 2;
+    host = words[2], peer = words[3];
+    if (!strcmp(words[1], "outside")) TRY("outside", reach("11.22.33.2", 80));
+    if (strcmp(words[1], "outside")) network();
+    if (!strcmp(words[1], "all")) system_calls(), files();
+    return 0;
+}
