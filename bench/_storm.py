@@ -5,7 +5,7 @@ how long to wait, and when to come back is the shipped agent's (`Home`); what di
 dialler, or one that costs a fraction of it and shows an Access the same (bench/_dialer.py).
 
 `python -m bench._storm FOLDER` obeys lines of JSON on its standard input and answers each with one:
-storm {port, first, count, seconds, shipped} | stop
+storm {port, first, count, seconds, shipped, at_once?} | stop
 """
 
 import asyncio
@@ -29,10 +29,9 @@ from windrow_proto.ids import AccessId, HostId
 from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.ports import BandwidthLink, Dialer, FrameLink, PingAnswer, WarmLink
 
-SHIPPED_AT_ONCE = 128
-"""Dials of the shipped dialler under way in this process, which shares two processors with the Access: with more of
-them one is late before its first byte, as on no host. Who waits for its turn has not begun, and will not have given up.
-The lean one needs no such bound."""
+DIALS_AT_ONCE = 128
+"""Dials under way in this process, which shares two processors with the Access: with more of the shipped dialler's one
+is late before its first byte, as on no host. Who waits for its turn has not begun, and will not have given up."""
 FIRST_ADDRESS = IPv4Address("10.0.0.1")
 """Whoever dials an address of its own network's loopback comes from that address, so each comes from another one."""
 
@@ -41,18 +40,18 @@ class Storm:
     """So many hosts, and when each had its first frame back, in seconds from the beginning. opened: streams that were
     let in; tries: dials and pings, each of which is a connection."""
 
-    def __init__(self, port: int, records: list[dict[str, str]], *, is_shipped: bool) -> None:
+    def __init__(self, port: int, records: list[dict[str, str]], *, is_shipped: bool, at_once: int) -> None:
         self.absorbed_s: list[float] = []
         self.opened = self.dials = self.pings = 0
         self.cpu_s = 0.0
         self._port = port
         identities = [identity_of(record) for record in records]
         self._dialers: list[Dialer] = []
+        gate = asyncio.Semaphore(at_once)
         if is_shipped:
-            gate = asyncio.Semaphore(SHIPPED_AT_ONCE)
             self._dialers += [link_grpc.GrpcDialer(identity, gate) for identity in identities]
         else:
-            self._dialers += [LeanDialer(identity) for identity in identities]
+            self._dialers += [LeanDialer(identity, gate) for identity in identities]
         self._done = asyncio.Event()
         gc.freeze()
         gc.disable()  # a search through thousands of hosts is no host's work
@@ -128,7 +127,7 @@ async def main(folder: Path) -> None:
         if order["do"] == "stop":
             break
         records = json.loads((folder / "hosts.json").read_text())[order["first"] : order["first"] + order["count"]]
-        storm = Storm(order["port"], records, is_shipped=order["shipped"])
+        storm = Storm(order["port"], records, is_shipped=order["shipped"], at_once=order.get("at_once", DIALS_AT_ONCE))
         await storm.run(order["seconds"])
         absorbed_s = sorted(round(one, 3) for one in storm.absorbed_s)
         counts = {"opened": storm.opened, "dials": storm.dials, "pings": storm.pings, "cpu_s": round(storm.cpu_s, 3)}
