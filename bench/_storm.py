@@ -1,12 +1,15 @@
 """The hosts of `relay`'s cold storm: all want in at the same moment, by the agent's own dialling, from own addresses.
 
-Nothing of an agent but how it finds and keeps its Access: what is told there is one frame, and its echo.
+Nothing of an agent but how it finds and keeps its Access: what is told there is one frame, and its echo. Whom to dial,
+how long to wait, and when to come back is the shipped agent's (`Home`); what dials for it is either the shipped
+dialler, or one that costs a fraction of it and shows an Access the same (bench/_dialer.py).
 
 `python -m bench._storm FOLDER` obeys lines of JSON on its standard input and answers each with one:
-storm {port, first, count, seconds} | stop
+storm {port, first, count, seconds, shipped, at_once?} | stop
 """
 
 import asyncio
+import gc
 import json
 import os
 import sys
@@ -17,64 +20,104 @@ from typing import Any
 
 import structlog
 
+from bench._dialer import LeanDialer
 from bench._streams import frame_of, identity_of
 from windrow_agent.dialling import Home
 from windrow_proto import link_grpc
 from windrow_proto.clock import BootClock, SystemRng
 from windrow_proto.ids import AccessId, HostId
 from windrow_proto.messages import AccessPoint, RegionMap
-from windrow_proto.ports import FrameLink
+from windrow_proto.ports import BandwidthLink, Dialer, FrameLink, PingAnswer, WarmLink
 
 DIALS_AT_ONCE = 128
-"""Under way in this process, which shares two processors with the Access: with more of them a dial is late before its
-first byte, as on no host. Who waits for its turn has not begun to dial, and will not have given up."""
+"""Dials under way in this process, which shares two processors with the Access: with more of the shipped dialler's one
+is late before its first byte, as on no host. Who waits for its turn has not begun, and will not have given up."""
 FIRST_ADDRESS = IPv4Address("10.0.0.1")
 """Whoever dials an address of its own network's loopback comes from that address, so each comes from another one."""
 
 
 class Storm:
-    """So many hosts, and when each had its first frame back, in seconds from the beginning."""
+    """So many hosts, and when each had its first frame back, in seconds from the beginning. opened: streams that were
+    let in; tries: dials and pings, each of which is a connection."""
 
-    def __init__(self, port: int, records: list[dict[str, str]]) -> None:
+    def __init__(self, port: int, records: list[dict[str, str]], *, is_shipped: bool, at_once: int) -> None:
         self.absorbed_s: list[float] = []
-        self.dials = 0
+        self.opened = self.dials = self.pings = 0
+        self.cpu_s = 0.0
         self._port = port
-        self._records = records
+        identities = [identity_of(record) for record in records]
+        self._dialers: list[Dialer] = []
+        gate = asyncio.Semaphore(at_once)
+        if is_shipped:
+            self._dialers += [link_grpc.GrpcDialer(identity, gate) for identity in identities]
+        else:
+            self._dialers += [LeanDialer(identity, gate) for identity in identities]
         self._done = asyncio.Event()
+        gc.freeze()
+        gc.disable()  # a search through thousands of hosts is no host's work
 
     async def run(self, seconds: float) -> None:
         """All at once, until the last is served or the time is over."""
-        clock, rng, began = BootClock(), SystemRng(), time.monotonic()
-        gate = asyncio.Semaphore(DIALS_AT_ONCE)
+        clock, rng, began, cpu_s = BootClock(), SystemRng(), time.monotonic(), time.process_time()
 
-        async def one(number: int, record: dict[str, str]) -> None:
+        async def one(number: int, dialer: Dialer) -> None:
             point = AccessPoint(AccessId("access_" + "b" * 32), "bench", f"{FIRST_ADDRESS + number}:{self._port}")
             told = False
 
             async def serve(link: FrameLink) -> None:
                 nonlocal told
-                self.dials += 1
+                self.opened += 1
                 await link.send(frame_of(answered=True))
                 while True:
                     await link.receive()
                     if not told:
                         told = True
                         self.absorbed_s.append(time.monotonic() - began)
-                        if len(self.absorbed_s) == len(self._records):
+                        if len(self.absorbed_s) == len(self._dialers):
                             self._done.set()
 
-            dialer = link_grpc.GrpcDialer(identity_of(record), gate)
-            await Home(HostId(f"host_{number:032x}"), dialer, clock, rng, RegionMap(1, (point,)), serve).run()
+            counted = Counted(dialer, self)
+            await Home(HostId(f"host_{number:032x}"), counted, clock, rng, RegionMap(1, (point,)), serve).run()
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(number, record)) for number, record in enumerate(self._records)]
+            tasks = [group.create_task(one(number, dialer)) for number, dialer in enumerate(self._dialers)]
             try:
                 async with asyncio.timeout(seconds):
                     await self._done.wait()
             except TimeoutError:
                 pass
+            self.cpu_s = time.process_time() - cpu_s
             for task in tasks:
                 task.cancel()
+
+
+class Counted:
+    """A Dialer whose storm counts what it does."""
+
+    def __init__(self, dialer: Dialer, storm: Storm) -> None:
+        self._dialer, self._storm = dialer, storm
+
+    async def connect(self, address: str, deadline_ns: int) -> FrameLink:
+        """As the Dialer's."""
+        self._storm.dials += 1
+        return await self._dialer.connect(address, deadline_ns)
+
+    async def ping(self, address: str, deadline_ns: int) -> PingAnswer:
+        """As the Dialer's."""
+        self._storm.pings += 1
+        return await self._dialer.ping(address, deadline_ns)
+
+    async def warm(self, address: str, deadline_ns: int) -> WarmLink:
+        """As the Dialer's."""
+        return await self._dialer.warm(address, deadline_ns)
+
+    async def bandwidth(self, address: str, deadline_ns: int) -> BandwidthLink:
+        """As the Dialer's."""
+        return await self._dialer.bandwidth(address, deadline_ns)
+
+    async def close(self) -> None:
+        """As the Dialer's."""
+        await self._dialer.close()
 
 
 async def main(folder: Path) -> None:
@@ -84,10 +127,11 @@ async def main(folder: Path) -> None:
         if order["do"] == "stop":
             break
         records = json.loads((folder / "hosts.json").read_text())[order["first"] : order["first"] + order["count"]]
-        storm = Storm(order["port"], records)
+        storm = Storm(order["port"], records, is_shipped=order["shipped"], at_once=order.get("at_once", DIALS_AT_ONCE))
         await storm.run(order["seconds"])
-        answer = {"absorbed_s": sorted(round(one, 3) for one in storm.absorbed_s), "dials": storm.dials}
-        sys.stdout.write(json.dumps(answer) + "\n")
+        absorbed_s = sorted(round(one, 3) for one in storm.absorbed_s)
+        counts = {"opened": storm.opened, "dials": storm.dials, "pings": storm.pings, "cpu_s": round(storm.cpu_s, 3)}
+        sys.stdout.write(json.dumps({"absorbed_s": absorbed_s, **counts}) + "\n")
         sys.stdout.flush()
     os._exit(0)  # thousands of streams need no farewell: the other end sees their connections end
 

@@ -45,6 +45,8 @@ STEPS = 4
 DESCRIPTORS_BESIDE = 500
 STORM_S = 60.0
 """As long as the storm is waited for."""
+SHIPPED_STORM = 200
+"""Hosts of a storm before it by the shipped dialler, which costs this machine as much as the Access does."""
 CALM_PER_S = 200
 """Messages of those that were there before: ten times what as many agents send."""
 STOP_S = 30.0
@@ -90,14 +92,19 @@ class Memory:
 @dataclass(frozen=True, slots=True)
 class Weather:
     """A cold storm. absorbed_s: of each host until its first frame was back, sorted; calm_ms: the round trips of the
-    others meanwhile; dials: streams that were let in; lost: of the others' streams."""
+    others meanwhile; opened: streams that were let in; dials, pings: connections tried; lost: of the others' streams;
+    cpu_s: of the Access; is_shipped: dialled by the agent's own dialler, not by the one that costs little."""
 
     hosts: int
     absorbed_s: list[float]
     calm_ms: list[float]
+    opened: int
     dials: int
+    pings: int
     lost: int
     cpu_s: float
+    generator_cpu_s: float
+    is_shipped: bool
 
 
 def write_identities(folder: Path, authority: TestAuthority, hosts: int) -> None:
@@ -190,19 +197,19 @@ def measure_memory(streams: Ordered, address: str, pid: int, first: int, agents:
     return Memory(tuple(points), opened, answer["seconds"], cpu_s, lost)
 
 
-def measure_storm(folder: Path, agents: int) -> Weather | str:
+def measure_storm(folder: Path, agents: int, *, is_shipped: bool = False) -> Weather | str:
     """All dial at once a fresh Access that serves STREAMS already; or why there is none here."""
     try:
         with namespace() as network:
             # Without an address to prefer, whoever dials 10.x comes from that very address.
             network.call("ip", "route", "add", "local", "10.0.0.0/8", "dev", "lo")
             with network.entered():
-                return _storm(folder, agents)
+                return _storm(folder, agents, is_shipped)
     except (OSError, NetworkError) as error:
         return f"no cold storm: no network of its own ({error})"
 
 
-def _storm(folder: Path, agents: int) -> Weather:
+def _storm(folder: Path, agents: int, is_shipped: bool) -> Weather:
     ordered = [Ordered(f"bench.{name}", [str(folder)]) for name in ("_far", "_streams", "_storm")]
     far, streams, hosts = ordered
     try:
@@ -211,7 +218,8 @@ def _storm(folder: Path, agents: int) -> Weather:
             streams.ask(do="open", name="calm", address=f"127.0.0.1:{port}", first=0, count=STREAMS)
             streams.ask(do="pace", name="calm", seconds=WARM_S, per_s=CALM_PER_S)
             before = cpu_seconds([pid])
-            hosts.tell(do="storm", port=port, first=STREAMS, count=agents, seconds=STORM_S)
+            order = {"port": port, "first": STREAMS, "count": agents, "seconds": STORM_S, "shipped": is_shipped}
+            hosts.tell(do="storm", **order)
             calm: dict[str, Any] = {"back_ms": []}
             assert hosts.process.stdout is not None
             while not select.select([hosts.process.stdout], [], [], 0)[0]:
@@ -222,7 +230,17 @@ def _storm(folder: Path, agents: int) -> Weather:
     finally:
         for one in ordered:
             one.close()
-    return Weather(agents, told["absorbed_s"], calm["back_ms"], told["dials"], calm.get("lost", 0), cpu_s)
+    counts = {name: told[name] for name in ("opened", "dials", "pings")}
+    return Weather(
+        agents,
+        told["absorbed_s"],
+        calm["back_ms"],
+        lost=calm.get("lost", 0),
+        cpu_s=cpu_s,
+        generator_cpu_s=told["cpu_s"],
+        is_shipped=is_shipped,
+        **counts,
+    )
 
 
 # --- what is said ------------------------------------------------------------------------------------------------
@@ -236,15 +254,19 @@ def of_runs(ways: Sequence[Way], part: float, *, back: bool = False) -> float:
 def detail_of_storm(weather: Weather) -> dict[str, Any]:
     """The storm's part of the detail."""
     absorbed = weather.absorbed_s or [0.0]
-    return {
-        "storm_hosts": weather.hosts,
-        "storm_absorbed": len(weather.absorbed_s),
-        "storm_absorbed_p50_s": round(percentile(absorbed, 0.5), 2),
-        "storm_absorbed_last_s": round(absorbed[-1], 2),
-        "storm_calm_p99_ms": round(percentile(weather.calm_ms or [0.0], 0.99), 1),
-        "storm_streams_opened": weather.dials,
-        "storm_cpu_s": round(weather.cpu_s, 1),
+    found = {
+        "hosts": weather.hosts,
+        "absorbed": len(weather.absorbed_s),
+        "absorbed_p50_s": round(percentile(absorbed, 0.5), 2),
+        "absorbed_last_s": round(absorbed[-1], 2),
+        "calm_p99_ms": round(percentile(weather.calm_ms or [0.0], 0.99), 1),
+        "streams_opened": weather.opened,
+        "dials_per_host": round(weather.dials / max(1, weather.hosts), 2),
+        "pings_per_host": round(weather.pings / max(1, weather.hosts), 2),
+        "cpu_s": round(weather.cpu_s, 1),
+        "generator_ms_per_connection": round(weather.generator_cpu_s * 1000 / max(1, weather.dials + weather.pings), 2),
     }
+    return {f"{'storm_shipped' if weather.is_shipped else 'storm'}_{name}": value for name, value in found.items()}
 
 
 def detail_of(ways: dict[str, list[Way]], memory: Memory, descriptors: int) -> dict[str, Any]:
@@ -322,15 +344,20 @@ def main() -> None:
         finally:
             streams.close()
             far.close()
-        weather = measure_storm(folder, agents)
+        storms = [
+            measure_storm(folder, min(agents, SHIPPED_STORM), is_shipped=True),
+            measure_storm(folder, agents),
+        ]
     detail = detail_of(ways, memory, descriptors)
     said = missing(ways, memory, wanted, descriptors)
-    if isinstance(weather, str):
-        said.append(weather)
-    else:
+    for weather in storms:
+        if isinstance(weather, str):
+            said.append(weather)
+            continue
         detail |= detail_of_storm(weather)
-        if weather.lost or len(weather.absorbed_s) < agents:
-            said.append(f"{agents - len(weather.absorbed_s)} hosts were not absorbed, {weather.lost} others were lost")
+        if weather.lost or len(weather.absorbed_s) < weather.hosts:
+            late = weather.hosts - len(weather.absorbed_s)
+            said.append(f"{late} of a storm's hosts were not absorbed, {weather.lost} others were lost")
     rows: list[tuple[str, Any]] = [
         ("started as", "windrow-access run with its defaults (one worker, mTLS on both sides)"),
         (

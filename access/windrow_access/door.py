@@ -25,14 +25,20 @@ class Door:
     def __init__(self) -> None:
         self.is_shut = False
         self.times = 0
+        self._listeners: list[int] = []
         self._program = ctypes.create_string_buffer(PASS_NOTHING)
         self._filter = struct.pack("HxxxxxxP", 1, ctypes.addressof(self._program))
 
     def turn(self, port: int, *, is_shut: bool) -> None:
-        """Shut or open it for the sockets of this process that listen on this port. Does nothing where it is so."""
+        """Shut or open it for the sockets of this process that listen on this port. Does nothing where it is so.
+
+        They are looked for among all open files once: with 10,000 agents that takes longer than a turn may.
+        """
         if is_shut == self.is_shut:
             return
-        for number in _listeners(port):
+        if not self._listeners or not all(_listens(number, port) for number in self._listeners):
+            self._listeners = _listening(port)
+        for number in self._listeners:
             listener = socket_of(number)
             try:
                 if is_shut:
@@ -50,7 +56,7 @@ def socket_of(number: int) -> socket.socket:
     return socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 0, fileno=number)
 
 
-def _listeners(port: int) -> list[int]:
+def _listening(port: int) -> list[int]:
     return [number for name in os.listdir(OWN_SOCKETS) if _listens(number := int(name), port)]
 
 

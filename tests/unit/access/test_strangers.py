@@ -26,7 +26,7 @@ from windrow_access.core.strangers import (
     overstaying,
 )
 from windrow_access.door import Door
-from windrow_access.guard import LOOK_TURN_NS, Guard
+from windrow_access.guard import LOOK_PERIOD_NS, LOOK_TURN_NS, Guard
 from windrow_access.outbox import Outbox
 from windrow_proto.errors import Banned
 from windrow_proto.units import SECOND
@@ -103,6 +103,21 @@ def test_a_shut_door_keeps_newcomers_waiting_and_nobody_else() -> None:
         assert door.times == 1
 
 
+def test_a_door_finds_the_listener_that_came_instead_of_another() -> None:
+    door = Door()
+    for _ in range(2):
+        with ExitStack() as sockets:
+            listener = sockets.enter_context(socket.create_server(("127.0.0.1", 0)))
+            place = listener.getsockname()
+            door.turn(place[1], is_shut=True)
+            late = sockets.enter_context(socket.socket())
+            late.setblocking(False)
+            assert late.connect_ex(place) == errno.EINPROGRESS
+            assert select.select([], [late], [], 0.2) == ([], [], [])
+            door.turn(place[1], is_shut=False)
+            assert select.select([], [late], [], PATIENCE_S)[1] == [late]
+
+
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 50)), max_size=60))
 def test_what_stays_is_within_every_limit_and_no_more_is_cut_than_needed(seen: list[tuple[str, int]]) -> None:
     limits = StrangerLimits(age_ns=30, per_network_max=5, in_all_max=10)
@@ -172,6 +187,34 @@ async def test_while_the_guard_looks_at_many_connections_frames_go_on() -> None:
             await carry_frames()
             looking.cancel()
     assert turns > 20
+
+
+class StillClock(SlowClock):
+    """Goes only when it is set."""
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+
+async def test_between_two_listings_newcomers_are_seen_and_who_has_gone_is_not() -> None:
+    clock = StillClock()
+    guard = Guard(Acceptor(), clock, Callers(Limits()), StrangerLimits(), {})
+    with ExitStack() as opened:
+        listening = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+        port = listening.getsockname()[1]
+        await guard._look(port, 0)
+        ours = [opened.enter_context(socket.create_connection(listening.getsockname())) for _ in range(20)]
+        theirs = [opened.enter_context(listening.accept()[0]) for _ in ours]
+        await guard._look(port, 0)
+        assert guard.strangers == 20
+        for one in theirs[:5]:
+            one.close()
+        await guard._look(port, 0)
+        assert guard.strangers == 15
+        listed_ns = guard._listed_ns
+        clock.now_ns += LOOK_PERIOD_NS
+        await guard._look(port, 0)
+        assert (guard.strangers, guard._listed_ns) == (15, (listed_ns or 0) + LOOK_PERIOD_NS)
 
 
 def test_an_agent_whose_samples_fill_its_share_is_not_read() -> None:
