@@ -1,10 +1,11 @@
 """`agent`: what the agent costs a host with eight busy cards at 1 Hz: memory, processor, line, first heartbeat.
 
-The shipped agent under `windrow up`, all cards rented, through the real nvidia-ml-py onto the tests' fake driver, whose
-readings move (_cards.py). Goals: 60 MiB resident without the Docker SDK, 75 with it, 50 MB installed, 1 % of a core,
-64 bytes per card and second up the line, first heartbeat within 1 s, less than 1 MiB more per 10,000 samples. Peer: prometheus-node-exporter, scraped once a
-second meanwhile; it reads no GPU. NVIDIA's own exporter needs an NVIDIA driver: 467 to 484 MiB resident were reported
-of it in the field (github.com/pytorch/ci-infra/issues/1011); that is told here and not measured.
+The shipped agent under `windrow up`, all cards rented, through the real nvidia-ml-py onto the tests' fake driver,
+whose readings move (_cards.py). Goals: 60 MiB resident without the Docker SDK, 75 with it, 50 MB installed, 1 % of a
+core, 64 bytes per card and second up the line, first heartbeat within 1 s, less than 1 MiB more per 10,000 samples.
+Peer: prometheus-node-exporter, scraped once a second meanwhile; it reads no GPU. NVIDIA's own exporter needs an
+NVIDIA driver: 467 to 484 MiB resident were reported of it in the field (github.com/pytorch/ci-infra/issues/1011);
+that is told here and not measured.
 """
 
 import gzip
