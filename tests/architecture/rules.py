@@ -22,6 +22,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "uvicorn": ("master/windrow_master/serving.py",),
     "cryptography": (
         "proto/windrow_proto/keys.py",
+        "proto/windrow_proto/data_keys.py",
         "master/windrow_master/identity/authority.py",
         "agent/windrow_agent/onboard.py",
     ),
@@ -76,6 +77,7 @@ SHELLS: dict[str, str] = {
     "master/windrow_master/*/backends/*": "doors to other providers",
     "master/windrow_master/*/drawings.py": "prints the drawings of the machines when run",
     "master/windrow_master/config.py": "reads the environment",
+    "master/windrow_master/clusters/artefacts/folder.py": "objects in files of the Master's disk",
     "master/windrow_master/telemetry/remote/store.py": "the door to a metrics store over HTTP",
     "master/windrow_master/main.py": "starts and stops the Master",
     "master/windrow_master/rooms*.py": "wires the rooms to one another",
