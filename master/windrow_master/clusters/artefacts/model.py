@@ -3,11 +3,13 @@
 Pure. A key is parsed once, here; whatever took one as a value may build a path or an address from it.
 """
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass
 from typing import Any, Final, NewType
 
+from windrow_proto.checkpoints import PIECES_MAX, file_name
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import MIB
 
@@ -20,8 +22,6 @@ PART_BYTES_MAX: Final = 128
 """Between two slashes; most file systems take 255."""
 SMALL_BYTES_MAX: Final = 8 * MIB
 """What is created only if absent goes in one piece: a manifest of 10,000 parts has some 2 MiB."""
-PARTS_MAX: Final = 10_000
-"""Files of one checkpoint."""
 LIST_MAX: Final = 1000
 """Objects of one page; S3 gives no more at once (ListObjectsV2, MaxKeys)."""
 
@@ -80,14 +80,15 @@ class Presigned:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One file of a checkpoint: its name there, and the object that holds it, sealed.
+    """One file of a checkpoint, or a piece of it, and the object that holds it, sealed. offset: of the piece.
 
     sealed_bytes, sealed_sha256: of the object as it lies in the store, so that it can be judged without its key.
     """
 
     name: str
-    key: ObjectKey
+    offset: int
     size_bytes: int
+    key: ObjectKey
     sealed_bytes: int
     sealed_sha256: str
 
@@ -112,10 +113,11 @@ MANIFEST_VERSION: Final = 1
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """As JSON, keys sorted: the same manifest is the same bytes."""
+    """As JSON, keys sorted, and a line with its SHA-256: a manifest that rotted is none."""
     parts = [
         {
             "name": part.name,
+            "offset": part.offset,
             "key": part.key,
             "size_bytes": part.size_bytes,
             "sealed_bytes": part.sealed_bytes,
@@ -132,16 +134,20 @@ def encode_manifest(manifest: Manifest) -> bytes:
         "wrapped_key": manifest.wrapped_key,
         "parts": parts,
     }
-    return json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+    content = json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+    return content + b"\n" + hashlib.sha256(content).hexdigest().encode()
 
 
 def parse_manifest(content: bytes) -> Manifest:
     """Read it back; raises InvalidInput for whatever is not a whole manifest of this version."""
     if len(content) > SMALL_BYTES_MAX:
         raise InvalidInput(f"A manifest has at most {SMALL_BYTES_MAX} bytes.")
+    content, _, digest = content.rpartition(b"\n")
+    if hashlib.sha256(content).hexdigest().encode() != digest:
+        raise InvalidInput("This is not the manifest of a checkpoint, or not all of it as it was written.")
     try:
         record = json.loads(content)
-        if record["version"] != MANIFEST_VERSION or len(record["parts"]) > PARTS_MAX:
+        if record["version"] != MANIFEST_VERSION or len(record["parts"]) > PIECES_MAX:
             raise InvalidInput("This manifest is of another version, or has too many parts.")
         return Manifest(
             owner=_text(record["owner"]),
@@ -160,7 +166,8 @@ def _part(record: dict[str, Any]) -> Part:
     if not _HASH.fullmatch(digest):
         raise ValueError("no SHA-256")
     return Part(
-        name=object_key(_text(record["name"])),
+        name=file_name(record["name"]),
+        offset=_count(record["offset"]),
         key=object_key(_text(record["key"])),
         size_bytes=_count(record["size_bytes"]),
         sealed_bytes=_count(record["sealed_bytes"]),
