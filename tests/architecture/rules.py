@@ -26,6 +26,9 @@ DOORS: dict[str, tuple[str, ...]] = {
         "master/windrow_master/identity/authority.py",
         "agent/windrow_agent/onboard.py",
     ),
+    "boto3": ("master/windrow_master/clusters/artefacts/s3.py",),
+    "botocore": ("master/windrow_master/clusters/artefacts/s3.py",),
+    "obstore": ("master/windrow_master/clusters/artefacts/s3.py",),
     "httpx2": ("sdk/windrow/client.py", "sdk/windrow/client/*"),
 }
 """Foreign library -> the only files that may import it."""

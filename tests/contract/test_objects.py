@@ -1,24 +1,39 @@
 """What every store of objects keeps: in a folder, and behind S3's protocol."""
 
 import asyncio
+import os
+import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
+import httpx2
 import pytest
 
-from windrow_master.clusters.artefacts.folder import FolderStore
-from windrow_master.clusters.artefacts.model import SMALL_BYTES_MAX, ObjectKey, object_key
+from tests.support.objects import MemoryStore
+from windrow_master.clusters.artefacts.folder import LEFT_S, FolderStore
+from windrow_master.clusters.artefacts.model import SMALL_BYTES_MAX, ObjectKey, Presigned, object_key
 from windrow_master.clusters.artefacts.port import ObjectStore
-from windrow_proto.errors import InvalidInput, NotFound, StorageFailed, TooLarge
+from windrow_master.clusters.artefacts.s3 import S3Store, read_settings
+from windrow_proto.errors import InvalidInput, NotFound, StorageFailed, TooLarge, Unavailable
 from windrow_proto.units import MIB
 
 KEY = object_key("ckpt/job_1/7")
 MANY = b"0123456789abcdef" * (2 * MIB // 16) + b"the end"
 
 
-@pytest.fixture(params=["folder"])
+CEPH = pytest.mark.proves("artefacts in a real Ceph RGW")
+
+
+@pytest.fixture(params=["folder", "memory", "moto", pytest.param("ceph", marks=CEPH)])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ObjectStore]:
-    made = FolderStore(tmp_path / "artefacts")
+    match request.param:
+        case "folder":
+            made: ObjectStore = FolderStore(tmp_path / "artefacts")
+        case "memory":
+            made = MemoryStore(now_ns=time.time_ns())
+        case served:
+            made = S3Store(request.getfixturevalue(f"{served}_bucket"))
     yield made
     await made.close()
 
@@ -212,8 +227,12 @@ async def test_a_folder_keeps_no_file_beside_its_objects_and_takes_away_what_a_c
     await store.put_if_absent(object_key("m"), b"x")
     assert [path.name for path in sorted(root.rglob("*")) if path.is_file()] == ["7~", "m~"]
 
-    (root / ".incoming" / "left").write_bytes(b"half")
-    assert await store.sweep() == 1
+    for name, age_s in (("left", 2 * LEFT_S), ("coming", 0)):
+        (root / ".incoming" / name).write_bytes(b"half")
+        at = time.time() - age_s
+        os.utime(root / ".incoming" / name, (at, at))
+    assert await store.check() == 1
+    assert (root / ".incoming" / "coming").exists()
     assert await keys(store) == ["ckpt/job_1/7", "m"]
 
 
@@ -228,3 +247,94 @@ async def test_a_folder_follows_no_link(tmp_path):
     with pytest.raises(StorageFailed):
         await store.get(object_key("link"))
     assert await keys(store) == []
+
+
+# --- what only a store with addresses has -----------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["moto", pytest.param("ceph", marks=CEPH)])
+async def served(request: pytest.FixtureRequest) -> AsyncIterator[S3Store]:
+    made = S3Store(request.getfixturevalue(f"{request.param}_bucket"))
+    yield made
+    await made.close()
+
+
+async def called(call: Presigned, content: bytes | None = None) -> httpx2.Response:
+    async with httpx2.AsyncClient() as client:
+        return await client.request(call.method, call.url, headers=dict(call.headers), content=content)
+
+
+async def test_a_presigned_call_creates_the_object_once_and_another_reads_it(served):
+    call = served.presign_put(KEY, 5, 60)
+    first = await called(call, b"first")
+    again = await called(call, b"again")
+
+    assert (first.status_code, again.status_code) == (200, 412)
+    assert (await called(served.presign_get(KEY, 60))).content == b"first"
+    assert await whole(served, KEY) == b"first"
+
+
+async def test_a_presigned_call_names_no_secret_and_signs_size_and_condition(served):
+    call = served.presign_put(KEY, 5, 60)
+
+    assert served._settings.secret_key not in call.url
+    assert "content-length%3bhost%3bif-none-match" in call.url.lower()
+
+
+@CEPH
+async def test_a_real_store_refuses_a_presigned_call_for_another_size_object_or_time(ceph_bucket):
+    store = S3Store(ceph_bucket)
+    call = store.presign_put(KEY, 5, 60)
+    assert call is not None
+    larger = replace(call, headers=(("Content-Length", "6"), ("If-None-Match", "*")))
+    other = replace(call, url=call.url.replace("job_1", "job_2"))
+    unconditional = replace(call, headers=(("Content-Length", "5"),))
+    statuses = [
+        (await called(larger, b"larger")).status_code,
+        (await called(other, b"other")).status_code,
+        (await called(unconditional, b"again")).status_code,
+    ]
+
+    assert statuses == [403, 403, 403]
+    assert (await store.list("")).objects == ()
+    await store.close()
+
+
+@CEPH
+async def test_a_real_store_refuses_a_wrong_key_and_the_error_says_so(ceph_bucket):
+    store = S3Store(replace(ceph_bucket, secret_key="wrong"))
+    with pytest.raises(StorageFailed, match="refuses this Master's key"):
+        await store.put(KEY, pieces(b"x"), 1)
+    with pytest.raises(StorageFailed, match="refuses this Master's key"):
+        await store.stat(KEY)
+    await store.close()
+
+
+async def test_a_store_that_does_not_answer_is_unavailable(unused_tcp_port):
+    store = S3Store(read_settings(f"s3://b?endpoint=http://127.0.0.1:{unused_tcp_port}", "key", "secret"))
+    with pytest.raises(Unavailable):
+        await store.stat(KEY)
+    await store.close()
+
+
+async def test_a_bucket_that_keeps_versions_is_refused(moto_bucket):
+    store = S3Store(moto_bucket)
+    await store.check()
+    store._control.put_bucket_versioning(Bucket=moto_bucket.bucket, VersioningConfiguration={"Status": "Enabled"})
+    with pytest.raises(InvalidInput, match="versions"):
+        await store.check()
+    await store.close()
+
+
+@pytest.mark.parametrize("url", ["", "http://b", "s3://", "s3://b?x=1", "s3://b?endpoint=ftp://x", "s3://b/../c"])
+def test_an_address_that_is_no_stores_is_refused(url):
+    with pytest.raises(InvalidInput):
+        read_settings(url, "key", "secret")
+
+
+def test_settings_show_no_key_and_want_both():
+    settings = read_settings("s3://b/under?region=eu", "access", "hidden")
+    assert (settings.bucket, settings.prefix, settings.region, settings.endpoint) == ("b", "under/", "eu", None)
+    assert "hidden" not in repr(settings)
+    with pytest.raises(InvalidInput):
+        read_settings("s3://b", "access", "")

@@ -74,8 +74,11 @@ class MemoryStore:
 
     async def list(self, prefix: str, after: ObjectKey | None = None, limit: int = LIST_MAX) -> ObjectPage:
         self._call()
-        found = sorted(key for key in self.held if key.startswith(key_prefix(prefix)) and key > (after or ""))
-        objects = tuple(ObjectStat(key, len(self.held[key]), self.made_ns[key]) for key in found[:limit])
+        prefix = key_prefix(prefix)
+        found = sorted(key for key in self.held if key.startswith(prefix) and key > (after or ""))
+        objects = tuple(
+            ObjectStat(key, len(self.held[key]), self.made_ns.get(key, self.now_ns)) for key in found[:limit]
+        )
         return ObjectPage(objects, found[limit - 1] if len(found) > limit else None)
 
     async def delete(self, key: ObjectKey) -> None:

@@ -68,6 +68,19 @@ export interface AgentOut {
   version: number;
 }
 
+/** A file that outlives what made it. */
+export interface ArtefactOut {
+  id: string;
+  owner_kind: string;
+  owner_id: string;
+  name: string;
+  size_bytes: number;
+  sha256: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  expires_at: string | null;
+}
+
 /** The end of the audit log at some time. */
 export interface AuditHeadOut {
   number: number;
@@ -840,6 +853,12 @@ export interface PageAccessOut {
 
 export interface PageAgentOut {
   items: AgentOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageArtefactOut {
+  items: ArtefactOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }

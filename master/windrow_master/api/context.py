@@ -13,6 +13,7 @@ from windrow_master.api.browsers import COOKIE as COOKIE
 from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
+from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.service import FleetService
@@ -64,6 +65,7 @@ class Services:
     telemetry: TelemetryService
     market: MarketService
     clusters: ClusterService
+    artefacts: ArtefactService
     version: str = "0"
     https_url: str = ""
     https_pin: str = ""

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from windrow_master.api import (
     access_routes,
+    artefact_routes,
     audit_routes,
     cluster_routes,
     fleet_routes,
@@ -26,6 +27,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     record_routes.router,
     audit_routes.router,
     cluster_routes.router,
+    artefact_routes.router,
     market_routes.router,
     overview_routes.router,
     fleet_routes.router,

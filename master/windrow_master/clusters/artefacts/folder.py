@@ -1,6 +1,6 @@
 """Objects in a folder of the Master's own disk: written aside, fsynced, and renamed into place.
 
-<root>/.incoming/<random>   what is on its way; a crash leaves it there, and `sweep` takes it away
+<root>/.incoming/<random>   what is on its way; a crash leaves it there, and `check` takes it away
 <root>/ckpt/job_1/7~        the object `ckpt/job_1/7`
 
 An object's file ends with `~`, which no key has, so that `a` and `a/b` can both be there, as in any other store. Not
@@ -11,6 +11,7 @@ import asyncio
 import errno
 import os
 import secrets
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -35,6 +36,8 @@ T = TypeVar("T")
 
 MARK: Final = "~"
 INCOMING: Final = ".incoming"
+LEFT_S: Final = 24 * 3600
+"""Since the last write: nothing that is on its way pauses for so long."""
 TRIES: Final = 5
 """To put a file into a folder that a delete, seeing it empty, takes away at the same moment."""
 
@@ -126,13 +129,14 @@ class FolderStore:
         """A folder has no addresses."""
         return None
 
-    async def sweep(self) -> int:
-        """Remove what a crash left on its way; returns how many. Only before anything is put."""
+    async def check(self) -> int:
+        """Remove what a crash left on its way a day ago; returns how many."""
 
         def remove() -> int:
             if not self._incoming.is_dir():
                 return 0
-            left = list(self._incoming.iterdir())
+            before = time.time() - LEFT_S
+            left = [path for path in self._incoming.iterdir() if path.lstat().st_mtime < before]
             for path in left:
                 path.unlink(missing_ok=True)
             return len(left)

@@ -7,14 +7,13 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Final, NewType
+from typing import Any, Final
 
+from windrow_master.clusters.model import Artefact as Artefact
+from windrow_master.clusters.model import ObjectKey as ObjectKey
 from windrow_proto.checkpoints import PIECES_MAX, file_name
 from windrow_proto.errors import InvalidInput
-from windrow_proto.units import MIB
-
-ObjectKey = NewType("ObjectKey", str)
-"""Names one object: parts of letters, digits, `.`, `_`, `=`, `+` and `-`, joined by `/`; made by `object_key`."""
+from windrow_proto.units import GIB, MIB
 
 KEY_BYTES_MAX: Final = 512
 """Of a whole key: S3 takes 1,024 bytes, and a folder's own path comes before it."""
@@ -22,6 +21,8 @@ PART_BYTES_MAX: Final = 128
 """Between two slashes; most file systems take 255."""
 SMALL_BYTES_MAX: Final = 8 * MIB
 """What is created only if absent goes in one piece: a manifest of 10,000 parts has some 2 MiB."""
+ARTEFACT_BYTES_MAX: Final = 64 * GIB
+"""Of one artefact, plain; S3 takes 78 GiB in parts of 8 MiB."""
 LIST_MAX: Final = 1000
 """Objects of one page; S3 gives no more at once (ListObjectsV2, MaxKeys)."""
 
@@ -185,3 +186,12 @@ def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError("a number from 0 expected")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an account's artefacts take, in plain bytes; the few that sealing adds are not counted."""
+
+    artefacts: int
+    size_bytes: int
+    quota_bytes: int

@@ -1,0 +1,113 @@
+"""`windrow artefact`: list, upload, download and delete files that outlive what made them."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from windrow.cli.clusters import cluster_id
+from windrow.cli.context import AsJson, Yes, client
+from windrow.cli.output import print_json, print_list, say, size_text
+from windrow.client import Client
+from windrow.errors import WindrowClientError
+
+artefact_app = typer.Typer(help="Artefacts: files that outlive what made them.", no_args_is_help=True)
+
+Owner = Annotated[
+    str | None, typer.Option("--of", help="Whose: a cluster's name or id, KIND/ID, else your account's own.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its path among the owner's artefacts.")]
+
+
+def owner_of(api: Client, text: str | None) -> tuple[str, str]:
+    """Kind and id of whose artefacts are meant; a cluster may have ended."""
+    if text is None:
+        return "account", str(api.get("/me")["account"]["id"])
+    if "/" in text:
+        kind, _, name = text.partition("/")
+        return kind, name
+    if text.startswith("job_"):
+        return "job", text
+    return "cluster", cluster_id(api, text, ended=True)
+
+
+@artefact_app.command("ls")
+def artefact_ls(context: typer.Context, of: Owner = None, as_json: AsJson = False) -> None:
+    """List artefacts, the latest first: all of the account, or of one owner."""
+    api = client(context)
+    kind, owner = (None, None) if of is None else owner_of(api, of)
+    columns = [
+        ("ID", lambda a: a["id"]),
+        ("OF", lambda a: f"{a['owner_kind']}/{a['owner_id']}"),
+        ("NAME", lambda a: a["name"]),
+        ("SIZE", lambda a: size_text(a["size_bytes"])),
+        ("CREATED", lambda a: a["created_at"]),
+        ("KEPT UNTIL", lambda a: a["expires_at"] or "deleted"),
+    ]
+    print_list(api.artefacts(kind, owner), columns, "No artefacts. Try: windrow artefact put FILE", as_json)
+
+
+@artefact_app.command("put")
+def artefact_put(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="File to upload.", exists=True, dir_okay=False)],
+    name: Annotated[str | None, typer.Argument(help="Its name there; the file's own by default.")] = None,
+    of: Owner = None,
+    keep_days: Annotated[int | None, typer.Option(min=0, help="How long; 0: until it is deleted.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Upload a file, in place of an older one of this name."""
+    api = client(context)
+    kind, owner = owner_of(api, of)
+    with file.open("rb") as content:
+        made = api.put_artefact(kind, owner, name or file.name, content, keep_days=keep_days)
+    if as_json:
+        print_json(made)
+    else:
+        say(f"{made['name']}: {size_text(made['size_bytes'])}, kept until {made['expires_at'] or 'it is deleted'}.")
+
+
+@artefact_app.command("get")
+def artefact_get(
+    context: typer.Context,
+    name: Name,
+    into: Annotated[Path | None, typer.Argument(help="File to write; - is standard output.")] = None,
+    of: Owner = None,
+    as_json: AsJson = False,
+) -> None:
+    """Download an artefact; the file appears whole or not at all."""
+    api = client(context)
+    kind, owner = owner_of(api, of)
+    if into is not None and str(into) == "-":
+        api.get_artefact(kind, owner, name, sys.stdout.buffer)
+        return
+    target = into or Path(name.rsplit("/", 1)[-1])
+    if target.is_dir():
+        target = target / name.rsplit("/", 1)[-1]
+    coming = target.with_name(f".{target.name}.part")
+    try:
+        with coming.open("wb") as file:
+            size = api.get_artefact(kind, owner, name, file)
+        coming.replace(target)
+    except OSError as error:
+        raise WindrowClientError(f"{target} cannot be written: {error.strerror}.") from error
+    finally:
+        coming.unlink(missing_ok=True)
+    if as_json:
+        print_json({"name": name, "path": str(target), "size_bytes": size})
+    else:
+        say(f"{size_text(size)} written to {target}.")
+
+
+@artefact_app.command("rm")
+def artefact_rm(
+    context: typer.Context, name: Name, of: Owner = None, yes: Yes = False, as_json: AsJson = False
+) -> None:
+    """Delete an artefact."""
+    api = client(context)
+    kind, owner = owner_of(api, of)
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Delete {name}?", abort=True)
+    api.delete_artefact(kind, owner, name)
+    print_json({"deleted": name}) if as_json else say(f"{name} is deleted.")
