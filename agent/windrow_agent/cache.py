@@ -8,7 +8,7 @@ Blocking: for a thread.
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -51,6 +51,43 @@ class Wiped:
         }
 
 
+class Taking:
+    """An object on its way into a cache; closed unfinished it leaves nothing."""
+
+    def __init__(self, path: Path, keep: Callable[[Kept], None]) -> None:
+        self._path, self._keep = path, keep
+        self._digest, self._size, self._is_kept = hashlib.sha256(), 0, False
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
+
+    def write(self, sealed: bytes) -> None:
+        """Add to it."""
+        self._digest.update(sealed)
+        self._size += len(sealed)
+        view = memoryview(sealed)
+        while view:
+            view = view[self._file.write(view) :]
+
+    def finish(self) -> Kept:
+        """It is whole."""
+        kept = Kept(self._path, self._size, self._digest.hexdigest())
+        self._keep(kept)
+        self._is_kept = True
+        return kept
+
+    def close(self) -> None:
+        """Let go of it; safe to call twice."""
+        self._file.close()
+        if not self._is_kept:
+            self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> "Taking":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 class Cache:
     """The sealed objects of one lease, in a folder of its own (0700)."""
 
@@ -74,22 +111,25 @@ class Cache:
 
     def take(self, object_id: str, key: DataKey, sealed: Iterable[bytes]) -> Kept:
         """Keep what was sealed elsewhere under this key and id."""
+        with self.taking(object_id, key) as coming:
+            for block in sealed:
+                coming.write(block)
+            return coming.finish()
+
+    def taking(self, object_id: str, key: DataKey) -> "Taking":
+        """The same, block by block. Raises Conflict after a wipe."""
         if self._is_wiped:
             raise Conflict("This lease's cache was wiped; nothing is kept any more.")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / hashlib.sha256(object_id.encode()).hexdigest()
-        digest, size = hashlib.sha256(), 0
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0) as file:
-            for block in sealed:
-                digest.update(block)
-                size += len(block)
-                view = memoryview(block)
-                while view:
-                    view = view[file.write(view) :]
-        kept = Kept(path, size, digest.hexdigest())
-        self._keys[object_id] = key, kept
-        return kept
+
+        def keep(kept: Kept) -> None:
+            if self._is_wiped:
+                path.unlink(missing_ok=True)
+                raise Conflict("This lease's cache was wiped meanwhile.")
+            self._keys[object_id] = key, kept
+
+        return Taking(path, keep)
 
     def open(self, object_id: str) -> Iterator[bytes]:
         """The plain bytes. Raises NotFound for what is not kept or whose key is gone, BadProof for what was altered."""
@@ -139,3 +179,24 @@ class Cache:
         if not left:
             self._folder.rmdir()
         return Wiped(files, size, left, 0)
+
+
+class Caches:
+    """The caches of this host's workloads. Nothing of an earlier process' is ever read: its keys are gone."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._caches: dict[str, Cache] = {}
+
+    def of(self, workload_id: str) -> Cache:
+        """The cache of one workload, made at the first call."""
+        if workload_id not in self._caches:
+            self._caches[workload_id] = Cache(self._folder / workload_id)
+        return self._caches[workload_id]
+
+    def wipe(self, workload_id: str) -> Wiped | None:
+        """At the end of its lease. None where there never was one."""
+        cache = self._caches.pop(workload_id, None)
+        if cache is None and not (self._folder / workload_id).is_dir():
+            return None
+        return (cache or Cache(self._folder / workload_id)).wipe()

@@ -11,6 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +27,7 @@ def newest(work: Path, after_step: int) -> int | None:
     """The largest step above `after_step` whose folder has its final name; None where there is none."""
     try:
         with _opened(work, (FOLDER,)) as folder:
-            steps = [step for entry in os.scandir(folder) if (step := _step(entry)) is not None]
+            steps = [step for entry in _entries(folder) if (step := _step(entry)) is not None]
     except NotFound:
         return None
     found = max(steps, default=-1)
@@ -148,6 +149,12 @@ def _opened(work: Path, below: tuple[str, ...]) -> Iterator[int]:
         os.close(descriptor)
 
 
+def _entries(folder: int) -> list["os.DirEntry[str]"]:
+    """By name; of a folder with more than anybody needs only the first that come. Raises nothing for those."""
+    with os.scandir(folder) as entries:
+        return sorted(islice(entries, 2 * FILES_MAX + 1), key=lambda one: one.name)
+
+
 def _step(entry: "os.DirEntry[str]") -> int | None:
     try:
         return step_of(entry.name) if entry.is_dir(follow_symlinks=False) else None
@@ -158,7 +165,7 @@ def _step(entry: "os.DirEntry[str]") -> int | None:
 def _named(work: Path, step: int) -> str:
     """The folder's name as the workload wrote it: zeros before the number are its own choice."""
     with _opened(work, (FOLDER,)) as folder:
-        for entry in os.scandir(folder):
+        for entry in _entries(folder):
             if _step(entry) == step:
                 return entry.name
     raise NotFound(f"There is no whole checkpoint of step {step}.")
@@ -167,7 +174,7 @@ def _named(work: Path, step: int) -> str:
 def _walk(folder: int, above: str, depth: int, count: list[int]) -> Iterator[tuple[str, int]]:
     if depth > DEPTH_MAX:
         raise TooLarge(f"A checkpoint has at most {DEPTH_MAX} folders in each other.")
-    for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+    for entry in _entries(folder):
         name = f"{above}{entry.name}"
         count[0] += 1
         if count[0] > 2 * FILES_MAX:

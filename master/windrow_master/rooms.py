@@ -15,6 +15,7 @@ from windrow_master.api.sse import Broadcaster
 from windrow_master.api.trunk import LinkHub
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
+from windrow_master.clusters.artefacts.moving.service import CheckpointService
 from windrow_master.clusters.artefacts.s3 import S3Settings
 from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.service import ClusterService
@@ -273,6 +274,7 @@ def _introduce_hub(rooms: Rooms) -> None:
         *(store, services.clock, services.rng, rooms.fleet, rooms.market, rooms.clusters),
         lambda: Ways(services.inside, services.tunnels) if services.inside and services.tunnels else None,
     )
+    services.checkpoints = CheckpointService(services.artefacts, rooms.clusters, hub, services.clock, services.rng)
     hub.ports.generations_used = identity.generations_used
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points

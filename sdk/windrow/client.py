@@ -245,6 +245,24 @@ class Client:
         """Remove an artefact."""
         self.request("DELETE", _artefact_path(owner_kind, owner_id, name))
 
+    def save_checkpoint(self, cluster_id: str) -> Json:
+        """Save what the work has made whole since the last time; `checkpoint` is null where there is nothing new."""
+        answer: Json = self._long("POST", f"/clusters/{cluster_id}/checkpoints", {})
+        return answer
+
+    def restore_checkpoint(self, cluster_id: str, source: str) -> Json:
+        """Put the newest whole checkpoint of the cluster `source` into this one's folder."""
+        answer: Json = self._long("POST", f"/clusters/{cluster_id}/checkpoints/restore", {"source": source})
+        return answer
+
+    def _long(self, method: str, path: str, body: Any) -> Any:
+        """One call that moves a checkpoint before it answers."""
+        try:
+            answer = self._http.request(method, path, json=body, timeout=httpx2.Timeout(DEADLINE_S, read=7200.0))
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+        return self._read(answer)
+
     def receipt_of(self, cluster_id: str, timeout_s: float = 30.0) -> Json:
         """The receipt of a cluster that has ended; waits for its last signed second."""
         ends = time.monotonic() + timeout_s

@@ -5,6 +5,7 @@ stays on (without it the gateway never comes up), the pool size is 1, and no man
 """
 
 import json
+import logging
 import os
 import secrets
 import shutil
@@ -13,7 +14,7 @@ import socket
 import subprocess
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -50,38 +51,56 @@ def bucket(endpoint: str, access_key: str, secret_key: str, region: str = "us-ea
     return S3Settings(name, "under/", endpoint, region, access_key, secret_key)
 
 
-@pytest.fixture(scope="session")
-def moto_endpoint() -> Iterator[str]:
+Where = tuple[str, str, str]
+"""Address, access key and secret key."""
+
+
+@contextmanager
+def moto() -> Iterator[Where]:
+    """A stand-in that checks no signatures."""
     from moto.server import ThreadedMotoServer
 
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     _, port = server.get_host_and_port()
-    yield f"http://127.0.0.1:{port}"
+    yield f"http://127.0.0.1:{port}", "key", "secret"
     server.stop()
 
 
-@pytest.fixture
-def moto_bucket(moto_endpoint: str) -> S3Settings:
-    return bucket(moto_endpoint, "key", "secret")
-
-
-@pytest.fixture(scope="session")
-def ceph_endpoint() -> Iterator[tuple[str, str, str]]:
-    """Address, access key and secret key."""
-    services.need("ceph")
+@contextmanager
+def ceph() -> Iterator[Where]:
+    """A real Ceph, for as long as this lasts."""
     folder = Path(mkdtemp(prefix="windrow-ceph-"))
     with ExitStack() as cleanup:
         cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
         yield _start_ceph(folder, cleanup)
 
 
+@pytest.fixture(scope="session")
+def moto_endpoint() -> Iterator[Where]:
+    with moto() as where:
+        yield where
+
+
 @pytest.fixture
-def ceph_bucket(ceph_endpoint: tuple[str, str, str]) -> S3Settings:
+def moto_bucket(moto_endpoint: Where) -> S3Settings:
+    return bucket(*moto_endpoint)
+
+
+@pytest.fixture(scope="session")
+def ceph_endpoint() -> Iterator[Where]:
+    services.need("ceph")
+    with ceph() as where:
+        yield where
+
+
+@pytest.fixture
+def ceph_bucket(ceph_endpoint: Where) -> S3Settings:
     return bucket(*ceph_endpoint)
 
 
-def _start_ceph(folder: Path, cleanup: ExitStack) -> tuple[str, str, str]:
+def _start_ceph(folder: Path, cleanup: ExitStack) -> Where:
     monitor, gateway, cluster_id, osd_id = _free_port(), _free_port(), uuid.uuid4(), uuid.uuid4()
     conf, ring = folder / "ceph.conf", folder / "keyring"
     conf.write_text(

@@ -111,3 +111,55 @@ def artefact_rm(
         typer.confirm(f"Delete {name}?", abort=True)
     api.delete_artefact(kind, owner, name)
     print_json({"deleted": name}) if as_json else say(f"{name} is deleted.")
+
+
+# --- checkpoints ------------------------------------------------------------------------------------------------------
+
+checkpoint_app = typer.Typer(help="Checkpoints of running work.", no_args_is_help=True)
+Cluster = Annotated[str, typer.Argument(metavar="NAME|ID", help="A cluster's name or id; it may have ended.")]
+
+
+@checkpoint_app.command("ls")
+def checkpoint_ls(context: typer.Context, cluster: Cluster, as_json: AsJson = False) -> None:
+    """List the checkpoints that exist, the newest first."""
+    api = client(context)
+    columns = [
+        ("STEP", lambda c: c["step"]),
+        ("SIZE", lambda c: size_text(c["size_bytes"])),
+        ("FILES", lambda c: c["files"]),
+        ("SAVED", lambda c: c["saved_at"]),
+    ]
+    empty = "No checkpoints. The work renames whole ones to step-NUMBER in CKPT_DIR; then: windrow checkpoint save"
+    found = api.items(f"/clusters/{cluster_id(api, cluster, ended=True)}/checkpoints")
+    print_list(found, columns, empty, as_json)
+
+
+@checkpoint_app.command("save")
+def checkpoint_save(context: typer.Context, cluster: Cluster, as_json: AsJson = False) -> None:
+    """Save the newest whole checkpoint of running work."""
+    api = client(context)
+    answer = api.save_checkpoint(cluster_id(api, cluster))
+    if as_json:
+        print_json(answer)
+    elif answer["checkpoint"] is None:
+        say("Nothing new that is whole.")
+    else:
+        say(f"Step {answer['checkpoint']['step']} is saved, {size_text(answer['checkpoint']['size_bytes'])}.")
+
+
+@checkpoint_app.command("restore")
+def checkpoint_restore(
+    context: typer.Context,
+    cluster: Cluster,
+    source: Annotated[str, typer.Option("--from", help="The cluster whose checkpoint it is; it may have ended.")],
+    as_json: AsJson = False,
+) -> None:
+    """Put the newest whole checkpoint of another cluster into this one's CKPT_DIR."""
+    api = client(context)
+    answer = api.restore_checkpoint(cluster_id(api, cluster), cluster_id(api, source, ended=True))
+    if as_json:
+        print_json(answer)
+        return
+    for one in answer["passed"]:
+        say(f"Step {one['step']} was passed over: {one['reason']}")
+    say("There is none that is whole." if answer["step"] is None else f"Step {answer['step']} is in place.")

@@ -27,6 +27,7 @@ for name, group in (
     ("offer", hosts.offer_app),
     ("cluster", clusters.cluster_app),
     ("artefact", artefacts.artefact_app),
+    ("checkpoint", artefacts.checkpoint_app),
     ("command", hosts.command_app),
     ("event", hosts.event_app),
     ("receipt", account.receipt_app),
