@@ -59,6 +59,9 @@ def packages() -> tuple[Package, ...]:
         Package("pocl-opencl-icd", lambda: Path("/etc/OpenCL/vendors/pocl.icd").exists(), "OpenCL without a GPU"),
         Package("ocl-icd-libopencl1", _has_opencl_loader, "the library that finds it"),
         Package("victoria-metrics", lambda: bool(shutil.which("victoria-metrics")), "a metrics store, and a peer"),
+        Package("ceph-mon", lambda: bool(shutil.which("ceph-mon")), "a real Ceph, as a store behind S3's protocol"),
+        Package("ceph-osd", lambda: bool(shutil.which("ceph-osd")), "the same"),
+        Package("radosgw", lambda: bool(shutil.which("radosgw")), "its S3"),
         Package("prometheus", lambda: bool(shutil.which("prometheus")), "a metrics store that also scrapes us"),
         Package(
             "prometheus-node-exporter", lambda: bool(shutil.which("prometheus-node-exporter")), "a peer of our agent"

@@ -62,6 +62,7 @@ def found() -> dict[str, Service]:
         "postgresql": _postgresql(),
         "valkey": _valkey(),
         "prometheus": _binary("Prometheus", ["prometheus", "--version"], PROVISIONED),
+        "ceph": _binary("Ceph RGW", ["radosgw", "--version"], PROVISIONED),
         "gcc": _binary("gcc", ["gcc", "-dumpfullversion"], "apt-get install gcc"),
         "node": _node(),
         "opencl": _opencl(),

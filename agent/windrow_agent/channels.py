@@ -16,8 +16,9 @@ import structlog
 from windrow_agent.challenge.desk import ChallengeDesk
 from windrow_agent.runtimes.port import FILES_CAP_BYTES, ByteStream
 from windrow_agent.tunnels import Tunnel
+from windrow_agent.wiping import Wiping
 from windrow_agent.workloads import Keeper
-from windrow_proto.errors import InvalidInput, TooMany, WindrowError
+from windrow_proto.errors import Conflict, InvalidInput, TooMany, WindrowError
 from windrow_proto.keys import TlsIdentity
 from windrow_proto.messages import (
     CHANNEL_CHUNK_BYTES,
@@ -69,11 +70,12 @@ class ChannelDesk:
         group: asyncio.TaskGroup,
         identity: Callable[[], TlsIdentity] | None = None,
         challenges: ChallengeDesk | None = None,
+        caches: Wiping | None = None,
     ) -> None:
         """credit_bytes: what each side may send at first, per channel and direction. identity: whom this host trusts
-        at the other end of a tunnel; None: it serves none. challenges: likewise."""
+        at the other end of a tunnel; None: it serves none. challenges, caches (for checkpoints): likewise."""
         self._keeper, self._send, self._credit_bytes, self._group = keeper, send, credit_bytes, group
-        self._identity, self._challenges = identity, challenges
+        self._identity, self._challenges, self._caches = identity, challenges, caches
         self._channels: dict[int, _Open] = {}
 
     async def on_frame(self, channel: Channel) -> None:
@@ -138,6 +140,8 @@ class ChannelDesk:
                 return await self._tunnel(number, held)
             case ChannelPurpose.CHALLENGE if self._challenges is not None:
                 return await self._challenge(number, held, self._challenges)
+            case ChannelPurpose.CHECKPOINT if self._caches is not None:
+                return await self._checkpoint(number, held, self._caches)
             case other:
                 raise InvalidInput(f"This agent serves no channel for {other.name.lower()}.")
 
@@ -235,6 +239,23 @@ class ChannelDesk:
             return None if isinstance(step, ChannelClose) else step.data
 
         await challenges.serve(hear, lambda data: self._give(number, held, 0, data))
+        return ChannelClose()
+
+    async def _checkpoint(self, number: int, held: _Open, caches: Wiping) -> ChannelClose:
+        from windrow_agent import checkpoints  # loads what the agent's start can do without
+
+        workload_id = held.step.workload_id
+        work = await self._keeper.runtime_of(workload_id).work_folder(workload_id)
+        if work is None:
+            raise Conflict("The working folder of this workload is not within this agent's reach.", subject=workload_id)
+
+        async def hear() -> tuple[int, bytes] | None:
+            step = await self._next(number, held)
+            return None if isinstance(step, ChannelClose) else (step.stream, step.data)
+
+        await checkpoints.serve(
+            work, await caches.of(workload_id), hear, lambda stream, data: self._give(number, held, stream, data)
+        )
         return ChannelClose()
 
     # --- flow -----------------------------------------------------------------------------------------------------

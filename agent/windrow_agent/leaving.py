@@ -24,6 +24,10 @@ FREE_WITHIN_NS: Final = 30 * SECOND
 LOOK_AGAIN_NS: Final = SECOND
 
 
+async def wipe_nothing(_state: WorkloadState) -> None:
+    """Where nothing is cached."""
+
+
 class Leaving:
     """The cards of this host, as leases come and go. inventory: as last read; look: at cards and slices, now."""
 
@@ -32,8 +36,10 @@ class Leaving:
         inventory: Callable[[], GpuInventory],
         look: Callable[[frozenset[str]], Awaitable[Mapping[str, GpuLook]]],
         clock: Clock,
+        wipe: Callable[[WorkloadState], Awaitable[None]] = wipe_nothing,
     ) -> None:
-        self._inventory, self._look, self._clock = inventory, look, clock
+        """wipe: what else of a lease this host holds, its cache."""
+        self._inventory, self._look, self._clock, self._wipe = inventory, look, clock, wipe
 
     def modes(self, slots: tuple[SlotGrant, ...]) -> dict[str, dict[str, str]]:
         """The modes of the cards behind these slots, by the UUID that was granted; asks no driver."""
@@ -43,6 +49,7 @@ class Leaving:
 
     async def faults(self, state: WorkloadState) -> dict[SlotId, str]:
         """Which slots of a workload whose last process has ended are not as they were, and why."""
+        await self._wipe(state)
         slots = {slot.gpu_uuid: slot.slot_id for slot in state.slots if slot.gpu_uuid in self._cards()}
         until_ns = self._clock.monotonic_ns() + FREE_WITHIN_NS
         while slots and state.started_wall_ns is not None:

@@ -6,6 +6,7 @@ Heartbeats go out as soon as there is a link, whatever the driver, the disk's pa
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -28,6 +29,7 @@ from windrow_agent.runtimes.port import Runtime
 from windrow_agent.sampler import Sampler
 from windrow_agent.spool import Spool, SpoolCaps
 from windrow_agent.threads import Runner
+from windrow_agent.wiping import Wiping
 from windrow_agent.workloads import Keeper
 from windrow_proto.errors import CertificateRefused, StorageFailed, Unavailable, WindrowError
 from windrow_proto.ids import BootId, HostId
@@ -151,7 +153,8 @@ class AgentService:
         self.journal, self._desk = journal, JournalDesk(journal, parts.runner)
         self.outbox = Outbox(spool, parts.runner, clock)
         self.session = AgentSession(parts.host_id, self.boot_id, journal.epoch)
-        leaving = Leaving(lambda: parts.sampler.gpus, parts.sampler.look, clock)
+        self.caches = Wiping(Path(parts.directory) / "cache", parts.signing, parts.host_id, clock, self.outbox)
+        leaving = Leaving(lambda: parts.sampler.gpus, parts.sampler.look, clock, self.caches.wipe)
         self.keeper = Keeper(self._desk, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn, leaving)
         self.challenges = ChallengeDesk(clock, self.keeper.leased_gpus, parts.prover)
         sources = Sources(
@@ -295,6 +298,7 @@ class AgentService:
                 connection.group,
                 self.parts.tls,
                 self.challenges,
+                self.caches,
             )
         )
         self.connected.set()

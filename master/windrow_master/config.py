@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
+from windrow_master.clusters.artefacts.s3 import S3Settings
+from windrow_master.clusters.artefacts.s3 import read_settings as artefact_settings
 from windrow_master.store.bus import check_url
 from windrow_master.telemetry.settings import HistorySettings, read_settings
 from windrow_proto.errors import InvalidInput
@@ -46,6 +48,8 @@ class Config:
     accept_clock: bool = False
     """Start although this machine's clock cannot be right beside the audit log's last entry."""
     history: HistorySettings = field(default_factory=HistorySettings)
+    artefacts: S3Settings | None = None
+    """Where artefacts are; None: in a folder of the data directory."""
     waits: bool = False
     """Wait, ready, while another Master uses this data directory, instead of refusing to start; on a database that is
     shared every Master waits for its turn."""
@@ -63,6 +67,7 @@ class Config:
             "database": _shown(self.database),
             "redis_url": _shown(self.redis_url) if self.redis_url else "",
             "history": self.history.shown,
+            "artefacts": "folder" if self.artefacts is None else self.artefacts.shown,
         }
         return {name: str(value) if isinstance(value, Path) else value for name, value in found.items()}
 
@@ -100,6 +105,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         proofs=_switch("WINDROW_PROOFS", environment),
         accept_clock=_switch("WINDROW_ACCEPT_CLOCK", environment, "off"),
         history=read_settings(lambda name: _secret(name, environment)),
+        artefacts=_artefacts(environment),
         waits=read.wait,
         supervisor_fd=read.supervisor_fd,
     )
@@ -131,6 +137,14 @@ def _secret(name: str, environment: Mapping[str, str]) -> str | None:
         return Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{name}_FILE names {file[:200]!r}, which cannot be read: {type(error).__name__}.") from None
+
+
+def _artefacts(environment: Mapping[str, str]) -> S3Settings | None:
+    url = environment.get("WINDROW_ARTEFACTS_URL")
+    if not url:
+        return None
+    keys = [_secret(name, environment) or "" for name in ("WINDROW_S3_ACCESS_KEY", "WINDROW_S3_SECRET_KEY")]
+    return artefact_settings(url, *keys)
 
 
 def _redis(url: str | None) -> str:

@@ -300,6 +300,7 @@ def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: Di
             SystemRng(),
             database=config.database,
             history=config.history,
+            artefacts=config.artefacts,
             room=room,
             lock=lock,
         )
@@ -314,6 +315,7 @@ def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: Di
                 SystemRng(),
                 claim=claim,
                 history=config.history,
+                artefacts=config.artefacts,
                 room=room,
             )
         except Conflict as error:

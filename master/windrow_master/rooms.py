@@ -15,6 +15,9 @@ from windrow_master.api.sse import Broadcaster
 from windrow_master.api.trunk import LinkHub
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
+from windrow_master.clusters.artefacts.moving.service import CheckpointService
+from windrow_master.clusters.artefacts.s3 import S3Settings
+from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.model import HostFacts
@@ -75,6 +78,7 @@ class Rooms:
             yield services.room.keep(rooms_history.event_writer(self.store, "master/storage"))
         if services.tunnels is not None:
             yield services.tunnels.run()
+        yield services.artefacts.run()
         if services.verification is not None:
             yield services.verification.run()
         if services.proofs is not None and services.proofs.is_automatic is not None:
@@ -103,11 +107,12 @@ def build(
     history: HistorySettings | None = None,
     room: Room | None = None,
     lock: DirectoryLock | None = None,
+    artefacts: S3Settings | None = None,
 ) -> Rooms:
     """Open the store and every room on it. Before the loop. disk holds the telemetry log; the real one by default.
 
     room: watches the disks; without it nothing is full until a write says so. lock: of the data directory, where the
-    caller holds it already; let go with the rooms.
+    caller holds it already; let go with the rooms. artefacts: where they are; None: in a folder of the data directory.
     """
     store = Store.open(
         data_dir,
@@ -123,7 +128,8 @@ def build(
         resume=clock.resume if isinstance(clock, SteadyClock) else lambda last_ns: None,
     )
     try:
-        return _furnished(store, data_dir, clock, rng, disk, make_executor, history or HistorySettings(), room, claim)
+        history = history or HistorySettings()
+        return _furnished(store, data_dir, clock, rng, disk, make_executor, history, room, claim, artefacts)
     except BaseException:
         store.close()
         raise
@@ -139,6 +145,7 @@ def _furnished(
     history: HistorySettings,
     room: Room | None,
     claim: Claim | None,
+    artefacts: S3Settings | None,
 ) -> Rooms:
     authority = Authority.open(data_dir / "identity", clock.wall_ns())
     identity = IdentityService(store, authority, clock, rng)
@@ -170,6 +177,7 @@ def _furnished(
         telemetry=telemetry,
         market=market,
         clusters=clusters,
+        artefacts=ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts),
         inside=WorkAccess(clusters, hub),
         tunnels=TunnelService(
             store, clusters, hub, hub.down.tunnel_addresses, authority.signing, authority.root_pem, clock
@@ -266,6 +274,7 @@ def _introduce_hub(rooms: Rooms) -> None:
         *(store, services.clock, services.rng, rooms.fleet, rooms.market, rooms.clusters),
         lambda: Ways(services.inside, services.tunnels) if services.inside and services.tunnels else None,
     )
+    services.checkpoints = CheckpointService(services.artefacts, rooms.clusters, hub, services.clock, services.rng)
     hub.ports.generations_used = identity.generations_used
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points

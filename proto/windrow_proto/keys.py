@@ -39,6 +39,8 @@ DOMAIN_MANIFEST: Final = "windrow-manifest-1"
 """The list of files that a host installs the agent from."""
 DOMAIN_TUNNEL: Final = "windrow-tunnel-1"
 """A grant by which an Access joins the two ends of a tunnel."""
+DOMAIN_WIPE: Final = "windrow-wipe-1"
+"""A host's word that the keys of a lease's cache are destroyed."""
 DOMAIN_AUDIT: Final = "windrow-audit-1"
 """A head of the audit log."""
 

@@ -103,7 +103,7 @@ class WorkloadPhase(IntEnum):
 class ChannelPurpose(IntEnum):
     """What flows in a channel. FILES_IN goes to the host, FILES_OUT comes from it; both are tar streams. TUNNEL carries
     nothing: it is open as long as a tunnel whose bytes take another way (tunnels.py). CHALLENGE is of no workload:
-    the messages of a compute challenge (wire_challenge.encode_step)."""
+    the messages of a compute challenge (wire_challenge.encode_step). CHECKPOINT: as checkpoints.py says."""
 
     UNSPECIFIED = 0
     LOGS = 1
@@ -113,6 +113,7 @@ class ChannelPurpose(IntEnum):
     TCP = 5
     TUNNEL = 6
     CHALLENGE = 7
+    CHECKPOINT = 8
 
 
 class Isolation(IntEnum):

@@ -4,6 +4,7 @@ The one door to the HTTP library. Values are the API's own JSON objects (docs/op
 """
 
 import base64
+import hashlib
 import json
 import ssl
 import time
@@ -12,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from types import TracebackType
 from typing import IO, Any, Self
+from urllib.parse import quote
 
 import httpx2
 
@@ -200,6 +202,67 @@ class Client:
                 into.write(data)
             return answer.headers.get("X-Files-Truncated", "false") == "true"
 
+    def artefacts(self, owner_kind: str | None = None, owner_id: str | None = None) -> Iterator[Json]:
+        """The account's artefacts, the latest first; of one owner, such as ("cluster", its id), where it is named."""
+        return self.items("/artefacts", owner_kind=owner_kind, owner_id=owner_id)
+
+    def put_artefact(
+        self, owner_kind: str, owner_id: str, name: str, content: IO[bytes], *, keep_days: int | None = None
+    ) -> Json:
+        """Store what `content` reads under a name, in place of an older one. keep_days: 0: until it is deleted."""
+
+        def chunks() -> Iterator[bytes]:
+            while data := content.read(CHUNK):
+                yield data
+
+        try:
+            answer = self._http.request(
+                "PUT",
+                _artefact_path(owner_kind, owner_id, name),
+                params={} if keep_days is None else {"keep_days": keep_days},
+                content=chunks(),
+                headers={"Content-Type": "application/octet-stream"},
+                timeout=httpx2.Timeout(DEADLINE_S, read=600.0, write=600.0),
+            )
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+        result: Json = self._read(answer)
+        return result
+
+    def get_artefact(self, owner_kind: str, owner_id: str, name: str, into: IO[bytes]) -> int:
+        """Write an artefact's bytes to `into`; returns how many. Raises WindrowClientError if they are not the ones
+        that were stored: then throw away what was written."""
+        digest, size = hashlib.sha256(), 0
+        with self._stream("GET", _artefact_path(owner_kind, owner_id, name), read_s=600.0) as answer:
+            for data in answer.iter_bytes():
+                digest.update(data)
+                size += into.write(data)
+            if answer.headers.get("X-Artefact-SHA256") != digest.hexdigest():
+                raise WindrowClientError(f"{name} came back as something else than was stored; fetch it again.")
+        return size
+
+    def delete_artefact(self, owner_kind: str, owner_id: str, name: str) -> None:
+        """Remove an artefact."""
+        self.request("DELETE", _artefact_path(owner_kind, owner_id, name))
+
+    def save_checkpoint(self, cluster_id: str) -> Json:
+        """Save what the work has made whole since the last time; `checkpoint` is null where there is nothing new."""
+        answer: Json = self._long("POST", f"/clusters/{cluster_id}/checkpoints", {})
+        return answer
+
+    def restore_checkpoint(self, cluster_id: str, source: str) -> Json:
+        """Put the newest whole checkpoint of the cluster `source` into this one's folder."""
+        answer: Json = self._long("POST", f"/clusters/{cluster_id}/checkpoints/restore", {"source": source})
+        return answer
+
+    def _long(self, method: str, path: str, body: Any) -> Any:
+        """One call that moves a checkpoint before it answers."""
+        try:
+            answer = self._http.request(method, path, json=body, timeout=httpx2.Timeout(DEADLINE_S, read=7200.0))
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+        return self._read(answer)
+
     def receipt_of(self, cluster_id: str, timeout_s: float = 30.0) -> Json:
         """The receipt of a cluster that has ended; waits for its last signed second."""
         ends = time.monotonic() + timeout_s
@@ -275,6 +338,10 @@ class Client:
                 answer.status_code, document if isinstance(document, dict) else {"detail": str(document)[:200]}
             )
         return document
+
+
+def _artefact_path(owner_kind: str, owner_id: str, name: str) -> str:
+    return f"/artefacts/{quote(owner_kind, safe='')}/{quote(owner_id, safe='')}/{quote(name)}"
 
 
 def _trust(config: Config) -> ssl.SSLContext:

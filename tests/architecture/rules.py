@@ -22,9 +22,13 @@ DOORS: dict[str, tuple[str, ...]] = {
     "uvicorn": ("master/windrow_master/serving.py",),
     "cryptography": (
         "proto/windrow_proto/keys.py",
+        "proto/windrow_proto/data_keys.py",
         "master/windrow_master/identity/authority.py",
         "agent/windrow_agent/onboard.py",
     ),
+    "boto3": ("master/windrow_master/clusters/artefacts/s3.py",),
+    "botocore": ("master/windrow_master/clusters/artefacts/s3.py",),
+    "obstore": ("master/windrow_master/clusters/artefacts/s3.py",),
     "httpx2": ("sdk/windrow/client.py", "sdk/windrow/client/*"),
 }
 """Foreign library -> the only files that may import it."""
@@ -76,6 +80,7 @@ SHELLS: dict[str, str] = {
     "master/windrow_master/*/backends/*": "doors to other providers",
     "master/windrow_master/*/drawings.py": "prints the drawings of the machines when run",
     "master/windrow_master/config.py": "reads the environment",
+    "master/windrow_master/clusters/artefacts/folder.py": "objects in files of the Master's disk",
     "master/windrow_master/telemetry/remote/store.py": "the door to a metrics store over HTTP",
     "master/windrow_master/main.py": "starts and stops the Master",
     "master/windrow_master/rooms*.py": "wires the rooms to one another",

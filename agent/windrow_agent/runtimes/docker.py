@@ -169,6 +169,14 @@ class DockerRuntime:
 
         return stream.feed(ThreadPipe(produce, "windrow-docker-files").read())
 
+    async def work_folder(self, workload_id: WorkloadId) -> Path | None:
+        """The volume's place, where the daemon keeps it on this host and lets us see it."""
+        await self._known(workload_id)
+        name = facts_of.volume_name(workload_id)
+        volume = await self._call(lambda api: api.inspect_volume(name), CALL_S)
+        place = Path(str(volume.get("Mountpoint") or "/nonexistent"))
+        return place if await asyncio.to_thread(os.access, place, os.R_OK | os.W_OK | os.X_OK) else None
+
     async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
         """Its own address where the daemon's bridge is on this host; else (rootless daemons) the port as published."""
         container = await self._known(workload_id)
@@ -314,7 +322,7 @@ class DockerRuntime:
                 command=list(spec.argv) or (None if has_command else ["sleep", "2147483647"]),
                 name=facts_of.container_name(spec),
                 labels=labels,
-                environment={"HOME": "/tmp", **spec.env, **facts_of.fixed_environment(spec)},
+                environment={**facts_of.OWN_ENVIRONMENT, **spec.env, **facts_of.fixed_environment(spec)},
                 working_dir=facts_of.WORKSPACE,
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),

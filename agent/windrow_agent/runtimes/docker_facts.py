@@ -9,6 +9,7 @@ from typing import Any, Final
 from windrow_agent.core import egress
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_agent.runtimes.shim import boot_id, write_whole
+from windrow_proto import checkpoints
 from windrow_proto.errors import ImageUnavailable
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
@@ -49,6 +50,10 @@ def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int) -> dict[str,
         SLOTS: json.dumps(slots),
         LOG_CAP: str(log_cap_bytes),
     }
+
+
+OWN_ENVIRONMENT: Final = {"HOME": "/tmp", "CKPT_DIR": f"{WORKSPACE}/{checkpoints.FOLDER}"}
+"""What the renter may set otherwise."""
 
 
 def fixed_environment(spec: WorkloadSpec) -> dict[str, str]:

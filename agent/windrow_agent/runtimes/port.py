@@ -7,6 +7,7 @@ is there already stays, and nothing runs twice. An adapter touches only what car
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Final, Protocol
 
 from windrow_proto.ids import ClusterId, WorkloadId
@@ -139,6 +140,9 @@ class Runtime(Protocol):
 
     async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
         """Its folder as a tar stream; changed_only: what differs from what `put_files` brought. Raises NotFound."""
+
+    async def work_folder(self, workload_id: WorkloadId) -> Path | None:
+        """Its working folder on this host's own disk; None where that cannot be reached. Raises NotFound."""
 
     async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
         """Where a TCP port of it can be dialled from this host, in the order to be tried; nothing else of the host is

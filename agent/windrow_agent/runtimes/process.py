@@ -168,6 +168,10 @@ class ProcessRuntime:
         known = files.load_manifest(folder / "manifest.json") if changed_only else None
         return files.packed(folder / "work", known, cap_bytes or FILES_CAP_BYTES)
 
+    async def work_folder(self, workload_id: WorkloadId) -> Path | None:
+        """A folder of this host."""
+        return self._known(workload_id) / "work"
+
     async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
         """Only where a process of its own listens: it shares the host's network with everything else there."""
         self._known(workload_id)

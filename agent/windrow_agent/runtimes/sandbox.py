@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from windrow_proto import checkpoints
 from windrow_proto.model import WorkloadSpec
 
 SEARCH_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -92,6 +93,7 @@ def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path) -
         "PATH": f"{SEARCH_PATH}:{interpreters}",
         "HOME": str(home),
         "TMPDIR": str(tmp),
+        "CKPT_DIR": str(home.parent / "work" / checkpoints.FOLDER),
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",  # a log line is seen when it is written, not when a buffer is full
         "PYTHONPYCACHEPREFIX": str(tmp / "pycache"),  # compiled files are no result to bring back

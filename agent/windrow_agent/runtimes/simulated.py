@@ -9,6 +9,7 @@ import io
 import tarfile
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from windrow_agent.runtimes.port import (
@@ -197,6 +198,11 @@ class SimulatedRuntime:
                 yield piece
 
         return stream.feed(read())
+
+    async def work_folder(self, workload_id: WorkloadId) -> Path | None:
+        """There is none on any disk."""
+        self._box(workload_id)
+        return None
 
     async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
         """Nowhere: nothing runs that could listen."""

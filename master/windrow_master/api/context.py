@@ -13,6 +13,8 @@ from windrow_master.api.browsers import COOKIE as COOKIE
 from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
+from windrow_master.clusters.artefacts.moving.service import CheckpointService
+from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.service import FleetService
@@ -64,6 +66,7 @@ class Services:
     telemetry: TelemetryService
     market: MarketService
     clusters: ClusterService
+    artefacts: ArtefactService
     version: str = "0"
     https_url: str = ""
     https_pin: str = ""
@@ -78,6 +81,8 @@ class Services:
     """Watches the disks, where they are this Master's own."""
     inside: WorkAccess | None = None
     """The way into workloads, once there is a link to hosts: `WorkAccess(clusters, broker)`."""
+    checkpoints: CheckpointService | None = None
+    """Moves checkpoints of workloads, likewise."""
     tunnels: TunnelService | None = None
     """The way to their ports, likewise."""
     verification: VerificationService | None = None

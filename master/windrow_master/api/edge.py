@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windrow_master.api.headers import headers_of
 from windrow_master.api.metrics import HttpFigures
+from windrow_master.clusters.artefacts.model import ARTEFACT_BYTES_MAX
 from windrow_proto.ports import Rng
 from windrow_proto.units import GIB, MIB
 
@@ -22,9 +23,11 @@ log = structlog.get_logger(__name__)
 
 def body_limit(method: str, path: str) -> int:
     """How long a request's body may be, in bytes."""
-    return (
-        FILES_MAX if method == "PUT" and path.startswith("/api/v1/clusters/") and path.endswith("/files") else BODY_MAX
-    )
+    if method == "PUT" and path.startswith("/api/v1/clusters/") and path.endswith("/files"):
+        return FILES_MAX
+    if method == "PUT" and path.startswith("/api/v1/artefacts/"):
+        return ARTEFACT_BYTES_MAX
+    return BODY_MAX
 
 
 class Edge:

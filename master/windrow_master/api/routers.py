@@ -6,7 +6,9 @@ from fastapi import APIRouter
 
 from windrow_master.api import (
     access_routes,
+    artefact_routes,
     audit_routes,
+    checkpoint_routes,
     cluster_routes,
     fleet_routes,
     health,
@@ -26,6 +28,8 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     record_routes.router,
     audit_routes.router,
     cluster_routes.router,
+    artefact_routes.router,
+    checkpoint_routes.router,
     market_routes.router,
     overview_routes.router,
     fleet_routes.router,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NewType
 
 from windrow_master.market.model import RentalId
 from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, WorkloadId
@@ -158,3 +158,30 @@ class Workload:
     def token(self) -> int:
         """The highest token of its slots."""
         return max((slot.token for slot in self.slots), default=0)
+
+
+# --- artefacts ------------------------------------------------------------------------------------------------------
+
+ObjectKey = NewType("ObjectKey", str)
+"""Names one object in a store: parts of letters, digits, `.`, `_`, `=`, `+` and `-`, joined by `/`; made by
+artefacts.model.object_key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """A file that outlives what made it. owner_kind, owner_id: of what it is, such as ("cluster", its id).
+
+    name: a path among the owner's artefacts. sha256: of the plain bytes, in hexadecimal. expires_at_ns: None: never.
+    """
+
+    artefact_id: str
+    account_id: AccountId
+    owner_kind: str
+    owner_id: str
+    name: str
+    object_key: ObjectKey
+    wrapped_key: bytes = field(repr=False)
+    size_bytes: int
+    sha256: str
+    created_at_ns: int
+    expires_at_ns: int | None

@@ -60,6 +60,22 @@ service_traffic = Table(
     Column("bytes_in", Whole, nullable=False),
     Column("bytes_out", Whole, nullable=False),
 )
+artefacts = Table(
+    "artefacts",
+    metadata,
+    Column("artefact_id", String(64), primary_key=True),
+    Column("account_id", String(64), nullable=False, index=True),
+    Column("owner_kind", String(20), nullable=False),
+    Column("owner_id", String(64), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("object_key", Text, nullable=False, unique=True),
+    Column("wrapped_key", LargeBinary, nullable=False),
+    Column("size_bytes", Whole, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("created_at_ns", Whole, nullable=False),
+    Column("expires_at_ns", Whole, index=True),
+    Index("uq_artefacts_owner_name", "owner_kind", "owner_id", "name", unique=True),
+)
 # What still holds slots, in one small index: everything that is asked often asks for these only.
 Index(
     "ix_workloads_held",

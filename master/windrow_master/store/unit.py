@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from windrow_master.store.accesses_repository import DrainRepository
+from windrow_master.store.artefact_repository import ArtefactRepository
 from windrow_master.store.clusters_repository import ClusterRepository, TrafficRepository, WorkloadRepository
 from windrow_master.store.core_repository import (
     AuditRepository,
@@ -200,6 +201,10 @@ class UnitOfWork:
     @cached_property
     def traffic(self) -> TrafficRepository:
         return TrafficRepository(self.connection)
+
+    @cached_property
+    def artefacts(self) -> ArtefactRepository:
+        return ArtefactRepository(self.connection)
 
     # fleet
     @cached_property

@@ -56,6 +56,7 @@ class ChannelPurpose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CHANNEL_PURPOSE_TCP: _ClassVar[ChannelPurpose]
     CHANNEL_PURPOSE_TUNNEL: _ClassVar[ChannelPurpose]
     CHANNEL_PURPOSE_CHALLENGE: _ClassVar[ChannelPurpose]
+    CHANNEL_PURPOSE_CHECKPOINT: _ClassVar[ChannelPurpose]
 ISOLATION_UNSPECIFIED: Isolation
 ISOLATION_WHOLE: Isolation
 ISOLATION_MIG: Isolation
@@ -91,6 +92,7 @@ CHANNEL_PURPOSE_FILES_OUT: ChannelPurpose
 CHANNEL_PURPOSE_TCP: ChannelPurpose
 CHANNEL_PURPOSE_TUNNEL: ChannelPurpose
 CHANNEL_PURPOSE_CHALLENGE: ChannelPurpose
+CHANNEL_PURPOSE_CHECKPOINT: ChannelPurpose
 
 class GpuSlice(_message.Message):
     __slots__ = ("uuid", "profile", "isolation", "memory_bytes", "compute_slices")

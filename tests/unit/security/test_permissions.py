@@ -72,6 +72,7 @@ class World:
             headers.append((b"authorization", f"Bearer {token}".encode()))
         body = b"{}" if method in {"POST", "PUT"} and not path.endswith("/files") else b""
         body = b'{"argv": ["true"]}' if path.endswith("/exec") else body
+        body = b'{"source": "cluster_none"}' if path.endswith("/restore") else body
         body = b'{"port": 80}' if path.endswith("/tunnels") else body
         path, _, query = path.partition("?")
         scope = {
@@ -111,7 +112,7 @@ class World:
     def address(self, method: str, template: str) -> str:
         """The template with the owner's ids in it."""
         kind = template.removeprefix(V1).split("/")[1]
-        path = template.replace("{token_id}", self.ids.get(kind, ""))
+        path = template.replace("{token_id}", self.ids.get(kind, "")).replace("{name:path}", method)
         for name, value in self.ids.items():
             path = path.replace(name, value) if name.startswith("{") else path
         assert "{" not in path, f"give {template} an id"
@@ -167,6 +168,8 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
     session, _, _ = await identity.asking.sign_in(token, "browser")
     spare, _ = await identity.make_token(owner, "spare", frozenset({Role.RENTER}), DAY)
     join_token, _ = await identity.make_join_token(owner, MemberRole.HOST)
+    for name in ("GET", "DELETE"):
+        await opened.services.artefacts.put(owner, ("account", OWNER), name, _nothing())
     opened.services.health.departed = lambda: [{"access_id": "access_1", "region": "local-a"}]
     return {
         "{host_id}": HOST,
@@ -178,11 +181,17 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
         "{command_id}": command.command_id,
         "{session_id}": session.id,
         "{tier:path}": "cpu/C",
+        "{owner_kind}": "account",
+        "{owner_id}": OWNER,
         "{name}": "windrow.whl",
         "{path:path}": "",
         "tokens": spare.id,
         "join-tokens": join_token.id,
     }
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    yield b""
 
 
 def test_every_route_has_a_rule_and_every_rule_a_route() -> None:

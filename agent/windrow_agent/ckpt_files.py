@@ -1,0 +1,203 @@
+"""Files of checkpoints in a folder that a workload writes, and may try to turn against us.
+
+Every step down is taken by descriptor, from the folder that the runtime made, without following any link: whatever the
+workload swaps meanwhile, nothing outside is ever read or written. Blocking: for a thread.
+"""
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from windrow_proto.checkpoints import FILES_MAX, FOLDER, Piece, file_name, folder_name, pieces_of, step_of
+from windrow_proto.errors import Conflict, InvalidInput, NotFound, TooLarge
+
+DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+DEPTH_MAX: Final = 16
+"""Folders in each other, of one checkpoint."""
+
+
+def newest(work: Path, after_step: int) -> int | None:
+    """The largest step above `after_step` whose folder has its final name; None where there is none."""
+    try:
+        with _opened(work, (FOLDER,)) as folder:
+            steps = [step for entry in _entries(folder) if (step := _step(entry)) is not None]
+    except NotFound:
+        return None
+    found = max(steps, default=-1)
+    return found if found > after_step else None
+
+
+def listed(work: Path, step: int) -> tuple[Piece, ...]:
+    """The files of a checkpoint, cut into pieces. Raises InvalidInput for what is no file or folder, and TooLarge."""
+    with _opened(work, (FOLDER, _named(work, step))) as folder:
+        return pieces_of(_walk(folder, "", 0, [0]))
+
+
+def read(work: Path, step: int, piece: Piece, block_bytes: int) -> Iterator[bytes]:
+    """A piece in blocks. Raises Conflict if the file does not have that many bytes any more."""
+    *above, last = file_name(piece.name).split("/")
+    with _opened(work, (FOLDER, _named(work, step), *above)) as folder:
+        file = _file(folder, last)
+    try:
+        at, end = piece.offset, piece.offset + piece.size_bytes
+        while at < end:
+            block = os.pread(file, min(block_bytes, end - at), at)
+            if not block:
+                raise Conflict(f"The file {piece.name[:64]!r} of step {step} became shorter while it was read.")
+            at += len(block)
+            yield block
+    finally:
+        os.close(file)
+
+
+class Incoming:
+    """A checkpoint on its way into a folder: invisible to the workload's eyes until `finish` gives it its name."""
+
+    def __init__(self, work: Path, step: int) -> None:
+        """work: as the runtime made it; what it makes belongs to whom the working folder belongs to."""
+        facts = os.stat(work)
+        self._owner = (facts.st_uid, facts.st_gid)
+        self._step, self._name = step, f".incoming-{secrets.token_hex(8)}"
+        root = os.open(work, DIRECTORY)
+        try:
+            self._above = self._make(root, FOLDER)
+        finally:
+            os.close(root)
+        self._folder = self._make(self._above, self._name)
+
+    def write(self, name: str, content: Iterator[bytes]) -> None:
+        """Add to a file, making it and the folders above it."""
+        *above, last = file_name(name).split("/")
+        folder = os.dup(self._folder)
+        try:
+            for part in above:
+                below = self._make(folder, part)
+                os.close(folder)
+                folder = below
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            file = os.open(last, flags, 0o600, dir_fd=folder)
+            try:
+                if not stat.S_ISREG(os.fstat(file).st_mode):
+                    raise InvalidInput(f"{name[:64]!r} is something else already.")
+                self._give(file)
+                for block in content:
+                    view = memoryview(block)
+                    while view:
+                        view = view[os.write(file, view) :]
+                os.fsync(file)
+            finally:
+                os.close(file)
+        finally:
+            os.close(folder)
+
+    def finish(self) -> None:
+        """Give it its name. A folder that has it already stays: it is whole, or the workload's own doing."""
+        os.fsync(self._folder)
+        try:
+            os.rename(self._name, folder_name(self._step), src_dir_fd=self._above, dst_dir_fd=self._above)
+        except OSError as error:
+            if error.errno not in {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}:
+                raise
+        os.fsync(self._above)
+
+    def close(self) -> None:
+        """Take away what was not finished; safe to call twice."""
+        if self._above < 0:
+            return
+        with suppress(OSError):
+            shutil.rmtree(self._name, dir_fd=self._above)
+        os.close(self._folder)
+        os.close(self._above)
+        self._above = self._folder = -1
+
+    def _make(self, above: int, name: str) -> int:
+        with suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=above)
+        try:
+            made = os.open(name, DIRECTORY, dir_fd=above)
+        except OSError as error:
+            raise InvalidInput(f"{name[:64]!r} is no folder.") from error
+        self._give(made)
+        return made
+
+    def _give(self, descriptor: int) -> None:
+        if os.geteuid() == 0:
+            os.fchown(descriptor, *self._owner)
+
+
+@contextmanager
+def _opened(work: Path, below: tuple[str, ...]) -> Iterator[int]:
+    """The folder at this path, step by step. Raises NotFound where there is none, or a link in its place."""
+    descriptor = os.open(work, DIRECTORY)
+    try:
+        for name in below:
+            try:
+                found = os.open(name, DIRECTORY, dir_fd=descriptor)
+            except OSError as error:
+                raise NotFound(f"The workload has no folder {'/'.join(below)[:128]!r}.") from error
+            os.close(descriptor)
+            descriptor = found
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _entries(folder: int) -> list["os.DirEntry[str]"]:
+    """By name; of a folder with more than anybody needs only the first that come. Raises nothing for those."""
+    with os.scandir(folder) as entries:
+        return sorted(islice(entries, 2 * FILES_MAX + 1), key=lambda one: one.name)
+
+
+def _step(entry: "os.DirEntry[str]") -> int | None:
+    try:
+        return step_of(entry.name) if entry.is_dir(follow_symlinks=False) else None
+    except OSError:
+        return None
+
+
+def _named(work: Path, step: int) -> str:
+    """The folder's name as the workload wrote it: zeros before the number are its own choice."""
+    with _opened(work, (FOLDER,)) as folder:
+        for entry in _entries(folder):
+            if _step(entry) == step:
+                return entry.name
+    raise NotFound(f"There is no whole checkpoint of step {step}.")
+
+
+def _walk(folder: int, above: str, depth: int, count: list[int]) -> Iterator[tuple[str, int]]:
+    if depth > DEPTH_MAX:
+        raise TooLarge(f"A checkpoint has at most {DEPTH_MAX} folders in each other.")
+    for entry in _entries(folder):
+        name = f"{above}{entry.name}"
+        count[0] += 1
+        if count[0] > 2 * FILES_MAX:
+            raise TooLarge(f"A checkpoint has at most {FILES_MAX} files.")
+        facts = entry.stat(follow_symlinks=False)
+        if stat.S_ISREG(facts.st_mode):
+            yield name, facts.st_size
+        elif stat.S_ISDIR(facts.st_mode):
+            below = os.open(entry.name, DIRECTORY, dir_fd=folder)
+            try:
+                yield from _walk(below, f"{name}/", depth + 1, count)
+            finally:
+                os.close(below)
+        else:
+            raise InvalidInput(f"{name[:64]!r} is neither a file nor a folder; a checkpoint has nothing else.")
+
+
+def _file(folder: int, name: str) -> int:
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        raise Conflict(f"The file {name[:64]!r} of a checkpoint is gone.") from error
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    raise Conflict(f"The file {name[:64]!r} of a checkpoint became something else.")

@@ -1,0 +1,108 @@
+"""Routes of artefacts: list, upload, download, delete."""
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from windrow_master.api import out
+from windrow_master.api.context import Asking, Serving
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.out import Out, Page, Time
+from windrow_master.api.paging import Cursor, Limit, page, read_cursor
+from windrow_master.clusters.artefacts.model import Artefact
+from windrow_master.clusters.artefacts.service import KEEP_NS
+from windrow_proto.errors import InvalidInput
+from windrow_proto.units import DAY, time_text
+
+router = make_router("artefacts")
+
+KEEP_DAYS_MAX = 3650
+OwnerKind = Annotated[str | None, Query(max_length=20)]
+OwnerId = Annotated[str | None, Query(max_length=64)]
+
+
+class ArtefactOut(Out):
+    """A file that outlives what made it."""
+
+    id: str
+    owner_kind: str
+    owner_id: str
+    name: str
+    size_bytes: int
+    sha256: str
+    created_at: Time
+    expires_at: Time | None
+
+
+def artefact_json(artefact: Artefact) -> dict[str, Any]:
+    """As the API shows it: without its keys."""
+    expires_ns = artefact.expires_at_ns
+    return {
+        "id": artefact.artefact_id,
+        "owner_kind": artefact.owner_kind,
+        "owner_id": artefact.owner_id,
+        "name": artefact.name,
+        "size_bytes": artefact.size_bytes,
+        "sha256": artefact.sha256,
+        "created_at": time_text(artefact.created_at_ns),
+        "expires_at": None if expires_ns is None else time_text(expires_ns),
+    }
+
+
+@router.get("/artefacts", responses=out.described(Page[ArtefactOut]))
+async def artefacts(
+    services: Serving,
+    principal: Asking,
+    owner_kind: OwnerKind = None,
+    owner_id: OwnerId = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Any:
+    """The account's artefacts, the latest first; of one owner where `owner_kind` and `owner_id` name it."""
+    if (owner_kind is None) != (owner_id is None):
+        raise InvalidInput("owner_kind and owner_id go together.", subject="owner_id")
+    owner = None if owner_kind is None or owner_id is None else (owner_kind, owner_id)
+    found = await services.artefacts.list(principal, owner, read_cursor(cursor) or None, limit + 1)
+    return page(found, limit, artefact_json, lambda one: one.artefact_id)
+
+
+@router.put("/artefacts/{owner_kind}/{owner_id}/{name:path}", responses=out.described(ArtefactOut))
+async def put_artefact(
+    request: Request,
+    services: Serving,
+    principal: Asking,
+    owner_kind: str,
+    owner_id: str,
+    name: str,
+    keep_days: Annotated[int, Query(ge=0, le=KEEP_DAYS_MAX)] = KEEP_NS // DAY,
+) -> Any:
+    """Store the body under this name, in place of an older one; `keep_days=0` keeps it until it is deleted."""
+    keep_ns = keep_days * DAY or None
+    made = await services.artefacts.put(principal, (owner_kind, owner_id), name, request.stream(), keep_ns)
+    return artefact_json(made)
+
+
+@router.get(
+    "/artefacts/{owner_kind}/{owner_id}/{name:path}",
+    **out.other("application/octet-stream", "The artefact.", is_binary=True),
+)
+async def get_artefact(services: Serving, principal: Asking, owner_kind: str, owner_id: str, name: str) -> Response:
+    """Its bytes. An answer shorter than its Content-Length was broken off: what was stored is not what came back."""
+    found, pieces = await services.artefacts.get(principal, (owner_kind, owner_id), name)
+    headers = {
+        "Content-Length": str(found.size_bytes),
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name.rsplit('/', 1)[-1], safe='')}",
+        "X-Artefact-SHA256": found.sha256,
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "no-store",
+    }
+    return StreamingResponse(pieces, media_type="application/octet-stream", headers=headers)
+
+
+@router.delete("/artefacts/{owner_kind}/{owner_id}/{name:path}", status_code=204, response_class=Response)
+async def delete_artefact(services: Serving, principal: Asking, owner_kind: str, owner_id: str, name: str) -> Response:
+    """Remove it."""
+    await services.artefacts.delete(principal, (owner_kind, owner_id), name)
+    return Response(status_code=204)

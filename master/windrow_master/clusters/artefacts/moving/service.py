@@ -1,0 +1,297 @@
+"""Moves checkpoints between workloads and the store of objects, through the agents of their hosts.
+
+save     order ──▶ found ──▶ each piece: sealed by the host, to the store by a presigned call or through here; manifest
+restore  newest manifest ──▶ each piece to the host, which checks hash and seal ──▶ renamed into place; what does not
+         match is passed over for the checkpoint before
+
+A host gets the data key of the one checkpoint it moves, and calls for its objects; never a key of a store.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+import structlog
+
+from windrow_master.clusters.artefacts import checkpoints as rules
+from windrow_master.clusters.artefacts.model import Manifest, ObjectKey, Part, Presigned
+from windrow_master.clusters.artefacts.port import BLOCK_BYTES
+from windrow_master.clusters.artefacts.service import ArtefactService
+from windrow_master.clusters.channels import ChannelBroker, ChannelStream
+from windrow_master.clusters.model import Workload, WorkPhase
+from windrow_master.clusters.service import ClusterService
+from windrow_master.identity.model import Principal
+from windrow_proto.checkpoints import (
+    BYTES_STREAM,
+    Call,
+    Found,
+    Lines,
+    Message,
+    Move,
+    Moved,
+    Piece,
+    Restored,
+    RestoreOrder,
+    SaveOrder,
+    decode,
+    encode,
+)
+from windrow_proto.data_keys import DataKey
+from windrow_proto.errors import (
+    BadProof,
+    Conflict,
+    DeadlineExceeded,
+    InvalidInput,
+    LinkClosed,
+    NotFound,
+    TooMany,
+    WindrowError,
+    from_code,
+)
+from windrow_proto.frames import sealed_size
+from windrow_proto.ids import AccountId, ClusterId
+from windrow_proto.messages import CHANNEL_CHUNK_BYTES, ChannelClose, ChannelOpen
+from windrow_proto.model import ChannelPurpose
+from windrow_proto.ports import Clock, Rng
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T", bound=Message)
+
+OPEN_S: Final = 10.0
+SILENCE_S: Final = 600.0
+"""Between two words of a host: it may be sending 256 MiB to a store meanwhile, at 0.5 MiB/s."""
+WHOLE_S: Final = 2 * 3600.0
+"""For one checkpoint, as the agent has it."""
+CALL_S: Final = 3600
+"""How long a presigned call is good for: it is used at once, and may take as long as the piece does."""
+MOVES_MAX: Final = 8
+"""Checkpoints on their way at once through this Master."""
+ATTEMPT_BYTES: Final = 8
+FLAWS: Final = (BadProof, NotFound, Conflict, InvalidInput)
+"""What says that a checkpoint itself is not whole; anything else says nothing of it, and is raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Which step is in place now, None: none was whole; and the newer ones that were passed over, with reasons."""
+
+    step: int | None
+    passed: tuple[rules.Passed, ...] = ()
+
+
+class CheckpointService:
+    """Checkpoints of clusters for routes, and of whatever owner for rooms such as jobs."""
+
+    def __init__(
+        self, artefacts: ArtefactService, clusters: ClusterService, broker: ChannelBroker, clock: Clock, rng: Rng
+    ) -> None:
+        self._artefacts, self._clusters, self._broker = artefacts, clusters, broker
+        self._clock, self._rng = clock, rng
+        self._moves = 0
+
+    # --- for routes ---------------------------------------------------------------------------------------------------
+
+    async def save_cluster(self, principal: Principal, cluster_id: ClusterId) -> Manifest | None:
+        """Save what the work of a cluster of one's own has made whole since; None: nothing new."""
+        account_id, workload = await self._work(principal, cluster_id)
+        return await self.save(account_id, cluster_id, workload)
+
+    async def restore_cluster(self, principal: Principal, cluster_id: ClusterId, source: ClusterId) -> Outcome:
+        """Put the newest whole checkpoint of `source`, one's own too, into the folder of a cluster's work."""
+        await self._clusters.get_own(principal, source)
+        account_id, workload = await self._work(principal, cluster_id)
+        return await self.restore(account_id, source, workload)
+
+    async def list_cluster(self, principal: Principal, cluster_id: ClusterId) -> list[Manifest]:
+        """The checkpoints that exist, the newest first. Raises NotFound for a cluster that is not one's own."""
+        await self._clusters.get_own(principal, cluster_id)
+        return await self.list(cluster_id)
+
+    # --- for rooms ----------------------------------------------------------------------------------------------------
+
+    async def list(self, owner: str) -> list[Manifest]:
+        """The checkpoints of an owner, the newest first; one whose manifest cannot be read is left out."""
+        found = []
+        for step in await rules.steps(self._artefacts.objects, owner):
+            with suppress(*FLAWS):
+                found.append(await rules.read(self._artefacts.objects, owner, step))
+        return found
+
+    async def save(self, account_id: AccountId, owner: str, workload: Workload) -> Manifest | None:
+        """Save a newer checkpoint of this workload than the owner has; None: there is none, or another was first."""
+        objects = self._artefacts.objects
+        known = await rules.steps(objects, owner)
+        key, attempt = DataKey.generate(), self._rng.random_bytes(ATTEMPT_BYTES).hex()
+        async with self._talk(workload) as talk:
+            await talk.say(SaveOrder(known[0] if known else -1, key.raw))
+            found = await talk.expect(Found)
+            if found.step is None:
+                return None
+            parts = []
+            for number, piece in enumerate(found.pieces):
+                part_key = rules.part_key(owner, found.step, attempt, number)
+                parts.append(await self._fetch(talk, part_key, piece))
+        wrapped = self._artefacts.account_key(account_id).wrap(key, _context(owner, attempt)).hex()
+        manifest = rules.manifest_of(owner, found.step, attempt, self._clock.wall_ns(), wrapped, parts)
+        is_ours = await rules.commit(objects, manifest)
+        await rules.tidy(objects, owner, self._clock.wall_ns())
+        log.info("checkpoint_saved", owner=owner, step=found.step, parts=len(parts), is_ours=is_ours)
+        return manifest if is_ours else None
+
+    async def restore(self, account_id: AccountId, owner: str, workload: Workload) -> Outcome:
+        """Put the owner's newest whole checkpoint into the folder of this workload, going back over those that are not.
+
+        What the host has checked is what counts: hash and seal of every piece, before any of it gets its final name.
+        """
+        passed: list[rules.Passed] = []
+        for step in await rules.steps(self._artefacts.objects, owner):
+            try:
+                manifest = await rules.read(self._artefacts.objects, owner, step)
+                key = self._artefacts.account_key(account_id).unwrap(
+                    bytes.fromhex(manifest.wrapped_key), _context(owner, manifest.attempt)
+                )
+                await self._present(manifest)
+            except (*FLAWS, ValueError) as error:
+                passed.append(rules.Passed(step, str(error)))
+                continue
+            try:
+                await self._put(workload, manifest, key)
+                return Outcome(step, tuple(passed))
+            except BadProof as error:
+                passed.append(rules.Passed(step, error.detail))
+                log.warning("checkpoint_passed_over", owner=owner, step=step, reason=error.detail)
+        return Outcome(None, tuple(passed))
+
+    # --- one piece ----------------------------------------------------------------------------------------------------
+
+    async def _fetch(self, talk: "_Talk", key: ObjectKey, piece: Piece) -> Part:
+        objects, size = self._artefacts.objects, sealed_size(piece.size_bytes)
+        call = objects.presign_put(key, size, CALL_S)
+        await talk.say(Move(key, _shown(call)))
+        digest = hashlib.sha256()
+
+        async def sealed() -> AsyncIterator[bytes]:
+            async for block in talk.take(size):
+                digest.update(block)
+                yield block
+
+        if call is None:
+            await objects.put(key, sealed(), size)
+        moved = await talk.expect(Moved)
+        if moved.sealed_bytes != size or (call is None and digest.hexdigest() != moved.sealed_sha256):
+            raise BadProof("What came of a checkpoint is not what its host sent.", subject=key[-64:])
+        return Part(piece.name, piece.offset, piece.size_bytes, key, size, moved.sealed_sha256)
+
+    async def _present(self, manifest: Manifest) -> None:
+        """Whether all objects are there in their sizes: what is found now need not be moved in vain."""
+        for part in manifest.parts:
+            found = await self._artefacts.objects.stat(part.key)
+            if found is None or found.size_bytes != part.sealed_bytes:
+                raise NotFound("A part of this checkpoint is missing or of another size.", subject=part.key[-64:])
+
+    async def _put(self, workload: Workload, manifest: Manifest, key: DataKey) -> None:
+        objects = self._artefacts.objects
+        pieces = tuple(Piece(part.name, part.offset, part.size_bytes) for part in manifest.parts)
+        async with self._talk(workload) as talk:
+            await talk.say(RestoreOrder(manifest.step, key.raw, pieces))
+            for part in manifest.parts:
+                call = objects.presign_get(part.key, CALL_S)
+                await talk.say(Move(part.key, _shown(call), part.sealed_bytes, part.sealed_sha256))
+                if call is None:
+                    async for block in await objects.get(part.key):
+                        await talk.give(block)
+                await talk.expect(Moved)
+            await talk.expect(Restored)
+
+    # --- the line -----------------------------------------------------------------------------------------------------
+
+    async def _work(self, principal: Principal, cluster_id: ClusterId) -> tuple[AccountId, Workload]:
+        view = await self._clusters.get_own(principal, cluster_id)
+        for workload in view.workloads:
+            if workload.phase not in (WorkPhase.GONE, WorkPhase.STOPPING) and workload.delete_command is None:
+                return view.cluster.account_id, workload
+        raise Conflict("Its work is gone from the host, and its folder with it.", subject=cluster_id)
+
+    @asynccontextmanager
+    async def _talk(self, workload: Workload) -> AsyncGenerator["_Talk"]:
+        if self._moves >= MOVES_MAX:
+            raise TooMany(f"{MOVES_MAX} checkpoints are being moved already. Try again in a moment.")
+        self._moves += 1
+        try:
+            async with asyncio.timeout(WHOLE_S):
+                async with asyncio.timeout(OPEN_S):
+                    opening = ChannelOpen(workload.workload_id, ChannelPurpose.CHECKPOINT)
+                    channel = await self._broker.open(workload.host_id, opening)
+                try:
+                    yield _Talk(channel)
+                finally:
+                    with suppress(WindrowError, TimeoutError):
+                        async with asyncio.timeout(OPEN_S):
+                            await asyncio.shield(channel.close(ChannelClose()))
+        except TimeoutError as error:
+            raise DeadlineExceeded("The host did not move the checkpoint in time.") from error
+        finally:
+            self._moves -= 1
+
+
+@dataclass(slots=True)
+class _Talk:
+    """Messages and bytes of one channel. Raises what the host closes it with."""
+
+    channel: ChannelStream
+    lines: Lines = field(default_factory=Lines)
+    waiting: list[bytes] = field(default_factory=list)
+    held: bytearray = field(default_factory=bytearray)
+
+    async def say(self, message: Message) -> None:
+        line = encode(message)
+        for start in range(0, len(line), CHANNEL_CHUNK_BYTES):
+            await self.channel.send(line[start : start + CHANNEL_CHUNK_BYTES])
+
+    async def give(self, data: bytes) -> None:
+        for start in range(0, len(data), CHANNEL_CHUNK_BYTES):
+            await self.channel.send(data[start : start + CHANNEL_CHUNK_BYTES], BYTES_STREAM)
+
+    async def expect(self, kind: type[T]) -> T:
+        """The next message; InvalidInput for one of another kind."""
+        while not self.waiting:
+            await self._more()
+        message = decode(self.waiting.pop(0))
+        if not isinstance(message, kind):
+            raise InvalidInput(f"The host said {type(message).__name__} where {kind.__name__} was due.")
+        return message
+
+    async def take(self, size: int) -> AsyncIterator[bytes]:
+        """So many bytes of an object."""
+        left = size
+        while left:
+            while len(self.held) < min(left, BLOCK_BYTES):
+                await self._more()
+            block = bytes(self.held[: min(left, BLOCK_BYTES)])
+            del self.held[: len(block)]
+            left -= len(block)
+            yield block
+
+    async def _more(self) -> None:
+        async with asyncio.timeout(SILENCE_S):
+            step = await self.channel.receive()
+        if isinstance(step, ChannelClose):
+            raise from_code(step.error_code, step.detail) if step.error_code else LinkClosed("The host hung up.")
+        if step.stream != BYTES_STREAM:
+            self.waiting += self.lines.feed(step.data)
+        elif len(self.held) <= 2 * BLOCK_BYTES:
+            self.held += step.data
+        else:
+            raise InvalidInput("The host sends bytes that nobody asked for.")
+
+
+def _shown(call: Presigned | None) -> Call | None:
+    return None if call is None else Call(call.method, call.url, call.headers)
+
+
+def _context(owner: str, attempt: str) -> str:
+    return f"ckpt/{owner}/{attempt}"

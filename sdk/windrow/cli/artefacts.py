@@ -1,0 +1,165 @@
+"""`windrow artefact`: list, upload, download and delete files that outlive what made them."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from windrow.cli.clusters import cluster_id
+from windrow.cli.context import AsJson, Yes, client
+from windrow.cli.output import print_json, print_list, say, size_text
+from windrow.client import Client
+from windrow.errors import WindrowClientError
+
+artefact_app = typer.Typer(help="Artefacts: files that outlive what made them.", no_args_is_help=True)
+
+Owner = Annotated[
+    str | None, typer.Option("--of", help="Whose: a cluster's name or id, KIND/ID, else your account's own.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its path among the owner's artefacts.")]
+
+
+def owner_of(api: Client, text: str | None) -> tuple[str, str]:
+    """Kind and id of whose artefacts are meant; a cluster may have ended."""
+    if text is None:
+        return "account", str(api.get("/me")["account"]["id"])
+    if "/" in text:
+        kind, _, name = text.partition("/")
+        return kind, name
+    if text.startswith("job_"):
+        return "job", text
+    return "cluster", cluster_id(api, text, ended=True)
+
+
+@artefact_app.command("ls")
+def artefact_ls(context: typer.Context, of: Owner = None, as_json: AsJson = False) -> None:
+    """List artefacts, the latest first: all of the account, or of one owner."""
+    api = client(context)
+    kind, owner = (None, None) if of is None else owner_of(api, of)
+    columns = [
+        ("ID", lambda a: a["id"]),
+        ("OF", lambda a: f"{a['owner_kind']}/{a['owner_id']}"),
+        ("NAME", lambda a: a["name"]),
+        ("SIZE", lambda a: size_text(a["size_bytes"])),
+        ("CREATED", lambda a: a["created_at"]),
+        ("KEPT UNTIL", lambda a: a["expires_at"] or "deleted"),
+    ]
+    print_list(api.artefacts(kind, owner), columns, "No artefacts. Try: windrow artefact put FILE", as_json)
+
+
+@artefact_app.command("put")
+def artefact_put(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="File to upload.", exists=True, dir_okay=False)],
+    name: Annotated[str | None, typer.Argument(help="Its name there; the file's own by default.")] = None,
+    of: Owner = None,
+    keep_days: Annotated[int | None, typer.Option(min=0, help="How long; 0: until it is deleted.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Upload a file, in place of an older one of this name."""
+    api = client(context)
+    kind, owner = owner_of(api, of)
+    with file.open("rb") as content:
+        made = api.put_artefact(kind, owner, name or file.name, content, keep_days=keep_days)
+    if as_json:
+        print_json(made)
+    else:
+        say(f"{made['name']}: {size_text(made['size_bytes'])}, kept until {made['expires_at'] or 'it is deleted'}.")
+
+
+@artefact_app.command("get")
+def artefact_get(
+    context: typer.Context,
+    name: Name,
+    into: Annotated[Path | None, typer.Argument(help="File to write; - is standard output.")] = None,
+    of: Owner = None,
+    as_json: AsJson = False,
+) -> None:
+    """Download an artefact; the file appears whole or not at all."""
+    api = client(context)
+    kind, owner = owner_of(api, of)
+    if into is not None and str(into) == "-":
+        api.get_artefact(kind, owner, name, sys.stdout.buffer)
+        return
+    target = into or Path(name.rsplit("/", 1)[-1])
+    if target.is_dir():
+        target = target / name.rsplit("/", 1)[-1]
+    coming = target.with_name(f".{target.name}.part")
+    try:
+        with coming.open("wb") as file:
+            size = api.get_artefact(kind, owner, name, file)
+        coming.replace(target)
+    except OSError as error:
+        raise WindrowClientError(f"{target} cannot be written: {error.strerror}.") from error
+    finally:
+        coming.unlink(missing_ok=True)
+    if as_json:
+        print_json({"name": name, "path": str(target), "size_bytes": size})
+    else:
+        say(f"{size_text(size)} written to {target}.")
+
+
+@artefact_app.command("rm")
+def artefact_rm(
+    context: typer.Context, name: Name, of: Owner = None, yes: Yes = False, as_json: AsJson = False
+) -> None:
+    """Delete an artefact."""
+    api = client(context)
+    kind, owner = owner_of(api, of)
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Delete {name}?", abort=True)
+    api.delete_artefact(kind, owner, name)
+    print_json({"deleted": name}) if as_json else say(f"{name} is deleted.")
+
+
+# --- checkpoints ------------------------------------------------------------------------------------------------------
+
+checkpoint_app = typer.Typer(help="Checkpoints of running work.", no_args_is_help=True)
+Cluster = Annotated[str, typer.Argument(metavar="NAME|ID", help="A cluster's name or id; it may have ended.")]
+
+
+@checkpoint_app.command("ls")
+def checkpoint_ls(context: typer.Context, cluster: Cluster, as_json: AsJson = False) -> None:
+    """List the checkpoints that exist, the newest first."""
+    api = client(context)
+    columns = [
+        ("STEP", lambda c: c["step"]),
+        ("SIZE", lambda c: size_text(c["size_bytes"])),
+        ("FILES", lambda c: c["files"]),
+        ("SAVED", lambda c: c["saved_at"]),
+    ]
+    empty = "No checkpoints. The work renames whole ones to step-NUMBER in CKPT_DIR; then: windrow checkpoint save"
+    found = api.items(f"/clusters/{cluster_id(api, cluster, ended=True)}/checkpoints")
+    print_list(found, columns, empty, as_json)
+
+
+@checkpoint_app.command("save")
+def checkpoint_save(context: typer.Context, cluster: Cluster, as_json: AsJson = False) -> None:
+    """Save the newest whole checkpoint of running work."""
+    api = client(context)
+    answer = api.save_checkpoint(cluster_id(api, cluster))
+    if as_json:
+        print_json(answer)
+    elif answer["checkpoint"] is None:
+        say("Nothing new that is whole.")
+    else:
+        say(f"Step {answer['checkpoint']['step']} is saved, {size_text(answer['checkpoint']['size_bytes'])}.")
+
+
+@checkpoint_app.command("restore")
+def checkpoint_restore(
+    context: typer.Context,
+    cluster: Cluster,
+    source: Annotated[str, typer.Option("--from", help="The cluster whose checkpoint it is; it may have ended.")],
+    as_json: AsJson = False,
+) -> None:
+    """Put the newest whole checkpoint of another cluster into this one's CKPT_DIR."""
+    api = client(context)
+    answer = api.restore_checkpoint(cluster_id(api, cluster), cluster_id(api, source, ended=True))
+    if as_json:
+        print_json(answer)
+        return
+    for one in answer["passed"]:
+        say(f"Step {one['step']} was passed over: {one['reason']}")
+    say("There is none that is whole." if answer["step"] is None else f"Step {answer['step']} is in place.")
