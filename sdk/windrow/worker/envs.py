@@ -20,14 +20,8 @@ REQUIREMENTS_MAX: Final = 500
 TEXT_MAX: Final = 500
 LINES_KEPT: Final = 12
 """Of an installer's output, for the error."""
-OFFLINE: Final = (
-    "resolution",
-    "Network is unreachable",
-    "dns error",
-    "Connection refused",
-    "timed out",
-    "NewConnection",
-)
+OFFLINE: Final = ("resolution", "Network is unreachable", "dns error", "Connection refused", "from versions: none")
+"""What pip and uv say where no index answers; pip says no more of it than of a package that there is not."""
 
 
 class EnvFailed(Exception):
@@ -114,7 +108,7 @@ async def _run(words: list[str], lib: Path, tell: Callable[[str], None]) -> None
     if code != 0:
         said = "\n".join(last)
         if any(word in said for word in OFFLINE):
-            raise EnvFailed(f"The host reaches no package index, so nothing can be installed there.\n{said}")
+            raise EnvFailed(f"The host reaches no package index, or the index has no such package.\n{said}")
         if "ensurepip" in said:
             raise EnvFailed(f"The host's Python has no venv module, and there is no uv; name an image.\n{said}")
         raise EnvFailed(f"The installer failed with exit code {code}.\n{said}")
