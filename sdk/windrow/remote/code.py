@@ -1,5 +1,6 @@
 """What has to be on the host for a function: a name to find it by, and the files of the folder it lives in."""
 
+import functools
 import hashlib
 import os
 import sys
@@ -12,7 +13,6 @@ from typing import Any, Final
 
 from windrow import folder
 from windrow.errors import CannotSend
-from windrow.worker.frames import BODY_BYTES_MAX
 from windrow.worker.trees import RUNNABLE, Manifest, manifest_digest
 
 CODE_BYTES_MAX: Final = 256 << 20
@@ -79,42 +79,47 @@ def _is_found(module: Any, name: str, function: object) -> bool:
 
 
 def _is_installed(path: Path) -> bool:
-    known = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    return any(path.is_relative_to(Path(one).resolve()) for one in known if one)
+    return any(path.is_relative_to(one) for one in _installed())
+
+
+@functools.cache
+def _installed() -> tuple[Path, ...]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple(Path(found).resolve() for name in names if (found := sysconfig.get_path(name)))
 
 
 class Folders:
     """The states of folders; what did not change since the last look is not read again."""
 
     def __init__(self) -> None:
-        self._seen: dict[Path, tuple[tuple[int, int, int], str]] = {}
+        self._seen: dict[str, tuple[tuple[int, int, int], str]] = {}
+        self._last: dict[Path, Tree] = {}
 
     def look(self, root: Path) -> Tree:
         """The folder as it is now; raises WindrowClientError where it is too large or cannot be read."""
-        parcel = folder.survey(root)
-        if parcel.size_bytes > CODE_BYTES_MAX:
-            raise CannotSend(
-                f"{root} holds {parcel.size_bytes >> 20} MiB, and at most {CODE_BYTES_MAX >> 20} are sent with a "
-                "function. Name what it does not need in .windrowignore there."
-            )
         manifest: Manifest = {}
-        files: dict[str, Path] = {}
+        total, base = 0, f"{root}{os.sep}"
         try:
-            for name in parcel.files:
-                path = root / name
-                digest, is_runnable = self._digest(path)
-                manifest[name] = digest + (RUNNABLE if is_runnable else "")
-                files[digest] = path
+            for name, state in folder.walk(root):
+                total += state.st_size
+                if total > CODE_BYTES_MAX or len(manifest) >= folder.FILES_MAX:
+                    raise CannotSend(
+                        f"{root} holds more than {CODE_BYTES_MAX >> 20} MiB or {folder.FILES_MAX} files, and all of it "
+                        "would be sent with a function. Name what it does not need in .windrowignore there."
+                    )
+                manifest[name] = self._digest(base + name, state) + (RUNNABLE if state.st_mode & 0o100 else "")
         except OSError as error:
             raise CannotSend(f"{root} cannot be read: {error}") from error
-        return Tree(manifest_digest(manifest), manifest, files)
+        last = self._last.get(root)
+        if last is None or last.manifest != manifest:
+            files = {entry.removesuffix(RUNNABLE): root / name for name, entry in manifest.items()}
+            last = self._last[root] = Tree(manifest_digest(manifest), manifest, files)
+        return last
 
-    def _digest(self, path: Path) -> tuple[str, bool]:
-        state = os.stat(path)
-        if state.st_size > BODY_BYTES_MAX:
-            raise CannotSend(f"{path} is too large to be sent with a function; name it in .windrowignore.")
+    def _digest(self, path: str, state: os.stat_result) -> str:
         look = (state.st_mtime_ns, state.st_size, state.st_ino)
         known = self._seen.get(path)
         if known is None or known[0] != look:
-            known = self._seen[path] = (look, hashlib.sha256(path.read_bytes()).hexdigest())
-        return known[1], bool(state.st_mode & 0o100)
+            with open(path, "rb") as file:
+                known = self._seen[path] = (look, hashlib.sha256(file.read()).hexdigest())
+        return known[1]

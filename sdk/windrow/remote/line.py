@@ -57,9 +57,11 @@ class Exchange:
 
     async def say(self, kind: Kind, record: dict[str, Any], body: bytes = b"") -> None:
         """A frame that holds a record, after its body; raises LineBroken."""
+        last = b""
         for at in range(0, len(body), PIECE_BYTES):
-            await self._line.send(frames.encode(Kind.DATA, self.number, body[at : at + PIECE_BYTES]))
-        await self._line.send(frames.encode_record(kind, self.number, record))
+            await self._line.send(last)
+            last = frames.encode(Kind.DATA, self.number, body[at : at + PIECE_BYTES])
+        await self._line.send(last + frames.encode_record(kind, self.number, record))
 
     async def next(self) -> Frame:
         """What comes next; raises LineBroken, and WorkerRefused for a refusal."""

@@ -239,11 +239,13 @@ class Connection:
             if run.outcome is None and offset >= run.size:
                 await run.changed()
         assert run.outcome is not None
+        last = b""
         if run.outcome["status"] in ("returned", "raised") and run.result.exists():
             with run.result.open("rb") as file:
                 while data := file.read(PIECE_BYTES):
-                    await self._send(frames.encode(Kind.DATA, number, data))
-        await self._say(Kind.DONE, number, {**run.outcome, "run": run.id})
+                    await self._send(last)
+                    last = frames.encode(Kind.DATA, number, data)
+        await self._send(last + frames.encode_record(Kind.DONE, number, {**run.outcome, "run": run.id}))
 
     # --- the line ----------------------------------------------------------------------------------------------------
 
