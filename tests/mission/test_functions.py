@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench._cards import cards, why_none
+from tests.fake_nvml.state import RTX_4090
 from tests.mission.sentences import BY_ID
 from tests.support.rental import renting
 from tests.support.stack import wait_for
@@ -17,6 +18,23 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PASSED_ON = ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")
 TRAIN_S = 150
+A10G = {
+    **{name: value for name, value in RTX_4090.items() if name != "field"},
+    "name": b"NVIDIA A10G",
+    "serial": b"1320000000000",
+    "pci_device": 0x223710DE,
+    "memory_total": 23028 << 20,
+    "capability_major": 8,
+    "capability_minor": 6,
+    "cores": 9216,
+    "clock_memory": 6251,
+    "clock_memory_max": 6251,
+    "power_limit_mw": 150_000,
+    "power_limit_max_mw": 150_000,
+    "power_mw": 60_000,
+}
+A10G_POWER = {187: 100_000, 189: 150_000}
+"""As docs/gpu-models.md has the card, which the Master compares; cores and clocks so that its bandwidth is 600 GB/s."""
 TRAINING = """
 import os
 
@@ -59,10 +77,13 @@ def test_any_ml_engineer_can_train_on_a_gpu_with_the_talks_own_lines(
     (tmp_path / "training.py").write_text(TRAINING)
     (tmp_path / "train.py").write_text(SCRIPT)
     with cards(1) as fake:
-        card = fake.state.gpu(0)
-        card.name, card.pci_device, card.memory_total = b"NVIDIA A10G", 0x223710DE, 23028 << 20
+        for name, value in A10G.items():
+            setattr(fake.state.gpu(0), name, value)
+        for field_id, value in A10G_POWER.items():
+            fake.state.gpu(0).field[field_id] = value
         with renting(environment={name: fake.environment[name] for name in PASSED_ON}) as renter:
-            wait_for(lambda: renter.host()["gpus"][0]["tier"])
+            wanted = {"kind": "box", "gpus": 1, "gpu_model": "A10G", "argv": ["true"]}
+            wait_for(lambda: renter.ask("POST", "/clusters/plan", wanted)["fits"])
             cli = renter.stack.cli
             own = {"WINDROW_URL": cli["url"], "WINDROW_TOKEN": cli["token"], "XDG_STATE_HOME": str(tmp_path / ".venv")}
             done = subprocess.run(
