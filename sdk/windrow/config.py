@@ -33,6 +33,12 @@ def user_file() -> Path:
     return Path(base) / "windrow" / "config.json"
 
 
+def state_folder() -> Path:
+    """Where this user keeps what can be had again: how to reach the workers of clusters."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(base) / "windrow" / "workers"
+
+
 def _read(path: Path) -> Config | None:
     try:
         with path.open() as file:

@@ -48,3 +48,66 @@ class TunnelBroken(WindrowClientError):
 
 class LocalCut(TunnelBroken):
     """Whoever had connected on this machine cut the connection."""
+
+
+class FunctionError(WindrowClientError):
+    """A function could not be run on a cluster, or its end could not be brought back."""
+
+
+class PythonMismatch(FunctionError):
+    """The host's Python is another than this one; arguments and results would not mean the same."""
+
+
+class WrongSecret(FunctionError):
+    """What listens where the worker should is not it, or does not take our secret."""
+
+
+class WorkerRefused(FunctionError):
+    """The worker did not do what it was asked. code: stable, for programs."""
+
+    def __init__(self, code: str, text: str) -> None:
+        self.code = code
+        super().__init__(text)
+
+
+class LineBroken(FunctionError):
+    """The connection to the worker ended. Runs go on: `windrow.attach(run_id)`."""
+
+
+class CannotSend(FunctionError):
+    """The function, its arguments or its folder cannot be sent as they are."""
+
+
+class ResultLost(FunctionError):
+    """The call ended well and its result could not be brought back: it cannot be pickled, or is too large."""
+
+
+class UntrustedResult(FunctionError):
+    """The result holds more than plain data, and the host is not trusted to make such objects here."""
+
+
+class RunDied(FunctionError):
+    """The process of the call ended before the call did."""
+
+
+class RunCancelled(FunctionError):
+    """The call was cancelled."""
+
+
+class RunTimedOut(FunctionError):
+    """The call was ended by its time limit."""
+
+
+class RemoteError(FunctionError):
+    """The function raised something that cannot be made here. type_name: what; the remote traceback is its cause."""
+
+    def __init__(self, type_name: str, message: str) -> None:
+        self.type_name = type_name
+        super().__init__(f"{type_name}: {message}")
+
+
+class RemoteTraceback(Exception):
+    """Where it happened on the host; the cause of what a call raises."""
+
+    def __str__(self) -> str:
+        return f"\n\n{self.args[0]}"

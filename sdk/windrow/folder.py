@@ -4,9 +4,11 @@ Nothing that comes back can leave the folder: no absolute names, no `..`, no lin
 """
 
 import fnmatch
+import glob
 import os
+import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
@@ -37,29 +39,40 @@ def _patterns(root: Path) -> tuple[str, ...]:
     return tuple(line.strip().rstrip("/") for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
-def _left_behind(name: str, patterns: tuple[str, ...]) -> bool:
-    last = PurePosixPath(name).name
-    return last in LEFT_BEHIND or any(fnmatch.fnmatch(last, p) or fnmatch.fnmatch(name, p) for p in patterns)
+def walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Each file that is sent, by its name relative to the folder; no links, nothing that is left behind.
+
+    Without a path object for each: the folder of a function is looked at with every call.
+    """
+    left = re.compile("|".join(fnmatch.translate(one) for one in (*_patterns(root), *map(glob.escape, LEFT_BEHIND))))
+    yield from _below(str(root), "", left.match)
 
 
-def _walk(root: Path, patterns: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    for folder, names, files in os.walk(root):
-        below = Path(folder).relative_to(root)
-        names[:] = sorted(n for n in names if not _left_behind((below / n).as_posix(), patterns))
-        for file in sorted(files):
-            path = Path(folder) / file
-            name = (below / file).as_posix()
-            if not _left_behind(name, patterns) and path.is_file() and not path.is_symlink():
-                yield name, path.stat().st_size
+def _below(
+    folder: str, prefix: str, is_left: Callable[[str], re.Match[str] | None]
+) -> Iterator[tuple[str, os.stat_result]]:
+    folders = []
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        name = prefix + entry.name
+        if is_left(entry.name) or is_left(name):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            folders.append(entry)
+        elif entry.is_file(follow_symlinks=False):
+            yield name, entry.stat(follow_symlinks=False)
+    for entry in folders:
+        yield from _below(entry.path, f"{prefix}{entry.name}/", is_left)
 
 
 def survey(root: Path) -> Parcel:
     """List what would be sent; raises WindrowClientError when it is more than 1 GiB or 100,000 files."""
     names: list[str] = []
     total = 0
-    for name, size in _walk(root, _patterns(root)):
+    for name, state in walk(root):
         names.append(name)
-        total += size
+        total += state.st_size
         if total > FOLDER_BYTES_MAX or len(names) > FILES_MAX:
             raise WindrowClientError(
                 f"{root} holds more than 1 GiB or {FILES_MAX} files. Run from a smaller folder, or name what is not "

@@ -253,5 +253,11 @@ SENTENCES = (
         "Offers a rich set of APIs, enabling users to access various reports and data efficiently.",
         missing="data yes, reports not yet",
     ),
+    Sentence(
+        "functions",
+        "train_pytorch_gpu = rh.function(train_pytorch).to(gpu)",
+        shows="the talk's script with the import line changed: import windrow as rh",
+        elsewhere="tests/mission/test_functions.py",
+    ),
 )
 BY_ID = {sentence.id: sentence for sentence in SENTENCES}

@@ -1,0 +1,1 @@
+"""Functions on clusters, from the renter's side: what to send, the line to the worker, and what a renter imports."""

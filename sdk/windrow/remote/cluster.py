@@ -1,0 +1,366 @@
+"""A cluster that functions run on: found by its name, or made; an ordinary box whose command is the worker."""
+
+import asyncio
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import sys
+import tarfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from windrow.cli.request import parse_gpu, parse_size
+from windrow.config import state_folder
+from windrow.errors import ApiProblem, FunctionError, PythonMismatch, WindrowClientError, WorkerRefused
+from windrow.remote import loop
+from windrow.remote.line import through_tunnel
+from windrow.remote.session import Session
+from windrow.worker.config import is_in_call
+
+if TYPE_CHECKING:
+    from windrow.client import Client
+
+CREATE_S: Final = 900.0
+DELETE_S: Final = 180.0
+KNOWN_MAX: Final = 20_000
+"""Digests of files that are remembered of a worker."""
+ENDED: Final = ("Deleted", "Failed", "Deleting")
+LIB: Final = ".windrow/lib"
+START: Final = (
+    'v=$1; shift; p=$(command -v "$v" || command -v python3 || command -v python) || '
+    '{ echo "windrow: there is no Python here; name an image that has one" >&2; exit 127; }; '
+    f'PYTHONPATH="$PWD/{LIB}${{PYTHONPATH:+:$PYTHONPATH}}" exec "$p" -m windrow.worker "$@"'
+)
+"""Takes the Python of our own minor version where the host has it."""
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """What calls find beside the code. reqs: as for pip; variables: of the environment."""
+
+    reqs: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def env(reqs: Iterable[str] = (), variables: Mapping[str, str] | None = None) -> Env:
+    """An environment with these requirements, made on the host once and kept; and with these variables."""
+    if isinstance(reqs, str):
+        raise FunctionError(f"reqs is a list: windrow.env(reqs=[{reqs!r}]).")
+    return Env(tuple(reqs), dict(variables or {}))
+
+
+def cluster(
+    name: str,
+    instance_type: str = "CPU:1",
+    provider: str | None = None,
+    use_spot: bool = False,
+    open_ports: Iterable[int] = (),
+    default_env: Env | None = None,
+    *,
+    image: str | None = None,
+    memory: str | None = None,
+    host: str | None = None,
+    tier: str | None = None,
+    max_price: str | None = None,
+    trusts_host: bool = False,
+    client: "Client | None" = None,
+) -> "Cluster":
+    """A cluster of this name; it is asked for by `up_if_not`, or by the first call on it.
+
+    instance_type: "A100:2" (two of that model), "24GB:1" (a GPU with at least that), "CPU:4+" (processors).
+    provider, use_spot: wishes; where the market has no such offer it says so, and takes the best of its own.
+    open_ports: ports that the cluster serves. image: a container image with Python; without one your own host runs a
+    process, and where there is none a plain Python image is taken. max_price: per hour.
+    trusts_host: make whatever objects the host returns, as if it were your own machine; otherwise plain data.
+    """
+    request: Json = {"kind": "box", "name": name, "await_files": True, **_needs(instance_type)}
+    more = {
+        "image": image,
+        "host_id": host,
+        "tier": tier,
+        "max_price_per_hour": max_price,
+        "memory_bytes": parse_size(memory) if memory else None,
+        "ports": list(open_ports) or None,
+    }
+    request |= {key: value for key, value in more.items() if value is not None}
+    wishes = [*([f"provider {provider!r}"] if provider else []), *(["spot capacity"] if use_spot else [])]
+    return Cluster(name, request, default_env or Env(), trusts_host, wishes, client)
+
+
+def _needs(instance_type: str) -> Json:
+    what, _, count = instance_type.partition(":")
+    if what.upper() != "CPU":
+        return parse_gpu(instance_type)
+    number = count.removesuffix("+") or "1"
+    if not number.isdigit() or not 1 <= int(number) <= 4096:
+        raise WindrowClientError(f"instance_type {instance_type!r}: write CPU:4, CPU:4+ or A100:2.")
+    return {"cpus": int(number)}
+
+
+class Cluster:
+    """A handle; nothing is asked of the market until it is used."""
+
+    def __init__(
+        self, name: str, request: Json, env: Env, trusts_host: bool, wishes: list[str], client: "Client | None"
+    ) -> None:
+        self.name, self.default_env, self.trusts_host = name, env, trusts_host
+        self.id: str | None = None
+        self.kind = "box"
+        self._request, self._wishes, self._client = request, wishes, client
+        self._lock = threading.Lock()
+        self._session: Session | None = None
+        self._envs: dict[tuple[str, ...], str] = {}
+
+    def __repr__(self) -> str:
+        return f"<windrow cluster {self.name!r} {self.id or 'not asked for yet'}>"
+
+    # --- its life ----------------------------------------------------------------------------------------------------
+
+    def up_if_not(self) -> Self:
+        """Find it running, or make it and wait until it takes calls. Raises WindrowClientError."""
+        self.session()
+        return self
+
+    async def aio_up_if_not(self) -> Self:
+        """The same for callers that are asynchronous."""
+        return await asyncio.to_thread(self.up_if_not)
+
+    def down(self) -> None:
+        """Delete it with all that runs on it; nothing happens where it is not there."""
+        with self._lock:
+            found = self._named() if self.id is None else self.id
+            session, self._session, self.id = self._session, None, None
+            if session is not None:
+                loop.finish(session.close())
+            if found is not None:
+                api = self._api()
+                api.delete_cluster(found)
+                api.wait_cluster(found, lambda c: c["phase"] in ("Deleted", "Failed"), DELETE_S)
+                _memory(found).unlink(missing_ok=True)
+
+    async def aio_down(self) -> None:
+        """The same for callers that are asynchronous."""
+        await asyncio.to_thread(self.down)
+
+    # --- for functions -----------------------------------------------------------------------------------------------
+
+    def session(self) -> Session:
+        """The session with its worker, made now if it has to be."""
+        with self._lock:
+            if self._session is None:
+                if is_in_call():
+                    raise FunctionError(
+                        "This runs in a call already, where no cluster can be asked for. Put what makes clusters "
+                        'under `if __name__ == "__main__":`.'
+                    )
+                api = self._api()
+                self.id = self._named() or self._make(api)
+                self._session = session_of(api, self.id)
+            return self._session
+
+    def env_name(self, env: Env) -> str | None:
+        """The worker's name of this environment, which is made now if it has to be; None: the host's own Python."""
+        if not env.reqs:
+            return None
+        if env.reqs not in self._envs:
+            session = self.session()
+            self._envs[env.reqs] = loop.finish(session.make_env(list(env.reqs), lambda line: _say(f"  {line}")))
+        return self._envs[env.reqs]
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _api(self) -> "Client":
+        if self._client is None:
+            self._client = connect()
+        return self._client
+
+    def _named(self) -> str | None:
+        called = [one for one in self._api().items("/clusters") if one.get("name") == self.name]
+        found = [one for one in called if one["phase"] not in ENDED]
+        if len(found) > 1:
+            raise WindrowClientError(f"{len(found)} clusters are called {self.name!r}; delete all but one.")
+        return str(found[0]["id"]) if found else None
+
+    def _make(self, api: "Client") -> str:
+        _say(f"windrow: making cluster {self.name}")
+        if self._wishes:
+            _say(f"  this market does not offer {' or '.join(self._wishes)}: its own best fitting host is taken")
+        python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        request = {**self._request, "argv": ["sh", "-c", START, "windrow", python, "serve"]}
+        try:
+            made = api.create_cluster(request)
+        except ApiProblem as problem:
+            if problem.code != "no_capacity" or "image" in request:
+                raise
+            try:
+                made = api.create_cluster({**request, "image": f"{python.replace('python', 'python:')}-slim"})
+            except ApiProblem:
+                raise problem from None
+        found = str(made["id"])
+        try:
+            steps = Steps()
+            api.wait_cluster(found, _takes_files, CREATE_S, steps)
+            with io.BytesIO(packed_worker()) as tar:
+                api.put_files(found, tar, commit=True)
+            api.wait_cluster(found, _runs, CREATE_S, steps)
+        except BaseException:
+            with contextlib.suppress(WindrowClientError):
+                api.delete_cluster(found)
+            raise
+        _say(f"windrow: {self.name} is up ({found}); it costs {made.get('price_per_hour')} per hour until .down()")
+        return found
+
+
+def connect() -> "Client":
+    """The Master that is configured here; raises NoMaster. Imported late: on a host there is no such library."""
+    from windrow.client import Client
+
+    return Client()
+
+
+class Steps:
+    """Tells each step of a cluster once."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, str]] = set()
+
+    def __call__(self, cluster: Json) -> None:
+        for step in cluster.get("steps") or []:
+            key = (str(step.get("name")), str(step.get("detail") or ""))
+            if key not in self._seen:
+                self._seen.add(key)
+                _say(f"  {' '.join(key)}".rstrip())
+
+
+_sessions: dict[str, Session] = {}
+_sessions_lock = threading.Lock()
+
+
+def session_of(api: "Client", cluster_id: str) -> Session:
+    """The session with the worker of a running cluster; raises WindrowClientError where it has none for us."""
+    with _sessions_lock:
+        if cluster_id not in _sessions:
+            memory = _remembered(cluster_id)
+            if memory is None:
+                memory = {**_described(api, cluster_id), "known": []}
+                _remember(cluster_id, memory)
+            _check_python(memory["python"])
+            port = int(memory["port"])
+            way = through_tunnel(lambda: api.open_tunnel(cluster_id, port))
+            _sessions[cluster_id] = Session(
+                way, bytes.fromhex(memory["secret"]), set(memory["known"]), _keeper(cluster_id, memory)
+            )
+        return _sessions[cluster_id]
+
+
+def _check_python(version: list[int]) -> None:
+    here, there = sys.version_info[:2], tuple(version[:2])
+    if here != there:
+        shown = ".".join(map(str, version))
+        raise PythonMismatch(
+            f"The host runs Python {shown} and this is {here[0]}.{here[1]}: what functions take and return would not "
+            f"mean the same. Run this with Python {there[0]}.{there[1]}, or name an image with {here[0]}.{here[1]}. "
+            "Nothing was sent."
+        )
+
+
+def _described(api: "Client", cluster_id: str) -> Json:
+    """What the worker says of itself, to whoever may run commands in its cluster."""
+    python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    api.wait_cluster(cluster_id, _runs, CREATE_S)
+    out = err = b""
+    for part in api.execute(cluster_id, ["sh", "-c", START, "windrow", python, "describe"]):
+        if not isinstance(part, int):
+            out, err = (out + part[1], err) if part[0] == 1 else (out, err + part[1])
+    try:
+        found = json.loads(out)
+        return {name: found[name] for name in ("python", "port", "secret")}
+    except (ValueError, TypeError, KeyError):
+        said = err.decode(errors="replace").strip()[-300:]
+        raise WorkerRefused(
+            "no_worker", f"{cluster_id} runs no worker for functions; choose another name. {said}".strip()
+        ) from None
+
+
+def _takes_files(cluster: Json) -> bool:
+    return _phases(cluster, {"waiting_files", "running", "exited"})
+
+
+def _runs(cluster: Json) -> bool:
+    if _phases(cluster, {"exited", "gone"}):
+        raise FunctionError(f"The worker of {cluster['id']} has ended. See why: windrow cluster logs {cluster['id']}")
+    return _phases(cluster, {"running"})
+
+
+def _phases(cluster: Json, wanted: set[str]) -> bool:
+    if cluster["phase"] in ENDED:
+        raise WindrowClientError(f"{cluster['id']} is {cluster['phase']}: {cluster.get('reason') or 'it was deleted'}")
+    found = {one["phase"] for one in cluster.get("workloads") or []}
+    return bool(found) and found <= wanted
+
+
+# --- what is remembered of a worker, so that the next program need not ask -------------------------------------------
+
+
+def _memory(cluster_id: str) -> Path:
+    return state_folder() / f"{cluster_id}.json"
+
+
+def _remembered(cluster_id: str) -> Json | None:
+    try:
+        found: Json = json.loads(_memory(cluster_id).read_bytes())
+        return found if {"python", "port", "secret", "known"} <= set(found) else None
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _remember(cluster_id: str, memory: Json) -> None:
+    path = _memory(cluster_id)
+    with contextlib.suppress(OSError):  # the next program asks again
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        made = path.with_suffix(f".{os.getpid()}")
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(memory, file)
+        made.replace(path)
+
+
+def _keeper(cluster_id: str, memory: Json) -> Callable[[set[str]], None]:
+    def keep(now: set[str]) -> None:
+        _remember(cluster_id, {**memory, "known": sorted(now)[:KNOWN_MAX]})
+
+    return keep
+
+
+# --- the worker's files ----------------------------------------------------------------------------------------------
+
+
+def packed_worker() -> bytes:
+    """The worker, what scripts import of us, and what reads functions that were sent by value, as a tar file."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, path in _library():
+            info = tar.gettarinfo(path, arcname=f"{LIB}/{name}")
+            info.uid = info.gid = 0
+            info.uname = info.gname = ""
+            with path.open("rb") as file:
+                tar.addfile(info, file)
+    return packed.getvalue()
+
+
+def _library() -> Iterator[tuple[str, Path]]:
+    spec = importlib.util.find_spec("cloudpickle")
+    assert spec is not None and spec.origin is not None
+    for root in (Path(__file__).parents[1], Path(spec.origin).parent):
+        for path in sorted(root.rglob("*.py")):
+            yield path.relative_to(root.parent).as_posix(), path
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,125 @@
+"""What has to be on the host for a function: a name to find it by, and the files of the folder it lives in."""
+
+import functools
+import hashlib
+import os
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from windrow import folder
+from windrow.errors import CannotSend
+from windrow.worker.trees import RUNNABLE, Manifest, manifest_digest
+
+CODE_BYTES_MAX: Final = 256 << 20
+"""Of one folder: code, and what small files it needs. Data belongs into a store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """Where a function is found. root: the folder that is sent, None for what the environment has; name: empty where
+    the function itself is sent; is_main: its module is this program's own."""
+
+    root: Path | None
+    module: str
+    name: str
+    is_main: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """One state of a folder. files: each digest's path."""
+
+    digest: str
+    manifest: Manifest
+    files: dict[str, Path]
+
+
+def pointer_of(function: Callable[..., Any]) -> Pointer:
+    """How to find it on the host; raises CannotSend."""
+    if not callable(function):
+        raise CannotSend(f"{function!r:.80} is no function.")
+    module_name, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    module = sys.modules.get(module_name or "")
+    file = getattr(module, "__file__", None)
+    if module is None or module_name is None or file is None:
+        is_builtin = module is not None and module_name != "__main__"
+        return Pointer(None, str(module_name), name) if is_builtin else Pointer(None, "", "")
+    path = Path(file).resolve()
+    if not path.is_file():
+        return Pointer(None, "", "")
+    spec = getattr(module, "__spec__", None)
+    is_main = module_name == "__main__"
+    found_as = (spec.name if spec is not None else path.stem) if is_main else module_name
+    if _is_installed(path):
+        return Pointer(None, found_as, name)
+    depth = found_as.count(".") + (path.stem == "__init__")
+    root = path.parents[depth]
+    if root in (Path("/"), Path.home(), Path(tempfile.gettempdir()).resolve()):
+        raise CannotSend(
+            f"{path} lies in {root} itself, and all of that would be sent. Move it to a folder of its own."
+        )
+    if not is_main and not _is_found(module, name, function):
+        return Pointer(root, "", "")
+    if is_main and "<" in name:
+        return Pointer(root, "", "")
+    return Pointer(root, found_as, name, is_main)
+
+
+def _is_found(module: Any, name: str, function: object) -> bool:
+    """Whether the module has it under its name; lambdas and inner functions go by value."""
+    found = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return getattr(found, "__windrow_local__", found) is function
+
+
+def _is_installed(path: Path) -> bool:
+    return any(path.is_relative_to(one) for one in _installed())
+
+
+@functools.cache
+def _installed() -> tuple[Path, ...]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple(Path(found).resolve() for name in names if (found := sysconfig.get_path(name)))
+
+
+class Folders:
+    """The states of folders; what did not change since the last look is not read again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[tuple[int, int, int], str]] = {}
+        self._last: dict[Path, Tree] = {}
+
+    def look(self, root: Path) -> Tree:
+        """The folder as it is now; raises WindrowClientError where it is too large or cannot be read."""
+        manifest: Manifest = {}
+        total, base = 0, f"{root}{os.sep}"
+        try:
+            for name, state in folder.walk(root):
+                total += state.st_size
+                if total > CODE_BYTES_MAX or len(manifest) >= folder.FILES_MAX:
+                    raise CannotSend(
+                        f"{root} holds more than {CODE_BYTES_MAX >> 20} MiB or {folder.FILES_MAX} files, and all of it "
+                        "would be sent with a function. Name what it does not need in .windrowignore there."
+                    )
+                manifest[name] = self._digest(base + name, state) + (RUNNABLE if state.st_mode & 0o100 else "")
+        except OSError as error:
+            raise CannotSend(f"{root} cannot be read: {error}") from error
+        last = self._last.get(root)
+        if last is None or last.manifest != manifest:
+            files = {entry.removesuffix(RUNNABLE): root / name for name, entry in manifest.items()}
+            last = self._last[root] = Tree(manifest_digest(manifest), manifest, files)
+        return last
+
+    def _digest(self, path: str, state: os.stat_result) -> str:
+        look = (state.st_mtime_ns, state.st_size, state.st_ino)
+        known = self._seen.get(path)
+        if known is None or known[0] != look:
+            with open(path, "rb") as file:
+                known = self._seen[path] = (look, hashlib.sha256(file.read()).hexdigest())
+        return known[1]

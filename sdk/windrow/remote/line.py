@@ -1,0 +1,181 @@
+"""The line to one worker: meeting it, frames both ways, and noticing when it has gone."""
+
+import asyncio
+import contextlib
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final
+
+from windrow import tunnel
+from windrow.errors import LineBroken, WindrowClientError, WorkerRefused, WrongSecret
+from windrow.pump import Pump
+from windrow.worker import frames
+from windrow.worker.frames import PIECE_BYTES, BadFrame, Frame, Kind
+
+FRAMES_WAITING: Final = 256
+"""Of one exchange, not yet taken; then the line is not read further."""
+
+Way = Callable[[], AbstractAsyncContextManager[socket.socket]]
+"""Gives a connection of this machine that ends at the worker."""
+
+
+def through_tunnel(open_tunnel: Callable[[], dict[str, Any]]) -> Way:
+    """By a tunnel to the port; open_tunnel: asks the Master for it, blocking."""
+
+    @asynccontextmanager
+    async def way() -> AsyncIterator[socket.socket]:
+        ticket = await asyncio.to_thread(open_tunnel)
+        with contextlib.closing(await tunnel.dial(ticket)) as host:
+            near, far = socket.socketpair()
+            with far:
+                far.setblocking(False)
+                near.setblocking(False)
+                async with asyncio.TaskGroup() as group:
+                    pumping = group.create_task(_pump(Pump(far, host, lambda _sent, _came: None), far))
+                    try:
+                        yield near
+                    finally:
+                        pumping.cancel()
+
+    return way
+
+
+async def _pump(pump: Pump, far: socket.socket) -> None:
+    with contextlib.suppress(WindrowClientError):  # whoever reads the other end sees its end
+        await pump.run()
+    far.close()
+
+
+class Exchange:
+    """One request and all that comes back for it."""
+
+    def __init__(self, line: "Line", number: int) -> None:
+        self._line, self.number = line, number
+        self.came: asyncio.Queue[Frame | None] = asyncio.Queue(FRAMES_WAITING)
+
+    async def say(self, kind: Kind, record: dict[str, Any], body: bytes = b"") -> None:
+        """A frame that holds a record, after its body; raises LineBroken."""
+        last = b""
+        for at in range(0, len(body), PIECE_BYTES):
+            await self._line.send(last)
+            last = frames.encode(Kind.DATA, self.number, body[at : at + PIECE_BYTES])
+        await self._line.send(last + frames.encode_record(kind, self.number, record))
+
+    async def next(self) -> Frame:
+        """What comes next; raises LineBroken, and WorkerRefused for a refusal."""
+        if self._line.is_over and self.came.empty():
+            raise LineBroken(self._line.why)
+        frame = await self.came.get()
+        if frame is None:
+            raise LineBroken(self._line.why)
+        if frame.kind is Kind.REFUSED:
+            refusal = frame.record()
+            raise WorkerRefused(str(refusal.get("code")), str(refusal.get("text")))
+        return frame
+
+
+class Line:
+    """A connection. `run` meets the worker and serves until it has gone; `met` then tells."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._exchanges: dict[int, Exchange] = {}
+        self._number = 0
+        self._writer: asyncio.StreamWriter | None = None
+        self.met: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.why = "The connection to the worker ended."
+        self.is_over = False
+
+    async def run(self, way: Way) -> None:
+        """To its end. What goes wrong before the worker was met is raised by `met`."""
+        try:
+            async with way() as connection:
+                reader, self._writer = await asyncio.open_connection(sock=connection, limit=2 * frames.FRAME_BYTES_MAX)
+                try:
+                    async with asyncio.timeout(frames.HELLO_S):
+                        await self._meet(reader)
+                    self.met.set_result(None)
+                    await self._serve(reader)
+                finally:
+                    self._writer.close()
+        except* (OSError, EOFError, TimeoutError, BadFrame) as group:
+            self.why = f"The connection to the worker ended: {_first(group)}"
+            self._failed(LineBroken(self.why))
+        except* WindrowClientError as group:
+            self.why = str(_first(group))
+            self._failed(_first(group))
+        finally:
+            self.is_over = True
+            self._failed(LineBroken(self.why))
+            for exchange in self._exchanges.values():
+                with contextlib.suppress(asyncio.QueueFull):
+                    exchange.came.put_nowait(None)
+
+    @contextlib.contextmanager
+    def exchange(self) -> Any:
+        """A number of its own for a request."""
+        self._number += 1
+        made = self._exchanges[self._number] = Exchange(self, self._number)
+        try:
+            yield made
+        finally:
+            del self._exchanges[made.number]
+            while not made.came.empty():
+                made.came.get_nowait()  # the line may wait for its place
+
+    async def send(self, data: bytes) -> None:
+        """Raises LineBroken."""
+        if self.is_over or self._writer is None:
+            raise LineBroken(self.why)
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except OSError as error:
+            raise LineBroken(self.why) from error
+
+    def _failed(self, error: BaseException) -> None:
+        if not self.met.done():
+            self.met.set_exception(error)
+            self.met.exception()  # whoever waits sees it; nobody has to
+
+    async def _meet(self, reader: asyncio.StreamReader) -> None:
+        greeting = await reader.readexactly(len(frames.GREETING))
+        if greeting != frames.GREETING:
+            raise WrongSecret("What listens there is no worker of this version; delete the cluster and begin anew.")
+        nonce, own = await reader.readexactly(frames.NONCE_BYTES), secrets.token_hex(frames.NONCE_BYTES)
+        assert self._writer is not None
+        record = {"proof": frames.proof(self._secret, b"client", nonce), "nonce": own}
+        self._writer.write(frames.encode_record(Kind.HELLO, 0, record))
+        answer = await frames.read_frame(reader)
+        shown = answer.record()
+        if answer.kind is Kind.REFUSED:
+            raise WrongSecret(str(shown.get("text")))
+        if not frames.is_proof(shown.get("proof"), self._secret, b"worker", own.encode()):
+            raise WrongSecret("What listens there does not know this worker's secret; nothing was sent to it.")
+
+    async def _serve(self, reader: asyncio.StreamReader) -> None:
+        async with asyncio.TaskGroup() as group:
+            pinging = group.create_task(self._ping())
+            try:
+                while True:
+                    async with asyncio.timeout(frames.SILENT_S):
+                        frame = await frames.read_frame(reader)
+                    if (exchange := self._exchanges.get(frame.number)) is not None:
+                        await exchange.came.put(frame)
+            finally:
+                pinging.cancel()
+
+    async def _ping(self) -> None:
+        while True:
+            await asyncio.sleep(frames.PING_S)
+            with contextlib.suppress(LineBroken):
+                await self.send(frames.encode(Kind.PING, 0))
+
+
+def _first(group: BaseExceptionGroup[Any]) -> BaseException:
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found

@@ -1,0 +1,70 @@
+"""What became of a call, as a value or as an exception here."""
+
+import builtins
+import re
+from pathlib import Path
+from typing import Any
+
+from windrow.errors import (
+    RemoteError,
+    RemoteTraceback,
+    ResultLost,
+    RunCancelled,
+    RunDied,
+    RunTimedOut,
+    UntrustedResult,
+)
+from windrow.remote.pickles import Reader
+from windrow.remote.session import Ended
+
+_TREE = re.compile(r"[^\"\s]*/\.windrow/trees/[0-9a-f]{32}")
+
+
+def value_of(ended: Ended, reader: Reader, root: Path | None) -> Any:
+    """What the function returned; raises what it raised, or a FunctionError. root: of our files, for the traceback."""
+    record = ended.record
+    status, message = str(record.get("status")), str(record.get("message") or "")
+    match status:
+        case "returned":
+            return _loaded(ended, reader)
+        case "raised":
+            error = _error(ended, reader, record, message)
+            trace = str(record.get("traceback") or "")
+            raise error from RemoteTraceback(_TREE.sub(lambda _: str(root), trace) if root is not None else trace)
+        case "cancelled":
+            raise RunCancelled("The call was cancelled.")
+        case "timed_out":
+            raise RunTimedOut("The call did not end within its time limit, and was ended.")
+        case "unpicklable" | "too_large":
+            raise ResultLost(message)
+        case _:
+            raise RunDied(message or f"The call ended as {status!r}.")
+
+
+def _loaded(ended: Ended, reader: Reader) -> Any:
+    try:
+        return reader.load(ended.data)
+    except UntrustedResult:
+        raise
+    except Exception as error:
+        raise ResultLost(
+            f"The result cannot be made here: {type(error).__name__}: {error}. Is a module of it only on the host?"
+        ) from error
+
+
+def _error(ended: Ended, reader: Reader, record: dict[str, Any], message: str) -> BaseException:
+    name = str(record.get("type"))
+    if ended.data:
+        try:
+            found = reader.load(ended.data)
+            if isinstance(found, BaseException):
+                return found
+        except Exception:
+            return RemoteError(name, message)
+    kind = getattr(builtins, name.removeprefix("builtins."), None)
+    if isinstance(kind, type) and issubclass(kind, Exception) and kind.__module__ == "builtins":
+        try:
+            return kind(message)
+        except Exception:
+            return RemoteError(name, message)
+    return RemoteError(name, message)

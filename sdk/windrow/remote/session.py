@@ -1,0 +1,223 @@
+"""A worker as callers see it: calls that survive a broken line, code that is sent once, output as it comes."""
+
+import asyncio
+import hashlib
+import json
+import time
+import zlib
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from windrow.errors import CannotSend, LineBroken, MasterUnreachable, TunnelRefused, WorkerRefused
+from windrow.remote import loop
+from windrow.remote.code import Tree
+from windrow.remote.line import Exchange, Line, Way
+from windrow.worker.frames import Kind
+from windrow.worker.runs import RECORD
+
+RECONNECT_S: Final = 120.0
+"""For a line that broke to be there again; then the call gives up, and its run goes on."""
+PAUSE_S: Final = 1.0
+ENV_SILENT_S: Final = 1900.0
+
+OnOutput = Callable[[int, bytes], None]
+"""Is told the stream (1 or 2) and whole lines."""
+
+
+@dataclass(slots=True)
+class Ended:
+    """How a run ended: the worker's record, and the pickle of what it returned or raised."""
+
+    record: dict[str, Any]
+    data: bytearray
+
+
+@dataclass(slots=True)
+class Asked:
+    """A call, as it is sent; offset: of its output, what has been shown."""
+
+    record: dict[str, Any]
+    body: bytes
+    tree: Tree | None
+    on_output: OnOutput
+    offset: int = 0
+    rest: bytearray = field(default_factory=bytearray)
+    is_sent: bool = False
+    """Whether the worker may know it."""
+    begun: "Future[None]" = field(default_factory=Future)
+    """Done once the worker has it, which then runs it whatever becomes of us; or once it is over."""
+
+    @property
+    def run(self) -> dict[str, Any]:
+        return {"run": self.record["run"], "offset": self.offset}
+
+
+class Session:
+    """One worker. All of it on one event loop."""
+
+    def __init__(self, way: Way, secret: bytes, known: set[str], on_known: Callable[[set[str]], None]) -> None:
+        """known: digests of files that the worker had; on_known: is told when there are more."""
+        self._way, self._secret, self._known, self._on_known = way, secret, known, on_known
+        self._trees: set[str] = set()
+        self._line: Line | None = None
+        self._serving: Future[None] | None = None
+        self._lock = asyncio.Lock()
+        self._code = asyncio.Lock()
+
+    async def call(self, asked: Asked) -> Ended:
+        """Run it to its end; raises FunctionError."""
+        try:
+            return await self._kept(lambda: self._call_once(asked), asked)
+        finally:
+            if not asked.begun.done():
+                asked.begun.set_result(None)
+
+    async def attach(self, run: str, on_output: OnOutput) -> Ended:
+        """The output and the end of a run from before."""
+        asked = Asked({"run": run}, b"", None, on_output, is_sent=True)
+        return await self._kept(lambda: self._attach_once(asked), asked)
+
+    async def cancel(self, run: str) -> None:
+        """Interrupt it; its call ends then."""
+        line = await self._connected()
+        with line.exchange() as exchange:
+            await exchange.say(Kind.CANCEL, {"run": run})
+
+    async def make_env(self, requirements: list[str], tell: Callable[[str], None]) -> str:
+        """Have an environment with these; returns its name."""
+        line = await self._connected()
+        with line.exchange() as exchange:
+            await exchange.say(Kind.ENV, {"requirements": requirements})
+            async with asyncio.timeout(ENV_SILENT_S):
+                while (frame := await exchange.next()).kind is not Kind.DONE:
+                    tell(str(frame.record().get("line")))
+        return str(frame.record()["env"])
+
+    async def close(self) -> None:
+        """Let go of the line; runs go on."""
+        if self._serving is not None:
+            self._serving.cancel()
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    async def _kept(self, attempt: Callable[[], Coroutine[Any, Any, Ended]], asked: Asked) -> Ended:
+        ends = time.monotonic() + RECONNECT_S
+        while True:
+            offset = asked.offset
+            try:
+                return await attempt()
+            except (LineBroken, MasterUnreachable, TunnelRefused) as error:
+                if asked.offset > offset:
+                    ends = time.monotonic() + RECONNECT_S
+                if time.monotonic() > ends or not asked.is_sent:
+                    raise
+                lost = error
+            asked.rest.clear()
+            await asyncio.sleep(PAUSE_S)
+            attempt = partial(self._again, asked, lost)
+
+    async def _again(self, asked: Asked, lost: Exception) -> Ended:
+        try:
+            return await self._attach_once(asked)
+        except WorkerRefused as refused:
+            if refused.code != "unknown_run" or asked.offset or not asked.body:
+                raise
+            return await self._call_once(asked)  # it never came there
+        except LineBroken as error:
+            raise error from lost
+
+    async def _call_once(self, asked: Asked) -> Ended:
+        for is_last in (False, True):
+            line = await self._connected()
+            if asked.tree is not None:
+                async with self._code:
+                    await self._send_code(line, asked.tree)
+            try:
+                with line.exchange() as exchange:
+                    asked.is_sent = True
+                    await exchange.say(Kind.CALL, asked.record, asked.body)
+                    return await self._followed(exchange, asked)
+            except WorkerRefused as refused:
+                asked.is_sent = False
+                if refused.code != "need_code" or is_last:
+                    raise
+                self._trees.clear()
+                self._known.clear()
+        raise AssertionError("the last turn returns or raises")
+
+    async def _attach_once(self, asked: Asked) -> Ended:
+        line = await self._connected()
+        with line.exchange() as exchange:
+            await exchange.say(Kind.ATTACH, asked.run)
+            return await self._followed(exchange, asked)
+
+    @staticmethod
+    async def _followed(exchange: Exchange, asked: Asked) -> Ended:
+        data = bytearray()
+        while True:
+            frame = await exchange.next()
+            if frame.kind is Kind.BEGUN and not asked.begun.done():
+                asked.begun.set_result(None)
+            elif frame.kind is Kind.OUTPUT:
+                _show(asked, frame.payload)
+            elif frame.kind is Kind.DATA:
+                data += frame.payload
+            elif frame.kind is Kind.DONE:
+                return Ended(frame.record(), data)
+
+    async def _connected(self) -> Line:
+        async with self._lock:
+            if self._line is None or self._line.is_over:
+                self._line = Line(self._secret)
+                self._serving = loop.start(self._line.run(self._way))
+                await asyncio.shield(self._line.met)
+            return self._line
+
+    async def _send_code(self, line: Line, tree: Tree) -> None:
+        """Everything of it that the worker has not. Where we know what it has, without waiting for its answer."""
+        if tree.digest in self._trees:
+            return
+        manifest = zlib.compress(_packed(tree), 1)
+        with line.exchange() as exchange:
+            await exchange.say(Kind.TREE, {"digest": tree.digest}, manifest)
+            if self._known:
+                missing = [one for one in tree.files if one not in self._known]
+            else:
+                missing = list((await exchange.next()).record()["files"])
+        for digest in missing:
+            data = await asyncio.to_thread(_content, tree.files[digest], digest)
+            with line.exchange() as exchange:
+                await exchange.say(Kind.FILE, {"digest": digest}, data)
+        self._trees.add(tree.digest)
+        self._known.update(tree.files)
+        self._on_known(set(tree.files))
+
+
+def _packed(tree: Tree) -> bytes:
+    return json.dumps(tree.manifest, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _content(path: Path, digest: str) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CannotSend(f"{path} cannot be read: {error}") from error
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise CannotSend(f"{path} changed while it was sent. Call again.")
+    return data
+
+
+def _show(asked: Asked, data: bytes) -> None:
+    """Pieces of the output that are whole now."""
+    asked.rest += data
+    while len(asked.rest) >= RECORD.size:
+        stream, size = RECORD.unpack_from(asked.rest)
+        if len(asked.rest) < RECORD.size + size:
+            break
+        asked.on_output(stream, bytes(asked.rest[RECORD.size : RECORD.size + size]))
+        del asked.rest[: RECORD.size + size]
+        asked.offset += RECORD.size + size

@@ -1,0 +1,147 @@
+"""In the process of a call: find the function, read its arguments, run it, and write what it returned or raised."""
+
+import asyncio
+import contextlib
+import importlib
+import inspect
+import os
+import pickle
+import signal
+import sys
+import traceback
+from typing import IO, Any, Final
+
+from windrow.worker.frames import BODY_BYTES_MAX
+
+PROTOCOL: Final = 5
+TRACE_CHARACTERS_MAX: Final = 24_000
+MESSAGE_CHARACTERS_MAX: Final = 4_000
+
+_entry: dict[str, Any] = {}
+"""What this process has loaded: the module of the function, where there is one."""
+
+
+class _TooLarge(Exception):
+    pass
+
+
+class _Capped:
+    """A file that takes no more than may be returned."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._left = file, BODY_BYTES_MAX
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self._left -= size
+        if self._left < 0:
+            raise _TooLarge
+        self._file.write(data)
+        return size
+
+
+class _Arguments(pickle.Unpickler):
+    """What the client's script calls `__main__` is the module of that script here."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = _entry.get("module") if module == "__main__" and _entry.get("is_main") else None
+        if found is None:
+            return super().find_class(module, name)
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
+
+
+def load(message: dict[str, Any]) -> dict[str, Any] | None:
+    """Import the module of the function, if it has one; returns how it failed, if it did."""
+    if message["tree"]:
+        sys.path.insert(0, message["tree"])
+        importlib.invalidate_caches()
+    try:
+        _entry["is_main"] = message["is_main"]
+        _entry["module"] = importlib.import_module(message["module"]) if message["module"] else None
+    except BaseException as error:
+        return {**_raised(error), "status": "raised", "while": "import"}
+    return None
+
+
+def call(job: dict[str, Any]) -> dict[str, Any]:
+    """Run one call; what it returned or raised is in the file `result`, and how it went is returned."""
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with contextlib.suppress(OSError):
+            os.chdir(job["folder"])
+        function, args, kwargs = _read(job)
+        answer = function(*args, **kwargs)
+        if inspect.iscoroutine(answer):
+            answer = asyncio.run(answer)
+        outcome = _returned(answer, job["result"])
+    except KeyboardInterrupt as error:
+        outcome = {**_raised(error), "status": "cancelled"}
+    except BaseException as error:
+        outcome = {**_raised(error), "status": "raised"}
+        try:
+            _write(error.with_traceback(None), job["result"])
+        except BaseException:  # the client gets its name, its message and its traceback
+            with contextlib.suppress(OSError):
+                os.unlink(job["result"])
+    with contextlib.suppress(BaseException):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BaseException):
+            stream.flush()
+    return {**outcome, "do": "done"}
+
+
+def _read(job: dict[str, Any]) -> tuple[Any, Any, Any]:
+    with open(job["args"], "rb") as file:
+        if not job["name"]:
+            function, args, kwargs = pickle.load(file)
+            return function, args, kwargs
+        args, kwargs = _Arguments(file).load()
+    function = _entry["module"]
+    for part in job["name"].split("."):
+        function = getattr(function, part)
+    return getattr(function, "__windrow_local__", function), args, kwargs
+
+
+def _returned(answer: Any, path: str) -> dict[str, Any]:
+    try:
+        _write(answer, path)
+    except _TooLarge:
+        text = f"The result is larger than {BODY_BYTES_MAX >> 20} MiB. Write it to a file or a store, and return where."
+        return {"status": "too_large", "message": text}
+    except BaseException as error:
+        text = f"The result, of type {type(answer).__name__}, cannot be pickled: {_message(error)}"
+        return {"status": "unpicklable", "message": text}
+    return {"status": "returned"}
+
+
+def _write(value: Any, path: str) -> None:
+    try:
+        with open(path, "wb") as file:
+            pickle.Pickler(_Capped(file), PROTOCOL).dump(value)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        import cloudpickle
+
+        with open(path, "wb") as file:
+            cloudpickle.Pickler(_Capped(file), PROTOCOL).dump(value)
+
+
+def _raised(error: BaseException) -> dict[str, Any]:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    text = "".join(traceback.format_exception(type(error), error, trace))
+    return {
+        "type": f"{type(error).__module__}.{type(error).__qualname__}",
+        "message": _message(error),
+        "traceback": text[-TRACE_CHARACTERS_MAX:],
+    }
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)[:MESSAGE_CHARACTERS_MAX]
+    except BaseException:
+        return f"{type(error).__name__} whose message cannot be made"

@@ -1,0 +1,124 @@
+"""Functions on a cluster of the shipped market: from a script as a person writes it to the result."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.rental import Renter, renting
+from tests.waiting import PATIENCE_S, poll
+from windrow.client import Client
+from windrow.config import Config
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+
+MODULE = """
+import os, time
+
+def where(word):
+    print(f"working on {word}")
+    return f"{word} by {os.environ['WINDROW_CLUSTER_ID']}"
+
+def slow(marker):
+    print("begun", flush=True)
+    time.sleep(2)
+    return 7
+
+def stuck():
+    print("begun", flush=True)
+    time.sleep(600)
+"""
+SCRIPT = """
+import sys, json
+import windrow as rh
+from work import where, slow, stuck
+
+def main(what):
+    box = rh.cluster(name="rh-cpu", instance_type="CPU:1", provider="aws").up_if_not()
+    if what == "where":
+        print(json.dumps([rh.function(where).to(box)("it"), box.id]))
+    elif what == "leave":
+        print(rh.function(slow).to(box).remote("x").id, flush=True)
+        sys.stdin.read()
+    elif what == "attach":
+        print(rh.attach(sys.argv[2]).result())
+    elif what == "stuck":
+        rh.function(stuck).to(box)()
+    elif what == "down":
+        box.down()
+
+if __name__ == "__main__":
+    main(sys.argv[1])
+"""
+
+
+@pytest.fixture(scope="module")
+def renter() -> Iterator[Renter]:
+    with renting() as found:
+        yield found
+
+
+class Person:
+    """Somebody with a script in a folder."""
+
+    def __init__(self, renter: Renter, folder: Path) -> None:
+        self.folder, cli = folder, renter.stack.cli
+        (folder / "work.py").write_text(MODULE)
+        (folder / "script.py").write_text(SCRIPT)
+        own = {"WINDROW_URL": cli["url"], "WINDROW_TOKEN": cli["token"], "XDG_STATE_HOME": str(folder / ".venv")}
+        self.environment = os.environ | own
+
+    def begin(self, *words: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "script.py", *words], cwd=self.folder, env=self.environment, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "script.py", *words], cwd=self.folder, env=self.environment, text=True,
+            capture_output=True, timeout=PATIENCE_S * 2, check=False,
+        )  # fmt: skip
+
+
+@pytest.mark.proves("a plain Python function runs on a rented host as if it were local, through the shipped daemons")
+def test_a_function_runs_on_a_cluster_follows_edits_and_outlives_its_caller(renter: Renter, tmp_path: Path) -> None:
+    person = Person(renter, tmp_path)
+
+    first = person.run("where")
+    assert first.returncode == 0, first.stderr
+    assert "does not offer provider 'aws'" in first.stderr
+    lines = first.stdout.splitlines()
+    answer, cluster_id = json.loads(lines[-1])
+    assert lines[0] == "working on it"
+    assert answer == f"it by {cluster_id}"
+
+    (tmp_path / "work.py").write_text(MODULE.replace("{word} by", "{word} edited by"))
+    second = person.run("where")
+    assert json.loads(second.stdout.splitlines()[-1]) == [f"it edited by {cluster_id}", cluster_id]
+
+    with person.begin("leave") as left:
+        assert left.stdout is not None
+        run_id = next(line.strip() for line in left.stdout if line.startswith("run_"))
+        left.send_signal(signal.SIGKILL)
+    attached = person.run("attach", run_id)
+    assert attached.stdout == "begun\n7\n", attached.stderr
+
+    with person.begin("stuck") as interrupted:
+        assert interrupted.stdout is not None
+        assert interrupted.stdout.readline() == "begun\n"
+        interrupted.send_signal(signal.SIGINT)
+        assert interrupted.wait(PATIENCE_S) != 0
+        assert interrupted.stderr is not None
+        assert "KeyboardInterrupt" in interrupted.stderr.read()
+
+    assert person.run("down").returncode == 0
+    cli = renter.stack.cli
+    with Client(Config(cli["url"], cli["token"])) as api:
+        assert api.cluster(cluster_id)["phase"] == "Deleted"
+        poll(lambda: not renter.flaws(cluster_id))

@@ -1,0 +1,318 @@
+"""The worker by itself, a real process behind a socket: calls, edits, and whatever functions do to it."""
+
+import asyncio
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import windrow
+from tests.support.worker import Worker, working
+from tests.unit.functions.conftest import CODE, Code, gathered
+from tests.waiting import PATIENCE_S, poll
+from windrow.errors import (
+    LineBroken,
+    RemoteError,
+    RemoteTraceback,
+    ResultLost,
+    RunCancelled,
+    RunDied,
+    RunTimedOut,
+    UntrustedResult,
+    WaitTimedOut,
+)
+from windrow.remote import loop
+from windrow.worker import frames
+
+
+def test_arguments_and_results_go_both_ways_with_classes_of_ones_own(worker: Worker, code: Code) -> None:
+    assert code.on(worker, "add")(2, b=3) == 5
+    assert code.on(worker, "twice")(code.module.Point(4)) == code.module.Point(8)
+    assert code.on(worker, "later")(1) == 2
+
+
+def test_an_edit_is_what_the_next_call_runs(worker: Worker, code: Code) -> None:
+    (code.folder / "beside.py").write_text("VALUE = 1\n")
+    code.write(CODE + "\ndef both():\n    import beside\n    return beside.VALUE, number()\n")
+    assert code.on(worker, "both")() == (1, 1)
+    (code.folder / "beside.py").write_text("VALUE = 2\n")
+    assert code.on(worker, "both")() == (2, 1)
+    code.write(
+        CODE.replace("return 1", "return 9") + "\ndef both():\n    import beside\n    return beside.VALUE, number()\n"
+    )
+    assert code.on(worker, "both")() == (2, 9)
+    (code.folder / "beside.py").unlink()
+    with pytest.raises(ModuleNotFoundError):
+        code.on(worker, "both")()
+
+
+def test_a_call_under_way_never_sees_the_next_state_of_the_code(worker: Worker, code: Code, there: Path) -> None:
+    late = (
+        "\ndef late(folder):\n    import os, time\n    open(folder + '/begun', 'w').close()\n"
+        "    while not os.path.exists(folder + '/go'): time.sleep(0.01)\n    import beside\n    return beside.VALUE\n"
+    )
+    (code.folder / "beside.py").write_text("VALUE = 'old'\n")
+    code.write(CODE + late)
+    run = code.on(worker, "late").remote(str(there))
+    poll(lambda: (there / "begun").exists())
+    (code.folder / "beside.py").write_text("VALUE = 'new'\n")
+    assert code.on(worker, "number")() == 1
+    (there / "go").touch()
+    assert run.result(PATIENCE_S) == "old"
+
+
+def test_only_what_changed_is_sent_again(worker: Worker, code: Code, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[frames.Kind] = []
+    encode_record = frames.encode_record
+
+    def noted(kind: frames.Kind, number: int, record: dict[str, Any]) -> bytes:
+        sent.append(kind)
+        return encode_record(kind, number, record)
+
+    code.on(worker, "number")()
+    for number in range(20):
+        (code.folder / f"file_{number}.py").write_text(f"VALUE = {number!r} + {uuid.uuid4().int}\n")
+    session = worker.session()
+    monkeypatch.setattr(frames, "encode_record", noted)
+    code.on(worker, "number", session=session)()
+    assert sent.count(frames.Kind.FILE) == 20  # the module itself is there already
+    sent.clear()
+    (code.folder / "file_3.py").write_text("VALUE = 0\n")
+    code.on(worker, "number", session=session)()
+    assert (sent.count(frames.Kind.FILE), sent.count(frames.Kind.TREE), sent.count(frames.Kind.CALL)) == (1, 1, 1)
+    sent.clear()
+    code.on(worker, "number", session=session)()
+    assert sent.count(frames.Kind.TREE) == 0
+
+
+def test_a_worker_that_has_forgotten_the_code_gets_it_again(worker: Worker, code: Code) -> None:
+    session = worker.session()
+    assert code.on(worker, "number", session=session)() == 1
+    code.write(CODE.replace("return 1", "return 2"))
+    session._known |= {"never sent"}
+    tree = windrow.remote.function._folders.look(code.folder)
+    session._known |= set(tree.files)  # wrong: the new file never went
+    assert code.on(worker, "number", session=session)() == 2
+
+
+def test_ten_calls_run_at_once(worker: Worker, code: Code, there: Path) -> None:
+    found = list(code.on(worker, "together").map([str(there)] * 10, [10] * 10))
+    assert len(set(found)) == 10
+
+
+def test_a_fresh_process_for_each_call_and_a_pool_that_keeps_what_it_loads(worker: Worker, code: Code) -> None:
+    cluster = worker.cluster()
+    each = windrow.function(code.module.remember).to(cluster)
+    assert [each(1), each(2)] == [[1], [2]]
+    pool = each.distribute("pool", 1)
+    assert [pool(1), pool(2)] == [[1], [1, 2]]
+    pids = windrow.function(code.module.pid).to(cluster).distribute("pool", 2)
+    assert len(set(pids.map(range(8)))) <= 2
+
+
+def test_a_pool_goes_on_after_one_of_it_has_died(worker: Worker, code: Code) -> None:
+    cluster = worker.cluster()
+    dies = windrow.function(code.module.dies).to(cluster).distribute("pool", 1)
+    with pytest.raises(RunDied):
+        dies()
+    assert windrow.function(code.module.number).to(cluster).distribute("pool", 1)() == 1
+
+
+def test_a_function_without_a_name_goes_by_value(worker: Worker) -> None:
+    offset = 3
+    assert windrow.function(lambda n: n + offset).to(worker.cluster())(4) == 7
+
+
+def test_output_comes_by_line_from_both_streams(worker: Worker, code: Code) -> None:
+    function, found = gathered(code.on(worker, "said"))
+    function()
+    assert sorted(found) == [(1, b"one\n"), (1, b"three"), (2, b"two\n")]
+
+
+def test_binary_output_comes_as_it_is(worker: Worker, code: Code) -> None:
+    function, found = gathered(code.on(worker, "binary"))
+    function()
+    assert sorted(found) == [(1, b"\xff\x00 a\n"), (2, b"to the other\n")]
+
+
+def test_output_without_end_is_cut_and_says_so(worker: Worker, code: Code) -> None:
+    function, found = gathered(code.on(worker, "endless"))
+    function((64 << 20) + (1 << 20))
+    assert sum(len(data) for _, data in found) <= (64 << 20) + 200
+    assert b"the rest was dropped" in found[-1][1]
+
+
+def test_what_a_function_raises_is_raised_here_with_where_it_was(worker: Worker, code: Code) -> None:
+    with pytest.raises(KeyError, match="nothing") as caught:
+        code.on(worker, "fails")()
+    cause = caught.value.__cause__
+    assert isinstance(cause, RemoteTraceback)
+    assert f'File "{code.folder}/{code.name}.py"' in str(cause)
+    assert "in fails" in str(cause)
+
+
+def test_an_exception_that_cannot_be_made_again_is_told_by_name(worker: Worker, code: Code) -> None:
+    with pytest.raises(RemoteError, match="1 and 2") as caught:
+        code.on(worker, "odd")()
+    assert caught.value.type_name == f"{code.name}.Odd"
+    assert "in odd" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "text"),
+    [
+        ("unpicklable", ResultLost, "of type lock, cannot be pickled"),
+        ("a_program", UntrustedResult, "subprocess.CompletedProcess"),
+        ("a_lambda", UntrustedResult, "cloudpickle"),
+        ("dies", RunDied, "SIGKILL"),
+        ("leaves", RunDied, "exit code 5"),
+        ("recursion", RecursionError, "maximum recursion"),
+        ("exits", SystemExit, "3"),
+    ],
+)
+def test_a_bad_end_is_a_clear_error(worker: Worker, code: Code, name: str, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        code.on(worker, name)()
+    assert code.on(worker, "number")() == 1
+
+
+def test_a_trusted_host_may_return_anything(worker: Worker, code: Code) -> None:
+    assert code.on(worker, "a_program", trusts_host=True)().returncode == 0
+    assert code.on(worker, "a_lambda", trusts_host=True)()() == 1
+
+
+def test_a_large_result_comes_whole_and_one_too_large_says_so(worker: Worker, code: Code) -> None:
+    assert len(code.on(worker, "huge")(20 << 20)) == 20 << 20
+    with pytest.raises(ResultLost, match="larger than 256 MiB"):
+        code.on(worker, "huge")(256 << 20)
+
+
+def test_a_cancelled_call_ends_with_what_it_started(worker: Worker, code: Code, there: Path) -> None:
+    run = code.on(worker, "sleep").remote(str(there))
+    poll(lambda: (there / "begun").exists())
+    run.cancel()
+    with pytest.raises(RunCancelled):
+        run.result(PATIENCE_S)
+
+
+def test_a_call_that_ignores_the_interrupt_is_ended_by_force(worker: Worker, code: Code, there: Path) -> None:
+    run = code.on(worker, "deaf").remote(str(there))
+    poll(lambda: (there / "begun").exists())
+    run.cancel()
+    with pytest.raises(RunCancelled):
+        run.result(PATIENCE_S)
+
+
+def test_an_import_without_end_can_be_cancelled(worker: Worker, code: Code, there: Path) -> None:
+    (code.folder / f"{code.name}.py").write_text(
+        f"open({str(there / 'begun')!r}, 'w').close()\nimport time\nwhile True: time.sleep(0.1)\n"
+    )
+    run = code.on(worker, "number").remote()
+    poll(lambda: (there / "begun").exists())
+    run.cancel()
+    with pytest.raises(RunCancelled):
+        run.result(PATIENCE_S)
+
+
+def test_a_time_limit_ends_a_call(worker: Worker, code: Code, there: Path) -> None:
+    with pytest.raises(RunTimedOut):
+        code.on(worker, "sleep").options(timeout_s=0.2)(str(there))
+
+
+def test_what_a_call_leaves_running_ends_with_it(worker: Worker, code: Code) -> None:
+    pid = code.on(worker, "offspring")()
+    poll(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2])
+
+
+def test_a_dead_client_leaves_its_run_and_the_next_has_all_of_it(worker: Worker, code: Code, there: Path) -> None:
+    session = worker.session()
+    run = code.on(worker, "together", session=session).remote(str(there), 2)
+    loop.finish(session.close())
+    with pytest.raises(LineBroken):
+        loop.finish(_broken(session))
+    (there / "other").touch()
+    number = run.id.removeprefix("run_").partition(".")[0]
+    ended = loop.finish(worker.session().attach(number, lambda _stream, _data: None))
+    assert ended.record["status"] == "returned"
+
+
+async def _broken(session: Any) -> None:
+    line = session._line
+    while not line.is_over:
+        await asyncio.sleep(0.01)
+    await line.send(b"")
+
+
+def test_a_line_that_breaks_is_there_again_and_nothing_is_lost_or_twice(
+    worker: Worker, code: Code, there: Path
+) -> None:
+    session = worker.session()
+    function, found = gathered(code.on(worker, "sleep", session=session))
+    run = function.remote(str(there))
+    poll(lambda: found == [(1, b"begun\n")])
+    loop.finish(_cut(session))
+    poll(lambda: session._line is not None and not session._line.is_over)
+    run.cancel()
+    with pytest.raises(RunCancelled):
+        run.result(PATIENCE_S)
+    assert found == [(1, b"begun\n")]
+
+
+async def _cut(session: Any) -> None:
+    line = session._line
+    line._writer.transport.abort()
+    while not line.is_over:
+        await asyncio.sleep(0.01)
+
+
+def test_a_wait_may_end_before_the_call(worker: Worker, code: Code, there: Path) -> None:
+    run = code.on(worker, "sleep").remote(str(there))
+    with pytest.raises(WaitTimedOut):
+        run.result(0.05)
+    run.cancel()
+    with pytest.raises(RunCancelled):
+        run.result(PATIENCE_S)
+
+
+def test_asynchronous_callers_await_map_and_cancel(worker: Worker, code: Code, there: Path) -> None:
+    cluster = worker.cluster()
+
+    async def work() -> list[int]:
+        assert await windrow.function(code.module.add).to(cluster).aio(1, b=1) == 2
+        found = [one async for one in windrow.function(code.module.add).to(cluster).aio_map([1, 2], [3, 4])]
+        try:
+            async with asyncio.timeout(PATIENCE_S) as limit:
+                asyncio.get_running_loop().call_later(0.5, limit.reschedule, 0)
+                await windrow.function(code.module.sleep).to(cluster).aio(str(there))
+        except TimeoutError:
+            found.append(-1)
+        return found
+
+    assert asyncio.run(work()) == [4, 6, -1]
+
+
+def test_a_worker_that_was_killed_is_a_broken_line(tmp_path: Path, code: Code, there: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("windrow.remote.session.RECONNECT_S", 0.5)
+    with working(tmp_path) as own:
+        run = code.on(own, "sleep").remote(str(there))
+        poll(lambda: (there / "begun").exists())
+        own.process.kill()
+        with pytest.raises(LineBroken):
+            run.result(PATIENCE_S)
+
+
+def test_a_stopped_worker_leaves_no_process(tmp_path: Path, code: Code, there: Path) -> None:
+    with working(tmp_path) as own:
+        code.on(own, "deaf").remote(str(there))
+        poll(lambda: (there / "begun").exists())
+    mark = str(tmp_path).encode()
+    poll(lambda: not [pid for pid in filter(str.isdigit, os.listdir("/proc")) if mark in _command(pid)])
+
+
+def _command(pid: str) -> bytes:
+    try:
+        return Path("/proc", pid, "environ").read_bytes()
+    except OSError:
+        return b""
