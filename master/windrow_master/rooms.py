@@ -15,6 +15,9 @@ from windrow_master.api.sse import Broadcaster
 from windrow_master.api.trunk import LinkHub
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
+from windrow_master.clusters.artefacts.folder import FolderStore
+from windrow_master.clusters.jobs.keeping.service import JobFiles
+from windrow_master.clusters.jobs.service import JobService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.model import HostFacts
@@ -79,6 +82,8 @@ class Rooms:
             yield services.verification.run()
         if services.proofs is not None and services.proofs.is_automatic is not None:
             yield services.proofs.run()
+        if services.jobs is not None:
+            yield services.jobs.course.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(rooms_history.event_writer(self.store, "master/clock"))
 
@@ -179,7 +184,7 @@ def _furnished(
         room=room,
     )
     rooms = Rooms(store, authority, identity, fleet, market, clusters, telemetry, hub, services, executors)
-    _introduce(rooms)
+    _introduce(rooms, data_dir)
     return rooms
 
 
@@ -187,7 +192,7 @@ def _reserved(disk: Disk, room: Room | None) -> Disk:
     return disk if room is None else ReservedDisk(disk, room)
 
 
-def _introduce(rooms: Rooms) -> None:
+def _introduce(rooms: Rooms, data_dir: Path) -> None:
     identity, fleet, clusters = rooms.identity, rooms.fleet, rooms.clusters
     rooms.services.health.problems.append(rooms.services.wheelhouse.problem)
     rooms.services.health.problems.append(rooms.audit.problem)
@@ -234,7 +239,7 @@ def _introduce(rooms: Rooms) -> None:
     fleet.ports.on_receipt = clusters.life.on_receipt
     fleet.ports.on_host_link = clusters.life.on_host_link
     fleet.ports.on_slots_lost = clusters.life.on_slots_lost
-    _introduce_hub(rooms)
+    _introduce_hub(rooms, data_dir)
 
 
 def _introduce_room(rooms: Rooms, room: Room) -> None:
@@ -247,7 +252,7 @@ def _introduce_room(rooms: Rooms, room: Room) -> None:
     rooms.services.health.conditions.append(room.conditions)
 
 
-def _introduce_hub(rooms: Rooms) -> None:
+def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     identity, hub, store = rooms.identity, rooms.hub, rooms.store
 
     async def host_facts(host_id: HostId) -> HostFacts | None:
@@ -266,6 +271,8 @@ def _introduce_hub(rooms: Rooms) -> None:
         *(store, services.clock, services.rng, rooms.fleet, rooms.market, rooms.clusters),
         lambda: Ways(services.inside, services.tunnels) if services.inside and services.tunnels else None,
     )
+    files = JobFiles(FolderStore(data_dir / "objects"), lambda: services.inside)
+    services.jobs = JobService(store, services.clock, rooms.clusters, files)
     hub.ports.generations_used = identity.generations_used
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points

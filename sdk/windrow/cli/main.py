@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli import accesses, account, audit, clusters, doctor, forward, hosts, run
+from windrow.cli import accesses, account, audit, clusters, doctor, forward, hosts, jobs, run
 from windrow.cli.context import Options
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, err, exit_code, print_error
 from windrow.errors import WindrowClientError
@@ -26,6 +26,7 @@ for name, group in (
     ("gpu", hosts.gpu_app),
     ("offer", hosts.offer_app),
     ("cluster", clusters.cluster_app),
+    ("job", jobs.job_app),
     ("command", hosts.command_app),
     ("event", hosts.event_app),
     ("receipt", account.receipt_app),
