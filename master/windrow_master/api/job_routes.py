@@ -141,13 +141,25 @@ async def job_logs(
     job_id: str,
     follow: bool = False,
     attempt: WhichAttempt = None,
+    offset: Annotated[int, Query(ge=0, lt=2**63)] = 0,
 ) -> Response:
-    """The log of an attempt, by default the last one; with `follow` of all, as it is written, until the job ends."""
+    """The log of an attempt, by default the last one; with `follow` of all, as it is written, until the job ends.
+    offset: bytes of that answer to leave out, for who goes on reading."""
     service, text = jobs_of(services), "text/plain; charset=utf-8"
+    pieces: AsyncIterator[bytes]
     if follow:
         pieces = await service.follow(principal, JobId(job_id))
-        return lasting.Lasting(request, pieces, media_type=text, headers=_SAFE)
-    return StreamingResponse(await service.log(principal, JobId(job_id), attempt), media_type=text, headers=_SAFE)
+        return lasting.Lasting(request, _behind(pieces, offset), media_type=text, headers=_SAFE)
+    pieces = await service.log(principal, JobId(job_id), attempt)
+    return StreamingResponse(_behind(pieces, offset), media_type=text, headers=_SAFE)
+
+
+async def _behind(pieces: AsyncIterator[bytes], offset: int) -> AsyncIterator[bytes]:
+    """What comes after the first `offset` bytes."""
+    async for piece in pieces:
+        shown, offset = piece[offset:], max(0, offset - len(piece))
+        if shown:
+            yield shown
 
 
 @router.get("/jobs/{job_id}/artefacts", **out.other("application/x-tar", "The files.", is_binary=True))

@@ -1,8 +1,11 @@
 """Jobs over HTTP: the shapes of plan/api, the folder, refusals by field."""
 
+import pytest
+
 from tests.unit.clusters.conftest import site as site
 from tests.unit.master_api.described import assert_described
 from windrow_master.api import out_jobs
+from windrow_master.api.job_routes import _behind
 from windrow_master.api.out import Page
 
 ASKED = {"argv": ["python", "train.py"], "name": "train", "budget": "1.50", "max_duration_seconds": 90, "retries": 2}
@@ -66,3 +69,12 @@ async def test_bad_requests_name_their_field_and_change_nothing(site) -> None:
 async def test_a_plan_says_why_nothing_fits(site) -> None:
     answer = await site.client.post("/api/v1/jobs/plan", json=ASKED | {"gpus": 8})
     assert (answer.status_code, answer.json()["fits"]) == (200, False)
+
+
+@pytest.mark.parametrize(("offset", "left"), [(0, b"abcdef"), (2, b"cdef"), (3, b"def"), (6, b""), (9, b"")])
+async def test_who_reads_on_is_told_only_what_follows(offset, left) -> None:
+    async def pieces():
+        for piece in (b"abc", b"def"):
+            yield piece
+
+    assert b"".join([piece async for piece in _behind(pieces(), offset)]) == left

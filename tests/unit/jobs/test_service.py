@@ -271,3 +271,22 @@ async def test_nobody_reaches_a_strangers_job(tmp_path) -> None:
             await it.jobs.put_folder(stranger, job.job_id, once(b""))
         with pytest.raises(NotFound):
             await it.submit(who=stranger, after=(job.job_id,))
+
+
+async def test_who_follows_is_told_every_attempt_and_the_end(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit(retries=1, retries_on_exit=True)
+        await it.tick()
+        it.inside.log_bytes = b"first "
+        it.exit(it.run(), code=1)
+        await it.tick()
+        it.market.join(OTHER)
+        await it.tick()
+        spec = it.market.spec(OTHER)
+        it.inside.log_bytes = b"second"
+        it.market.report(spec, WorkloadPhase.EXITED, OTHER, exit_code=0)
+        await it.tick(2)
+        assert (await it.get(job)).state is S.SUCCEEDED
+        assert await text(await it.jobs.follow(principal(), job.job_id)) == b"first second"
+        assert await text(await it.jobs.log(principal(), job.job_id, 1)) == b"first "
