@@ -1,5 +1,7 @@
 """Decisions about jobs, as tables: graphs, limits, and what its cluster means."""
 
+from dataclasses import replace
+
 import pytest
 
 from windrow_master.clusters.jobs.decide import Seen, blocked_by, decide, waits_for
@@ -65,8 +67,9 @@ def test_the_key_of_an_attempt_is_the_same_before_and_after_it_is_written_down()
 
 
 def test_the_queue_goes_by_priority_then_age() -> None:
-    low, high = job("low"), job("high", priority=1)
-    assert in_order([low, high]) == [high, low]
+    old, high = job("a"), job("b", priority=1)
+    young = replace(job("0"), created_at_ns=NOW + 1)
+    assert in_order([young, old, high]) == [high, old, young]
 
 
 @pytest.mark.parametrize(

@@ -254,6 +254,7 @@ async def test_a_running_jobs_log_is_kept_piece_by_piece_for_the_day_its_host_is
 async def test_the_higher_priority_gets_the_only_place(tmp_path) -> None:
     async with world(tmp_path) as it:
         low = await it.submit(cpus=4, priority=0)
+        it.clock.advance(SECOND)
         high = await it.submit(cpus=4, priority=5)
         it.market.join()
         await it.tick()

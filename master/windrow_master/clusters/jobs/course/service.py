@@ -114,6 +114,8 @@ class JobCourse:
                     _principal(job, self._clock), cluster_request(job), attempt_key(job)
                 )
             except WindrowError as error:
+                if job.reason == (error.detail or error.code):
+                    return  # it waits for the same as before: nothing to write
                 await self._store.write(partial(self._refused, job=job, refused=error), name="job.refused")
                 return
 
