@@ -34,7 +34,7 @@ export function Frame() {
 }
 
 /** Exact, or a list's entry would look chosen on each of its pages' neighbours. */
-const EXACT = new Set(["/", "/clusters", "/clusters/new"]);
+const EXACT = new Set(["/", "/clusters", "/clusters/new", "/jobs", "/jobs/new"]);
 
 function Signed({ me }: { me: Me }) {
   const [opened, { toggle, close }] = useDisclosure();

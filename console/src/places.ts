@@ -2,9 +2,9 @@
 import type { Role } from "./api/types.ts";
 
 export interface Place {
-  to: "/" | "/fleet" | "/join" | "/clusters" | "/clusters/new" | "/receipts" | "/offers" | "/events" | "/commands" | "/audit" | "/tokens" | "/regions" | "/health" | "/settings";
+  to: "/" | "/fleet" | "/join" | "/clusters" | "/clusters/new" | "/jobs" | "/jobs/new" | "/receipts" | "/offers" | "/events" | "/commands" | "/audit" | "/tokens" | "/regions" | "/health" | "/settings";
   name: string;
-  icon: "overview" | "fleet" | "join" | "cluster" | "plus" | "receipt" | "offer" | "event" | "command" | "audit" | "token" | "region" | "health" | "settings";
+  icon: "overview" | "fleet" | "join" | "cluster" | "plus" | "job" | "receipt" | "offer" | "event" | "command" | "audit" | "token" | "region" | "health" | "settings";
   /** Typed after `g`. */
   key: string;
   /** Without any: everybody. */
@@ -22,6 +22,8 @@ export const PLACES: readonly (readonly [string, readonly Place[]])[] = [
   ["Rent", [
     { to: "/clusters", name: "Clusters", icon: "cluster", key: "c" },
     { to: "/clusters/new", name: "New cluster", icon: "plus", key: "n", roles: ["operator", "renter"], also: "create rent run" },
+    { to: "/jobs", name: "Jobs", icon: "job", key: "b", also: "queue batch train" },
+    { to: "/jobs/new", name: "New job", icon: "plus", key: "w", roles: ["operator", "renter"], also: "submit batch" },
     { to: "/receipts", name: "Receipts", icon: "receipt", key: "r", also: "costs paid" },
     { to: "/offers", name: "Offers", icon: "offer", key: "o", also: "prices tiers" },
   ]],
@@ -42,7 +44,7 @@ export function placesFor(roles: readonly Role[]): Place[] {
   return PLACES.flatMap(([, places]) => places).filter((place) => mayGo(place, roles));
 }
 
-const INNER: readonly (readonly [RegExp, string])[] = [[/^\/hosts\//, "Host"], [/^\/gpus\//, "GPU"], [/^\/clusters\/(?!new$)/, "Cluster"], [/^\/receipts\//, "Receipt"], [/^\/commands\//, "Command"]];
+const INNER: readonly (readonly [RegExp, string])[] = [[/^\/hosts\//, "Host"], [/^\/gpus\//, "GPU"], [/^\/clusters\/(?!new$)/, "Cluster"], [/^\/jobs\/(?!new$)/, "Job"], [/^\/receipts\//, "Receipt"], [/^\/commands\//, "Command"]];
 
 /** What the tab is called: never a name that somebody else chose. */
 export function titleOf(path: string): string {

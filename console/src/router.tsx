@@ -14,6 +14,9 @@ const gpu = createRoute({ getParentRoute: () => root, path: "/gpus/$gpuId", comp
 const clusters = createRoute({ getParentRoute: () => root, path: "/clusters", component: lazyRouteComponent(() => import("./pages/ClustersPage.tsx"), "ClustersPage") });
 const newCluster = createRoute({ getParentRoute: () => root, path: "/clusters/new", component: lazyRouteComponent(() => import("./pages/NewClusterPage.tsx"), "NewClusterPage"), validateSearch: words });
 const cluster = createRoute({ getParentRoute: () => root, path: "/clusters/$clusterId", component: lazyRouteComponent(() => import("./pages/ClusterPage.tsx"), "ClusterPage") });
+const jobs = createRoute({ getParentRoute: () => root, path: "/jobs", component: lazyRouteComponent(() => import("./pages/JobsPage.tsx"), "JobsPage") });
+const newJob = createRoute({ getParentRoute: () => root, path: "/jobs/new", component: lazyRouteComponent(() => import("./pages/NewJobPage.tsx"), "NewJobPage") });
+const job = createRoute({ getParentRoute: () => root, path: "/jobs/$jobId", component: lazyRouteComponent(() => import("./pages/JobPage.tsx"), "JobPage") });
 const receipts = createRoute({ getParentRoute: () => root, path: "/receipts", component: lazyRouteComponent(() => import("./pages/ReceiptsPage.tsx"), "ReceiptsPage") });
 const receipt = createRoute({ getParentRoute: () => root, path: "/receipts/$receiptId", component: lazyRouteComponent(() => import("./pages/ReceiptsPage.tsx"), "ReceiptPage") });
 const offers = createRoute({ getParentRoute: () => root, path: "/offers", component: lazyRouteComponent(() => import("./pages/OffersPage.tsx"), "OffersPage") });
@@ -28,7 +31,7 @@ const regions = createRoute({ getParentRoute: () => root, path: "/regions", comp
 const health = createRoute({ getParentRoute: () => root, path: "/health", component: lazyRouteComponent(() => import("./pages/HealthPage.tsx"), "HealthPage") });
 
 export const router = createRouter({
-  routeTree: root.addChildren([overview, fleet, host, gpu, clusters, newCluster, cluster, receipts, receipt, offers, join, events, commands, command, audit, tokens, settings, regions, health]),
+  routeTree: root.addChildren([overview, fleet, host, gpu, clusters, newCluster, cluster, jobs, newJob, job, receipts, receipt, offers, join, events, commands, command, audit, tokens, settings, regions, health]),
   parseSearch,
   stringifySearch,
   scrollRestoration: true,

@@ -18,6 +18,8 @@ from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.artefacts.moving.service import CheckpointService
 from windrow_master.clusters.artefacts.s3 import S3Settings
 from windrow_master.clusters.artefacts.service import ArtefactService
+from windrow_master.clusters.jobs.keeping.service import JobFiles
+from windrow_master.clusters.jobs.service import JobService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.model import HostFacts
@@ -83,6 +85,8 @@ class Rooms:
             yield services.verification.run()
         if services.proofs is not None and services.proofs.is_automatic is not None:
             yield services.proofs.run()
+        if services.jobs is not None:
+            yield services.jobs.course.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(rooms_history.event_writer(self.store, "master/clock"))
 
@@ -187,7 +191,7 @@ def _furnished(
         room=room,
     )
     rooms = Rooms(store, authority, identity, fleet, market, clusters, telemetry, hub, services, executors)
-    _introduce(rooms)
+    _introduce(rooms, data_dir)
     return rooms
 
 
@@ -195,7 +199,7 @@ def _reserved(disk: Disk, room: Room | None) -> Disk:
     return disk if room is None else ReservedDisk(disk, room)
 
 
-def _introduce(rooms: Rooms) -> None:
+def _introduce(rooms: Rooms, data_dir: Path) -> None:
     identity, fleet, clusters = rooms.identity, rooms.fleet, rooms.clusters
     rooms.services.health.problems.append(rooms.services.wheelhouse.problem)
     rooms.services.health.problems.append(rooms.audit.problem)
@@ -242,7 +246,7 @@ def _introduce(rooms: Rooms) -> None:
     fleet.ports.on_receipt = clusters.life.on_receipt
     fleet.ports.on_host_link = clusters.life.on_host_link
     fleet.ports.on_slots_lost = clusters.life.on_slots_lost
-    _introduce_hub(rooms)
+    _introduce_hub(rooms, data_dir)
 
 
 def _introduce_room(rooms: Rooms, room: Room) -> None:
@@ -255,7 +259,7 @@ def _introduce_room(rooms: Rooms, room: Room) -> None:
     rooms.services.health.conditions.append(room.conditions)
 
 
-def _introduce_hub(rooms: Rooms) -> None:
+def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     identity, hub, store = rooms.identity, rooms.hub, rooms.store
 
     async def host_facts(host_id: HostId) -> HostFacts | None:
@@ -275,6 +279,8 @@ def _introduce_hub(rooms: Rooms) -> None:
         lambda: Ways(services.inside, services.tunnels) if services.inside and services.tunnels else None,
     )
     services.checkpoints = CheckpointService(services.artefacts, rooms.clusters, hub, services.clock, services.rng)
+    files = JobFiles(services.artefacts.objects, lambda: services.inside)
+    services.jobs = JobService(store, services.clock, rooms.clusters, files)
     hub.ports.generations_used = identity.generations_used
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points

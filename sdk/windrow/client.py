@@ -28,6 +28,8 @@ QUIET_S = 45.0
 """A live stream sends a comment every 15 s; three of them missing means that the connection is dead."""
 LOOK_S = 0.25
 """Between two looks at a cluster where its stream does not tell."""
+JOB_LOOK_S = 1.0
+"""Between two looks at a job: the Master itself looks at it every second."""
 SILENT_S = 5.0
 """A cluster's stream that says nothing for so long is asked anew: less than between two comments, so deadlines hold."""
 
@@ -175,7 +177,9 @@ class Client:
 
     def put_files(self, cluster_id: str, tar: IO[bytes], *, commit: bool) -> Json:
         """Send a tar stream into the working folder; `commit` starts a workload that waits for its files."""
+        return self._put_tar(f"/clusters/{cluster_id}/files", tar, {"commit": "true" if commit else "false"})
 
+    def _put_tar(self, path: str, tar: IO[bytes], params: dict[str, str]) -> Json:
         def chunks() -> Iterator[bytes]:
             while data := tar.read(CHUNK):
                 yield data
@@ -183,8 +187,8 @@ class Client:
         try:
             answer = self._http.request(
                 "PUT",
-                f"/clusters/{cluster_id}/files",
-                params={"commit": "true" if commit else "false"},
+                path,
+                params=params,
                 content=chunks(),
                 headers={"Content-Type": "application/x-tar"},
                 timeout=httpx2.Timeout(DEADLINE_S, read=600.0, write=600.0),
@@ -196,8 +200,10 @@ class Client:
 
     def get_files(self, cluster_id: str, into: IO[bytes], *, changed: bool) -> bool:
         """Write the working folder as a tar stream to `into`; returns whether a cap cut it."""
-        params = {"changed": "true" if changed else "false"}
-        with self._stream("GET", f"/clusters/{cluster_id}/files", params=params, read_s=600.0) as answer:
+        return self._get_tar(f"/clusters/{cluster_id}/files", into, {"changed": "true" if changed else "false"})
+
+    def _get_tar(self, path: str, into: IO[bytes], params: dict[str, str]) -> bool:
+        with self._stream("GET", path, params=params, read_s=600.0) as answer:
             for data in answer.iter_bytes():
                 into.write(data)
             return answer.headers.get("X-Files-Truncated", "false") == "true"
@@ -287,6 +293,48 @@ class Client:
             for data in answer.iter_bytes():
                 written += into.write(data)
         return written
+
+    # --- jobs ----------------------------------------------------------------------------------
+
+    def submit_job(self, request: Json) -> list[Json]:
+        """Submit a job, or all of an array; returns them as they are now (they go on by themselves)."""
+        answer: Json = self.request("POST", "/jobs", body=request)
+        jobs: list[Json] = answer["jobs"]
+        return jobs
+
+    def job(self, job_id: str) -> Json:
+        """One job."""
+        answer: Json = self.get(f"/jobs/{job_id}")
+        return answer
+
+    def put_job_folder(self, job_id: str, tar: IO[bytes]) -> Json:
+        """Send the folder, a tar stream, that a job waits for; the Master keeps it."""
+        return self._put_tar(f"/jobs/{job_id}/files", tar, {})
+
+    def job_logs(self, job_id: str, *, follow: bool = False, attempt: int | None = None) -> Iterator[bytes]:
+        """The log of its last attempt; with `follow` of all of them, as it is written, until the job ends."""
+        params = {"follow": "true" if follow else "false"} | ({"attempt": str(attempt)} if attempt else {})
+        read_s = None if follow else DEADLINE_S
+        with self._stream("GET", f"/jobs/{job_id}/logs", params=params, read_s=read_s) as answer:
+            yield from answer.iter_bytes()
+
+    def get_job_files(self, job_id: str, into: IO[bytes], attempt: int | None = None) -> bool:
+        """Write what an attempt changed as a tar stream to `into`; returns whether a cap cut it."""
+        return self._get_tar(f"/jobs/{job_id}/artefacts", into, {"attempt": str(attempt)} if attempt else {})
+
+    def wait_job(self, job_id: str, timeout_s: float | None, on_change: Callable[[Json], None] | None = None) -> Json:
+        """Wait until it has ended; raises WaitTimedOut after `timeout_s` seconds, None: never."""
+        ends, seen = time.monotonic() + (timeout_s or 0), None
+        while True:
+            job = self.job(job_id)
+            if on_change is not None and job["version"] != seen:
+                seen = job["version"]
+                on_change(job)
+            if job["ended_at"]:
+                return job
+            if timeout_s is not None and time.monotonic() > ends:
+                raise WaitTimedOut(f"Job {job_id} is still {job['state']} after {timeout_s:.0f} s.")
+            time.sleep(JOB_LOOK_S)
 
     # --- streams -------------------------------------------------------------------------------
 

@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from tests.master_support import START_NS, opened_store
 from tests.unit.clusters import made
 from tests.unit.market.rentals import line, rental
+from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.clusters.model import ClusterPhase
 from windrow_master.fleet.model import (
     Claim,
@@ -30,7 +32,7 @@ from windrow_master.store.verification_repository import KEPT_PER_CARD
 from windrow_proto.errors import Conflict, InvalidInput
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, TokenId
 from windrow_proto.model import CommandKind, Kind, Lane
-from windrow_proto.units import Microcents
+from windrow_proto.units import Bytes, Microcents
 
 SERVED = pytest.mark.proves("every repository on a real PostgreSQL")
 LARGE = 2**63 - 1
@@ -268,3 +270,32 @@ def test_challenges_come_back_as_they_went_in_and_the_oldest_of_a_card_go(store:
         assert [row.gpu_uuid for row in found] == [one] * (KEPT_PER_CARD + 1) + [two]
         assert uow.verifications.verdicts(HOST.host_id)[one] == failed
         assert len(uow.verifications.of_host(other.host_id)) == 2, "the same card on another host is another's"
+
+
+def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Store) -> None:
+    had = Attempt(ClusterId("cluster_1"), 1, 2, LARGE, -9, TEXT, LARGE, True, 0, False)
+    request = JobRequest(
+        *((TEXT,), TEXT, 1, "H100", Bytes(LARGE), 2, None, "image", {"A": TEXT}),
+        retries=1,
+        deadline_ns=LARGE,
+        budget=Microcents(LARGE),
+        after=(JobId("job_0"),),
+    )
+    one = Job(
+        *(JobId("job_1"), ACCOUNT, "job_1", request, JobState.CHECKPOINTING, LARGE, 0, TEXT, (had,), Verdict.AGAIN, 7)
+    )
+    over = replace(one, job_id=JobId("job_2"), array_index=1, state=JobState.LOST, verdict=None, ended_at_ns=LARGE)
+    with unit(store) as uow:
+        uow.jobs.add(one, "key", BYTES[:32])
+        uow.jobs.add(replace(over, ended_at_ns=None), "key", BYTES[:32])
+        uow.jobs.save(over)
+    with unit(store) as uow:
+        assert uow.jobs.by_key(ACCOUNT, "key") == ((one, over), BYTES[:32])
+        assert uow.jobs.living() == [one]
+        assert uow.jobs.count_living(ACCOUNT) == 1
+        assert uow.jobs.page(ACCOUNT, None, 9) == [over, one]
+        assert uow.jobs.page(None, "job_2", 9) == uow.jobs.of_group("job_1")[:1] == [one]
+        assert uow.jobs.page(AccountId("account_2"), None, 9) == []
+        assert uow.jobs.all_of([JobId("job_2"), JobId("job_none")]) == {over.job_id: over}
+    with pytest.raises(IntegrityError), unit(store) as uow:
+        uow.jobs.add(replace(one, job_id=JobId("job_3")), "key", BYTES[:32])

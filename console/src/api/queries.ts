@@ -5,7 +5,7 @@ import { connection } from "./connection.ts";
 import { paceOf } from "../stages.ts";
 import type { AuditRow, AuditVerdict, SessionRow } from "./types.ts";
 import type {
-  Access, AgentRow, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs,
+  Access, AgentRow, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs, Job, JobRequest,
   JoinTokenRow, Me, Offer, Overview, Page, Receipt, Standing, StopTest, TokenRow, Verification,
 } from "./types.ts";
 import { post } from "./client.ts";
@@ -131,6 +131,11 @@ export const explain = (id: string) =>
 export const plan = (request: ClusterRequest) =>
   queryOptions({ queryKey: ["plan", request], queryFn: () => post<ClusterPlan>("/clusters/plan", request), staleTime: BRISK_MS, refetchInterval: CALM_MS, retry: false });
 
+export const jobs = queryOptions({ queryKey: ["jobs"], queryFn: ({ signal }) => get<Page<Job>>("/jobs", { limit: LIST_MOST }, signal), refetchInterval: BRISK_MS });
+export const job = (id: string) =>
+  queryOptions({ queryKey: ["job", id], queryFn: ({ signal }) => get<Job>(`/jobs/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: (query) => (query.state.data?.ended_at ? CALM_MS : BRISK_MS) });
+export const jobPlan = (request: JobRequest) =>
+  queryOptions({ queryKey: ["job plan", request], queryFn: () => post<ClusterPlan>("/jobs/plan", request), staleTime: BRISK_MS, refetchInterval: CALM_MS, retry: false });
 export const receipts = (clusterId?: string) =>
   queryOptions({ queryKey: ["receipts", clusterId ?? ""], queryFn: ({ signal }) => get<Page<Receipt>>("/receipts", { cluster: clusterId, limit: LIST_MOST }, signal), refetchInterval: CALM_MS });
 export const receipt = (id: string) =>

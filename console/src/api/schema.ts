@@ -68,17 +68,26 @@ export interface AgentOut {
   version: number;
 }
 
-/** A file that outlives what made it. */
-export interface ArtefactOut {
-  id: string;
-  owner_kind: string;
-  owner_id: string;
-  name: string;
-  size_bytes: number;
-  sha256: string;
+/** One cluster that a job had. */
+export interface AttemptOut {
+  number: number;
+  cluster_id: string;
   /** RFC 3339 in UTC, with milliseconds */
-  created_at: string;
-  expires_at: string | null;
+  began_at: string;
+  /** When its command was first seen to run */
+  started_at: string | null;
+  ended_at: string | null;
+  exit_code: number | null;
+  /** How it ended, in words; null while it goes on */
+  outcome: string | null;
+  /** Kept of its log; null where it could not be had */
+  log_bytes: number | null;
+  log_truncated: boolean;
+  /** Kept of the files that it changed, as a tar */
+  files_bytes: number | null;
+  files_truncated: boolean;
+  /** A decimal amount of money */
+  cost: string;
 }
 
 /** The end of the audit log at some time. */
@@ -212,15 +221,6 @@ export interface CardVerificationOut {
   places: number[][];
   /** What was committed to, one a round */
   roots: string[];
-}
-
-/** A checkpoint that exists. */
-export interface CheckpointOut {
-  step: number;
-  files: number;
-  size_bytes: number;
-  /** RFC 3339 in UTC, with milliseconds */
-  saved_at: string;
 }
 
 /** The best host. */
@@ -387,6 +387,11 @@ export interface FilesArrived {
 export interface FleetHistoryOut {
   series: TierSeriesOut[];
   step_s: number;
+}
+
+/** What is kept of a folder. */
+export interface FolderKeptOut {
+  bytes: number;
 }
 
 /** One field of a GPU. */
@@ -611,6 +616,98 @@ export interface InstallationConditionOut {
   code: string;
   detail: string;
   since: string | null;
+}
+
+/** What to run, on what, and within which limits. `await_files`: it starts once its folder was sent. */
+export interface JobBody {
+  name?: string;
+  argv: string[];
+  gpus?: number;
+  gpu_model?: string | null;
+  gpu_memory_bytes?: number | null;
+  cpus?: number;
+  memory_bytes?: number | null;
+  image?: string | null;
+  env?: Record<string, string>;
+  tier?: string | null;
+  runtime?: "process" | "docker" | "simulated" | null;
+  simulated?: boolean;
+  slice?: string | null;
+  max_price_per_hour?: string | null;
+  /** Further attempts after its host was lost */
+  retries?: number;
+  /** Also after an exit code other than 0 */
+  retries_on_exit?: boolean;
+  /** Of one attempt */
+  max_duration_seconds?: number | null;
+  /** By which all of it has to have ended */
+  deadline?: string | null;
+  /** Of all attempts; it is ended before */
+  budget?: string | null;
+  /** The higher goes first */
+  priority?: number;
+  /** Jobs to succeed first */
+  after?: string[];
+  /** So many of them, each with its index */
+  array_size?: number;
+  await_files?: boolean;
+}
+
+/** A job. */
+export interface JobOut {
+  id: string;
+  name: string;
+  account_id: string;
+  /** The first job of its submission; an array shares it */
+  group_id: string;
+  array_index: number;
+  state: string;
+  reason: string | null;
+  request: JobRequestOut;
+  attempts: AttemptOut[];
+  /** Of its last attempt */
+  exit_code: number | null;
+  /** Of the folder kept for it; null where none was sent */
+  folder_bytes: number | null;
+  /** A decimal amount of money */
+  cost_so_far: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  ended_at: string | null;
+  version: number;
+}
+
+/** What was asked for; what was not said is null. */
+export interface JobRequestOut {
+  argv: string[];
+  gpus: number;
+  gpu_model: string | null;
+  gpu_memory_bytes: number | null;
+  cpus: number;
+  memory_bytes: number | null;
+  image: string | null;
+  env: Record<string, string>;
+  tier: string | null;
+  runtime: string | null;
+  simulated: boolean;
+  slice: string | null;
+  /** A decimal amount of money */
+  max_price_per_hour: string | null;
+  retries: number;
+  retries_on_exit: boolean;
+  max_duration_seconds: number | null;
+  deadline: string | null;
+  /** A decimal amount of money */
+  budget: string | null;
+  priority: number;
+  after: string[];
+  array_size: number;
+  await_files: boolean;
+}
+
+/** The jobs of one submission. */
+export interface JobsOut {
+  jobs: JobOut[];
 }
 
 export interface JoinBody {
@@ -866,20 +963,8 @@ export interface PageAgentOut {
   next_cursor: string | null;
 }
 
-export interface PageArtefactOut {
-  items: ArtefactOut[];
-  /** Give it as `cursor` for what follows; null at the end */
-  next_cursor: string | null;
-}
-
 export interface PageAuditOut {
   items: AuditOut[];
-  /** Give it as `cursor` for what follows; null at the end */
-  next_cursor: string | null;
-}
-
-export interface PageCheckpointOut {
-  items: CheckpointOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -904,6 +989,12 @@ export interface PageEventOut {
 
 export interface PageHostOut {
   items: HostOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageJobOut {
+  items: JobOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -953,12 +1044,6 @@ export interface PageTransferOut {
 /** Into what to cut a GPU: the layout that its owner allows, or whole again. */
 export interface PartitionBody {
   whole?: boolean;
-}
-
-/** A checkpoint that was not whole any more. */
-export interface PassedOut {
-  step: number;
-  reason: string;
 }
 
 /** What one challenge of one card came to. */
@@ -1108,17 +1193,6 @@ export interface RenewBody {
   proof: string;
 }
 
-/** Whose checkpoint. */
-export interface RestoreBody {
-  source: string;
-}
-
-/** Which step is in place; null: none was whole. */
-export interface RestoredOut {
-  step: number | null;
-  passed: PassedOut[];
-}
-
 /** What providers and the platform got by the ledger. `all`: everybody's; `own`: the asking account's. */
 export interface Revenue {
   scope: string;
@@ -1131,11 +1205,6 @@ export interface Revenue {
 
 /** What an account may be; the first account is all of them. */
 export type Role = "operator" | "provider" | "renter" | "auditor";
-
-/** What was saved; null: nothing new was whole. */
-export interface SavedOut {
-  checkpoint: CheckpointOut | null;
-}
 
 /** One metric of a host or of one of its GPUs over time. */
 export interface SeriesOut {

@@ -4,6 +4,6 @@ import type { Place } from "../places.ts";
 import { AuditIcon, ClusterIcon, CommandIcon, EventIcon, FleetIcon, HealthIcon, JoinIcon, OfferIcon, OverviewIcon, PlusIcon, ReceiptIcon, RegionIcon, SettingsIcon, TokenIcon } from "./icons.tsx";
 
 export const PLACE_ICONS: Record<Place["icon"], ComponentType<{ size?: number }>> = {
-  overview: OverviewIcon, fleet: FleetIcon, join: JoinIcon, cluster: ClusterIcon, plus: PlusIcon, receipt: ReceiptIcon, offer: OfferIcon,
+  overview: OverviewIcon, fleet: FleetIcon, join: JoinIcon, cluster: ClusterIcon, plus: PlusIcon, job: CommandIcon, receipt: ReceiptIcon, offer: OfferIcon,
   event: EventIcon, command: CommandIcon, audit: AuditIcon, token: TokenIcon, region: RegionIcon, health: HealthIcon, settings: SettingsIcon,
 };

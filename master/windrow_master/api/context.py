@@ -15,6 +15,7 @@ from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.artefacts.moving.service import CheckpointService
 from windrow_master.clusters.artefacts.service import ArtefactService
+from windrow_master.clusters.jobs.service import JobService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.service import FleetService
@@ -87,6 +88,8 @@ class Services:
     """The way to their ports, likewise."""
     verification: VerificationService | None = None
     """Challenges hosts, likewise."""
+    jobs: JobService | None = None
+    """Jobs, likewise."""
     proofs: ProofService | None = None
     """Rents hosts to try them, likewise."""
 

@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 def body_limit(method: str, path: str) -> int:
     """How long a request's body may be, in bytes."""
-    if method == "PUT" and path.startswith("/api/v1/clusters/") and path.endswith("/files"):
+    if method == "PUT" and path.startswith(("/api/v1/clusters/", "/api/v1/jobs/")) and path.endswith("/files"):
         return FILES_MAX
     if method == "PUT" and path.startswith("/api/v1/artefacts/"):
         return ARTEFACT_BYTES_MAX

@@ -35,7 +35,7 @@ BODY_MAX: Final = 256 * 1024
 REPLAYED: Final = "Idempotency-Replayed"
 SECRET_ANSWERS: Final = frozenset({f"{V1}/tokens", f"{V1}/join-tokens", f"{V1}/clusters/{{cluster_id}}/tunnels"})
 """Their answers hold a secret that is shown once and stored nowhere, so they are made again instead."""
-REPEATABLE: Final = frozenset({f"{V1}/clusters"})
+REPEATABLE: Final = frozenset({f"{V1}/clusters", f"{V1}/jobs", f"{V1}/jobs/{{job_id}}/rerun"})
 """Their rooms keep the key in the transaction that does the work, so one that was cut short may simply run again."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]

@@ -70,6 +70,12 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("POST", f"{V1}/clusters/{{cluster_id}}/tunnels"): Reach.OWN,
     ("PUT", f"{V1}/clusters/{{cluster_id}}/files"): Reach.OWN,
     ("GET", f"{V1}/clusters/{{cluster_id}}/files"): Reach.OWN,
+    ("GET", f"{V1}/jobs/{{job_id}}"): Reach.OWN_OR_OVERSEEN,
+    ("PUT", f"{V1}/jobs/{{job_id}}/files"): Reach.OWN,
+    ("GET", f"{V1}/jobs/{{job_id}}/logs"): Reach.OWN,
+    ("GET", f"{V1}/jobs/{{job_id}}/artefacts"): Reach.OWN,
+    ("POST", f"{V1}/jobs/{{job_id}}/cancel"): Reach.OWN_OR_OPERATED,
+    ("POST", f"{V1}/jobs/{{job_id}}/rerun"): Reach.OWN,
     ("GET", f"{V1}/receipts/{{receipt_id}}"): Reach.OWN_OR_OVERSEEN,
 }
 

@@ -1,13 +1,14 @@
 """Which records somebody may see: what concerns others is not there for them.
 
 Hosts, Accesses, slots and tiers are the market's shop window and open to everyone who is signed in. Accounts, clusters,
-workloads, rentals, operations, commands, tokens and sessions are their owner's. What happens on a host is also its
-owner's to see. Operators and auditors see everything.
+jobs, workloads, rentals, operations, commands, tokens and sessions are their owner's. What happens on a host is also
+its owner's to see. Operators and auditors see everything.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from windrow_master.clusters.jobs.model import JobId
 from windrow_master.fleet.model import CommandRow
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.model import RentalId
@@ -17,7 +18,10 @@ from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, Operation
 
 OVERSEERS: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 PRIVATE: Final = frozenset(
-    {"account", "cluster", "command", "jointoken", "operation", "rental", "receipt", "session", "token", "workload"}
+    {
+        *("account", "cluster", "command", "job", "jointoken", "operation"),
+        *("rental", "receipt", "session", "token", "workload"),
+    }
 )
 """Kinds of ids, as they are minted, that not everybody may look at."""
 
@@ -48,6 +52,9 @@ def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
         case "workload":
             workload = uow.workloads.get(WorkloadId(subject))
             return _owner(uow, "cluster", workload.cluster_id) if workload is not None else None
+        case "job":
+            job = uow.jobs.get(JobId(subject))
+            return job.account_id if job is not None else None
         case "rental" | "receipt":
             rental = uow.rentals.get(RentalId("rental_" + subject.partition("_")[2]))
             return rental.renter if rental is not None else None

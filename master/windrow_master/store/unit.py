@@ -30,6 +30,7 @@ from windrow_master.store.identity_repository import (
     SessionRepository,
     TokenRepository,
 )
+from windrow_master.store.jobs_repository import JobRepository
 from windrow_master.store.made import say
 from windrow_master.store.market_repository import (
     AskRepository,
@@ -205,6 +206,10 @@ class UnitOfWork:
     @cached_property
     def artefacts(self) -> ArtefactRepository:
         return ArtefactRepository(self.connection)
+
+    @cached_property
+    def jobs(self) -> JobRepository:
+        return JobRepository(self.connection)
 
     # fleet
     @cached_property

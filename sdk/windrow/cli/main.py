@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli import accesses, account, artefacts, audit, clusters, doctor, forward, hosts, run
+from windrow.cli import accesses, account, artefacts, audit, clusters, doctor, forward, hosts, jobs, run
 from windrow.cli.context import Options
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, err, exit_code, print_error
 from windrow.errors import WindrowClientError
@@ -28,6 +28,7 @@ for name, group in (
     ("cluster", clusters.cluster_app),
     ("artefact", artefacts.artefact_app),
     ("checkpoint", artefacts.checkpoint_app),
+    ("job", jobs.job_app),
     ("command", hosts.command_app),
     ("event", hosts.event_app),
     ("receipt", account.receipt_app),

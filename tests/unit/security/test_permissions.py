@@ -18,6 +18,7 @@ from windrow_master.api.app import build_api, build_app
 from windrow_master.api.auth import RULES, V1
 from windrow_master.api.permissions import OBJECTS, Reach, document
 from windrow_master.api.routers import ROUTERS
+from windrow_master.clusters.jobs.model import JobRequest
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.fleet.machines import LinkEvent
 from windrow_master.identity.decide import GRANTS, Permission
@@ -164,6 +165,8 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
     await opened.store.write(join, name="test")
     await opened.fleet.refresh()
     operation, view = await opened.clusters.create(owner, ClusterRequest(argv=("true",)), None)
+    assert opened.services.jobs is not None
+    (job,) = await opened.services.jobs.submit(owner, JobRequest(("true",), await_files=True))
     (command, *_) = await opened.store.read(lambda uow: uow.commands.list(HOST))
     session, _, _ = await identity.asking.sign_in(token, "browser")
     spare, _ = await identity.make_token(owner, "spare", frozenset({Role.RENTER}), DAY)
@@ -176,6 +179,7 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
         "{gpu_id}": GPU,
         "{access_id}": "access_1",
         "{cluster_id}": view.cluster.cluster_id,
+        "{job_id}": job.job.job_id,
         "{receipt_id}": view.cluster.rental_id.replace("rental_", "receipt_"),
         "{operation_id}": operation.id,
         "{command_id}": command.command_id,
@@ -295,7 +299,7 @@ async def test_lists_hold_nothing_of_others(world: World) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["{cluster_id}", "{operation_id}", "{command_id}", "{receipt_id}"])
+@pytest.mark.parametrize("name", ["{cluster_id}", "{job_id}", "{operation_id}", "{command_id}", "{receipt_id}"])
 async def test_events_of_anothers_object_are_not_there(world: World, name: str) -> None:
     path = f"{V1}/events?subject={world.ids[name]}"
     stream = f"{V1}/events/stream?subject={world.ids[name]}"

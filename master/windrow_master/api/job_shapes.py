@@ -1,0 +1,81 @@
+"""Jobs as the JSON of the HTTP API."""
+
+from typing import Any
+
+from windrow_master.api.paging import time_or_none
+from windrow_master.clusters.jobs.model import Attempt, JobRequest
+from windrow_master.clusters.jobs.service import JobView
+from windrow_proto.units import Microcents, money_text, seconds, time_text
+
+
+def job_json(view: JobView) -> dict[str, Any]:
+    """A job with its attempts."""
+    job = view.job
+    return {
+        "id": job.job_id,
+        "name": job.name,
+        "account_id": job.account_id,
+        "group_id": job.group,
+        "array_index": job.array_index,
+        "state": job.state.value,
+        "reason": job.reason or None,
+        "request": _request_json(job.request),
+        "attempts": [
+            _attempt_json(number, attempt, cost)
+            for number, (attempt, cost) in enumerate(zip(job.attempts, view.spent, strict=True), 1)
+        ],
+        "exit_code": job.attempts[-1].exit_code if job.attempts else None,
+        "folder_bytes": job.folder_bytes,
+        "cost_so_far": money_text(view.cost),
+        "created_at": time_text(job.created_at_ns),
+        "ended_at": time_or_none(job.ended_at_ns),
+        "version": job.version,
+    }
+
+
+def _attempt_json(number: int, attempt: Attempt, cost: Microcents) -> dict[str, Any]:
+    return {
+        "number": number,
+        "cluster_id": attempt.cluster_id,
+        "began_at": time_text(attempt.began_at_ns),
+        "started_at": time_or_none(attempt.started_at_ns),
+        "ended_at": time_or_none(attempt.ended_at_ns),
+        "exit_code": attempt.exit_code,
+        "outcome": attempt.outcome or None,
+        "log_bytes": attempt.log_bytes,
+        "log_truncated": attempt.log_truncated,
+        "files_bytes": attempt.files_bytes,
+        "files_truncated": attempt.files_truncated,
+        "cost": money_text(cost),
+    }
+
+
+def _request_json(request: JobRequest) -> dict[str, Any]:
+    return {
+        "argv": list(request.argv),
+        "gpus": request.gpus,
+        "gpu_model": request.gpu_model,
+        "gpu_memory_bytes": request.gpu_memory_bytes,
+        "cpus": request.cpus,
+        "memory_bytes": request.memory_bytes,
+        "image": request.image,
+        "env": dict(request.env),
+        "tier": request.tier,
+        "runtime": request.runtime,
+        "simulated": request.simulated,
+        "slice": request.slice,
+        "max_price_per_hour": _money(request.max_price_per_hour),
+        "retries": request.retries,
+        "retries_on_exit": request.retries_on_exit,
+        "max_duration_seconds": None if request.max_duration_ns is None else seconds(request.max_duration_ns),
+        "deadline": time_or_none(request.deadline_ns),
+        "budget": _money(request.budget),
+        "priority": request.priority,
+        "after": list(request.after),
+        "array_size": request.array_size,
+        "await_files": request.await_files,
+    }
+
+
+def _money(amount: Microcents | None) -> str | None:
+    return None if amount is None else money_text(amount)

@@ -1,0 +1,1 @@
+"""Carries jobs on with time: steps, places, folders, logs and files."""

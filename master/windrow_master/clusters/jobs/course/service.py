@@ -1,0 +1,227 @@
+"""The clock of jobs: lets each take the step that follows, finds them places, and moves what they bring and leave.
+
+ tick ─▶ read: rows, clusters, receipts ─▶ decide.py ─▶ machine.py ─▶ one write: rows, audit, events, clusters let go
+      ├▶ queue, in order ─▶ ClusterService.create under the attempt's own key ─▶ Starting
+      └▶ waiting for files: send the folder │ running: keep the log │ Checkpointing: bring in log and files
+
+All of it is in SQL: a Master that dies anywhere goes on from the rows, and what it does twice has one effect.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from windrow_master.clusters.jobs import decide as rules
+from windrow_master.clusters.jobs.keeping.service import JobFiles
+from windrow_master.clusters.jobs.life.service import JobDesk, seen
+from windrow_master.clusters.jobs.machine import PLACEABLE, JobEvent
+from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobState, Verdict
+from windrow_master.clusters.jobs.request import attempt_key, cluster_request, in_order
+from windrow_master.clusters.model import WorkPhase
+from windrow_master.clusters.service import ClusterService
+from windrow_master.identity.model import Principal, Role
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import (
+    IdempotencyMismatch,
+    InvalidInput,
+    WindrowError,
+)
+from windrow_proto.ids import AccountId, TokenId
+from windrow_proto.ports import Clock
+from windrow_proto.units import SECOND
+
+LOOK_NS: Final = SECOND
+"""Between two looks at the jobs."""
+LOG_EVERY_NS: Final = 15 * SECOND
+"""Between two pieces of a running job's log: what a lost host takes with it."""
+AGAIN_NS: Final = 2 * SECOND
+"""Before what could not be brought in is asked for again."""
+PLACED_AT_ONCE: Final = 16
+"""Tries to place in one look; what did not come to its turn is looked at with the next one."""
+TRANSFERS_MAX: Final = 4
+"""Folders, logs and files under way at once, of the eight that renters share."""
+_LIFE_NS: Final = 10**18
+_ENDS: Final = {
+    Verdict.SUCCEEDED: JobEvent.SUCCEED,
+    Verdict.FAILED: JobEvent.FAIL,
+    Verdict.CANCELLED: JobEvent.CANCEL,
+    Verdict.AGAIN: JobEvent.AGAIN,
+}
+
+log = structlog.get_logger(__name__)
+
+
+class JobCourse:
+    """Used on the loop only. `placing` is held while a cluster is made for a job: a cancellation waits for that."""
+
+    def __init__(self, store: Store, clock: Clock, clusters: ClusterService, files: JobFiles, desk: JobDesk) -> None:
+        self._store, self._clock, self._clusters = store, clock, clusters
+        self._files, self._desk = files, desk
+        self.placing = asyncio.Lock()
+        self._busy: set[JobId] = set()
+        self._log_due_ns: dict[JobId, int] = {}
+        self._until_ns: dict[JobId, int] = {}
+        self._transfers = asyncio.Semaphore(TRANSFERS_MAX)
+        self._group: asyncio.TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Carry jobs on, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                while True:
+                    try:
+                        await self.tick()
+                    except WindrowError as error:
+                        log.warning("job_tick_failed", error=str(error))
+                    await self._clock.sleep_ns(LOOK_NS)
+            finally:
+                self._group = None
+
+    async def tick(self) -> None:
+        """One look at all jobs that have not ended."""
+        if not await self._store.read(_has_answers):
+            jobs = await self._store.read(lambda uow: uow.jobs.living())
+        else:
+            jobs = await self._store.write(self._steps, name="job.tick")
+        if not jobs:
+            self._log_due_ns.clear()
+            self._until_ns.clear()
+            return
+        for job in in_order([one for one in jobs if one.state in PLACEABLE])[:PLACED_AT_ONCE]:
+            await self._place(job)
+        for job in jobs:
+            await self._look_inside(job)
+
+    def _steps(self, uow: UnitOfWork) -> Sequence[Job]:
+        """Let every job take the step that follows from what is known; returns those that have not ended."""
+        for job in uow.jobs.living():
+            found = _answer(uow, job)
+            if found is not None:
+                self._desk.step(uow, job, found, "master")
+        return uow.jobs.living()
+
+    async def _place(self, job: Job) -> None:
+        """Make the cluster of its next attempt, once for all tries, and write down that it has it."""
+        async with self.placing:
+            try:
+                _, made = await self._clusters.create(
+                    _principal(job, self._clock), cluster_request(job), attempt_key(job)
+                )
+            except WindrowError as error:
+                if job.reason == (error.detail or error.code):
+                    return  # it waits for the same as before: nothing to write
+                await self._store.write(partial(self._refused, job=job, refused=error), name="job.refused")
+                return
+
+            def place(uow: UnitOfWork) -> None:
+                now = uow.jobs.get(job.job_id)
+                if now is not None and now.state in PLACEABLE:
+                    attempt = Attempt(made.cluster.cluster_id, uow.now_wall_ns)
+                    now = replace(now, attempts=(*now.attempts, attempt))
+                    self._desk.step(uow, now, rules.Answer(JobEvent.PLACED), "master")
+
+            await self._store.write(place, name="job.placed")
+
+    def _refused(self, uow: UnitOfWork, job: Job, refused: WindrowError) -> None:
+        now = uow.jobs.get(job.job_id)
+        if now is None or now.state not in PLACEABLE:
+            return
+        said = refused.detail or refused.code
+        if isinstance(refused, InvalidInput | IdempotencyMismatch):
+            self._desk.step(uow, now, rules.Answer(JobEvent.FAIL, said), "master")
+        elif now.reason != said:
+            self._desk.keep(uow, replace(now, reason=said))
+
+    async def _look_inside(self, job: Job) -> None:
+        """Begin what takes longer than a look: send its folder, keep its log, bring in what it left."""
+        if job.job_id in self._busy or not job.has_cluster:
+            return
+        if job.state is JobState.CHECKPOINTING:
+            self._begin(job, self._collect(job))
+        elif job.state is JobState.STARTING and job.request.await_files:
+            cluster_id = job.attempts[-1].cluster_id
+            held = await self._store.read(lambda uow: uow.workloads.of_cluster(cluster_id))
+            if any(one.phase is WorkPhase.WAITING_FILES for one in held):
+                principal = _principal(job, self._clock)
+                self._begin(job, self._files.send_folder(principal, cluster_id, job.group))
+        elif job.state is JobState.RUNNING:
+            now_ns = self._clock.monotonic_ns()
+            due_ns = self._log_due_ns.setdefault(job.job_id, now_ns + LOG_EVERY_NS)
+            if now_ns >= due_ns:
+                self._log_due_ns[job.job_id] = now_ns + LOG_EVERY_NS
+                self._begin(job, self._take_log(job))
+
+    def _begin(self, job: Job, work: Coroutine[Any, Any, Any]) -> None:
+        assert self._group is not None, "it runs"
+        self._busy.add(job.job_id)
+        self._group.create_task(self._guarded(job.job_id, work), name=f"job {job.job_id}")
+
+    async def _guarded(self, job_id: JobId, work: Coroutine[Any, Any, Any]) -> None:
+        try:
+            async with self._transfers:
+                await work
+        except WindrowError as error:
+            log.info("job_waits", job_id=job_id, error=str(error))
+            await self._clock.sleep_ns(AGAIN_NS)
+        except Exception:  # the task's top level: the others go on
+            log.exception("job_crashed", job_id=job_id)
+            await self._clock.sleep_ns(AGAIN_NS)
+        finally:
+            work.close()
+            self._busy.discard(job_id)
+
+    async def _take_log(self, job: Job) -> tuple[int, bool]:
+        cluster_id = job.attempts[-1].cluster_id
+        return await self._files.take_log(_principal(job, self._clock), cluster_id, job.job_id, len(job.attempts))
+
+    async def _collect(self, job: Job) -> None:
+        """Bring in the log and the files of its attempt within their time, then let it end."""
+        attempt, why = job.attempts[-1], ""
+        is_ended = job.verdict is Verdict.SUCCEEDED or attempt.exit_code is not None
+        limit_ns = rules.COLLECT_ENDED_NS if is_ended else rules.COLLECT_NS
+        until_ns = self._until_ns.setdefault(job.job_id, self._clock.monotonic_ns() + limit_ns)
+        try:
+            async with asyncio.timeout(limit_ns / SECOND):
+                size, is_cut = await self._take_log(job)
+                attempt = replace(attempt, log_bytes=size, log_truncated=is_cut)
+                taken = _principal(job, self._clock), attempt.cluster_id, job.job_id, len(job.attempts)
+                size, is_cut = await self._files.take_files(*taken)
+                attempt = replace(attempt, files_bytes=size, files_truncated=is_cut)
+        except TimeoutError:
+            why = f"its files could not be had within {limit_ns // SECOND} s"
+        except WindrowError as error:
+            if error.retryable and self._clock.monotonic_ns() < until_ns:
+                raise
+            why = f"its files could not be had: {error.detail or error.code}"
+        self._until_ns.pop(job.job_id)
+        await self._store.write(lambda uow: self._collected(uow, job.job_id, attempt, why), name="job.collected")
+
+    def _collected(self, uow: UnitOfWork, job_id: JobId, attempt: Attempt, why: str) -> None:
+        job = uow.jobs.get(job_id)
+        if job is None or job.state is not JobState.CHECKPOINTING or job.verdict is None:
+            return
+        event = _ENDS[job.verdict]
+        job = replace(job, attempts=(*job.attempts[:-1], attempt))
+        reason = "; ".join(part for part in (job.reason, why) if part)
+        self._desk.step(uow, job, rules.Answer(event, reason), "master")
+
+
+def _has_answers(uow: UnitOfWork) -> bool:
+    return any(_answer(uow, job) is not None for job in uow.jobs.living())
+
+
+def _answer(uow: UnitOfWork, job: Job) -> rules.Answer | None:
+    return rules.decide(job, uow.jobs.all_of(job.request.after), seen(uow, job), uow.now_wall_ns)
+
+
+def _principal(job: Job, clock: Clock) -> Principal:
+    """The account of a job, as who rents for it and reaches into its own."""
+    account_id: AccountId = job.account_id
+    lives_until_ns = clock.wall_ns() + _LIFE_NS
+    return Principal(account_id, job.name, frozenset({Role.RENTER}), TokenId(""), "job", lives_until_ns)

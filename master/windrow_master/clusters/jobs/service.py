@@ -1,0 +1,253 @@
+"""The jobs' shell: what people ask of jobs. life/service.py takes their steps, course/service.py is their clock.
+
+Submitting is one unit of work; the folder comes after it and is kept by the Master, so that whoever submitted may go.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windrow_master.clusters.jobs import decide as rules
+from windrow_master.clusters.jobs import moving
+from windrow_master.clusters.jobs.course.service import LOOK_NS, JobCourse
+from windrow_master.clusters.jobs.keeping.service import JobFiles
+from windrow_master.clusters.jobs.life.service import JobDesk, spent
+from windrow_master.clusters.jobs.machine import FINAL, JobEvent
+from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.clusters.jobs.request import checked, cluster_request, digest
+from windrow_master.clusters.service import ClusterService, Preview
+from windrow_master.identity.model import Principal, Role
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import (
+    Conflict,
+    IdempotencyMismatch,
+    NotFound,
+    TooMany,
+    WindrowError,
+)
+from windrow_proto.ports import Clock
+from windrow_proto.units import Microcents
+
+LIVING_MAX: Final = 2_000
+"""Jobs of one account that have not ended."""
+_SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
+_ENDS_ALL: Final = frozenset({Role.OPERATOR})
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job, and what all of its attempts were charged so far."""
+
+    job: Job
+    cost: Microcents
+    spent: tuple[Microcents, ...] = ()
+    """Of each attempt."""
+
+
+class JobService:
+    """Jobs of all accounts. Used on the loop only."""
+
+    def __init__(self, store: Store, clock: Clock, clusters: ClusterService, files: JobFiles) -> None:
+        self._store, self._clock, self._clusters, self._files = store, clock, clusters, files
+        self._desk = JobDesk(clusters)
+        self.course = JobCourse(store, clock, clusters, files, self._desk)
+        self.on_change = self._desk.on_change
+        """Call a listener on the loop whenever a job has changed."""
+
+    # --- what people ask -------------------------------------------------------------------------------------------
+
+    async def plan(self, principal: Principal, request: JobRequest) -> Preview:
+        """Where its first attempt would run now, and for how much; changes nothing."""
+        asked = checked(request, JobId("job_preview"), self._clock.wall_ns())
+        return await self._clusters.plan(principal, cluster_request(moving.preview(asked, principal.account_id)))
+
+    async def submit(self, principal: Principal, request: JobRequest, key: str | None = None) -> tuple[JobView, ...]:
+        """Take a job, or all of an array; raises InvalidInput, NotFound for a job it should come after, TooMany.
+
+        key: the request's Idempotency-Key; the same one again answers with the jobs that it made.
+        """
+
+        def change(uow: UnitOfWork) -> tuple[JobView, ...]:
+            known = uow.jobs.by_key(principal.account_id, key) if key is not None else None
+            if known is not None:
+                if known[1] != digest(request):
+                    raise IdempotencyMismatch(subject=known[0][0].job_id)
+                return tuple(_view(uow, job) for job in known[0])
+            self._store.admit()
+            count = max(1, request.array_size)
+            if uow.jobs.count_living(principal.account_id) + count > LIVING_MAX:
+                raise TooMany(f"{LIVING_MAX} jobs of this account have not ended. Wait for some, or cancel them.")
+            return self._add(uow, principal, request, key, count)
+
+        return await self._store.write(change, name="job.submit")
+
+    def _add(
+        self, uow: UnitOfWork, principal: Principal, request: JobRequest, key: str | None, count: int
+    ) -> tuple[JobView, ...]:
+        ids = [JobId(uow.mint("job")) for _ in range(count)]
+        asked = checked(request, ids[0], uow.now_wall_ns)
+        for parent_id in asked.after:
+            self._load(uow, principal, parent_id, frozenset())
+        found = []
+        for index, job_id in enumerate(ids):
+            job = Job(
+                *(job_id, principal.account_id, ids[0], asked, JobState.SUBMITTED, uow.now_wall_ns, index),
+            )
+            parents = uow.jobs.all_of(asked.after)
+            job = replace(job, reason=rules.blocked_by(job, parents) or rules.waits_for(job, parents))
+            uow.jobs.add(job, key, digest(request))
+            self._desk.tell(uow, job, "job.submitted", f"{job.name} is submitted", principal.actor)
+            found.append(_view(uow, job))
+        uow.audit(principal.actor, "job.submit", ids[0], "asked for", {"jobs": str(count)})
+        return tuple(found)
+
+    async def put_folder(self, principal: Principal, job_id: JobId, body: AsyncIterator[bytes]) -> int:
+        """Keep the folder for a job that waits for it, and for all of its array; returns its bytes."""
+        job = (await self.get_own(principal, job_id)).job
+        self._check_waits(job)
+        size = await self._files.put_folder(job.group, body)
+
+        def change(uow: UnitOfWork) -> None:
+            self._check_waits(self._load(uow, principal, job_id, frozenset()))
+            for one in uow.jobs.of_group(job.group):
+                if one.state is JobState.SUBMITTED and one.request.await_files:
+                    self._desk.keep(uow, replace(one, folder_bytes=size))
+
+        await self._store.write(change, name="job.folder")
+        return size
+
+    def _check_waits(self, job: Job) -> None:
+        if job.state is not JobState.SUBMITTED or not job.request.await_files or job.folder_bytes is not None:
+            raise Conflict(f"This job waits for no folder: it is {job.state.value}.", subject=job.job_id)
+
+    async def get(self, principal: Principal, job_id: JobId) -> JobView:
+        """One job; NotFound where there is none or it is somebody else's."""
+        return await self._store.read(lambda uow: _view(uow, self._load(uow, principal, job_id, _SEES_ALL)))
+
+    async def get_own(self, principal: Principal, job_id: JobId) -> JobView:
+        """One job of one's own: what it printed and left is nobody else's business."""
+        return await self._store.read(lambda uow: _view(uow, self._load(uow, principal, job_id, frozenset())))
+
+    async def list(self, principal: Principal, before: str | None, limit: int) -> Sequence[JobView]:
+        """The latest first; of all accounts for operators and auditors."""
+        account_id = None if principal.roles & _SEES_ALL else principal.account_id
+        return await self._store.read(lambda uow: [_view(uow, job) for job in uow.jobs.page(account_id, before, limit)])
+
+    async def cancel(self, principal: Principal, job_id: JobId) -> JobView:
+        """End it, whatever it is doing; what has ended stays as it is. What it wrote so far is brought in first."""
+
+        def change(uow: UnitOfWork) -> JobView:
+            job = self._load(uow, principal, job_id, _ENDS_ALL)
+            said = "it was cancelled"
+            if job.state is JobState.RUNNING:
+                job = self._desk.step(
+                    uow, job, rules.Answer(JobEvent.COLLECT, said, Verdict.CANCELLED), principal.actor
+                )
+            elif job.state is not JobState.CHECKPOINTING:
+                job = self._desk.step(uow, job, rules.Answer(JobEvent.CANCEL, said), principal.actor)
+            elif job.verdict is Verdict.AGAIN:
+                job = self._desk.keep(uow, replace(job, verdict=Verdict.CANCELLED, reason=said))
+            return _view(uow, job)
+
+        async with self.course.placing:
+            return await self._store.write(change, name="job.cancel")
+
+    async def rerun(self, principal: Principal, job_id: JobId, key: str | None = None) -> JobView:
+        """The same once more, with the folder that was sent then. Raises Conflict while it has not ended."""
+
+        def change(uow: UnitOfWork) -> JobView:
+            known = uow.jobs.by_key(principal.account_id, key) if key is not None else None
+            if known is not None:
+                return _view(uow, known[0][0])
+            job = self._load(uow, principal, job_id, frozenset())
+            if job.state not in FINAL:
+                raise Conflict(f"It has not ended: it is {job.state.value}.", subject=job_id)
+            if job.request.await_files and job.folder_bytes is None:
+                raise Conflict("Its folder was never sent; submit it again.", subject=job_id)
+            self._store.admit()
+            fresh = Job(
+                *(JobId(uow.mint("job")), job.account_id, job.group, replace(job.request, after=(), deadline_ns=None)),
+                *(JobState.SUBMITTED, uow.now_wall_ns, job.array_index),
+                folder_bytes=job.folder_bytes,
+            )
+            uow.jobs.add(fresh, key, digest(job.request))
+            uow.audit(principal.actor, "job.submit", fresh.job_id, f"once more {job_id}")
+            self._desk.tell(uow, fresh, "job.submitted", f"{fresh.name} is submitted once more", principal.actor)
+            return _view(uow, fresh)
+
+        return await self._store.write(change, name="job.rerun")
+
+    # --- what it printed and left ----------------------------------------------------------------------------------
+
+    async def log(self, principal: Principal, job_id: JobId, attempt: int | None = None) -> AsyncIterator[bytes]:
+        """The log of an attempt, by default the last one, as far as it is known now."""
+        job = (await self.get_own(principal, job_id)).job
+        number = _attempt_of(job, attempt)
+        return self._from(principal, job, number, 0)
+
+    async def _from(self, principal: Principal, job: Job, number: int, offset: int) -> AsyncGenerator[bytes]:
+        if not number:
+            return
+        async for piece in self._files.log(job.job_id, number, offset):
+            offset += len(piece)
+            yield piece
+        tried = job.attempts[number - 1]
+        if tried.ended_at_ns is None and job.state in (JobState.STARTING, JobState.RUNNING):
+            try:
+                data, _ = await self._files.inside.log(principal, tried.cluster_id, offset)
+            except WindrowError:
+                return  # what is kept is what can be had now
+            yield data
+
+    async def follow(self, principal: Principal, job_id: JobId) -> AsyncGenerator[bytes]:
+        """Its log as it is written, attempt after attempt, until it has ended."""
+        await self.get_own(principal, job_id)
+        return self._follow(principal, job_id)
+
+    async def _follow(self, principal: Principal, job_id: JobId) -> AsyncGenerator[bytes]:
+        number, offset = 1, 0
+        while True:
+            job = (await self.get_own(principal, job_id)).job
+            is_over = len(job.attempts) > number or job.state in FINAL
+            if len(job.attempts) >= number:
+                async for piece in self._from(principal, job, number, offset):
+                    offset += len(piece)
+                    yield piece
+            if len(job.attempts) > number:
+                number, offset = number + 1, 0
+            elif is_over:
+                return
+            else:
+                await self._clock.sleep_ns(LOOK_NS)
+
+    async def artefacts(
+        self, principal: Principal, job_id: JobId, attempt: int | None = None
+    ) -> tuple[AsyncIterator[bytes], Attempt]:
+        """The files that an attempt changed, by default the last one, as a tar. Raises Conflict before it has ended."""
+        job = (await self.get_own(principal, job_id)).job
+        number = _attempt_of(job, attempt)
+        if not number or job.attempts[number - 1].files_bytes is None:
+            raise Conflict("No files of it are kept: it has not ended, or they could not be had.", subject=job_id)
+        return await self._files.files(job_id, number), job.attempts[number - 1]
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _load(self, uow: UnitOfWork, principal: Principal, job_id: JobId, others: frozenset[Role]) -> Job:
+        """A job of one's own, or of anybody with one of these roles."""
+        job = uow.jobs.get(job_id)
+        if job is None or not (job.account_id == principal.account_id or principal.roles & others):
+            raise NotFound("There is no such job, or it is not yours.", subject=job_id)
+        return job
+
+
+def _view(uow: UnitOfWork, job: Job) -> JobView:
+    costs = spent(uow, job)
+    return JobView(job, Microcents(sum(costs)), costs)
+
+
+def _attempt_of(job: Job, attempt: int | None) -> int:
+    """Its number from 1, or 0 where there is none yet; raises NotFound."""
+    if attempt is not None and not 1 <= attempt <= len(job.attempts):
+        raise NotFound(f"It has {len(job.attempts)} attempts.", subject=job.job_id)
+    return len(job.attempts) if attempt is None else attempt

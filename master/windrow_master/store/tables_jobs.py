@@ -1,0 +1,33 @@
+"""The jobs' table."""
+
+from sqlalchemy import JSON, Column, Index, LargeBinary, String, Table, Text
+
+from windrow_master.store.schema import Whole, metadata
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("job_id", String(64), primary_key=True),
+    Column("account_id", String(64), nullable=False, index=True),
+    Column("group_id", String(64), nullable=False, index=True),
+    Column("array_index", Whole, nullable=False),
+    Column("request", JSON, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("created_at_ns", Whole, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("attempts", JSON, nullable=False),
+    Column("verdict", String(20)),
+    Column("folder_bytes", Whole),
+    Column("ended_at_ns", Whole),
+    Column("version", Whole, nullable=False),
+    Column("request_key", String(200)),
+    Column("request_sha256", LargeBinary(32), nullable=False),
+    Index("uq_jobs_request_key", "account_id", "request_key", "array_index", unique=True),
+)
+# What has not ended, in one small index: it is looked at every second.
+Index(
+    "ix_jobs_living",
+    jobs.c.job_id,
+    sqlite_where=jobs.c.ended_at_ns.is_(None),
+    postgresql_where=jobs.c.ended_at_ns.is_(None),
+)

@@ -1,0 +1,287 @@
+"""`windrow job`: submit a command, a script or a folder and go; look, follow the log, fetch what it left, cancel."""
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Annotated, Any
+
+import typer
+
+from windrow import folder
+from windrow.cli.clusters import Cpus, Env, Gpu, Image, MaxPrice, Memory, Runtime, Slice, Tier, print_plan
+from windrow.cli.context import AsJson, client
+from windrow.cli.output import EXIT_FAILURE, EXIT_OK, Column, facts, print_json, print_list, say, size_text
+from windrow.cli.request import cluster_request
+from windrow.client import Client
+from windrow.errors import WindrowClientError
+
+job_app = typer.Typer(help="Jobs: commands that run without you, and leave their log and files.", no_args_is_help=True)
+
+Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Its name or id.")]
+Argv = Annotated[list[str] | None, typer.Argument(help="The command, after --.")]
+Attempt = Annotated[int | None, typer.Option("--attempt", min=1, help="Which attempt; by default the last one.")]
+Name = Annotated[str | None, typer.Option("--name", help="What you call it.")]
+Retries = Annotated[int, typer.Option("--retries", min=0, help="Begin again so often after its host was lost.")]
+OnExit = Annotated[bool, typer.Option("--retry-on-exit", help="Also after an exit code other than 0.")]
+MaxDuration = Annotated[str | None, typer.Option("--max-duration", help="Of one attempt: 90s, 30m, 8h, 2d.")]
+Deadline = Annotated[str | None, typer.Option("--deadline", help="All of it, an RFC 3339 time: 2030-01-31T18:00:00Z.")]
+Budget = Annotated[str | None, typer.Option("--budget", help="It is ended before it costs more.")]
+Priority = Annotated[int, typer.Option("--priority", min=-100, max=100, help="The higher goes first.")]
+After = Annotated[list[str] | None, typer.Option("--after", help="A job that has to succeed first, repeatable.")]
+Array = Annotated[int, typer.Option("--array", min=0, help="So many, each with WINDROW_ARRAY_INDEX from 0.")]
+Script = Annotated[Path | None, typer.Option("--script", help="A Python or shell script to run, sent alone.")]
+Folder = Annotated[Path | None, typer.Option("--folder", help="The folder to send; by default this one.")]
+Files = Annotated[bool, typer.Option(help="Send the folder.")]
+
+_SPAN = re.compile(r"^(\d+(?:\.\d+)?)([smhd]?)$")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+WAIT_S = 7 * 86_400.0
+
+
+def parse_span(text: str) -> float:
+    """`90s`, `30m`, `8h`, `2d` or seconds; raises WindrowClientError on anything else."""
+    match = _SPAN.match(text.strip())
+    if match is None or float(match[1]) <= 0:
+        raise WindrowClientError(f"{text!r} is not a time. Write for example 90s, 30m, 8h or 2d.")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def job_id(api: Client, name: str) -> str:
+    """The id of a job, or of the newest of this name. Raises WindrowClientError."""
+    if name.startswith("job_"):
+        return name
+    for job in api.items("/jobs"):
+        if job["name"] == name:
+            return str(job["id"])
+    raise WindrowClientError(f"No job {name!r} is there. See what is: windrow job ls")
+
+
+def script_command(script: Path) -> list[str]:
+    """How a script is run, by its name's end. Raises WindrowClientError."""
+    runner = {".py": "python", ".sh": "sh"}.get(script.suffix)
+    if runner is None or not script.is_file():
+        raise WindrowClientError(f"--script {script}: name a file that ends with .py or .sh.")
+    return [runner, script.name]
+
+
+def _parcel(script: Path | None, root: Path | None, files: bool) -> folder.Parcel | None:
+    if script is not None:
+        return folder.Parcel(script.resolve().parent, (script.name,), script.stat().st_size)
+    return folder.survey((root or Path.cwd()).resolve()) if files else None
+
+
+@job_app.command("submit", context_settings={"allow_interspersed_args": False})
+def job_submit(
+    context: typer.Context,
+    argv: Argv = None,
+    script: Script = None,
+    root: Folder = None,
+    files: Files = True,
+    name: Name = None,
+    gpu: Gpu = None,
+    part: Slice = None,
+    cpus: Cpus = 1,
+    memory: Memory = None,
+    image: Image = None,
+    env: Env = None,
+    tier: Tier = None,
+    runtime: Runtime = None,
+    max_price: MaxPrice = None,
+    retries: Retries = 0,
+    on_exit: OnExit = False,
+    max_duration: MaxDuration = None,
+    deadline: Deadline = None,
+    budget: Budget = None,
+    priority: Priority = 0,
+    after: After = None,
+    array: Array = 0,
+    plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run and its price.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay, and print its log.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Submit a job: this folder is sent, and then you may go."""
+    api = client(context)
+    command = [*(script_command(script) if script else []), *(argv or [])]
+    if not command:
+        raise WindrowClientError("Say what to run: windrow job submit -- python train.py")
+    parcel = _parcel(script, root, files)
+    request = cluster_request(
+        argv=command, name=name or Path(command[-1 if script else 0]).name[:40], gpu=gpu, part=part, cpus=cpus,
+        memory=memory, image=image, env=env or [], tier=tier, runtime=runtime, max_price=max_price,
+        await_files=parcel is not None,
+    )  # fmt: skip
+    del request["kind"]
+    request |= {"retries": retries, "retries_on_exit": on_exit, "priority": priority, "array_size": array}
+    optional = {
+        "max_duration_seconds": parse_span(max_duration) if max_duration else None,
+        "deadline": deadline,
+        "budget": budget,
+        "after": [job_id(api, one) for one in after or []] or None,
+    }
+    request |= {key: value for key, value in optional.items() if value is not None}
+    if plan:
+        _show_plan(api.request("POST", "/jobs/plan", body=request), as_json)
+        return
+    found = _submitted(api, request, parcel, as_json)
+    if follow:
+        raise typer.Exit(_followed(api, str(found[0]["id"])))
+
+
+def _submitted(
+    api: Client, request: dict[str, Any], parcel: folder.Parcel | None, as_json: bool
+) -> list[dict[str, Any]]:
+    found = api.submit_job(request)
+    if parcel is not None:
+        _send(api, str(found[0]["id"]), parcel)
+        found = [api.job(str(one["id"])) for one in found]
+    if as_json:
+        print_json(found)
+    else:
+        say(f"{len(found)} job(s) submitted. Follow: windrow job logs -f {found[0]['id']}")
+        sys.stdout.write("".join(f"{one['id']}\n" for one in found))
+    return found
+
+
+def _show_plan(answer: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+        return
+    print_plan(answer)
+    for refusal in answer.get("refusals") or []:
+        say(f"  not {refusal.get('host_name') or refusal['host_id']}: {refusal['reason']}")
+    if not answer["fits"]:
+        say("It would wait in the queue until one of them can take it.")
+
+
+def _send(api: Client, job: str, parcel: folder.Parcel) -> None:
+    say(f"  sending {len(parcel.files)} file(s), {size_text(parcel.size_bytes)}")
+    with TemporaryFile() as file:
+        folder.pack(parcel, file)
+        file.seek(0)
+        api.put_job_folder(job, file)
+
+
+def _followed(api: Client, job: str) -> int:
+    _print_log(api, job, follow=True, attempt=None)
+    return _code(api.wait_job(job, WAIT_S))
+
+
+def _print_log(api: Client, job: str, *, follow: bool, attempt: int | None) -> None:
+    for data in api.job_logs(job, follow=follow, attempt=attempt):
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+def _code(job: dict[str, Any]) -> int:
+    """What the shell sees: 0 only where it succeeded."""
+    if job["state"] == "Succeeded":
+        return EXIT_OK
+    code = job["exit_code"]
+    return code if code is not None and 0 < code <= 255 else EXIT_FAILURE
+
+
+@job_app.command("ls")
+def job_ls(context: typer.Context, as_json: AsJson = False) -> None:
+    """List jobs, newest first."""
+    columns: Sequence[Column] = [
+        ("ID", lambda j: j["id"]),
+        ("NAME", lambda j: j["name"] + (f"[{j['array_index']}]" if j["request"]["array_size"] else "")),
+        ("STATE", lambda j: j["state"]),
+        ("EXIT", lambda j: j["exit_code"]),
+        ("TRIES", lambda j: len(j["attempts"])),
+        ("COST", lambda j: j["cost_so_far"]),
+        ("REASON", lambda j: j["reason"]),
+    ]
+    print_list(client(context).items("/jobs"), columns, "No jobs. Try: windrow job submit -- python -V", as_json)
+
+
+@job_app.command("show")
+def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
+    """Everything about one job."""
+    api = client(context)
+    item = api.job(job_id(api, job))
+    if as_json:
+        print_json(item)
+        return
+    asked = item["request"]
+    facts(
+        [
+            ("Job", f"{item['name']} {item['id']}"),
+            ("State", f"{item['state']} {item['reason'] or ''}"),
+            ("Command", " ".join(asked["argv"])),
+            ("Exit code", item["exit_code"]),
+            ("Cost so far", item["cost_so_far"]),
+            ("Budget", asked["budget"]),
+            ("Deadline", asked["deadline"]),
+            *[("Comes after", one) for one in asked["after"]],
+            *[(f"Attempt {one['number']}", _attempt(one)) for one in item["attempts"]],
+        ]
+    )
+
+
+def _attempt(one: dict[str, Any]) -> str:
+    left = f"log {size_text(one['log_bytes'])}, files {size_text(one['files_bytes'])}"
+    return f"{one['cluster_id']}: {one['outcome'] or 'goes on'}; {left}; {one['cost']}"
+
+
+@job_app.command("logs")
+def job_logs(
+    context: typer.Context,
+    job: Which,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it ends.")] = False,
+    attempt: Attempt = None,
+) -> None:
+    """Print its log, also after it has ended."""
+    api = client(context)
+    _print_log(api, job_id(api, job), follow=follow, attempt=attempt)
+
+
+@job_app.command("wait")
+def job_wait(
+    context: typer.Context,
+    job: Which,
+    timeout: Annotated[str | None, typer.Option("--timeout", help="At most so long: 30m.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Wait for its end; exits with its exit code."""
+    api = client(context)
+    item = api.wait_job(job_id(api, job), parse_span(timeout) if timeout else WAIT_S)
+    if as_json:
+        print_json(item)
+    else:
+        say(f"{item['name']} is {item['state']}. {item['reason'] or ''}".rstrip())
+    raise typer.Exit(_code(item))
+
+
+@job_app.command("cancel")
+def job_cancel(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
+    """End it; what it wrote so far is kept."""
+    api = client(context)
+    item = api.request("POST", f"/jobs/{job_id(api, job)}/cancel")
+    print_json(item) if as_json else say(f"{item['name']} is {item['state']}. {item['reason'] or ''}".rstrip())
+
+
+@job_app.command("rerun")
+def job_rerun(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
+    """Run it once more, with the folder that was sent then."""
+    api = client(context)
+    item = api.request("POST", f"/jobs/{job_id(api, job)}/rerun")
+    print_json(item) if as_json else sys.stdout.write(f"{item['id']}\n")
+
+
+@job_app.command("artefacts")
+def job_artefacts(
+    context: typer.Context,
+    job: Which,
+    into: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path("."),
+    attempt: Attempt = None,
+) -> None:
+    """Fetch the files that it changed."""
+    api = client(context)
+    with TemporaryFile() as file:
+        cut = api.get_job_files(job_id(api, job), file, attempt)
+        file.seek(0)
+        names = folder.unpack(file, into)
+    say(f"{len(names)} file(s) written to {into}." + (" CUT: there was more than 1 GiB." if cut else ""))

@@ -1,0 +1,96 @@
+"""Decisions about jobs, as tables: graphs, limits, and what its cluster means."""
+
+from dataclasses import replace
+
+import pytest
+
+from windrow_master.clusters.jobs.decide import Seen, blocked_by, decide, waits_for
+from windrow_master.clusters.jobs.machine import JobEvent
+from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.clusters.jobs.request import attempt_key, checked, in_order
+from windrow_proto.errors import InvalidInput
+from windrow_proto.ids import AccountId, ClusterId
+
+NOW = 10**18
+S = JobState
+
+
+def job(name="a", state=S.SUBMITTED, after=(), attempts=0, **more) -> Job:
+    request = JobRequest(("true",), name=name, after=tuple(JobId(one) for one in after), **more)
+    had = tuple(Attempt(ClusterId(f"cluster_{n}"), NOW) for n in range(attempts))
+    return Job(JobId(name), AccountId("account_1"), name, request, state, NOW, attempts=had)
+
+
+def parents(**states):
+    return {JobId(name): job(name, state) for name, state in states.items()}
+
+
+@pytest.mark.parametrize(
+    ("states", "waits", "blocked"),
+    [
+        ({"x": S.SUCCEEDED, "y": S.SUCCEEDED}, "", ""),
+        ({"x": S.RUNNING, "y": S.SUCCEEDED}, "waits for x", ""),
+        ({"x": S.MIGRATING, "y": S.QUEUED}, "waits for x, y", ""),
+        ({"x": S.SUCCEEDED, "y": S.FAILED}, "waits for y", "y (y), which it comes after, is Failed"),
+        ({"x": S.LOST, "y": S.RUNNING}, "waits for x, y", "x (x), which it comes after, is Lost"),
+    ],
+)
+def test_a_job_waits_for_those_before_it_and_falls_with_them(states, waits, blocked) -> None:
+    child = job("child", after=("x", "y"))
+    assert waits_for(child, parents(**states)) == waits
+    assert blocked_by(child, parents(**states)) == blocked
+    found = decide(child, parents(**states), Seen(), NOW)
+    expected = JobEvent.CANCEL if blocked else None if waits else JobEvent.ADMIT
+    assert (found and found.event) == expected
+
+
+def test_a_job_whose_parent_is_not_there_is_cancelled_and_not_forgotten() -> None:
+    found = decide(job(after=("x",)), {}, Seen(), NOW)
+    assert found is not None
+    assert (found.event, found.reason) == (JobEvent.CANCEL, "x, which it comes after, is not there")
+
+
+@pytest.mark.parametrize("state", [S.SUBMITTED, S.QUEUED, S.MIGRATING])
+def test_a_deadline_ends_also_what_never_ran(state) -> None:
+    found = decide(job(state=state, deadline_ns=NOW), {}, Seen(), NOW)
+    assert found is not None
+    assert (found.event, found.reason) == (JobEvent.FAIL, "its deadline has passed")
+
+
+@pytest.mark.parametrize("state", [S.SUCCEEDED, S.FAILED, S.CANCELLED, S.LOST, S.CHECKPOINTING])
+def test_nothing_follows_for_what_has_ended_or_is_being_collected(state) -> None:
+    assert decide(job(state=state, deadline_ns=1), {}, Seen(), NOW) is None
+
+
+def test_the_key_of_an_attempt_is_the_same_before_and_after_it_is_written_down() -> None:
+    assert attempt_key(job(state=S.QUEUED)) == attempt_key(job(state=S.STARTING, attempts=1)) == "a/1"
+
+
+def test_the_queue_goes_by_priority_then_age() -> None:
+    old, high = job("a"), job("b", priority=1)
+    young = replace(job("0"), created_at_ns=NOW + 1)
+    assert in_order([young, old, high]) == [high, old, young]
+
+
+@pytest.mark.parametrize(
+    ("field", "bad"),
+    [
+        ("argv", {"argv": ()}),
+        ("retries", {"retries": 101}),
+        ("array_size", {"array_size": 1_001}),
+        ("priority", {"priority": 101}),
+        ("deadline", {"deadline_ns": NOW}),
+        ("budget", {"budget": 0}),
+        ("max_duration_seconds", {"max_duration_ns": 1}),
+        ("env", {"env": {"WINDROW_JOB_ID": "mine"}}),
+        ("cpus", {"cpus": 0}),
+    ],
+)
+def test_a_bad_request_is_refused_by_its_field(field, bad) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        checked(JobRequest(**{"argv": ("true",)} | bad), JobId("job_1"), NOW)
+    assert refused.value.subject == field
+
+
+def test_verdicts_are_stored_under_their_names() -> None:
+    assert [verdict.value for verdict in Verdict] == ["succeeded", "failed", "cancelled", "again"]

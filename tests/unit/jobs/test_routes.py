@@ -1,0 +1,80 @@
+"""Jobs over HTTP: the shapes of plan/api, the folder, refusals by field."""
+
+import pytest
+
+from tests.unit.clusters.conftest import site as site
+from tests.unit.master_api.described import assert_described
+from windrow_master.api import out_jobs
+from windrow_master.api.job_routes import _behind
+from windrow_master.api.out import Page
+
+ASKED = {"argv": ["python", "train.py"], "name": "train", "budget": "1.50", "max_duration_seconds": 90, "retries": 2}
+
+
+async def test_a_job_is_submitted_shown_listed_cancelled_and_run_again(site) -> None:
+    answer = await site.client.post("/api/v1/jobs", json=ASKED)
+    assert_described(answer, out_jobs.JobsOut, 201)
+    (job,) = answer.json()["jobs"]
+    assert (job["state"], job["request"]["budget"], job["request"]["max_duration_seconds"]) == (
+        "Submitted",
+        "1.50",
+        90.0,
+    )
+    path = f"/api/v1/jobs/{job['id']}"
+
+    shown = await site.client.get(path)
+    assert_described(shown, out_jobs.JobOut)
+    assert (await site.client.get(path, headers={"If-None-Match": shown.headers["etag"]})).status_code == 304
+    listed = await site.client.get("/api/v1/jobs")
+    assert_described(listed, Page[out_jobs.JobOut])
+    assert [one["id"] for one in listed.json()["items"]] == [job["id"]]
+
+    assert (await site.client.post(f"{path}/rerun")).status_code == 409
+    assert (await site.client.post(f"{path}/cancel")).json()["state"] == "Cancelled"
+    assert (await site.client.get(f"{path}/logs")).content == b""
+    assert (await site.client.get(f"{path}/artefacts")).status_code == 409
+    again = await site.client.post(f"{path}/rerun")
+    assert (again.status_code, again.json()["state"]) == (201, "Submitted")
+
+
+async def test_the_same_key_makes_one_job(site) -> None:
+    headers = {"Idempotency-Key": "once"}
+    first = await site.client.post("/api/v1/jobs", json=ASKED, headers=headers)
+    second = await site.client.post("/api/v1/jobs", json=ASKED, headers=headers)
+    assert first.json() == second.json()
+    assert len((await site.client.get("/api/v1/jobs")).json()["items"]) == 1
+
+
+async def test_a_folder_is_kept_for_the_job_that_waits_for_it(site) -> None:
+    (job,) = (await site.client.post("/api/v1/jobs", json=ASKED | {"await_files": True})).json()["jobs"]
+    path = f"/api/v1/jobs/{job['id']}/files"
+    kept = await site.client.put(path, content=b"a tar")
+    assert (kept.status_code, kept.json()) == (200, {"bytes": 5})
+    assert (await site.client.put(path, content=b"another")).status_code == 409
+    assert (await site.client.get(f"/api/v1/jobs/{job['id']}")).json()["folder_bytes"] == 5
+
+
+async def test_bad_requests_name_their_field_and_change_nothing(site) -> None:
+    for bad, status in (
+        ({"argv": []}, 422),
+        ({"retries": 101}, 422),
+        ({"budget": "-1"}, 422),
+        ({"after": ["job_x"]}, 404),
+    ):
+        answer = await site.client.post("/api/v1/jobs", json=ASKED | bad)
+        assert answer.status_code == status, answer.text
+    assert (await site.client.get("/api/v1/jobs")).json()["items"] == []
+
+
+async def test_a_plan_says_why_nothing_fits(site) -> None:
+    answer = await site.client.post("/api/v1/jobs/plan", json=ASKED | {"gpus": 8})
+    assert (answer.status_code, answer.json()["fits"]) == (200, False)
+
+
+@pytest.mark.parametrize(("offset", "left"), [(0, b"abcdef"), (2, b"cdef"), (3, b"def"), (6, b""), (9, b"")])
+async def test_who_reads_on_is_told_only_what_follows(offset, left) -> None:
+    async def pieces():
+        for piece in (b"abc", b"def"):
+            yield piece
+
+    assert b"".join([piece async for piece in _behind(pieces(), offset)]) == left

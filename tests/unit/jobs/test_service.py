@@ -1,0 +1,293 @@
+"""Jobs on a real store: from submitting to letting go, with hosts that are lost and a Master that begins again."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.clusters.world import HOST, OTHER, STRANGER, principal
+from tests.unit.jobs.world import GONE, once, world
+from windrow_master.clusters.jobs.model import JobId, JobRequest, JobState
+from windrow_master.fleet.machines import LinkEvent
+from windrow_proto.errors import Conflict, IdempotencyMismatch, NotFound
+from windrow_proto.model import CommandKind, WorkloadPhase
+from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND
+
+S = JobState
+
+
+async def text(pieces) -> bytes:
+    return b"".join([piece async for piece in pieces])
+
+
+async def test_a_job_runs_leaves_its_log_and_files_and_lets_its_cluster_go(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit("python", "train.py", await_files=True)
+        await it.tick()
+        assert ((await it.get(job)).state, (await it.get(job)).reason) == (S.SUBMITTED, "waits for its folder")
+
+        await it.jobs.put_folder(principal(), job.job_id, once(b"folder"))
+        await it.tick()
+        assert (await it.get(job)).state is S.STARTING
+        spec = it.market.spec()
+        assert (spec.argv, spec.await_files, spec.env["WINDROW_JOB_ID"]) == (("python", "train.py"), True, job.job_id)
+        it.market.report(spec, WorkloadPhase.WAITING_FILES)
+        await it.tick()
+        assert it.inside.sent == {spec.cluster_id: (b"folder", True)}
+        it.run(spec)
+        await it.tick()
+        assert (await it.get(job)).state is S.RUNNING
+        it.inside.log_bytes, it.inside.tar = b"epoch 1\n", b"a tar"
+        it.exit(spec)
+        await it.tick(2)
+
+        done = await it.get(job)
+        assert (done.state, done.reason) == (S.SUCCEEDED, "")
+        (attempt,) = done.attempts
+        assert (attempt.exit_code, attempt.log_bytes, attempt.files_bytes) == (0, 8, 5)
+        assert it.market.commands(CommandKind.DELETE)
+        assert await text(await it.jobs.log(principal(), job.job_id)) == b"epoch 1\n"
+        pieces, _ = await it.jobs.artefacts(principal(), job.job_id)
+        assert await text(pieces) == b"a tar"
+
+
+async def test_a_job_waits_for_room_and_says_why(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        job = await it.submit()
+        await it.tick(3)
+        waiting = await it.get(job)
+        assert waiting.state is S.QUEUED
+        assert "No host has joined yet" in waiting.reason
+        assert waiting.version == 3, "the same reason again is no news"
+
+        it.market.join()
+        await it.tick()
+        assert (await it.get(job)).state is S.STARTING
+
+
+async def test_a_master_that_died_after_making_the_cluster_takes_the_same_one(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit()
+        await it.tick()
+        made = (await it.get(job)).attempts[0].cluster_id
+        # As if the write after the creation had never been: the row is Queued without an attempt.
+        queued = await it.store.read(lambda uow: uow.jobs.get(job.job_id))
+        it.market.write(lambda uow: uow.jobs.save(replace(queued, state=S.QUEUED, attempts=())))
+        it.start_again()
+        await it.tick()
+        assert [one.cluster_id for one in (await it.get(job)).attempts] == [made]
+        assert len(it.market.commands(CommandKind.CREATE)) == 1
+
+        it.market.write(lambda uow: uow.jobs.save(replace(queued, state=S.QUEUED, attempts=())))
+        it.start_again()
+        await it.jobs.cancel(principal(), job.job_id)
+        assert it.market.commands(CommandKind.DELETE), "cancelled before it was written down, and still let go"
+
+
+@pytest.mark.parametrize(("retries", "state"), [(1, S.STARTING), (0, S.LOST)])
+async def test_a_lost_host_is_left_for_another_while_attempts_are_left(tmp_path, retries, state) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit(retries=retries)
+        await it.tick()
+        it.run()
+        await it.tick()
+        it.market.join(OTHER)
+        it.market.link(LinkEvent.SILENT)
+        it.market.link(LinkEvent.SILENT_LONG)
+        await it.tick()
+        found = await it.get(job)
+        assert found.state is state
+        assert "is not heard of" in found.attempts[0].outcome
+        assert len(found.attempts) == retries + 1
+        if retries:
+            assert it.market.spec(OTHER).env["WINDROW_ATTEMPT"] == "2"
+        assert it.market.commands(CommandKind.DELETE, HOST)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+async def test_an_exit_code_is_tried_again_only_where_that_was_asked(tmp_path, asked) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit(retries=1, retries_on_exit=asked)
+        await it.tick()
+        it.exit(it.run(), code=3)
+        await it.tick()
+        it.market.join(OTHER)
+        await it.tick(2)
+        found = await it.get(job)
+        assert found.attempts[0].exit_code == 3
+        assert found.attempts[0].outcome == "its command ended with 3"
+        assert (found.state, len(found.attempts)) == ((S.STARTING, 2) if asked else (S.FAILED, 1))
+
+
+async def test_children_wait_and_fall_with_their_parent(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        parent = await it.submit(name="first")
+        child = await it.submit(name="second", after=(parent.job_id,))
+        grandchild = await it.submit(after=(child.job_id,))
+        await it.tick()
+        assert (await it.get(child)).reason == "waits for first"
+        await it.jobs.cancel(principal(), parent.job_id)
+        await it.tick(2)
+        assert (await it.get(child)).reason == f"first ({parent.job_id}), which it comes after, is Cancelled"
+        assert (await it.get(grandchild)).state is S.CANCELLED
+        with pytest.raises(NotFound):
+            await it.submit(after=(JobId("job_none"),))
+
+
+async def test_an_array_shares_its_folder_and_each_knows_its_index(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        it.market.join(OTHER)
+        asked = JobRequest(("true",), array_size=2, await_files=True)
+        first, second = await it.jobs.submit(principal(), asked, "key")
+        assert await it.jobs.submit(principal(), asked, "key") == (first, second)
+        with pytest.raises(IdempotencyMismatch):
+            await it.jobs.submit(principal(), JobRequest(("false",)), "key")
+        await it.jobs.put_folder(principal(), second.job.job_id, once(b"both"))
+        await it.tick()
+        specs = [command.create for host in (HOST, OTHER) for command in it.market.commands(CommandKind.CREATE, host)]
+        assert sorted([(one.env["WINDROW_ARRAY_INDEX"], one.env["WINDROW_ARRAY_SIZE"]) for one in specs]) == [
+            ("0", "2"),
+            ("1", "2"),
+        ]
+
+
+async def test_limits_end_a_job_with_their_reason_and_keep_what_it_wrote(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit(max_duration_ns=60 * SECOND)
+        await it.tick()
+        it.run()
+        await it.tick()
+        it.inside.log_bytes = b"so far"
+        it.clock.advance(60 * SECOND)
+        await it.tick(2)
+        found = await it.get(job)
+        assert (found.state, found.reason) == (S.FAILED, "it ran for the 60 s that it may")
+        assert await text(await it.jobs.log(principal(), job.job_id)) == b"so far"
+
+        late = await it.submit(deadline_ns=it.clock.wall_ns() + SECOND, name="late", after=(job.job_id,))
+        it.clock.advance(SECOND)
+        await it.tick()
+        assert (await it.get(late)).reason == "its deadline has passed"
+
+
+async def test_a_budget_is_never_passed(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit(budget=MICROCENTS_PER_UNIT // 1000)
+        await it.tick()
+        spec = it.run()
+        price = (await it.store.read(lambda uow: uow.clusters.get(spec.cluster_id))).price_per_hour
+        for _ in range(600):
+            it.clock.advance(60 * SECOND)
+            await it.tick(2)
+            if (await it.get(job)).state is S.FAILED:
+                break
+        found = await it.get(job)
+        ran_ns = found.ended_at_ns - found.attempts[0].started_at_ns
+        assert found.reason == "its budget of 0.001 would be passed"
+        assert 0 < price * ran_ns // (3600 * SECOND) <= found.request.budget
+
+
+async def test_files_that_cannot_be_had_are_said_and_hold_nothing_up(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit()
+        await it.tick()
+        spec = it.run()
+        await it.tick()
+        it.inside.error = GONE
+        it.exit(spec)
+        await it.tick(2)
+        found = await it.get(job)
+        assert found.state is S.SUCCEEDED
+        assert "its files could not be had: Its work is gone" in found.reason
+        assert found.attempts[0].files_bytes is None
+        with pytest.raises(Conflict):
+            await it.jobs.artefacts(principal(), job.job_id)
+
+
+async def test_what_is_cancelled_is_collected_first_and_what_has_ended_stays(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit()
+        await it.tick()
+        it.run()
+        await it.tick()
+        assert (await it.jobs.cancel(principal(), job.job_id)).job.state is S.CHECKPOINTING
+        await it.tick()
+        assert (await it.get(job)).state is S.CANCELLED
+        assert (await it.get(job)).attempts[0].files_bytes == 3
+        before = await it.get(job)
+        assert (await it.jobs.cancel(principal(), job.job_id)).job == before
+
+        again = (await it.jobs.rerun(principal(), job.job_id)).job
+        it.market.join(OTHER)
+        await it.tick()
+        assert (await it.get(again)).state is S.STARTING
+
+
+async def test_a_running_jobs_log_is_kept_piece_by_piece_for_the_day_its_host_is_lost(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit()
+        await it.tick()
+        it.run()
+        await it.tick(2)
+        for written in (b"one ", b"one two "):
+            it.inside.log_bytes = written
+            it.clock.advance(20 * SECOND)
+            await it.tick()
+        it.inside.error = GONE
+        it.market.link(LinkEvent.SILENT)
+        it.market.link(LinkEvent.SILENT_LONG)
+        await it.tick()
+        assert (await it.get(job)).state is S.LOST
+        assert await text(await it.jobs.log(principal(), job.job_id)) == b"one two "
+
+
+async def test_the_higher_priority_gets_the_only_place(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        low = await it.submit(cpus=4, priority=0)
+        it.clock.advance(SECOND)
+        high = await it.submit(cpus=4, priority=5)
+        it.market.join()
+        await it.tick()
+        assert ((await it.get(low)).state, (await it.get(high)).state) == (S.QUEUED, S.STARTING)
+
+
+async def test_nobody_reaches_a_strangers_job(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        job = await it.submit()
+        stranger = principal(STRANGER)
+        for asked in (it.jobs.get, it.jobs.cancel, it.jobs.rerun, it.jobs.log, it.jobs.follow, it.jobs.artefacts):
+            with pytest.raises(NotFound):
+                await asked(stranger, job.job_id)
+        with pytest.raises(NotFound):
+            await it.jobs.put_folder(stranger, job.job_id, once(b""))
+        with pytest.raises(NotFound):
+            await it.submit(who=stranger, after=(job.job_id,))
+
+
+async def test_who_follows_is_told_every_attempt_and_the_end(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit(retries=1, retries_on_exit=True)
+        await it.tick()
+        it.inside.log_bytes = b"first "
+        it.exit(it.run(), code=1)
+        await it.tick()
+        it.market.join(OTHER)
+        await it.tick()
+        spec = it.market.spec(OTHER)
+        it.inside.log_bytes = b"second"
+        it.market.report(spec, WorkloadPhase.EXITED, OTHER, exit_code=0)
+        await it.tick(2)
+        assert (await it.get(job)).state is S.SUCCEEDED
+        assert await text(await it.jobs.follow(principal(), job.job_id)) == b"first second"
+        assert await text(await it.jobs.log(principal(), job.job_id, 1)) == b"first "

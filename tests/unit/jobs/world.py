@@ -1,0 +1,91 @@
+"""A market whose jobs go on look by look; the inside of their work is what a test wrote down."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.master_support import ManualClock, opened_store
+from tests.unit.clusters.world import Market, principal
+from windrow_master.clusters.artefacts.folder import FolderStore
+from windrow_master.clusters.jobs.keeping.service import JobFiles
+from windrow_master.clusters.jobs.model import JobRequest
+from windrow_master.clusters.jobs.service import JobService
+from windrow_proto.errors import Conflict
+from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
+
+
+class Inside:
+    """The inside of work."""
+
+    def __init__(self) -> None:
+        self.sent: dict[str, Any] = {}
+        self.log_bytes, self.tar, self.error = b"", b"tar", None
+
+    async def send_files(self, principal, cluster_id, body, *, commit):
+        self.sent[cluster_id] = b"".join([piece async for piece in body]), commit
+
+    async def log(self, principal, cluster_id, offset):
+        if self.error is not None:
+            raise self.error
+        return self.log_bytes[offset:], False
+
+    async def fetch_files(self, principal, cluster_id, *, changed_only):
+        if self.error is not None:
+            raise self.error
+        return once(self.tar), len(self.tar), False
+
+
+async def once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+GONE = Conflict("Its work is gone from the host, and its log and files with it.")
+
+
+class World:
+    """One market, its jobs, and a host that does what it is told."""
+
+    def __init__(self, store, clock, folder: Path) -> None:
+        self.store, self.clock, self.folder = store, clock, folder
+        self.market = Market(store, clock)
+        self.inside: Any = Inside()
+        self.start_again()
+
+    def start_again(self) -> None:
+        """A Master's rooms after a restart: nothing is left but the store and the objects."""
+        files = JobFiles(FolderStore(self.folder), lambda: self.inside)
+        self.jobs = JobService(self.store, self.clock, self.market.clusters, files)
+
+    async def submit(self, *argv, key=None, who=None, **more):
+        asked = JobRequest(argv=argv or ("true",), **more)
+        (view,) = await self.jobs.submit(who or principal(), asked, key)
+        return view.job
+
+    async def get(self, job):
+        return (await self.jobs.get(principal(), job.job_id)).job
+
+    async def tick(self, times=1):
+        """Look, and let what was begun come to its end."""
+        for _ in range(times):
+            async with asyncio.TaskGroup() as group:
+                self.jobs.course._group = group
+                await self.jobs.course.tick()
+
+    def run(self, spec=None):
+        """The host takes the latest command and its work runs."""
+        spec = spec or self.market.spec()
+        self.market.status(CommandKind.CREATE, CommandPhase.RUNNING)
+        self.market.report(spec, WorkloadPhase.RUNNING)
+        return spec
+
+    def exit(self, spec, code=0):
+        self.market.report(spec, WorkloadPhase.EXITED, exit_code=code)
+
+
+@asynccontextmanager
+async def world(tmp_path: Path):
+    clock = ManualClock()
+    with opened_store(tmp_path, clock) as store:
+        yield World(store, clock, tmp_path / "objects")

@@ -1,0 +1,39 @@
+"""What a person types about jobs."""
+
+from pathlib import Path
+
+import pytest
+
+from windrow.cli.jobs import _code, parse_span, script_command
+from windrow.errors import WindrowClientError
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90.0), ("30m", 1800.0), ("1.5h", 5400.0), ("2d", 172_800.0), ("7", 7.0)]
+)
+def test_a_span_is_read_with_its_unit(text: str, seconds: float) -> None:
+    assert parse_span(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1s", "0", "1w", "1 h 2"])
+def test_what_is_no_span_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(WindrowClientError, match="8h"):
+        parse_span(text)
+
+
+def test_a_script_is_run_by_what_its_name_says(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "go.sh").write_text("")
+    assert script_command(tmp_path / "train.py") == ["python", "train.py"]
+    assert script_command(tmp_path / "go.sh") == ["sh", "go.sh"]
+    for bad in (tmp_path / "absent.py", tmp_path):
+        with pytest.raises(WindrowClientError, match="ends with"):
+            script_command(bad)
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "shown"),
+    [("Succeeded", 0, 0), ("Failed", 3, 3), ("Failed", -9, 1), ("Cancelled", 0, 1), ("Lost", None, 1)],
+)
+def test_the_shell_sees_zero_only_of_what_succeeded(state: str, code: int | None, shown: int) -> None:
+    assert _code({"state": state, "exit_code": code}) == shown
