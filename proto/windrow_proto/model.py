@@ -72,6 +72,7 @@ class CommandKind(IntEnum):
     MEASURE_BANDWIDTH = 3
     BENCHMARK = 4
     PARTITION = 5
+    START = 6
 
 
 class CommandPhase(IntEnum):
@@ -98,6 +99,7 @@ class WorkloadPhase(IntEnum):
     STOPPING = 5
     GONE = 6
     FAILED = 7
+    WAITING_MEMBERS = 8
 
 
 class ChannelPurpose(IntEnum):
@@ -215,6 +217,7 @@ class Inventory:
     runtime_versions: Mapping[str, str] = field(default_factory=dict)
     benchmarks: tuple[Benchmark, ...] = ()
     owner_account: str = ""
+    addresses: tuple[str, ...] = ()
 
 
 _FIRST_OF_INVENTORY: Final = 19
@@ -257,7 +260,11 @@ class SlotGrant:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """What to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours."""
+    """What to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours.
+
+    await_members: prepare it and wait for START. address: of this host, where its fellow members reach it; listens: the
+    ports that it will open there, which must be free now.
+    """
 
     workload_id: WorkloadId
     cluster_id: ClusterId
@@ -274,6 +281,17 @@ class WorkloadSpec:
     paid_ns: int = 0
     log_cap_bytes: int = 0
     files_cap_bytes: int = 0
+    await_members: bool = False
+    address: str = ""
+    listens: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StartSpec:
+    """What may start now, since all members of its cluster are ready."""
+
+    workload_id: WorkloadId
+    slots: tuple[SlotGrant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +330,7 @@ class Command:
     delete: DeleteSpec | None = None
     bandwidth: BandwidthSpec | None = None
     partition: PartitionSpec | None = None
+    start: StartSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ class ClusterBody(Body):
     simulated: bool = False
     slice: Annotated[str | None, Field(pattern=r"^[1-9]g\.[1-9][0-9]{0,3}gb[a-z.+-]{0,12}$")] = None
     max_price_per_hour: Annotated[str | None, Field(max_length=30)] = None
+    hosts: Annotated[int, Field(ge=1, le=64, description="Each gives all that is asked for")] = 1
+    restart_members: bool = False
 
     def parsed(self) -> ClusterRequest:
         """The same as a value of the room."""
@@ -77,6 +79,8 @@ class ClusterBody(Body):
             simulated=self.simulated,
             slice=self.slice,
             max_price_per_hour=None if self.max_price_per_hour is None else money_of(self.max_price_per_hour),
+            hosts=self.hosts,
+            restart_members=self.restart_members,
         )
 
 

@@ -104,10 +104,31 @@ class Progress:
 
     def __call__(self, cluster: dict[str, Any]) -> None:
         for step in cluster.get("steps") or []:
-            key = (str(step.get("name")), str(step.get("detail") or ""))
+            key = (str(step.get("name")), _of_step(step))
             if key not in self._seen:
                 self._seen.add(key)
-                say(f"  {step['name']} {step.get('detail') or ''}".rstrip())
+                say(f"  {step['name']} {_of_step(step)}".rstrip())
+
+
+def _of_step(step: dict[str, Any]) -> str:
+    """Whose step it is, and what is said of it."""
+    return " ".join(str(step[name]) for name in ("member", "detail") if step.get(name))
+
+
+def _members(cluster: dict[str, Any]) -> list[dict[str, Any]]:
+    """Its workloads by rank, without those that others have replaced."""
+    found = [one for one in cluster.get("workloads") or [] if one.get("is_member", True)]
+    return sorted(found, key=lambda one: int(one.get("rank") or 0))
+
+
+def _member_text(cluster: dict[str, Any], workload: dict[str, Any]) -> str:
+    said = f"{workload['id']} on {workload['host_name']}: {workload['phase']}, {workload['runtime']}"
+    if workload.get("address") is None:
+        return said
+    own = f"rank {workload['rank']} on "
+    steps = [step["name"] for step in cluster.get("steps") or [] if str(step.get("member")).startswith(own)]
+    last = f", last step {steps[-1]}" if steps else ""
+    return f"{workload['rank']}: {said} at {workload['address']}{', lost' if workload['is_lost'] else ''}{last}"
 
 
 def is_up(cluster: dict[str, Any]) -> bool:
@@ -123,6 +144,7 @@ def cluster_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = F
         ("ID", lambda c: c["id"]),
         ("NAME", lambda c: c.get("name")),
         ("KIND", lambda c: c["kind"]),
+        ("HOSTS", lambda c: ", ".join(str(one["host_name"]) for one in _members(c))),
         ("PHASE", lambda c: c["phase"]),
         ("TIER", lambda c: c.get("tier")),
         ("PRICE/H", lambda c: c.get("price_per_hour")),
@@ -140,7 +162,11 @@ def cluster_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = F
 def cluster_create(
     context: typer.Context,
     argv: Annotated[list[str] | None, typer.Argument(help="Command to run; none: stay up until deleted.")] = None,
-    kind: Annotated[str, typer.Option(help="box or service.")] = "box",
+    kind: Annotated[str, typer.Option(help="box, service, gang, ray or dask.")] = "box",
+    hosts: Annotated[int, typer.Option("--hosts", min=1, help="Of a gang, ray or dask: each gives all of this.")] = 1,
+    restart_members: Annotated[
+        bool, typer.Option("--restart-members", help="Start a whole gang again when a member is lost.")
+    ] = False,
     name: Annotated[str | None, typer.Option(help="What you call it.")] = None,
     gpu: Gpu = None,
     part: Slice = None,
@@ -161,7 +187,8 @@ def cluster_create(
     api = client(context)
     request = cluster_request(
         argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image, env=env or [],
-        ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price,
+        ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
+        restart_members=restart_members,
     )  # fmt: skip
     if plan:
         _show_plan(api.plan(request), as_json)
@@ -206,11 +233,11 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
             ("Price per hour", item.get("price_per_hour")),
             ("Cost so far", item.get("cost_so_far")),
             *[
-                ("Workload", f"{w['id']} on {w['host_name']}: {w['phase']}, {w['runtime']}")
-                for w in item.get("workloads") or []
+                ("Workload" if one.get("address") is None else "Member", _member_text(item, one))
+                for one in _members(item)
             ],
             *([("Visitors", _traffic(item["traffic"]))] if item.get("kind") == "service" else []),
-            *[("Step", f"{s['at']} {s['name']} {s.get('detail') or ''}") for s in item.get("steps") or []],
+            *[("Step", f"{s['at']} {s['name']} {_of_step(s)}") for s in item.get("steps") or []],
         ]
     )
     _print_addresses(item, out)
