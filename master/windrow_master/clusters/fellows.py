@@ -90,7 +90,7 @@ def _judge_whole(cluster: Cluster, members: Sequence[Workload], now_ns: int) -> 
     """Of one whose members are all there and well."""
     for member in members:
         why = over(member, now_ns)
-        if why is not None and (member.phase is not WorkPhase.EXITED or _is_ended(cluster, members)):
+        if why is not None and (member.phase is not WorkPhase.EXITED or _is_over(cluster, members, now_ns)):
             return Judgement(ClusterEvent.DELETE, why)
     if not members or len(members) < cluster.request.hosts:
         return None
@@ -103,13 +103,22 @@ def _judge_whole(cluster: Cluster, members: Sequence[Workload], now_ns: int) -> 
 
 
 def _is_ended(cluster: Cluster, members: Sequence[Workload]) -> bool:
-    """Whether its work is done: every rank's of a gang, rank 0's of the others."""
-    told = members if cluster.kind is ClusterKind.GANG else members[:1]
-    return all(member.phase is WorkPhase.EXITED for member in told)
+    """Whether its work is done."""
+    return all(member.phase is WorkPhase.EXITED for member in _told(cluster, members))
+
+
+def _is_over(cluster: Cluster, members: Sequence[Workload], now_ns: int) -> bool:
+    """Whether the last of those whose end is the end of the work has ended so long ago, too."""
+    return all(one.phase is WorkPhase.EXITED and over(one, now_ns) is not None for one in _told(cluster, members))
+
+
+def _told(cluster: Cluster, members: Sequence[Workload]) -> Sequence[Workload]:
+    """Those whose end is the end of the work: every rank of a gang, rank 0 of the others."""
+    return members if cluster.kind is ClusterKind.GANG else members[:1]
 
 
 def _ended_words(cluster: Cluster, members: Sequence[Workload]) -> str:
-    return ran(members if cluster.kind is ClusterKind.GANG else members[:1])
+    return ran(_told(cluster, members))
 
 
 def hurt(cluster: Cluster, members: Sequence[Workload]) -> tuple[Workload, ...]:

@@ -67,6 +67,9 @@ MOVES: Final[Mapping[tuple[ClusterPhase, ClusterEvent], ClusterPhase]] = {
     (_P.DELETING, _E.GONE): _P.DELETED,
 }
 
+_NEWS: Final = {(_P.RUNNING, _E.READY): "ended", (_P.DEGRADED, _E.IMPAIRED): "degraded"}
+"""Where the phase stays and yet there may be something new to say, and the step that says it: its work has ended, or
+another member is lost."""
 FINAL: Final = frozenset({_P.DELETED, _P.FAILED})
 HOLDING: Final = frozenset(_HOLDING)
 """Phases in which its work is meant to be there."""
@@ -109,10 +112,10 @@ def step(cluster: Cluster, event: ClusterEvent, reason: str, now_ns: int) -> tup
     """Advance one cluster by one event, with the reason to show for it. Total; the same cluster where it is no news."""
     move = answer(cluster.phase, event)
     if move.phase is cluster.phase:
-        if event is _E.READY and cluster.phase is _P.RUNNING and reason != cluster.reason:
-            # It goes on to be Running until somebody deletes it, but there is something new to say: its work has ended.
+        name = _NEWS.get((cluster.phase, event))
+        if name is not None and reason != cluster.reason:
             said = replace(cluster, reason=reason)
-            return noted(said, Step(now_ns, "ended", None, reason)), move.effects
+            return noted(said, Step(now_ns, name, None, reason)), move.effects
         return cluster, move.effects
     after = replace(
         cluster,
