@@ -46,6 +46,7 @@ Env = Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=value, 
 Host = Annotated[str | None, typer.Option("--host", help="Only this host.")]
 Tier = Annotated[str | None, typer.Option("--tier", help="Only this tier, for example h100/A.")]
 Runtime = Annotated[str | None, typer.Option("--runtime", help="docker, process or simulated; the Master chooses.")]
+Rank = Annotated[int, typer.Option("--rank", min=0, help="Of which member, where there are several.")]
 MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Per hour, for all of it.")]
 Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Its name or id.")]
 
@@ -245,25 +246,28 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
 
 @cluster_app.command("logs")
 def cluster_logs(
-    context: typer.Context, cluster: Which, follow: Annotated[bool, typer.Option("--follow", "-f")] = False
+    context: typer.Context,
+    cluster: Which,
+    follow: Annotated[bool, typer.Option("--follow", "-f")] = False,
+    rank: Rank = 0,
 ) -> None:
     """Print its log."""
     api = client(context)
-    for data in api.logs(cluster_id(api, cluster, ended=True), follow=follow):
+    for data in api.logs(cluster_id(api, cluster, ended=True), follow=follow, rank=rank):
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
 
 @cluster_app.command("exec")
-def cluster_exec(context: typer.Context, cluster: Which, argv: list[str]) -> None:
+def cluster_exec(context: typer.Context, cluster: Which, argv: list[str], rank: Rank = 0) -> None:
     """Run one more command inside it; exits with its exit code."""
     api = client(context)
-    raise typer.Exit(run_inside(api, cluster_id(api, cluster), argv))
+    raise typer.Exit(run_inside(api, cluster_id(api, cluster), argv, rank))
 
 
-def run_inside(api: Client, cluster: str, argv: list[str]) -> int:
+def run_inside(api: Client, cluster: str, argv: list[str], rank: int = 0) -> int:
     """Run and relay the output; returns the exit code."""
-    for part in api.execute(cluster, argv):
+    for part in api.execute(cluster, argv, rank=rank):
         if isinstance(part, int):
             return part
         stream, data = part
@@ -292,17 +296,18 @@ def cluster_files(
     cluster: Which,
     into: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path("."),
     changed: Annotated[bool, typer.Option(help="Only what changed.")] = False,
+    rank: Rank = 0,
 ) -> None:
     """Fetch its working folder."""
     api = client(context)
-    names, cut = fetch_files(api, cluster_id(api, cluster), into, changed=changed)
+    names, cut = fetch_files(api, cluster_id(api, cluster), into, changed=changed, rank=rank)
     say(f"{len(names)} file(s) written to {into}." + (" CUT: there was more than 1 GiB." if cut else ""))
 
 
-def fetch_files(api: Client, cluster: str, into: Path, *, changed: bool) -> tuple[list[str], bool]:
+def fetch_files(api: Client, cluster: str, into: Path, *, changed: bool, rank: int = 0) -> tuple[list[str], bool]:
     """Bring files back; returns their names and whether a cap cut them."""
     with TemporaryFile() as file:
-        cut = api.get_files(cluster, file, changed=changed)
+        cut = api.get_files(cluster, file, changed=changed, rank=rank)
         file.seek(0)
         return folder.unpack(file, into), cut
 
