@@ -260,11 +260,8 @@ class SlotGrant:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """What to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours.
-
-    await_members: prepare it and wait for START. address: of this host, where its fellow members reach it; listens: the
-    ports that it will open there, which must be free now.
-    """
+    """What to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours. With
+    await_members it waits for START. address: where fellow members reach it; listens: ports there that must be free."""
 
     workload_id: WorkloadId
     cluster_id: ClusterId

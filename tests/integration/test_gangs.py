@@ -166,14 +166,7 @@ def test_a_lost_worker_is_replaced_on_the_third_host(several: Several) -> None:
         fresh = [one for one in now["workloads"] if one["rank"] == 1 and one["is_member"]]
         return now["phase"] == "Running" and fresh and fresh[0]["host_id"] != worker["host_id"] and now
 
-    try:
-        found = wait_for(is_replaced, 240)
-    except TimeoutError:
-        now = several.cluster(cluster["id"])
-        print(json.dumps({**now, "request": None}, indent=1))
-        print(json.dumps([(h["name"], h["link_state"], h["tier"], h["price_per_hour"]) for h in several.market.renter.all("/hosts")]))
-        print(json.dumps(several.market.renter.ask("POST", "/clusters/plan", {"kind": "gang", "argv": ["x"]})))
-        raise
+    found = wait_for(is_replaced, 240)
 
     assert found["restarts"] == 1
     assert [step["name"] for step in found["steps"] if step["name"] in ("replacing", "degraded")]
