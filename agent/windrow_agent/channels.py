@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from windrow_agent.challenge.desk import ChallengeDesk
+from windrow_agent.core import workload as work
 from windrow_agent.runtimes.port import FILES_CAP_BYTES, ByteStream
 from windrow_agent.tunnels import Tunnel
 from windrow_agent.wiping import Wiping
@@ -185,7 +186,7 @@ class ChannelDesk:
 
         taken = await runtime.put_files(workload_id, chunks(), FILES_CAP_BYTES)
         if ended and ended[0].commit:
-            await self._keeper.files_came(workload_id)
+            await self._keeper.came(workload_id, work.FilesCame())
         return ChannelClose(detail=f"{taken.files} files, {taken.bytes} bytes", commit=bool(ended and ended[0].commit))
 
     async def _exec(self, number: int, held: _Open) -> ChannelClose:

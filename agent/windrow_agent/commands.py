@@ -14,6 +14,7 @@ from windrow_agent.core import workload as work
 from windrow_agent.core.command import CommandState, Phase
 from windrow_agent.cutting import CutDesk
 from windrow_agent.journal import JournalDesk
+from windrow_agent.meeting import meeting_refusal
 from windrow_agent.outbox import Outbox
 from windrow_agent.runtimes.port import FILES_CAP_BYTES, LOG_CAP_BYTES, Progress
 from windrow_agent.workloads import DELETED, Keeper, Spawn
@@ -37,6 +38,7 @@ from windrow_proto.model import (
     CommandStatus,
     Kind,
     Lane,
+    StartSpec,
     WorkloadPhase,
     WorkloadSpec,
 )
@@ -128,6 +130,8 @@ class CommandDesk:
         if command.kind is CommandKind.DELETE and command.delete is not None:
             fenced = leases.fence_delete(self._journal.book, command.delete)
             return Fenced(fenced.detail) if fenced is not None else None
+        if command.start is not None:
+            return self._start_refusal(command.start)
         if command.kind is CommandKind.MEASURE_BANDWIDTH and command.bandwidth is not None:
             return None
         if command.kind is CommandKind.BENCHMARK:
@@ -150,7 +154,19 @@ class CommandDesk:
         known = self._keeper.state(spec.workload_id)
         if known is not None and known.phase is not WorkloadPhase.GONE:
             return Conflict(f"{spec.workload_id} is here already, by another command.")
+        refusal = meeting_refusal(spec)
+        if refusal is not None:
+            return refusal
         return self._cards.create_refusal(spec) if self._cards is not None else None
+
+    def _start_refusal(self, spec: StartSpec) -> WindrowError | None:
+        fenced = leases.fence(self._journal.book, spec.workload_id, spec.slots)
+        if fenced is not None:
+            return Fenced(fenced.detail)
+        known = self._keeper.state(spec.workload_id)
+        if known is None or known.phase in (WorkloadPhase.STOPPING, *work.ENDED):
+            return Conflict(f"{spec.workload_id} is not here to be started.", subject=spec.workload_id)
+        return None
 
     async def _apply(self, command_id: CommandId, event: core.Event, command: Command | None) -> None:
         """Decide one event and do its effects in order; the state is believed only once it is stored."""
@@ -315,6 +331,9 @@ class CommandDesk:
         if command.delete is not None:
             await self._give_up_creation(command.delete.workload_id)
             await self._delete(command, progress)
+            return {}
+        if command.start is not None:
+            await self._keeper.came(command.start.workload_id, work.MembersCame())
             return {}
         if command.partition is not None and self._cards is not None:
             return await self._cards.cut(command.partition)

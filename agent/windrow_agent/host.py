@@ -5,6 +5,7 @@ No process list (milliseconds, and none of our business); every figure may be ab
 
 import os
 import platform
+import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
@@ -21,6 +22,8 @@ UNLIMITED: Final = 1 << 60
 
 PRIVATE_NETWORKS: Final = ("lo", "docker", "br-", "veth", "virbr", "cni", "flannel", "wg")
 """Interfaces whose bytes never leave the host, or leave it a second time over another one."""
+LINK_LOCAL: Final = "169.254."
+"""Made up by a host that was given no address; nobody is asked to come there."""
 
 
 class PsutilHost:
@@ -47,6 +50,7 @@ class PsutilHost:
             memory_bytes=self._memory_bytes(),
             disk_bytes=_try(lambda: int(psutil.disk_usage(str(self._data_dir)).total)) or 0,
             machine_id=self._machine_id(),
+            addresses=tuple(found for found, name in addresses().items() if not name.startswith(PRIVATE_NETWORKS)),
         )
 
     def _text(self, path: str) -> str:
@@ -127,6 +131,13 @@ class PsutilHost:
             return None, None
         outer = [card for name, card in cards.items() if not name.startswith(PRIVATE_NETWORKS)]
         return sum(card.bytes_recv for card in outer), sum(card.bytes_sent for card in outer)
+
+
+def addresses() -> dict[str, str]:
+    """The IPv4 addresses of this host, loopback's included, each with the name of its interface."""
+    cards = _try(psutil.net_if_addrs) or {}
+    found = ((one.address, name) for name, ones in cards.items() for one in ones if one.family == socket.AF_INET)
+    return {address: name for address, name in found if not address.startswith(LINK_LOCAL)}
 
 
 def _try(read: Callable[[], T]) -> T | None:

@@ -7,6 +7,7 @@ left half done is looked for in its runtime first.
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -17,9 +18,10 @@ from windrow_agent.core import workload as work
 from windrow_agent.core.workload import WorkloadState
 from windrow_agent.journal import JournalDesk
 from windrow_agent.leaving import Leaving
+from windrow_agent.meeting import Waits
 from windrow_agent.orphans import ORPHANS_EVERY_NS, Orphans
 from windrow_agent.outbox import Outbox
-from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime
+from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime, worded
 from windrow_proto.errors import Conflict, NotFound, RuntimeUnavailable, StorageFailed, WindrowError
 from windrow_proto.ids import WorkloadId
 from windrow_proto.model import (
@@ -71,7 +73,7 @@ class Keeper:
         self._desk, self._outbox, self._clock = desk, outbox, clock
         self._kernel_boot, self._spawn = kernel_boot, spawn
         self._locks: dict[WorkloadId, asyncio.Lock] = {}
-        self._files_came: dict[WorkloadId, asyncio.Event] = {}
+        self._waits = Waits()
         self._watches: dict[WorkloadId, asyncio.Task[None]] = {}
         self._ending: set[WorkloadId] = set()
         self._lapsing: set[WorkloadId] = set()
@@ -131,28 +133,19 @@ class Keeper:
 
     async def _create(self, spec: WorkloadSpec, progress: Progress) -> Mapping[str, str]:
         runtime = self.runtime_of(spec.workload_id)
-        try:
+        with worded("Preparing", "30 minutes"):
             async with asyncio.timeout(seconds(PREPARE_NS)):
                 await runtime.prepare(spec, progress)
-        except TimeoutError as error:
-            raise RuntimeUnavailable("Preparing took longer than 30 minutes and was given up.") from error
-        except OSError as error:
-            raise RuntimeUnavailable(f"Preparing failed: {error.strerror or error}.") from error
         modes = self._leaving.modes(spec.slots) if self._leaving else {}
         effects = await self._apply(spec.workload_id, work.Prepared(modes))
         if work.Start() not in effects:
-            progress("waiting_files", 0)
-            await self._files_event(spec.workload_id).wait()
+            await self._waits.through(spec.workload_id, partial(self._awaited, spec.workload_id), progress)
         if self._is_over(spec.workload_id):
             raise Conflict("It was ended before it started.", subject=spec.workload_id)
         progress("starting", 0)
-        try:
+        with worded("The start", "a minute"):
             async with asyncio.timeout(seconds(START_NS)):
                 run = await runtime.start(spec.workload_id)
-        except TimeoutError as error:
-            raise RuntimeUnavailable("The start took longer than a minute and was given up.") from error
-        except OSError as error:
-            raise RuntimeUnavailable(f"The start failed: {error.strerror or error}.") from error
         if self._is_over(spec.workload_id):
             # Its end found nothing to stop yet; nobody would look for it again before the orphans are.
             await runtime.stop(spec.workload_id, 0)
@@ -174,10 +167,9 @@ class Keeper:
         await self._started(spec.workload_id, run)
         return True
 
-    async def files_came(self, workload_id: WorkloadId) -> None:
-        """A files channel was closed with commit: what waited for it may start."""
-        await self._apply(workload_id, work.FilesCame())
-        self._files_event(workload_id).set()
+    async def came(self, workload_id: WorkloadId, what: work.FilesCame | work.MembersCame) -> None:
+        """A files channel was closed with commit, or all members of its cluster are ready: what waited may start."""
+        await self._apply(workload_id, what)
 
     async def delete(self, workload_id: WorkloadId, grace_ns: int, progress: Progress) -> None:
         """End and remove it, wherever it is; its tombstone is on the disk already."""
@@ -331,6 +323,7 @@ class Keeper:
                 return ()
             if state != entry.state:
                 await self._desk.write([facts.workload_fact(state, entry.is_final_spooled)])
+                self._waits.wake(workload_id)
             is_receipted = any(isinstance(effect, work.SendReceipt) for effect in effects)
             news = [self._receipt(state)] if is_receipted else []
             if work.SendObserved() in effects:
@@ -419,7 +412,6 @@ class Keeper:
             await self._desk.write([facts.lease_gone(lapse.workload_id)])
         except StorageFailed as error:
             log.error("lapse_not_stored", workload_id=lapse.workload_id, detail=error.detail)
-        self._files_event(lapse.workload_id).set()
         try:
             await self._retry_end(lapse.workload_id, lapse.reason)
         finally:
@@ -442,9 +434,11 @@ class Keeper:
             del self._gone_ns[key]
             self._halted.pop(key, None)
             self._locks.pop(key, None)
-            self._files_came.pop(key, None)
+            self._waits.forget(key)
         if old:
             await self.tell_observed()
 
-    def _files_event(self, workload_id: WorkloadId) -> asyncio.Event:
-        return self._files_came.setdefault(workload_id, asyncio.Event())
+    def _awaited(self, workload_id: WorkloadId) -> str:
+        """What it waits for, as a step of its creation; empty: nothing more."""
+        state = self.state(workload_id)
+        return "" if state is None or self._is_over(workload_id) else work.AWAITED.get(state.phase, "")

@@ -72,6 +72,7 @@ class CommandKind(IntEnum):
     MEASURE_BANDWIDTH = 3
     BENCHMARK = 4
     PARTITION = 5
+    START = 6
 
 
 class CommandPhase(IntEnum):
@@ -98,6 +99,7 @@ class WorkloadPhase(IntEnum):
     STOPPING = 5
     GONE = 6
     FAILED = 7
+    WAITING_MEMBERS = 8
 
 
 class ChannelPurpose(IntEnum):
@@ -216,6 +218,7 @@ class Inventory:
     runtime_versions: Mapping[str, str] = field(default_factory=dict)
     benchmarks: tuple[Benchmark, ...] = ()
     owner_account: str = ""
+    addresses: tuple[str, ...] = ()
 
 
 _FIRST_OF_INVENTORY: Final = 19
@@ -258,7 +261,8 @@ class SlotGrant:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """What to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours."""
+    """What to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours. With
+    await_members it waits for START. address: where fellow members reach it; listens: ports there that must be free."""
 
     workload_id: WorkloadId
     cluster_id: ClusterId
@@ -275,6 +279,17 @@ class WorkloadSpec:
     paid_ns: int = 0
     log_cap_bytes: int = 0
     files_cap_bytes: int = 0
+    await_members: bool = False
+    address: str = ""
+    listens: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StartSpec:
+    """What may start now, since all members of its cluster are ready."""
+
+    workload_id: WorkloadId
+    slots: tuple[SlotGrant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +328,7 @@ class Command:
     delete: DeleteSpec | None = None
     bandwidth: BandwidthSpec | None = None
     partition: PartitionSpec | None = None
+    start: StartSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

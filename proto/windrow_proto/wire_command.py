@@ -15,15 +15,17 @@ from windrow_proto.model import (
     DeleteSpec,
     LeaseRenewal,
     PartitionSpec,
+    StartSpec,
     WorkloadSpec,
 )
 from windrow_proto.v1 import host_pb2
 
-_NEEDED: Final[dict[CommandKind, Literal["create", "delete", "bandwidth", "partition"]]] = {
+_NEEDED: Final[dict[CommandKind, Literal["create", "delete", "bandwidth", "partition", "start"]]] = {
     CommandKind.CREATE: "create",
     CommandKind.DELETE: "delete",
     CommandKind.MEASURE_BANDWIDTH: "bandwidth",
     CommandKind.PARTITION: "partition",
+    CommandKind.START: "start",
 }
 _SLICES_MAX: Final = 16
 """Parts of one card; the most that any is cut into is 7."""
@@ -49,6 +51,9 @@ def encode_command(command: Command) -> bytes:
     if command.partition is not None:
         cut = command.partition
         message.partition.CopyFrom(host_pb2.PartitionSpec(gpu_uuid=cut.gpu_uuid, profiles=cut.profiles))
+    if command.start is not None:
+        begin = command.start
+        message.start.CopyFrom(host_pb2.StartSpec(workload_id=begin.workload_id, slots=fields.from_slots(begin.slots)))
     return message.SerializeToString()
 
 
@@ -67,6 +72,7 @@ def decode_command(data: bytes) -> Command:
         delete=_to_delete(message.delete) if kind is CommandKind.DELETE else None,
         bandwidth=_to_bandwidth_spec(message.bandwidth) if kind is CommandKind.MEASURE_BANDWIDTH else None,
         partition=_to_partition(message.partition) if kind is CommandKind.PARTITION else None,
+        start=_to_start(message.start) if kind is CommandKind.START else None,
     )
 
 
@@ -87,6 +93,9 @@ def _from_workload(spec: WorkloadSpec) -> host_pb2.WorkloadSpec:
         paid_ns=spec.paid_ns,
         log_cap_bytes=spec.log_cap_bytes,
         files_cap_bytes=spec.files_cap_bytes,
+        await_members=spec.await_members,
+        address=spec.address,
+        listens=spec.listens,
     )
 
 
@@ -107,6 +116,9 @@ def _to_workload(message: host_pb2.WorkloadSpec) -> WorkloadSpec:
         paid_ns=fields.not_negative(message.paid_ns, "A paid time"),
         log_cap_bytes=message.log_cap_bytes,
         files_cap_bytes=message.files_cap_bytes,
+        await_members=message.await_members,
+        address=fields.text(message.address),
+        listens=tuple(fields.port(port) for port in fields.listed(message.listens)),
     )
 
 
@@ -116,6 +128,10 @@ def _to_delete(message: host_pb2.DeleteSpec) -> DeleteSpec:
         slots=fields.to_slots(message.slots),
         grace_ns=fields.not_negative(message.grace_ns, "A grace"),
     )
+
+
+def _to_start(message: host_pb2.StartSpec) -> StartSpec:
+    return StartSpec(fields.workload_id(message.workload_id), fields.to_slots(message.slots))
 
 
 def _to_bandwidth_spec(message: host_pb2.BandwidthSpec) -> BandwidthSpec:

@@ -77,6 +77,7 @@ def encode_inventory(inventory: Inventory) -> bytes:
             for b in inventory.benchmarks
         ],
         owner_account=inventory.owner_account,
+        addresses=inventory.addresses,
     ).SerializeToString()
 
 
@@ -103,6 +104,7 @@ def decode_inventory(data: bytes) -> Inventory:
         runtime_versions=fields.text_map(message.runtime_versions),
         benchmarks=tuple(_to_benchmark(benchmark) for benchmark in fields.listed(message.benchmarks)),
         owner_account=fields.text(message.owner_account),
+        addresses=tuple(fields.text(address) for address in fields.listed(message.addresses)),
     )
 
 

@@ -148,17 +148,19 @@ class Client:
                 pass  # the next look says so, if it is more than this stream
             time.sleep(LOOK_S)
 
-    def logs(self, cluster_id: str, *, follow: bool = False, offset: int = 0) -> Iterator[bytes]:
+    def logs(self, cluster_id: str, *, follow: bool = False, offset: int = 0, rank: int = 0) -> Iterator[bytes]:
         """The log as it is written, from byte `offset`; ends when the workload ends, or at once without `follow`."""
-        params = {"follow": "true" if follow else "false", "offset": offset}
+        params = {"follow": "true" if follow else "false", "offset": offset, "rank": rank}
         with self._stream(
             "GET", f"/clusters/{cluster_id}/logs", params=params, read_s=None if follow else DEADLINE_S
         ) as answer:
             yield from answer.iter_bytes()
 
-    def execute(self, cluster_id: str, argv: list[str]) -> Iterator[tuple[int, bytes] | int]:
+    def execute(self, cluster_id: str, argv: list[str], *, rank: int = 0) -> Iterator[tuple[int, bytes] | int]:
         """Run one more command inside; yields (1 stdout | 2 stderr, bytes) and, last, its exit code."""
-        with self._stream("POST", f"/clusters/{cluster_id}/exec", json={"argv": argv}, read_s=None) as answer:
+        with self._stream(
+            "POST", f"/clusters/{cluster_id}/exec", params={"rank": rank}, json={"argv": argv}, read_s=None
+        ) as answer:
             for line in answer.iter_lines():
                 if not line.strip():
                     continue
@@ -198,11 +200,12 @@ class Client:
         result: Json = self._read(answer)
         return result
 
-    def get_files(self, cluster_id: str, into: IO[bytes], *, changed: bool) -> bool:
+    def get_files(self, cluster_id: str, into: IO[bytes], *, changed: bool, rank: int = 0) -> bool:
         """Write the working folder as a tar stream to `into`; returns whether a cap cut it."""
-        return self._get_tar(f"/clusters/{cluster_id}/files", into, {"changed": "true" if changed else "false"})
+        params = {"changed": "true" if changed else "false", "rank": rank}
+        return self._get_tar(f"/clusters/{cluster_id}/files", into, params)
 
-    def _get_tar(self, path: str, into: IO[bytes], params: dict[str, str]) -> bool:
+    def _get_tar(self, path: str, into: IO[bytes], params: dict[str, Any]) -> bool:
         with self._stream("GET", path, params=params, read_s=600.0) as answer:
             for data in answer.iter_bytes():
                 into.write(data)

@@ -102,6 +102,13 @@ class RegionalMarket:
         self.agent_dirs += places
         return ids
 
+    def add_host(self, name: str, *flags: str) -> "subprocess.Popen[bytes]":
+        """Join the network of this name as a real host that runs processes, and run its agent there."""
+        folder = self.folder / f"host-{name}"
+        self._join(folder, "host", is_simulated=False)
+        more = ("--data-dir", str(folder), "--runtimes", "process", *flags)
+        return self._start(name, folder, "windrow_agent", "run", *more)
+
     async def _joined(self, places: list[Path]) -> list[str]:
         gate = asyncio.Semaphore(JOINS_AT_ONCE)
 
@@ -114,9 +121,11 @@ class RegionalMarket:
             tasks = [group.create_task(one(place)) for place in places]
         return [task.result() for task in tasks]
 
-    def _join(self, folder: Path, role: str, addresses: tuple[str, ...] = ()) -> None:
+    def _join(self, folder: Path, role: str, addresses: tuple[str, ...] = (), *, is_simulated: bool = True) -> None:
         token = self.renter.ask("POST", "/join-tokens", {"role": role, "expires_in_s": 900})["join_token"]
-        request = enrol.JoinRequest(role, f"test-{folder.name}", simulated=role == "host", addresses=addresses)
+        request = enrol.JoinRequest(
+            role, f"test-{folder.name}", simulated=role == "host" and is_simulated, addresses=addresses
+        )
         enrol.join(enrol.IdentityFolder(folder / "identity"), self.https_url, token, request, PATIENCE_S)
 
     def _start(self, name: str, folder: Path, module: str, *arguments: str) -> "subprocess.Popen[bytes]":

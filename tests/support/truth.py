@@ -8,7 +8,7 @@ import json
 import sqlite3
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,15 +144,18 @@ def signed_receipts(data_dir: Path, workload_id: str, identity: Path | None = No
     return [open_receipt(row["sealed"], public) for row in rows(data_dir, query, workload_id)]
 
 
-def billing_flaws(data_dir: Path, cluster_id: str) -> list[str]:
-    """Why this cluster's bill is not what its signed receipts say; empty when it is, to the last nanosecond."""
+def billing_flaws(data_dir: Path, cluster_id: str, identities: Mapping[str, Path] | None = None) -> list[str]:
+    """Why this cluster's bill is not what its signed receipts say; empty when it is, to the last nanosecond.
+
+    identities: the folder with the keys of each host, by its id; else those of this machine's own host.
+    """
     found = rows(data_dir, "SELECT * FROM rentals WHERE cluster_id = ?", cluster_id)
     if len(found) != 1:
         return [f"{len(found)} rentals of {cluster_id}"]
     rental, flaws = found[0], []
     owed = 0
     for line in rows(data_dir, "SELECT * FROM rental_lines WHERE rental_id = ?", rental["rental_id"]):
-        receipts = signed_receipts(data_dir, line["workload_id"])
+        receipts = signed_receipts(data_dir, line["workload_id"], (identities or {}).get(line["host_id"]))
         longest = max((receipt.running_ns for receipt in receipts), default=0)
         if line["signed_ns"] != longest:
             flaws.append(f"{line['workload_id']}: billed {line['signed_ns']} ns, signed {longest} ns")

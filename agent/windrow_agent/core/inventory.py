@@ -22,6 +22,7 @@ WORDS_MAX: Final = 1024
 
 RUNTIMES_MAX: Final = 16
 CONDITIONS_MAX: Final = 256
+ADDRESSES_MAX: Final = 16
 BENCHMARKS_MAX: Final = 256
 
 MACHINE_DOMAIN: Final = b"windrow-machine-1|"
@@ -45,6 +46,7 @@ class HostFacts:
     memory_bytes: int = 0
     disk_bytes: int = 0
     machine_id: str = ""
+    addresses: tuple[str, ...] = ()
 
 
 class HostReader(Protocol):
@@ -143,4 +145,5 @@ def build_inventory(
         runtime_versions={clean_id(name): clean_text(version) for name, version in versions},
         benchmarks=tuple(sorted(benchmarks, key=lambda one: (one.subject, one.name)))[:BENCHMARKS_MAX],
         owner_account=clean_id(owner_account),
+        addresses=tuple(clean_id(address) for address in host.addresses[:ADDRESSES_MAX]),
     )

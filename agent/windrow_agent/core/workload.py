@@ -1,6 +1,7 @@
 """One workload on this host from its command to its removal, and the receipts that its life is billed by.
 
-    PREPARING ──Prepared──▶ [WAITING_FILES ──FilesCame──▶] (start) ──Started──▶ RUNNING ──Ended──▶ EXITED
+    PREPARING ──Prepared──▶ [WAITING_FILES ──FilesCame──▶] [WAITING_MEMBERS ──MembersCame──▶]
+        (start) ──Started──▶ RUNNING ──Ended──▶ EXITED
         │ any ──Broke──▶ FAILED                                                  │ EndAsked
         └────────────────────────── EndAsked ──▶ STOPPING ──Removed──▶ GONE ◀────┘
 
@@ -20,6 +21,9 @@ RECEIPT_EVERY_NS: Final = 10 * SECOND
 """Between two receipts of a running workload (design.md section 12)."""
 ENDED: Final = frozenset({WorkloadPhase.EXITED, WorkloadPhase.GONE, WorkloadPhase.FAILED})
 """Nothing of it runs in these."""
+AWAITED: Final = {WorkloadPhase.WAITING_FILES: "waiting_files", WorkloadPhase.WAITING_MEMBERS: "waiting_members"}
+"""What is prepared waits in these; the step of its creation that says so."""
+_NOT_STARTED: Final = (WorkloadPhase.PREPARING, *AWAITED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class WorkloadState:
     slots: tuple[SlotGrant, ...]
     runtime: str
     await_files: bool = False
+    await_members: bool = False
     phase: WorkloadPhase = WorkloadPhase.PREPARING
     started_wall_ns: int | None = None
     running_ns: int = 0
@@ -54,7 +59,8 @@ class WorkloadState:
 
 def begin(spec: WorkloadSpec) -> WorkloadState:
     """The state of a workload that was just asked for."""
-    return WorkloadState(spec.workload_id, spec.cluster_id, spec.slots, spec.runtime, spec.await_files)
+    awaits = spec.await_files, spec.await_members
+    return WorkloadState(spec.workload_id, spec.cluster_id, spec.slots, spec.runtime, *awaits)
 
 
 # --- events -------------------------------------------------------------------------------------------------------
@@ -70,6 +76,11 @@ class Prepared:
 @dataclass(frozen=True, slots=True)
 class FilesCame:
     """The files channel was closed with commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class MembersCame:
+    """All members of its cluster are ready to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +129,7 @@ class Removed:
     faults: Mapping[SlotId, str] = field(default_factory=dict)
 
 
-Event = Prepared | FilesCame | Started | Ran | Ended | Broke | EndAsked | Removed
+Event = Prepared | FilesCame | MembersCame | Started | Ran | Ended | Broke | EndAsked | Removed
 
 
 # --- effects ------------------------------------------------------------------------------------------------------
@@ -158,7 +169,11 @@ def step(state: WorkloadState, event: Event) -> Step:
         case FilesCame():
             if state.phase is not WorkloadPhase.WAITING_FILES:
                 return state, ()  # more files for what runs already
-            return replace(state, phase=WorkloadPhase.PREPARING, await_files=False), (Start(), SendObserved())
+            return _ready(replace(state, phase=WorkloadPhase.PREPARING, await_files=False), SendObserved())
+        case MembersCame():
+            if state.phase is not WorkloadPhase.WAITING_MEMBERS:
+                return state, ()
+            return replace(state, phase=WorkloadPhase.PREPARING, await_members=False), (Start(), SendObserved())
         case Started():
             return _started(state, event)
         case Ran():
@@ -168,7 +183,7 @@ def step(state: WorkloadState, event: Event) -> Step:
         case Ended():
             return _ended(state, event)
         case Broke():
-            if state.phase not in (WorkloadPhase.PREPARING, WorkloadPhase.WAITING_FILES):
+            if state.phase not in _NOT_STARTED:
                 return state, ()  # what has started ends by Ended
             return replace(state, phase=WorkloadPhase.FAILED, detail=event.detail), (SendObserved(),)
         case EndAsked():
@@ -188,7 +203,14 @@ def _prepared(state: WorkloadState, event: Prepared) -> Step:
     state = replace(state, modes=event.modes)
     if state.await_files:
         return replace(state, phase=WorkloadPhase.WAITING_FILES), (SendObserved(),)
-    return state, (Start(),)
+    return _ready(state)
+
+
+def _ready(state: WorkloadState, *told: Effect) -> Step:
+    """Nothing of its own is missing: it starts, or waits until its fellow members are as far."""
+    if state.await_members:
+        return replace(state, phase=WorkloadPhase.WAITING_MEMBERS), (SendObserved(),)
+    return state, (Start(), *told)
 
 
 def _started(state: WorkloadState, event: Started) -> Step:

@@ -4,12 +4,14 @@ Every call is answered or fails within its own deadline. `prepare`, `start`, `st
 is there already stays, and nothing runs twice. An adapter touches only what carries this host's own mark.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol
 
+from windrow_proto.errors import RuntimeUnavailable
 from windrow_proto.ids import ClusterId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
 from windrow_proto.ports import Clock
@@ -113,6 +115,17 @@ class ExecSession(Protocol):
 
     async def close(self) -> None:
         """End it and all it started, if it still runs; safe to call twice."""
+
+
+@contextmanager
+def worded(what: str, limit: str) -> Iterator[None]:
+    """Raise RuntimeUnavailable, in words, in the place of a time limit or of what the system refused."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise RuntimeUnavailable(f"{what} took longer than {limit} and was given up.") from error
+    except OSError as error:
+        raise RuntimeUnavailable(f"{what} failed: {error.strerror or error}.") from error
 
 
 class Runtime(Protocol):

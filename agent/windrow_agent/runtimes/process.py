@@ -335,7 +335,8 @@ def _load_spec(folder: Path) -> WorkloadSpec:
     if not record:
         raise NotFound(f"The records of workload {folder.name} are damaged.", subject=folder.name)
     slots = tuple(SlotGrant(SlotId(s["slot_id"]), s["token"], GpuUuid(s["gpu_uuid"])) for s in record["slots"])
-    return WorkloadSpec(**{**record, "slots": slots, "argv": tuple(record["argv"]), "ports": tuple(record["ports"])})
+    lists = {name: tuple(record.get(name, ())) for name in ("argv", "ports", "listens")}
+    return WorkloadSpec(**{**record, **lists, "slots": slots})
 
 
 def _observe(folder: Path) -> Run:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from windrow_agent.host import addresses
 from windrow_proto import checkpoints
 from windrow_proto.model import WorkloadSpec
 
@@ -26,6 +27,10 @@ NICE: Final = 5
 """So that heartbeats are answered while a workload uses every core."""
 STAY_UP: Final = ("sleep", "2147483647")
 """What runs when nothing is asked for: it stays until it is deleted."""
+
+INTERFACES: Final = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+"""Where PyTorch's transports look for the interface that leads to the other ranks; by the host's name they find
+another one, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,7 @@ def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path) -
         "PYTHONPYCACHEPREFIX": str(tmp / "pycache"),  # compiled files are no result to bring back
         **({"OMP_NUM_THREADS": threads} if threads else {}),
         **({"PORT": str(spec.ports[0])} if spec.ports else {}),
+        **(dict.fromkeys(INTERFACES, addresses().get(spec.address, "")) if spec.address else {}),
     }
     fixed = {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",

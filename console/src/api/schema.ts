@@ -263,10 +263,13 @@ export interface ClusterBody {
   simulated?: boolean;
   slice?: string | null;
   max_price_per_hour?: string | null;
+  /** Each gives all that is asked for */
+  hosts?: number;
+  restart_members?: boolean;
 }
 
-/** What a cluster is for: a BOX to work in, or a SERVICE with ports. */
-export type ClusterKind = "box" | "service";
+/** What a cluster is for: a BOX to work in, a SERVICE with ports, or, over one or more hosts, a GANG whose members run the same command and know each other, a RAY or a DASK cluster. */
+export type ClusterKind = "box" | "service" | "gang" | "ray" | "dask";
 
 /** A cluster with its workloads. */
 export interface ClusterOut {
@@ -292,6 +295,10 @@ export interface ClusterOut {
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   rental_id: string | null;
+  /** Of the block of ports where members listen for each other */
+  first_port: number | null;
+  /** How often members were replaced */
+  restarts: number;
   version: number;
 }
 
@@ -371,6 +378,8 @@ export interface ExplanationOut {
   decision: string;
   weights: WeightsOut;
   chosen: ChosenOut | null;
+  /** Beside the best one, of several hosts */
+  others_chosen: PlacedOut[];
   /** The best of those that were looked at, best first */
   losers: LoserOut[];
   /** How many more were looked at, by what was said of them */
@@ -771,6 +780,8 @@ export interface KeptRequestOut {
   slice: string | null;
   /** A decimal amount of money */
   max_price_per_hour: string | null;
+  hosts: number;
+  restart_members: boolean;
 }
 
 /** What one host ran of a rental, by its signed receipts. */
@@ -1295,6 +1306,8 @@ export interface StepOut {
   /** From 0 to 1 */
   progress: number | null;
   detail: string | null;
+  /** Whose step it is, of a cluster of several members */
+  member: string | null;
 }
 
 /** Which Access is to be killed, said once more. */
@@ -1530,4 +1543,10 @@ export interface WorkloadOut {
   ports: Record<string, number>;
   /** Signed by the host, in seconds */
   running_s: number;
+  /** Which member it is; 0 where there is only one */
+  rank: number;
+  /** Where the other members reach it; null where there are none */
+  address: string | null;
+  /** False once another has its rank, or is to have it */
+  is_member: boolean;
 }

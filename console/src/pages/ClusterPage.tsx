@@ -92,12 +92,12 @@ function Steps({ cluster }: { cluster: Cluster }) {
   return (
     <ol className="wr-steps" aria-label="Steps" data-testid="steps">
       {cluster.steps.map((step, index) => {
-        const going = waiting && index === last && (step.progress === null || step.progress < 1);
+        const going = waiting && (index === last || step.member !== null) && (step.progress === null || step.progress < 1);
         const failed = is(cluster, "failed") && index === last;
         return (
           <li key={`${index} ${step.name}`}>
             <span className={`wr-state wr-tone-${failed ? "bad" : going ? "busy" : "ok"}`}><Shape tone={failed ? "bad" : going ? "busy" : "ok"} /></span>
-            <span className="wr-break">{words(step.name)}{going && step.progress !== null && ` ${percent(step.progress)}`}{step.detail && <Text size="xs" className="wr-quiet wr-break">{plain(step.detail)}</Text>}</span>
+            <span className="wr-break">{words(step.name)}{going && step.progress !== null && ` ${percent(step.progress)}`}{step.member && <Text size="xs" className="wr-quiet wr-break">{plain(step.member)}</Text>}{step.detail && <Text size="xs" className="wr-quiet wr-break">{plain(step.detail)}</Text>}</span>
             <span className="wr-quiet" style={{ fontSize: 12 }}><When at={step.at} /></span>
           </li>
         );
@@ -123,14 +123,23 @@ function Addresses({ cluster }: { cluster: Cluster }) {
   );
 }
 
+/** What a member did last, of a cluster whose members are prepared side by side. */
+function lastStep(cluster: Cluster, work: Cluster["workloads"][number]): string {
+  const own = cluster.steps.filter((step) => step.member?.startsWith(`rank ${work.rank} on `));
+  const step = own[own.length - 1];
+  return step === undefined ? "–" : `${words(step.name)}${step.progress === null ? "" : ` ${percent(step.progress)}`}`;
+}
+
 function Workloads({ cluster }: { cluster: Cluster }) {
-  if (cluster.workloads.length === 0) return <Text size="sm" className="wr-quiet">Not placed yet.</Text>;
+  const members = cluster.workloads.filter((work) => work.is_member).sort((left, right) => left.rank - right.rank);
+  if (members.length === 0) return <Text size="sm" className="wr-quiet">Not placed yet.</Text>;
   return (
     <Stack gap="md">
-      {cluster.workloads.map((work) => (
+      {members.map((work) => (
         <Facts
           key={work.id}
           rows={[
+            ...(work.address === null ? [] : [["Rank", String(work.rank)] as const, ["Address", plain(work.address)] as const, ["Last step", lastStep(cluster, work)] as const]),
             ["Host", <Link key="h" className="wr-link" to="/hosts/$hostId" params={{ hostId: work.host_id }}>{plain(work.host_name)}</Link>],
             ["Phase", <State key="p" state={work.phase} />],
             ["Runtime", plain(work.runtime)],

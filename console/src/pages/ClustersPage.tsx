@@ -17,7 +17,7 @@ const COLUMNS: readonly CsvColumn<Cluster>[] = [
   { name: "phase", value: (row) => row.phase },
   { name: "kind", value: (row) => row.kind },
   { name: "simulated", value: (row) => row.request.simulated },
-  { name: "hosts", value: (row) => row.workloads.map((work) => work.host_name).join(" ") },
+  { name: "hosts", value: (row) => row.workloads.filter((work) => work.is_member).map((work) => work.host_name).join(" ") },
   { name: "tier", value: (row) => row.tier },
   { name: "price_per_hour", value: (row) => row.price_per_hour },
   { name: "cost_so_far", value: (row) => row.cost_so_far },
@@ -58,7 +58,7 @@ function Row({ cluster }: { cluster: Cluster }) {
       <td><Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: cluster.id }}>{plain(cluster.name)}</Link>{cluster.request.simulated && <> <Simulated /></>}</td>
       <td><State state={cluster.phase} reason={cluster.reason} /></td>
       <td>{words(cluster.kind)}</td>
-      <td className="wr-break">{cluster.workloads.map((work) => plain(work.host_name)).join(", ") || "–"}</td>
+      <td className="wr-break">{cluster.workloads.filter((work) => work.is_member).map((work) => plain(work.host_name)).join(", ") || "–"}</td>
       <td>{plain(cluster.tier)}</td>
       <td className="num">{perHour(cluster.price_per_hour)}</td>
       <td className="num">{amount(cluster.cost_so_far, 2, 6)}</td>

@@ -21,6 +21,7 @@ from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, accepted, page, read_cursor, tagged
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.model import ClusterKind, ClusterRequest
+from windrow_master.clusters.request import HOSTS_MAX
 from windrow_master.clusters.service import ClusterView
 from windrow_master.identity.model import Principal
 from windrow_proto.errors import InvalidInput, Unavailable
@@ -30,6 +31,7 @@ from windrow_proto.units import Bytes, Microcents, parse_money
 
 router = make_router("clusters")
 
+Rank = Annotated[int, Query(ge=0, lt=HOSTS_MAX, description="Of which member, where there are several")]
 ENTITY_MAX = 2**53
 """Sizes that JavaScript still counts exactly."""
 
@@ -55,6 +57,8 @@ class ClusterBody(Body):
     simulated: bool = False
     slice: Annotated[str | None, Field(pattern=r"^[1-9]g\.[1-9][0-9]{0,3}gb[a-z.+-]{0,12}$")] = None
     max_price_per_hour: Annotated[str | None, Field(max_length=30)] = None
+    hosts: Annotated[int, Field(ge=1, le=HOSTS_MAX, description="Each gives all that is asked for")] = 1
+    restart_members: bool = False
 
     def parsed(self) -> ClusterRequest:
         """The same as a value of the room."""
@@ -77,6 +81,8 @@ class ClusterBody(Body):
             simulated=self.simulated,
             slice=self.slice,
             max_price_per_hour=None if self.max_price_per_hour is None else money_of(self.max_price_per_hour),
+            hosts=self.hosts,
+            restart_members=self.restart_members,
         )
 
 
@@ -210,23 +216,26 @@ async def logs(
     cluster_id: str,
     follow: bool = False,
     offset: Annotated[int, Query(ge=0, lt=2**63)] = 0,
+    rank: Rank = 0,
 ) -> Response:
     """The log as the work wrote it, byte by byte; with `follow` as it is written, until the work ends."""
     inside = inside_of(services)
     # Whatever the work prints is text to a browser and nothing else.
     safe = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
     if follow:
-        pieces = await inside.follow(principal, ClusterId(cluster_id), offset)
+        pieces = await inside.follow(principal, ClusterId(cluster_id), offset, rank)
         return lasting.Lasting(request, pieces, media_type="text/plain; charset=utf-8", headers=safe)
-    data, is_cut = await inside.log(principal, ClusterId(cluster_id), offset)
+    data, is_cut = await inside.log(principal, ClusterId(cluster_id), offset, rank)
     headers = {**safe, "X-Log-Truncated": _flag(is_cut)}
     return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
 
 
 @router.post("/clusters/{cluster_id}/exec", **out.other("application/x-ndjson", "Lines of JSON."))
-async def execute(request: Request, services: Serving, principal: Asking, cluster_id: str, body: ExecBody) -> Response:
+async def execute(
+    request: Request, services: Serving, principal: Asking, cluster_id: str, body: ExecBody, rank: Rank = 0
+) -> Response:
     """Run one more command inside: lines of JSON with its output, the last one with its exit code or an error."""
-    pieces = await inside_of(services).execute(principal, ClusterId(cluster_id), tuple(body.argv))
+    pieces = await inside_of(services).execute(principal, ClusterId(cluster_id), tuple(body.argv), rank)
 
     async def lines() -> AsyncGenerator[bytes]:
         async for part in pieces:
@@ -261,10 +270,12 @@ async def put_files(
 
 
 @router.get("/clusters/{cluster_id}/files", **out.other("application/x-tar", "The folder.", is_binary=True))
-async def get_files(services: Serving, principal: Asking, cluster_id: str, changed: bool = False) -> Response:
+async def get_files(
+    services: Serving, principal: Asking, cluster_id: str, changed: bool = False, rank: Rank = 0
+) -> Response:
     """The working folder as a tar stream; with `changed` only what differs from what was sent."""
     inside = inside_of(services)
-    pieces, size, is_cut = await inside.fetch_files(principal, ClusterId(cluster_id), changed_only=changed)
+    pieces, size, is_cut = await inside.fetch_files(principal, ClusterId(cluster_id), changed_only=changed, rank=rank)
     headers = {"Content-Length": str(size), "X-Files-Truncated": _flag(is_cut), "Cache-Control": "no-store"}
     return StreamingResponse(pieces, media_type="application/x-tar", headers=headers)
 

@@ -37,6 +37,8 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "ended_at": time_or_none(cluster.ended_at_ns),
         "created_at": time_text(cluster.created_at_ns),
         "rental_id": cluster.rental_id,
+        "first_port": cluster.first_port,
+        "restarts": cluster.restarts,
         "version": cluster.version,
     }
 
@@ -59,11 +61,11 @@ def tunnel_json(ticket: Ticket) -> dict[str, Any]:
 
 def plan_json(preview: Preview) -> dict[str, Any]:
     """A preview; `refusals` only where nothing fits."""
-    chosen = preview.chosen
+    price = Microcents(sum(member.price_per_hour for member in preview.members))
     return {
-        "fits": chosen is not None,
-        "placement": [] if chosen is None else [_chosen_json(chosen)],
-        "price_per_hour": None if chosen is None else money_text(chosen.price_per_hour),
+        "fits": preview.chosen is not None,
+        "placement": [_chosen_json(member) for member in preview.members],
+        "price_per_hour": None if preview.chosen is None else money_text(price),
         "hold": None if preview.hold is None else money_text(preview.hold),
         "balance": money_text(preview.balance),
         "refusals": [
@@ -76,7 +78,8 @@ def plan_json(preview: Preview) -> dict[str, Any]:
 def explanation_json(decision: Decision) -> dict[str, Any]:
     """Why it runs where it runs, and what stood against the others."""
     chosen = decision.chosen
-    verdicts = [verdict for verdict in decision.verdicts if chosen is None or verdict.host_id != chosen.host_id]
+    taken = {member.host_id for member in (chosen, *decision.others) if member is not None}
+    verdicts = [verdict for verdict in decision.verdicts if verdict.host_id not in taken]
     winner = next((v for v in decision.verdicts if chosen is not None and v.host_id == chosen.host_id), None)
     terms = {} if winner is None else dict(winner.terms)
     said = ", ".join(f"{name} {value}" for name, value in terms.items())
@@ -86,6 +89,7 @@ def explanation_json(decision: Decision) -> dict[str, Any]:
         "chosen": None
         if chosen is None
         else {**_chosen_json(chosen), "score": winner.score if winner else None, "terms": terms},
+        "others_chosen": [_chosen_json(member) for member in decision.others],
         "losers": [
             {
                 "host": verdict.host_name,
@@ -124,7 +128,8 @@ def _request_json(request: ClusterRequest) -> dict[str, Any]:
 
 def _step_json(step: Step) -> dict[str, Any]:
     progress = None if step.progress_permille is None else step.progress_permille / 1000
-    return {"at": time_text(step.at_ns), "name": step.name, "progress": progress, "detail": step.detail or None}
+    said = {"detail": step.detail or None, "member": step.member or None}
+    return {"at": time_text(step.at_ns), "name": step.name, "progress": progress, **said}
 
 
 def _workload_json(workload: Workload) -> dict[str, Any]:
@@ -142,4 +147,7 @@ def _workload_json(workload: Workload) -> dict[str, Any]:
         "exit_code": workload.exit_code,
         "ports": dict(workload.ports),
         "running_s": round(seconds(workload.running_ns), 3),
+        "rank": workload.rank,
+        "address": workload.address,
+        "is_member": workload.is_member,
     }

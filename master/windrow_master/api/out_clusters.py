@@ -14,6 +14,7 @@ class StepOut(Out):
     name: str
     progress: Annotated[float | None, Field(description="From 0 to 1")]
     detail: str | None
+    member: Annotated[str | None, Field(description="Whose step it is, of a cluster of several members")]
 
 
 class WorkloadOut(Out):
@@ -32,6 +33,9 @@ class WorkloadOut(Out):
     exit_code: int | None
     ports: dict[str, int]
     running_s: Annotated[float, Field(description="Signed by the host, in seconds")]
+    rank: Annotated[int, Field(description="Which member it is; 0 where there is only one")]
+    address: Annotated[str | None, Field(description="Where the other members reach it; null where there are none")]
+    is_member: Annotated[bool, Field(description="False once another has its rank, or is to have it")]
 
 
 class KeptRequestOut(Out):
@@ -55,6 +59,8 @@ class KeptRequestOut(Out):
     simulated: bool
     slice: str | None
     max_price_per_hour: Amount
+    hosts: int
+    restart_members: bool
 
 
 class TrafficOut(Out):
@@ -89,6 +95,8 @@ class ClusterOut(Out):
     ended_at: Time | None
     created_at: Time
     rental_id: str | None
+    first_port: Annotated[int | None, Field(description="Of the block of ports where members listen for each other")]
+    restarts: Annotated[int, Field(description="How often members were replaced")]
     version: int
 
 
@@ -163,6 +171,7 @@ class ExplanationOut(Out):
     decision: Annotated[str, Field(description="The same in a sentence")]
     weights: WeightsOut
     chosen: ChosenOut | None
+    others_chosen: Annotated[list[PlacedOut], Field(description="Beside the best one, of several hosts")]
     losers: Annotated[list[LoserOut], Field(description="The best of those that were looked at, best first")]
     others: Annotated[dict[str, int], Field(description="How many more were looked at, by what was said of them")]
 

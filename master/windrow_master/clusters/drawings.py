@@ -12,7 +12,7 @@ def table_text() -> str:
             move = answer(phase, event)
             target = "=" if move.phase is phase else move.phase.value
             effects = f" ! {', '.join(move.effects)}" if move.effects else ""
-            lines.append(f"{phase.value:9} {event.value:8} {target}{effects}")
+            lines.append(f"{phase.value:9} {event.value:9} {target}{effects}")
     return "\n".join(lines)
 
 

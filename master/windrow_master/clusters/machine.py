@@ -7,7 +7,7 @@ Every (phase, event) pair has an answer: it moves, or it stays, because events c
 Failed are final. The page docs/diagrams/clusters.md is generated from this table (drawings.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -18,13 +18,15 @@ from windrow_master.clusters.model import STEPS_KEPT, Cluster, ClusterPhase, Ste
 class ClusterEvent(StrEnum):
     """QUEUE: nothing fits now. PLACE: look for a place. GRANTED: slots are leased and the command is out.
 
-    READY: all of its work runs or has run. IMPAIRED: the host of some is not heard of. BROKEN: it cannot go on.
+    ASSEMBLED: all of its members are prepared and wait for each other. READY: all of its work runs or has run.
+    IMPAIRED: the host of some is not heard of, or a member has ended before the others. BROKEN: it cannot go on.
     DELETE: somebody wants it gone, or its time is over. GONE: nothing of it is left on any host that answers.
     """
 
     QUEUE = "queue"
     PLACE = "place"
     GRANTED = "granted"
+    ASSEMBLED = "assembled"
     READY = "ready"
     IMPAIRED = "impaired"
     BROKEN = "broken"
@@ -35,9 +37,11 @@ class ClusterEvent(StrEnum):
 class Effect(StrEnum):
     """What to do in the same transaction; each is safe to do twice.
 
-    END_WORK: order every workload gone, end the rental. FINISH_CREATE, FAIL_CREATE, FINISH_DELETE: answer operations.
+    START_MEMBERS: let those start that wait for each other. END_WORK: order every workload gone, end the rental.
+    FINISH_CREATE, FAIL_CREATE, FINISH_DELETE: answer operations.
     """
 
+    START_MEMBERS = "start_members"
     END_WORK = "end_work"
     FINISH_CREATE = "finish_create"
     FAIL_CREATE = "fail_create"
@@ -63,6 +67,9 @@ MOVES: Final[Mapping[tuple[ClusterPhase, ClusterEvent], ClusterPhase]] = {
     (_P.DELETING, _E.GONE): _P.DELETED,
 }
 
+_NEWS: Final = {(_P.RUNNING, _E.READY): "ended", (_P.DEGRADED, _E.IMPAIRED): "degraded"}
+"""Where the phase stays and yet there may be something new to say, and the step that says it: its work has ended, or
+another member is lost."""
 FINAL: Final = frozenset({_P.DELETED, _P.FAILED})
 HOLDING: Final = frozenset(_HOLDING)
 """Phases in which its work is meant to be there."""
@@ -80,6 +87,8 @@ def answer(phase: ClusterPhase, event: ClusterEvent) -> Move:
     """Answer one event. Total over every pair."""
     target = MOVES.get((phase, event))
     if target is None:
+        if event is _E.ASSEMBLED and phase in (_P.CREATING, _P.DEGRADED):
+            return Move(phase, (Effect.START_MEMBERS,))
         # Asking twice is answered twice: nothing is left to do for what is on its way or gone.
         told = (Effect.FINISH_DELETE,) if event is _E.DELETE and phase in FINAL else ()
         return Move(phase, told)
@@ -103,10 +112,10 @@ def step(cluster: Cluster, event: ClusterEvent, reason: str, now_ns: int) -> tup
     """Advance one cluster by one event, with the reason to show for it. Total; the same cluster where it is no news."""
     move = answer(cluster.phase, event)
     if move.phase is cluster.phase:
-        if event is _E.READY and cluster.phase is _P.RUNNING and reason != cluster.reason:
-            # It goes on to be Running until somebody deletes it, but there is something new to say: its work has ended.
+        name = _NEWS.get((cluster.phase, event))
+        if name is not None and reason != cluster.reason:
             said = replace(cluster, reason=reason)
-            return noted(said, Step(now_ns, "ended", None, reason)), move.effects
+            return noted(said, Step(now_ns, name, None, reason)), move.effects
         return cluster, move.effects
     after = replace(
         cluster,
@@ -119,12 +128,20 @@ def step(cluster: Cluster, event: ClusterEvent, reason: str, now_ns: int) -> tup
 
 
 def noted(cluster: Cluster, progress: Step) -> Cluster:
-    """The cluster with one more step; a step of the same name goes on in its line. Equal progress changes nothing."""
-    last = cluster.steps[-1] if cluster.steps else None
-    if last is not None and last.name == progress.name:
-        if (last.progress_permille, last.detail) == (progress.progress_permille, progress.detail):
-            return cluster
-        steps = (*cluster.steps[:-1], replace(progress, at_ns=last.at_ns))
+    """The cluster with one more step; a step of the same name goes on in its line, and so does each member's own, also
+    when others have gone on meanwhile. Equal progress changes nothing."""
+    steps, at = cluster.steps, _line(cluster.steps, progress)
+    if at is None:
+        steps = (*steps, progress)
+    elif (steps[at].progress_permille, steps[at].detail) == (progress.progress_permille, progress.detail):
+        return cluster
     else:
-        steps = (*cluster.steps, progress)
+        steps = (*steps[:at], replace(progress, at_ns=steps[at].at_ns), *steps[at + 1 :])
     return replace(cluster, steps=steps[-STEPS_KEPT:], version=cluster.version + 1)
+
+
+def _line(steps: Sequence[Step], progress: Step) -> int | None:
+    """Where this step goes on; None: it is a new one."""
+    among = range(len(steps) - 1, -1, -1) if progress.member else range(len(steps) - 1, len(steps) - 2, -1)
+    key = progress.name, progress.member
+    return next((at for at in among if at >= 0 and (steps[at].name, steps[at].member) == key), None)

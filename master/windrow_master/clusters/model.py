@@ -15,10 +15,18 @@ STEPS_KEPT: Final = 64
 
 
 class ClusterKind(StrEnum):
-    """What a cluster is for: a BOX to work in, or a SERVICE with ports."""
+    """What a cluster is for: a BOX to work in, a SERVICE with ports, or, over one or more hosts, a GANG whose members
+    run the same command and know each other, a RAY or a DASK cluster."""
 
     BOX = "box"
     SERVICE = "service"
+    GANG = "gang"
+    RAY = "ray"
+    DASK = "dask"
+
+
+OVER_HOSTS: Final = frozenset({ClusterKind.GANG, ClusterKind.RAY, ClusterKind.DASK})
+"""Kinds whose members wait for each other, know each other's addresses, and may be on several hosts."""
 
 
 class ClusterPhase(StrEnum):
@@ -41,6 +49,7 @@ class WorkPhase(StrEnum):
     PENDING = "pending"
     PREPARING = "preparing"
     WAITING_FILES = "waiting_files"
+    WAITING_MEMBERS = "waiting_members"
     RUNNING = "running"
     EXITED = "exited"
     FAILED = "failed"
@@ -50,7 +59,11 @@ class WorkPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterRequest:
-    """What somebody asked for, within its limits (request.py) and as it is shown again later."""
+    """What somebody asked for, within its limits (request.py) and as it is shown again later.
+
+    gpus, cpus, memory_bytes: of each host. max_price_per_hour: for all of them. restart_members: where one is lost,
+    start all members of a gang again instead of failing.
+    """
 
     kind: ClusterKind = ClusterKind.BOX
     name: str = ""
@@ -70,21 +83,32 @@ class ClusterRequest:
     simulated: bool = False
     slice: str | None = None
     max_price_per_hour: Microcents | None = None
+    hosts: int = 1
+    restart_members: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of progress: pulling, preparing, starting, ...; permille of it done, where the host says so."""
+    """One line of progress: pulling, preparing, starting, ...; permille of it done, where the host says so.
+
+    member: whose it is, where a cluster has several.
+    """
 
     at_ns: int
     name: str
     progress_permille: int | None = None
     detail: str = ""
+    member: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A named set of slots and what it is for. version grows with each change that is worth showing."""
+    """A named set of slots and what it is for. version grows with each change that is worth showing.
+
+    first_port: of the block of ports that its members listen on among themselves; None: they are no members.
+    restarts: how often its members were started anew, or one of them replaced. secret: what its members show each
+    other, where their engine asks for that; shown to nobody else.
+    """
 
     cluster_id: ClusterId
     account_id: AccountId
@@ -100,6 +124,9 @@ class Cluster:
     started_at_ns: int | None = None
     ended_at_ns: int | None = None
     version: int = 1
+    first_port: int | None = None
+    restarts: int = 0
+    secret: str | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -130,7 +157,8 @@ class Workload:
     """What one host runs of a cluster: one container or one process tree.
 
     lost_since_ns: its host is not heard of since then. ended_at_ns: when it was first seen to have ended by itself.
-    is_released: its slots were given back; nothing of it is left.
+    is_released: its slots were given back; nothing of it is left. rank: which member it is, 0 the first; address: where
+    the others reach it. replaced_at_ns: since when it only has to go, and another has its rank or will.
     """
 
     workload_id: WorkloadId
@@ -153,6 +181,15 @@ class Workload:
     lost_since_ns: int | None = None
     ended_at_ns: int | None = None
     is_released: bool = False
+    rank: int = 0
+    address: str | None = None
+    start_command: CommandId | None = None
+    replaced_at_ns: int | None = None
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it still is one of its cluster's; else another has its rank."""
+        return self.replaced_at_ns is None
 
     @property
     def token(self) -> int:

@@ -2,17 +2,20 @@
 
 import json
 import re
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Final
 
-from windrow_master.clusters.model import ClusterRequest
+from windrow_master.clusters.model import OVER_HOSTS, ClusterKind, ClusterRequest
 from windrow_master.placement.model import Request, Runtime
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId, ClusterId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
 from windrow_proto.units import GIB, MIB
 
+HOSTS_MAX: Final = 64
+"""Of one cluster: each is a command, a lease and a row, all in one transaction."""
 GPUS_MAX: Final = 64
 CPUS_MAX: Final = 4_096
 ARGV_MAX: Final = 256
@@ -45,6 +48,14 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     _check("ports", len(request.ports) <= PORTS_MAX, f"at most {PORTS_MAX} ports")
     _check("ports", all(0 < port < 65_536 for port in request.ports), "between 1 and 65535")
     _check("image", request.image is None or _IMAGE.fullmatch(request.image) is not None, "an image reference")
+    _check("hosts", 1 <= request.hosts <= HOSTS_MAX, f"between 1 and {HOSTS_MAX}")
+    over_hosts = ", ".join(sorted(kind.value for kind in OVER_HOSTS))
+    is_over_hosts = request.kind in OVER_HOSTS
+    _check("hosts", is_over_hosts or request.hosts == 1, f"1, but for a cluster of the kinds {over_hosts}")
+    _check("host_id", request.host_id is None or request.hosts == 1, "only said with hosts 1")
+    is_gang = request.kind is ClusterKind.GANG
+    _check("restart_members", is_gang or not request.restart_members, "only said of a gang")
+    _check("argv", not is_gang or bool(request.argv), "said for a gang: it is what every member runs")
     is_process = request.runtime == Runtime.PROCESS
     _check("runtime", not (is_process and request.image is not None), "docker where an image is named")
     _check("max_price_per_hour", (request.max_price_per_hour or 0) >= 0, "at least 0")
@@ -79,7 +90,22 @@ def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: 
         slice=request.slice,
         wants_simulated=request.simulated or request.runtime == Runtime.SIMULATED,
         is_proof=is_proof,
+        hosts=request.hosts,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """One member of a cluster whose members know each other: what it is told of the others (members.py).
+
+    address: None where the host is simulated and nobody comes there.
+    """
+
+    rank: int
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    address: str | None = None
+    listens: tuple[int, ...] = ()
 
 
 def workload_spec(
@@ -92,6 +118,7 @@ def workload_spec(
     image: str,
     lease_ns: int,
     paid_ns: int,
+    member: Membership | None = None,
 ) -> WorkloadSpec:
     """What the host is told to start. Processors are limited to what was asked and paid for; beside GPUs if asked."""
     is_limited = request.gpus == 0 or request.cpus > 1
@@ -101,8 +128,8 @@ def workload_spec(
         slots=slots,
         runtime=runtime,
         image=image,
-        argv=request.argv,
-        env=dict(request.env),
+        argv=request.argv if member is None else member.argv,
+        env=dict(request.env if member is None else member.env),
         cpu_milli=1000 * request.cpus if is_limited else 0,
         memory_bytes=request.memory_bytes or 0,
         ports=request.ports,
@@ -111,6 +138,9 @@ def workload_spec(
         paid_ns=paid_ns,
         log_cap_bytes=LOG_CAP_BYTES,
         files_cap_bytes=FILES_CAP_BYTES,
+        await_members=member is not None,
+        address="" if member is None else member.address or "",
+        listens=() if member is None or member.address is None else member.listens,
     )
 
 

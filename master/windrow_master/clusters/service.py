@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, LifeDesk
 from windrow_master.clusters.machine import HOLDING, ClusterEvent, answer
+from windrow_master.clusters.mending.service import Mender
 from windrow_master.clusters.model import (
     Cluster,
     ClusterKind,
@@ -21,30 +23,33 @@ from windrow_master.clusters.model import (
     WorkPhase,
 )
 from windrow_master.clusters.placing.service import Placer
-from windrow_master.clusters.request import checked, digest, workload_spec
+from windrow_master.clusters.request import checked, digest
 from windrow_master.clusters.tunnels.public import public_ports
 from windrow_master.fleet.model import DesiredWorkload, LinkState
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
-from windrow_master.market.model import Offer, Rental, RentalId, RentalLine, RentalState
-from windrow_master.market.service import HOLD_NS, LEASE_NS, MarketService
+from windrow_master.market.model import Offer, Rental, RentalId, RentalState
+from windrow_master.market.service import MarketService
 from windrow_master.placement.model import Chosen, Decision, Placement, Refusal, Verdict
 from windrow_master.placement.service import parse_record, record_bytes
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import IdempotencyMismatch, NoCapacity, NotFound
-from windrow_proto.ids import ClusterId, CommandId, HostId, WorkloadId
-from windrow_proto.model import Command, CommandKind, LeaseRenewal
+from windrow_proto.ids import ClusterId, HostId
+from windrow_proto.model import LeaseRenewal
 from windrow_proto.service_names import service_url
-from windrow_proto.units import MINUTE, Bytes, Microcents
+from windrow_proto.units import Microcents
 
-CREATE_NOT_AFTER_NS: Final = MINUTE
-"""A creation that its host did not take within a minute is given up: whoever asked is still waiting."""
 REASONS_MAX: Final = 200
 _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 _ENDS_ALL: Final = frozenset({Role.OPERATOR})
-_RENEWED: Final = frozenset({WorkPhase.PENDING, WorkPhase.PREPARING, WorkPhase.WAITING_FILES, WorkPhase.RUNNING})
+_RENEWED: Final = frozenset(
+    {
+        *(WorkPhase.PENDING, WorkPhase.PREPARING, WorkPhase.WAITING_FILES, WorkPhase.WAITING_MEMBERS),
+        WorkPhase.RUNNING,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +68,15 @@ class ClusterView:
 class Preview:
     """What creating would mean: where, for how much, what must be set aside; or the reasons of each host."""
 
-    chosen: Chosen | None
+    members: tuple[Chosen, ...]
     hold: Microcents | None
     balance: Microcents
     refusals: tuple[Verdict, ...]
+
+    @property
+    def chosen(self) -> Chosen | None:
+        """The best place, rank 0's; None where nothing fits."""
+        return self.members[0] if self.members else None
 
 
 async def _nothing_gives_way(_request: ClusterRequest) -> bool:
@@ -84,7 +94,9 @@ class ClusterService:
         """DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host; empty: there is none."""
         self.give_way: Callable[[ClusterRequest], Awaitable[bool]] = _nothing_gives_way
         """End what only tries hosts, where a renter's request may have found no room because of it; whether it did."""
+        self._launcher = Launcher(fleet)
         self.life = LifeDesk(fleet, market, self._changed)
+        self._mender = Mender(market, self._placer, self._launcher, self.life)
 
     def on_change(self, listener: Callable[[ClusterId], None]) -> None:
         """Call `listener` on the loop whenever a cluster has changed."""
@@ -100,8 +112,8 @@ class ClusterService:
             answer = self._placer.place(uow, request, principal.account_id)
             balance = self._market.balance(uow, principal.account_id)
             if isinstance(answer, Refusal):
-                return Preview(None, None, balance, answer.reasons)
-            return Preview(answer.chosen, self._market.first_hold(answer.chosen.price_per_hour), balance, ())
+                return Preview((), None, balance, answer.reasons)
+            return Preview(answer.members, self._market.first_hold(answer.price_per_hour), balance, ())
 
         return await self._store.read(read)
 
@@ -136,13 +148,14 @@ class ClusterService:
             if isinstance(found, Refusal):
                 raise _no_capacity(found)
             if is_proof:
-                found = replace(found, chosen=self._fair(found.chosen))
+                found = replace(found, members=tuple(self._fair(member) for member in found.members))
             operation = uow.operation(CREATE_KIND, cluster_id, principal.account_id)
             cluster = self._start(uow, principal, asked, cluster_id, found)
             uow.clusters.add(cluster, key, digest(request))
-            uow.workloads.add(self._launch(uow, principal, cluster, found.chosen))
-            said = f"{cluster.name} starts on {found.chosen.host_name}"
-            subjects = (cluster_id, cluster.account_id, found.chosen.host_id)
+            for workload in self._rent(uow, principal, cluster, found.members):
+                uow.workloads.add(workload)
+            said = f"{cluster.name} starts on {_names(found)}"
+            subjects = (cluster_id, cluster.account_id, *(member.host_id for member in found.members))
             uow.event("cluster.creating", subjects, said, actor=principal.actor)
             uow.after_commit(lambda: self._changed(cluster_id))
             return operation, self._view(uow, cluster)
@@ -200,6 +213,7 @@ class ClusterService:
         for workload in uow.workloads.held_on(host_id):
             cluster = uow.clusters.get(workload.cluster_id)
             lives = cluster is not None and cluster.phase in HOLDING and workload.phase is not WorkPhase.FAILED
+            lives = lives and workload.is_member
             found.append(DesiredWorkload(workload.workload_id, workload.slots, lives))
         return tuple(found)
 
@@ -228,7 +242,7 @@ class ClusterService:
 
         def judge(uow: UnitOfWork) -> None:
             for cluster in uow.clusters.living():
-                self.life.judge(uow, cluster)
+                self._mender.mend(uow, self.life.judge(uow, cluster))
             self.life.order_again(uow)
             self._market.tick(uow)
 
@@ -272,22 +286,22 @@ class ClusterService:
             phase=phase,
             rental_id=RentalId(uow.mint("rental")),
             tier=chosen.tier,
-            price_per_hour=chosen.price_per_hour,
+            price_per_hour=found.price_per_hour,
             decision=record_bytes(found.decision),
             created_at_ns=uow.now_wall_ns,
-            steps=(Step(uow.now_wall_ns, "placed", None, f"on {chosen.host_name} in tier {chosen.tier}"),),
+            steps=(Step(uow.now_wall_ns, "placed", None, f"on {_names(found)} in tier {chosen.tier}"),),
         )
-        fields = {"host": chosen.host_id, "slots": ",".join(chosen.slot_ids)}
+        slots = ",".join(slot_id for member in found.members for slot_id in member.slot_ids)
+        fields = {"host": ",".join(member.host_id for member in found.members), "slots": slots}
         uow.audit(principal.actor, "cluster.create", cluster_id, "asked for", fields)
-        return cluster
+        return self._launcher.networked(uow, cluster, found.members)
 
-    def _launch(self, uow: UnitOfWork, principal: Principal, cluster: Cluster, chosen: Chosen) -> Workload:
-        """Set the money aside, lease the slots, and put the command into the outbox."""
-        host = uow.hosts.get(chosen.host_id)
-        assert host is not None, "placement read it in this very unit of work"
-        workload_id = WorkloadId(uow.mint("workload"))
-        grants = self._fleet.grant(uow, chosen.slot_ids, cluster.cluster_id, principal.actor, "placed")
-        now = uow.now_wall_ns
+    def _rent(
+        self, uow: UnitOfWork, principal: Principal, cluster: Cluster, members: Sequence[Chosen]
+    ) -> tuple[Workload, ...]:
+        """Lease all slots, put the commands into the outbox, and set the money aside for all of them together."""
+        launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), principal.actor)
+        host = uow.hosts.get(members[0].host_id)
         rental = Rental(
             cluster.rental_id,
             cluster.cluster_id,
@@ -296,49 +310,12 @@ class ClusterService:
             cluster.tier,
             cluster.price_per_hour,
             0,
-            host.simulated,
+            host is not None and host.simulated,
             RentalState.OPEN,
-            now,
+            uow.now_wall_ns,
         )
-        line = RentalLine(
-            workload_id,
-            rental.rental_id,
-            host.host_id,
-            host.owner_account,
-            cluster.price_per_hour,
-            grants,
-            now,
-            now + LEASE_NS,
-            now,
-        )
-        self._market.start_rental(uow, rental, (line,))
-        spec = workload_spec(
-            cluster.request,
-            workload_id=workload_id,
-            cluster_id=cluster.cluster_id,
-            slots=grants,
-            runtime=chosen.runtime.value,
-            image=chosen.image or "",
-            lease_ns=LEASE_NS,
-            paid_ns=HOLD_NS if cluster.price_per_hour else LEASE_NS,
-        )
-        command = Command(CommandId(""), CommandKind.CREATE, create=spec)
-        command_id = self._fleet.issue(
-            uow, host.host_id, command, now + CREATE_NOT_AFTER_NS, workload_id, principal.actor
-        )
-        return Workload(
-            workload_id=workload_id,
-            cluster_id=cluster.cluster_id,
-            host_id=host.host_id,
-            host_name=host.name,
-            runtime=chosen.runtime.value,
-            image=chosen.image or "",
-            slots=grants,
-            cpus=cluster.request.cpus,
-            memory_bytes=cluster.request.memory_bytes or Bytes(0),
-            created_at_ns=now,
-            create_command=command_id,
-        )
+        self._market.start_rental(uow, rental, launched.lines)
+        return launched.workloads
 
     def _load(self, uow: UnitOfWork, principal: Principal, cluster_id: ClusterId, others: frozenset[Role]) -> Cluster:
         """A cluster of one's own, or of anybody with one of these roles."""
@@ -361,6 +338,10 @@ class ClusterService:
     def _changed(self, cluster_id: ClusterId) -> None:
         for listener in self._listeners:
             listener(cluster_id)
+
+
+def _names(found: Placement) -> str:
+    return ", ".join(member.host_name for member in found.members)
 
 
 def _no_capacity(refusal: Refusal) -> NoCapacity:

@@ -25,15 +25,17 @@ _RANK: Final = {
     WorkPhase.PENDING: 0,
     WorkPhase.PREPARING: 1,
     WorkPhase.WAITING_FILES: 2,
-    WorkPhase.RUNNING: 3,
-    WorkPhase.EXITED: 4,
-    WorkPhase.FAILED: 4,
-    WorkPhase.STOPPING: 5,
-    WorkPhase.GONE: 6,
+    WorkPhase.WAITING_MEMBERS: 3,
+    WorkPhase.RUNNING: 4,
+    WorkPhase.EXITED: 5,
+    WorkPhase.FAILED: 5,
+    WorkPhase.STOPPING: 6,
+    WorkPhase.GONE: 7,
 }
 _OBSERVED: Final = {
     WorkloadPhase.PREPARING: WorkPhase.PREPARING,
     WorkloadPhase.WAITING_FILES: WorkPhase.WAITING_FILES,
+    WorkloadPhase.WAITING_MEMBERS: WorkPhase.WAITING_MEMBERS,
     WorkloadPhase.RUNNING: WorkPhase.RUNNING,
     WorkloadPhase.EXITED: WorkPhase.EXITED,
     WorkloadPhase.STOPPING: WorkPhase.STOPPING,
@@ -41,7 +43,7 @@ _OBSERVED: Final = {
     WorkloadPhase.FAILED: WorkPhase.FAILED,
 }
 ENDED: Final = frozenset({WorkPhase.EXITED, WorkPhase.FAILED, WorkPhase.GONE})
-_STARTED: Final = frozenset({WorkPhase.RUNNING, WorkPhase.EXITED})
+STARTED: Final = frozenset({WorkPhase.RUNNING, WorkPhase.EXITED})
 
 
 def advanced(workload: Workload, phase: WorkPhase, now_ns: int, detail: str = "") -> Workload:
@@ -90,51 +92,55 @@ class Judgement:
 def judge(phase: ClusterPhase, workloads: Sequence[Workload], now_ns: int) -> Judgement | None:
     """What follows for a cluster in this phase; None when nothing does."""
     if phase is ClusterPhase.DELETING:
-        return _judge_deleting(workloads, now_ns)
+        return judge_deleting(workloads, now_ns)
     if phase not in (ClusterPhase.CREATING, ClusterPhase.RUNNING, ClusterPhase.DEGRADED):
         return None
     for workload in workloads:
-        broken = _broken(workload, now_ns)
-        if broken is not None:
-            return Judgement(ClusterEvent.BROKEN, broken)
+        why = broken(workload, now_ns)
+        if why is not None:
+            return Judgement(ClusterEvent.BROKEN, why)
     away = [workload for workload in workloads if workload.lost_since_ns is not None]
     if away:
         names = ", ".join(workload.host_name for workload in away)
         said = f"{names} is not heard of; nothing is charged until it signs again, and it is given up after 30 minutes"
         return Judgement(ClusterEvent.IMPAIRED, said)
     for workload in workloads:
-        over = _over(workload, now_ns)
-        if over is not None:
-            return Judgement(ClusterEvent.DELETE, over)
-    if workloads and all(workload.phase in _STARTED for workload in workloads):
-        return Judgement(ClusterEvent.READY, _ran(workloads))
+        why = over(workload, now_ns)
+        if why is not None:
+            return Judgement(ClusterEvent.DELETE, why)
+    if workloads and all(workload.phase in STARTED for workload in workloads):
+        return Judgement(ClusterEvent.READY, ran(workloads))
     return None
 
 
-def _judge_deleting(workloads: Sequence[Workload], now_ns: int) -> Judgement | None:
+def judge_deleting(workloads: Sequence[Workload], now_ns: int) -> Judgement | None:
+    """Of what is being deleted: whether nothing of it is left on any host that answers."""
     if all(workload.phase is WorkPhase.GONE for workload in workloads):
         return Judgement(ClusterEvent.GONE, "")
-    if all(workload.phase is WorkPhase.GONE or _is_given_up(workload, now_ns) for workload in workloads):
+    if all(workload.phase is WorkPhase.GONE or is_given_up(workload, now_ns) for workload in workloads):
         said = "its host is gone for longer than the lease, so the host has ended the work itself"
         return Judgement(ClusterEvent.GONE, said)
     return None
 
 
-def _broken(workload: Workload, now_ns: int) -> str | None:
+def broken(workload: Workload, now_ns: int) -> str | None:
+    """Why this workload cannot go on; None: it can."""
     if workload.phase is WorkPhase.FAILED:
         return workload.detail or f"the work failed on {workload.host_name}"
     if workload.phase in (WorkPhase.GONE, WorkPhase.STOPPING):
         return workload.detail or f"{workload.host_name} has ended the work without being asked"
-    if _is_given_up(workload, now_ns):
+    if is_given_up(workload, now_ns):
         return f"host_lost: {workload.host_name} was not heard of for 30 minutes"
     return None
 
 
-def _is_given_up(workload: Workload, now_ns: int) -> bool:
+def is_given_up(workload: Workload, now_ns: int) -> bool:
+    """Whether its host is lost for longer than the host would let it run."""
     return workload.lost_since_ns is not None and now_ns - workload.lost_since_ns >= LOST_AFTER_NS
 
 
-def _over(workload: Workload, now_ns: int) -> str | None:
+def over(workload: Workload, now_ns: int) -> str | None:
+    """Why its time is over; None: it is not."""
     ended_ns = now_ns if workload.ended_at_ns is None else workload.ended_at_ns
     if workload.phase is WorkPhase.EXITED and now_ns - ended_ns >= KEPT_AFTER_EXIT_NS:
         return "its work ended 15 minutes ago and nobody deleted it"
@@ -143,7 +149,8 @@ def _over(workload: Workload, now_ns: int) -> str | None:
     return None
 
 
-def _ran(workloads: Sequence[Workload]) -> str:
+def ran(workloads: Sequence[Workload]) -> str:
+    """What to say once all of it runs or has run; nothing while some runs."""
     ended = [workload for workload in workloads if workload.phase is WorkPhase.EXITED]
     if len(ended) < len(workloads):
         return ""

@@ -7,14 +7,15 @@ seen       last word by a relay + 60 s - from: nobody pays for silence that no r
 billable = min(signed, lease, seen), and it never shrinks, because each of the three only grows
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from windrow_master.market.model import RentalLine
+from windrow_master.market.model import Rental, RentalLine
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import Receipt
-from windrow_proto.units import SECOND
+from windrow_proto.units import HOUR, SECOND
 
 SILENCE_GRACE_NS: Final = 60 * SECOND
 """How far past the last word of a host running time may count (design.md section 12)."""
@@ -86,11 +87,30 @@ def renewed(line: RentalLine, until_ns: int) -> RentalLine:
     return replace(line, lease_until_ns=until_ns)
 
 
+def ended(line: RentalLine, at_ns: int) -> RentalLine:
+    """The line once another has taken its place: its lease covers nothing after `at_ns`. All that it was charged for
+    lies before, so what may be charged does not shrink."""
+    return line if line.is_final else replace(line, lease_until_ns=min(line.lease_until_ns, at_ns))
+
+
 def billable_ns(line: RentalLine) -> int:
     """The running time that may be charged so far (the module's text says how)."""
     lease = line.lease_until_ns - line.lease_from_ns
     watched = line.seen_at_ns + SILENCE_GRACE_NS - line.lease_from_ns
     return max(0, min(line.signed_ns, lease, watched))
+
+
+def paid_ns(rental: Rental, lines: Sequence[RentalLine], now_ns: int) -> int | None:
+    """For how long all that still runs of a rental is funded from now; None: for ever, at no price.
+
+    What the lines may have run since the last word of each is spoken for already. Rounded down, in the renter's favour.
+    """
+    running = [line for line in lines if not line.is_final and line.lease_until_ns > now_ns]
+    price = sum(line.price_per_hour for line in running)
+    if price == 0:
+        return None
+    owed = sum(line.price_per_hour * unreported_ns(line, now_ns) for line in running)
+    return max(0, rental.held_left * HOUR - owed) // price
 
 
 def unreported_ns(line: RentalLine, now_ns: int) -> int:

@@ -32,7 +32,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import InsufficientFunds, InvalidInput, NotFound
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Receipt
-from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, funded_ns, money_text
+from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, money_text
 
 HOLD_NS: Final = ledger.HOLD_NS
 """What a rental is funded for when it starts."""
@@ -164,6 +164,22 @@ class MarketService:
         uow.audit(account_of(rental.renter), "rental.open", rental.rental_id, rental.cluster_id, fields)
         return rental
 
+    def add_lines(self, uow: UnitOfWork, lines: Sequence[RentalLine]) -> None:
+        """More hosts run of a rental, in the place of others: its own price stays, and is not exceeded."""
+        for line in lines:
+            uow.rentals.add_line(line)
+
+    def end_line(self, uow: UnitOfWork, workload_id: WorkloadId) -> None:
+        """Another takes this workload's place: what its host runs from now on is nobody's to pay."""
+        line = uow.rentals.line(workload_id)
+        if line is not None:
+            uow.rentals.save_line(metering.ended(line, uow.now_wall_ns))
+
+    def line_price(self, uow: UnitOfWork, workload_id: WorkloadId) -> Microcents:
+        """What an hour of one workload costs; 0 where it is in no rental."""
+        line = uow.rentals.line(workload_id)
+        return Microcents(0) if line is None else line.price_per_hour
+
     def on_receipt(self, uow: UnitOfWork, host_id: HostId, receipt: Receipt, sealed: bytes) -> RentalLine | None:
         """Take in a receipt whose signature holds; the line afterwards, None when the receipt counts for nothing."""
         line = uow.rentals.line(receipt.workload_id)
@@ -198,8 +214,8 @@ class MarketService:
         uow.rentals.save_line(metering.renewed(line, now + LEASE_NS))
         before = rental
         rental = self._fill(uow, rental, ledger.filling(rental, self.balance(uow, rental.renter), now))
-        funded = funded_ns(rental.held_left, rental.price_per_hour)
-        paid_ns = LEASE_NS if funded is None else max(0, funded - metering.unreported_ns(line, now))
+        paid_ns = metering.paid_ns(rental, uow.rentals.lines([rental.rental_id]), now)
+        paid_ns = LEASE_NS if paid_ns is None else paid_ns
         if rental is before and ledger.is_low(rental):
             log.info("funds_low", rental_id=rental.rental_id, held_left=rental.held_left, paid_ns=paid_ns)
             self._warn(uow, rental, paid_ns)

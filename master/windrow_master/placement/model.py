@@ -24,7 +24,8 @@ class Request:
     tie_seed: any text that is the same for a preview and the creation that follows it; orders equal hosts.
     gpus: whole GPUs, or slices of the profile `slice` where that is said; 0 asks for a processor slot.
     cpus: logical processors, >= 1. memory_bytes: None asks for none.
-    max_price_per_hour: for the whole placement. is_proof: the Master rents a host to try it, verified or not; what runs
+    hosts: on how many, each of which gives all that is asked for; they must see each other. max_price_per_hour: for the
+    whole placement, all hosts together. is_proof: the Master rents a host to try it, verified or not; what runs
     is its own, so that plain processes will do.
     """
 
@@ -43,6 +44,7 @@ class Request:
     wants_simulated: bool = False
     slice: str | None = None
     is_proof: bool = False
+    hosts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,9 @@ class Candidate:
     """One host as placement sees it.
 
     cpus_free, memory_free_bytes: what the clusters already placed there have not asked for.
-    default_image: what runs where a request names no image; None when its owner set none.
-    is_fenced: whether its containers are kept away from its own network.
+    default_image: what runs where a request names no image; None when its owner set none. network: hosts that see each
+    other directly have the same; None: no other host sees this one. is_fenced: whether its containers are kept away
+    from its own network.
     """
 
     host_id: HostId
@@ -91,6 +94,7 @@ class Candidate:
     slots: tuple[SlotOffer, ...]
     default_image: str | None = None
     is_fenced: bool = True
+    network: str | None = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,8 @@ class Decision:
     """The record of one decision: enough to explain it and to take it again.
 
     candidates: the chosen host and the best losers as they were; verdicts: one for each of these, best first.
-    unkept: how many further hosts were looked at, by what was said of them.
+    unkept: how many further hosts were looked at, by what was said of them. others: where a request over several hosts
+    runs beside the chosen one, best first.
     """
 
     request: Request
@@ -154,14 +159,25 @@ class Decision:
     verdicts: tuple[Verdict, ...]
     unkept: Mapping[str, int]
     chosen: Chosen | None
+    others: tuple[Chosen, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """It fits: where, and why there."""
+    """It fits: where, and why there. members: one place for each host that was asked for, best first."""
 
-    chosen: Chosen
+    members: tuple[Chosen, ...]
     decision: Decision
+
+    @property
+    def chosen(self) -> Chosen:
+        """The best place, which is rank 0's."""
+        return self.members[0]
+
+    @property
+    def price_per_hour(self) -> Microcents:
+        """Of all of it."""
+        return Microcents(sum(member.price_per_hour for member in self.members))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Where a request runs: hard filters, then one weighted score, ties by a stable hash; the same inputs, the same answer.
 
-It reads nothing but its arguments and changes nothing. A whole request lands on one host: a box over several hosts
-is refused with that reason.
+It reads nothing but its arguments and changes nothing. A request lands on as many hosts as it asks for, all of them or
+none: the best ones of the network whose hosts see each other and where the sum of the scores is highest.
 
 The score of a fitting host is the weighted sum of five terms, each from 0 to 1000:
 
@@ -35,12 +35,14 @@ from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, Microcents
 KEPT_LOSERS: Final = 16
 """How many hosts beside the chosen one a record keeps whole: enough to explain, small enough to store."""
 DEFAULT_WEIGHTS: Final = Weights()
+Fitting = tuple[Candidate, Verdict, Chosen]
+"""A host that fits, with what was found about it and how it would take the request."""
 _GRADE: Final = {"A": 1000, "B": 800, "C": 600}
 
 
 def plan(request: Request, snapshot: Snapshot, weights: Weights = DEFAULT_WEIGHTS) -> Placement | Refusal:
     """Choose the best host, or say of each host why it is not one. Pure; O(hosts x slots)."""
-    fitting: list[tuple[Candidate, Verdict, Chosen]] = []
+    fitting: list[Fitting] = []
     refused: list[tuple[Candidate, Verdict]] = []
     for candidate in snapshot.candidates:
         answer = _try(request, candidate, snapshot.verification_exists)
@@ -52,10 +54,49 @@ def plan(request: Request, snapshot: Snapshot, weights: Weights = DEFAULT_WEIGHT
             fitting.append((candidate, verdict, answer))
     fitting.sort(key=lambda entry: (-(entry[1].score or 0), _tie(request.tie_seed, entry[0].host_id)))
     refused.sort(key=lambda entry: _tie(request.tie_seed, entry[0].host_id))
+    members = together(request, fitting)
+    if isinstance(members, str):
+        # Each would do alone: what is missing is said of every one of them.
+        refused = [(one, Verdict(one.host_id, one.host_name, reason=members)) for one, _, _ in fitting] + refused
+        fitting = members = []
+    taken = {candidate.host_id for candidate, _, _ in members}
+    fitting = members + [entry for entry in fitting if entry[0].host_id not in taken]
     decision = _record(request, snapshot, weights, fitting, refused)
-    if decision.chosen is None:
+    if not members:
         return Refusal(tuple(verdict for _, verdict in refused), decision)
-    return Placement(decision.chosen, decision)
+    return Placement(tuple(chosen for _, _, chosen in members), decision)
+
+
+def together(request: Request, fitting: list[Fitting]) -> list[Fitting] | str:
+    """As many of the fitting hosts, best first, as are asked for and see each other; else what is missing."""
+    if request.hosts == 1:
+        return fitting[:1]
+    networks: dict[str, list[Fitting]] = {}
+    for entry in fitting:
+        if entry[0].network is not None:
+            networks.setdefault(entry[0].network, []).append(entry)
+    whole = [entries for entries in networks.values() if len(entries) >= request.hosts]
+    if not whole:
+        most = max((len(entries) for entries in networks.values()), default=0)
+        see = "" if most == len(fitting) else f", of which at most {most} see each other"
+        return f"it fits, but only {len(fitting)} of the {request.hosts} hosts that you ask for do{see}"
+    best = max((entries[: request.hosts] for entries in whole), key=lambda found: sum(_score(one) for one in found))
+    if _is_within(request, best):
+        return best
+    cheapest = (sorted(entries, key=lambda one: one[2].price_per_hour)[: request.hosts] for entries in whole)
+    affordable = [sorted(found, key=lambda one: -_score(one)) for found in cheapest if _is_within(request, found)]
+    if not affordable:
+        return f"it fits, but {request.hosts} hosts together cost more an hour than you allow"
+    return max(affordable, key=lambda found: sum(_score(one) for one in found))
+
+
+def _score(entry: Fitting) -> int:
+    return entry[1].score or 0
+
+
+def _is_within(request: Request, entries: list[Fitting]) -> bool:
+    limit = request.max_price_per_hour
+    return limit is None or sum(chosen.price_per_hour for _, _, chosen in entries) <= limit
 
 
 def replay(decision: Decision, weights: Weights | None = None) -> Decision:
@@ -74,6 +115,7 @@ def replay(decision: Decision, weights: Weights | None = None) -> Decision:
         again.verdicts,
         decision.unkept,
         again.chosen,
+        again.others,
     )
 
 
@@ -81,11 +123,12 @@ def _record(
     request: Request,
     snapshot: Snapshot,
     weights: Weights,
-    fitting: list[tuple[Candidate, Verdict, Chosen]],
+    fitting: list[Fitting],
     refused: list[tuple[Candidate, Verdict]],
 ) -> Decision:
     entries = [(candidate, verdict) for candidate, verdict, _ in fitting] + refused
-    kept, rest = entries[: KEPT_LOSERS + 1], entries[KEPT_LOSERS + 1 :]
+    most = KEPT_LOSERS + request.hosts
+    kept, rest = entries[:most], entries[most:]
     unkept: dict[str, int] = {}
     for _, verdict in rest:
         said = verdict.reason or "it fits, with a lower score"
@@ -98,6 +141,7 @@ def _record(
         tuple(verdict for _, verdict in kept),
         unkept,
         fitting[0][2] if fitting else None,
+        tuple(chosen for _, _, chosen in fitting[1 : request.hosts]),
     )
 
 
@@ -110,6 +154,10 @@ def _try(request: Request, host: Candidate, verification_exists: bool) -> Chosen
     if isinstance(way, str):
         return way
     runtime, image = way
+    if request.hosts > 1 and runtime is Runtime.DOCKER:
+        return "containers on several hosts have no network of their own here yet: ask for --runtime process"
+    if request.hosts > 1 and host.network is None:
+        return "no other host sees it: it tells no address, or one that others cannot come to"
     if request.cpus > host.cpus_free:
         return f"it has {max(0, host.cpus_free)} processors free, you ask for {request.cpus}"
     if request.memory_bytes is not None and request.memory_bytes > host.memory_free_bytes:

@@ -39,6 +39,7 @@ def parse_record(data: bytes) -> Decision:
         verdicts=tuple(Verdict(**each) for each in raw["verdicts"]),
         unkept=raw["unkept"],
         chosen=None if raw["chosen"] is None else _chosen(raw["chosen"]),
+        others=tuple(_chosen(other) for other in raw.get("others", ())),
     )
 
 

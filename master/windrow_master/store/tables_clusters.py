@@ -22,6 +22,9 @@ clusters = Table(
     Column("started_at_ns", Whole),
     Column("ended_at_ns", Whole),
     Column("version", Whole, nullable=False),
+    Column("first_port", Whole),
+    Column("restarts", Whole, nullable=False, server_default="0"),
+    Column("secret", String(128)),
     Column("request_key", String(200)),
     Column("request_sha256", LargeBinary(32), nullable=False),
     Index("uq_clusters_request_key", "account_id", "request_key", unique=True),
@@ -50,6 +53,10 @@ workloads = Table(
     Column("lost_since_ns", Whole),
     Column("ended_at_ns", Whole),
     Column("is_released", Boolean, nullable=False),
+    Column("rank", Whole, nullable=False, server_default="0"),
+    Column("address", String(64)),
+    Column("start_command", String(64)),
+    Column("replaced_at_ns", Whole),
 )
 
 service_traffic = Table(

@@ -23,6 +23,7 @@ class CommandKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     COMMAND_KIND_MEASURE_BANDWIDTH: _ClassVar[CommandKind]
     COMMAND_KIND_BENCHMARK: _ClassVar[CommandKind]
     COMMAND_KIND_PARTITION: _ClassVar[CommandKind]
+    COMMAND_KIND_START: _ClassVar[CommandKind]
 
 class CommandPhase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -45,6 +46,7 @@ class WorkloadPhase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     WORKLOAD_PHASE_STOPPING: _ClassVar[WorkloadPhase]
     WORKLOAD_PHASE_GONE: _ClassVar[WorkloadPhase]
     WORKLOAD_PHASE_FAILED: _ClassVar[WorkloadPhase]
+    WORKLOAD_PHASE_WAITING_MEMBERS: _ClassVar[WorkloadPhase]
 
 class ChannelPurpose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -68,6 +70,7 @@ COMMAND_KIND_DELETE: CommandKind
 COMMAND_KIND_MEASURE_BANDWIDTH: CommandKind
 COMMAND_KIND_BENCHMARK: CommandKind
 COMMAND_KIND_PARTITION: CommandKind
+COMMAND_KIND_START: CommandKind
 COMMAND_PHASE_UNSPECIFIED: CommandPhase
 COMMAND_PHASE_ACCEPTED: CommandPhase
 COMMAND_PHASE_RUNNING: CommandPhase
@@ -84,6 +87,7 @@ WORKLOAD_PHASE_EXITED: WorkloadPhase
 WORKLOAD_PHASE_STOPPING: WorkloadPhase
 WORKLOAD_PHASE_GONE: WorkloadPhase
 WORKLOAD_PHASE_FAILED: WorkloadPhase
+WORKLOAD_PHASE_WAITING_MEMBERS: WorkloadPhase
 CHANNEL_PURPOSE_UNSPECIFIED: ChannelPurpose
 CHANNEL_PURPOSE_LOGS: ChannelPurpose
 CHANNEL_PURPOSE_EXEC: ChannelPurpose
@@ -183,7 +187,7 @@ class GpuFacts(_message.Message):
     def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., vendor: _Optional[str] = ..., name: _Optional[str] = ..., pci_bus_id: _Optional[str] = ..., pci_device_id: _Optional[int] = ..., pci_subsystem_id: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., compute_capability_major: _Optional[int] = ..., compute_capability_minor: _Optional[int] = ..., serial: _Optional[str] = ..., vbios: _Optional[str] = ..., power_limit_mw: _Optional[int] = ..., power_limit_max_mw: _Optional[int] = ..., clock_sm_max_mhz: _Optional[int] = ..., clock_memory_max_mhz: _Optional[int] = ..., pcie_generation_max: _Optional[int] = ..., pcie_width_max: _Optional[int] = ..., core_count: _Optional[int] = ..., memory_bus_bits: _Optional[int] = ..., ecc_enabled: _Optional[bool] = ..., mig_enabled: _Optional[bool] = ..., numa_node: _Optional[int] = ..., device_minor: _Optional[int] = ..., figures: _Optional[_Mapping[str, int]] = ..., words: _Optional[_Mapping[str, str]] = ..., slices: _Optional[_Iterable[_Union[GpuSlice, _Mapping]]] = ..., layout: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Inventory(_message.Message):
-    __slots__ = ("hostname", "os", "kernel", "cpu_model", "cpu_count", "cpu_physical", "memory_bytes", "disk_bytes", "machine_id_hash", "agent_version", "simulated", "driver_version", "cuda_version", "gpus", "runtimes", "conditions", "runtime_versions", "benchmarks", "owner_account")
+    __slots__ = ("hostname", "os", "kernel", "cpu_model", "cpu_count", "cpu_physical", "memory_bytes", "disk_bytes", "machine_id_hash", "agent_version", "simulated", "driver_version", "cuda_version", "gpus", "runtimes", "conditions", "runtime_versions", "benchmarks", "owner_account", "addresses")
     class RuntimeVersionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -210,6 +214,7 @@ class Inventory(_message.Message):
     RUNTIME_VERSIONS_FIELD_NUMBER: _ClassVar[int]
     BENCHMARKS_FIELD_NUMBER: _ClassVar[int]
     OWNER_ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    ADDRESSES_FIELD_NUMBER: _ClassVar[int]
     hostname: str
     os: str
     kernel: str
@@ -229,7 +234,8 @@ class Inventory(_message.Message):
     runtime_versions: _containers.ScalarMap[str, str]
     benchmarks: _containers.RepeatedCompositeFieldContainer[Benchmark]
     owner_account: str
-    def __init__(self, hostname: _Optional[str] = ..., os: _Optional[str] = ..., kernel: _Optional[str] = ..., cpu_model: _Optional[str] = ..., cpu_count: _Optional[int] = ..., cpu_physical: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., machine_id_hash: _Optional[str] = ..., agent_version: _Optional[str] = ..., simulated: _Optional[bool] = ..., driver_version: _Optional[str] = ..., cuda_version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[GpuFacts, _Mapping]]] = ..., runtimes: _Optional[_Iterable[str]] = ..., conditions: _Optional[_Iterable[str]] = ..., runtime_versions: _Optional[_Mapping[str, str]] = ..., benchmarks: _Optional[_Iterable[_Union[Benchmark, _Mapping]]] = ..., owner_account: _Optional[str] = ...) -> None: ...
+    addresses: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, hostname: _Optional[str] = ..., os: _Optional[str] = ..., kernel: _Optional[str] = ..., cpu_model: _Optional[str] = ..., cpu_count: _Optional[int] = ..., cpu_physical: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., machine_id_hash: _Optional[str] = ..., agent_version: _Optional[str] = ..., simulated: _Optional[bool] = ..., driver_version: _Optional[str] = ..., cuda_version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[GpuFacts, _Mapping]]] = ..., runtimes: _Optional[_Iterable[str]] = ..., conditions: _Optional[_Iterable[str]] = ..., runtime_versions: _Optional[_Mapping[str, str]] = ..., benchmarks: _Optional[_Iterable[_Union[Benchmark, _Mapping]]] = ..., owner_account: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Benchmark(_message.Message):
     __slots__ = ("name", "value", "unit", "measured_wall_ns", "subject")
@@ -286,20 +292,30 @@ class TelemetryColumns(_message.Message):
     def __init__(self, start_wall_ns: _Optional[int] = ..., at_ms: _Optional[bytes] = ..., metric: _Optional[bytes] = ..., device: _Optional[bytes] = ..., values: _Optional[bytes] = ..., devices: _Optional[_Iterable[str]] = ..., absent: _Optional[bytes] = ..., deflated: _Optional[bytes] = ...) -> None: ...
 
 class Command(_message.Message):
-    __slots__ = ("command_id", "kind", "create", "delete", "bandwidth", "partition")
+    __slots__ = ("command_id", "kind", "create", "delete", "bandwidth", "partition", "start")
     COMMAND_ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     CREATE_FIELD_NUMBER: _ClassVar[int]
     DELETE_FIELD_NUMBER: _ClassVar[int]
     BANDWIDTH_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
     command_id: str
     kind: CommandKind
     create: WorkloadSpec
     delete: DeleteSpec
     bandwidth: BandwidthSpec
     partition: PartitionSpec
-    def __init__(self, command_id: _Optional[str] = ..., kind: _Optional[_Union[CommandKind, str]] = ..., create: _Optional[_Union[WorkloadSpec, _Mapping]] = ..., delete: _Optional[_Union[DeleteSpec, _Mapping]] = ..., bandwidth: _Optional[_Union[BandwidthSpec, _Mapping]] = ..., partition: _Optional[_Union[PartitionSpec, _Mapping]] = ...) -> None: ...
+    start: StartSpec
+    def __init__(self, command_id: _Optional[str] = ..., kind: _Optional[_Union[CommandKind, str]] = ..., create: _Optional[_Union[WorkloadSpec, _Mapping]] = ..., delete: _Optional[_Union[DeleteSpec, _Mapping]] = ..., bandwidth: _Optional[_Union[BandwidthSpec, _Mapping]] = ..., partition: _Optional[_Union[PartitionSpec, _Mapping]] = ..., start: _Optional[_Union[StartSpec, _Mapping]] = ...) -> None: ...
+
+class StartSpec(_message.Message):
+    __slots__ = ("workload_id", "slots")
+    WORKLOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    workload_id: str
+    slots: _containers.RepeatedCompositeFieldContainer[SlotGrant]
+    def __init__(self, workload_id: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ...) -> None: ...
 
 class PartitionSpec(_message.Message):
     __slots__ = ("gpu_uuid", "profiles")
@@ -322,7 +338,7 @@ class SlotGrant(_message.Message):
     def __init__(self, slot_id: _Optional[str] = ..., token: _Optional[int] = ..., gpu_uuid: _Optional[str] = ..., isolation: _Optional[_Union[Isolation, str]] = ...) -> None: ...
 
 class WorkloadSpec(_message.Message):
-    __slots__ = ("workload_id", "cluster_id", "slots", "runtime", "image", "argv", "env", "cpu_milli", "memory_bytes", "ports", "await_files", "lease_ns", "paid_ns", "log_cap_bytes", "files_cap_bytes")
+    __slots__ = ("workload_id", "cluster_id", "slots", "runtime", "image", "argv", "env", "cpu_milli", "memory_bytes", "ports", "await_files", "lease_ns", "paid_ns", "log_cap_bytes", "files_cap_bytes", "await_members", "address", "listens")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -345,6 +361,9 @@ class WorkloadSpec(_message.Message):
     PAID_NS_FIELD_NUMBER: _ClassVar[int]
     LOG_CAP_BYTES_FIELD_NUMBER: _ClassVar[int]
     FILES_CAP_BYTES_FIELD_NUMBER: _ClassVar[int]
+    AWAIT_MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    LISTENS_FIELD_NUMBER: _ClassVar[int]
     workload_id: str
     cluster_id: str
     slots: _containers.RepeatedCompositeFieldContainer[SlotGrant]
@@ -360,7 +379,10 @@ class WorkloadSpec(_message.Message):
     paid_ns: int
     log_cap_bytes: int
     files_cap_bytes: int
-    def __init__(self, workload_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., runtime: _Optional[str] = ..., image: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cpu_milli: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ..., await_files: _Optional[bool] = ..., lease_ns: _Optional[int] = ..., paid_ns: _Optional[int] = ..., log_cap_bytes: _Optional[int] = ..., files_cap_bytes: _Optional[int] = ...) -> None: ...
+    await_members: bool
+    address: str
+    listens: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, workload_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., runtime: _Optional[str] = ..., image: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cpu_milli: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ..., await_files: _Optional[bool] = ..., lease_ns: _Optional[int] = ..., paid_ns: _Optional[int] = ..., log_cap_bytes: _Optional[int] = ..., files_cap_bytes: _Optional[int] = ..., await_members: _Optional[bool] = ..., address: _Optional[str] = ..., listens: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class DeleteSpec(_message.Message):
     __slots__ = ("workload_id", "slots", "grace_ns")

@@ -46,6 +46,7 @@ Env = Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=value, 
 Host = Annotated[str | None, typer.Option("--host", help="Only this host.")]
 Tier = Annotated[str | None, typer.Option("--tier", help="Only this tier, for example h100/A.")]
 Runtime = Annotated[str | None, typer.Option("--runtime", help="docker, process or simulated; the Master chooses.")]
+Rank = Annotated[int, typer.Option("--rank", min=0, help="Of which member, where there are several.")]
 MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Per hour, for all of it.")]
 Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Its name or id.")]
 
@@ -104,10 +105,31 @@ class Progress:
 
     def __call__(self, cluster: dict[str, Any]) -> None:
         for step in cluster.get("steps") or []:
-            key = (str(step.get("name")), str(step.get("detail") or ""))
+            key = (str(step.get("name")), _of_step(step))
             if key not in self._seen:
                 self._seen.add(key)
-                say(f"  {step['name']} {step.get('detail') or ''}".rstrip())
+                say(f"  {step['name']} {_of_step(step)}".rstrip())
+
+
+def _of_step(step: dict[str, Any]) -> str:
+    """Whose step it is, and what is said of it."""
+    return " ".join(str(step[name]) for name in ("member", "detail") if step.get(name))
+
+
+def _members(cluster: dict[str, Any]) -> list[dict[str, Any]]:
+    """Its workloads by rank, without those that others have replaced."""
+    found = [one for one in cluster.get("workloads") or [] if one.get("is_member", True)]
+    return sorted(found, key=lambda one: int(one.get("rank") or 0))
+
+
+def _member_text(cluster: dict[str, Any], workload: dict[str, Any]) -> str:
+    said = f"{workload['id']} on {workload['host_name']}: {workload['phase']}, {workload['runtime']}"
+    if workload.get("address") is None:
+        return said
+    own = f"rank {workload['rank']} on "
+    steps = [step["name"] for step in cluster.get("steps") or [] if str(step.get("member")).startswith(own)]
+    last = f", last step {steps[-1]}" if steps else ""
+    return f"{workload['rank']}: {said} at {workload['address']}{', lost' if workload['is_lost'] else ''}{last}"
 
 
 def is_up(cluster: dict[str, Any]) -> bool:
@@ -123,6 +145,7 @@ def cluster_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = F
         ("ID", lambda c: c["id"]),
         ("NAME", lambda c: c.get("name")),
         ("KIND", lambda c: c["kind"]),
+        ("HOSTS", lambda c: ", ".join(str(one["host_name"]) for one in _members(c))),
         ("PHASE", lambda c: c["phase"]),
         ("TIER", lambda c: c.get("tier")),
         ("PRICE/H", lambda c: c.get("price_per_hour")),
@@ -140,7 +163,11 @@ def cluster_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = F
 def cluster_create(
     context: typer.Context,
     argv: Annotated[list[str] | None, typer.Argument(help="Command to run; none: stay up until deleted.")] = None,
-    kind: Annotated[str, typer.Option(help="box or service.")] = "box",
+    kind: Annotated[str, typer.Option(help="box, service, gang, ray or dask.")] = "box",
+    hosts: Annotated[int, typer.Option("--hosts", min=1, help="Of a gang, ray or dask: each gives all of this.")] = 1,
+    restart_members: Annotated[
+        bool, typer.Option("--restart-members", help="Start a whole gang again when a member is lost.")
+    ] = False,
     name: Annotated[str | None, typer.Option(help="What you call it.")] = None,
     gpu: Gpu = None,
     part: Slice = None,
@@ -161,7 +188,8 @@ def cluster_create(
     api = client(context)
     request = cluster_request(
         argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image, env=env or [],
-        ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price,
+        ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
+        restart_members=restart_members,
     )  # fmt: skip
     if plan:
         _show_plan(api.plan(request), as_json)
@@ -206,11 +234,11 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
             ("Price per hour", item.get("price_per_hour")),
             ("Cost so far", item.get("cost_so_far")),
             *[
-                ("Workload", f"{w['id']} on {w['host_name']}: {w['phase']}, {w['runtime']}")
-                for w in item.get("workloads") or []
+                ("Workload" if one.get("address") is None else "Member", _member_text(item, one))
+                for one in _members(item)
             ],
             *([("Visitors", _traffic(item["traffic"]))] if item.get("kind") == "service" else []),
-            *[("Step", f"{s['at']} {s['name']} {s.get('detail') or ''}") for s in item.get("steps") or []],
+            *[("Step", f"{s['at']} {s['name']} {_of_step(s)}") for s in item.get("steps") or []],
         ]
     )
     _print_addresses(item, out)
@@ -218,25 +246,28 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
 
 @cluster_app.command("logs")
 def cluster_logs(
-    context: typer.Context, cluster: Which, follow: Annotated[bool, typer.Option("--follow", "-f")] = False
+    context: typer.Context,
+    cluster: Which,
+    follow: Annotated[bool, typer.Option("--follow", "-f")] = False,
+    rank: Rank = 0,
 ) -> None:
     """Print its log."""
     api = client(context)
-    for data in api.logs(cluster_id(api, cluster, ended=True), follow=follow):
+    for data in api.logs(cluster_id(api, cluster, ended=True), follow=follow, rank=rank):
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
 
 @cluster_app.command("exec")
-def cluster_exec(context: typer.Context, cluster: Which, argv: list[str]) -> None:
+def cluster_exec(context: typer.Context, cluster: Which, argv: list[str], rank: Rank = 0) -> None:
     """Run one more command inside it; exits with its exit code."""
     api = client(context)
-    raise typer.Exit(run_inside(api, cluster_id(api, cluster), argv))
+    raise typer.Exit(run_inside(api, cluster_id(api, cluster), argv, rank))
 
 
-def run_inside(api: Client, cluster: str, argv: list[str]) -> int:
+def run_inside(api: Client, cluster: str, argv: list[str], rank: int = 0) -> int:
     """Run and relay the output; returns the exit code."""
-    for part in api.execute(cluster, argv):
+    for part in api.execute(cluster, argv, rank=rank):
         if isinstance(part, int):
             return part
         stream, data = part
@@ -265,17 +296,18 @@ def cluster_files(
     cluster: Which,
     into: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path("."),
     changed: Annotated[bool, typer.Option(help="Only what changed.")] = False,
+    rank: Rank = 0,
 ) -> None:
     """Fetch its working folder."""
     api = client(context)
-    names, cut = fetch_files(api, cluster_id(api, cluster), into, changed=changed)
+    names, cut = fetch_files(api, cluster_id(api, cluster), into, changed=changed, rank=rank)
     say(f"{len(names)} file(s) written to {into}." + (" CUT: there was more than 1 GiB." if cut else ""))
 
 
-def fetch_files(api: Client, cluster: str, into: Path, *, changed: bool) -> tuple[list[str], bool]:
+def fetch_files(api: Client, cluster: str, into: Path, *, changed: bool, rank: int = 0) -> tuple[list[str], bool]:
     """Bring files back; returns their names and whether a cap cut them."""
     with TemporaryFile() as file:
-        cut = api.get_files(cluster, file, changed=changed)
+        cut = api.get_files(cluster, file, changed=changed, rank=rank)
         file.seek(0)
         return folder.unpack(file, into), cut
 

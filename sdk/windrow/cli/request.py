@@ -62,6 +62,8 @@ def cluster_request(
     runtime: str | None = None,
     max_price: str | None = None,
     await_files: bool = False,
+    hosts: int = 1,
+    restart_members: bool = False,
 ) -> dict[str, Any]:
     """The body of POST /clusters; what was not said is left out."""
     request: dict[str, Any] = {"kind": kind, "cpus": cpus, "argv": list(argv), "await_files": await_files}
@@ -77,5 +79,7 @@ def cluster_request(
         "memory_bytes": parse_size(memory) if memory else None,
         "env": parse_env(env) or None,
         "ports": list(ports) or None,
+        "hosts": hosts if hosts > 1 else None,
+        "restart_members": restart_members or None,
     }
     return request | {key: value for key, value in optional.items() if value is not None}

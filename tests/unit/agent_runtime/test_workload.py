@@ -13,6 +13,7 @@ SPEC = WorkloadSpec(WorkloadId("work_a"), ClusterId("cl"), (SlotGrant(SlotId("s"
 EVENTS: tuple[tuple[str, w.Event], ...] = (
     ("prepared", w.Prepared()),
     ("files", w.FilesCame()),
+    ("members", w.MembersCame()),
     ("started", w.Started(100, 1, {"80": 8080})),
     ("ran", w.Ran(50)),
     ("ended", w.Ended(0, 60, "exited")),
@@ -22,62 +23,78 @@ EVENTS: tuple[tuple[str, w.Event], ...] = (
 )
 
 TABLE = """
-PREPARING     prepared  PREPARING     Start
-PREPARING     files     PREPARING     -
-PREPARING     started   RUNNING       SendReceipt SendObserved
-PREPARING     ran       PREPARING     -
-PREPARING     ended     EXITED        FINAL SendObserved
-PREPARING     broke     FAILED        SendObserved
-PREPARING     end_asked STOPPING      SendObserved StopAndRemove
-PREPARING     removed   GONE          FINAL SendObserved
-WAITING_FILES prepared  WAITING_FILES -
-WAITING_FILES files     PREPARING     Start SendObserved
-WAITING_FILES started   RUNNING       SendReceipt SendObserved
-WAITING_FILES ran       WAITING_FILES -
-WAITING_FILES ended     EXITED        FINAL SendObserved
-WAITING_FILES broke     FAILED        SendObserved
-WAITING_FILES end_asked STOPPING      SendObserved StopAndRemove
-WAITING_FILES removed   GONE          FINAL SendObserved
-RUNNING       prepared  RUNNING       -
-RUNNING       files     RUNNING       -
-RUNNING       started   RUNNING       -
-RUNNING       ran       RUNNING       SendReceipt
-RUNNING       ended     EXITED        FINAL SendObserved
-RUNNING       broke     RUNNING       -
-RUNNING       end_asked STOPPING      SendObserved StopAndRemove
-RUNNING       removed   GONE          FINAL SendObserved
-EXITED        prepared  EXITED        -
-EXITED        files     EXITED        -
-EXITED        started   EXITED        -
-EXITED        ran       EXITED        -
-EXITED        ended     EXITED        -
-EXITED        broke     EXITED        -
-EXITED        end_asked STOPPING      SendObserved StopAndRemove
-EXITED        removed   GONE          FINAL SendObserved
-STOPPING      prepared  STOPPING      -
-STOPPING      files     STOPPING      -
-STOPPING      started   STOPPING      SendReceipt SendObserved
-STOPPING      ran       STOPPING      SendReceipt
-STOPPING      ended     STOPPING      FINAL SendObserved
-STOPPING      broke     STOPPING      -
-STOPPING      end_asked STOPPING      -
-STOPPING      removed   GONE          FINAL SendObserved
-GONE          prepared  GONE          -
-GONE          files     GONE          -
-GONE          started   GONE          -
-GONE          ran       GONE          -
-GONE          ended     GONE          -
-GONE          broke     GONE          -
-GONE          end_asked GONE          -
-GONE          removed   GONE          -
-FAILED        prepared  FAILED        -
-FAILED        files     FAILED        -
-FAILED        started   RUNNING       SendReceipt SendObserved
-FAILED        ran       FAILED        -
-FAILED        ended     EXITED        FINAL SendObserved
-FAILED        broke     FAILED        -
-FAILED        end_asked STOPPING      SendObserved StopAndRemove
-FAILED        removed   GONE          FINAL SendObserved
+PREPARING       prepared  PREPARING       Start
+PREPARING       files     PREPARING       -
+PREPARING       members   PREPARING       -
+PREPARING       started   RUNNING         SendReceipt SendObserved
+PREPARING       ran       PREPARING       -
+PREPARING       ended     EXITED          FINAL SendObserved
+PREPARING       broke     FAILED          SendObserved
+PREPARING       end_asked STOPPING        SendObserved StopAndRemove
+PREPARING       removed   GONE            FINAL SendObserved
+WAITING_FILES   prepared  WAITING_FILES   -
+WAITING_FILES   files     PREPARING       Start SendObserved
+WAITING_FILES   members   WAITING_FILES   -
+WAITING_FILES   started   RUNNING         SendReceipt SendObserved
+WAITING_FILES   ran       WAITING_FILES   -
+WAITING_FILES   ended     EXITED          FINAL SendObserved
+WAITING_FILES   broke     FAILED          SendObserved
+WAITING_FILES   end_asked STOPPING        SendObserved StopAndRemove
+WAITING_FILES   removed   GONE            FINAL SendObserved
+RUNNING         prepared  RUNNING         -
+RUNNING         files     RUNNING         -
+RUNNING         members   RUNNING         -
+RUNNING         started   RUNNING         -
+RUNNING         ran       RUNNING         SendReceipt
+RUNNING         ended     EXITED          FINAL SendObserved
+RUNNING         broke     RUNNING         -
+RUNNING         end_asked STOPPING        SendObserved StopAndRemove
+RUNNING         removed   GONE            FINAL SendObserved
+EXITED          prepared  EXITED          -
+EXITED          files     EXITED          -
+EXITED          members   EXITED          -
+EXITED          started   EXITED          -
+EXITED          ran       EXITED          -
+EXITED          ended     EXITED          -
+EXITED          broke     EXITED          -
+EXITED          end_asked STOPPING        SendObserved StopAndRemove
+EXITED          removed   GONE            FINAL SendObserved
+STOPPING        prepared  STOPPING        -
+STOPPING        files     STOPPING        -
+STOPPING        members   STOPPING        -
+STOPPING        started   STOPPING        SendReceipt SendObserved
+STOPPING        ran       STOPPING        SendReceipt
+STOPPING        ended     STOPPING        FINAL SendObserved
+STOPPING        broke     STOPPING        -
+STOPPING        end_asked STOPPING        -
+STOPPING        removed   GONE            FINAL SendObserved
+GONE            prepared  GONE            -
+GONE            files     GONE            -
+GONE            members   GONE            -
+GONE            started   GONE            -
+GONE            ran       GONE            -
+GONE            ended     GONE            -
+GONE            broke     GONE            -
+GONE            end_asked GONE            -
+GONE            removed   GONE            -
+FAILED          prepared  FAILED          -
+FAILED          files     FAILED          -
+FAILED          members   FAILED          -
+FAILED          started   RUNNING         SendReceipt SendObserved
+FAILED          ran       FAILED          -
+FAILED          ended     EXITED          FINAL SendObserved
+FAILED          broke     FAILED          -
+FAILED          end_asked STOPPING        SendObserved StopAndRemove
+FAILED          removed   GONE            FINAL SendObserved
+WAITING_MEMBERS prepared  WAITING_MEMBERS -
+WAITING_MEMBERS files     WAITING_MEMBERS -
+WAITING_MEMBERS members   PREPARING       Start SendObserved
+WAITING_MEMBERS started   RUNNING         SendReceipt SendObserved
+WAITING_MEMBERS ran       WAITING_MEMBERS -
+WAITING_MEMBERS ended     EXITED          FINAL SendObserved
+WAITING_MEMBERS broke     FAILED          SendObserved
+WAITING_MEMBERS end_asked STOPPING        SendObserved StopAndRemove
+WAITING_MEMBERS removed   GONE            FINAL SendObserved
 """.strip()
 
 
@@ -92,7 +109,7 @@ def test_every_phase_answers_every_event_as_the_table_says():
             state = replace(w.begin(SPEC), phase=phase, started_wall_ns=90)
             after, effects = w.step(state, event)
             names = " ".join(map(_name, effects)) or "-"
-            lines.append(f"{phase.name:<13} {name:<9} {after.phase.name:<13} {names}")
+            lines.append(f"{phase.name:<15} {name:<9} {after.phase.name:<15} {names}")
     assert "\n".join(lines) == TABLE
 
 
@@ -107,6 +124,14 @@ def test_files_are_waited_for_before_the_start():
     state, effects = w.step(w.begin(replace(SPEC, await_files=True)), w.Prepared())
     assert (state.phase, effects) == (WorkloadPhase.WAITING_FILES, (w.SendObserved(),))
     state, effects = w.step(state, w.FilesCame())
+    assert effects == (w.Start(), w.SendObserved())
+
+
+def test_a_member_waits_for_its_files_and_then_for_its_fellows():
+    state, _ = w.step(w.begin(replace(SPEC, await_files=True, await_members=True)), w.Prepared())
+    state, effects = w.step(state, w.FilesCame())
+    assert (state.phase, effects) == (WorkloadPhase.WAITING_MEMBERS, (w.SendObserved(),))
+    state, effects = w.step(state, w.MembersCame())
     assert effects == (w.Start(), w.SendObserved())
 
 

@@ -8,78 +8,87 @@ from windrow_master.clusters.machine import FINAL, MOVES, ClusterEvent, Effect, 
 from windrow_master.clusters.model import STEPS_KEPT, ClusterPhase, Step
 
 TABLE = """\
-Requested queue    Queued
-Requested place    Placing
-Requested granted  =
-Requested ready    =
-Requested impaired =
-Requested broken   Failed ! fail_create
-Requested delete   Deleted ! fail_create, finish_delete
-Requested gone     =
-Queued    queue    =
-Queued    place    Placing
-Queued    granted  =
-Queued    ready    =
-Queued    impaired =
-Queued    broken   Failed ! fail_create
-Queued    delete   Deleted ! fail_create, finish_delete
-Queued    gone     =
-Placing   queue    Queued
-Placing   place    =
-Placing   granted  Creating
-Placing   ready    =
-Placing   impaired =
-Placing   broken   Failed ! fail_create
-Placing   delete   Deleted ! fail_create, finish_delete
-Placing   gone     =
-Creating  queue    =
-Creating  place    =
-Creating  granted  =
-Creating  ready    Running ! finish_create
-Creating  impaired =
-Creating  broken   Failed ! end_work, fail_create
-Creating  delete   Deleting ! end_work, fail_create
-Creating  gone     =
-Running   queue    =
-Running   place    =
-Running   granted  =
-Running   ready    =
-Running   impaired Degraded
-Running   broken   Failed ! end_work, fail_create
-Running   delete   Deleting ! end_work, fail_create
-Running   gone     =
-Degraded  queue    =
-Degraded  place    =
-Degraded  granted  =
-Degraded  ready    Running ! finish_create
-Degraded  impaired =
-Degraded  broken   Failed ! end_work, fail_create
-Degraded  delete   Deleting ! end_work, fail_create
-Degraded  gone     =
-Deleting  queue    =
-Deleting  place    =
-Deleting  granted  =
-Deleting  ready    =
-Deleting  impaired =
-Deleting  broken   =
-Deleting  delete   =
-Deleting  gone     Deleted ! finish_delete
-Deleted   queue    =
-Deleted   place    =
-Deleted   granted  =
-Deleted   ready    =
-Deleted   impaired =
-Deleted   broken   =
-Deleted   delete   = ! finish_delete
-Deleted   gone     =
-Failed    queue    =
-Failed    place    =
-Failed    granted  =
-Failed    ready    =
-Failed    impaired =
-Failed    broken   =
-Failed    delete   = ! finish_delete
-Failed    gone     ="""
+Requested queue     Queued
+Requested place     Placing
+Requested granted   =
+Requested assembled =
+Requested ready     =
+Requested impaired  =
+Requested broken    Failed ! fail_create
+Requested delete    Deleted ! fail_create, finish_delete
+Requested gone      =
+Queued    queue     =
+Queued    place     Placing
+Queued    granted   =
+Queued    assembled =
+Queued    ready     =
+Queued    impaired  =
+Queued    broken    Failed ! fail_create
+Queued    delete    Deleted ! fail_create, finish_delete
+Queued    gone      =
+Placing   queue     Queued
+Placing   place     =
+Placing   granted   Creating
+Placing   assembled =
+Placing   ready     =
+Placing   impaired  =
+Placing   broken    Failed ! fail_create
+Placing   delete    Deleted ! fail_create, finish_delete
+Placing   gone      =
+Creating  queue     =
+Creating  place     =
+Creating  granted   =
+Creating  assembled = ! start_members
+Creating  ready     Running ! finish_create
+Creating  impaired  =
+Creating  broken    Failed ! end_work, fail_create
+Creating  delete    Deleting ! end_work, fail_create
+Creating  gone      =
+Running   queue     =
+Running   place     =
+Running   granted   =
+Running   assembled =
+Running   ready     =
+Running   impaired  Degraded
+Running   broken    Failed ! end_work, fail_create
+Running   delete    Deleting ! end_work, fail_create
+Running   gone      =
+Degraded  queue     =
+Degraded  place     =
+Degraded  granted   =
+Degraded  assembled = ! start_members
+Degraded  ready     Running ! finish_create
+Degraded  impaired  =
+Degraded  broken    Failed ! end_work, fail_create
+Degraded  delete    Deleting ! end_work, fail_create
+Degraded  gone      =
+Deleting  queue     =
+Deleting  place     =
+Deleting  granted   =
+Deleting  assembled =
+Deleting  ready     =
+Deleting  impaired  =
+Deleting  broken    =
+Deleting  delete    =
+Deleting  gone      Deleted ! finish_delete
+Deleted   queue     =
+Deleted   place     =
+Deleted   granted   =
+Deleted   assembled =
+Deleted   ready     =
+Deleted   impaired  =
+Deleted   broken    =
+Deleted   delete    = ! finish_delete
+Deleted   gone      =
+Failed    queue     =
+Failed    place     =
+Failed    granted   =
+Failed    assembled =
+Failed    ready     =
+Failed    impaired  =
+Failed    broken    =
+Failed    delete    = ! finish_delete
+Failed    gone      ="""
 
 
 def test_every_phase_answers_every_event_as_the_table_says() -> None:

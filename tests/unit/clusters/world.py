@@ -133,6 +133,16 @@ class Market:
         assert command.create is not None
         return command.create
 
+    def spec_of(self, workload_id) -> WorkloadSpec:
+        """What the host of a workload was asked to start, whether it answered or not."""
+
+        def look(uow):
+            return decode_command(uow.commands.get(uow.workloads.get(workload_id).create_command).body)
+
+        command = self.read(look)
+        assert command.create is not None
+        return command.create
+
     def status(self, kind: CommandKind, phase: CommandPhase, host_id=HOST, **other):
         """The host answers its latest open command of this kind."""
         (*_, command) = self.commands(kind, host_id)

@@ -280,3 +280,65 @@ def test_a_tier_of_the_card_takes_its_slices_where_a_slice_was_asked_for():
 def test_a_decision_about_a_slice_survives_its_record():
     answer = plan(request(gpus=1, slice="1g.10gb"), Snapshot((host("a", WHOLE, part(1)),)))
     assert parse_record(record_bytes(answer.decision)) == answer.decision
+
+
+def members(answer: Placement | Refusal) -> list[str]:
+    return [chosen.host_name for chosen in placed(answer).members]
+
+
+def own(name: str, cents: int = 2, **other: object) -> Candidate:
+    return host(name, cpu(name, cents), owner_account=RENTER, **other)
+
+
+def gang(hosts: int, **other: object) -> Request:
+    return request(image=None, hosts=hosts, **other)
+
+
+def test_a_request_over_several_hosts_takes_as_many_distinct_ones_best_first() -> None:
+    answer = placed(plan(gang(2), Snapshot((own("a", 9), own("b", 1), own("c", 5)))))
+    assert members(answer) == ["b", "c"]
+    assert answer.price_per_hour == sum(one.price_per_hour for one in answer.members)
+    assert (answer.decision.chosen, answer.decision.others) == (answer.members[0], answer.members[1:])
+
+
+def test_one_host_too_few_is_a_refusal_that_says_so_of_each() -> None:
+    answer = plan(gang(3), Snapshot((own("a"), own("b"), own("c", cpus_free=0))))
+    assert sorted(reasons(answer)) == [
+        "it fits, but only 2 of the 3 hosts that you ask for do",
+        "it fits, but only 2 of the 3 hosts that you ask for do",
+        "it has 0 processors free, you ask for 1",
+    ]
+
+
+def test_hosts_that_do_not_see_each_other_are_never_taken_together() -> None:
+    near, far = own("a", 9, network="x"), own("b", 1, network="y")
+    assert members(plan(gang(2), Snapshot((near, far, own("c", 9, network="x"))))) in (["a", "c"], ["c", "a"])
+    (first, *_) = reasons(plan(gang(2), Snapshot((near, far))))
+    assert first == "it fits, but only 2 of the 2 hosts that you ask for do, of which at most 1 see each other"
+
+
+def test_a_host_that_nobody_sees_serves_one_host_only() -> None:
+    hidden = own("a", network=None)
+    assert members(plan(gang(1), Snapshot((hidden,)))) == ["a"]
+    assert any("no other host sees it" in reason for reason in reasons(plan(gang(2), Snapshot((hidden, own("b"))))))
+
+
+def test_the_price_limit_is_for_all_hosts_together() -> None:
+    fleet = Snapshot(
+        (own("a", 2, verify_state="verified"), own("b", 2, verify_state="verified"), own("c", 1), own("d", 1))
+    )
+    cents = MICROCENTS_PER_UNIT // 100
+    assert sorted(members(plan(gang(2, max_price_per_hour=Microcents(2 * cents)), fleet))) == ["c", "d"]
+    (first, *_) = reasons(plan(gang(2, max_price_per_hour=Microcents(2 * cents - 1)), fleet))
+    assert first == "it fits, but 2 hosts together cost more an hour than you allow"
+
+
+def test_containers_on_several_hosts_are_refused_with_what_to_ask_for() -> None:
+    (first, *_) = reasons(plan(request(hosts=2), Snapshot((own("a"), own("b")))))
+    assert "--runtime process" in first
+
+
+def test_a_decision_over_several_hosts_replays_and_survives_its_record() -> None:
+    decision = placed(plan(gang(2), Snapshot(tuple(own(name) for name in "abcd")))).decision
+    assert replay(decision) == decision
+    assert parse_record(record_bytes(decision)) == decision

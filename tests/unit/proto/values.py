@@ -43,7 +43,7 @@ CUT = model.Inventory(
 )
 SPEC = model.WorkloadSpec(
     WORKLOAD, CLUSTER, SLOTS, "docker", "img:1", ("sh", "-c", "a\nb"), {"K": "v=\n1"}, 2000, 1 << 30, (22, 8080), True,
-    30 * 60 * 10**9, 15 * 60 * 10**9, 10 << 20, 1 << 30,
+    30 * 60 * 10**9, 15 * 60 * 10**9, 10 << 20, 1 << 30, True, "10.0.0.5", (20_000, 20_001),
 )  # fmt: skip
 CLAIM = model.BandwidthClaim("n", "acc_1", HOST, 10**9, 2 * 10**9, 5, 6, 7, 8)
 
@@ -71,6 +71,8 @@ ROUND_TRIPS = [
     (wire_command.encode_command, wire_command.decode_command,
      model.Command(COMMAND, model.CommandKind.PARTITION,
                    partition=model.PartitionSpec(GpuUuid("GPU-1"), ("3g.40gb", "1g.10gb")))),
+    (wire_command.encode_command, wire_command.decode_command,
+     model.Command(COMMAND, model.CommandKind.START, start=model.StartSpec(WORKLOAD, SLOTS))),
     (wire_command.encode_status, wire_command.decode_status,
      model.CommandStatus(COMMAND, model.CommandPhase.FAILED, "pulling", 500, "image_unavailable", "no\nimage",
                          {"a": "b"}, 4)),

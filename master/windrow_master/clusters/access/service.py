@@ -8,7 +8,7 @@ Only the account that rents a cluster goes inside it.
 import asyncio
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Final, TypeVar
 
@@ -23,6 +23,7 @@ from windrow_proto.errors import (
     DeadlineExceeded,
     InvalidInput,
     LinkClosed,
+    NotFound,
     TooLarge,
     TooMany,
     WindrowError,
@@ -69,9 +70,9 @@ class WorkAccess:
         self._open = 0
         self._transfers = asyncio.Semaphore(TRANSFERS_MAX)
 
-    async def log(self, principal: Principal, cluster_id: ClusterId, offset: int) -> tuple[bytes, bool]:
+    async def log(self, principal: Principal, cluster_id: ClusterId, offset: int, rank: int = 0) -> tuple[bytes, bool]:
         """The log from byte `offset` as it is now, and whether the cap of a run's log has cut it."""
-        workload = await self._inside(principal, cluster_id)
+        workload = await self._inside(principal, cluster_id, rank)
         opening = ChannelOpen(workload.workload_id, ChannelPurpose.LOGS, offset=offset)
         found = bytearray()
         async with self._channel(workload, opening) as channel:
@@ -84,9 +85,11 @@ class WorkAccess:
                     return bytes(found), True
         raise LinkClosed(subject=cluster_id)
 
-    async def follow(self, principal: Principal, cluster_id: ClusterId, offset: int) -> AsyncGenerator[bytes]:
+    async def follow(
+        self, principal: Principal, cluster_id: ClusterId, offset: int, rank: int = 0
+    ) -> AsyncGenerator[bytes]:
         """The log from byte `offset` on, as it is written, until the work ends. Opened when this returns."""
-        workload = await self._inside(principal, cluster_id)
+        workload = await self._inside(principal, cluster_id, rank)
         opening = ChannelOpen(workload.workload_id, ChannelPurpose.LOGS, offset=offset, follow=True)
 
         async def pieces() -> AsyncGenerator[bytes]:
@@ -103,12 +106,12 @@ class WorkAccess:
         return await _opened(pieces())
 
     async def execute(
-        self, principal: Principal, cluster_id: ClusterId, argv: tuple[str, ...]
+        self, principal: Principal, cluster_id: ClusterId, argv: tuple[str, ...], rank: int = 0
     ) -> AsyncGenerator[ChannelData | ChannelClose]:
         """Run one more command inside: its output in pieces, and last its end. Opened when this returns."""
         if not argv:
             raise InvalidInput("argv names no command.", subject="argv")
-        workload = await self._inside(principal, cluster_id)
+        workload = await self._inside(principal, cluster_id, rank)
         if workload.phase is not WorkPhase.RUNNING:
             raise Conflict(f"Nothing runs there to run a command beside: it is {workload.phase}.", subject=cluster_id)
         opening = ChannelOpen(workload.workload_id, ChannelPurpose.EXEC, argv=argv)
@@ -127,27 +130,32 @@ class WorkAccess:
     async def send_files(
         self, principal: Principal, cluster_id: ClusterId, body: AsyncIterator[bytes], *, commit: bool
     ) -> Sent:
-        """Send a tar stream into the working folder; `commit` says that all of it came and lets waiting work start."""
-        workload = await self._inside(principal, cluster_id)
-        opening = ChannelOpen(workload.workload_id, ChannelPurpose.FILES_IN)
+        """Send a tar stream into the working folder of every member; `commit` says that all of it came and lets waiting
+        work start."""
+        workloads = await self._members(principal, cluster_id)
         counter = TarCounter()
-        async with self._channel(workload, opening) as channel:
+        async with AsyncExitStack() as open_ones:
+            channels = []
+            for workload in workloads:
+                opening = ChannelOpen(workload.workload_id, ChannelPurpose.FILES_IN)
+                channels.append(await open_ones.enter_async_context(self._channel(workload, opening)))
             async for piece in body:
                 counter.feed(piece)
                 if counter.bytes > FILES_CAP_BYTES:
-                    await channel.close(ChannelClose("too_large", "more than the cap of a folder"))
+                    for channel in channels:
+                        await channel.close(ChannelClose("too_large", "more than the cap of a folder"))
                     limit = FILES_CAP_BYTES // MIB
                     raise TooLarge(
                         f"A folder may have {limit} MiB. Nothing of it is used; send less.", subject=cluster_id
                     )
-                await self._send(channel, piece, cluster_id)
+                for channel in channels:
+                    await self._send(channel, piece, cluster_id)
             # Without commit the host keeps what came and goes on waiting.
-            await channel.close(ChannelClose(commit=commit))
-            async for part in _parts(channel, COMMIT_S):
-                if isinstance(part, ChannelClose):
-                    _raise_if_failed(part, cluster_id)
-                    return Sent(counter.bytes, counter.files)
-        raise LinkClosed(subject=cluster_id)
+            for channel in channels:
+                await channel.close(ChannelClose(commit=commit))
+            for channel in channels:
+                await _taken(channel, cluster_id)
+        return Sent(counter.bytes, counter.files)
 
     async def _send(self, channel: ChannelStream, piece: bytes, cluster_id: ClusterId) -> None:
         try:
@@ -161,14 +169,14 @@ class WorkAccess:
             raise
 
     async def fetch_files(
-        self, principal: Principal, cluster_id: ClusterId, *, changed_only: bool
+        self, principal: Principal, cluster_id: ClusterId, *, changed_only: bool, rank: int = 0
     ) -> tuple[AsyncIterator[bytes], int, bool]:
         """The working folder as a tar stream, its size, and whether the cap has cut it.
 
         It is kept in a temporary file first: only at its end does the host know whether it was cut, and the answer's
         header must say so before its body.
         """
-        workload = await self._inside(principal, cluster_id)
+        workload = await self._inside(principal, cluster_id, rank)
         if self._transfers.locked():
             raise TooMany(f"{TRANSFERS_MAX} folders are being fetched at once. Try again in a moment.")
         opening = ChannelOpen(workload.workload_id, ChannelPurpose.FILES_OUT, changed_only=changed_only)
@@ -199,12 +207,20 @@ class WorkAccess:
                 waiting.clear()
         raise LinkClosed(subject=cluster_id)
 
-    async def _inside(self, principal: Principal, cluster_id: ClusterId) -> Workload:
-        view = await self._clusters.get_own(principal, cluster_id)
-        for workload in view.workloads:
-            if workload.phase not in (WorkPhase.GONE, WorkPhase.STOPPING) and workload.delete_command is None:
+    async def _inside(self, principal: Principal, cluster_id: ClusterId, rank: int = 0) -> Workload:
+        for workload in await self._members(principal, cluster_id):
+            if workload.rank == rank:
                 return workload
-        raise Conflict("Its work is gone from the host, and its log and files with it.", subject=cluster_id)
+        raise NotFound(f"It has no member of rank {rank} now.", subject=cluster_id)
+
+    async def _members(self, principal: Principal, cluster_id: ClusterId) -> list[Workload]:
+        """All that is there of it, one of each rank."""
+        view = await self._clusters.get_own(principal, cluster_id)
+        ended = (WorkPhase.GONE, WorkPhase.STOPPING)
+        found = [one for one in view.workloads if one.phase not in ended and one.delete_command is None]
+        if not found:
+            raise Conflict("Its work is gone from the host, and its log and files with it.", subject=cluster_id)
+        return found
 
     @asynccontextmanager
     async def _channel(self, workload: Workload, opening: ChannelOpen) -> AsyncIterator[ChannelStream]:
@@ -258,3 +274,12 @@ async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
 def _raise_if_failed(closing: ChannelClose, cluster_id: ClusterId) -> None:
     if closing.error_code:
         raise from_code(closing.error_code, closing.detail, cluster_id)
+
+
+async def _taken(channel: ChannelStream, cluster_id: ClusterId) -> None:
+    """Wait until the host has taken all that was sent. Raises what it says instead, and LinkClosed."""
+    async for part in _parts(channel, COMMIT_S):
+        if isinstance(part, ChannelClose):
+            _raise_if_failed(part, cluster_id)
+            return
+    raise LinkClosed(subject=cluster_id)

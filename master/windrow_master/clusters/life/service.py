@@ -9,22 +9,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from windrow_master.clusters import fellows
 from windrow_master.clusters import workloads as rules
 from windrow_master.clusters.machine import HOLDING, ClusterEvent, Effect, noted, step
-from windrow_master.clusters.model import Cluster, Step, Workload, WorkPhase
+from windrow_master.clusters.model import OVER_HOSTS, Cluster, Step, Workload, WorkPhase
 from windrow_master.fleet.model import CommandRow, CommandState, LinkState
 from windrow_master.fleet.service import FleetService
 from windrow_master.market.service import MarketService
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import ClusterId, CommandId, HostId, OperationId, WorkloadId
-from windrow_proto.model import Command, CommandKind, DeleteSpec, ObservedWorkload, Receipt
+from windrow_proto.model import Command, CommandKind, DeleteSpec, ObservedWorkload, Receipt, StartSpec
 from windrow_proto.units import DAY, MINUTE, SECOND
 
 DELETE_GRACE_NS: Final = 10 * SECOND
 """Between asking a workload to end and ending it."""
 DELETE_NOT_AFTER_NS: Final = 30 * DAY
 """A delete is good for as long as its tombstone: a host that comes back late still gets it."""
+START_NOT_AFTER_NS: Final = MINUTE
+"""A member that does not start with its fellows is no member: they wait for it."""
 AGAIN_NS: Final = MINUTE
+_NOT_DONE: Final = (CommandState.FAILED, CommandState.TIMED_OUT, CommandState.CANCELLED)
 CREATE_KIND: Final = "cluster.create"
 DELETE_KIND: Final = "cluster.delete"
 UNPAID: Final = "unpaid"
@@ -49,13 +53,16 @@ class LifeDesk:
 
     def on_command(self, uow: UnitOfWork, row: CommandRow) -> None:
         """A command's row changed: progress of a creation, or the end of a creation or deletion."""
-        if row.kind not in (CommandKind.CREATE, CommandKind.DELETE) or not row.subject:
+        if row.kind not in (CommandKind.CREATE, CommandKind.START, CommandKind.DELETE) or not row.subject:
             return
         workload = uow.workloads.get(WorkloadId(row.subject))
         if workload is None or workload.host_id != row.host_id:
             return
         if row.kind is CommandKind.CREATE:
             self._on_create(uow, workload, row)
+        elif row.kind is CommandKind.START:
+            if row.state in _NOT_DONE:
+                self._save(uow, self._failed(uow, workload, f"not started: {_why(row)}"))
         else:
             self._on_delete(uow, workload, row)
 
@@ -124,7 +131,11 @@ class LifeDesk:
 
     def judge(self, uow: UnitOfWork, cluster: Cluster, actor: str = "master") -> Cluster:
         """What all of its workloads, and time, mean for a cluster now."""
-        found = rules.judge(cluster.phase, uow.workloads.of_cluster(cluster.cluster_id), uow.now_wall_ns)
+        workloads = uow.workloads.of_cluster(cluster.cluster_id)
+        if cluster.kind in OVER_HOSTS:
+            found = fellows.judge(cluster, workloads, uow.now_wall_ns)
+        else:
+            found = rules.judge(cluster.phase, workloads, uow.now_wall_ns)
         return cluster if found is None else self._apply(uow, cluster, found.event, found.reason, actor)
 
     def order_again(self, uow: UnitOfWork) -> None:
@@ -143,9 +154,9 @@ class LifeDesk:
         return host is not None and host.link_state is LinkState.ONLINE
 
     def _on_create(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
-        if row.state in (CommandState.FAILED, CommandState.TIMED_OUT, CommandState.CANCELLED):
-            code, detail = row.error_code or "workload_failed", row.error_detail or "the host gave no reason"
-            self._save(uow, self._failed(uow, workload, f"{code}: {detail}"))
+        if row.state in _NOT_DONE:
+            step = f"while {row.step}: " if row.step and workload.address is not None else ""
+            self._save(uow, self._failed(uow, workload, f"{step}{_why(row)}"))
             return
         if row.step == "waiting_files":
             after = rules.advanced(workload, WorkPhase.WAITING_FILES, uow.now_wall_ns)
@@ -153,9 +164,10 @@ class LifeDesk:
         cluster = uow.clusters.get(workload.cluster_id)
         if cluster is None or cluster.phase not in HOLDING or not row.step or row.state is CommandState.SUCCEEDED:
             return  # the end of the command is no step of its own: the workload's report says that it runs
-        told = noted(cluster, Step(uow.now_wall_ns, row.step, row.progress_permille))
+        who = fellows.named(workload) if cluster.kind in OVER_HOSTS else ""
+        told = noted(cluster, Step(uow.now_wall_ns, row.step, row.progress_permille, member=who))
         if told is not cluster:
-            self._keep(uow, told)
+            self.keep(uow, told)
 
     def _on_delete(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
         if row.state is CommandState.SUCCEEDED:
@@ -168,7 +180,7 @@ class LifeDesk:
             cluster = uow.clusters.get(workload.cluster_id)
             if cluster is not None:
                 said = f"{workload.host_name} could not delete it: {row.error_detail or row.error_code}"
-                self._keep(uow, noted(cluster, Step(uow.now_wall_ns, "delete_failed", None, said)))
+                self.keep(uow, noted(cluster, Step(uow.now_wall_ns, "delete_failed", None, said)))
 
     def _failed(self, uow: UnitOfWork, workload: Workload, detail: str) -> Workload:
         if workload.phase in (WorkPhase.EXITED, WorkPhase.GONE, WorkPhase.STOPPING):
@@ -185,13 +197,13 @@ class LifeDesk:
         if cluster is not None:
             after = self.judge(uow, cluster, f"host/{workload.host_id}")
             if after == cluster and is_worth_showing:
-                self._keep(uow, replace(cluster, version=cluster.version + 1))
+                self.keep(uow, replace(cluster, version=cluster.version + 1))
         return workload
 
     def _apply(self, uow: UnitOfWork, cluster: Cluster, event: ClusterEvent, reason: str, actor: str) -> Cluster:
         after, effects = step(cluster, event, reason, uow.now_wall_ns)
         if after != cluster:
-            self._keep(uow, after)
+            self.keep(uow, after)
         if after.phase is not cluster.phase:
             fields = {"from": cluster.phase.value, "to": after.phase.value}
             uow.audit(actor, f"cluster.{event}", cluster.cluster_id, reason, fields)
@@ -203,6 +215,9 @@ class LifeDesk:
 
     def _do(self, uow: UnitOfWork, cluster: Cluster, effect: Effect, actor: str) -> None:
         match effect:
+            case Effect.START_MEMBERS:
+                for workload in fellows.members_of(uow.workloads.of_cluster(cluster.cluster_id)):
+                    self._order_start(uow, workload)
             case Effect.END_WORK:
                 for workload in uow.workloads.of_cluster(cluster.cluster_id):
                     self._order_end(uow, workload, actor)
@@ -213,6 +228,20 @@ class LifeDesk:
                 self._finish(uow, cluster, CREATE_KIND, "workload_failed", cluster.reason or "it was deleted first")
             case Effect.FINISH_DELETE:
                 self._finish(uow, cluster, DELETE_KIND)
+
+    def _order_start(self, uow: UnitOfWork, workload: Workload) -> None:
+        if workload.start_command is not None or workload.phase is not WorkPhase.WAITING_MEMBERS:
+            return
+        spec = StartSpec(workload.workload_id, workload.slots)
+        command = Command(CommandId(""), CommandKind.START, start=spec)
+        not_after_ns = uow.now_wall_ns + START_NOT_AFTER_NS
+        command_id = self._fleet.issue(uow, workload.host_id, command, not_after_ns, workload.workload_id)
+        uow.workloads.save(replace(workload, start_command=command_id))
+
+    def let_go(self, uow: UnitOfWork, workload: Workload) -> None:
+        """Write a member down as replaced, and order its end."""
+        uow.workloads.save(workload)
+        self._order_end(uow, workload, "master")
 
     def _order_end(self, uow: UnitOfWork, workload: Workload, actor: str) -> None:
         if workload.is_released or workload.delete_command is not None:
@@ -237,10 +266,15 @@ class LifeDesk:
         for operation in uow.operations.running(cluster.cluster_id, kind):
             uow.operations.finish(OperationId(operation.id), uow.now_wall_ns, error_code, detail)
 
-    def _keep(self, uow: UnitOfWork, cluster: Cluster) -> None:
+    def keep(self, uow: UnitOfWork, cluster: Cluster) -> None:
+        """Write a cluster down, and tell of it once that is committed."""
         uow.clusters.save(cluster)
         uow.after_commit(lambda: self._changed(cluster.cluster_id))
 
     def _subjects(self, uow: UnitOfWork, cluster: Cluster) -> tuple[str, ...]:
         hosts = tuple(workload.host_id for workload in uow.workloads.of_cluster(cluster.cluster_id))
         return (cluster.cluster_id, cluster.account_id, *hosts)
+
+
+def _why(row: CommandRow) -> str:
+    return f"{row.error_code or 'workload_failed'}: {row.error_detail or 'the host gave no reason'}"

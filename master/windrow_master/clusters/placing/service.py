@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from windrow_master.clusters.launching.service import network_of
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.request import placement_request
 from windrow_master.fleet.model import AdminState, Host, Slot
@@ -25,12 +26,21 @@ class Placer:
         self._market = market
 
     def place(
-        self, uow: UnitOfWork, request: ClusterRequest, account_id: AccountId, is_proof: bool = False
+        self,
+        uow: UnitOfWork,
+        request: ClusterRequest,
+        account_id: AccountId,
+        is_proof: bool = False,
+        but: frozenset[HostId] = frozenset(),
     ) -> Placement | Refusal:
-        """Where this request would run now, or why nowhere."""
+        """Where this request would run now, or why nowhere. but: hosts that are left out."""
         # The same for a preview and the creation after it, another one for the next request: equal hosts take turns.
         seed = f"{account_id}|{uow.clusters.count(account_id)}"
-        return plan(placement_request(request, account_id, seed, is_proof), self.snapshot(uow, request.cpus))
+        snapshot = self.snapshot(uow, request.cpus)
+        if but:
+            others = tuple(one for one in snapshot.candidates if one.host_id not in but)
+            snapshot = Snapshot(others, snapshot.verification_exists)
+        return plan(placement_request(request, account_id, seed, is_proof), snapshot)
 
     def snapshot(self, uow: UnitOfWork, cpus: int) -> Snapshot:
         """The fleet at this moment, without retired hosts, with prices for a request of so many processors."""
@@ -79,6 +89,7 @@ def _candidate(
         slots=tuple(_slot_offer(host, slot, book, cpus) for slot in slots),
         default_image=host.default_image,
         is_fenced=host.is_fenced,
+        network=network_of(host),
     )
 
 

@@ -265,7 +265,8 @@ class TunnelService:
 
     async def _running(self, principal: Principal, cluster_id: ClusterId) -> Workload:
         view = await self._clusters.get_own(principal, cluster_id)
-        for workload in view.workloads:
+        # Of several members it is the first rank's: there are the head, the scheduler and their dashboards.
+        for workload in sorted(view.workloads, key=lambda one: one.rank):
             if is_running(workload) and view.cluster.phase in LIVING:
                 return workload
         phase = view.cluster.phase.value

@@ -1,0 +1,1 @@
+"""Starts members of clusters on the hosts that placement chose."""

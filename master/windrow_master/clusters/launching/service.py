@@ -1,0 +1,154 @@
+"""Turns places into leased slots, lines of the rental, workloads and create commands, in the caller's unit of work.
+
+It decides no place and no state; what the members are told of each other is members.py's.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from zlib import crc32
+
+from windrow_master.clusters import members as rules
+from windrow_master.clusters.model import OVER_HOSTS, Cluster, Workload
+from windrow_master.clusters.request import Membership, workload_spec
+from windrow_master.fleet.model import Host
+from windrow_master.fleet.service import FleetService
+from windrow_master.market.model import RentalLine
+from windrow_master.market.service import HOLD_NS, LEASE_NS
+from windrow_master.placement.model import Chosen
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import NoCapacity
+from windrow_proto.ids import ClusterId, CommandId, HostId, WorkloadId
+from windrow_proto.model import Command, CommandKind
+from windrow_proto.units import MINUTE, Bytes
+
+CREATE_NOT_AFTER_NS: Final = MINUTE
+"""A creation that its host did not take within a minute is given up: whoever asked is still waiting."""
+SECRET_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What was ordered: a workload for each place, and its line of the rental, in the order of their ranks."""
+
+    workloads: tuple[Workload, ...]
+    lines: tuple[RentalLine, ...]
+
+
+class Launcher:
+    """Orders workloads. Every method runs inside the caller's unit of work."""
+
+    def __init__(self, fleet: FleetService) -> None:
+        self._fleet = fleet
+
+    def networked(self, uow: UnitOfWork, cluster: Cluster, places: Sequence[Chosen]) -> Cluster:
+        """The cluster with a block of ports that nobody else has on these hosts, where its members listen for each
+        other, and with a secret of theirs; raises NoCapacity."""
+        if cluster.kind not in OVER_HOSTS:
+            return cluster
+        taken = {port for place in places for port in self._blocks_on(uow, place.host_id)}
+        first = rules.free_block(crc32(cluster.cluster_id.encode()) + cluster.restarts, taken)
+        if first is None:
+            raise NoCapacity("All blocks of ports for clusters over several hosts are taken on one of the hosts.")
+        return replace(cluster, first_port=first, secret=cluster.secret or secrets.token_hex(SECRET_BYTES))
+
+    def _blocks_on(self, uow: UnitOfWork, host_id: HostId) -> set[int]:
+        clusters: set[ClusterId] = {workload.cluster_id for workload in uow.workloads.held_on(host_id)}
+        found = (uow.clusters.get(cluster_id) for cluster_id in clusters)
+        return {one.first_port for one in found if one is not None and one.first_port is not None}
+
+    def launch(
+        self, uow: UnitOfWork, cluster: Cluster, places: Mapping[int, Chosen], actor: str, addresses: Sequence[str] = ()
+    ) -> Launched:
+        """Lease the slots of these places, by rank, and put a create command for each into the outbox.
+
+        addresses: of all members by rank, where only some of them are launched.
+        """
+        hosts = {rank: self._host(uow, place) for rank, place in places.items()}
+        known = dict(enumerate(addresses)) | {rank: address_of(host) for rank, host in hosts.items()}
+        told = [known[rank] for rank in sorted(known)]
+        workloads, lines = [], []
+        for rank, place in sorted(places.items()):
+            workload, line = self._order(uow, cluster, rank, place, hosts[rank], told, actor)
+            workloads.append(workload)
+            lines.append(line)
+        return Launched(tuple(workloads), tuple(lines))
+
+    def _host(self, uow: UnitOfWork, place: Chosen) -> Host:
+        host = uow.hosts.get(place.host_id)
+        assert host is not None, "placement read it in this very unit of work"
+        return host
+
+    def _order(
+        self,
+        uow: UnitOfWork,
+        cluster: Cluster,
+        rank: int,
+        place: Chosen,
+        host: Host,
+        addresses: Sequence[str],
+        actor: str,
+    ) -> tuple[Workload, RentalLine]:
+        workload_id, now = WorkloadId(uow.mint("workload")), uow.now_wall_ns
+        grants = self._fleet.grant(uow, place.slot_ids, cluster.cluster_id, actor, "placed")
+        lease = now, now + LEASE_NS, now
+        priced = host.host_id, host.owner_account, place.price_per_hour
+        line = RentalLine(workload_id, cluster.rental_id, *priced, grants, *lease)
+        spec = workload_spec(
+            cluster.request,
+            workload_id=workload_id,
+            cluster_id=cluster.cluster_id,
+            slots=grants,
+            runtime=place.runtime.value,
+            image=place.image or "",
+            lease_ns=LEASE_NS,
+            paid_ns=HOLD_NS if cluster.price_per_hour else LEASE_NS,
+            member=_membership(cluster, rank, addresses, host),
+        )
+        command = Command(CommandId(""), CommandKind.CREATE, create=spec)
+        command_id = self._fleet.issue(uow, host.host_id, command, now + CREATE_NOT_AFTER_NS, workload_id, actor)
+        workload = Workload(
+            workload_id=workload_id,
+            cluster_id=cluster.cluster_id,
+            host_id=host.host_id,
+            host_name=host.name,
+            runtime=place.runtime.value,
+            image=place.image or "",
+            slots=grants,
+            cpus=cluster.request.cpus,
+            memory_bytes=cluster.request.memory_bytes or Bytes(0),
+            created_at_ns=now,
+            create_command=command_id,
+            rank=rank,
+            address=addresses[rank] if cluster.kind in OVER_HOSTS else None,
+        )
+        return workload, line
+
+
+def address_of(host: Host) -> str:
+    """Where others meet this host; loopback where nobody can, since placement then takes it alone."""
+    own = () if host.inventory is None else host.inventory.addresses
+    found = rules.network_of(host.address, own)
+    return "127.0.0.1" if found is None else found[0]
+
+
+def network_of(host: Host) -> str | None:
+    """The network in which others meet it; simulated hosts all meet in one of their own."""
+    if host.simulated:
+        return "simulated"
+    found = rules.network_of(host.address, () if host.inventory is None else host.inventory.addresses)
+    return None if found is None else found[1]
+
+
+def _membership(cluster: Cluster, rank: int, addresses: Sequence[str], host: Host) -> Membership | None:
+    if cluster.kind not in OVER_HOSTS or cluster.first_port is None:
+        return None
+    request, first = cluster.request, cluster.first_port
+    return Membership(
+        rank,
+        rules.command(request, rank, addresses, first),
+        rules.environment(request, rank, addresses, first, cluster.secret or ""),
+        None if host.simulated else addresses[rank],
+        rules.listens(cluster.kind, rank, first),
+    )

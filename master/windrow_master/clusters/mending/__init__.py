@@ -1,0 +1,1 @@
+"""Makes clusters whole again that have lost members."""
