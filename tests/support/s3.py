@@ -100,18 +100,15 @@ def ceph_bucket(ceph_endpoint: Where) -> S3Settings:
     return bucket(*ceph_endpoint)
 
 
-def _start_ceph(folder: Path, cleanup: ExitStack) -> Where:
-    monitor, gateway, cluster_id, osd_id = _free_port(), _free_port(), uuid.uuid4(), uuid.uuid4()
-    conf, ring = folder / "ceph.conf", folder / "keyring"
-    conf.write_text(
-        f"""[global]
+def _configuration(folder: Path, cluster_id: uuid.UUID, monitor: int, gateway: int) -> str:
+    return f"""[global]
 fsid = {cluster_id}
 mon host = [v1:127.0.0.1:{monitor}]
 mon initial members = a
 auth cluster required = cephx
 auth service required = cephx
 auth client required = cephx
-keyring = {ring}
+keyring = {folder}/keyring
 osd pool default size = 1
 osd pool default min size = 1
 osd pool default pg num = 1
@@ -131,7 +128,12 @@ rgw frontends = beast endpoint=127.0.0.1:{gateway}
 rgw dns name = 127.0.0.1
 rgw thread pool size = 16
 """
-    )
+
+
+def _start_ceph(folder: Path, cleanup: ExitStack) -> Where:
+    monitor, gateway, cluster_id, osd_id = _free_port(), _free_port(), uuid.uuid4(), uuid.uuid4()
+    conf, ring = folder / "ceph.conf", folder / "keyring"
+    conf.write_text(_configuration(folder, cluster_id, monitor, gateway))
     for name in ("mon", "osd", "rgw"):
         (folder / name).mkdir()
     all_caps = ["--cap", "mon", "allow *", "--cap", "osd", "allow *"]

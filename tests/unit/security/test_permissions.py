@@ -73,7 +73,7 @@ class World:
             headers.append((b"authorization", f"Bearer {token}".encode()))
         body = b"{}" if method in {"POST", "PUT"} and not path.endswith("/files") else b""
         body = b'{"argv": ["true"]}' if path.endswith("/exec") else body
-        body = b'{"source": "cluster_none"}' if path.endswith("/restore") else body
+        body = b'{"source": "%b"}' % path.split("/")[4].encode() if path.endswith("/restore") else body
         body = b'{"port": 80}' if path.endswith("/tunnels") else body
         path, _, query = path.partition("?")
         scope = {
