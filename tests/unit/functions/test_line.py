@@ -80,3 +80,10 @@ def _said(worker: Worker, *sent: bytes) -> bytes:
 )
 def test_bad_requests_are_refused(worker: Worker, kind: frames.Kind, record: dict[str, Any], text: bytes) -> None:
     assert text in _said(worker, frames.encode_record(kind, 1, record))
+
+
+def test_the_worker_welcomes_nobody_without_the_secret(worker: Worker) -> None:
+    stranger = Worker(worker.process, worker.place, worker.port, b"x" * 32)
+    said = _said(stranger, frames.encode_record(frames.Kind.ATTACH, 1, {"run": "1" * 32}))
+    assert b"wrong_secret" in said
+    assert b"unknown_run" not in said
