@@ -15,6 +15,8 @@ OWN_SOCKETS: Final = Path("/proc/self/fd")
 SO_ATTACH_FILTER: Final = 26
 SO_DETACH_FILTER: Final = 27
 """Of include/uapi/asm-generic/socket.h; Python names neither."""
+WAITING_MAX: Final = 64
+"""Connections on a listening socket: twice as many as may come in a tenth of a second before the door is shut."""
 PASS_NOTHING: Final = struct.pack("HBBI", 0x06, 0, 0, 0)
 """One instruction of the classic filter: return 0, so many bytes of each packet."""
 
@@ -36,8 +38,7 @@ class Door:
         """
         if is_shut == self.is_shut:
             return
-        if not self._listeners or not all(_listens(number, port) for number in self._listeners):
-            self._listeners = _listening(port)
+        self._find(port)
         for number in self._listeners:
             listener = socket_of(number)
             try:
@@ -49,6 +50,23 @@ class Door:
                 listener.detach()  # it is gRPC's
         self.is_shut = is_shut
         self.times += is_shut
+
+    def _find(self, port: int) -> None:
+        if not self._listeners or not all(_listens(number, port) for number in self._listeners):
+            self._listeners = _listening(port)
+
+    def narrow(self, port: int) -> None:
+        """Let the kernel hold no more than WAITING_MAX that gRPC has not accepted; who knocks beyond them knocks again.
+
+        gRPC lets it hold thousands, and accepts all that came between two looks at once.
+        """
+        self._find(port)
+        for number in self._listeners:
+            listener = socket_of(number)
+            try:
+                listener.listen(WAITING_MAX)
+            finally:
+                listener.detach()
 
 
 def socket_of(number: int) -> socket.socket:

@@ -135,6 +135,7 @@ class Guard:
         if not OWN_SOCKETS.is_dir():
             log.warning("connections_unwatched", port=port)
             await asyncio.Event().wait()
+        self._door.narrow(port)
         late_ns = 0
         while True:
             await self._look(port, late_ns)

@@ -34,8 +34,9 @@ class StrangerLimits:
     hosts behind one address that come back together; more than the 400 that admission takes of one at once.
     in_all_max: handshakes of about two seconds on one core; agents wait for three, to begin with.
     The door is shut while so many came within so long, of one network so many at most: with 32 in 0.1 s that is 320 a
-    second, handshakes of half a core, and no network shuts it alone (fresh_*); while so many wait for gRPC to read what
-    they said (unread_max); and while everything here is so late (late_ns).
+    second, handshakes of half a core, and no network shuts it alone (fresh_*); while so many, counted as those, are not
+    served yet that came within the time that an agent dials for, or all would be served too late (young_*); while so
+    many wait for gRPC to read what they said (unread_max); and while everything here is so late (late_ns).
     """
 
     age_ns: int = 15 * SECOND
@@ -44,6 +45,8 @@ class StrangerLimits:
     fresh_ns: int = SECOND // 10
     fresh_max: int = 32
     fresh_per_network: int = 8
+    young_ns: int = 3 * SECOND
+    young_max: int = 128
     unread_max: int = 32
     late_ns: int = SECOND // 10
 
@@ -109,10 +112,15 @@ def is_crowded(strangers: Collection[Stranger], limits: StrangerLimits, now_ns: 
     A thousand handshakes at once take as long as their sum, each of them, and who dials has given up by then and dials
     again: all work would be for nobody. Who waits before the door costs nothing, and its system knocks again by itself.
     """
-    fresh = Counter(network_of(one.endpoint[0]) for one in strangers if now_ns - one.since_ns < limits.fresh_ns)
+
+    def came_within(period_ns: int) -> int:
+        came = Counter(network_of(one.endpoint[0]) for one in strangers if now_ns - one.since_ns < period_ns)
+        return sum(min(limits.fresh_per_network, count) for count in came.values())
+
     return (
         late_ns >= limits.late_ns
-        or sum(min(limits.fresh_per_network, count) for count in fresh.values()) >= limits.fresh_max
+        or came_within(limits.fresh_ns) >= limits.fresh_max
+        or came_within(limits.young_ns) >= limits.young_max
         or sum(one.is_unread for one in strangers) >= limits.unread_max
     )
 

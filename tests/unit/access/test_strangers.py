@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.links import Acceptor
 from tests.waiting import PATIENCE_S
+from windrow_access import door as door_module
 from windrow_access.core.admission import Admitted, Callers, Limits, Wait
 from windrow_access.core.queues import LIVE, FairQueues
 from windrow_access.core.strangers import (
@@ -61,7 +62,9 @@ def test_the_old_go_then_the_oldest_of_a_network_then_those_of_the_largest() -> 
     assert cut == {"9", "0", "1", "2"}
 
 
-CROWD = StrangerLimits(fresh_ns=100, fresh_max=6, fresh_per_network=2, unread_max=3, late_ns=50)
+CROWD = StrangerLimits(
+    fresh_ns=100, fresh_max=6, fresh_per_network=2, young_ns=500, young_max=8, unread_max=3, late_ns=50
+)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +74,9 @@ CROWD = StrangerLimits(fresh_ns=100, fresh_max=6, fresh_per_network=2, unread_ma
         ([stranger(n, f"10.0.0.{n % 3}", 950) for n in range(5)], 0, False),
         ([stranger(n, "10.0.0.1", 950) for n in range(60)], 0, False),  # one network alone
         ([stranger(n, f"10.0.0.{n % 3}", 900) for n in range(6)], 0, False),  # they have come long ago
+        ([stranger(n, f"10.0.0.{n % 4}", 900 - 50 * n) for n in range(8)], 0, True),  # none of them is served yet
+        ([stranger(n, f"10.0.0.{n % 4}", 850 - 50 * n) for n in range(8)], 0, False),  # the first has given up
+        ([stranger(n, f"10.0.0.{n % 3}", 800) for n in range(60)], 0, False),  # three networks alone
         ([Stranger(str(n), ("10.0.0.1", n), 1, is_unread=True) for n in range(3)], 0, True),
         ([Stranger(str(n), ("10.0.0.1", n), 1, is_unread=n > 0) for n in range(3)], 0, False),
         ([], 50, True),
@@ -101,6 +107,24 @@ def test_a_shut_door_keeps_newcomers_waiting_and_nobody_else() -> None:
         assert select.select([], [late], [], PATIENCE_S)[1] == [late]  # its system has knocked again
         assert late.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
         assert door.times == 1
+
+
+def test_a_narrow_listener_holds_few_that_nobody_has_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door_module, "WAITING_MAX", 3)
+    with ExitStack() as sockets:
+        listener = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=100))
+        Door().narrow(listener.getsockname()[1])
+        dialled = []
+        for _ in range(20):
+            one = sockets.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+            dialled.append(one)
+        listener.setblocking(False)
+        for _ in range(4):  # the kernel takes one more than it is told
+            sockets.enter_context(listener.accept()[0])
+        with pytest.raises(BlockingIOError):
+            listener.accept()
 
 
 def test_a_door_finds_the_listener_that_came_instead_of_another() -> None:

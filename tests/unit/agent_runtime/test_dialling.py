@@ -416,3 +416,25 @@ async def test_a_host_leaves_its_access_only_when_a_second_measurement_says_so_t
         task.cancel()
     assert network.asked > 2
     assert [to for to, _ in network.dialled] == ([NEAR, FAR] if is_left else [NEAR])
+
+
+async def test_a_host_with_one_access_dials_it_twice_again_before_a_ping_costs_it_a_connection():
+    clock, said = SleepingClock(MINUTE), []
+
+    class OneAccess(Network):
+        async def connect(self, address, deadline_ns):
+            said.append("dial")
+            return await super().connect(address, deadline_ns)
+
+        async def ping(self, address, deadline_ns):
+            said.append("ping")
+            return await super().ping(address, deadline_ns)
+
+    regions = RegionMap(1, (AccessPoint("near", "eu", NEAR),))
+    home = Home(HostId("host_x"), OneAccess(clock, {NEAR: None}), clock, SeededRng(), regions, unused)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(home.run())
+        while said.count("ping") < 2:
+            await asyncio.sleep(0)
+        running.cancel()
+    assert said[:6] == ["dial", "dial", "dial", "ping", "dial", "ping"]

@@ -13,7 +13,7 @@ from bench import _dialer, _http2
 from bench._streams import frame_of
 from tests.support.pki import issue, make_ca
 from windrow_proto import link_grpc
-from windrow_proto.errors import LinkClosed, TooMany
+from windrow_proto.errors import LinkClosed, TooMany, Unavailable
 from windrow_proto.ports import PeerFacts, PingFacts
 from windrow_proto.units import MILLISECOND, SECOND
 
@@ -45,10 +45,10 @@ class Echo:
         return PingFacts("access_" + "b" * 32, "bench", 7, False, "10.0.0.1")
 
     async def warmed(self, peer, link):
-        raise NotImplementedError
+        raise Unavailable("Not here.")
 
     async def measured(self, peer, link):
-        raise NotImplementedError
+        raise Unavailable("Not here.")
 
 
 @asynccontextmanager
