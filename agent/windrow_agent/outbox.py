@@ -106,7 +106,8 @@ class Outbox:
             lanes = {marks.lane for marks in ack.missing}
             for lane in lanes & set(LANES):
                 self._unoffered[lane] = self._unoffered[lane] or bool(keys)
-        self.wake.set()
+        if any(map(self.may_go, LANES)):
+            self.wake.set()
 
     def on_disconnect(self) -> None:
         """Everything in flight waits again."""

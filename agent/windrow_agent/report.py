@@ -19,12 +19,15 @@ from windrow_agent.workloads import Keeper
 from windrow_proto.model import Benchmark, Event, Inventory, Kind, Lane, inventory_hash
 from windrow_proto.ports import Clock
 from windrow_proto.samples import encode_batch
-from windrow_proto.units import MINUTE, SECOND
+from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 from windrow_proto.wire_host import encode_event, encode_inventory
 
 VALUES_PER_BATCH: Final = 20_000
 """Of one telemetry message: 256 KiB holds three times as many."""
 PROBE_RUNTIMES_NS: Final = MINUTE
+GATHER_NS: Final = 20 * MILLISECOND
+"""What comes to light in one moment is told together, as host, GPUs and runtimes do at a start: each telling costs the
+Master a look at all slots of the host."""
 NEW_NS: Final = 5 * SECOND
 """After its start an agent sends its samples each second, so that a page shows it at once."""
 
@@ -118,6 +121,7 @@ class Reporter:
                     await self.event(event)
                 await self._send_inventory(group)
                 await self._changed.wait()
+                await self._clock.sleep_ns(GATHER_NS)
                 self._changed.clear()
 
     async def _relay_sampler_changes(self) -> None:

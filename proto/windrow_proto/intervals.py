@@ -56,6 +56,11 @@ class Intervals:
         return self.ranges[0][1] if self.ranges and self.ranges[0][0] == 1 else 0
 
     @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing below its largest number."""
+        return not self.ranges or (len(self.ranges) == 1 and self.ranges[0][0] == 1)
+
+    @property
     def highest(self) -> int:
         """The largest number in the set; 0 if it is empty."""
         return self.ranges[-1][1] if self.ranges else 0

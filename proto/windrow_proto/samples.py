@@ -79,7 +79,9 @@ def encode_batch(samples: Sequence[Sample]) -> bytes:
         devices=devices,
         absent=bytes(absent),
     )
-    _check(plain)
+    _check_size(plain)  # the rest holds by the way it was made
+    if not 0 <= start < _START_NS_MAX:
+        raise InvalidInput("A batch begins before 1970 or after all time.")
     return deflate(plain.SerializeToString())
 
 
@@ -160,10 +162,15 @@ def _inflate(packed: bytes) -> bytes:
     return plain
 
 
-def _check(message: host_pb2.TelemetryBatch) -> None:
-    instants, series, count = len(message.at_ms), len(message.metric), len(message.values)
+def _check_size(message: host_pb2.TelemetryBatch) -> None:
+    instants, count = len(message.at_ms), len(message.values)
     if not 0 < instants <= INSTANTS_MAX or count > VALUES_MAX or len(message.devices) > DEVICES_MAX:
         raise TooLarge(f"A batch of {instants} instants, {count} values and {len(message.devices)} devices.")
+
+
+def _check(message: host_pb2.TelemetryBatch) -> None:
+    _check_size(message)
+    instants, series, count = len(message.at_ms), len(message.metric), len(message.values)
     if count != series * instants or len(message.device) != series:
         raise InvalidInput("The columns of a batch do not fit each other.")
     if message.absent and len(message.absent) != (count + 7) // 8:

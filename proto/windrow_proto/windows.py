@@ -30,6 +30,9 @@ WINDOW_RECORDS_MAX: Final = 4096
 """Records offered to one window; the spool keeps the rest and offers them as these go."""
 
 
+_NOTHING: Final = Intervals()
+
+
 class RecordKey(NamedTuple):
     """By what a record is known wherever it goes: the boot and the sequence it was born with, within its lane."""
 
@@ -221,9 +224,9 @@ class ReceiveLane:
 
     def missing(self, now_ns: int) -> Intervals:
         """Holes that were there MISSING_AFTER_NS ago and still are; each is named at most that often."""
-        if not self._uncommitted.ranges and self.have.through == self.have.highest:  # nearly always: nothing is missing
-            self._holes, self._holes_at_ns = Intervals(), now_ns
-            return self._holes
+        if not self._uncommitted.ranges and self.have.is_whole:  # nearly always: nothing is missing
+            self._holes, self._holes_at_ns = _NOTHING, now_ns
+            return _NOTHING
         here = self.have.union(self._uncommitted)
         holes = here.missing_below(here.highest)
         if self._holes_at_ns is None or not self._holes.ranges:

@@ -23,6 +23,11 @@ from windrow_master.store.migrate import upgrade
 SECTOR = 4096
 SHAPING = ("CREATE", "ALTER ", "DROP T")
 """How statements begin that change what others return."""
+READ, WRITE = "BEGIN /* to read */", "BEGIN IMMEDIATE /* to write */"
+"""How transactions begin on the connection that reads and writes share. SQLite's own `query_only` would forget every
+compiled statement each time it is set."""
+READERS = frozenset({"SELECT", "WITH", "EXPLAIN", "PRAGMA", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"})
+"""First words of what may be said in a transaction that only reads."""
 _NUMBERS = itertools.count(1)
 
 
@@ -195,6 +200,7 @@ class Cursor:
         known = self._connection.columns.get(statement)
         if known and statement.startswith("SELECT"):
             return self._read(statement, parameters, known)
+        self._connection.judge(statement)
         self.description, self._rows, is_new = known or None, [], known is None
         if is_new:
             self._cursor.exec_trace = self._begun
@@ -269,6 +275,14 @@ class Connection:
         self.raw = apsw.Connection(path, vfs=vfs, statementcachesize=STATEMENTS_KEPT)
         self.columns: dict[str, tuple[tuple[Any, ...], ...]] = {}
         """What each statement's rows are made of, by its text: asked for once. Empty: it has none."""
+        self.is_reading = False
+
+    def judge(self, statement: str) -> None:
+        """Note which kind of transaction begins; raises what SQLite says of a write in one that only reads."""
+        if statement in (READ, WRITE):
+            self.is_reading = statement == READ
+        elif self.is_reading and statement.split(None, 1)[0].upper() not in READERS:
+            raise sqlite3.OperationalError("attempt to write a readonly database")
 
     @property
     def in_transaction(self) -> bool:
@@ -355,9 +369,9 @@ def sharing_engines(power: Power, path: str = "/master.sqlite3") -> Engines:
     pragmas = ("PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
     more = (RECOVERED, "PRAGMA foreign_keys=ON", "PRAGMA temp_store=MEMORY", f"PRAGMA cache_size=-{CACHE_KIB}")
     writer = create_engine(f"sqlite:///{path}", module=module, poolclass=StaticPool)
-    set_up(writer, begin="PRAGMA query_only=OFF; BEGIN IMMEDIATE", pragmas=(*pragmas, *more))
+    set_up(writer, begin=WRITE, pragmas=(*pragmas, *more))
     reader = create_engine(f"sqlite:///{path}", module=module, poolclass=StaticPool)
-    set_up(reader, begin="PRAGMA query_only=ON; BEGIN", pragmas=())
+    set_up(reader, begin=READ, pragmas=())
     return Engines(writer, reader)
 
 

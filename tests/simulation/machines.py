@@ -263,6 +263,9 @@ class WithholdingLink:
 
     async def send(self, frame: link_pb2.Frame) -> None:
         """Send it, or keep it; right after the welcome what was kept back before is played."""
+        if frame.lane == link_pb2.LANE_CONTROL and not self._old:  # commands have another lane, and nothing is owed
+            await self._link.send(frame)
+            return
         envelope = Read(frame)
         if envelope.kind is Kind.COMMAND:
             command = decode_command(envelope.body)

@@ -67,6 +67,18 @@ def test_a_failing_disk_is_an_error_and_not_a_commit() -> None:
         assert connection.execute(text("select v from t")).scalars().all() == [1]
 
 
+def test_who_reads_cannot_write_though_both_share_one_connection() -> None:
+    engines = sharing_engines(Power())
+    table(engines.writer)
+    insert(engines.writer, 1)
+    for statement in ("insert into t values (2)", "  DELETE FROM t", "update t set v = 3", "drop table t"):
+        with pytest.raises(OperationalError, match="readonly"), engines.reader.begin() as connection:
+            connection.execute(text(statement))
+    insert(engines.writer, 4)
+    with engines.reader.begin() as connection:
+        assert connection.execute(text("select v from t")).scalars().all() == [1, 4]
+
+
 def test_a_disk_that_comes_migrated_lacks_nothing_even_after_a_cut_and_each_is_its_own() -> None:
     written = migrated()
     table(sharing_engines(written).writer)

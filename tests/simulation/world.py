@@ -301,7 +301,7 @@ def _collecting_seldom() -> Iterator[None]:
     """Look for cycles less often, and not in what was there before: histories keep much of what they make."""
     kept = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(200_000, 20, 50)
     try:
         yield
     finally:

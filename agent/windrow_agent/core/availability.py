@@ -141,8 +141,9 @@ def after_event(state: GpuState, event: GpuEvent, now_ns: int) -> GpuState:
 
 def after_sweep(state: GpuState, health: GpuHealth, is_leased: bool, now_ns: int) -> GpuState:
     """The state after one sweep in time."""
-    state = replace(
-        state,
+    state = GpuState(
+        reasons=state.reasons,
+        availability=state.availability,
         foreign_since=_since(state.foreign_since, not is_leased and _in_use(health), now_ns),
         slowed_since=_since(state.slowed_since, _is_slowed(health, is_leased), now_ns),
         faulted=state.faulted or ecc_growth(state, health) > 0,
@@ -155,7 +156,10 @@ def after_sweep(state: GpuState, health: GpuHealth, is_leased: bool, now_ns: int
     reasons = {**kept, **seen}
     if is_leased:
         reasons.pop(ConditionCode.FOREIGN_USE, None)
-    return replace(state, reasons=reasons, availability=_verdict(reasons, health.is_lost, is_leased))
+    verdict = _verdict(reasons, health.is_lost, is_leased)
+    if verdict is state.availability and reasons == state.reasons:
+        return state  # nearly always: nothing is the matter with it
+    return replace(state, reasons=reasons, availability=verdict)
 
 
 def ecc_growth(state: GpuState, health: GpuHealth) -> int:

@@ -16,7 +16,7 @@ from windrow_master.clusters.model import (
     Workload,
     WorkPhase,
 )
-from windrow_master.store.made import Found, Made
+from windrow_master.store.made import Found, Made, flat
 from windrow_master.store.tables_clusters import clusters, service_traffic, workloads
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
@@ -187,7 +187,7 @@ _WORKLOAD_FIELDS: Final = tuple(field.name for field in fields(Workload))
 
 def _cluster_values(cluster: Cluster) -> dict[str, Any]:
     request = asdict(cluster.request) | {"kind": cluster.request.kind.value}
-    steps = [asdict(step) for step in cluster.steps]
+    steps = [flat(step) for step in cluster.steps]
     return {name: getattr(cluster, name) for name in _CLUSTER_FIELDS} | {
         "name": cluster.name,
         "request": request,
@@ -214,7 +214,7 @@ def _cluster(row: Mapping[Any, Any]) -> Cluster:
 
 
 def _workload_values(workload: Workload) -> dict[str, Any]:
-    slots = [asdict(slot) for slot in workload.slots]
+    slots = [flat(slot) for slot in workload.slots]
     changed = {"phase": workload.phase.value, "ports": dict(workload.ports), "slots": slots}
     return {name: getattr(workload, name) for name in _WORKLOAD_FIELDS} | changed
 

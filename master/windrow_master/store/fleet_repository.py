@@ -1,7 +1,6 @@
 """Reads and writes hosts, slots and commands; rows go in and out as the fleet's values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -24,7 +23,7 @@ from windrow_master.fleet.model import (
     SlotState,
     VerifyState,
 )
-from windrow_master.store.made import Found, Made
+from windrow_master.store.made import Found, Made, flat
 from windrow_master.store.tables_fleet import commands, gpu_claims, grants, hosts, slots
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId
@@ -153,10 +152,10 @@ class HostRepository:
 def _host_values(host: Host) -> dict[str, Any]:
     values = {column.name: getattr(host, column.name) for column in hosts.c}
     values["inventory"] = None if host.inventory is None else encode_inventory(host.inventory)
-    values["conditions"] = [asdict(condition) for condition in host.conditions]
+    values["conditions"] = [flat(condition) for condition in host.conditions]
     values["tier_reasons"] = list(host.tier_reasons)
-    values["bandwidth"] = None if host.bandwidth is None else asdict(host.bandwidth)
-    values["proof"] = None if host.proof is None else asdict(host.proof)
+    values["bandwidth"] = None if host.bandwidth is None else flat(host.bandwidth)
+    values["proof"] = None if host.proof is None else flat(host.proof)
     return values
 
 
@@ -241,7 +240,7 @@ class SlotRepository:
     def _open_grant(self, slot: Slot, holder: ClusterId) -> None:
         grant = Grant(slot.slot_id, slot.token, holder, slot.changed_at_ns)
         try:
-            _ADD_GRANT.run(self._connection, asdict(grant))
+            _ADD_GRANT.run(self._connection, flat(grant))
         except IntegrityError as error:
             # The savepoint of whoever asked is rolled back with this: the slot's row stays as it was.
             raise Conflict(
@@ -282,7 +281,7 @@ class ClaimRepository:
 
     def add(self, claim: Claim) -> None:
         """A host claims a card that it did not claim."""
-        _ADD_CLAIM.run(self._connection, asdict(claim))
+        _ADD_CLAIM.run(self._connection, flat(claim))
 
     def drop(self, claim: Claim) -> None:
         """A host claims a card no more."""

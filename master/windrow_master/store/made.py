@@ -21,6 +21,12 @@ Statement = Insert | Update | Delete | Select[Any]
 Convert = Callable[[Any], Any]
 
 
+def flat(value: Any) -> dict[str, Any]:
+    """A dataclass as a row: its fields as they are. `asdict` copies each of them deeply, which costs more than the
+    statement."""
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
 def say(connection: Connection, words: str) -> None:
     """Run words without parameters, such as those of a savepoint."""
     if connection.dialect.name == SQLITE:

@@ -18,7 +18,7 @@ from windrow_master.market.model import (
     TransferKind,
     may_be_negative,
 )
-from windrow_master.store.made import Found, Made, Upsert
+from windrow_master.store.made import Found, Made, Upsert, flat
 from windrow_master.store.tables_market import asks, balances, receipts, rental_lines, rentals, transfers
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId
@@ -166,7 +166,7 @@ class ReceiptRepository:
 
     def add(self, receipt: ReceiptRow) -> None:
         """Keep one; its number must be new to its workload."""
-        _ADD_RECEIPT.run(self._connection, asdict(receipt))
+        _ADD_RECEIPT.run(self._connection, flat(receipt))
 
     def of_workload(self, workload_id: WorkloadId) -> Sequence[ReceiptRow]:
         """All of a workload's, in the order of their numbers: enough to compute its charge again."""
@@ -190,7 +190,7 @@ class LedgerRepository:
         left = self.balance(transfer.debit) - transfer.amount
         if left < 0 and not may_be_negative(transfer.debit):
             raise InsufficientFunds(f"{transfer.debit} has too little for this transfer.", subject=transfer.debit)
-        _ADD_TRANSFER.run(self._connection, asdict(transfer))
+        _ADD_TRANSFER.run(self._connection, flat(transfer))
         self._move(transfer.debit, -transfer.amount)
         self._move(transfer.credit, transfer.amount)
         return True
@@ -259,7 +259,7 @@ class LedgerRepository:
 
 
 def _rental_values(rental: Rental) -> dict[str, Any]:
-    return asdict(rental) | {"state": rental.state.value}
+    return flat(rental) | {"state": rental.state.value}
 
 
 def _rental(row: Mapping[Any, Any]) -> Rental:

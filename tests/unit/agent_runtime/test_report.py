@@ -1,0 +1,69 @@
+"""What a host tells of itself: changes of one moment are one inventory, a later one is another."""
+
+import asyncio
+from typing import Any
+
+from tests.simulation.loop import VirtualClock, VirtualLoop, run
+from windrow_agent.core.inventory import HostFacts
+from windrow_agent.gpu.port import GpuInventory
+from windrow_agent.report import Reporter, Sources
+from windrow_proto.model import Kind
+from windrow_proto.units import MILLISECOND, SECOND
+
+
+class ChangingSampler:
+    """Its host is renamed at these times after the start."""
+
+    simulated = True
+    conditions = ()
+    gpus = GpuInventory()
+
+    def __init__(self, clock: VirtualClock, at_ns: tuple[int, ...]) -> None:
+        self._clock, self._at_ns = clock, list(at_ns)
+        self.host_facts = HostFacts(hostname="host-0")
+
+    def set_leases(self, leases: object) -> None:
+        """Nobody looks at them here."""
+
+    def take_events(self) -> list[Any]:
+        """None."""
+        return []
+
+    async def wait_change(self) -> None:
+        """Until the next renaming; then for ever."""
+        if not self._at_ns:
+            await asyncio.Event().wait()
+        await self._clock.sleep_ns(self._at_ns.pop(0) - self._clock.monotonic_ns())
+        self.host_facts = HostFacts(hostname=f"host-{self._clock.monotonic_ns()}")
+
+
+class Told:
+    """In place of the outbox."""
+
+    def __init__(self) -> None:
+        self.kinds: list[Kind] = []
+
+    async def put(self, lane: object, kind: Kind, body: bytes) -> None:
+        """Count it."""
+        self.kinds.append(kind)
+
+
+def tellings(*at_ns: int) -> int:
+    async def history(loop: VirtualLoop) -> int:
+        clock, told = VirtualClock(loop), Told()
+        sources = Sources(ChangingSampler(clock, at_ns), {}, None, "1", tuple, dict)  # type: ignore[arg-type]
+        telling = loop.create_task(Reporter(sources, told, clock).send_changes())  # type: ignore[arg-type]
+        await clock.sleep_ns(5 * SECOND)
+        telling.cancel()
+        return told.kinds.count(Kind.INVENTORY)
+
+    return run(1, history)
+
+
+def test_changes_of_one_moment_are_told_together() -> None:
+    assert tellings() == 1
+    assert tellings(SECOND, SECOND + MILLISECOND, SECOND + 2 * MILLISECOND) == 2
+
+
+def test_what_changes_later_is_told_anew() -> None:
+    assert tellings(SECOND, 2 * SECOND, 3 * SECOND) == 4
