@@ -68,6 +68,19 @@ export interface AgentOut {
   version: number;
 }
 
+/** A file that outlives what made it. */
+export interface ArtefactOut {
+  id: string;
+  owner_kind: string;
+  owner_id: string;
+  name: string;
+  size_bytes: number;
+  sha256: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  expires_at: string | null;
+}
+
 /** One cluster that a job had. */
 export interface AttemptOut {
   number: number;
@@ -221,6 +234,15 @@ export interface CardVerificationOut {
   places: number[][];
   /** What was committed to, one a round */
   roots: string[];
+}
+
+/** A checkpoint that exists. */
+export interface CheckpointOut {
+  step: number;
+  files: number;
+  size_bytes: number;
+  /** RFC 3339 in UTC, with milliseconds */
+  saved_at: string;
 }
 
 /** The best host. */
@@ -974,8 +996,20 @@ export interface PageAgentOut {
   next_cursor: string | null;
 }
 
+export interface PageArtefactOut {
+  items: ArtefactOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageAuditOut {
   items: AuditOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageCheckpointOut {
+  items: CheckpointOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -1055,6 +1089,12 @@ export interface PageTransferOut {
 /** Into what to cut a GPU: the layout that its owner allows, or whole again. */
 export interface PartitionBody {
   whole?: boolean;
+}
+
+/** A checkpoint that was not whole any more. */
+export interface PassedOut {
+  step: number;
+  reason: string;
 }
 
 /** What one challenge of one card came to. */
@@ -1204,6 +1244,17 @@ export interface RenewBody {
   proof: string;
 }
 
+/** Whose checkpoint. */
+export interface RestoreBody {
+  source: string;
+}
+
+/** Which step is in place; null: none was whole. */
+export interface RestoredOut {
+  step: number | null;
+  passed: PassedOut[];
+}
+
 /** What providers and the platform got by the ledger. `all`: everybody's; `own`: the asking account's. */
 export interface Revenue {
   scope: string;
@@ -1216,6 +1267,11 @@ export interface Revenue {
 
 /** What an account may be; the first account is all of them. */
 export type Role = "operator" | "provider" | "renter" | "auditor";
+
+/** What was saved; null: nothing new was whole. */
+export interface SavedOut {
+  checkpoint: CheckpointOut | null;
+}
 
 /** One metric of a host or of one of its GPUs over time. */
 export interface SeriesOut {
