@@ -8,7 +8,7 @@ All of it is in SQL: a Master that dies anywhere goes on from the rows, and what
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -63,6 +63,10 @@ class JobCourse:
         self._store, self._clock, self._clusters = store, clock, clusters
         self._files, self._desk = files, desk
         self.placing = asyncio.Lock()
+        self.free_slots: Callable[[], int] = lambda: 0
+        """Slots that could be rented now: with more of them than before, jobs that wait are tried again at once."""
+        self._free = 0
+        self._tries: dict[JobId, rules.Tries] = {}
         self._busy: set[JobId] = set()
         self._log_due_ns: dict[JobId, int] = {}
         self._until_ns: dict[JobId, int] = {}
@@ -92,8 +96,9 @@ class JobCourse:
         if not jobs:
             self._log_due_ns.clear()
             self._until_ns.clear()
+            self._tries.clear()
             return
-        for job in in_order([one for one in jobs if one.state in PLACEABLE])[:PLACED_AT_ONCE]:
+        for job in self._due([one for one in jobs if one.state in PLACEABLE]):
             await self._place(job)
         for job in jobs:
             await self._look_inside(job)
@@ -106,6 +111,18 @@ class JobCourse:
                 self._desk.step(uow, job, found, "master")
         return uow.jobs.living()
 
+    def _due(self, waiting: Sequence[Job]) -> Sequence[Job]:
+        """Those to look for a place for now, in their order."""
+        if not waiting:
+            self._tries.clear()
+            return ()
+        before, self._free = self._free, self.free_slots()
+        names = set() if self._free > before else {one.job_id for one in waiting}
+        self._tries = {job_id: tries for job_id, tries in self._tries.items() if job_id in names}
+        now_ns = self._clock.monotonic_ns()
+        found = [one for one in waiting if one.job_id not in self._tries or self._tries[one.job_id].due_ns <= now_ns]
+        return in_order(found)[:PLACED_AT_ONCE]
+
     async def _place(self, job: Job) -> None:
         """Make the cluster of its next attempt, once for all tries, and write down that it has it."""
         async with self.placing:
@@ -114,10 +131,14 @@ class JobCourse:
                     _principal(job, self._clock), cluster_request(job), attempt_key(job)
                 )
             except WindrowError as error:
+                now_ns = self._clock.monotonic_ns()
+                self._tries[job.job_id] = rules.refused(self._tries.get(job.job_id), now_ns)
                 if job.reason == (error.detail or error.code):
                     return  # it waits for the same as before: nothing to write
                 await self._store.write(partial(self._refused, job=job, refused=error), name="job.refused")
                 return
+
+            self._tries.pop(job.job_id, None)
 
             def place(uow: UnitOfWork) -> None:
                 now = uow.jobs.get(job.job_id)
