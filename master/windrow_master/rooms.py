@@ -281,6 +281,9 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     services.checkpoints = CheckpointService(services.artefacts, rooms.clusters, hub, services.clock, services.rng)
     files = JobFiles(services.artefacts.objects, lambda: services.inside)
     services.jobs = JobService(store, services.clock, rooms.clusters, files)
+    services.jobs.course.move_by(services.checkpoints)
+    services.artefacts.owners["job"] = services.jobs.owner
+    services.jobs.course.free_slots = rooms.fleet.view.free_slots
     hub.ports.generations_used = identity.generations_used
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points

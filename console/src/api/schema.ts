@@ -682,6 +682,8 @@ export interface JobBody {
   /** So many of them, each with its index */
   array_size?: number;
   await_files?: boolean;
+  /** While it runs; 0: never */
+  checkpoint_every_seconds?: number;
 }
 
 /** A job. */
@@ -734,6 +736,7 @@ export interface JobRequestOut {
   after: string[];
   array_size: number;
   await_files: boolean;
+  checkpoint_every_seconds: number;
 }
 
 /** The jobs of one submission. */

@@ -49,6 +49,7 @@ class JobRequestOut(Out):
     after: list[str]
     array_size: int
     await_files: bool
+    checkpoint_every_seconds: float
 
 
 class JobOut(Out):

@@ -6,6 +6,7 @@ Each host has the version at which it last changed here; a reader that knows a v
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from windrow_master.fleet.machines import LinkState, SlotState
 from windrow_master.fleet.model import AdminState, Host, Slot
 from windrow_proto.ids import HostId
 
@@ -49,3 +50,8 @@ class FleetView:
     def since(self, version: int) -> tuple[Entry, ...]:
         """The hosts that changed after a version."""
         return tuple(entry for entry in self._entries.values() if entry.version > version)
+
+    def free_slots(self) -> int:
+        """Free slots that nothing stands against, of hosts that are online."""
+        online = (entry.slots for entry in self._entries.values() if entry.host.link_state is LinkState.ONLINE)
+        return sum(slot.state is SlotState.FREE and slot.unavailable is None for slots in online for slot in slots)

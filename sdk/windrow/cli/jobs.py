@@ -31,6 +31,7 @@ Budget = Annotated[str | None, typer.Option("--budget", help="It is ended before
 Priority = Annotated[int, typer.Option("--priority", min=-100, max=100, help="The higher goes first.")]
 After = Annotated[list[str] | None, typer.Option("--after", help="A job that has to succeed first, repeatable.")]
 Array = Annotated[int, typer.Option("--array", min=0, help="So many, each with WINDROW_ARRAY_INDEX from 0.")]
+Every = Annotated[str, typer.Option("--checkpoint-every", help="Look so often for a newer checkpoint; 0: never.")]
 Script = Annotated[Path | None, typer.Option("--script", help="A Python or shell script to run, sent alone.")]
 Folder = Annotated[Path | None, typer.Option("--folder", help="The folder to send; by default this one.")]
 Files = Annotated[bool, typer.Option(help="Send the folder.")]
@@ -97,6 +98,7 @@ def job_submit(
     priority: Priority = 0,
     after: After = None,
     array: Array = 0,
+    every: Every = "60s",
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run and its price.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay, and print its log.")] = False,
     as_json: AsJson = False,
@@ -114,6 +116,7 @@ def job_submit(
     )  # fmt: skip
     del request["kind"]
     request |= {"retries": retries, "retries_on_exit": on_exit, "priority": priority, "array_size": array}
+    request["checkpoint_every_seconds"] = 0 if every == "0" else parse_span(every)
     optional = {
         "max_duration_seconds": parse_span(max_duration) if max_duration else None,
         "deadline": deadline,

@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from windrow_master.clusters.jobs.decide import Seen, blocked_by, decide, waits_for
+from windrow_master.clusters.jobs.decide import (
+    TRY_FIRST_NS,
+    TRY_MAX_NS,
+    Seen,
+    Tries,
+    blocked_by,
+    decide,
+    refused,
+    waits_for,
+)
 from windrow_master.clusters.jobs.machine import JobEvent
 from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.clusters.jobs.request import attempt_key, checked, in_order
@@ -94,3 +103,11 @@ def test_a_bad_request_is_refused_by_its_field(field, bad) -> None:
 
 def test_verdicts_are_stored_under_their_names() -> None:
     assert [verdict.value for verdict in Verdict] == ["succeeded", "failed", "cancelled", "again"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(None, TRY_FIRST_NS), (TRY_FIRST_NS, 2 * TRY_FIRST_NS), (TRY_MAX_NS - 1, TRY_MAX_NS), (TRY_MAX_NS, TRY_MAX_NS)],
+)
+def test_each_try_in_vain_doubles_the_wait_up_to_its_most(before, after) -> None:
+    assert refused(before and Tries(before, 0), NOW) == Tries(after, NOW + after)

@@ -65,6 +65,26 @@ async def test_a_job_waits_for_room_and_says_why(tmp_path) -> None:
         assert (await it.get(job)).state is S.STARTING
 
 
+async def test_what_finds_no_place_is_tried_more_and_more_rarely_and_at_once_when_slots_are_free(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        tried = []
+        create = it.market.clusters.create
+
+        async def counted(*asked):
+            tried.append(it.clock.monotonic_ns())
+            return await create(*asked)
+
+        it.market.clusters.create = counted
+        job = await it.submit()
+        for _ in range(100):
+            await it.tick()
+            it.clock.advance(SECOND)
+        assert [(at - tried[0]) // SECOND for at in tried] == [0, 1, 3, 7, 15, 31, 61, 91]
+        it.market.join()
+        await it.tick()
+        assert (await it.get(job)).state is S.STARTING
+
+
 async def test_a_master_that_died_after_making_the_cluster_takes_the_same_one(tmp_path) -> None:
     async with world(tmp_path) as it:
         it.market.join()

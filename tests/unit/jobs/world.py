@@ -57,6 +57,7 @@ class World:
         """A Master's rooms after a restart: nothing is left but the store and the objects."""
         files = JobFiles(FolderStore(self.folder), lambda: self.inside)
         self.jobs = JobService(self.store, self.clock, self.market.clusters, files)
+        self.jobs.course.free_slots = self.market.fleet.view.free_slots
 
     async def submit(self, *argv, key=None, who=None, **more):
         asked = JobRequest(argv=argv or ("true",), **more)
@@ -69,6 +70,7 @@ class World:
     async def tick(self, times=1):
         """Look, and let what was begun come to its end."""
         for _ in range(times):
+            await self.market.fleet.refresh()
             async with asyncio.TaskGroup() as group:
                 self.jobs.course._group = group
                 await self.jobs.course.tick()

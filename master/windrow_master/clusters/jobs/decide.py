@@ -20,6 +20,18 @@ COLLECT_NS: Final = 30 * SECOND
 COLLECT_ENDED_NS: Final = 600 * SECOND
 """For the files of work that has ended; its host keeps them for 15 minutes at no cost."""
 
+TRY_FIRST_NS: Final = SECOND
+TRY_MAX_NS: Final = 30 * SECOND
+"""Before a job that found no place is tried again: doubling from the first to the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """How long a job that found no place waits this time, and until when (monotonic)."""
+
+    wait_ns: int
+    due_ns: int
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -51,6 +63,12 @@ def decide(job: Job, parents: Mapping[JobId, Job], seen: Seen, now_ns: int) -> A
     if job.state is JobState.SUBMITTED or job.state in PLACEABLE:
         return _waiting(job, parents, seen, now_ns)
     return _holding(job, seen, now_ns)
+
+
+def refused(tries: Tries | None, now_ns: int) -> Tries:
+    """When to look for a place again after one more try in vain; tries: of the one before, None: this was the first."""
+    wait_ns = TRY_FIRST_NS if tries is None else min(2 * tries.wait_ns, TRY_MAX_NS)
+    return Tries(wait_ns, now_ns + wait_ns)
 
 
 def blocked_by(job: Job, parents: Mapping[JobId, Job]) -> str:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NewType
 
 from windrow_proto.ids import AccountId, ClusterId
-from windrow_proto.units import Bytes, Microcents
+from windrow_proto.units import SECOND, Bytes, Microcents
 
 JobId = NewType("JobId", str)
 
@@ -37,6 +37,7 @@ class JobRequest:
     retries: further attempts after a host was lost; retries_on_exit: also after an exit code other than 0.
     max_duration_ns: of one attempt; deadline_ns: wall time by which all of it has to have ended. budget: of all
     attempts together. priority: -100 to 100, the higher goes first. after: jobs that have to succeed first.
+    checkpoint_every_ns: between two looks for a newer checkpoint while it runs; 0: none is saved.
     """
 
     argv: tuple[str, ...]
@@ -62,6 +63,7 @@ class JobRequest:
     after: tuple[JobId, ...] = ()
     array_size: int = 0
     await_files: bool = False
+    checkpoint_every_ns: int = 60 * SECOND
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ ARRAY_MAX: Final = 1_000
 AFTER_MAX: Final = 100
 PRIORITY_MAX: Final = 100
 DURATION_MAX_NS: Final = 30 * DAY
+CHECKPOINT_MIN_NS: Final = 10 * SECOND
 INDEX: Final = "WINDROW_ARRAY_INDEX"
 SIZE: Final = "WINDROW_ARRAY_SIZE"
 JOB: Final = "WINDROW_JOB_ID"
@@ -35,6 +36,8 @@ def checked(request: JobRequest, job_id: JobId, now_ns: int) -> JobRequest:
     _check("max_duration_seconds", duration is None or SECOND <= duration <= DURATION_MAX_NS, "from 1 s to 30 days")
     _check("deadline", request.deadline_ns is None or request.deadline_ns > now_ns, "in the future")
     _check("budget", request.budget is None or request.budget > 0, "above 0")
+    every = request.checkpoint_every_ns
+    _check("checkpoint_every_seconds", every == 0 or CHECKPOINT_MIN_NS <= every <= DAY, "0, or from 10 s to a day")
     is_ours = {INDEX, SIZE, JOB, ATTEMPT} & set(request.env)
     _check("env", not is_ours, f"without {', '.join(sorted(is_ours))}, which the Master sets")
     named = replace(request, name=clusters.clean_name(request.name) or f"job-{job_id[-6:]}")

@@ -26,6 +26,7 @@ from windrow_proto.errors import (
     TooMany,
     WindrowError,
 )
+from windrow_proto.ids import AccountId
 from windrow_proto.ports import Clock
 from windrow_proto.units import Microcents
 
@@ -177,6 +178,10 @@ class JobService:
             return _view(uow, fresh)
 
         return await self._store.write(change, name="job.rerun")
+
+    async def owner(self, principal: Principal, job_id: str) -> AccountId:
+        """Whose a job is. Raises NotFound where it is not one's own."""
+        return (await self.get_own(principal, JobId(job_id))).job.account_id
 
     # --- what it printed and left ----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ All of it is in SQL: a Master that dies anywhere goes on from the rows, and what
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -16,6 +16,7 @@ from typing import Any, Final
 import structlog
 
 from windrow_master.clusters.jobs import decide as rules
+from windrow_master.clusters.jobs.checkpoints.service import JobCheckpoints, Mover
 from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.life.service import JobDesk, seen
 from windrow_master.clusters.jobs.machine import PLACEABLE, JobEvent
@@ -31,7 +32,7 @@ from windrow_proto.errors import (
     InvalidInput,
     WindrowError,
 )
-from windrow_proto.ids import AccountId, TokenId
+from windrow_proto.ids import AccountId, ClusterId, TokenId
 from windrow_proto.ports import Clock
 from windrow_proto.units import SECOND
 
@@ -63,11 +64,23 @@ class JobCourse:
         self._store, self._clock, self._clusters = store, clock, clusters
         self._files, self._desk = files, desk
         self.placing = asyncio.Lock()
+        self.free_slots: Callable[[], int] = lambda: 0
+        """Slots that could be rented now: with more of them than before, jobs that wait are tried again at once."""
+        self._free = 0
+        self._tries: dict[JobId, rules.Tries] = {}
+        self.checkpoints: JobCheckpoints | None = None
+        self._save_due_ns: dict[ClusterId, int] = {}
+        self._moving: set[ClusterId] = set()
+        self._restored: set[ClusterId] = set()
         self._busy: set[JobId] = set()
         self._log_due_ns: dict[JobId, int] = {}
         self._until_ns: dict[JobId, int] = {}
         self._transfers = asyncio.Semaphore(TRANSFERS_MAX)
         self._group: asyncio.TaskGroup | None = None
+
+    def move_by(self, mover: Mover) -> None:
+        """Save and restore checkpoints with this; without it there are none."""
+        self.checkpoints = JobCheckpoints(self._store, self._desk, mover)
 
     async def run(self) -> None:
         """Carry jobs on, until cancelled."""
@@ -89,11 +102,13 @@ class JobCourse:
             jobs = await self._store.read(lambda uow: uow.jobs.living())
         else:
             jobs = await self._store.write(self._steps, name="job.tick")
+        self._forget(jobs)
         if not jobs:
             self._log_due_ns.clear()
             self._until_ns.clear()
+            self._tries.clear()
             return
-        for job in in_order([one for one in jobs if one.state in PLACEABLE])[:PLACED_AT_ONCE]:
+        for job in self._due([one for one in jobs if one.state in PLACEABLE]):
             await self._place(job)
         for job in jobs:
             await self._look_inside(job)
@@ -106,6 +121,18 @@ class JobCourse:
                 self._desk.step(uow, job, found, "master")
         return uow.jobs.living()
 
+    def _due(self, waiting: Sequence[Job]) -> Sequence[Job]:
+        """Those to look for a place for now, in their order."""
+        if not waiting:
+            self._tries.clear()
+            return ()
+        before, self._free = self._free, self.free_slots()
+        names = set() if self._free > before else {one.job_id for one in waiting}
+        self._tries = {job_id: tries for job_id, tries in self._tries.items() if job_id in names}
+        now_ns = self._clock.monotonic_ns()
+        found = [one for one in waiting if one.job_id not in self._tries or self._tries[one.job_id].due_ns <= now_ns]
+        return in_order(found)[:PLACED_AT_ONCE]
+
     async def _place(self, job: Job) -> None:
         """Make the cluster of its next attempt, once for all tries, and write down that it has it."""
         async with self.placing:
@@ -114,10 +141,14 @@ class JobCourse:
                     _principal(job, self._clock), cluster_request(job), attempt_key(job)
                 )
             except WindrowError as error:
+                now_ns = self._clock.monotonic_ns()
+                self._tries[job.job_id] = rules.refused(self._tries.get(job.job_id), now_ns)
                 if job.reason == (error.detail or error.code):
                     return  # it waits for the same as before: nothing to write
                 await self._store.write(partial(self._refused, job=job, refused=error), name="job.refused")
                 return
+
+            self._tries.pop(job.job_id, None)
 
             def place(uow: UnitOfWork) -> None:
                 now = uow.jobs.get(job.job_id)
@@ -140,6 +171,8 @@ class JobCourse:
 
     async def _look_inside(self, job: Job) -> None:
         """Begin what takes longer than a look: send its folder, keep its log, bring in what it left."""
+        if job.state is JobState.RUNNING:
+            self._save(job)
         if job.job_id in self._busy or not job.has_cluster:
             return
         if job.state is JobState.CHECKPOINTING:
@@ -148,6 +181,9 @@ class JobCourse:
             cluster_id = job.attempts[-1].cluster_id
             held = await self._store.read(lambda uow: uow.workloads.of_cluster(cluster_id))
             if any(one.phase is WorkPhase.WAITING_FILES for one in held):
+                if self.checkpoints is not None and len(job.attempts) > 1 and cluster_id not in self._restored:
+                    self._move(job, self._restore(job, self.checkpoints))
+                    return
                 principal = _principal(job, self._clock)
                 self._begin(job, self._files.send_folder(principal, cluster_id, job.group))
         elif job.state is JobState.RUNNING:
@@ -175,6 +211,48 @@ class JobCourse:
         finally:
             work.close()
             self._busy.discard(job_id)
+
+    # --- checkpoints: beside all else, since one may take long, and nothing waits for a save ---
+
+    def _save(self, job: Job) -> None:
+        if self.checkpoints is None or not job.request.checkpoint_every_ns:
+            return
+        cluster_id, now_ns = job.attempts[-1].cluster_id, self._clock.monotonic_ns()
+        next_ns = now_ns + job.request.checkpoint_every_ns
+        if cluster_id not in self._moving and now_ns >= self._save_due_ns.setdefault(cluster_id, next_ns):
+            self._save_due_ns[cluster_id] = next_ns
+            self._move(job, self.checkpoints.save(job))
+
+    async def _restore(self, job: Job, checkpoints: JobCheckpoints) -> None:
+        if await checkpoints.restore(job):
+            self._restored.add(job.attempts[-1].cluster_id)
+
+    def _move(self, job: Job, work: Coroutine[Any, Any, None]) -> None:
+        assert self._group is not None, "it runs"
+        cluster_id = job.attempts[-1].cluster_id
+        if cluster_id in self._moving:
+            work.close()
+            return
+        self._moving.add(cluster_id)
+        self._group.create_task(self._moved(cluster_id, work), name=f"checkpoint {job.job_id}")
+
+    async def _moved(self, cluster_id: ClusterId, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception:  # the task's top level: a checkpoint never fails its job
+            log.exception("job_checkpoint_crashed", cluster_id=cluster_id)
+            self._restored.add(cluster_id)
+        finally:
+            work.close()
+            self._moving.discard(cluster_id)
+
+    def _forget(self, jobs: Sequence[Job]) -> None:
+        """Keep nothing in memory of attempts that have ended."""
+        clusters = {job.attempts[-1].cluster_id for job in jobs if job.has_cluster}
+        self._restored &= clusters
+        self._save_due_ns = {one: due_ns for one, due_ns in self._save_due_ns.items() if one in clusters}
+        if self.checkpoints is not None:
+            self.checkpoints.forget({job.job_id for job in jobs})
 
     async def _take_log(self, job: Job) -> tuple[int, bool]:
         cluster_id = job.attempts[-1].cluster_id
