@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from windrow.client import Client
     from windrow.config import Config
     from windrow.errors import ApiProblem, MasterUnreachable, NoMaster, WaitTimedOut, WindrowClientError
+    from windrow.jobs import Job, JobStatus, Platform
     from windrow.remote.cluster import Cluster, Env, cluster, env
     from windrow.remote.function import Function, Run, attach, function
 
 __all__ = [
     "cluster", "env", "function", "attach", "Cluster", "Env", "Function", "Run",
+    "Job", "JobStatus", "Platform",
     "ApiProblem", "Client", "Config", "MasterUnreachable", "NoMaster", "WaitTimedOut", "WindrowClientError",
 ]  # fmt: skip
 __version__ = "0.1.0"
@@ -23,6 +25,7 @@ _PLACES = {
     "windrow.client": ("Client",),
     "windrow.config": ("Config",),
     "windrow.errors": ("ApiProblem", "MasterUnreachable", "NoMaster", "WaitTimedOut", "WindrowClientError"),
+    "windrow.jobs": ("Job", "JobStatus", "Platform"),
     "windrow.remote.cluster": ("Cluster", "Env", "cluster", "env"),
     "windrow.remote.function": ("Function", "Run", "attach", "function"),
 }
