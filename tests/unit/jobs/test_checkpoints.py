@@ -1,6 +1,7 @@
 """Checkpoints of jobs on a real store: the work of one host goes on on the next, and nothing of it fails a job."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,9 @@ class Twin:
     def __init__(self) -> None:
         self.held: dict[str, int] = {}
         self.put: list[tuple[str, int | None]] = []
-        self.made, self.error, self.asked, self.passed = None, None, 0, ()
+        self.made: int | None = None
+        self.error: Exception | None = None
+        self.asked, self.passed = 0, tuple[Any, ...]()
 
     async def save(self, account_id, owner, workload):
         self.asked += 1
