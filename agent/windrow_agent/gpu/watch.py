@@ -435,10 +435,11 @@ class GpuWatch:
 
     async def close(self, deadline_s: float = 2.0) -> None:
         """Close the backend on its thread, unless a call hangs there; then the process's end closes it."""
-        if self._call is None or self._call.task.done() or self.listens:
-            try:
+        try:
+            if self._call is None or self._call.task.done() or self.listens:
                 async with asyncio.timeout(deadline_s):
                     await self._runner.call(self._backend.close)
-            except TimeoutError:
-                log.warning("gpu_close_timed_out")
-        self._runner.close()
+        except TimeoutError:
+            log.warning("gpu_close_timed_out")
+        finally:  # in a cancelled task Python before 3.11.4 tells of a deadline as of a cancellation (gh-102780)
+            self._runner.close()

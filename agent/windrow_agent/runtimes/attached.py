@@ -71,18 +71,21 @@ class AttachedExec(asyncio.SubprocessProtocol):
             stdin.close()
 
     async def close(self) -> None:
-        """Kill what still runs and take in the rest."""
+        """Kill what still runs and take in the rest, also when this is cancelled: in a cancelled task Python before
+        3.11.4 tells of a deadline as of a cancellation (gh-102780)."""
         if self._transport is None:
             return
         if self.exit_code is None:
             with contextlib.suppress(ProcessLookupError):
                 self._transport.send_signal(signal.SIGTERM)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(END_S):
-                while self.exit_code is None:
-                    self._changed.clear()
-                    await self._changed.wait()
-        self._transport.close()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(END_S):
+                    while self.exit_code is None:
+                        self._changed.clear()
+                        await self._changed.wait()
+        finally:
+            self._transport.close()
 
     # --- called by the loop -----------------------------------------------------------------------------------------
 
@@ -117,5 +120,5 @@ class AttachedExec(asyncio.SubprocessProtocol):
     def _set_reading(self, wanted: bool) -> None:
         for stream in self._open:
             pipe = self._transport.get_pipe_transport(stream) if self._transport is not None else None
-            if isinstance(pipe, asyncio.ReadTransport) and pipe.is_reading() is not wanted:
+            if isinstance(pipe, asyncio.ReadTransport):  # of a pipe, Python 3.11.2 has no is_reading()
                 pipe.resume_reading() if wanted else pipe.pause_reading()

@@ -1,7 +1,8 @@
 """When a driver counts as hanging, when the GPUs are looked at again, and how often the same fault is told."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
 
 import pytest
 
@@ -14,6 +15,7 @@ from windrow_agent.threads import InlineRunner
 from windrow_proto.clock import SystemClock
 from windrow_proto.units import MILLISECOND, SECOND
 
+T = TypeVar("T")
 FAR_NS = 300 * SECOND
 """The next sample: nothing in these tests waits for it."""
 
@@ -90,3 +92,25 @@ async def test_the_same_fault_of_a_card_is_told_once_a_second_and_others_at_once
     assert await heard(1) == []
     steps.gpus.xid(0, 13)
     assert await heard(0) == [(first, "13")]
+
+
+async def test_who_is_cancelled_while_it_closes_ends_the_thread():
+    closed: list[str] = []
+
+    class Stuck(InlineRunner):
+        async def call(self, work: Callable[[], T]) -> T:
+            await asyncio.Event().wait()
+            return work()
+
+        def close(self) -> None:
+            closed.append("thread")
+
+    clock = SystemClock()
+    one = GpuWatch(SimulatedGpus(HOSTS["8xH100"].gpu, 2, "key", clock), Stuck(clock))
+    async with asyncio.TaskGroup() as group:
+        closing = group.create_task(one.close(deadline_s=600.0))
+        await asyncio.sleep(0)
+        closing.cancel()
+
+    assert closing.cancelled()
+    assert closed == ["thread"]

@@ -93,6 +93,20 @@ async def test_a_daemon_deaf_to_the_signal_is_killed_with_its_children(tmp_path:
     assert not _is_alive(pid)
 
 
+async def test_who_is_cancelled_while_it_stops_a_deaf_daemon_kills_it(tmp_path: Path) -> None:
+    daemon = Daemon("agent-1", DEAF, tmp_path / "agent-1.log")
+    await supervisor.start(daemon)
+    assert daemon.process is not None
+    await poll_async(lambda: "up" in daemon.tail())
+    async with asyncio.TaskGroup() as group:
+        stopping = group.create_task(supervisor.stop(daemon, within_s=PATIENCE_S))
+        await asyncio.sleep(0)
+        stopping.cancel()
+
+    assert stopping.cancelled()
+    assert daemon.process.returncode == -signal.SIGKILL
+
+
 async def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     assert await supervisor.run_once((PYTHON, "-c", "raise SystemExit(4)"), tmp_path / "a.log", 30) == 4
     assert await supervisor.run_once(SLEEPER, tmp_path / "b.log", 0.3) == 124
