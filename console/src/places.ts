@@ -44,7 +44,7 @@ export function placesFor(roles: readonly Role[]): Place[] {
   return PLACES.flatMap(([, places]) => places).filter((place) => mayGo(place, roles));
 }
 
-const INNER: readonly (readonly [RegExp, string])[] = [[/^\/hosts\//, "Host"], [/^\/gpus\//, "GPU"], [/^\/clusters\/(?!new$)/, "Cluster"], [/^\/jobs\/(?!new$)/, "Job"], [/^\/receipts\//, "Receipt"], [/^\/commands\//, "Command"]];
+const INNER: readonly (readonly [RegExp, string])[] = [[/^\/fleet\/map$/, "Fleet map"], [/^\/hosts\//, "Host"], [/^\/gpus\//, "GPU"], [/^\/clusters\/(?!new$)/, "Cluster"], [/^\/jobs\/(?!new$)/, "Job"], [/^\/receipts\//, "Receipt"], [/^\/commands\//, "Command"]];
 
 /** What the tab is called: never a name that somebody else chose. */
 export function titleOf(path: string): string {

@@ -9,6 +9,7 @@ const words = (search: Record<string, unknown>): SearchWords => Object.fromEntri
 
 const overview = createRoute({ getParentRoute: () => root, path: "/", component: OverviewPage });
 const fleet = createRoute({ getParentRoute: () => root, path: "/fleet", component: lazyRouteComponent(() => import("./pages/FleetPage.tsx"), "FleetPage"), validateSearch: words });
+const heat = createRoute({ getParentRoute: () => root, path: "/fleet/map", component: lazyRouteComponent(() => import("./pages/HeatPage.tsx"), "HeatPage"), validateSearch: words });
 const host = createRoute({ getParentRoute: () => root, path: "/hosts/$hostId", component: lazyRouteComponent(() => import("./pages/HostPage.tsx"), "HostPage"), validateSearch: words });
 const gpu = createRoute({ getParentRoute: () => root, path: "/gpus/$gpuId", component: lazyRouteComponent(() => import("./pages/GpuPage.tsx"), "GpuPage"), validateSearch: words });
 const clusters = createRoute({ getParentRoute: () => root, path: "/clusters", component: lazyRouteComponent(() => import("./pages/ClustersPage.tsx"), "ClustersPage") });
@@ -31,7 +32,7 @@ const regions = createRoute({ getParentRoute: () => root, path: "/regions", comp
 const health = createRoute({ getParentRoute: () => root, path: "/health", component: lazyRouteComponent(() => import("./pages/HealthPage.tsx"), "HealthPage") });
 
 export const router = createRouter({
-  routeTree: root.addChildren([overview, fleet, host, gpu, clusters, newCluster, cluster, jobs, newJob, job, receipts, receipt, offers, join, events, commands, command, audit, tokens, settings, regions, health]),
+  routeTree: root.addChildren([overview, fleet, heat, host, gpu, clusters, newCluster, cluster, jobs, newJob, job, receipts, receipt, offers, join, events, commands, command, audit, tokens, settings, regions, health]),
   parseSearch,
   stringifySearch,
   scrollRestoration: true,

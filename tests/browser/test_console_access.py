@@ -18,6 +18,7 @@ COMMAND = "command_019a0000-1111-7000-8000-000000000000"
 PAGES = (
     "/",
     "/fleet",
+    "/fleet/map",
     "/join",
     f"/hosts/{HOST}",
     f"/hosts/{HOST}?tab=commands",

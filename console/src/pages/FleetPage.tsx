@@ -55,7 +55,7 @@ export function FleetPage() {
 
   return (
     <div className="wr-page-full">
-      <PageHead title="Fleet" beside={<Liveness live={live} loading={loading} />} actions={<><CsvButton of="the fleet" name="windrow-fleet" columns={FLEET_CSV} rows={() => rows} disabled={rows.length === 0} /><Button component={Link} to="/join" variant="default" leftSection={<JoinIcon />}>Join a host</Button></>} />
+      <PageHead title="Fleet" beside={<Liveness live={live} loading={loading} />} actions={<><CsvButton of="the fleet" name="windrow-fleet" columns={FLEET_CSV} rows={() => rows} disabled={rows.length === 0} /><Button component={Link} to="/fleet/map" variant="default">Map</Button><Button component={Link} to="/join" variant="default" leftSection={<JoinIcon />}>Join a host</Button></>} />
       <Totals rows={deferred} hosts={fleet.hostCount} known={!loading && (error === null || deferred.length > 0)} />
       <Group gap={6} my={12} align="center">
         <FilterBox value={filter.text} onChange={(text) => apply({ ...filter, text })} placeholder="Filter: words, util>80, mem>=40 …" help={SEARCH_HELP} restMs={60} />
