@@ -3,6 +3,7 @@
 import asyncio
 import signal
 
+from tests.waiting import poll_async
 from windrow_agent.runtimes.attached import AttachedExec
 
 DEAF = ("sh", "-c", "trap '' TERM; echo up; exec sleep 600")
@@ -19,5 +20,5 @@ async def test_who_is_cancelled_while_it_closes_kills_a_deaf_command():
 
     assert closing.cancelled()
     assert transport.is_closing()
-    await transport._wait()
+    await poll_async(lambda: transport.get_returncode() is not None)
     assert transport.get_returncode() == -signal.SIGKILL
