@@ -1,7 +1,6 @@
 """What hosts, commands and workloads are, as the inside of a process sees them: frozen, typed, absent is None.
 
-Numbers of the enums are those of the .proto files (a test compares them). How values become bytes: wire.py and its
-neighbours. The link's own messages: messages.py. This module knows no stub, no clock and no module of a daemon.
+Numbers of the enums are those of the .proto files (a test compares them). As bytes: wire*.py. The link's: messages.py.
 """
 
 import hashlib

@@ -150,7 +150,7 @@ class Client:
 
     def logs(self, cluster_id: str, *, follow: bool = False, offset: int = 0, rank: int = 0) -> Iterator[bytes]:
         """The log as it is written, from byte `offset`; ends when the workload ends, or at once without `follow`."""
-        params = {"follow": "true" if follow else "false", "offset": offset, "rank": rank}
+        params = {"follow": "true" if follow else "false", "offset": offset, **_member(rank)}
         with self._stream(
             "GET", f"/clusters/{cluster_id}/logs", params=params, read_s=None if follow else DEADLINE_S
         ) as answer:
@@ -159,7 +159,7 @@ class Client:
     def execute(self, cluster_id: str, argv: list[str], *, rank: int = 0) -> Iterator[tuple[int, bytes] | int]:
         """Run one more command inside; yields (1 stdout | 2 stderr, bytes) and, last, its exit code."""
         with self._stream(
-            "POST", f"/clusters/{cluster_id}/exec", params={"rank": rank}, json={"argv": argv}, read_s=None
+            "POST", f"/clusters/{cluster_id}/exec", params=_member(rank), json={"argv": argv}, read_s=None
         ) as answer:
             for line in answer.iter_lines():
                 if not line.strip():
@@ -202,7 +202,7 @@ class Client:
 
     def get_files(self, cluster_id: str, into: IO[bytes], *, changed: bool, rank: int = 0) -> bool:
         """Write the working folder as a tar stream to `into`; returns whether a cap cut it."""
-        params = {"changed": "true" if changed else "false", "rank": rank}
+        params = {"changed": "true" if changed else "false", **_member(rank)}
         return self._get_tar(f"/clusters/{cluster_id}/files", into, params)
 
     def _get_tar(self, path: str, into: IO[bytes], params: dict[str, Any]) -> bool:
@@ -403,3 +403,8 @@ def _trust(config: Config) -> ssl.SSLContext:
     if config.url.lower().startswith("http://"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it has no authority, so that it trusts nobody
     return httpx2.create_ssl_context()
+
+
+def _member(rank: int) -> dict[str, int]:
+    """Which member of a cluster is meant, where it is not the first."""
+    return {"rank": rank} if rank else {}

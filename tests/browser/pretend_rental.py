@@ -31,6 +31,8 @@ UNSAID: Json = {
     "simulated": False,
     "slice": None,
     "max_price_per_hour": None,
+    "hosts": 1,
+    "restart_members": False,
 }
 """Of a request."""
 
@@ -93,6 +95,9 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "exit_code": None,
         "ports": {},
         "running_s": 0,
+        "rank": 0,
+        "address": None,
+        "is_member": True,
     }
     is_service = body["kind"] == "service"
     named = {port: f"p{port}-{cluster_id.removeprefix('cluster_')}.svc.localhost" for port in body.get("ports", [])}
@@ -104,7 +109,9 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "kind": body["kind"],
         "phase": "creating",
         "reason": None,
-        "steps": [{"at": at(), "name": "placed", "progress": 1.0, "detail": f"on {place['host_name']}"}],
+        "steps": [
+            {"at": at(), "name": "placed", "progress": 1.0, "detail": f"on {place['host_name']}", "member": None}
+        ],
         "workloads": [workload],
         "request": UNSAID | body,
         "urls": urls,
@@ -116,6 +123,8 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "ended_at": None,
         "created_at": at(),
         "rental_id": f"rental_{number}",
+        "first_port": None,
+        "restarts": 0,
         "version": 1,
     }
     return cluster_id
@@ -175,6 +184,7 @@ def cluster_routes(app: FastAPI, world: World) -> None:
             "chosen": chosen | {"tier": "cpu/A", "price_per_hour": "0.08", "score": 9120, "terms": terms},
             "losers": [loser],
             "others": {},
+            "others_chosen": [],
         }
 
 
@@ -183,12 +193,18 @@ def _advance(world: World, one: Json) -> None:
     one["version"] += 1
     if one["phase"] == "creating" and len(one["steps"]) < 3:
         one["steps"].append(
-            {"at": at(), "name": ("preparing", "starting")[len(one["steps"]) - 1], "progress": 1.0, "detail": None}
+            {
+                "at": at(),
+                "name": ("preparing", "starting")[len(one["steps"]) - 1],
+                "progress": 1.0,
+                "detail": None,
+                "member": None,
+            }
         )
     elif one["phase"] == "creating":
         one.update(phase="running", started_at=at())
         work.update(phase="running")
-        one["steps"].append({"at": at(), "name": "running", "progress": 1.0, "detail": None})
+        one["steps"].append({"at": at(), "name": "running", "progress": 1.0, "detail": None, "member": None})
         world.logs[one["id"]] = b"hello from the pretend host\n\x1b[31mred words\x1b[0m <b>markup</b>\n"
     elif one["phase"] == "running":
         work["running_s"] += TICK_S

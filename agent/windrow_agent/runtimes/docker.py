@@ -410,14 +410,12 @@ def _have_network(api: Any) -> None:
     import docker.errors
 
     try:
-        found = _dict(api.inspect_network(egress.NETWORK)).get("Options") or {}
-        if found.get("com.docker.network.bridge.name") != egress.BRIDGE:
+        if not facts_of.is_own_network(_dict(api.inspect_network(egress.NETWORK))):
             words = f"The container daemon's network {egress.NETWORK!r} is not the agent's own: rename or remove it."
             raise RuntimeUnavailable(words)
     except docker.errors.NotFound:
-        options = {"com.docker.network.bridge.name": egress.BRIDGE, "com.docker.network.bridge.enable_icc": "false"}
         try:
-            api.create_network(egress.NETWORK, driver="bridge", options=options, check_duplicate=True)
+            api.create_network(egress.NETWORK, driver="bridge", options=facts_of.BRIDGE, check_duplicate=True)
         except docker.errors.APIError as error:
             if error.status_code != http.HTTPStatus.CONFLICT:
                 raise

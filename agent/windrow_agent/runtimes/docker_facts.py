@@ -25,6 +25,11 @@ LOG_CAP: Final = "windrow.log_cap"
 NAME: Final = "docker"
 PROCESSES_MAX: Final = 4096
 TMP_BYTES: Final = 512 * MIB
+BRIDGE: Final = {
+    "com.docker.network.bridge.name": egress.BRIDGE,
+    "com.docker.network.bridge.enable_icc": "false",
+}
+"""Of the network of all workloads: a bridge that the fence knows by name, whose containers do not see each other."""
 LOG_FILE: Final = {"max-size": "64m", "max-file": "2"}
 """Of the daemon's own file, whose JSON makes short lines several times longer; the cap is applied when reading."""
 
@@ -169,6 +174,11 @@ def networks(container: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     """The container's own addresses, each with its bridge's."""
     found = (container.get("NetworkSettings", {}).get("Networks") or {}).values()
     return tuple((one["IPAddress"], one.get("Gateway", "")) for one in found if one and one.get("IPAddress"))
+
+
+def is_own_network(network: dict[str, Any]) -> bool:
+    """Whether this network, as inspected, is the one that the fence is around."""
+    return (network.get("Options") or {}).get("com.docker.network.bridge.name") == egress.BRIDGE
 
 
 def published(container: dict[str, Any], port: int) -> tuple[tuple[str, int], ...]:
