@@ -346,6 +346,10 @@ class Platform:
             "after": [one.id if isinstance(one, Job) else self._id(one) for one in after] or None,
         }
         request |= {key: value for key, value in optional.items() if value is not None}
+        return self._sent(request, folder)
+
+    def _sent(self, request: Json, folder: str | PathLike[str] | None) -> Job:
+        """Submitted, with its folder if it has one."""
         if folder is None:
             return Job(self.client, self.client.submit_job(request)[0])
         with TemporaryFile() as file:

@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -154,9 +155,9 @@ def test_the_command_line_shows_hosts_members_and_a_refusal_with_its_reason(seve
     assert refused.returncode != 0 and "of the 4 hosts that you ask for" in refused.stderr
 
 
-def test_a_lost_worker_is_replaced_on_the_third_host(several: Several) -> None:
+def test_a_lost_worker_is_replaced_on_the_third_host(several: Several, stub: Path) -> None:
     """The last of this file: it takes a host away."""
-    cluster = several.create("dask", "sleep", "600", hosts=2, env={"PATH": _path_with_a_stub(several)})
+    cluster = several.create("dask", "sleep", "600", hosts=2, env={"PATH": f"{stub}:/usr/bin:/bin"})
     worker = next(one for one in cluster["workloads"] if one["rank"] == 1)
     name = next(n for n in HOSTS if several.market.addresses[n] == worker["address"])
     several.agents[name].send_signal(signal.SIGKILL)
@@ -172,10 +173,13 @@ def test_a_lost_worker_is_replaced_on_the_third_host(several: Several) -> None:
     assert [step["name"] for step in found["steps"] if step["name"] in ("replacing", "degraded")]
 
 
-def _path_with_a_stub(several: Several) -> str:
-    """A program called dask that stays up: what is tested here is who is started where, not the engine."""
-    folder = several.market.folder / "stub"
-    folder.mkdir(exist_ok=True)
-    (folder / "dask").write_text("#!/bin/sh\nexec sleep 600\n")
-    (folder / "dask").chmod(0o755)
-    return f"{folder}:/usr/bin:/bin"
+@pytest.fixture
+def stub() -> Iterator[Path]:
+    """Where a program called dask is that stays up: what is tested here is who is started where, not the engine. Not in
+    /tmp, which is another one inside a workload."""
+    with tempfile.TemporaryDirectory(prefix="windrow-stub-", dir="/var/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "dask").write_text("#!/bin/sh\nexec sleep 600\n")
+        (folder / "dask").chmod(0o755)
+        yield folder
