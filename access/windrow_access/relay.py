@@ -109,6 +109,7 @@ class Relay:
             QUEUE_BYTES_MAX, QUEUE_ROUTE_BYTES_MAX, QUEUE_ROUTE_ALL_BYTES_MAX
         )
         self._due_ns: dict[int, int] = {}
+        self._seconds: set[int] = set()
         self._control: deque[services_pb2.TrunkItem] = deque()
         self._gather = Gather()
         self._space = asyncio.Condition()
@@ -127,7 +128,7 @@ class Relay:
         """What this worker counts, for Prometheus."""
         labels = {"region": self.facts.region, "worker": str(self.facts.worker)}
         yield Figure("access_attached", "1 while the trunk to the Master holds", float(self.attached.is_set()), labels)
-        yield Figure("access_agents", "Agents connected to this worker", len(self._routes), labels)
+        yield Figure("access_agents", "Agents connected to this worker", self._agents, labels)
         yield Figure("access_warm_connections", "Kept by agents for a bad day", len(self._warm), labels)
         yield Figure("access_load_ratio", "How much of what it may carry is used", self._load_permille() / 1000, labels)
         yield Figure("access_shed_frames_total", "Frames dropped by class when queues were full", self._shed, labels)
@@ -143,6 +144,8 @@ class Relay:
         if older is not None:
             older.stream.end(LinkClosed("The host has opened a newer stream."))
         self._due_ns[route.route] = self._clock.monotonic_ns() + HELLO_NS_MAX
+        if self._warm.is_of(peer.subject_id):
+            self._seconds.add(route.route)
         self._say_opened(route.route, peer)
         reason = "stopped"
         try:
@@ -166,15 +169,19 @@ class Relay:
         if len(self._control) >= CONTROL_MAX:
             raise TooMany("This Access is busy: its trunk to the Master is slow; come back in a while.")
         network = network_of(endpoint_of(peer.address)[0])
-        answer = self._admission.ask(network, len(self._routes), self._clock.monotonic_ns())
+        answer = self._admission.ask(network, self._agents, self._clock.monotonic_ns())
         if isinstance(answer, Wait):
             words = f"This Access is busy; come back in {answer.retry_after_ns // MILLISECOND} ms."
             raise TooMany(words, retry_after_ns=answer.retry_after_ns)
 
     async def _read(self, route: int, link: FrameLink) -> None:
+        is_greeted = False
         while True:
             message = await link.receive()
             self._due_ns[route] = self._clock.monotonic_ns() + SILENCE_NS_MAX
+            if is_greeted:
+                self._seconds.discard(route)  # it serves
+            is_greeted = True
             # Unknown fields would go on uncounted: a megabyte of them beside a byte that counts burst the trunk.
             message.DiscardUnknownFields()
             is_urgent = False
@@ -215,6 +222,7 @@ class Relay:
 
     def _forget(self, route: int, reason: str) -> None:
         self._due_ns.pop(route, None)
+        self._seconds.discard(route)
         if self._routes.close(route) is None:
             return
         self._queues.drop_route(route)
@@ -230,7 +238,12 @@ class Relay:
     async def warmed(self, peer: PeerFacts, link: PingLink) -> None:
         """Answer the pings of a connection that a host keeps for the day on which its own Access dies."""
         self._admit(peer)
-        await self._warm.serve(peer, link)
+        try:
+            await self._warm.serve(peer, link)
+        finally:
+            second = self._routes.of_host(peer.subject_id)
+            if second is not None and second.route in self._seconds and not self._warm.is_of(peer.subject_id):
+                self._due_ns[second.route] = self._clock.monotonic_ns() + HELLO_NS_MAX
 
     def _post(self, host_id: str, letter: bytes) -> None:
         if self.attached.is_set():
@@ -243,7 +256,12 @@ class Relay:
         await self._bandwidth.serve(peer.host_id, link)
 
     def _load_permille(self) -> int:
-        return min(1000, len(self._routes) * 1000 // self._limits.routes_max)
+        return min(1000, self._agents * 1000 // self._limits.routes_max)
+
+    @property
+    def _agents(self) -> int:
+        """Those that are served: a stream beside pings keeps still until its host needs it."""
+        return len(self._routes) - len(self._seconds)
 
     # --- the trunk -----------------------------------------------------------------------------
 
@@ -296,7 +314,7 @@ class Relay:
 
     def _detach(self) -> None:
         if self.attached.is_set():
-            self._lost_ns, self._lost_agents = self._clock.monotonic_ns(), len(self._routes)
+            self._lost_ns, self._lost_agents = self._clock.monotonic_ns(), self._agents
         self.attached.clear()
         self.asks.end()
         lost = Unavailable(
@@ -353,7 +371,7 @@ class Relay:
     async def _report(self) -> None:
         while True:
             report = services_pb2.LoadReport(
-                agents=len(self._routes),
+                agents=self._agents,
                 load_permille=self._load_permille(),
                 queued_bytes=self._queues.queued_bytes,
                 shed_frames=self._shed,
@@ -368,7 +386,9 @@ class Relay:
             await self._warm.expire(self._clock.wall_ns())
             now_ns = self._clock.monotonic_ns()
             for number in [number for number, due_ns in self._due_ns.items() if due_ns < now_ns]:
-                if (silent := self._routes.get(number)) is not None:
+                silent = self._routes.get(number)
+                is_kept = silent is not None and number in self._seconds and self._warm.is_of(silent.host_id)
+                if silent is not None and not is_kept:  # pings keep a second connection
                     self._end(silent, DeadlineExceeded("No whole message came in time; the stream was ended."))
             await self._clock.sleep_ns(EXPIRY_PERIOD_NS)
 

@@ -40,6 +40,10 @@ class WarmConnections:
     def __len__(self) -> int:
         return len(self._by_host)
 
+    def is_of(self, host_id: str) -> bool:
+        """Whether this host has one here."""
+        return host_id in self._by_host
+
     async def serve(self, peer: PeerFacts, link: PingLink) -> None:
         """Answer until it ends; raises TooMany, DeadlineExceeded for a host that fell silent, or LinkClosed."""
         older = self._by_host.get(peer.subject_id)

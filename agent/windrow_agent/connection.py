@@ -16,8 +16,9 @@ from windrow_agent.outbox import Outbox
 from windrow_proto.canary import AgentCanary
 from windrow_proto.errors import InvalidInput, LinkClosed, TooLarge, WindrowError
 from windrow_proto.keys import DOMAIN_DOWN, DOMAIN_UP, ExchangeKey, LinkProver, LinkVerifier, SigningKey
-from windrow_proto.messages import PROTOCOL_VERSION, Channel, Hello, Record, Settings, Welcome
+from windrow_proto.messages import PROTOCOL_VERSION, Channel, Hello, LaneMarks, Record, Settings, Welcome
 from windrow_proto.model import FrameClass, Kind, Lane
+from windrow_proto.once import Once
 from windrow_proto.ports import Clock, FrameLink, Rng
 from windrow_proto.session import Admitted, AgentSession, Phase
 from windrow_proto.units import MILLISECOND, SECOND, seconds
@@ -33,12 +34,19 @@ from windrow_proto.wire import (
     unseal,
 )
 from windrow_proto.wire_fields import parse
-from windrow_proto.wire_link import decode_canary_reply, decode_welcome, encode_canary, encode_channel, encode_hello
+from windrow_proto.wire_link import (
+    decode_canary_reply,
+    decode_welcome,
+    encode_canary,
+    encode_channel,
+    encode_hello,
+    encode_resume,
+)
 
 log = structlog.get_logger()
 
 GREETING_NS: Final = 10 * SECOND
-"""For the Master's welcome, which crosses two hops and one signature."""
+"""For the Master's welcome, which crosses two hops and one signature, and for its first word to whoever resumes."""
 SILENCE_NS: Final = 15 * SECOND
 """Without a word of the Master's own the connection counts as dead; at least three heartbeat intervals."""
 UNDER_WAY_NS: Final = SECOND
@@ -57,7 +65,7 @@ class Receiver(Protocol):
     """What is done with the Master's messages."""
 
     async def welcomed(self, welcome: Welcome, connection: "Connection") -> None:
-        """The connection is open."""
+        """The connection serves from now on. A second one was welcomed a while ago."""
 
     async def received(self, envelope: Envelope, connection: "Connection") -> None:
         """One admitted message other than the welcome."""
@@ -100,15 +108,37 @@ class Connection:
         self._channel_room = asyncio.Event()
         self._heard_ns = clock.monotonic_ns()
         self._canary: AgentCanary | None = None
+        self._welcomed: Welcome | None = None
+        self._named: tuple[LaneMarks, ...] = ()
+        self.is_second = False
+        self.answered = Once()
         self.group: asyncio.TaskGroup | None = None
 
+    async def close(self) -> None:
+        """End it; safe to call twice."""
+        self.session.on_disconnect()
+        await self._link.close()
+
+    async def prepare(self, greeting: Greeting) -> None:
+        """Greet as a second connection, which keeps still until `run`. Raises LinkClosed, or what the Master refused us
+        with, and the link is closed then."""
+        self.is_second = True
+        try:
+            await self._greet(greeting)
+        except BaseException:
+            await self.close()
+            raise
+
     async def run(self, greeting: Greeting, on_open: Callable[["Connection"], Coroutine[Any, Any, None]]) -> None:
-        """Greet and serve until the link ends; raises LinkClosed then, or what the Master refused us with.
+        """Greet, or resume what was prepared, and serve until the link ends; raises LinkClosed then, or what the Master
+        refused us with.
 
         on_open runs beside it from the welcome on, and is cancelled with it.
         """
         try:
-            await self._greet(greeting)
+            if self._welcomed is None:
+                await self._greet(greeting)
+            await self._serve()
             async with asyncio.TaskGroup() as group:
                 self.group = group
                 group.create_task(self._send_all(), name="send")
@@ -119,12 +149,12 @@ class Connection:
             first = _first(errors)
             raise first from first.__cause__  # which says what the Access named, such as when to come back
         finally:
-            self.session.on_disconnect()
             self._outbox.on_disconnect()
-            await self._link.close()
+            await self.close()
 
     async def _greet(self, greeting: Greeting) -> None:
-        named = await self._outbox.named()
+        if not self.is_second:
+            self._named = await self._outbox.named()
         hello = Hello(
             protocol_version=PROTOCOL_VERSION,
             agent_version=greeting.agent_version,
@@ -133,8 +163,9 @@ class Connection:
             wall_ns=self.clock.wall_ns(),
             inventory_hash=greeting.inventory_hash,
             simulated=greeting.simulated,
-            unacked=named,
+            unacked=self._named,
             epoch_seen=self.session.epoch,
+            second=self.is_second,
         )
         envelope = self.session.envelope(Kind.HELLO, Lane.CONTROL, FrameClass.EVIDENCE, encode_hello(hello))
         frame = seal(envelope, self._prover)
@@ -152,9 +183,20 @@ class Connection:
         self._verifier = LinkVerifier(key, self._master_public, DOMAIN_DOWN)
         self.settings = welcome.settings
         self._canary = AgentCanary(self.session.tally)
+        self._welcomed = welcome
+
+    async def _serve(self) -> None:
+        """Let the host's messages go this way from now on."""
+        welcome = self._welcomed
+        assert welcome is not None, "greeted"
         self._heard_ns = self.clock.monotonic_ns()
         await self._receiver.welcomed(welcome, self)
-        await self._outbox.welcomed(named, welcome.have, welcome.settings)
+        if self.is_second:
+            self.say(Kind.RESUME, encode_resume(await self._outbox.named()))
+            self._outbox.resumed(self.settings or welcome.settings)
+        else:
+            self.answered.set()
+            await self._outbox.welcomed(self._named, welcome.have, welcome.settings)
 
     async def _welcome(self, digest: bytes) -> Welcome:
         while True:
@@ -263,6 +305,7 @@ class Connection:
             if envelope is None:
                 continue
             self._heard_ns = self.clock.monotonic_ns()
+            self.answered.set()
             try:
                 await self._receiver.received(envelope, self)
             except InvalidInput as error:
@@ -286,13 +329,18 @@ class Connection:
         log.warning("message_dropped", reason=reason, kind=kind, detail=detail[:200], dropped=self.dropped)
 
     async def _watch_silence(self) -> None:
-        interval_ns = self.settings.heartbeat_interval_ns if self.settings is not None else 0
-        patience_ns = max(SILENCE_NS, 3 * interval_ns) + UNDER_WAY_NS
         while True:
+            patience_ns = self._patience_ns()
             due_ns = min(self._outbox.send_overdue(), self._heard_ns + patience_ns)
             await self.clock.sleep_ns(max(LOOK_NS_MIN, due_ns - self.clock.monotonic_ns()))
-            if self.clock.monotonic_ns() - self._heard_ns >= patience_ns:
+            if self.clock.monotonic_ns() - self._heard_ns >= max(patience_ns, self._patience_ns()):
                 raise LinkClosed("The Master has not been heard for too long.")
+
+    def _patience_ns(self) -> int:
+        if not self.answered.is_set():
+            return GREETING_NS
+        interval_ns = self.settings.heartbeat_interval_ns if self.settings is not None else 0
+        return max(SILENCE_NS, 3 * interval_ns) + UNDER_WAY_NS
 
     @property
     def is_open(self) -> bool:

@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
-from typing import Final, Protocol
+from dataclasses import dataclass, replace
+from typing import Final
 
 import structlog
 
 from windrow_agent.core import choice
 from windrow_agent.core.choice import Measured
+from windrow_agent.dialling_ports import Ask, Canaries, Look, Prepare, Ready, Serve, ask_nobody, look_nowhere
 from windrow_proto.errors import Banned, CertificateRefused, LinkClosed, WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap
-from windrow_proto.ports import Clock, Dialer, FrameLink, PingAnswer, Rng, WarmLink
+from windrow_proto.ports import Clock, Dialer, PingAnswer, Rng, WarmLink
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 
 log = structlog.get_logger()
@@ -66,38 +67,19 @@ ASK_NS_FIRST: Final = 30 * SECOND
 ASK_NS_MAX: Final = 8 * MINUTE
 """Between two questions for a newer map: all hosts of a region may have the same one at once, of one Master."""
 
-Serve = Callable[[FrameLink], Awaitable[None]]
-Look = Callable[[], Awaitable[tuple[str, ...]]]
-"""Finds addresses to try where no map helps; never raises, and may say anything."""
-Judge = Callable[[RegionMap], Awaitable[bool]]
-Ask = Callable[[Judge], Awaitable[None]]
-"""Asks elsewhere for maps that are newer than the one known, until the judge takes one; never raises."""
 
+@dataclass(slots=True)
+class Second:
+    """The connection to a second Access. ready: greeted there, so that it can serve at once; None: not (any more)."""
 
-class Canaries(Protocol):
-    """What asks the Master, over a second Access, about the connection by the first."""
-
-    def canary(self) -> bytes:
-        """A letter to send; empty when there is nothing to ask."""
-
-    def on_letter(self, letter: bytes) -> bool:
-        """Its answer; returns whether the first Access keeps messages back."""
-
-    def pause_ns(self) -> int:
-        """At least so long between two: the Master's wish, who answers those of the whole fleet."""
-
-
-async def look_nowhere() -> tuple[str, ...]:
-    """There is no other place to look."""
-    return ()
-
-
-async def ask_nobody(judge: Judge) -> None:
-    """There is nobody to ask."""
+    address: str
+    warm: WarmLink
+    ready: Ready | None = None
 
 
 class Home:
-    """Where this host is connected. serve runs one connection to its end and raises what ended it.
+    """Where this host is connected. serve runs one connection to its end and raises what ended it; prepare greets by
+    one that serves when this one has died.
 
     ask, look: only while no Access of the map answers a ping, first for a newer map, then for addresses beyond it. Of
     these only those are dialled that answered a ping, whose handshake shows that our authority made them an Access.
@@ -114,6 +96,7 @@ class Home:
         look: Look = look_nowhere,
         ask: Ask = ask_nobody,
         canaries: Canaries | None = None,
+        prepare: Prepare | None = None,
     ) -> None:
         self.regions = regions
         self.address: str | None = None
@@ -124,12 +107,12 @@ class Home:
         self._lost: str | None = None
         self._attempt = 0
         self._left_ns = clock.monotonic_ns() - SOON_NS
-        self._look, self._ask, self._canaries = look, ask, canaries
+        self._look, self._ask, self._canaries, self._prepare = look, ask, canaries, prepare
         self._found: tuple[str, ...] = ()
         self._looked_ns: int | None = None
         self._ask_due_ns = self._ask_pause_ns = 0
         self._busy_until_ns: dict[str, int] = {}
-        self._warm: tuple[str, WarmLink] | None = None
+        self._warm: Second | None = None
 
     @property
     def answer(self) -> PingAnswer | None:
@@ -169,7 +152,7 @@ class Home:
         anew."""
         left = list(addresses)
         while left or self._warm is not None:
-            address = self._warm[0] if self._warm is not None else left[0]
+            address = self._warm.address if self._warm is not None else left[0]
             if address in left:
                 left.remove(address)
             if self._busy_ns(address):
@@ -253,7 +236,7 @@ class Home:
         """
         self._move.clear()  # before the dial: what changes while it dials, this connection does not have
         try:
-            link = await self._dialled(address)
+            serve = await self._dialled(address)
         except WindrowError as error:
             log.info("dial_failed", address=address, detail=error.detail, told_s=_told_s(error))
             self.answers.pop(address, None)
@@ -261,7 +244,7 @@ class Home:
             return False
         self.address, self._lost, is_anew = address, None, False
         began_ns = self._clock.monotonic_ns()
-        is_moving = await self._served(link)
+        is_moving = await self._served(serve)
         if is_moving:
             await self._cool()  # its certificate may be the old one
             return True
@@ -277,29 +260,36 @@ class Home:
             await self._clock.sleep_ns(BANNED_WAIT_NS)
         return is_anew
 
-    async def _dialled(self, address: str) -> FrameLink:
-        """A stream to this Access, on the connection kept warm if it is that one's and still lives."""
-        warm, self._warm = self._warm, None
-        if warm is not None and warm[0] == address:
+    async def _dialled(self, address: str) -> Callable[[], Awaitable[None]]:
+        """What serves a stream to this Access: the one that is ready there, or a new one, on the connection kept warm
+        if that still lives."""
+        if self._warm is not None and self._warm.address != address:
+            await self._cool()
+        second, self._warm = self._warm, None
+        if second is not None:
             try:
-                return await warm[1].connect(WARM_DIAL_NS)
+                if second.ready is not None and not second.ready.link.is_closed:
+                    return second.ready.serve
+                link = await second.warm.connect(WARM_DIAL_NS)
+                return lambda: self._serve(link)
             except LinkClosed as error:
                 if error.__cause__ is not None:
                     raise
-        elif warm is not None:
-            await warm[1].close()
-        return await self._dialer.connect(address, self._dial_ns())
+            finally:
+                await second.warm.close()
+        dialled = await self._dialer.connect(address, self._dial_ns())
+        return lambda: self._serve(dialled)
 
     def _dial_ns(self) -> int:
         return min(DIAL_NS_MAX, DIAL_NS << min(self._attempt, 2))
 
-    async def _served(self, link: FrameLink) -> bool:
+    async def _served(self, serve_link: Callable[[], Awaitable[None]]) -> bool:
         """Serve a connection beside watching for a better place; returns whether it was ended to move."""
         ended: list[WindrowError] = []
 
         async def serve() -> None:
             try:
-                await self._serve(link)
+                await serve_link()
             except WindrowError as error:
                 ended.append(error)
 
@@ -383,9 +373,11 @@ class Home:
                     await self.measure()
                 continue
             try:
-                self._warm = address, await self._dialer.warm(address, DIAL_NS)
+                self._warm = second = Second(address, await self._dialer.warm(address, DIAL_NS))
+                if self._prepare is not None:
+                    second.ready = await self._prepare(await second.warm.connect(DIAL_NS))
                 log.info("second_connection", address=address)
-                await self._ping_warm(address, self._warm[1])
+                await self._ping_warm(second)
             except WindrowError as error:
                 log.info("second_connection_ended", address=address, detail=error.detail)
                 self._note_busy(address, _named(error))
@@ -398,10 +390,11 @@ class Home:
         measured = {address: one for address, one in self._measured().items() if not self._busy_ns(address)}
         return choice.second(self._host_id, self.regions, measured, self.address, held)
 
-    async def _ping_warm(self, address: str, warm: WarmLink) -> None:
+    async def _ping_warm(self, second: Second) -> None:
         """Until it ends or drains, or another is the better second one."""
+        address, warm, ready = second.address, second.warm, second.ready
         due_ns, before = 0, None
-        while self._second(address) == address:
+        while self._second(address) == address and not (ready is not None and ready.link.is_closed):
             answer = await warm.ping(WARM_ANSWER_NS)
             self.answers[address], before = _shorter(answer, before), answer
             pause_ns = WARM_PING_NS if self._canaries is None else max(WARM_PING_NS, self._canaries.pause_ns())
@@ -420,9 +413,11 @@ class Home:
 
     async def _cool(self) -> None:
         """Let go of the second connection."""
-        warm, self._warm = self._warm, None
-        if warm is not None:
-            await warm[1].close()
+        second, self._warm = self._warm, None
+        if second is not None:
+            if second.ready is not None:
+                await second.ready.link.close()
+            await second.warm.close()
 
 
 def _shorter(answer: PingAnswer, before: PingAnswer | None) -> PingAnswer:

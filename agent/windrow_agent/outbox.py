@@ -64,6 +64,11 @@ class Outbox:
         self._unoffered = dict.fromkeys(LANES, True)
         self.wake.set()
 
+    def resumed(self, settings: Settings) -> None:
+        """Another connection takes the place of one that was open: offer everything that is not acknowledged."""
+        self.set_credits(settings)
+        self._unoffered = dict.fromkeys(LANES, True)
+
     def set_credits(self, settings: Settings) -> None:
         """How many records may be in flight."""
         self._windows[Lane.EVIDENCE].credits = settings.evidence_credits

@@ -18,7 +18,8 @@ from windrow_agent.commands import CommandDesk
 from windrow_agent.connection import Connection, Greeting
 from windrow_agent.core.layout import Layouts
 from windrow_agent.cutting import CutDesk
-from windrow_agent.dialling import Ask, Home, Look, ask_nobody, look_nowhere
+from windrow_agent.dialling import Home
+from windrow_agent.dialling_ports import Ask, Look, Ready, ask_nobody, look_nowhere
 from windrow_agent.journal import Journal, JournalDesk, epoch_fact
 from windrow_agent.leaving import Leaving
 from windrow_agent.outbox import Outbox
@@ -31,12 +32,12 @@ from windrow_agent.spool import Spool, SpoolCaps
 from windrow_agent.threads import Runner
 from windrow_agent.wiping import Wiping
 from windrow_agent.workloads import Keeper
-from windrow_proto.errors import CertificateRefused, StorageFailed, Unavailable, WindrowError
+from windrow_proto.errors import CertificateRefused, LinkClosed, StorageFailed, Unavailable, WindrowError
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.keys import SigningKey, TlsIdentity
 from windrow_proto.messages import Heartbeat, RegionMap, Settings, Welcome
 from windrow_proto.model import BandwidthSpec, Benchmark, Event, Kind, Lane
-from windrow_proto.ports import Clock, Dialer, Disk, FrameLink, Rng
+from windrow_proto.ports import Clock, Dialer, DialledLink, Disk, FrameLink, Rng
 from windrow_proto.session import AgentSession
 from windrow_proto.together import together
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND, seconds
@@ -116,6 +117,7 @@ class AgentService:
         self.home = Home(
             *(parts.host_id, parts.dialer, parts.clock, parts.rng, parts.regions, self._serve, parts.look, parts.ask),
             canaries=self,
+            prepare=self._prepare,
         )
 
     # --- life -----------------------------------------------------------------------------------------------------
@@ -267,14 +269,30 @@ class AgentService:
 
     # --- the link -------------------------------------------------------------------------------------------------
 
-    async def _serve(self, link: FrameLink) -> None:
+    def _connected(self, link: FrameLink, session: AgentSession) -> Connection:
         parts = self.parts
-        connection = Connection(
-            link, self.session, parts.signing, parts.master_public, self.outbox, self, parts.clock, parts.rng
-        )
-        greeting = Greeting(parts.agent_version, parts.generation(), self.report.hash, parts.sampler.simulated)
+        return Connection(link, session, parts.signing, parts.master_public, self.outbox, self, parts.clock, parts.rng)
+
+    def _greeting(self) -> Greeting:
+        parts = self.parts
+        return Greeting(parts.agent_version, parts.generation(), self.report.hash, parts.sampler.simulated)
+
+    async def _serve(self, link: FrameLink) -> None:
+        await self._run(self._connected(link, self.session))
+
+    async def _prepare(self, link: DialledLink) -> Ready:
+        """Greet over a second Access, which serves when the first one dies."""
+        connection = self._connected(link, self.session.second())
+        await connection.prepare(self._greeting())
+        return Ready(link, lambda: self._run(connection))
+
+    async def _run(self, connection: Connection) -> None:
+        if connection.session.epoch < self.session.epoch:
+            await connection.close()
+            raise LinkClosed("A later Master has been seen than the one of this second connection.")
+        self.session = connection.session
         try:
-            await connection.run(greeting, self._heartbeats)
+            await connection.run(self._greeting(), self._heartbeats)
         finally:
             self._connection = self._channels = None
             self.connected.clear()
@@ -283,8 +301,11 @@ class AgentService:
         """The Master answered: remember its epoch before anything is believed under it."""
         if welcome.epoch > self.journal.epoch:
             await self._desk.write([epoch_fact(welcome.epoch)])
-        self._set(welcome.settings)
         self._connection = connection
+        if connection.is_second:  # what it was told a while ago may be old by now
+            connection.settings = self.settings
+            return
+        self._set(welcome.settings)
         if welcome.inventory_wanted:
             self.report.inventory_wanted()
 
@@ -302,9 +323,13 @@ class AgentService:
             )
         )
         self.connected.set()
-        log.info("connected", host_id=self.parts.host_id, address=self.home.address, epoch=self.session.epoch)
+        is_told = False
         while True:
             connection.say(Kind.HEARTBEAT, encode_heartbeat(self._heartbeat()))
+            if not is_told:
+                await connection.answered.wait()
+                log.info("connected", host_id=self.parts.host_id, address=self.home.address, epoch=self.session.epoch)
+                is_told = True
             await self.parts.clock.sleep_ns(self.settings.heartbeat_interval_ns)
 
     def _heartbeat(self) -> Heartbeat:

@@ -20,6 +20,7 @@ from windrow_proto.link_warm import GrpcWarmLink, answer_of, reply_to
 from windrow_proto.ports import (
     AgentAcceptor,
     BandwidthLink,
+    DialledLink,
     FrameLink,
     PeerFacts,
     PingAnswer,
@@ -77,18 +78,17 @@ async def _open(
     timeout_s: float | None = None,
     *,
     said: type[Any] | None = None,
-    owns_channel: bool = True,
+    release: Callable[[], Awaitable[None]] | None = None,
 ) -> GrpcLink[Any]:
-    """Open a stream of messages of `kind`, `said` being what we send if it is another; the channel is closed with it
-    if it owns it."""
+    """Open a stream of messages of `kind`, `said` being what we send if it is another. release: called when it has
+    ended; without it the channel is closed."""
     call = channel.stream_stream(
         method, request_serializer=(said or kind).SerializeToString, response_deserializer=kind.FromString
     )(timeout=timeout_s)
 
     async def drop() -> None:
         call.cancel()
-        if owns_channel:
-            await channel.close()
+        await (channel.close() if release is None else release())
 
     try:
         async with asyncio.timeout(max(0, deadline_ns) / SECOND):
@@ -132,6 +132,24 @@ async def _status(call: Any) -> grpc.aio.AioRpcError | None:
     return None if code is grpc.StatusCode.OK else grpc.aio.AioRpcError(code, no_metadata, trailing, details)
 
 
+class _Shared:
+    """A channel of several calls, closed with the last of them."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._channel, self._calls = channel, 0
+
+    def take(self) -> grpc.aio.Channel:
+        """For one more call."""
+        self._calls += 1
+        return self._channel
+
+    async def release(self) -> None:
+        """One of them has ended."""
+        self._calls -= 1
+        if self._calls == 0:
+            await self._channel.close()
+
+
 class GrpcDialer:
     """The agent's Dialer. Every link has a connection of its own, so that nothing queues behind something else.
 
@@ -161,17 +179,14 @@ class GrpcDialer:
         """Open a connection with one call of pings on it."""
         heard, said = services_pb2.PingReply, services_pb2.PingRequest
         async with self._gate:
-            channel = _channel(address, self._identity, "access", streams.AGENT_OPTIONS)
-            try:
-                pings = await _open(channel, WARM, heard, deadline_ns, said=said, owns_channel=False)
-            except BaseException:
-                await channel.close()
-                raise
+            shared = _Shared(_channel(address, self._identity, "access", streams.AGENT_OPTIONS))
+            pings = await _open(shared.take(), WARM, heard, deadline_ns, said=said, release=shared.release)
 
-        async def connect(deadline_ns: int) -> FrameLink:
-            return self._kept(await _open(channel, CONNECT, link_pb2.Frame, deadline_ns))
+        async def connect(deadline_ns: int) -> DialledLink:
+            opening = _open(shared.take(), CONNECT, link_pb2.Frame, deadline_ns, release=shared.release)
+            return self._kept(await opening)
 
-        return self._kept(GrpcWarmLink(pings, connect, channel.close))
+        return self._kept(GrpcWarmLink(pings, connect))
 
     def _kept(self, link: L) -> L:
         self._links = {kept for kept in self._links if not kept.closed.is_set()} | {link}

@@ -18,7 +18,7 @@ from windrow_proto.ports import (
     AgentAcceptor,
     BandwidthLink,
     Clock,
-    FrameLink,
+    DialledLink,
     PeerFacts,
     PingAnswer,
     Rng,
@@ -212,7 +212,7 @@ class MemoryDialer:
         self._network, self._peer = network, peer
         self._links: list[MemoryLink[Any]] = []
 
-    async def connect(self, address: str, deadline_ns: int) -> FrameLink:
+    async def connect(self, address: str, deadline_ns: int) -> DialledLink:
         """Open a stream to an Access."""
         return await self._open(address, "accepted", deadline_ns)
 
@@ -271,14 +271,15 @@ class MemoryWarmLink:
             raise LinkClosed(f"No answer to a ping within {deadline_ns / SECOND:.1f} s.") from None
         return answer_of(reply, self._clock.monotonic_ns() - begin)
 
-    async def connect(self, deadline_ns: int) -> FrameLink:
-        """A stream of frames in its place."""
+    async def connect(self, deadline_ns: int) -> DialledLink:
+        """A stream of frames beside it."""
         try:
             if self._pings.is_closed:
                 raise LinkClosed("The connection has ended.")
             return await self._dialer.connect(self._address, deadline_ns)
-        finally:
+        except LinkClosed:
             await self.close()
+            raise
 
     async def close(self) -> None:
         """End the pings; safe to call twice."""

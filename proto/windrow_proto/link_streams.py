@@ -109,6 +109,11 @@ class GrpcLink(Generic[T]):
         self._fault: LinkClosed | InvalidInput | None = None
         self.closed = Once()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has ended."""
+        return self.closed.is_set()
+
     async def send(self, message: T) -> None:
         """Hand over one message; waits while the peer is slow. Raises LinkClosed when the stream has ended."""
         self._raise_if_closed()

@@ -1,11 +1,11 @@
-"""A connection kept warm, over gRPC: pings in one call until a second call on it, that of frames, takes it over."""
+"""A connection kept warm, over gRPC: pings in one call, and frames in a second one beside it or in its place."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from windrow_proto.errors import LinkClosed
-from windrow_proto.ports import FrameLink, PingAnswer, PingFacts
+from windrow_proto.ports import DialledLink, PingAnswer, PingFacts
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import services_pb2
 
@@ -22,14 +22,11 @@ class GrpcWarmLink:
     def __init__(
         self,
         pings: "GrpcLink[services_pb2.PingReply]",
-        connect: Callable[[int], Awaitable[FrameLink]],
-        drop: Callable[[], Awaitable[None]],
+        connect: Callable[[int], Awaitable[DialledLink]],
     ) -> None:
-        """pings: the call that keeps it. connect: opens frames on it, by a deadline; the connection is theirs from then
-        on. drop: closes it."""
-        self._pings, self._connect, self._drop = pings, connect, drop
+        """pings: the call that keeps it. connect: opens frames on it, by a deadline."""
+        self._pings, self._connect = pings, connect
         self._asked = 0
-        self._is_ours = True
 
     @property
     def closed(self) -> "Once":
@@ -54,23 +51,19 @@ class GrpcWarmLink:
             raise LinkClosed("The Access answered another ping.")
         return answer_of(reply, int((loop.time() - begin) * SECOND))
 
-    async def connect(self, deadline_ns: int) -> FrameLink:
-        """Open a stream of frames here; raises LinkClosed, and the connection is closed then."""
+    async def connect(self, deadline_ns: int) -> DialledLink:
+        """Open a stream of frames here; raises LinkClosed, and the pings are over then."""
         try:
-            link = await self._connect(deadline_ns)
+            if self._pings.is_closed:
+                raise LinkClosed("The connection has ended.")
+            return await self._connect(deadline_ns)
         except BaseException:
             await self.close()
             raise
-        self._is_ours = False
-        await self._pings.close()
-        return link
 
     async def close(self) -> None:
-        """Drop the connection unless frames have it; safe to call twice."""
+        """End the pings, and the connection with the last stream on it; safe to call twice."""
         await self._pings.close()
-        if self._is_ours:
-            self._is_ours = False
-            await self._drop()
 
 
 def answer_of(reply: services_pb2.PingReply, rtt_ns: int) -> PingAnswer:

@@ -59,6 +59,8 @@ class Hello:
     simulated: bool
     unacked: tuple[LaneMarks, ...]
     epoch_seen: int
+    second: bool = False
+    """Keeps still until it is resumed, while another connection serves."""
 
 
 @dataclass(frozen=True, slots=True)

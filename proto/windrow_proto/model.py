@@ -50,6 +50,7 @@ class Kind(IntEnum):
     TELEMETRY = 9
     GAP = 10
     CANARY = 11
+    RESUME = 12
     WELCOME = 32
     HEARTBEAT_REPLY = 33
     ACK = 34

@@ -47,6 +47,14 @@ class FrameLink(Protocol):
         """End the stream both ways; safe to call twice and from another task than the sender's."""
 
 
+class DialledLink(FrameLink, Protocol):
+    """The dialler's side of one."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is known to have ended."""
+
+
 class TrunkLink(Protocol):
     """One side of one open trunk between an Access worker and the Master; the rules of FrameLink."""
 
@@ -134,18 +142,18 @@ class PingAnswer:
 
 
 class WarmLink(Protocol):
-    """A connection to an Access on which nothing is sent but pings, until it is needed."""
+    """A connection to an Access kept by pings, until it is needed."""
 
     async def ping(self, deadline_ns: int, letter: bytes = b"") -> PingAnswer:
         """One round trip; one at a time. letter: for the Master, whose answer comes with it or is empty. Raises
         LinkClosed past the deadline or when the connection has ended."""
 
-    async def connect(self, deadline_ns: int) -> FrameLink:
-        """Open a stream of frames on this connection, which belongs to that link from here on. Raises LinkClosed as
-        Dialer.connect does, and the connection is closed then."""
+    async def connect(self, deadline_ns: int) -> DialledLink:
+        """Open a stream of frames on this connection, beside the pings. Raises LinkClosed as Dialer.connect does, and
+        the pings are over then."""
 
     async def close(self) -> None:
-        """Drop the connection unless it was handed over; safe to call twice."""
+        """End the pings, and the connection unless frames are on it; safe to call twice."""
 
 
 class Dialer(Protocol):

@@ -46,10 +46,11 @@ LANES: Final[dict[Kind, frozenset[Lane]]] = {
     Kind.CHANNEL: frozenset({Lane.CHANNEL}),
     Kind.CANARY: frozenset({Lane.SECOND}),
     Kind.CANARY_REPLY: frozenset({Lane.SECOND}),
+    Kind.RESUME: frozenset({Lane.CONTROL}),
 }
 """Which lanes a kind may travel in."""
 CONNECTION_SEQUENCES: Final = 1 << 24
-"""Sequences that the Master sets aside for each lane of a connection: months at ten messages a second."""
+"""Sequences set aside for each lane of a connection: months at ten messages a second."""
 EXPIRING_KINDS: Final = frozenset({Kind.COMMAND, Kind.LEASES})
 """Must carry a not-after: kept by a relay and delivered later they would do harm."""
 
@@ -105,7 +106,10 @@ def is_downward(kind: Kind) -> bool:
 
 
 class AgentSession:
-    """The agent's end, one per process: its outer sequences never begin again; a hello is above all of them."""
+    """The agent's end: its outer sequences never begin again; a hello is above all of them.
+
+    One serves at a time; `second` makes the one of a connection that waits beside it.
+    """
 
     def __init__(self, host_id: HostId, boot_id: BootId, epoch_seen: int) -> None:
         """epoch_seen: the highest Master epoch this host ever admitted, from its disk; 0 if none."""
@@ -198,6 +202,13 @@ class AgentSession:
     def on_disconnect(self) -> None:
         """The stream has ended; nothing may be sent but a new hello."""
         self.phase = Phase.CLOSED
+
+    def second(self) -> "AgentSession":
+        """Of a second connection beside this one, which may take its place: above all that this one will send."""
+        beside = AgentSession(self.host_id, self.boot_id, self.epoch)
+        top = max(self._sent.values(), default=0) + CONNECTION_SEQUENCES
+        beside._sent = dict.fromkeys(Lane, top)
+        return beside
 
 
 class MasterSession:

@@ -1,5 +1,6 @@
 """The link's own messages as bytes and back: hello, welcome, ack, heartbeat, settings, gap, query, regions, channel."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from windrow_proto import wire_fields as fields
@@ -18,6 +19,7 @@ from windrow_proto.messages import (
     Heartbeat,
     HeartbeatReply,
     Hello,
+    LaneMarks,
     Query,
     RegionMap,
     Settings,
@@ -39,6 +41,7 @@ def encode_hello(hello: Hello) -> bytes:
         simulated=hello.simulated,
         unacked=fields.from_marks(hello.unacked),
         epoch_seen=hello.epoch_seen,
+        second=hello.second,
     ).SerializeToString()
 
 
@@ -55,7 +58,18 @@ def decode_hello(data: bytes) -> Hello:
         simulated=message.simulated,
         unacked=fields.to_marks(message.unacked),
         epoch_seen=message.epoch_seen,
+        second=message.second,
     )
+
+
+def encode_resume(unacked: Iterable[LaneMarks]) -> bytes:
+    """The first words of a second connection that takes the first one's place, as a body."""
+    return link_pb2.Resume(unacked=fields.from_marks(tuple(unacked))).SerializeToString()
+
+
+def decode_resume(data: bytes) -> tuple[LaneMarks, ...]:
+    """Read what the spool holds; raises InvalidInput."""
+    return fields.to_marks(fields.parse(link_pb2.Resume, data).unacked)
 
 
 def encode_welcome(welcome: Welcome) -> bytes:

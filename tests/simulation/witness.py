@@ -18,7 +18,7 @@ from windrow_proto.intervals import Intervals
 from windrow_proto.link_memory import MemoryDialer
 from windrow_proto.messages import LaneMarks
 from windrow_proto.model import CommandKind, CommandPhase, Kind, Lane, Receipt, SlotGrant, WorkloadSpec
-from windrow_proto.ports import BandwidthLink, FrameLink, PeerFacts, PingAnswer, WarmLink
+from windrow_proto.ports import BandwidthLink, DialledLink, FrameLink, PeerFacts, PingAnswer, WarmLink
 from windrow_proto.v1 import link_pb2
 from windrow_proto.wire import decode_record
 from windrow_proto.wire_command import decode_command, decode_leases, decode_status
@@ -242,10 +242,15 @@ class Witness:
 class TappedLink:
     """A frame link that its agent's onlooker reads along."""
 
-    def __init__(self, link: FrameLink, host: str, host_id: str, generation: int, witness: Witness) -> None:
+    def __init__(self, link: DialledLink, host: str, host_id: str, generation: int, witness: Witness) -> None:
         self._link, self._host, self._host_id, self._witness = link, host, host_id, witness
         witness.connections += 1
         self._generation, self._connection = generation, witness.connections
+
+    @property
+    def is_closed(self) -> bool:
+        """As it is."""
+        return self._link.is_closed
 
     async def send(self, frame: link_pb2.Frame) -> None:
         """Send it, and say that it was sent."""
@@ -293,7 +298,7 @@ class TappedDialer:
         peer = self._peer()
         return TappedWarmLink(await self._dialer().warm(address, deadline_ns), partial(self._tap, peer))
 
-    def _tap(self, peer: PeerFacts, link: FrameLink) -> FrameLink:
+    def _tap(self, peer: PeerFacts, link: DialledLink) -> DialledLink:
         return TappedLink(link, self._host, peer.subject_id, peer.generation, self._witness)
 
     async def bandwidth(self, address: str, deadline_ns: int) -> BandwidthLink:
@@ -309,14 +314,14 @@ class TappedDialer:
 class TappedWarmLink:
     """A connection kept warm whose frames are read along once there are any."""
 
-    def __init__(self, link: WarmLink, tap: Callable[[FrameLink], FrameLink]) -> None:
+    def __init__(self, link: WarmLink, tap: Callable[[DialledLink], DialledLink]) -> None:
         self._link, self._tap = link, tap
 
     async def ping(self, deadline_ns: int, letter: bytes = b"") -> PingAnswer:
         """As it is."""
         return await self._link.ping(deadline_ns, letter)
 
-    async def connect(self, deadline_ns: int) -> FrameLink:
+    async def connect(self, deadline_ns: int) -> DialledLink:
         """Connect, with a tap."""
         return self._tap(await self._link.connect(deadline_ns))
 

@@ -42,7 +42,7 @@ from windrow_proto.errors import (
 )
 from windrow_proto.ids import HostId
 from windrow_proto.keys import SigningKey
-from windrow_proto.messages import ChannelOpen, Gap, HeartbeatReply, Query, RegionMap
+from windrow_proto.messages import ChannelOpen, Gap, HeartbeatReply, LaneMarks, Query, RegionMap
 from windrow_proto.model import Kind, Lane
 from windrow_proto.ports import Clock, PeerFacts, TrunkLink
 from windrow_proto.units import MILLISECOND, SECOND
@@ -51,6 +51,7 @@ from windrow_proto.wire import Envelope, decode_record, sealed_bytes
 from windrow_proto.wire_link import (
     decode_channel,
     decode_heartbeat,
+    decode_resume,
     encode_heartbeat_reply,
     encode_query,
     encode_region_map,
@@ -90,6 +91,7 @@ class LinkHub:
         self.accesses = Accesses(self._trunks, clock, lambda access_id: self.ports.is_drained(access_id))
         self._routes: dict[HostId, HostRoute] = {}
         self._copies = Copies()
+        self._seconds: dict[HostId, HostRoute] = {}
         self._generations: dict[HostId, int] = {}
         self._unnoted: dict[HostId, int] = {}
         self._channel_id = self._connections = 0
@@ -198,7 +200,7 @@ class LinkHub:
         try:
             envelope = route.hear(frame)
             if envelope is not None:
-                self._hear(trunk, route, envelope, frame)
+                self._hear(trunk, number, route, envelope, frame)
         except WindrowError as error:
             # Not believed or not understood: dropped and counted; what it was for is sent again by who means it.
             self.figures.bad_proofs += 1
@@ -208,7 +210,12 @@ class LinkHub:
             if route.figures.bad_proofs > BAD_PROOFS_MAX:
                 self._end(trunk, number, route, error)
 
-    def _hear(self, trunk: Trunk, route: HostRoute, envelope: Envelope, frame: link_pb2.Frame) -> None:
+    def _hear(self, trunk: Trunk, number: int, route: HostRoute, envelope: Envelope, frame: link_pb2.Frame) -> None:
+        if envelope.kind is Kind.RESUME:
+            self._resume(trunk, number, route, decode_resume(envelope.body))
+            return
+        if route.is_second:
+            raise InvalidInput("A second connection keeps still until it is resumed.")
         if not route.is_confirmed:
             self._confirm(route)
         if envelope.lane is Lane.EVIDENCE or envelope.lane is Lane.TELEMETRY:
@@ -263,7 +270,8 @@ class LinkHub:
                 wall_ns=self._clock.wall_ns(),
             )
             assert route.boot_id is not None, "welcomed"
-            self.ports.on_welcome(host_id, route.access_id, route.boot_id, hello, committed)
+            if not route.is_second:
+                self.ports.on_welcome(host_id, route.access_id, route.boot_id, hello.unacked, committed)
         except WindrowError as error:
             if isinstance(error, Fenced):
                 log.critical("later_master_seen", host_id=host_id, epoch=self._epoch)
@@ -272,6 +280,9 @@ class LinkHub:
             return
         finally:
             route.is_greeting = False
+        if route.is_second:
+            self._seconds[host_id] = route
+            return
         # A hello may be one that a dying line kept back, or that an Access plays again: it takes nobody's place.
         if host_id not in self._routes:
             self._adopt(route)
@@ -292,6 +303,26 @@ class LinkHub:
         if not used <= opening.generation <= facts.generation:
             raise CertificateRefused("The certificate is not the newest of this host.", subject=opening.host_id)
         return facts
+
+    def _resume(self, trunk: Trunk, number: int, route: HostRoute, unacked: tuple[LaneMarks, ...]) -> None:
+        """A second connection takes the place of the first, which has died or is about to; what it was greeted with may
+        be old by now."""
+        if not route.is_second:
+            raise InvalidInput("Only a second connection is resumed, and once.")
+        host_id = route.host_id
+        if route.opening.generation < self._generations.get(host_id, 0):
+            gone = "The certificate is not the newest of this host."
+            self._end(trunk, number, route, CertificateRefused(gone, subject=host_id))
+            return
+        if (first := self._routes.get(host_id)) is not None:
+            route.learn(first)
+        self._seconds.pop(host_id, None)
+        route.resume(unacked)
+        self._confirm(route)
+        if route.is_closed or route.boot_id is None:
+            return
+        self.ports.on_welcome(host_id, route.access_id, route.boot_id, unacked, route.committed())
+        self.down.on_period(host_id)
 
     def _confirm(self, route: HostRoute) -> None:
         """The first message under the new key: this is the live agent and no replay of its hello."""
@@ -375,8 +406,12 @@ class LinkHub:
         route.close(reason)
         for name, count in route.figures.refused.items():
             self.figures.refused_messages[name] = self.figures.refused_messages.get(name, 0) + count
+        if self._seconds.get(route.host_id) is route:
+            del self._seconds[route.host_id]
         if self._routes.get(route.host_id) is route:
             del self._routes[route.host_id]
+            if (second := self._seconds.get(route.host_id)) is not None:
+                second.learn(route)
             if route.boot_id is not None:
                 self._fleet.presence.closed(route.host_id, route.boot_id, route.access_id)
 
@@ -411,7 +446,7 @@ class LinkHub:
                 for number, route in tuple(trunk.routes.items()):
                     if route.opening.not_after_ns <= wall_ns:
                         self._end(trunk, number, route, Expired("The certificate has expired: renew it."))
-                    elif route.is_open:
+                    elif route.is_open and not route.is_second:
                         route.ask_missing(now_ns)
                         route.sweep_channels()
                         if any(now_ns - sent >= RESEND_NS for sent in route.commands_sent.values()):

@@ -21,7 +21,7 @@ from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.errors import LinkClosed, Unavailable, WindrowError
 from windrow_proto.ids import BootId, ClusterId, CommandId, HostId
 from windrow_proto.keys import ExchangeKey
-from windrow_proto.messages import Hello, Query, Settings
+from windrow_proto.messages import LaneMarks, Query, Settings
 from windrow_proto.model import Kind, Lane, LeaseRenewal
 from windrow_proto.ports import Clock
 from windrow_proto.renter_end import RenterTicket
@@ -68,7 +68,7 @@ class HubPorts:
     so that a later Master refuses older certificates as well. renewals: leases to renew, every 30 s.
     on_stale: a host has seen a later Master than this one. exchange_key: a fresh key for each welcome. is_drained:
     whether people took this Access out of service. on_welcome: an agent's hello was answered: who, through which
-    Access, its boot, what it said, and what of its evidence is committed. open_service: a tunnel to a port of a
+    Access, its boot, what it still holds, and what of its evidence is committed. open_service: a tunnel to a port of a
     service, for whoever came to an Access with its address.
     """
 
@@ -79,7 +79,7 @@ class HubPorts:
     exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
     is_drained: Callable[[str], bool] = lambda access_id: False
     open_service: Callable[[ClusterId, int], Awaitable[RenterTicket]] = _no_service
-    on_welcome: Callable[[HostId, str, BootId, Hello, Marks], None] = lambda *welcomed: None
+    on_welcome: Callable[[HostId, str, BootId, tuple[LaneMarks, ...], Marks], None] = lambda *welcomed: None
 
 
 @dataclass(slots=True)

@@ -84,6 +84,7 @@ class HostRoute:
         self.is_closed = False
         self.is_greeting = False
         self.is_confirmed = False
+        self.is_second = False
         self.samples_acked_s = float("-inf")
         self.commands_sent: dict[CommandId, int] = {}
         self.asked_ns: dict[str, int] = {}
@@ -143,6 +144,7 @@ class HostRoute:
         boot = self.session.boot_id
         assert boot is not None, "welcome follows hear_hello"
         self._committed, self._telemetry_have, self.settings = committed, telemetry_have, settings
+        self.is_second = hello.second
         mac_key = exchange.derive(hello.x25519_public, self.host_id, boot, self._epoch)
         self._prover = LinkProver(mac_key, signing, DOMAIN_DOWN)
         self._verifier = LinkVerifier(mac_key, public_key, DOMAIN_UP)
@@ -158,6 +160,24 @@ class HostRoute:
             inventory_wanted=inventory_wanted,
         )
         self.send(Kind.WELCOME, Lane.CONTROL, encode_welcome(answer))
+
+    # --- a second connection ---------------------------------------------------------------------------------------
+
+    def committed(self) -> Mapping[BootId, tuple[tuple[int, int], ...]]:
+        """What is committed of this host's evidence, by boot of origin, as far as this connection knows."""
+        lanes = {boot: window.have.ranges for (lane, boot), window in self._lanes.items() if lane is Lane.EVIDENCE}
+        return {**self._committed, **lanes}
+
+    def learn(self, first: "HostRoute") -> None:
+        """What the connection that served knew last, or knows now; what is under way on it comes again."""
+        self._committed = {**self._committed, **first.committed()}
+
+    def resume(self, unacked: Iterable[LaneMarks]) -> None:
+        """Serve from now on in the place of the first connection, and say what is had of what the host still holds."""
+        self.is_second = False
+        named = {(marks.lane, marks.origin_boot) for marks in tuple(unacked)[: 2 * BOOTS_MAX]}
+        self._to_ack |= {key for key in named if key[0] in (Lane.EVIDENCE, Lane.TELEMETRY)}
+        self.flush_acks()
 
     # --- up --------------------------------------------------------------------------------------------------------
 

@@ -144,7 +144,7 @@ class Trunk:
             "address": trunks[0].address,
             "workers": len(trunks),
             "version": trunks[0].version,
-            "agents": sum(len(trunk.routes) for trunk in trunks),
+            "agents": sum(not route.is_second for trunk in trunks for route in trunk.routes.values()),
             "load_permille": max(trunk.load.load_permille for trunk in trunks),
             "shed_frames": sum(trunk.load.shed_frames for trunk in trunks),
             "queued_bytes": sum(trunk.load.queued_bytes for trunk in trunks),

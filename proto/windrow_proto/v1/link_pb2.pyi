@@ -36,6 +36,7 @@ class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     KIND_TELEMETRY: _ClassVar[Kind]
     KIND_GAP: _ClassVar[Kind]
     KIND_CANARY: _ClassVar[Kind]
+    KIND_RESUME: _ClassVar[Kind]
     KIND_WELCOME: _ClassVar[Kind]
     KIND_HEARTBEAT_REPLY: _ClassVar[Kind]
     KIND_ACK: _ClassVar[Kind]
@@ -79,6 +80,7 @@ KIND_BANDWIDTH: Kind
 KIND_TELEMETRY: Kind
 KIND_GAP: Kind
 KIND_CANARY: Kind
+KIND_RESUME: Kind
 KIND_WELCOME: Kind
 KIND_HEARTBEAT_REPLY: Kind
 KIND_ACK: Kind
@@ -173,7 +175,7 @@ class LaneMarks(_message.Message):
     def __init__(self, lane: _Optional[_Union[Lane, str]] = ..., origin_boot: _Optional[bytes] = ..., ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol_version", "agent_version", "x25519_public", "generation", "wall_ns", "inventory_hash", "simulated", "unacked", "epoch_seen")
+    __slots__ = ("protocol_version", "agent_version", "x25519_public", "generation", "wall_ns", "inventory_hash", "simulated", "unacked", "epoch_seen", "second")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     AGENT_VERSION_FIELD_NUMBER: _ClassVar[int]
     X25519_PUBLIC_FIELD_NUMBER: _ClassVar[int]
@@ -183,6 +185,7 @@ class Hello(_message.Message):
     SIMULATED_FIELD_NUMBER: _ClassVar[int]
     UNACKED_FIELD_NUMBER: _ClassVar[int]
     EPOCH_SEEN_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FIELD_NUMBER: _ClassVar[int]
     protocol_version: int
     agent_version: str
     x25519_public: bytes
@@ -192,7 +195,14 @@ class Hello(_message.Message):
     simulated: bool
     unacked: _containers.RepeatedCompositeFieldContainer[LaneMarks]
     epoch_seen: int
-    def __init__(self, protocol_version: _Optional[int] = ..., agent_version: _Optional[str] = ..., x25519_public: _Optional[bytes] = ..., generation: _Optional[int] = ..., wall_ns: _Optional[int] = ..., inventory_hash: _Optional[str] = ..., simulated: _Optional[bool] = ..., unacked: _Optional[_Iterable[_Union[LaneMarks, _Mapping]]] = ..., epoch_seen: _Optional[int] = ...) -> None: ...
+    second: bool
+    def __init__(self, protocol_version: _Optional[int] = ..., agent_version: _Optional[str] = ..., x25519_public: _Optional[bytes] = ..., generation: _Optional[int] = ..., wall_ns: _Optional[int] = ..., inventory_hash: _Optional[str] = ..., simulated: _Optional[bool] = ..., unacked: _Optional[_Iterable[_Union[LaneMarks, _Mapping]]] = ..., epoch_seen: _Optional[int] = ..., second: _Optional[bool] = ...) -> None: ...
+
+class Resume(_message.Message):
+    __slots__ = ("unacked",)
+    UNACKED_FIELD_NUMBER: _ClassVar[int]
+    unacked: _containers.RepeatedCompositeFieldContainer[LaneMarks]
+    def __init__(self, unacked: _Optional[_Iterable[_Union[LaneMarks, _Mapping]]] = ...) -> None: ...
 
 class Welcome(_message.Message):
     __slots__ = ("protocol_version", "epoch", "x25519_public", "have", "settings", "wall_ns", "hello_digest", "inventory_wanted")

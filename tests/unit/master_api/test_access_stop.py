@@ -77,7 +77,7 @@ def returned(api: Api, access_id: str, unacked: tuple[tuple[int, int], ...] = ()
     marks = (LaneMarks(Lane.TELEMETRY, BOOT, unacked),) if unacked else ()
     hello = Hello(1, "0.1.0", b"", 1, 0, "", False, marks, 1)
     api.services.fleet.presence.opened(HOST, Route(access_id, "", "", BOOT))
-    api.services.trials.on_hello(HOST, access_id, BOOT, hello, {})
+    api.services.trials.on_hello(HOST, access_id, BOOT, hello.unacked, {})
 
 
 @asynccontextmanager
@@ -206,13 +206,13 @@ async def _finished(api: Api) -> Any:
 async def test_hellos_of_others_and_absurd_ones_count_for_nothing(api: Api, there: Up) -> None:
     trials = api.services.trials
     hello = Hello(1, "0.1.0", b"", 1, 0, "", False, (), 1)
-    trials.on_hello(HOST, "a", BOOT, hello, {})
+    trials.on_hello(HOST, "a", BOOT, hello.unacked, {})
     await asked(api)
-    trials.on_hello(HostId("host_2"), "b", BOOT, hello, {})
+    trials.on_hello(HostId("host_2"), "b", BOOT, hello.unacked, {})
     trial = trials.of("a")
     assert trial is not None
     backwards = Hello(1, "0.1.0", b"", 1, 0, "", False, (LaneMarks(Lane.TELEMETRY, BOOT, ((9, 3),)),), 1)
-    trials.on_hello(HOST, "b", BOOT, backwards, {})
+    trials.on_hello(HOST, "b", BOOT, backwards.unacked, {})
     assert trial.back() == 0
     for _ in range(20):
         returned(api, "b")

@@ -23,7 +23,7 @@ from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.errors import Conflict, InvalidInput, WindrowError
 from windrow_proto.ids import AccessId, BootId, HostId
 from windrow_proto.intervals import Intervals
-from windrow_proto.messages import Hello
+from windrow_proto.messages import LaneMarks
 from windrow_proto.model import Lane
 from windrow_proto.ports import Clock
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND
@@ -35,7 +35,7 @@ BEFORE_NS: Final = MINUTE
 """Of the log, so much before the kill is looked at as well."""
 NAMES_KEPT_NS: Final = 5 * SECOND
 RETURNS_MAX: Final = 16
-"""Hellos of one agent that are kept in one trial: one that comes more often is judged by those."""
+"""Comings of one agent that are kept in one trial: one that comes more often is judged by those."""
 
 log = structlog.get_logger(__name__)
 
@@ -132,10 +132,11 @@ class TrialService:
         host_id: HostId,
         access_id: str,
         boot_id: BootId,
-        hello: Hello,
+        named: tuple[LaneMarks, ...],
         committed: Mapping[BootId, tuple[tuple[int, int], ...]],
     ) -> None:
-        """An agent was welcomed; called by the link for each. committed: of its evidence, by boot of origin."""
+        """An agent was welcomed, or resumed by its second connection; the link calls it for each. named: what it
+        still holds; committed: of its evidence, by boot of origin."""
         trial = self._running
         one = trial.watched.get(host_id) if trial is not None else None
         if trial is None or one is None or not trial.killed_ns:
@@ -143,7 +144,7 @@ class TrialService:
         seen = trial.returns.setdefault(host_id, [])
         if len(seen) >= RETURNS_MAX:
             return
-        mine = [marks for marks in hello.unacked if marks.origin_boot == one.boot_id]
+        mine = [marks for marks in named if marks.origin_boot == one.boot_id]
         try:
             unacked = {marks.lane: Intervals.of(marks.ranges) for marks in mine}
         except (WindrowError, ValueError):

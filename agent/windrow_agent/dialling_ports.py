@@ -1,0 +1,48 @@
+"""What dialling is given: who serves a connection, who knows of more Accesses, who asks what is kept back."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from windrow_proto.messages import RegionMap
+from windrow_proto.ports import DialledLink, FrameLink
+
+Serve = Callable[[FrameLink], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Ready:
+    """A connection by a second Access that the Master has greeted already: serve it, or close its link."""
+
+    link: DialledLink
+    serve: Callable[[], Awaitable[None]]
+
+
+Prepare = Callable[[DialledLink], Awaitable[Ready]]
+Look = Callable[[], Awaitable[tuple[str, ...]]]
+"""Finds addresses to try where no map helps; never raises, and may say anything."""
+Judge = Callable[[RegionMap], Awaitable[bool]]
+Ask = Callable[[Judge], Awaitable[None]]
+"""Asks elsewhere for maps that are newer than the one known, until the judge takes one; never raises."""
+
+
+class Canaries(Protocol):
+    """What asks the Master, over a second Access, about the connection by the first."""
+
+    def canary(self) -> bytes:
+        """A letter to send; empty when there is nothing to ask."""
+
+    def on_letter(self, letter: bytes) -> bool:
+        """Its answer; returns whether the first Access keeps messages back."""
+
+    def pause_ns(self) -> int:
+        """At least so long between two: the Master's wish, who answers those of the whole fleet."""
+
+
+async def look_nowhere() -> tuple[str, ...]:
+    """There is no other place to look."""
+    return ()
+
+
+async def ask_nobody(judge: Judge) -> None:
+    """There is nobody to ask."""
