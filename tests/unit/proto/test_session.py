@@ -41,6 +41,7 @@ BANDWIDTH         wrong_direction wrong_direction wrong_direction | wrong_phase 
 TELEMETRY         wrong_direction wrong_direction wrong_direction | wrong_phase wrong_phase ok
 GAP               wrong_direction wrong_direction wrong_direction | wrong_phase wrong_phase ok
 CANARY            wrong_direction wrong_direction wrong_direction | wrong_phase wrong_phase ok
+RESUME            wrong_direction wrong_direction wrong_direction | wrong_phase wrong_phase ok
 WELCOME           wrong_phase ok wrong_phase | wrong_direction wrong_direction wrong_direction
 HEARTBEAT_REPLY   wrong_phase wrong_phase ok | wrong_direction wrong_direction wrong_direction
 ACK               wrong_phase wrong_phase ok | wrong_direction wrong_direction wrong_direction
