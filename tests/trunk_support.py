@@ -96,7 +96,15 @@ class FakeAgent:
     def facts(self, is_banned=False, generation=1) -> HostFacts:
         return HostFacts(self.signing.public, generation, is_banned)
 
-    async def connect(self, access, master_public, *, generation=1, unacked=(), epoch_seen=0, **route) -> None:
+    def beside(self) -> "FakeAgent":
+        """The same process on a second connection."""
+        second = FakeAgent(self.clock, self.host_id, self.boot, self.signing)
+        second.session, second.sequences = self.session.second(), self.sequences
+        return second
+
+    async def connect(
+        self, access, master_public, *, generation=1, unacked=(), epoch_seen=0, second=False, **route
+    ) -> None:
         """Open a route, say hello and take the welcome."""
         self.access, self.master_public = access, master_public
         self.number = await access.open(self, generation, **route)
@@ -110,6 +118,7 @@ class FakeAgent:
             False,
             unacked,
             epoch_seen,
+            second,
         )
         self.prover = LinkProver(None, self.signing, DOMAIN_UP)
         await self.send(Kind.HELLO, Lane.CONTROL, encode_hello(hello))
