@@ -60,6 +60,10 @@ class _PeerClosed(Exception):
     """The Master closed the channel; nothing has to be answered."""
 
 
+class _NotAwaited(Exception):
+    """The folder that work starts with was sent to work that does not wait for it."""
+
+
 class ChannelDesk:
     """All channels of one connection."""
 
@@ -181,10 +185,15 @@ class ChannelDesk:
                     ended.append(step)
                     if step.error_code:
                         raise _PeerClosed
+                    if step.commit and not self._keeper.awaits_files(workload_id):
+                        raise _NotAwaited  # sent once more: what it has changed since is not to be written over
                     return
                 yield step.data
 
-        taken = await runtime.put_files(workload_id, chunks(), FILES_CAP_BYTES)
+        try:
+            taken = await runtime.put_files(workload_id, chunks(), FILES_CAP_BYTES)
+        except _NotAwaited:
+            return ChannelClose(detail="it waits for no files; nothing was changed")
         if ended and ended[0].commit:
             await self._keeper.came(workload_id, work.FilesCame())
         return ChannelClose(detail=f"{taken.files} files, {taken.bytes} bytes", commit=bool(ended and ended[0].commit))

@@ -88,6 +88,11 @@ class Keeper:
         """What is known of one workload."""
         return entry.state if (entry := self.journal.workloads.get(workload_id)) else None
 
+    def awaits_files(self, workload_id: WorkloadId) -> bool:
+        """Whether it starts once its files have come."""
+        state = self.state(workload_id)
+        return state is not None and state.phase is WorkloadPhase.WAITING_FILES
+
     def observed(self) -> tuple[ObservedWorkload, ...]:
         """All workloads, those lately gone included."""
         entries = sorted(self.journal.workloads.items())

@@ -170,8 +170,10 @@ async def test_files_go_in_and_only_changed_ones_come_back(place: Place):
     await place.runtime.start(spec.workload_id)
     await until_ended(place, spec.workload_id)
     assert await files_of(place, spec.workload_id, changed_only=True) == ({"out.txt": b"hi"}, False)
+    await place.runtime.put_files(spec.workload_id, in_pieces(tar_of({"d/x": b"y", "more": b"z"})), 0)
+    assert await files_of(place, spec.workload_id, changed_only=True) == ({"out.txt": b"hi"}, False)
     everything, _ = await files_of(place, spec.workload_id, changed_only=False)
-    assert everything == {"kept.txt": b"old", "d/x": b"y", "out.txt": b"hi"}
+    assert everything == {"kept.txt": b"old", "d/x": b"y", "more": b"z", "out.txt": b"hi"}
 
 
 async def test_files_beyond_the_cap_are_left_out_and_it_says_so(place: Place):

@@ -263,12 +263,18 @@ async def test_files_go_in_the_work_starts_and_changed_files_and_log_come_back(w
         _, close = await _collect(world, 1)
         assert (close.error_code, close.commit) == ("", True)
         await final_receipt(world, create)
+        await world.master.channel(Channel(4, ChannelOpen(workload_id, ChannelPurpose.FILES_IN)))
+        await world.master.channel(Channel(4, ChannelData(_tar("in.txt", b"again\n"))))
+        await world.master.channel(Channel(4, ChannelClose(commit=True)))
+        _, close = await _collect(world, 4)
+        assert (close.error_code, close.commit) == ("", False), "sent once more, it changes nothing"
         await world.master.channel(Channel(2, ChannelOpen(workload_id, ChannelPurpose.LOGS, follow=True)))
         data, close = await _collect(world, 2)
         assert (data[0], close.error_code) == (b"hello\n", "")
         opening = ChannelOpen(workload_id, ChannelPurpose.FILES_OUT, changed_only=True)
         await world.master.channel(Channel(3, opening))
         data, close = await _collect(world, 3)
+        assert (world.folder / "process" / workload_id / "work" / "in.txt").read_bytes() == b"hello\n"
     with tarfile.open(fileobj=io.BytesIO(data[0])) as tar:
         assert [(m.name, m.size) for m in tar] == [("out.bin", 300_000)]
 

@@ -28,9 +28,11 @@ Manifest = Mapping[str, tuple[int, int]]
 Sink = Callable[[bytes], None]
 
 
-def unpack(archive: Path, folder: Path, cap_bytes: int) -> FilesTaken:
-    """Unpack a plain tar file into an existing folder. Raises InvalidInput or TooLarge, naming the entry."""
+def unpack(archive: Path, folder: Path, cap_bytes: int) -> tuple[FilesTaken, Manifest]:
+    """Unpack a plain tar file into an existing folder; with what it brought, to compare with later. Raises InvalidInput
+    or TooLarge, naming the entry."""
     taken = written = 0
+    names = set[str]()
     allowed = min(cap_bytes, archive.stat().st_size)  # plain tar never holds more than its own size
     try:
         with tarfile.open(archive, mode="r:") as tar:
@@ -40,12 +42,14 @@ def unpack(archive: Path, folder: Path, cap_bytes: int) -> FilesTaken:
                 written += member.size if member.isreg() else 0
                 if written > allowed:
                     raise TooLarge(f"The files are larger than the limit of {cap_bytes} bytes.")
-                taken += _unpack_one(tar, member, folder)
+                if name := _unpack_one(tar, member, folder):
+                    taken += 1
+                    names.add(name)
     except (tarfile.TarError, EOFError) as error:
         raise InvalidInput(f"This is not a whole tar archive: {error}") from error
     except OSError as error:
         raise InvalidInput(f"The archive could not be unpacked: {error.strerror}") from error
-    return FilesTaken(taken, written)
+    return FilesTaken(taken, written), {name: mark for name, mark in scan(folder).items() if name in names}
 
 
 def check_archive(archive: Path, cap_bytes: int) -> tuple[FilesTaken, Manifest]:
@@ -200,7 +204,8 @@ def _parents(name: str) -> Iterator[str]:
         yield name
 
 
-def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> int:
+def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> str:
+    """Returns its name in the folder; empty for a folder."""
     name = _checked_name(member)
     target = folder / name
     if any((folder / parent).is_symlink() for parent in _parents(name)):
@@ -209,7 +214,7 @@ def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> 
         if target.is_symlink():
             raise InvalidInput(f"{member.name!r} passes through a link.")
         target.mkdir(parents=True, exist_ok=True)
-        return 0
+        return ""
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.is_symlink() or target.exists():
         if target.is_dir() and not target.is_symlink():
@@ -217,12 +222,12 @@ def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> 
         target.unlink()
     if member.issym():
         target.symlink_to(member.linkname)
-        return 1
+        return name
     if member.islnk():
         os.link(folder / os.path.normpath(member.linkname), target, follow_symlinks=False)
-        return 1
+        return name
     _copy(tar, member, target)
-    return 1
+    return name
 
 
 def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:

@@ -115,9 +115,9 @@ class ProcessRuntime:
         archive = folder / "incoming.tar"
         try:
             await files.receive(archive, chunks, cap)
-            taken = await asyncio.to_thread(files.unpack, archive, folder / "work", cap)
-            manifest = await asyncio.to_thread(files.scan, folder / "work")
-            await asyncio.to_thread(files.save_manifest, folder / "manifest.json", manifest)
+            taken, manifest = await asyncio.to_thread(files.unpack, archive, folder / "work", cap)
+            known = {**files.load_manifest(folder / "manifest.json"), **manifest}
+            await asyncio.to_thread(files.save_manifest, folder / "manifest.json", known)
         finally:
             archive.unlink(missing_ok=True)
         return taken

@@ -130,7 +130,7 @@ class SimulatedRuntime:
         if sum(map(len, found.values())) > cap:
             raise TooLarge(f"The files are larger than the limit of {cap} bytes.", subject=workload_id)
         box.files.update(found)
-        box.brought = dict(box.files)
+        box.brought.update(found)
         return FilesTaken(len(found), sum(map(len, found.values())))
 
     async def start(self, workload_id: WorkloadId) -> Run:

@@ -32,8 +32,9 @@ async def test_a_job_runs_leaves_its_log_and_files_and_lets_its_cluster_go(tmp_p
         spec = it.market.spec()
         assert (spec.argv, spec.await_files, spec.env["WINDROW_JOB_ID"]) == (("python", "train.py"), True, job.job_id)
         it.market.report(spec, WorkloadPhase.WAITING_FILES)
-        await it.tick()
+        await it.tick(2)
         assert it.inside.sent == {spec.cluster_id: (b"folder", True)}
+        assert it.inside.times_sent == 1, "before its host could say that it runs"
         it.run(spec)
         await it.tick()
         assert (await it.get(job)).state is S.RUNNING

@@ -21,9 +21,11 @@ class Inside:
 
     def __init__(self) -> None:
         self.sent: dict[str, Any] = {}
+        self.times_sent = 0
         self.log_bytes, self.tar, self.error = b"", b"tar", None
 
     async def send_files(self, principal, cluster_id, body, *, commit):
+        self.times_sent += 1
         self.sent[cluster_id] = b"".join([piece async for piece in body]), commit
 
     async def log(self, principal, cluster_id, offset):

@@ -131,7 +131,7 @@ class WorkAccess:
         self, principal: Principal, cluster_id: ClusterId, body: AsyncIterator[bytes], *, commit: bool
     ) -> Sent:
         """Send a tar stream into the working folder of every member; `commit` says that all of it came and lets waiting
-        work start."""
+        work start. Raises Conflict where none of it waits: then nothing is changed there."""
         workloads = await self._members(principal, cluster_id)
         counter = TarCounter()
         async with AsyncExitStack() as open_ones:
@@ -153,8 +153,9 @@ class WorkAccess:
             # Without commit the host keeps what came and goes on waiting.
             for channel in channels:
                 await channel.close(ChannelClose(commit=commit))
-            for channel in channels:
-                await _taken(channel, cluster_id)
+            taken = [await _taken(channel, cluster_id) for channel in channels]
+        if commit and not any(taken):
+            raise Conflict("It waits for no files; send them without commit to add them.", subject=cluster_id)
         return Sent(counter.bytes, counter.files)
 
     async def _send(self, channel: ChannelStream, piece: bytes, cluster_id: ClusterId) -> None:
@@ -276,10 +277,11 @@ def _raise_if_failed(closing: ChannelClose, cluster_id: ClusterId) -> None:
         raise from_code(closing.error_code, closing.detail, cluster_id)
 
 
-async def _taken(channel: ChannelStream, cluster_id: ClusterId) -> None:
-    """Wait until the host has taken all that was sent. Raises what it says instead, and LinkClosed."""
+async def _taken(channel: ChannelStream, cluster_id: ClusterId) -> bool:
+    """Wait until the host has taken all that was sent; whether its work begins with it. Raises what it says instead,
+    and LinkClosed."""
     async for part in _parts(channel, COMMIT_S):
         if isinstance(part, ChannelClose):
             _raise_if_failed(part, cluster_id)
-            return
+            return part.commit
     raise LinkClosed(subject=cluster_id)

@@ -72,6 +72,7 @@ class JobCourse:
         self._save_due_ns: dict[ClusterId, int] = {}
         self._moving: set[ClusterId] = set()
         self._restored: set[ClusterId] = set()
+        self._sent: set[ClusterId] = set()
         self._busy: set[JobId] = set()
         self._log_due_ns: dict[JobId, int] = {}
         self._until_ns: dict[JobId, int] = {}
@@ -179,13 +180,14 @@ class JobCourse:
             self._begin(job, self._collect(job))
         elif job.state is JobState.STARTING and job.request.await_files:
             cluster_id = job.attempts[-1].cluster_id
+            if cluster_id in self._sent:
+                return  # its host has the folder, and the word that it runs is on its way
             held = await self._store.read(lambda uow: uow.workloads.of_cluster(cluster_id))
             if any(one.phase is WorkPhase.WAITING_FILES for one in held):
                 if self.checkpoints is not None and len(job.attempts) > 1 and cluster_id not in self._restored:
                     self._move(job, self._restore(job, self.checkpoints))
                     return
-                principal = _principal(job, self._clock)
-                self._begin(job, self._files.send_folder(principal, cluster_id, job.group))
+                self._begin(job, self._send(job, cluster_id))
         elif job.state is JobState.RUNNING:
             now_ns = self._clock.monotonic_ns()
             due_ns = self._log_due_ns.setdefault(job.job_id, now_ns + LOG_EVERY_NS)
@@ -250,9 +252,14 @@ class JobCourse:
         """Keep nothing in memory of attempts that have ended."""
         clusters = {job.attempts[-1].cluster_id for job in jobs if job.has_cluster}
         self._restored &= clusters
+        self._sent &= clusters
         self._save_due_ns = {one: due_ns for one, due_ns in self._save_due_ns.items() if one in clusters}
         if self.checkpoints is not None:
             self.checkpoints.forget({job.job_id for job in jobs})
+
+    async def _send(self, job: Job, cluster_id: ClusterId) -> None:
+        await self._files.send_folder(_principal(job, self._clock), cluster_id, job.group)
+        self._sent.add(cluster_id)
 
     async def _take_log(self, job: Job) -> tuple[int, bool]:
         cluster_id = job.attempts[-1].cluster_id
