@@ -125,5 +125,5 @@ def test_a_function_runs_on_a_cluster_follows_edits_and_outlives_its_caller(rent
         assert second_id != cluster_id
         assert person.run("down").returncode == 0
         for one in (cluster_id, second_id):
-            poll(lambda one=one: api.cluster(one)["phase"] == "Deleted")
-            poll(lambda one=one: not renter.flaws(one))
+            api.wait_cluster(one, lambda found: found["phase"] == "Deleted", PATIENCE_S)
+        poll(lambda: not [flaw for one in (cluster_id, second_id) for flaw in renter.flaws(one)])
