@@ -39,6 +39,11 @@ def state_folder() -> Path:
     return Path(base) / "windrow" / "workers"
 
 
+def has_proxy() -> bool:
+    """Whether the environment names a proxy for HTTP."""
+    return any(name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in os.environ)
+
+
 def _read(path: Path) -> Config | None:
     try:
         with path.open() as file:

@@ -31,20 +31,29 @@ HEAD_ENDS = b"\r\n\r\n"
 Found = TypeVar("Found")
 
 
-async def dial(ticket: dict[str, Any]) -> HostTls:
-    """Meet the host with what the Master answered; for `Pump`. Raises TunnelRefused, ApiProblem."""
-    if ticket["protocol"] != PROTOCOL:
-        raise TunnelRefused(f"This market's tunnels are {ticket['protocol']}, and these {PROTOCOL}: update `windrow`.")
-    host, _, port = str(ticket["address"]).rpartition(":")
+async def approach(where: dict[str, Any]) -> ssl.SSLSocket:
+    """Connect to the Access of a ticket, before there is a grant to show. Raises TunnelRefused."""
+    host, _, port = str(where["address"]).rpartition(":")
     try:
         async with asyncio.timeout(DIAL_S):
             raw = await _connected(host.strip("[]"), int(port))
-            access = await _secured(raw, ticket["ca_pem"], ticket["server_name"])
+            return await _secured(raw, where["ca_pem"], where["server_name"])
     except (OSError, TimeoutError, ValueError) as error:  # ssl.SSLError is an OSError
         raise TunnelRefused(
-            f"The Access at {ticket['address']} does not answer ({error or 'no answer in time'}). Its port for "
+            f"The Access at {where['address']} does not answer ({error or 'no answer in time'}). Its port for "
             "tunnels must be open from here; ask who runs this market, or try again."
         ) from error
+
+
+async def dial(ticket: dict[str, Any], access: ssl.SSLSocket | None = None) -> HostTls:
+    """Meet the host with what the Master answered; for `Pump`. access: where its Access was approached already; it is
+    used up. Raises TunnelRefused, ApiProblem."""
+    if ticket["protocol"] != PROTOCOL:
+        if access is not None:
+            access.close()
+        raise TunnelRefused(f"This market's tunnels are {ticket['protocol']}, and these {PROTOCOL}: update `windrow`.")
+    if access is None:
+        access = await approach(ticket)
     try:
         async with asyncio.timeout(JOIN_S):
             with access:

@@ -5,9 +5,7 @@ import contextlib
 import importlib.util
 import io
 import json
-import os
 import sys
-import tarfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from windrow.cli.request import parse_gpu, parse_size
-from windrow.config import state_folder
+from windrow.config import find, has_proxy
 from windrow.errors import ApiProblem, FunctionError, PythonMismatch, WindrowClientError, WorkerRefused
-from windrow.remote import loop
+from windrow.remote import door, loop, memory
 from windrow.remote.line import through_tunnel
 from windrow.remote.session import Session
 from windrow.worker.config import is_in_call
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 
 CREATE_S: Final = 900.0
 DELETE_S: Final = 180.0
-KNOWN_MAX: Final = 20_000
-"""Digests of files that are remembered of a worker."""
 ENDED: Final = ("Deleted", "Failed", "Deleting")
 LIB: Final = ".windrow/lib"
 START: Final = (
@@ -142,7 +138,7 @@ class Cluster:
                 api = self._api()
                 api.delete_cluster(found)
                 api.wait_cluster(found, lambda c: c["phase"] in ("Deleted", "Failed"), DELETE_S)
-                _memory(found).unlink(missing_ok=True)
+                memory.forget(found)
 
     async def aio_down(self) -> None:
         """The same for callers that are asynchronous."""
@@ -159,9 +155,7 @@ class Cluster:
                         "This runs in a call already, where no cluster can be asked for. Put what makes clusters "
                         'under `if __name__ == "__main__":`.'
                     )
-                api = self._api()
-                self.id = self._named() or self._make(api)
-                self._session = session_of(api, self.id)
+                self._session = self._recalled() or self._found()
             return self._session
 
     def env_name(self, env: Env) -> str | None:
@@ -179,6 +173,33 @@ class Cluster:
         if self._client is None:
             self._client = connect()
         return self._client
+
+    def _recalled(self) -> Session | None:
+        """The session with the worker that last had this name, if it still answers: without asking for the cluster."""
+        if self._client is not None or has_proxy():
+            return None
+        config = find()
+        known = memory.named(config, self.name)
+        remembered = memory.of_worker(known) if known is not None else None
+        if known is None or remembered is None or not _is_same_python(remembered.python):
+            return None
+        port = remembered.port
+        session = _session(known, remembered, lambda: door.open_tunnel(config, known, port))
+        try:
+            loop.finish(session.connect())
+        except WindrowClientError:
+            _forget_session(known)
+            return None
+        self.id = known
+        return session
+
+    def _found(self) -> Session:
+        """The session with the worker of the cluster of this name, which is made now if it has to be."""
+        api = self._api()
+        self.id = self._named() or self._make(api)
+        found = session_of(api, self.id)
+        memory.keep_name(api.config, self.name, self.id)
+        return found
 
     def _named(self) -> str | None:
         called = [one for one in self._api().items("/clusters") if one.get("name") == self.name]
@@ -244,24 +265,36 @@ _sessions_lock = threading.Lock()
 
 def session_of(api: "Client", cluster_id: str) -> Session:
     """The session with the worker of a running cluster; raises WindrowClientError where it has none for us."""
+    known = memory.of_worker(cluster_id)
+    if known is None:
+        known = memory.Memory(cluster_id, _described(api, cluster_id))
+        known.keep()
+    _check_python(known.python)
+    port = known.port
+    return _session(cluster_id, known, lambda: api.open_tunnel(cluster_id, port))
+
+
+def _session(cluster_id: str, known: memory.Memory, open_tunnel: Callable[[], Json]) -> Session:
+    """The one that this program has with it already, or a new one."""
     with _sessions_lock:
         if cluster_id not in _sessions:
-            memory = _remembered(cluster_id)
-            if memory is None:
-                memory = {**_described(api, cluster_id), "known": []}
-                _remember(cluster_id, memory)
-            _check_python(memory["python"])
-            port = int(memory["port"])
-            way = through_tunnel(lambda: api.open_tunnel(cluster_id, port))
-            _sessions[cluster_id] = Session(
-                way, bytes.fromhex(memory["secret"]), set(memory["known"]), _keeper(cluster_id, memory)
-            )
+            way = through_tunnel(open_tunnel, known)
+            _sessions[cluster_id] = Session(way, known.secret, set(known.known), known.know)
         return _sessions[cluster_id]
 
 
+def _forget_session(cluster_id: str) -> None:
+    with _sessions_lock:
+        _sessions.pop(cluster_id, None)
+
+
+def _is_same_python(version: list[int]) -> bool:
+    return sys.version_info[:2] == tuple(version[:2])
+
+
 def _check_python(version: list[int]) -> None:
-    here, there = sys.version_info[:2], tuple(version[:2])
-    if here != there:
+    if not _is_same_python(version):
+        here, there = sys.version_info[:2], version
         shown = ".".join(map(str, version))
         raise PythonMismatch(
             f"The host runs Python {shown} and this is {here[0]}.{here[1]}: what functions take and return would not "
@@ -305,44 +338,13 @@ def _phases(cluster: Json, wanted: set[str]) -> bool:
     return bool(found) and found <= wanted
 
 
-# --- what is remembered of a worker, so that the next program need not ask -------------------------------------------
-
-
-def _memory(cluster_id: str) -> Path:
-    return state_folder() / f"{cluster_id}.json"
-
-
-def _remembered(cluster_id: str) -> Json | None:
-    try:
-        found: Json = json.loads(_memory(cluster_id).read_bytes())
-        return found if {"python", "port", "secret", "known"} <= set(found) else None
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def _remember(cluster_id: str, memory: Json) -> None:
-    path = _memory(cluster_id)
-    with contextlib.suppress(OSError):  # the next program asks again
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        made = path.with_suffix(f".{os.getpid()}")
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(memory, file)
-        made.replace(path)
-
-
-def _keeper(cluster_id: str, memory: Json) -> Callable[[set[str]], None]:
-    def keep(now: set[str]) -> None:
-        _remember(cluster_id, {**memory, "known": sorted(now)[:KNOWN_MAX]})
-
-    return keep
-
-
 # --- the worker's files ----------------------------------------------------------------------------------------------
 
 
 def packed_worker() -> bytes:
     """The worker, what scripts import of us, and what reads functions that were sent by value, as a tar file."""
+    import tarfile  # late: a worker is packed once, and its cluster is found many times
+
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, path in _library():

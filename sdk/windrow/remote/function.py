@@ -5,8 +5,8 @@ import contextlib
 import functools
 import itertools
 import re
+import secrets
 import sys
-import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
@@ -144,7 +144,7 @@ class Function(Generic[P, R]):
 
     def remote(self, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
         """Begin it, and go on here once its host has it: it then runs to its end whatever becomes of this program."""
-        asked, run = self._prepared().begin((args, kwargs))
+        asked, run = self._prepared().begin((args, kwargs), is_begun_told=True)
         asked.begun.result()
         return run
 
@@ -218,13 +218,14 @@ class _Prepared(Generic[R]):
     reader: Reader
     on_output: OnOutput
 
-    def begin(self, arguments: tuple[Any, Any]) -> tuple[Asked, Run[R]]:
+    def begin(self, arguments: tuple[Any, Any], is_begun_told: bool = False) -> tuple[Asked, Run[R]]:
+        """is_begun_told: the host says that it has it, which `asked.begun` waits for."""
         name = getattr(self.local, "__name__", "it")
         value = arguments if self.pointer.name else (self.local, *arguments)
         what = f"The arguments of {name}" if self.pointer.name else f"{name} and its arguments"
         body = pickles.dump(value, what, by_value=not self.pointer.name, is_main_sent=self.pointer.is_main)
-        number = uuid.uuid4().hex
-        asked = Asked({**self.record, "run": number}, body, self.tree, self.on_output)
+        number = secrets.token_hex(16)
+        asked = Asked({**self.record, "run": number, "begun": is_begun_told}, body, self.tree, self.on_output)
         ended = loop.start(self.session.call(asked))
         run_id = f"run_{number}.{self.cluster.id}"
         return asked, Run(run_id, self.session, ended, self.reader, self.pointer.root)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import secrets
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final
@@ -11,6 +12,7 @@ from typing import Any, Final
 from windrow import tunnel
 from windrow.errors import LineBroken, WindrowClientError, WorkerRefused, WrongSecret
 from windrow.pump import Pump
+from windrow.remote.memory import Memory
 from windrow.worker import frames
 from windrow.worker.frames import PIECE_BYTES, BadFrame, Frame, Kind
 
@@ -21,13 +23,15 @@ Way = Callable[[], AbstractAsyncContextManager[socket.socket]]
 """Gives a connection of this machine that ends at the worker."""
 
 
-def through_tunnel(open_tunnel: Callable[[], dict[str, Any]]) -> Way:
-    """By a tunnel to the port; open_tunnel: asks the Master for it, blocking."""
+def through_tunnel(open_tunnel: Callable[[], dict[str, Any]], memory: Memory) -> Way:
+    """By a tunnel to the port; open_tunnel: asks the Master for it, blocking. Meanwhile the Access that the worker was
+    last reached by is approached: two round trips less where it is still the one."""
 
     @asynccontextmanager
     async def way() -> AsyncIterator[socket.socket]:
-        ticket = await asyncio.to_thread(open_tunnel)
-        with contextlib.closing(await tunnel.dial(ticket)) as host:
+        ticket, access = await _asked(open_tunnel, memory)
+        with contextlib.closing(await tunnel.dial(ticket, access)) as host:
+            memory.reached(ticket)
             near, far = socket.socketpair()
             with far:
                 far.setblocking(False)
@@ -40,6 +44,49 @@ def through_tunnel(open_tunnel: Callable[[], dict[str, Any]]) -> Way:
                         pumping.cancel()
 
     return way
+
+
+async def _asked(
+    open_tunnel: Callable[[], dict[str, Any]], memory: Memory
+) -> tuple[dict[str, Any], ssl.SSLSocket | None]:
+    """A ticket, and the connection to its Access where there is one already."""
+    with contextlib.closing(_Early(memory.access)) as early:
+        async with asyncio.TaskGroup() as group:
+            approaching = group.create_task(early.approach())
+            ticket = await asyncio.to_thread(open_tunnel)
+            if not early.is_for(ticket):
+                approaching.cancel()
+        return ticket, early.taken(ticket)
+
+
+class _Early:
+    """A connection to the Access that was the right one last time."""
+
+    def __init__(self, where: dict[str, Any] | None) -> None:
+        self._where = where
+        self._found: ssl.SSLSocket | None = None
+
+    async def approach(self) -> None:
+        """Connect, where that can be done."""
+        if self._where is not None:
+            with contextlib.suppress(WindrowClientError, KeyError, TypeError):  # the ticket says where it is now
+                self._found = await tunnel.approach(self._where)
+
+    def is_for(self, ticket: dict[str, Any]) -> bool:
+        """Whether the ticket is for this Access."""
+        return self._where is not None and all(ticket[name] == said for name, said in self._where.items())
+
+    def taken(self, ticket: dict[str, Any]) -> ssl.SSLSocket | None:
+        """What is the caller's from now on, where it is of use for this ticket."""
+        if not self.is_for(ticket):
+            return None
+        found, self._found = self._found, None
+        return found
+
+    def close(self) -> None:
+        """End what was not taken."""
+        if self._found is not None:
+            self._found.close()
 
 
 async def _pump(pump: Pump, far: socket.socket) -> None:
@@ -141,19 +188,19 @@ class Line:
             self.met.exception()  # whoever waits sees it; nobody has to
 
     async def _meet(self, reader: asyncio.StreamReader) -> None:
-        greeting = await reader.readexactly(len(frames.GREETING))
-        if greeting != frames.GREETING:
-            raise WrongSecret("What listens there is no worker of this version; delete the cluster and begin anew.")
-        nonce, own = await reader.readexactly(frames.NONCE_BYTES), secrets.token_hex(frames.NONCE_BYTES)
+        """Our proof is sent with what comes next, unanswered: where the worker does not take it, it ends the line."""
         assert self._writer is not None
-        record = {"proof": frames.proof(self._secret, b"client", nonce), "nonce": own}
-        self._writer.write(frames.encode_record(Kind.HELLO, 0, record))
+        own = secrets.token_hex(frames.NONCE_BYTES)
+        self._writer.write(frames.encode_record(Kind.HELLO, 0, {"nonce": own}))
+        if await reader.readexactly(len(frames.GREETING)) != frames.GREETING:
+            raise WrongSecret("What listens there is no worker of this version; delete the cluster and begin anew.")
+        nonce = await reader.readexactly(frames.NONCE_BYTES)
         answer = await frames.read_frame(reader)
-        shown = answer.record()
-        if answer.kind is Kind.REFUSED:
-            raise WrongSecret(str(shown.get("text")))
-        if not frames.is_proof(shown.get("proof"), self._secret, b"worker", own.encode()):
+        if answer.kind is not Kind.WELCOME or not frames.is_proof(
+            answer.record().get("proof"), self._secret, b"worker", own.encode()
+        ):
             raise WrongSecret("What listens there does not know this worker's secret; nothing was sent to it.")
+        self._writer.write(frames.encode_record(Kind.PROOF, 0, {"proof": frames.proof(self._secret, b"client", nonce)}))
 
     async def _serve(self, reader: asyncio.StreamReader) -> None:
         async with asyncio.TaskGroup() as group:

@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-import cloudpickle
-
 from windrow.errors import CannotSend, UntrustedResult
 from windrow.worker.frames import BODY_BYTES_MAX
 
@@ -44,6 +42,8 @@ def dump(value: Any, what: str, *, by_value: bool, is_main_sent: bool) -> bytes:
     try:
         data = b"" if by_value else _by_name(value)
         if not data or (b"__main__" in data and not is_main_sent):
+            import cloudpickle  # late: most calls need none of it
+
             data = cloudpickle.dumps(value, PROTOCOL)
     except Exception as error:
         raise CannotSend(f"{what} cannot be pickled: {error}") from error

@@ -68,6 +68,10 @@ class Session:
         self._lock = asyncio.Lock()
         self._code = asyncio.Lock()
 
+    async def connect(self) -> None:
+        """Meet the worker, if that is still to be done. Raises WindrowClientError."""
+        await self._connected()
+
     async def call(self, asked: Asked) -> Ended:
         """Run it to its end; raises FunctionError."""
         try:

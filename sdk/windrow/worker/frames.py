@@ -1,7 +1,8 @@
 """What client and worker say to one another: frames of a length, a kind and a number, and how each knows the other.
 
-The worker greets with its version and a nonce; the client's first frame proves that it knows the secret, and the
-worker's answer proves it back, so that whoever took the port learns nothing.
+The worker greets with its version and a nonce, the client with a nonce of its own. The worker's first frame proves that
+it knows the secret, so that whoever took the port learns nothing; the client's next proves it back, and what it asks
+for comes right behind it.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-GREETING: Final = b"windrow-worker/1\n"
+GREETING: Final = b"windrow-worker/2\n"
 NONCE_BYTES: Final = 32
 SECRET_BYTES: Final = 32
 FRAME_BYTES_MAX: Final = 1 << 20
@@ -47,6 +48,7 @@ class Kind(IntEnum):
     ENV = 15
     PROGRESS = 16
     BEGUN = 17
+    PROOF = 18
 
 
 class BadFrame(Exception):

@@ -149,11 +149,11 @@ class Code:
                 with contextlib.suppress(OSError):
                     child.channel.shutdown(socket.SHUT_RDWR)  # whatever it started may still hold the other end
 
-    async def child(self, env: Mapping[str, str], inside: bool) -> Child:
+    async def child(self, inside: bool) -> Child:
         """A new one. inside: this process itself, since it cannot be forked. Raises Died."""
         child = Child()
         try:
-            message = {"do": "child", "inside": inside, "env": dict(env)}
+            message = {"do": "child", "inside": inside}
             send(self._channel, message, [child.far.fileno(), *child.output.given()])
             child.far.close()
             child.output.let_go()
@@ -171,6 +171,10 @@ class Code:
         child.pid = int(said["pid"])
         self._children[child.pid] = child
         return child
+
+    def has_ended(self, child: Child) -> bool:
+        """Whether it was seen to."""
+        return child.pid in self._ended and self._ended[child.pid].done()
 
     async def how_ended(self, child: Child) -> str:
         """In words, of a child that has gone."""

@@ -19,6 +19,8 @@ RUNNING_MAX: Final = 64
 CODES_KEPT: Final = 4
 """Processes that have imported some code and that nothing runs in; the oldest goes."""
 POOL_MAX: Final = 256
+SPARE_S: Final = 0.01
+"""After a call, before the process of the next one is forked: what the call returned is on its way by then."""
 GRACE_S: Final = 5.0
 """Between the interrupt of a cancelled call and its end by force."""
 
@@ -58,6 +60,9 @@ class _Loaded:
 
     code: Code
     watch: "asyncio.Task[None]"
+    spare: Child | None = None
+    is_sparing: bool = False
+    is_over: bool = False
     pools: dict[tuple[int, str], _Pool] = field(default_factory=dict)
 
 
@@ -141,6 +146,9 @@ class Runner:
             found.code.users -= 1
             if not found.code.forks:
                 self._end(found)
+            elif not call.pool and not found.is_sparing:
+                found.is_sparing = True
+                self._group.create_task(self._spare(found))
             self._forget_old()
 
     async def _in_child(self, run: Run, call: Call, code: Code, child: Child) -> dict[str, Any]:
@@ -148,7 +156,7 @@ class Runner:
         child.output.run = run
         try:
             job = {"args": str(run.arguments), "result": str(run.result), "name": call.name, "folder": str(self._work)}
-            child.begin(job)
+            child.begin({**job, "env": call.variables})
             said = await child.said()
         except OSError:
             said = None
@@ -164,14 +172,18 @@ class Runner:
     @asynccontextmanager
     async def _child(self, loaded: _Loaded, call: Call) -> AsyncIterator[Child]:
         if not call.pool or not loaded.code.forks:
-            child = await loaded.code.child(call.variables, not loaded.code.forks)
+            child, loaded.spare = loaded.spare, None
+            if child is None or loaded.code.has_ended(child):
+                if child is not None:
+                    loaded.code.let_go(child)
+                child = await loaded.code.child(not loaded.code.forks)
             try:
                 yield child
             finally:
                 loaded.code.let_go(child)
             return
         pool = loaded.pools.setdefault((call.pool, str(sorted(call.variables.items()))), _Pool(call.pool))
-        child = await self._idle(pool, loaded.code, call)
+        child = await self._idle(pool, loaded.code)
         try:
             yield child
         except BaseException:
@@ -186,18 +198,32 @@ class Runner:
                 pool.idle.put_nowait(child)
 
     @staticmethod
-    async def _idle(pool: _Pool, code: Code, call: Call) -> Child:
+    async def _idle(pool: _Pool, code: Code) -> Child:
         """A child of the pool that has nothing to do."""
         while pool.count >= pool.size or not pool.idle.empty():
             if (child := await pool.idle.get()) is not None:
                 return child
         pool.count += 1
         try:
-            return await code.child(call.variables, False)
+            return await code.child(False)
         except BaseException:
             pool.count -= 1
             pool.idle.put_nowait(None)
             raise
+
+    @staticmethod
+    async def _spare(loaded: _Loaded) -> None:
+        """Have a process ready for the next call, that it need not wait for a fork."""
+        await asyncio.sleep(SPARE_S)
+        try:
+            if loaded.spare is None and not loaded.is_over:
+                loaded.spare = await loaded.code.child(False)
+        except Died:
+            pass  # the next call says so, if it is still so then
+        finally:
+            loaded.is_sparing = False
+            if loaded.is_over and loaded.spare is not None:
+                loaded.code.let_go(loaded.spare)
 
     async def _code(self, run: Run, call: Call) -> _Loaded | dict[str, Any]:
         """The process that has imported this code; or how importing it failed."""
@@ -241,6 +267,10 @@ class Runner:
 
     @staticmethod
     def _end(loaded: _Loaded) -> None:
+        loaded.is_over = True
+        if loaded.spare is not None:
+            loaded.code.let_go(loaded.spare)
+            loaded.spare = None
         for pool in loaded.pools.values():
             while not pool.idle.empty():
                 if (child := pool.idle.get_nowait()) is not None:

@@ -105,12 +105,14 @@ class Connection:
         self._writer.write(frames.GREETING + nonce)
         async with asyncio.timeout(frames.HELLO_S):
             hello = await frames.read_frame(self._reader)
-        shown = hello.record() if hello.kind is Kind.HELLO else {}
-        if not frames.is_proof(shown.get("proof"), self._server.secret, b"client", nonce):
+            own = str(hello.record().get("nonce"))[:128] if hello.kind is Kind.HELLO else ""
+            proof = frames.proof(self._server.secret, b"worker", own.encode())
+            await self._say(Kind.WELCOME, 0, {"proof": proof, "python": list(sys.version_info[:3])})
+            shown = await frames.read_frame(self._reader)
+        is_known = shown.kind is Kind.PROOF
+        if not is_known or not frames.is_proof(shown.record().get("proof"), self._server.secret, b"client", nonce):
             await self._refuse(0, "wrong_secret", "Whoever connects here must know this worker's secret.")
             raise _Gone
-        proof = frames.proof(self._server.secret, b"worker", str(shown.get("nonce"))[:128].encode())
-        await self._say(Kind.WELCOME, 0, {"proof": proof, "python": list(sys.version_info[:3])})
 
     async def _take(self, frame: Frame, group: asyncio.TaskGroup) -> None:
         match frame.kind:
@@ -125,7 +127,9 @@ class Connection:
             case Kind.FILE:
                 self._file(frame)
             case Kind.CALL:
-                group.create_task(self._tell(frame.number, self._called(frame), 0))
+                asked = frame.record()
+                run = self._called(frame.number, asked)
+                group.create_task(self._tell(frame.number, run, 0, asked.get("begun") is not False))
             case Kind.ATTACH:
                 asked = frame.record()
                 group.create_task(self._tell(frame.number, self._run(asked), _natural(asked.get("offset"), 1 << 40)))
@@ -193,9 +197,9 @@ class Connection:
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
-    def _called(self, frame: Frame) -> Run:
+    def _called(self, number: int, asked: dict[str, Any]) -> Run:
         """The run of a call; a call that was sent twice is the same run."""
-        asked, body, server = frame.record(), self._body(frame.number), self._server
+        body, server = self._body(number), self._server
         run_id = str(asked.get("run"))
         if not _RUN.fullmatch(run_id):
             raise _Refused("bad_call", "A run's id is 32 hexadecimal digits.")
@@ -226,9 +230,10 @@ class Connection:
             raise _Refused("unknown_run", "This worker knows no such run: it never began, or is long over.")
         return found
 
-    async def _tell(self, number: int, run: Run, offset: int) -> None:
-        """That it is known here; its output from `offset` on, as it comes; then its result and its end."""
-        await self._send(frames.encode(Kind.BEGUN, number))
+    async def _tell(self, number: int, run: Run, offset: int, is_begun_told: bool = True) -> None:
+        """That it is known here, where that is asked; its output from `offset` on, as it comes; its result and end."""
+        if is_begun_told:
+            await self._send(frames.encode(Kind.BEGUN, number))
         while True:
             is_over = run.outcome is not None
             while data := run.read(offset, PIECE_BYTES):

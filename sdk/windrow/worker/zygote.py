@@ -159,12 +159,12 @@ def _child(message: dict[str, Any], descriptors: list[int]) -> None:
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             file.write(OOM_SCORE)
         _take_output(descriptors[1], descriptors[2])
-        config.add(message["env"])
         send(channel, {"do": "began", "pid": os.getpid()})
         while True:
             job, _ = receive(channel)
             if job is None:
                 break
+            config.add(job["env"])
             send(channel, calling.call(job))
     except BaseException:
         pass

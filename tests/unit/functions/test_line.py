@@ -56,7 +56,8 @@ def _said(worker: Worker, *sent: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", worker.port), PATIENCE_S) as one:
         greeting = one.recv(len(frames.GREETING) + 32, socket.MSG_WAITALL)
         proof = frames.proof(worker.secret, b"client", greeting[-32:])
-        one.sendall(frames.encode_record(frames.Kind.HELLO, 0, {"proof": proof, "nonce": "n"}) + b"".join(sent))
+        hello = frames.encode_record(frames.Kind.HELLO, 0, {"nonce": "n"})
+        one.sendall(hello + frames.encode_record(frames.Kind.PROOF, 0, {"proof": proof}) + b"".join(sent))
         one.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: one.recv(65536), b""))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import uuid
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,25 @@ def test_a_fresh_process_for_each_call_and_a_pool_that_keeps_what_it_loads(worke
     assert [pool(1), pool(2)] == [[1], [1, 2]]
     pids = windrow.function(code.module.pid).to(cluster).distribute("pool", 2)
     assert len(set(pids.map(range(8)))) <= 2
+
+
+def _spare(parent: int, *others: int) -> int:
+    """The one child that waits, once whoever ran is gone."""
+    children = Path(f"/proc/{parent}/task/{parent}/children")
+    poll(lambda: len(set(map(int, children.read_text().split())) - set(others)) == 1)
+    (found,) = set(map(int, children.read_text().split())) - set(others)
+    return found
+
+
+def test_the_next_calls_process_is_there_before_it_and_another_where_that_was_ended(worker: Worker, code: Code) -> None:
+    pid, (first, parent) = code.on(worker, "pid"), code.on(worker, "family")()
+    second = _spare(parent, first)
+    assert pid() == second
+
+    third = _spare(parent, first, second)
+    os.kill(third, signal.SIGKILL)
+    poll(lambda: not Path(f"/proc/{third}").exists(), what="the ended process was noticed")
+    assert pid() not in (first, second, third)
 
 
 def test_a_pool_goes_on_after_one_of_it_has_died(worker: Worker, code: Code) -> None:
