@@ -13,6 +13,7 @@ from typing import Final
 
 from windrow_agent.core.discovery import Place, parse_place
 from windrow_agent.core.layout import Layouts, parse_layouts
+from windrow_agent.core.sharing import Shares, parse_shares
 from windrow_agent.runtimes.docker import DEFAULT_URL
 from windrow_proto.errors import InvalidInput
 
@@ -51,6 +52,8 @@ class Config:
     """Of /metrics on 127.0.0.1; None: not served."""
     layouts: Layouts = field(default_factory=dict)
     """What cards may be cut into when the Master asks; empty: every card stays whole."""
+    shares: Shares = field(default_factory=dict)
+    """The parts in which cards are shared by MPS among programs of their owner; empty: none is."""
     seeds: tuple[Place, ...] = ()
     """Where an Access is looked for when none of the map answers; empty: where joining was told."""
 
@@ -99,6 +102,7 @@ def parse(arguments: Sequence[str]) -> Config:
         metrics_port=getattr(found, "metrics_port", None),
         seeds=seeds,
         layouts=parse_layouts(getattr(found, "mig", None) or ()),
+        shares=parse_shares(getattr(found, "mps", None) or ()),
     )
 
 
@@ -137,6 +141,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--metrics-port", type=int, help="serve /metrics on this port of 127.0.0.1")
     text = "let the Master cut this card (UUID, index or `all`) into these slices while it is idle (default: never)"
     run.add_argument("--mig", action="append", metavar="CARD=PROFILE,...", help=text)
+    text = "share this card (UUID, index or `all`) by MPS in such parts among your own programs, instead of as a whole"
+    run.add_argument("--mps", action="append", metavar="CARD=PERCENT,...", help=text)
     looks(run, "look for an Access there while none of the known ones answers (default: what join was told)")
     join = command("join", "Make this host a member: keys are made here, the Master signs a certificate.")
     join.add_argument("master_url", help="https://host:port of the Master")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from windrow_agent.core.layout import Layouts, cut_refusal, grant_refusal
+from windrow_agent.core.sharing import share_refusal
 from windrow_agent.gpu.port import CutRefusedError
 from windrow_agent.sampler import Sampler
 from windrow_proto.errors import Conflict, WindrowError
@@ -29,7 +30,8 @@ class CutDesk:
 
     def create_refusal(self, spec: WorkloadSpec) -> WindrowError | None:
         """Why a workload cannot have what it was granted, as the cards are now; None: it can."""
-        return grant_refusal(spec.slots, self._sampler.gpus.gpus, self._cutting)
+        gpus = self._sampler.gpus.gpus
+        return grant_refusal(spec.slots, gpus, self._cutting) or share_refusal(spec, gpus)
 
     async def cut(self, spec: PartitionSpec) -> Mapping[str, str]:
         """Do it; the next inventory says what became of the card. Raises Conflict with the driver's reason."""

@@ -1,7 +1,8 @@
 """What a lease finds on its cards and leaves there: remembers the modes at its start, looks again at its end.
 
 A driver lists a program's last memory for a moment after it ended, so the look is repeated before a card is called
-unclean. Where no card was ever read (an agent that only ends its workloads) there is nothing to judge by.
+unclean. Where no card was ever read (an agent that only ends its workloads) there is nothing to judge by, and of a part
+by MPS nobody can: its neighbours' memory is the same card's. What stays there is foreign use of the card.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,7 +14,7 @@ from windrow_agent.core import lease_end
 from windrow_agent.core.workload import WorkloadState
 from windrow_agent.gpu.port import GpuInventory, GpuLook
 from windrow_proto.ids import SlotId
-from windrow_proto.model import GpuFacts, SlotGrant
+from windrow_proto.model import GpuFacts, Isolation, SlotGrant
 from windrow_proto.ports import Clock
 from windrow_proto.units import SECOND
 
@@ -65,4 +66,8 @@ class Leaving:
 
     def _cards(self) -> Mapping[str, GpuFacts]:
         gpus = self._inventory().gpus
-        return {uuid: gpu for gpu in gpus for uuid in (gpu.uuid, *(part.uuid for part in gpu.slices))}
+        known: dict[str, GpuFacts] = {gpu.uuid: gpu for gpu in gpus}
+        parts: dict[str, GpuFacts] = {
+            part.uuid: gpu for gpu in gpus for part in gpu.slices if part.isolation is not Isolation.MPS
+        }
+        return known | parts

@@ -21,17 +21,19 @@ from windrow_agent.config import Config, parse, read_token
 from windrow_agent.core import egress
 from windrow_agent.core.checkup import Level
 from windrow_agent.core.discovery import Copy, Place, Seed
+from windrow_agent.core.sharing import share_of
 from windrow_agent.dialling_ports import Look, look_nowhere
 from windrow_agent.enrol import Membership, join, join_in_thread, load_seeds, save_seeds
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.host import PsutilHost
+from windrow_agent.mps import NvidiaMps
 from windrow_agent.resolver import Resolver
 from windrow_agent.rights import keep_rights
 from windrow_agent.room import BALLAST_BYTES
 from windrow_agent.runtimes import docker_socket
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import Runtime
-from windrow_agent.runtimes.process import ProcessRuntime
+from windrow_agent.runtimes.shared import SharedRuntime
 from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
 from windrow_agent.sampler import Sampler
@@ -121,10 +123,15 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
     runner: Runner = ThreadRunner("windrow-disk")
     seeds, copies = _places(config.seeds or load_seeds(data_dir))
     membership = Membership(data_dir, clock, rng, ThreadRunner("windrow-enrol"), copies)
+    sampler = Sampler(clock, NvmlBackend(), PsutilHost(data_dir), shares=config.shares)
     runtimes: dict[str, Runtime] = {}
     if "process" in config.runtimes:
         hidden = data_dir.parent if (data_dir.parent / "cli.json").exists() else data_dir
-        runtimes["process"] = ProcessRuntime(data_dir / "process", hidden, config.is_bubblewrap_wanted)
+        runtimes["process"] = SharedRuntime(
+            *(data_dir / "process", hidden, config.is_bubblewrap_wanted),
+            share_of=lambda uuid: share_of(uuid, sampler.gpus.gpus),
+            control=NvidiaMps(),
+        )
     if "docker" in config.runtimes:
         runtimes["docker"] = DockerRuntime(
             data_dir / "docker", membership.host_id, config.docker_url, config.registries
@@ -142,7 +149,7 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
         directory=str(data_dir),
         runner=runner,
         kernel_boot=boot_id(),
-        sampler=Sampler(clock, NvmlBackend(), PsutilHost(data_dir)),
+        sampler=sampler,
         runtimes=runtimes,
         agent_version=agent_version(),
         measure_benchmarks=partial(benchmarks.measure, data_dir, clock),

@@ -16,6 +16,7 @@ from windrow_agent.core import sampling
 from windrow_agent.core.availability import Availability
 from windrow_agent.core.inventory import HostFacts, HostReader
 from windrow_agent.core.sampling import Due, Schedule
+from windrow_agent.core.sharing import Shares
 from windrow_agent.gpu.port import Condition, ConditionCode, GpuBackend, GpuInventory, GpuLook
 from windrow_agent.gpu.watch import GpuWatch
 from windrow_agent.threads import InlineRunner, Runner, ThreadRunner
@@ -62,8 +63,9 @@ class Sampler:
         gpu_runner: Runner | None = None,
         host_runner: Runner | None = None,
         least_ns: int = 0,
+        shares: Shares | None = None,
     ) -> None:
-        """least_ns: never more often than this, whatever the Master says."""
+        """least_ns: never more often than this, whatever the Master says; shares: in what parts cards are shared."""
         self.look_ns = max(LOOK_NS, least_ns)
         """The longest nap while nothing is being read."""
         self.host_facts = HostFacts()
@@ -73,7 +75,7 @@ class Sampler:
         self._host = host
         self._least_ns = least_ns
         self._period_ns = max(least_ns, sampling.bounded_period(period_ns))
-        self._watch = GpuWatch(backend, gpu_runner or _runner(clock, backend.simulated, "gpu"))
+        self._watch = GpuWatch(backend, gpu_runner or _runner(clock, backend.simulated, "gpu"), shares)
         self._host_runner = host_runner or _runner(clock, host.simulated, "host")
         self._host_task: asyncio.Task[Mapping[int, int | None] | None] | None = None
         self._host_began_ns = 0

@@ -20,15 +20,19 @@ from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
 from windrow_agent.challenge.crew import COMMAND as PROVER
 from windrow_agent.core.layout import Layouts
+from windrow_agent.core.sharing import Shares, share_of
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.port import GpuBackend
+from windrow_agent.mps import MpsControl, NvidiaMps
 from windrow_agent.runtimes.process import ProcessRuntime
+from windrow_agent.runtimes.shared import SharedRuntime
 from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.sampler import Sampler
 from windrow_agent.service import AgentService, Parts
 from windrow_agent.threads import ThreadRunner
 from windrow_master.fleet.machines import AdminEvent
 from windrow_master.fleet.model import CommandState, HostFacts, Slot
+from windrow_master.fleet.slices import SHARED
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.disk import OsDisk
 from windrow_proto.disk_memory import MemoryDisk
@@ -147,9 +151,12 @@ def agent_of(
     prover: tuple[str, ...] = PROVER,
     key: SigningKey | None = None,
     layouts: Layouts | None = None,
+    shares: Shares | None = None,
+    control: MpsControl | None = None,
 ) -> AgentService:
     """An agent with the cards of this backend."""
     clock, signing = SystemClock(), key or SigningKey.generate()
+    sampler = Sampler(clock, backend, Reader(), shares=shares)
     parts = Parts(
         host_id=HOST,
         signing=signing,
@@ -163,8 +170,14 @@ def agent_of(
         directory=str(folder),
         runner=ThreadRunner("test-disk"),
         kernel_boot=boot_id(),
-        sampler=Sampler(clock, backend, Reader()),
-        runtimes={"process": ProcessRuntime(folder / "process", folder, False)},
+        sampler=sampler,
+        runtimes={
+            "process": SharedRuntime(
+                *(folder / "process", folder, False),
+                share_of=lambda uuid: share_of(uuid, sampler.gpus.gpus),
+                control=control or NvidiaMps(),
+            )
+        },
         agent_version="test",
         measure_benchmarks=no_benchmarks,
         prover=prover,
@@ -183,13 +196,20 @@ def relay_of(network: MemoryNetwork) -> Relay:
 
 
 @asynccontextmanager
-async def watched_host(fake: FakeNvml, folder: Path, layouts: Layouts | None = None) -> AsyncIterator[HealthWorld]:
-    """Everything up, all slots free and offered; ended in order, workloads included."""
+async def watched_host(
+    fake: FakeNvml,
+    folder: Path,
+    layouts: Layouts | None = None,
+    shares: Shares | None = None,
+    control: MpsControl | None = None,
+) -> AsyncIterator[HealthWorld]:
+    """Everything up, all slots free and, but for shared cards, offered; ended in order, workloads included."""
     async with MemoryNetwork(SystemClock(), SeededRng(), Weather(0, 0, 0.0)) as network, asyncio.TaskGroup() as tasks:
         master = Master(folder / "master", MemoryDisk(), network)
         await master.start(tasks)
         backend = NvmlBackend(pci_devices=folder / "agent" / "pci")
-        agent, relay = agent_of(network, folder / "agent", backend, layouts=layouts), relay_of(network)
+        agent = agent_of(network, folder / "agent", backend, layouts=layouts, shares=shares, control=control)
+        relay = relay_of(network)
         master.facts[HOST] = HostFacts(agent.parts.signing.public, 1, False)
         await master.store.write(
             lambda uow: master.fleet.enrol(uow, HOST, "box", OWNER, False, "account/account_1"), name="enrol"
@@ -199,7 +219,11 @@ async def watched_host(fake: FakeNvml, folder: Path, layouts: Layouts | None = N
         world = HealthWorld(master, fake, agent)
         try:
             await asyncio.wait_for(agent.connected.wait(), PATIENCE_S)
-            await world.until(lambda seen: list(seen.slots.values()) == [("free", None)] * (GPUS + 1), "a sound host")
+            whole = [("free", None)] * (GPUS + 1 - len(shares or ()))
+            await world.until(
+                lambda seen: [s for slot, s in seen.slots.items() if s[1] != SHARED and slot[:4] != "MPS-"] == whole,
+                "a sound host",
+            )
             await world.until(lambda seen: seen.link == "online" and not seen.conditions, "an online host")
             yield world
         finally:

@@ -16,6 +16,7 @@ import structlog
 
 from windrow_agent.core import availability
 from windrow_agent.core.availability import Availability, GpuState
+from windrow_agent.core.sharing import Shares, with_shares
 from windrow_agent.gpu.knife import Cut
 from windrow_agent.gpu.port import (
     Condition,
@@ -108,7 +109,8 @@ class _Failed:
 class GpuWatch:
     """The state of this host's GPUs as last heard. All methods are called on the loop."""
 
-    def __init__(self, backend: GpuBackend, runner: Runner) -> None:
+    def __init__(self, backend: GpuBackend, runner: Runner, shares: Shares | None = None) -> None:
+        self._shares = shares or {}
         self.inventory = GpuInventory()
         self.last_good_ns: int | None = None
         self.events_dropped = 0
@@ -334,7 +336,7 @@ class GpuWatch:
             case _Kind.OPEN:
                 self._opened(answer if isinstance(answer, Condition) else None, now_ns)
             case _Kind.INVENTORY if isinstance(answer, GpuInventory):
-                self.inventory, self._has_facts = answer, True
+                self.inventory, self._has_facts = replace(answer, gpus=with_shares(answer.gpus, self._shares)), True
                 self._keep_states()
                 if self._cut is not None:
                     self._cut.tell()

@@ -126,15 +126,14 @@ class ProcessRuntime:
         """Launch the shim and wait until the command has begun, or has failed to."""
         folder = self._known(workload_id)
         spec = _load_spec(folder)
-        wrapper = await self._wrapper()
         argv = spec.argv or sandbox.STAY_UP
-        record = sandbox.launch_record(wrapper, spec, argv, folder, self._interpreters)
+        record = await self._record(spec, argv, folder)
         if not (folder / "start.json").exists():
             if not sandbox.resolve(argv[0], record["env"], folder / "work"):
                 raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
             await asyncio.to_thread(_launch, folder, record)
         await self._until(lambda: (folder / "running.json").exists() or (folder / "end.json").exists(), workload_id)
-        ended = _read(folder / "end.json")
+        ended = read_record(folder / "end.json")
         if ended and ended.get("exec_error"):
             raise WorkloadFailed(f"{argv[0]!r} could not be run: {ended['exec_error']}", subject=workload_id)
         run = await self.observe(workload_id)
@@ -151,7 +150,7 @@ class ProcessRuntime:
         if not argv:
             raise InvalidInput("A command needs at least one word.", subject=workload_id)
         spec = _load_spec(folder)
-        record = sandbox.launch_record(await self._wrapper(), spec, argv, folder, self._interpreters)
+        record = await self._record(spec, argv, folder)
         if not sandbox.resolve(argv[0], record["env"], folder / "work"):
             raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
         return await AttachedExec.start(folder, record, SHIM)
@@ -255,6 +254,14 @@ class ProcessRuntime:
             raise NotFound(f"This host has no process workload {workload_id}.", subject=workload_id)
         return folder
 
+    async def _record(self, spec: WorkloadSpec, argv: tuple[str, ...], folder: Path) -> dict[str, Any]:
+        wrapper = await self._wrapper()
+        return sandbox.launch_record(wrapper, spec, argv, folder, self._interpreters, self._told(folder))
+
+    def _told(self, _folder: Path) -> sandbox.Told:
+        """What more the workload of this folder is told of its GPU, and what it may see of the hidden folder."""
+        return sandbox.NOTHING_MORE
+
     async def _wrapper(self) -> sandbox.Sandbox:
         if self._sandbox is None:
             self._sandbox = await asyncio.to_thread(self._find)
@@ -322,7 +329,8 @@ def _launch(folder: Path, record: dict[str, Any]) -> None:
         raise RuntimeUnavailable(f"The workload's shim could not be started: {text}", subject=folder.name)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_record(path: Path) -> dict[str, Any]:
+    """What is written there as JSON; empty: nothing that can be read."""
     try:
         record = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -331,7 +339,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _load_spec(folder: Path) -> WorkloadSpec:
-    record = _read(folder / "spec.json")
+    record = read_record(folder / "spec.json")
     if not record:
         raise NotFound(f"The records of workload {folder.name} are damaged.", subject=folder.name)
     slots = tuple(SlotGrant(SlotId(s["slot_id"]), s["token"], GpuUuid(s["gpu_uuid"])) for s in record["slots"])
@@ -340,12 +348,12 @@ def _load_spec(folder: Path) -> WorkloadSpec:
 
 
 def _observe(folder: Path) -> Run:
-    spec, began = _load_spec(folder), _read(folder / "start.json")
+    spec, began = _load_spec(folder), read_record(folder / "start.json")
     run = Run(WorkloadId(spec.workload_id), ClusterId(spec.cluster_id), spec.slots, NAME, RunState.CREATED)
     if not began:
         return run
     is_alive = _shim_pid(folder) is not None  # looked at before end.json: it may be written in between
-    ended = _read(folder / "end.json")
+    ended = read_record(folder / "end.json")
     run = replace(run, started_wall_ns=int(began["wall_ns"]), ports={str(port): port for port in spec.ports})
     if ended:
         return replace(
@@ -358,14 +366,14 @@ def _observe(folder: Path) -> Run:
 
 def _live(folder: Path, run: Run) -> _Live:
     """What need not be read again of a workload that was just seen to run."""
-    began = _read(folder / "start.json")
+    began = read_record(folder / "start.json")
     kept = (str(folder / "spec.json"), str(folder / "end.json"))
     return _Live(run, int(began["shim_pid"]), int(began["shim_ticks"]), int(began["monotonic_ns"]), kept)
 
 
 def _shim_pid(folder: Path) -> int | None:
     """The shim that `start.json` names, if it is this very process and not another with its number."""
-    began = _read(folder / "start.json")
+    began = read_record(folder / "start.json")
     if not began or began["boot_id"] != shim.boot_id():
         return None
     pid = int(began["shim_pid"])
@@ -411,8 +419,9 @@ def _may_still_run(folder: Path) -> bool:
 
 
 def _is_cut(folder: Path) -> bool:
+    cap_bytes = int(read_record(folder / "spec.json").get("log_cap_bytes", LOG_CAP_BYTES))
     try:
-        return (folder / "log").stat().st_size > int(_read(folder / "spec.json").get("log_cap_bytes", LOG_CAP_BYTES))
+        return (folder / "log").stat().st_size > cap_bytes
     except OSError:
         return False
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,17 +34,30 @@ another one, or none."""
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What a workload has beyond the rest. env: wins over all else; seen: folders that stay visible to it."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    seen: tuple[Path, ...] = ()
+
+
+NOTHING_MORE: Final = Told()
+
+
+@dataclass(frozen=True, slots=True)
 class Sandbox:
     """How workloads are wrapped on this host. bwrap: its path, None where it does not start."""
 
     bwrap: str | None
     hidden: Path
 
-    def wrap(self, argv: list[str], work: Path, home: Path, tmp: Path, interpreters: Path) -> list[str]:
-        """The command line that runs `argv` in `work`, seeing nothing else of the hidden folder."""
+    def wrap(
+        self, argv: list[str], work: Path, home: Path, tmp: Path, interpreters: Path, seen: tuple[Path, ...] = ()
+    ) -> list[str]:
+        """The command line that runs `argv` in `work`, seeing nothing else of the hidden folder but `seen`."""
         if self.bwrap is None:
             return argv
-        binds = [part for path in (work, home) for part in ("--bind", str(path), str(path))]
+        binds = [part for path in (work, home, *seen) for part in ("--bind", str(path), str(path))]
         binds += ["--ro-bind", str(interpreters), str(interpreters)]
         return [
             *(self.bwrap, "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"),
@@ -138,15 +151,20 @@ def resolve(program: str, env: Mapping[str, str], work: Path) -> bool:
 
 
 def launch_record(
-    sandbox: Sandbox, spec: WorkloadSpec, argv: tuple[str, ...], folder: Path, interpreters: Path
+    sandbox: Sandbox,
+    spec: WorkloadSpec,
+    argv: tuple[str, ...],
+    folder: Path,
+    interpreters: Path,
+    told: Told = NOTHING_MORE,
 ) -> dict[str, Any]:
     """What the shim needs to know; `folder` is the workload's own."""
     work, home, tmp = folder / "work", folder / "home", folder / "tmp"
     inner_tmp = Path("/tmp") if sandbox.bwrap else tmp
     return {
-        "argv": sandbox.wrap(list(argv), work, home, tmp, interpreters),
+        "argv": sandbox.wrap(list(argv), work, home, tmp, interpreters, told.seen),
         "program": argv[0],
-        "env": environment(spec, home, inner_tmp, interpreters),
+        "env": {**environment(spec, home, inner_tmp, interpreters), **told.env},
         "cwd": str(work),
         "limits": limits(spec),
         "nice": NICE,

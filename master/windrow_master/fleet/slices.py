@@ -5,7 +5,8 @@ A slice's share of its card, in thousandths, is the mean of its share of the pro
     share = floor(1000 x (compute slices / the card's most slices + memory / the card's memory) / 2)
 
 The mean adds up over the parts of a card, so that all parts together never cost more than the whole. A card that is cut
-is not to be had as a whole; parts that claim more than their card are not offered at all.
+is not to be had as a whole; parts that claim more than their card are not offered at all. A part by MPS counts as so
+many hundredths of the processors; its card is not in MIG mode.
 """
 
 from collections.abc import Collection, Iterator
@@ -16,11 +17,13 @@ from windrow_master.fleet.machines import SLOT_HELD
 from windrow_master.fleet.model import AdminState, Host, Slot
 from windrow_proto.errors import Conflict, WindrowError
 from windrow_proto.ids import GpuUuid, SlotId, cpu_slot
-from windrow_proto.model import GpuFacts, GpuSlice, Isolation
+from windrow_proto.model import MPS_PREFIX, GpuFacts, GpuSlice, Isolation
 
 WHOLE_MILLI: Final = 1000
-SLICE_PREFIX: Final = "MIG-"
+PREFIXES: Final = {Isolation.MIG: "MIG-", Isolation.MPS: MPS_PREFIX}
+PERCENT: Final = 100
 CUT: Final = "it is cut into slices, which are offered one by one"
+SHARED: Final = "it is shared in parts by MPS, which are offered one by one to its host's owner"
 BARE: Final = "it is in MIG mode and has no slices"
 TOO_MUCH: Final = "the slices of its card claim more than there is of it"
 UNSHARED: Final = "how much of its card it is, its host does not say"
@@ -46,7 +49,8 @@ def parts(host: Host) -> tuple[Part, ...]:
     gpus = host.inventory.gpus if host.inventory else ()
     found = {cpu_slot(host.host_id, 0): Part(cpu_slot(host.host_id, 0), "cpu", Isolation.UNSPECIFIED)}
     for gpu in gpus:
-        closed = None if not gpu.mig_enabled else CUT if gpu.slices else BARE
+        is_shared = any(one.isolation is Isolation.MPS for one in gpu.slices)
+        closed = (CUT if gpu.slices else BARE) if gpu.mig_enabled else SHARED if is_shared else None
         slot_id = SlotId(gpu.uuid)
         found[slot_id] = Part(slot_id, "gpu", Isolation.WHOLE, gpu.uuid, gpu.uuid, closed=closed)
     for gpu in gpus:
@@ -57,18 +61,24 @@ def parts(host: Host) -> tuple[Part, ...]:
 
 def _slices(gpu: GpuFacts) -> Iterator[Part]:
     """Those of a card; a name that is none of a slice is passed over."""
-    known = [one for one in gpu.slices if one.uuid.startswith(SLICE_PREFIX) and "/" not in one.uuid]
+    known = [one for one in gpu.slices if _is_named_well(one)]
     shares = {one.uuid: share_milli(gpu, one) for one in known}
     is_too_much = sum(shares.values()) > WHOLE_MILLI
     for one in known:
         share = shares[one.uuid]
-        closed = TOO_MUCH if is_too_much else UNSHARED if not share or not gpu.mig_enabled else None
+        is_of_the_mode = bool(gpu.mig_enabled) is (one.isolation is Isolation.MIG)
+        closed = TOO_MUCH if is_too_much else UNSHARED if not share or not is_of_the_mode else None
         yield Part(SlotId(one.uuid), "slice", one.isolation, one.uuid, gpu.uuid, one.profile, share, closed)
+
+
+def _is_named_well(one: GpuSlice) -> bool:
+    prefix = PREFIXES.get(one.isolation)
+    return prefix is not None and one.uuid.startswith(prefix) and "/" not in one.uuid
 
 
 def share_milli(gpu: GpuFacts, one: GpuSlice) -> int:
     """How much of its card a slice is, in thousandths; 0: its host does not say enough."""
-    most = gpu.more.get("mig_devices_max")
+    most = PERCENT if one.isolation is Isolation.MPS else gpu.more.get("mig_devices_max")
     if not isinstance(most, int) or most < 1 or not gpu.memory_bytes:
         return 0
     return (

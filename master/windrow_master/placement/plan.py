@@ -30,6 +30,7 @@ from windrow_master.placement.model import (
     Verdict,
     Weights,
 )
+from windrow_proto.model import Isolation
 from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, Microcents
 
 KEPT_LOSERS: Final = 16
@@ -163,7 +164,7 @@ def _try(request: Request, host: Candidate, verification_exists: bool) -> Chosen
     if request.memory_bytes is not None and request.memory_bytes > host.memory_free_bytes:
         free = max(0, host.memory_free_bytes) / GIB
         return f"it has {free:.1f} GiB of memory free, you ask for {request.memory_bytes / GIB:.1f}"
-    slots = _slots(request, host)
+    slots = _slots(request, host, runtime)
     if isinstance(slots, str):
         return slots
     price = Microcents(sum(slot.price_per_hour for slot in slots))
@@ -221,7 +222,7 @@ def _way(request: Request, host: Candidate) -> tuple[Runtime, str | None] | str:
     return Runtime.DOCKER, image
 
 
-def _slots(request: Request, host: Candidate) -> tuple[SlotOffer, ...] | str:
+def _slots(request: Request, host: Candidate, runtime: Runtime) -> tuple[SlotOffer, ...] | str:
     """The cheapest free slots that satisfy the request, as many as it asks for, or what is missing."""
     is_sliced = request.slice is not None
     kind = [slot for slot in host.slots if (slot.is_gpu, bool(slot.profile)) == (request.gpus > 0, is_sliced)]
@@ -233,7 +234,8 @@ def _slots(request: Request, host: Candidate) -> tuple[SlotOffer, ...] | str:
     why: dict[str, int] = {}
     free: list[SlotOffer] = []
     for slot in kind:
-        reason = _unfit(request, slot, host.owner_account == request.account_id)
+        reason = forbidden(slot.isolation, host.owner_account == request.account_id, runtime) if slot.is_gpu else None
+        reason = reason or _unfit(request, slot)
         if reason is None:
             free.append(slot)
         else:
@@ -241,15 +243,14 @@ def _slots(request: Request, host: Candidate) -> tuple[SlotOffer, ...] | str:
     if len(free) < count:
         reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(why.items()))
         return f"{len(free)} of its {len(kind)} {noun}s fit, you ask for {count}: {reasons}"
+    if count > 1 and any(slot.isolation is Isolation.MPS for slot in free):
+        return "a program can have one part by mps, not several"
     free.sort(key=lambda slot: (slot.price_per_hour, slot.gpu_memory_bytes or 0, slot.slot_id))
     return tuple(free[:count])
 
 
-def _unfit(request: Request, slot: SlotOffer, is_own: bool) -> str | None:
-    """What this slot lacks for the request; None when it fits. is_own: the host is the one's who asks."""
-    kept_from = forbidden(slot.isolation, is_own) if slot.is_gpu else None
-    if kept_from is not None:
-        return kept_from
+def _unfit(request: Request, slot: SlotOffer) -> str | None:
+    """What this slot lacks for the request; None when it fits."""
     if request.slice is not None and slot.profile != request.slice:
         return f"of another profile ({slot.profile})"
     if request.tier is not None and not _is_tier(slot.tier, request.tier):

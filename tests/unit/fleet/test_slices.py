@@ -7,7 +7,7 @@ import pytest
 from tests.support.personas import card
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, OTHER, OWNER, h100, world
 from windrow_master.fleet.machines import AdminEvent, SlotState
-from windrow_master.fleet.slices import BARE, CUT, TOO_MUCH, UNSHARED, share_milli, sliced_tier
+from windrow_master.fleet.slices import BARE, CUT, SHARED, TOO_MUCH, UNSHARED, share_milli, sliced_tier
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import ClusterId, GpuUuid, SlotId
 from windrow_proto.model import CommandKind, GpuSlice, Isolation, PartitionSpec
@@ -66,6 +66,40 @@ def test_a_slice_is_granted_with_its_isolation_and_the_whole_card_is_not(w):
     (given,) = grant(w, part.slot_id)
     assert (given.gpu_uuid, given.isolation) == (part.gpu_uuid, Isolation.MIG)
     assert parts_of(w)["3g.40gb"].is_offered
+
+
+def shared(*percents, **facts):
+    whole = h100(GPU_1, 0)
+    parts = tuple(
+        GpuSlice(GpuUuid(f"MPS-x-{at}"), f"mps.{one}", Isolation.MPS, whole.memory_bytes * one // 100, one)
+        for at, one in enumerate(percents)
+    )
+    return replace(whole, **{"slices": parts, **facts})
+
+
+def test_a_card_shared_by_mps_is_offered_in_parts_that_say_so_and_not_as_a_whole(w):
+    w.claim(shared(50, 25, 25), h100(GPU_2, 1))
+    slots, parts = w.slots(), [slot for slot in w.slots().values() if slot.kind == "slice"]
+    assert (slots[G1].is_offered, slots[G1].unavailable) == (False, SHARED)
+    assert slots[G2].is_offered
+    assert {(one.isolation, one.card, one.is_offered) for one in parts} == {(Isolation.MPS, GPU_1, True)}
+    assert sorted((one.share_milli for one in parts), reverse=True) == [500, 250, 250]
+    assert {one.tier for one in parts} == {"h100:mps.50/C", "h100:mps.25/C"}
+    (given,) = grant(w, parts[0].slot_id)
+    assert given.isolation is Isolation.MPS
+
+
+@pytest.mark.parametrize("gpu", [shared(60, 50), shared(50, mig_enabled=True)], ids=["more than the card", "cut"])
+def test_parts_by_mps_that_cannot_be_are_not_offered(w, gpu):
+    w.claim(gpu)
+    assert not [slot for slot in w.slots().values() if slot.kind == "slice" and slot.is_offered]
+
+
+def test_a_part_by_mps_cannot_call_itself_something_better(w):
+    (part, *_) = shared(50).slices
+    better = [replace(part, isolation=one) for one in (Isolation.MIG, Isolation.WHOLE, Isolation.UNSPECIFIED)]
+    w.claim(shared(50, slices=tuple(better)))
+    assert not [slot for slot in w.slots().values() if slot.kind == "slice"]
 
 
 def test_a_card_that_is_whole_again_takes_its_slices_off_the_market(w):

@@ -266,8 +266,16 @@ def test_a_stranger_gets_a_whole_card_or_a_mig_slice_and_the_owner_any(isolation
     answer = plan(request(gpus=1, slice="1g.10gb"), here)
     assert isinstance(answer, Refusal)
     assert answer.reasons[0].reason is not None and "for its host's owner" in answer.reasons[0].reason
-    own = plan(request(gpus=1, slice="1g.10gb", account_id=OWNER), here)
+    own = plan(request(gpus=1, slice="1g.10gb", account_id=OWNER, image=None), here)
     assert placed(own).chosen.slot_ids == (part(1).slot_id,)
+
+
+def test_a_part_by_mps_takes_plain_processes_and_one_for_each():
+    here = Snapshot((host("a", *(part(number, "mps.50", Isolation.MPS) for number in (1, 2))),))
+    one = request(gpus=1, slice="mps.50", account_id=OWNER, image=None)
+    assert placed(plan(one, here)).chosen.runtime is Runtime.PROCESS
+    assert "serves plain processes and no containers" in reasons(plan(replace(one, image="busybox"), here))[0]
+    assert "one part by mps" in reasons(plan(replace(one, gpus=2), here))[0]
 
 
 def test_a_tier_of_the_card_takes_its_slices_where_a_slice_was_asked_for():
