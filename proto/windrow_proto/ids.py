@@ -4,7 +4,10 @@ Minting is pure: who calls it brings the clock and the random bytes.
 """
 
 import re
-from typing import NewType
+from typing import Final, NewType
+
+MPS_PREFIX: Final = "MPS-"
+"""How the names of parts of a card begin that MPS keeps apart; those of MIG begin as the driver names them, MIG-."""
 
 HostId = NewType("HostId", str)
 """`host_` and a UUIDv7, minted by the Master at joining, never derived from a key."""

@@ -12,10 +12,7 @@ from typing import Any, Final
 
 from windrow_proto.ids import ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
 
-NO_GPU = GpuUuid("")
-"""The gpu_uuid of a slot that is a share of the processors."""
-MPS_PREFIX: Final = "MPS-"
-"""How the names of parts of a card begin that MPS keeps apart; those of MIG begin as the driver names them, MIG-."""
+NO_GPU = GpuUuid("")  # of a slot that is a share of the processors
 
 
 class FrameClass(IntEnum):
@@ -140,8 +137,7 @@ class Isolation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GpuSlice:
-    """A part of a card that can be rented by itself. compute_slices: of as many as the card's mig_devices_max; of a
-    part by MPS the hundredths of the card's threads."""
+    """A part of a card, rented by itself. compute_slices: of the card's mig_devices_max; by MPS, hundredths."""
 
     uuid: GpuUuid
     profile: str

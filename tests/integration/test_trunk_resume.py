@@ -105,7 +105,7 @@ async def test_before_it_is_resumed_nothing_else_is_taken_from_it_and_nothing_tw
 
 async def test_with_an_older_certificate_it_is_refused(m):
     second = await both(m)
-    m.hub._generations[HOST] = 2
+    m.hub._certificates._generations[HOST] = 2
 
     await second.send(Kind.RESUME, Lane.CONTROL, encode_resume(()))
 

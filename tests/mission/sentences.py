@@ -209,7 +209,7 @@ SENTENCES = (
     Sentence(
         "virtualization",
         "Virtualizes and isolates GPU resources",
-        missing="whole GPUs and MIG slices, these on a fake driver only; no MPS; containers and bubblewrap isolate",
+        missing="whole GPUs, MIG and MPS slices, these on a fake driver only; containers and bubblewrap isolate",
     ),
     Sentence(
         "fair",

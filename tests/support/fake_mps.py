@@ -28,7 +28,8 @@ def daemon(pipe: str) -> None:
     Path(os.environ["CUDA_MPS_LOG_DIRECTORY"], "started.json").write_text(json.dumps(dict(os.environ)))
     Path(pipe, f"{NAME}.pid").write_text(str(os.getpid()))
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(f"{pipe}/control")
+        os.chdir(pipe)  # a socket's path is short
+        listening.bind("control")
         listening.listen()
         while True:
             with listening.accept()[0] as client:
@@ -41,7 +42,8 @@ def daemon(pipe: str) -> None:
 def ask(pipe: str) -> None:
     with socket.socket(socket.AF_UNIX) as client:
         try:
-            client.connect(f"{pipe}/control")
+            os.chdir(pipe)
+            client.connect("control")
         except OSError:
             sys.exit("Cannot find MPS control daemon process")
         client.sendall(sys.stdin.buffer.read())

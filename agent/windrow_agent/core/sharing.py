@@ -12,8 +12,8 @@ from typing import Final
 
 from windrow_agent.core.layout import ALL
 from windrow_proto.errors import Conflict, InvalidInput, WindrowError
-from windrow_proto.ids import GpuUuid
-from windrow_proto.model import MPS_PREFIX, GpuFacts, GpuSlice, Isolation, WorkloadSpec
+from windrow_proto.ids import MPS_PREFIX, GpuUuid
+from windrow_proto.model import GpuFacts, GpuSlice, Isolation, WorkloadSpec
 from windrow_proto.units import MIB
 
 PARTS_MAX: Final = 16

@@ -12,8 +12,8 @@ from windrow_agent.runtimes import sandbox, shim
 from windrow_agent.runtimes.port import Progress, Run, RunState
 from windrow_agent.runtimes.process import ProcessRuntime, read_record
 from windrow_proto.errors import Conflict
-from windrow_proto.ids import GpuUuid, WorkloadId
-from windrow_proto.model import MPS_PREFIX, WorkloadSpec
+from windrow_proto.ids import MPS_PREFIX, GpuUuid, WorkloadId
+from windrow_proto.model import WorkloadSpec
 
 NOTE: Final = "share.json"
 """In a workload's folder: the part that it was granted. While the file is there the card's daemon is needed."""

@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 
 from windrow_master.api.trunk_accesses import Accesses
+from windrow_master.api.trunk_certificates import NOT_NEWEST, Certificates
 from windrow_master.api.trunk_channels import ChannelPipe
 from windrow_master.api.trunk_copies import Copies
 from windrow_master.api.trunk_down import RESEND_NS, Downlink, HubFigures, HubPorts
@@ -24,7 +25,6 @@ from windrow_master.api.trunk_pumps import Waiting, evidence_pump, telemetry_pum
 from windrow_master.api.trunk_route import HostRoute, Opening
 from windrow_master.api.trunk_services import ServiceAsks
 from windrow_master.api.trunk_wire import Trunk
-from windrow_master.fleet.model import HostFacts
 from windrow_master.fleet.presence.service import Route
 from windrow_master.fleet.service import FleetService
 from windrow_master.telemetry.service import TelemetryService
@@ -92,8 +92,7 @@ class LinkHub:
         self._routes: dict[HostId, HostRoute] = {}
         self._copies = Copies()
         self._seconds: dict[HostId, HostRoute] = {}
-        self._generations: dict[HostId, int] = {}
-        self._unnoted: dict[HostId, int] = {}
+        self._certificates = Certificates(self.ports, clock)
         self._channel_id = self._connections = 0
         self._evidence = evidence_pump(fleet)
         self._samples = telemetry_pump(telemetry)
@@ -117,7 +116,7 @@ class LinkHub:
             tasks.create_task(self.down.dispatch())
             tasks.create_task(self.down.note_sent())
             tasks.create_task(self._keep_time())
-            tasks.create_task(self._note_generations())
+            tasks.create_task(self._certificates.note())
             tasks.create_task(self.down.renew())
 
     async def attached(self, peer: PeerFacts, trunk: TrunkLink) -> None:
@@ -254,7 +253,7 @@ class LinkHub:
         """Answer a hello, or end the route and say why."""
         host_id = route.host_id
         try:
-            facts = await self._check(route)
+            facts = await self._certificates.check(route.opening)
             hello = route.hear_hello(frame, facts.public_key)
             committed = await self._fleet.evidence_marks(host_id)
             route.welcome(
@@ -289,40 +288,24 @@ class LinkHub:
         route.send(Kind.QUERY, Lane.CONTROL, encode_query(Query((), observed=True)))
         route.send(Kind.REGION_MAP, Lane.CONTROL, self._region_map())
 
-    async def _check(self, route: HostRoute) -> HostFacts:
-        opening = route.opening
-        facts = await self.ports.host_facts(opening.host_id)
-        if facts is None:
-            raise CertificateRefused("This host is not known here: join again.", subject=opening.host_id)
-        if facts.is_banned:
-            raise Banned(subject=opening.host_id)
-        if opening.not_after_ns <= self._clock.wall_ns():
-            raise CertificateRefused("The certificate has expired: renew it.", subject=opening.host_id)
-        used = max(self._generations.get(opening.host_id, 0), facts.used_generation)
-        self._generations[opening.host_id] = used
-        if not used <= opening.generation <= facts.generation:
-            raise CertificateRefused("The certificate is not the newest of this host.", subject=opening.host_id)
-        return facts
-
     def _resume(self, trunk: Trunk, number: int, route: HostRoute, unacked: tuple[LaneMarks, ...]) -> None:
         """A second connection takes the place of the first, which has died or is about to; what it was greeted with may
         be old by now."""
         if not route.is_second:
             raise InvalidInput("Only a second connection is resumed, and once.")
         host_id = route.host_id
-        if route.opening.generation < self._generations.get(host_id, 0):
-            gone = "The certificate is not the newest of this host."
-            self._end(trunk, number, route, CertificateRefused(gone, subject=host_id))
+        if self._certificates.is_older(route.opening):
+            self._end(trunk, number, route, CertificateRefused(NOT_NEWEST, subject=host_id))
             return
         if (first := self._routes.get(host_id)) is not None:
             route.learn(first)
-        self._seconds.pop(host_id, None)
+        if self._seconds.get(host_id) is route:
+            del self._seconds[host_id]
         route.resume(unacked)
         self._confirm(route)
-        if route.is_closed or route.boot_id is None:
-            return
-        self.ports.on_welcome(host_id, route.access_id, route.boot_id, unacked, route.committed())
-        self.down.on_period(host_id)
+        if route.boot_id is not None and not route.is_closed:
+            self.ports.on_welcome(host_id, route.access_id, route.boot_id, unacked, route.committed())
+            self.down.on_period(host_id)
 
     def _confirm(self, route: HostRoute) -> None:
         """The first message under the new key: this is the live agent and no replay of its hello."""
@@ -332,14 +315,9 @@ class LinkHub:
         if self._copies.is_copy(route.host_id, boot):
             self._on_clone(route)
             return
-        present = self._routes.get(route.host_id)
-        if present is not route and present is not None:
+        if (present := self._routes.get(route.host_id)) is not None and present is not route:
             self._end_route(present, Conflict("The agent has connected anew.", subject=route.host_id))
-        generation = route.opening.generation
-        if generation > self._generations.get(route.host_id, 0):
-            self._generations[route.host_id] = generation
-            if generation > 1:  # before the first there is none to refuse
-                self._unnoted[route.host_id] = generation
+        self._certificates.heard(route.opening)
         self._adopt(route)
 
     def _adopt(self, route: HostRoute) -> None:
@@ -382,11 +360,9 @@ class LinkHub:
             trunk.put_bans(banned)
 
     def _end_route(self, route: HostRoute, error: WindrowError) -> None:
-        for trunk in self._trunks:
-            for number, candidate in tuple(trunk.routes.items()):
-                if candidate is route:
-                    self._end(trunk, number, route, error)
-                    return
+        for trunk, number in [(t, n) for t in self._trunks for n, one in t.routes.items() if one is route]:
+            self._end(trunk, number, route, error)
+            return
         self._close(route, error.code)
 
     def _end(self, trunk: Trunk, number: int, route: HostRoute, error: WindrowError) -> None:
@@ -426,17 +402,6 @@ class LinkHub:
         return route.open_channel(self._channel_id, opening)
 
     # --- keeping time ----------------------------------------------------------------------------------------------
-
-    async def _note_generations(self) -> None:
-        """Have it written down with which certificates hosts came; what could not be is tried again."""
-        while True:
-            await self._clock.sleep_ns(TICK_NS)
-            heard, self._unnoted = self._unnoted, {}
-            try:
-                if heard:
-                    await self.ports.generations_used(heard)
-            except WindrowError:
-                self._unnoted = heard | self._unnoted
 
     async def _keep_time(self) -> None:
         while True:

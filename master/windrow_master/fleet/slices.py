@@ -16,8 +16,8 @@ from typing import Final
 from windrow_master.fleet.machines import SLOT_HELD
 from windrow_master.fleet.model import AdminState, Host, Slot
 from windrow_proto.errors import Conflict, WindrowError
-from windrow_proto.ids import GpuUuid, SlotId, cpu_slot
-from windrow_proto.model import MPS_PREFIX, GpuFacts, GpuSlice, Isolation
+from windrow_proto.ids import MPS_PREFIX, GpuUuid, SlotId, cpu_slot
+from windrow_proto.model import GpuFacts, GpuSlice, Isolation
 
 WHOLE_MILLI: Final = 1000
 PREFIXES: Final = {Isolation.MIG: "MIG-", Isolation.MPS: MPS_PREFIX}
