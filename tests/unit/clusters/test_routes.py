@@ -290,12 +290,20 @@ def tar_of(**files):
 
 async def test_files_go_in_are_counted_and_committed(site):
     cluster_id, _ = await site.running()
-    stream = ScriptedStream([ChannelClose()])
+    stream = ScriptedStream([ChannelClose(commit=True)])
     site.broker.streams = [stream]
     data = tar_of(a=b"1" * 70_000, b=b"", c=b"x")
     answer = await site.client.put(f"/api/v1/clusters/{cluster_id}/files", params={"commit": "true"}, content=data)
     assert answer.json() == {"bytes": len(data), "files": 3}
     assert stream.sent == data and stream.closings[0].commit
+
+
+async def test_files_for_work_that_waits_for_none_are_a_conflict(site):
+    cluster_id, _ = await site.running()
+    site.broker.streams = [ScriptedStream([ChannelClose()])]
+    url = f"/api/v1/clusters/{cluster_id}/files"
+    answer = await site.client.put(url, params={"commit": "true"}, content=tar_of(a=b"1"))
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
 
 
 async def test_files_that_a_host_refuses_are_its_problem_in_words(site):
