@@ -158,7 +158,7 @@ class EvidenceDesk:
                 self._take_observed(uow, host_id, decode_observed(body))
             case Kind.EVENT:
                 event = decode_event(body)
-                subjects = tuple(subject for subject in (host_id, event.subject) if subject)
+                subjects = tuple(filter(None, (host_id, event.subject, event.fields.get("slice"))))
                 text = event.detail or event.code
                 uow.event(event.code, subjects, text, dict(event.fields), f"host/{host_id}")
             case Kind.BANDWIDTH:
