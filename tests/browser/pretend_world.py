@@ -130,6 +130,7 @@ def add_host(world: World, host_id: str, name: str, *, cards: int, simulated: bo
             "memory_bytes": gpu["memory_bytes"],
             "link_state": link,
             "slot_state": "free",
+            "unavailable_reason": None,
             "price_per_hour": price,
             "cluster_id": None,
             **reading(world, gpu["memory_bytes"]),

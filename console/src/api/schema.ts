@@ -532,6 +532,8 @@ export interface GpuRowOut {
   memory_bytes: number | null;
   link_state: string;
   slot_state: string | null;
+  /** Why its slot cannot be had, though it is free */
+  unavailable_reason: string | null;
   /** A decimal amount of money */
   price_per_hour: string | null;
   cluster_id: string | null;

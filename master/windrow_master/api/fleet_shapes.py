@@ -203,6 +203,7 @@ def row_json(entry: Entry, gpu: GpuFacts, slot: Slot | None, book: PriceBook, li
         "memory_bytes": gpu.memory_bytes,
         "link_state": host.link_state,
         "slot_state": slot.state if slot is not None else None,
+        "unavailable_reason": slot.unavailable if slot is not None else None,
         "price_per_hour": _price(host, tier, book),
         "cluster_id": slot.holder if slot is not None else None,
         **{name: None if live is None else live[name] for name in ROW_LIVE},

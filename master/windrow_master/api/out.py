@@ -183,6 +183,7 @@ class GpuRowOut(Out):
     memory_bytes: int | None
     link_state: str
     slot_state: str | None
+    unavailable_reason: Annotated[str | None, Field(description="Why its slot cannot be had, though it is free")]
     price_per_hour: Amount
     cluster_id: str | None
     utilization_ratio: Ratio
