@@ -244,6 +244,32 @@ async def test_nobody_asks_more_often_than_may_be(m):
     assert len(await proofs.of_host(HOST)) == 1, "what nobody asks for is not done"
 
 
+async def test_a_proof_that_has_ended_is_no_proof_under_way_however_late_its_walk_goes_home(m):
+    """Its row says so first; the walk is let go a moment later."""
+    async with proving(m, is_automatic=False) as proofs:
+        await proofs.ask(HOST, OWNER, "account/account_owner")
+        refreshed, m.fleet.refresh = m.fleet.refresh, held(m, proofs)
+        await ended(m, await started(m))
+        await proved(m, proofs)
+        assert HOST in proofs._walks, "it is still on its way"
+        with pytest.raises(TooMany, match="Ask again in"):
+            await proofs.ask(HOST, OWNER, "account/account_owner")
+        m.fleet.refresh = refreshed
+
+
+def held(m, proofs):
+    """A refresh that lets the end of a walk wait for as long as nobody has put the true one back."""
+    true = m.fleet.refresh
+
+    async def refresh():
+        await true()
+        latest = (await proofs.of_host(HOST))[0]
+        while latest.ended_at_ns is not None and m.fleet.refresh is refresh:
+            await asyncio.sleep(0.01)
+
+    return refresh
+
+
 async def test_a_master_that_died_in_between_ends_what_it_had_rented(m):
     async with proving(m):
         spec = await started(m)

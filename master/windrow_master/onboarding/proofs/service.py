@@ -93,6 +93,8 @@ class ProofService:
 
         def begin(uow: UnitOfWork) -> tuple[_Walk, Operation]:
             latest = next(iter(uow.proofs.of_host(host_id, 1)), None)
+            if latest is not None and latest.ended_at_ns is None:
+                raise Conflict("This host is being proved already.", subject=host_id)
             if latest is not None and (age_ns := uow.now_wall_ns - latest.at_ns) < schedule.ASKED_EVERY_NS:
                 left_ns = schedule.ASKED_EVERY_NS - age_ns
                 text = f"This host was proved {age_ns // SECOND} s ago. Ask again in {left_ns // SECOND + 1} s."
@@ -104,8 +106,6 @@ class ProofService:
 
         if self._group is None:
             raise Unavailable("This Master does not prove hosts yet; try again in a moment.")
-        if host_id in self._walks:
-            raise Conflict("This host is being proved already.", subject=host_id)
         walk, operation = await self._store.write(begin, name=OPERATION)
         self._launch(walk)
         return operation
@@ -238,7 +238,8 @@ class ProofService:
             log.exception("proof_crashed", host_id=walk.proof.host_id)
         finally:
             walk.freed.set()
-            self._walks.pop(walk.proof.host_id, None)
+            if self._walks.get(walk.proof.host_id) is walk:  # its row has ended: the next one may have begun
+                del self._walks[walk.proof.host_id]
 
     async def _rented(self, walk: _Walk) -> str:
         """Rent it and give it back; why that was not finished, or nothing."""
