@@ -108,6 +108,7 @@ def _bandwidth_json(host: Host) -> Json | None:
         "down_bps": measured.down_bps,
         "measured_at": time_text(measured.measured_at_ns),
         "access_id": measured.access_id,
+        "relays": measured.count,
     }
 
 
