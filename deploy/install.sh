@@ -9,7 +9,7 @@
 main() {
     set -eu
     umask 022
-    ACTION=install URL= PIN= ACCESS= TOKEN_FILE= TOKEN=${WINDROW_JOIN_TOKEN:-} PYTHON=
+    ACTION=install URL= PIN= SIGNER= ACCESS= TOKEN_FILE= TOKEN=${WINDROW_JOIN_TOKEN:-} PYTHON=
     PREFIX=/opt/windrow-agent STATE=/var/lib/windrow-agent ACCOUNT=windrow-agent
     SEPARATE=1 DOCKER_WISHED=1 START=1 DRY_RUN=0 YES=0 PACKED=0 ADD_DOCKER=0 ADD_TOOLKIT=0
     UNIT=/etc/systemd/system/windrow-agent.service
@@ -23,6 +23,7 @@ usage: install.sh --url URL --pin sha256//KEY [options]     install, or upgrade 
 
   --url URL          https://host:port of the Master (default: the one that this script came from)
   --pin sha256//KEY  the Master's public key: nothing is taken from a server with another (default: likewise)
+  --signer KEY       the key that the Master signs its releases with (default: the one that came with this script)
   --token-file FILE  a file that holds the join token; else WINDROW_JOIN_TOKEN, else it is asked for
   --access PLACE     where to look for an Access when none that is known answers: dns:DOMAIN or https://HOST; repeatable
   --dry-run          say what would be done, and do nothing
@@ -63,11 +64,12 @@ TEXT
                 usage
                 exit 0
                 ;;
-            --url | --pin | --access | --token-file | --python | --prefix | --state)
+            --url | --pin | --signer | --access | --token-file | --python | --prefix | --state)
                 [ $# -ge 2 ] || { usage >&2 && exit 2; }
                 case $1 in
                 --url) URL=${2%/} ;;
                 --pin) PIN=$2 ;;
+                --signer) SIGNER=$2 ;;
                 --access)
                     case $2 in
                     *[!A-Za-z0-9:/.%_~-]* | "") fail "--access $2 is neither dns:DOMAIN nor https://HOST." ;;
@@ -115,6 +117,9 @@ TEXT
         if [ "$SEPARATE" = 1 ] && has dpkg-query && dpkg-query --listfiles windrow-agent >/dev/null 2>&1; then
             fail "the package windrow-agent is installed here: join with it, or first dpkg --purge windrow-agent."
         fi
+        case $SIGNER in
+        *[!A-Za-z0-9+/=]*) fail "--signer is a key in base64; copy the whole line again." ;;
+        esac
         has curl || fail "curl is missing: install it (on Debian: apt-get install curl), then again."
     }
 
@@ -220,10 +225,83 @@ except Exception:
         done
     }
 
+    # Ed25519 as RFC 8032 defines it (5.1.7, in the extended coordinates of 5.1.4), for a Python without libraries.
+    # KEY DOMAIN FILE SIGNATURE, or KEY DOMAIN LIST where the signature is a member of what it covers.
+    VERIFY='
+import base64, hashlib, json, sys
+
+P, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+ROOT = pow(2, (P - 1) // 4, P)
+
+def point(raw):
+    number = int.from_bytes(raw, "little")
+    sign, y = number >> 255, number % 2**255
+    square = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    if (x * x - square) % P:
+        x = x * ROOT % P
+    if len(raw) != 32 or y >= P or (x * x - square) % P or sign and not x:
+        raise ValueError
+    x = x if x % 2 == sign else P - x
+    return x, y, 1, x * y % P
+
+def add(one, two):
+    a, b = (one[1] - one[0]) * (two[1] - two[0]), (one[1] + one[0]) * (two[1] + two[0])
+    c, d = 2 * D * one[3] * two[3], 2 * one[2] * two[2]
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+def times(count, one):
+    found = 0, 1, 1, 0
+    while count:
+        found, count, one = add(found, one) if count % 2 else found, count // 2, add(one, one)
+    return found
+
+def holds(key, data, signature):
+    r, s = signature[:32], int.from_bytes(signature[32:], "little")
+    if len(signature) != 64 or s >= ORDER:
+        return False
+    k = int.from_bytes(hashlib.sha512(r + key + data).digest(), "little") % ORDER
+    left = times(s, point((4 * pow(5, P - 2, P) % P).to_bytes(32, "little")))
+    right = add(point(r), times(k, point(key)))
+    return all((left[at] * right[2] - right[at] * left[2]) % P == 0 for at in (0, 1))
+
+try:
+    key, domain, covered = base64.b64decode(sys.argv[1])[-32:], sys.argv[2], open(sys.argv[3], "rb").read()
+    if len(sys.argv) > 4:
+        signature = open(sys.argv[4], "rb").read()
+    else:
+        record = json.loads(covered.decode())
+        signature = base64.b64decode(record.pop("signature"))
+        covered = json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+    good = holds(key, domain.encode() + bytes(1) + covered, signature)
+except Exception:
+    good = False
+sys.exit(0 if good else 1)'
+
+    # check_master PYTHON DOMAIN FILE [SIGNATURE]: before a first install, since nothing here knows the Master yet; later
+    # the agent that is installed looks (check_signed). PYTHON empty: by openssl.
+    check_master() {
+        [ "$JOINED" = 0 ] || return 0
+        [ -n "$SIGNER" ] || fail "this script came without the key that the Master signs with: fetch it from $URL/install.sh, or give --signer."
+        if [ -n "$1" ]; then
+            set -- "$1" -I -c "$VERIFY" "$SIGNER" "$2" "$3" ${4:+"$4"}
+            "$@" && return
+        else
+            printf -- '-----BEGIN PUBLIC KEY-----\n%s\n-----END PUBLIC KEY-----\n' "$SIGNER" >"$WORK/signer.pem"
+            { printf '%s\0' "$2" && cat "$3"; } >"$WORK/covered"
+            openssl pkeyutl -verify -pubin -inkey "$WORK/signer.pem" -rawin -in "$WORK/covered" -sigfile "$4" \
+                >/dev/null 2>&1 && return
+        fi
+        fail "what $URL lists is not signed by the Master whose key came with this script. Nothing of it was run."
+    }
+
     # The list of files.
     get_manifest() {
         get_prepared /dl/manifest.json "$WORK/manifest.json"
         [ "$HTTP_STATUS" = 200 ] || fail "the Master has nothing to install from: $(problem "$WORK/manifest.json")"
+        check_master "$PYTHON" windrow-manifest-1 "$WORK/manifest.json"
         "$PYTHON" -I -c '
 import json, re, sys
 found = json.load(open(sys.argv[1], encoding="utf-8"))
@@ -272,6 +350,12 @@ for line in open(sys.argv[1], encoding="utf-8"):
             WHY="$WHY The Master has none with a Python of its own either: $(problem "$WORK/sums")"
             return 1
         fi
+        get /dl/SHA256SUMS.sig "$WORK/sums.sig"
+        [ "$HTTP_STATUS" = 200 ] || fail "the Master has signed nothing: it answered $HTTP_STATUS for SHA256SUMS.sig."
+        any_python=$(command -v python3) || any_python=
+        [ "$JOINED" = 1 ] || [ -n "$any_python" ] || has openssl ||
+            fail "nothing here can check the Master's signature: install openssl (on Debian: apt-get install openssl), then again."
+        check_master "$any_python" windrow-sums-1 "$WORK/sums" "$WORK/sums.sig"
         BUNDLE_SHA256=$(sed -n "s/^\\([0-9a-f]\\{64\\}\\)  $BUNDLE\$/\\1/p" "$WORK/sums")
         [ "${#BUNDLE_SHA256}" = 64 ] || return 1
         RELEASE=$(printf '%.12s' "$BUNDLE_SHA256")

@@ -21,7 +21,9 @@ SETTLED_S: Final = 30.0
 EVERY_S: Final = 30.0
 """A measurement of bandwidth leaves tens of megabytes behind, at a time that the Master chooses. Giving back costs a
 millisecond or two."""
-MAPS: Final = Path("/proc/self/maps")
+SMAPS: Final = Path("/proc/self/smaps")
+Mapping = tuple[int, int, str]
+"""Begin, end, and the file that it is of."""
 
 
 @contextlib.contextmanager
@@ -49,34 +51,50 @@ def keep_small() -> None:
 async def stay_small() -> None:
     """Give back once the start is over, and then again and again, until cancelled."""
     await asyncio.sleep(SETTLED_S)
+    known: frozenset[Mapping] = frozenset()
     while True:
-        give_back()
+        known = give_back(known)
         await asyncio.sleep(EVERY_S)
 
 
-def give_back() -> None:
-    """Return free heap in the middle of the heap, and every page of program text: those in use come back within the
-    next second by a few hundred minor faults, those that only start-up ran (a third of what is resident) do not."""
+def give_back(known: frozenset[Mapping]) -> frozenset[Mapping]:
+    """Return free heap in the middle of the heap, and every page of programs that was only read: those in use come back
+    within the next second by a few hundred minor faults, those that only start-up needed (code, symbols, relocations)
+    do not.
+
+    known: what the last call returned; only what it holds is given back. A library that is being loaded at this moment
+    is first mapped as if nothing would be written to it.
+    """
     library = ctypes.CDLL(None)
     with contextlib.suppress(AttributeError):
         library.malloc_trim(0)
     library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     try:
-        lines = MAPS.read_text().splitlines()
+        found = frozenset(clean_mappings(SMAPS.read_text().splitlines()))
     except OSError:
-        return
-    for begin, end in text_mappings(lines):
+        return frozenset()
+    for begin, end, _ in found & known:
         library.madvise(begin, end - begin, MADV_DONTNEED)
+    return found
 
 
-def text_mappings(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Begin and end of the mappings that hold program text of files: readable and executable, never writable, private
-    (proc_pid_maps(5)). Nothing can have been written to them, so that dropping them loses nothing.
+def clean_mappings(lines: Iterable[str]) -> Iterator[Mapping]:
+    """The private mappings of files that are not writable now and of which no page was ever written (proc_pid_smaps(5):
+    nothing of them is anonymous or swapped out), so that dropping them loses nothing. What a loader relocated and then
+    made read-only has written pages.
 
-    Text of a file that was replaced since (`(deleted)`) is there as well: its old content stays with the mapping.
+    A file that was replaced since (`(deleted)`) is there as well: its old content stays with the mapping.
     """
-    for line in lines:
-        where, rights, _, _, inode, *name = line.split(maxsplit=5)
-        if rights == "r-xp" and inode != "0" and name:
-            begin, _, end = where.partition("-")
-            yield int(begin, 16), int(end, 16)
+    at: Mapping | None = None
+    written: dict[str, str] = {}
+    for line in (*lines, "0-0 end"):
+        head, *rest = line.split(maxsplit=5)
+        if head.endswith(":"):
+            written[head] = rest[0]
+            continue
+        if at is not None and written.get("Anonymous:") == written.get("Swap:") == "0":
+            yield at
+        written, at = {}, None
+        if len(rest) == 5 and rest[0] in ("r-xp", "r--p") and rest[3] != "0":
+            begin, _, end = head.partition("-")
+            at = int(begin, 16), int(end, 16), rest[4]

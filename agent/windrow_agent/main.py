@@ -10,13 +10,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Final
 
 import structlog
 
-from windrow_agent import benchmarks, fence, figures, footprint, onboard
+from windrow_agent import benchmarks, fence, figures, footprint
 from windrow_agent.config import Config, parse, read_token
 from windrow_agent.core import egress
 from windrow_agent.core.checkup import Level
@@ -80,10 +79,11 @@ def configure_log() -> None:
 
 
 def agent_version() -> str:
-    """Of the installed distribution."""
-    for name in ("windrow-agent", "windrow-all"):
-        with contextlib.suppress(PackageNotFoundError):
-            return version(name)
+    """Of the installed distribution, by the name of its folder (PEP 427): `importlib.metadata` loads much for it."""
+    for name in ("windrow_agent", "windrow_all"):
+        for folder in filter(None, sys.path):
+            for found in sorted(Path(folder).glob(f"{name}-*.dist-info")):
+                return found.name.removeprefix(f"{name}-").removesuffix(".dist-info")
     return "0"
 
 
@@ -315,6 +315,8 @@ async def end(config: Config) -> int:
 
 def doctor(config: Config) -> int:
     """Print what was found as it is found, or all of it as one JSON array; 1 if anything needs a person."""
+    from windrow_agent import onboard  # what only this command needs, no daemon loads
+
     findings = []
     for finding in onboard.examine(config.data_dir, config.docker_url, config.is_speed_wanted):
         findings.append(finding)
@@ -353,6 +355,8 @@ def uninstall(config: Config) -> int:
             print("Nothing was changed. To go on without being asked: --yes")
             return 1
     asyncio.run(end(config))
+    from windrow_agent import onboard
+
     folders = [*sorted(config.data_dir.glob("[0-9][0-9][0-9][0-9]")), config.data_dir]
     failed = [line for folder in folders for line in onboard.remove_state(folder)]
     for line in failed:

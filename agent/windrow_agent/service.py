@@ -36,7 +36,7 @@ from windrow_proto.errors import CertificateRefused, LinkClosed, StorageFailed, 
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.keys import SigningKey, TlsIdentity
 from windrow_proto.messages import Heartbeat, RegionMap, Settings, Welcome
-from windrow_proto.model import BandwidthSpec, Benchmark, Event, Kind, Lane
+from windrow_proto.model import RELAYS_MAX, BandwidthResult, BandwidthSpec, Benchmark, Event, Kind, Lane
 from windrow_proto.ports import Clock, Dialer, DialledLink, Disk, FrameLink, Rng
 from windrow_proto.session import AgentSession
 from windrow_proto.together import together
@@ -411,14 +411,26 @@ class AgentService:
     # --- what commands ask ----------------------------------------------------------------------------------------
 
     async def _measure_bandwidth(self, spec: BandwidthSpec) -> Mapping[str, str]:
-        parts, address = self.parts, self.home.address
+        """By this host's own Access, then by those that the Master names; what one of these cannot is left out."""
+        address, points = self.home.address, self.home.regions.points
         if address is None:
             raise Unavailable("This host is not connected to any Access.")
+        others = [one.address for one in points if one.access_id in spec.access_ids and one.address != address]
+        result = await self._measure_by(address, spec)
+        for other in others[: RELAYS_MAX - 1]:
+            try:
+                await self._measure_by(other, spec)
+            except WindrowError as error:
+                log.info("not_measured", address=other, error=error.detail)
+        return {"up_bits_per_s": str(result.up_bits_per_s), "down_bits_per_s": str(result.down_bits_per_s)}
+
+    async def _measure_by(self, address: str, spec: BandwidthSpec) -> BandwidthResult:
+        parts = self.parts
         answer = await parts.dialer.ping(address, 5 * SECOND)
         self.home.answers[address] = answer
         result = await measure(parts.dialer, address, spec, answer, parts.clock, parts.rng)
         await self.outbox.put(Lane.EVIDENCE, Kind.BANDWIDTH, encode_bandwidth(result))
-        return {"up_bits_per_s": str(result.up_bits_per_s), "down_bits_per_s": str(result.down_bits_per_s)}
+        return result
 
     async def _benchmark(self) -> Mapping[str, str]:
         try:

@@ -300,13 +300,18 @@ class DeleteSpec:
     grace_ns: int = 0
 
 
+RELAYS_MAX: Final = 3
+"""That measure one host's line, one after the other."""
+
+
 @dataclass(frozen=True, slots=True)
 class BandwidthSpec:
-    """How long and how much to measure, per direction."""
+    """How long and how much to measure, per direction and relay. access_ids: by whom beside the host's own relay."""
 
     duration_ns: int
     cap_bytes: int
     nonce: str
+    access_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from windrow_proto import wire_fields as fields
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import ClusterId, GpuUuid
 from windrow_proto.model import (
+    RELAYS_MAX,
     BandwidthSpec,
     Command,
     CommandKind,
@@ -46,7 +47,12 @@ def encode_command(command: Command) -> bytes:
     if command.bandwidth is not None:
         limits = command.bandwidth
         message.bandwidth.CopyFrom(
-            host_pb2.BandwidthSpec(duration_ns=limits.duration_ns, cap_bytes=limits.cap_bytes, nonce=limits.nonce)
+            host_pb2.BandwidthSpec(
+                duration_ns=limits.duration_ns,
+                cap_bytes=limits.cap_bytes,
+                nonce=limits.nonce,
+                access_ids=limits.access_ids,
+            )
         )
     if command.partition is not None:
         cut = command.partition
@@ -139,6 +145,7 @@ def _to_bandwidth_spec(message: host_pb2.BandwidthSpec) -> BandwidthSpec:
         duration_ns=fields.not_negative(message.duration_ns, "A duration"),
         cap_bytes=message.cap_bytes,
         nonce=fields.text(message.nonce),
+        access_ids=tuple(fields.text(one) for one in fields.listed(message.access_ids, RELAYS_MAX)),
     )
 
 

@@ -37,6 +37,16 @@ EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned index, voi
         if (gpu->slices[i].is_whole && !index--) { *out = (char *)handle + 1 + i; return SUCCESS; }
     return NOT_FOUND;
 }
+EXPORT int nvmlDeviceGetGpuInstanceId(void *handle, unsigned *out) { ENTER;
+    if (!slice_at(gpu, handle)) return NOT_SUPPORTED;
+    *out = slice_of(handle); /* from 1, so that nobody takes a missing one for the first */
+    return SUCCESS;
+}
+EXPORT int nvmlDeviceGetComputeInstanceId(void *handle, unsigned *out) { ENTER;
+    if (!slice_at(gpu, handle)) return NOT_SUPPORTED;
+    *out = 0;
+    return SUCCESS;
+}
 typedef struct { unsigned processors, shared[5], slices, compute_slices; unsigned long long memory_mb; } attributes_t;
 EXPORT int nvmlDeviceGetAttributes_v2(void *handle, attributes_t *out) { ENTER;
     const slice_t *slice = slice_at(gpu, handle);

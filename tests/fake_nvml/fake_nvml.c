@@ -55,7 +55,7 @@ typedef struct {
     slice_t slices[MIG_DEVICES];
 } gpu_t;
 
-typedef struct { uint32_t gpu, type; uint64_t value; } event_t;
+typedef struct { uint32_t gpu, type; uint64_t value; uint32_t gpu_instance, compute_instance; } event_t;
 
 typedef struct {
     uint32_t magic, gpu_count, init_code, delay_us, hang, cuda, event_head, hanging;
@@ -438,7 +438,8 @@ EXPORT int nvmlEventSetWait_v2(event_set_t *set, event_data_t *out, unsigned tim
         while (set->tail != head) {
             const event_t *event = &state->events[set->tail++ % EVENTS];
             if (event->gpu >= GPUS || !(set->wanted[event->gpu] & event->type)) continue;
-            *out = (event_data_t){handles[event->gpu], event->type, event->value, ABSENT, ABSENT};
+            *out = (event_data_t){
+                handles[event->gpu], event->type, event->value, event->gpu_instance, event->compute_instance};
             return SUCCESS;
         }
         for (unsigned i = 0; i < GPUS; i++)

@@ -65,7 +65,7 @@ class Gpu(ctypes.Structure):
 
 
 class Event(ctypes.Structure):
-    _fields_ = [("gpu", U32), ("type", U32), ("value", U64)]
+    _fields_ = [("gpu", U32), ("type", U32), ("value", U64), ("gpu_instance", U32), ("compute_instance", U32)]
 
 
 class State(ctypes.Structure):
@@ -204,13 +204,13 @@ class FakeState:
         """The UUID of one card as text."""
         return str(self.state.gpus[index].uuid.decode())
 
-    def xid(self, index: int, number: int) -> None:
-        """Let the driver report an XID to whoever waits."""
-        self.event(index, XID, number)
+    def xid(self, index: int, number: int, part: int | None = None) -> None:
+        """Let the driver report an XID to whoever waits. part: put down to this one of the card's slices."""
+        self.event(index, XID, number, *((part + 1, 0) if part is not None else ()))
 
-    def event(self, index: int, kind: int, value: int = 0) -> None:
+    def event(self, index: int, kind: int, value: int = 0, instance: int = ABSENT, compute: int = ABSENT) -> None:
         """Let the driver report an event of this type to whoever waits."""
-        self.state.events[self.state.event_head % EVENTS] = Event(index, kind, value)
+        self.state.events[self.state.event_head % EVENTS] = Event(index, kind, value, instance, compute)
         self.state.event_head += 1
         head = ctypes.byref(self.state, State.event_head.offset)
         _LIBC.syscall(_FUTEX, head, _FUTEX_WAKE, (1 << 31) - 1, None, None, 0)

@@ -210,6 +210,27 @@ async def test_bandwidth_is_measured_by_the_relay(world: World):
     assert int(status.result["up_bits_per_s"]) > 0
 
 
+async def test_bandwidth_is_measured_by_each_relay_that_the_master_names_its_own_first_and_once(world: World):
+    named = ("acc_1", "acc_0", "acc_of_nobody")
+    spec = BandwidthSpec(SECOND // 5, 1 << 20, "nonce", named)
+    command = Command(CommandId(new_id("cmd")), CommandKind.MEASURE_BANDWIDTH, bandwidth=spec)
+    async with world.running():
+        await world.master.command(command)
+        await until_done(world, command)
+        await poll_async(lambda: world.master.count(Kind.BANDWIDTH) == 2)
+
+
+async def test_a_relay_that_cannot_measure_takes_nothing_from_what_the_hosts_own_found(world: World):
+    world.addresses = (*world.addresses, "nowhere:3")
+    spec = BandwidthSpec(SECOND // 5, 1 << 20, "nonce", ("acc_2",))
+    command = Command(CommandId(new_id("cmd")), CommandKind.MEASURE_BANDWIDTH, bandwidth=spec)
+    async with world.running():
+        await world.master.command(command)
+        status = await until_done(world, command)
+        await poll_async(lambda: world.master.count(Kind.BANDWIDTH) == 1)
+    assert int(status.result["up_bits_per_s"]) > 0
+
+
 async def test_ending_all_leaves_no_process_and_tells_the_next_master(world: World):
     create = creation("sleep", "300")
 

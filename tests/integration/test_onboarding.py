@@ -152,14 +152,14 @@ def test_a_master_with_another_key_is_not_listened_to(market: Market, machine: S
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clean Debian without systemd, which every test sees as it was made."""
     clean_debian.need_debian()
-    return clean_debian.make(tmp_path_factory.mktemp("bare") / "root", "curl")
+    return clean_debian.make(tmp_path_factory.mktemp("bare") / "root", "curl", "openssl")
 
 
 @pytest.fixture(scope="module")
 def root_with_systemd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with systemd."""
     clean_debian.need_debian()
-    return clean_debian.make(tmp_path_factory.mktemp("systemd") / "root", "curl", "systemd", "dbus")
+    return clean_debian.make(tmp_path_factory.mktemp("systemd") / "root", "curl", "openssl", "systemd", "dbus")
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A card cut, rented in parts and given back: Master, Access and agent over the real nvidia-ml-py and a fake driver."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -113,6 +113,52 @@ async def test_a_slice_is_rented_alone_and_a_stain_on_it_faults_it_and_no_other(
     found = world.agent.keeper.observed()[-1]
     assert found.faults == {small: "2048 MiB of its memory are still in use"}
     assert (await world.look()).slots[big] == ("free", None)
+
+
+async def is_cut(world: HealthWorld) -> tuple[SlotId, SlotId]:
+    """The card cut and on offer: the slots of its first slice and of its second."""
+    await decide(world, AdminEvent.DRAIN)
+    await cut(world)
+    parts = await slices(world)
+    await decide(world, AdminEvent.ACTIVATE)
+    return parts[LAYOUT[0]], parts[LAYOUT[1]]
+
+
+async def test_a_fault_in_a_slice_faults_it_and_no_neighbour(world: HealthWorld):
+    first, second = await is_cut(world)
+    before = await world.look()
+    world.fake.state.xid(CARD, 94, 1)
+    after = await world.until(lambda seen: seen.slots != before.slots, "a slot to change")
+    assert after.conditions == {f"gpu.host_fault:{second}"}
+    assert {slot for slot, was in after.slots.items() if was != before.slots[slot]} == {second}
+    assert (after.slots[second][0], after.slots[first]) == ("faulted", ("free", None))
+    ((text, fields),) = await world.events("gpu.xid")
+    assert (fields["slice"], fields["blame"]) == (second, "host")
+    assert text.startswith(f"XID 94 in slice {second}, a fault of the host")
+    await decide(world, AdminEvent.ACTIVATE)
+    assert (await world.look()).slots[second][0] == "faulted", "it stands until the driver is opened anew"
+
+
+async def test_a_fault_that_left_its_slice_faults_the_whole_card(world: HealthWorld):
+    parts = await is_cut(world)
+    world.fake.state.xid(CARD, 95, 1)
+    after = await world.until(lambda seen: bool(seen.conditions), "a condition")
+    assert after.conditions == {f"gpu.host_fault:{world.uuid(CARD)}"}
+    assert {after.slots[part][0] for part in parts} == {"faulted"}
+
+
+async def test_what_a_program_does_in_its_slice_is_put_down_to_its_tenant_and_not_to_the_neighbour(world: HealthWorld):
+    first, second = await is_cut(world)
+    mine, _ = await world.rent(CARD, second), await world.rent(CARD, first)
+    before = await world.look()
+    world.fake.state.xid(CARD, 13, 1)
+
+    async def told() -> list[tuple[str, Mapping[str, str]]]:
+        return await world.events("gpu.xid")
+
+    ((_, fields),) = await poll_async(told, what="the event")
+    assert fields == {"leased": "true", "workload": mine, "xid": "13", "blame": "tenant", "slice": second}
+    assert await world.look() == before
 
 
 async def end(world: HealthWorld, work: WorkloadId, slot_id: SlotId) -> None:

@@ -44,6 +44,9 @@ TENANT_XIDS: Final = frozenset({13, 31, 43, 45, 68, 109})
 AFTERMATH_NS: Final = 10 * SECOND
 """A program that an XID ended may be seen to end before the XID is heard, and ending one causes XIDs (45) as well."""
 
+CARD_XIDS: Final = frozenset({79, 95})
+"""Off the bus, and "uncontained": the whole card's, whichever slice the driver heard of it in."""
+
 BENIGN_XIDS: Final = frozenset({63, 64, 92})
 """Records of memory repair; whether it worked is in the row remaps, which have conditions of their own."""
 
@@ -107,6 +110,12 @@ def holder(now: str | None, last: tuple[str, int] | None, now_ns: int) -> str | 
     if now is not None or last is None:
         return now
     return last[0] if now_ns - last[1] <= AFTERMATH_NS else None
+
+
+def stricken(event: GpuEvent) -> str:
+    """The card, or the slice of it, that an event is about: what the driver puts down to a slice stays in it."""
+    is_contained = event.slice_uuid and event.kind is GpuEventKind.XID and event.number not in CARD_XIDS
+    return event.slice_uuid if is_contained else event.uuid
 
 
 def blame(xid: int, is_leased: bool) -> Blame:
@@ -182,6 +191,8 @@ def conditions(states: Mapping[str, GpuState]) -> tuple[Condition, ...]:
 def event_of(event: GpuEvent, workload_id: str | None) -> Event:
     """What is sent to the Master of one GPU event, with the evidence. workload_id: what held the GPU, None: nothing."""
     fields = {"leased": "false" if workload_id is None else "true"}
+    if event.slice_uuid:
+        fields["slice"] = event.slice_uuid
     if workload_id:
         fields["workload"] = workload_id
     detail = event.detail
@@ -190,7 +201,8 @@ def event_of(event: GpuEvent, workload_id: str | None) -> Event:
         fields |= {"xid": str(event.number), "blame": found.value}
         if event.pid is not None:
             fields |= {"pid": str(event.pid), "process": event.process}
-        detail = f"XID {event.number}, {_SAID[found]}" + (f": {event.detail}" if event.detail else "")
+        where = f" in slice {event.slice_uuid}" if event.slice_uuid else ""
+        detail = f"XID {event.number}{where}, {_SAID[found]}" + (f": {event.detail}" if event.detail else "")
     elif event.kind is GpuEventKind.RECOVERY_ACTION:
         fields["action"] = str(event.number)
     elif event.kind is GpuEventKind.ECC_UNCORRECTED and event.number:

@@ -1,9 +1,10 @@
 """What the NVIDIA driver writes of an XID into the kernel's log, taken apart. Pure.
 
 Forms seen in reports of drivers from 304 to 595: with and without `PCI:`, with pid and name, with both unknown, without
-them, with a MIG slice behind the address, as in
+them, with a MIG slice behind the address (ids in decimal, as the driver's open source prints them), as in
 
     NVRM: Xid (PCI:0000:3b:00): 31, pid=1234, name=python3, Ch 00000008, ...
+    NVRM: Xid (PCI:0000:01:00 GPU-I:05 GPU-CI:00): 94, pid=7194, Contained: ...
 """
 
 import re
@@ -14,7 +15,8 @@ from windrow_agent.core.inventory import clean_text
 
 XID: Final = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<domain>[0-9a-fA-F]{4,8}):(?P<bus>[0-9a-fA-F]{2}):(?P<device>[0-9a-fA-F]{2})(?:\.\d)?"
-    r"(?: [^)]{1,32})?\): (?P<xid>\d{1,6})\b(?P<rest>.*)"
+    r"(?: GPU-I:(?P<instance>\d{1,3}))?(?: GPU-CI:(?P<compute>\d{1,3}))?(?: [^)]{1,32})?\): "
+    r"(?P<xid>\d{1,6})\b(?P<rest>.*)"
 )
 CAUSE: Final = re.compile(r", pid='?(?P<pid>\d{1,10}|<unknown>)'?(?:, name='?(?P<name>[^,']{0,64})'?)?")
 TEXT_MAX: Final = 200
@@ -23,13 +25,18 @@ TEXT_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class XidLine:
-    """One line. bus: domain, bus and device; pid: as the host counts, None where it says none; text: the rest."""
+    """One line. bus: domain, bus and device; pid: as the host counts, None where it says none; text: the rest.
+
+    gpu_instance, compute_instance: of the MIG slice that the driver puts it down to; None: it names none.
+    """
 
     bus: tuple[int, int, int]
     xid: int
     pid: int | None
     process: str
     text: str
+    gpu_instance: int | None = None
+    compute_instance: int | None = None
 
 
 def parse(line: str) -> XidLine | None:
@@ -42,7 +49,8 @@ def parse(line: str) -> XidLine | None:
     name = clean_text(cause["name"] or "") if cause and pid is not None else ""
     rest = found["rest"][cause.end() :] if cause else found["rest"]
     bus = (int(found["domain"], 16), int(found["bus"], 16), int(found["device"], 16))
-    return XidLine(bus, int(found["xid"]), pid, name, clean_text(rest.lstrip(", "), TEXT_MAX))
+    instance, compute = (None if found[name] is None else int(found[name]) for name in ("instance", "compute"))
+    return XidLine(bus, int(found["xid"]), pid, name, clean_text(rest.lstrip(", "), TEXT_MAX), instance, compute)
 
 
 def same_card(line: XidLine, bus_id: str) -> bool:

@@ -5,6 +5,7 @@ The library must never be used on both sides of a fork: children are executed, n
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from windrow_agent.gpu.nvml_codes import (
     GPU_IS_LOST,
     GPU_METRICS,
     LIBRARY_NOT_FOUND,
+    NO_INSTANCE,
     NVIDIA,
     OPENING,
     PCI_DEVICES,
@@ -39,7 +41,6 @@ from windrow_agent.gpu.port import (
     GpuLook,
     Readings,
 )
-from windrow_proto.ids import GpuUuid
 
 
 class NvmlBackend:
@@ -298,17 +299,17 @@ class NvmlBackend:
         if wanted and not self._lines:
             self._lines = self._kernel_log.read(wait=True)
         lines = [*earlier, *self._lines] if self.waits else self._lines
-        by_card = [
-            (card.uuid, line) for line in lines for card in self._cards if same_card(line, card.facts.pci_bus_id)
+        logged = [
+            _of_line(card, line) for line in lines for card in self._cards if same_card(line, card.facts.pci_bus_id)
         ]
         if not self.waits:
-            return [*found, *(_of_line(uuid, line) for uuid, line in by_card)]
+            return [*found, *logged]
         told = []
         for event in found:
-            mine = next((one for one in by_card if one[0] == event.uuid and one[1].xid == event.number), None)
-            if event.kind is GpuEventKind.XID and mine is not None:
-                by_card.remove(mine)
-                event = _of_line(*mine)
+            mine = next((one for one in logged if _is_same(one, event)), None)
+            if mine is not None:
+                logged.remove(mine)
+                event = replace(mine, slice_uuid=event.slice_uuid or mine.slice_uuid)
             told.append(event)
         return told
 
@@ -324,7 +325,9 @@ class NvmlBackend:
         card = self._by_address.get(address(event.device))
         if kind is not None and card is not None:
             numbered = kind in {GpuEventKind.XID, GpuEventKind.RECOVERY_ACTION}
-            found.append(GpuEvent(kind, card.uuid, int(event.eventData) if numbered else 0))
+            ids = (None if one == NO_INSTANCE else int(one) for one in (event.gpuInstanceId, event.computeInstanceId))
+            part = nvml_mig.named(card.instances, *ids) if kind is GpuEventKind.XID else ""
+            found.append(GpuEvent(kind, card.uuid, int(event.eventData) if numbered else 0, slice_uuid=part))
             if kind is GpuEventKind.MIG_CHANGED:
                 self._read_mig(card)
         return True
@@ -393,5 +396,15 @@ class NvmlBackend:
         self._leased = uuids
 
 
-def _of_line(uuid: GpuUuid, line: XidLine) -> GpuEvent:
-    return GpuEvent(GpuEventKind.XID, uuid, line.xid, line.text, pid=line.pid, process=line.process)
+def _of_line(card: Card, line: XidLine) -> GpuEvent:
+    part = nvml_mig.named(card.instances, line.gpu_instance, line.compute_instance)
+    return GpuEvent(
+        GpuEventKind.XID, card.uuid, line.xid, line.text, pid=line.pid, process=line.process, slice_uuid=part
+    )
+
+
+def _is_same(logged: GpuEvent, event: GpuEvent) -> bool:
+    """Whether a line of the log is about what the driver told; one of the two may not know the slice."""
+    ours = (event.kind, event.uuid, event.number)
+    parts = {logged.slice_uuid, event.slice_uuid} - {""}
+    return (logged.kind, logged.uuid, logged.number) == ours and len(parts) < 2

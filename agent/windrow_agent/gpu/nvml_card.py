@@ -72,6 +72,7 @@ class Card:
         self.lost = False
         self.reset_required = False
         self.differences: tuple[str, ...] = ()
+        self.instances: nvml_mig.Instances = {}
         self._nvml = nvml
         self._pci_devices = pci_devices
         self._unsupported: set[tuple[object, ...]] = set()
@@ -160,6 +161,7 @@ class Card:
             more["memory_reserved_bytes"] = self._reserved
         self._links = int(more.get("nvlink_count", 0))
         slices = nvml_mig.slices(self.ask) if self._mig[0] else ()
+        self.instances = nvml_mig.instances(self.ask) if slices else {}
         self.facts = replace(self.facts, more=more, slices=slices)
         self._has_utilization = False
 

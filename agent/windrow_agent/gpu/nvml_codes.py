@@ -14,6 +14,9 @@ DISPLAY_CLASSES: Final = ("0x03", "0x12")
 U32_MAX: Final = 0xFFFFFFFE
 """NVML says 0xFFFFFFFF for an unsigned int that it does not know."""
 
+NO_INSTANCE: Final = 0xFFFFFFFF
+"""In an event: the driver puts it down to no slice (nvmlEventData_t)."""
+
 # Return codes of nvml.h that decide what happens next; all others only make one figure absent.
 UNINITIALIZED: Final = 1
 INVALID_ARGUMENT: Final = 2

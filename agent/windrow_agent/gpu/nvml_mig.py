@@ -5,7 +5,7 @@ all of it. A cut that cannot be made leaves nothing half done: what was made for
 """
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from windrow_agent.core.inventory import clean_id
@@ -28,6 +28,8 @@ MARK: Final = "MIG "
 """What stands before the profile in the names of slices and of profiles."""
 COMPUTE_PROFILES: Final = 9
 """Kinds of compute instances that nvml.h has."""
+Instances = Mapping[tuple[int, int], str]
+"""(GPU instance, compute instance) to the UUID of the slice."""
 WORDS: Final = {
     NOT_SUPPORTED: "this card has no MIG",
     NO_PERMISSION: "the driver lets only root, or who has its mig/config capability, cut a card",
@@ -40,6 +42,25 @@ WORDS: Final = {
 def slices(ask: Ask) -> tuple[GpuSlice, ...]:
     """Those there are, in the driver's order; one that does not say all of it is left out."""
     return tuple(found for handle in handles(ask) if (found := _slice(ask, handle)) is not None)
+
+
+def instances(ask: Ask) -> Instances:
+    """Which slice is which, in the driver's own numbers; one that does not say them is left out."""
+    found: dict[tuple[int, int], str] = {}
+    for handle in handles(ask):
+        gpu, compute = (whole(ask(f"nvmlDeviceGet{kind}InstanceId", of=handle)) for kind in ("Gpu", "Compute"))
+        uuid = _uuid(ask, handle)
+        if uuid and gpu is not None and compute is not None:
+            found[gpu, compute] = uuid
+    return found
+
+
+def named(known: Instances, gpu_instance: int | None, compute_instance: int | None) -> str:
+    """The slice that a fault is put down to by these numbers; empty: to none, or to more than one."""
+    found = [
+        uuid for (gpu, compute), uuid in known.items() if gpu == gpu_instance and compute_instance in (None, compute)
+    ]
+    return found[0] if len(found) == 1 else ""
 
 
 def handles(ask: Ask) -> Iterator[Any]:

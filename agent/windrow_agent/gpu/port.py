@@ -107,7 +107,8 @@ class GpuEvent:
     """Something that happened to one GPU. number: the XID, or 0; at_wall_ns: 0 until the sampler stamps it.
 
     pid, process: who caused an XID by the kernel's log; None and empty where that does not say or cannot be read.
-    detail: for an XID the log's own words.
+    detail: for an XID the log's own words. slice_uuid: the slice of the card that an XID happened in, empty: not known,
+    or the card is whole.
     """
 
     kind: GpuEventKind
@@ -117,6 +118,12 @@ class GpuEvent:
     at_wall_ns: int = 0
     pid: int | None = None
     process: str = ""
+    slice_uuid: str = ""
+
+    @property
+    def where(self) -> str:
+        """The slice, or the card."""
+        return self.slice_uuid or self.uuid
 
 
 @dataclass(frozen=True, slots=True)

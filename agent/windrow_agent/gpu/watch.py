@@ -371,8 +371,11 @@ class GpuWatch:
             self._states = {}  # faults of before are the driver's to report again
 
     def _keep_states(self) -> None:
-        self._holders = {gpu.uuid: self._holders[gpu.uuid] for gpu in self.inventory.gpus if gpu.uuid in self._holders}
-        self._states = {gpu.uuid: self._states.get(gpu.uuid, GpuState()) for gpu in self.inventory.gpus}
+        cards = [gpu.uuid for gpu in self.inventory.gpus]
+        known = {*cards, *(part.uuid for gpu in self.inventory.gpus for part in gpu.slices)}
+        self._holders = {uuid: held for uuid, held in self._holders.items() if uuid in known}
+        states = {uuid: state for uuid, state in self._states.items() if uuid in known}
+        self._states = dict.fromkeys(cards, GpuState()) | states
         self._mig_listed = {gpu.uuid: gpu.mig_enabled for gpu in self.inventory.gpus}
 
     def _swept(self, readings: Readings, now_ns: int, wall_ns: int) -> None:
@@ -400,21 +403,21 @@ class GpuWatch:
     def _heard(self, events: list[GpuEvent], now_ns: int, wall_ns: int) -> None:
         leases = self._leases() if events else {}
         for event in events:
-            before = self._states.get(event.uuid, GpuState())
-            self._states[event.uuid] = availability.after_event(before, event, now_ns)
+            place = availability.stricken(event)
+            self._states[place] = availability.after_event(self._states.get(place, GpuState()), event, now_ns)
             self._tell(replace(event, at_wall_ns=wall_ns), leases, now_ns)
             if event.kind is GpuEventKind.MIG_CHANGED:
                 self._look_again_ns, self._is_listed_otherwise = now_ns, True
 
     def _tell(self, event: GpuEvent, leases: Mapping[str, str], now_ns: int) -> None:
-        key = (event.uuid, event.kind, event.number if event.kind is GpuEventKind.XID else 0)
+        key = (event.where, event.kind, event.number if event.kind is GpuEventKind.XID else 0)
         if now_ns - self._told_ns.get(key, -REPEAT_NS) < REPEAT_NS:
             self.events_repeated += 1
             return
         if len(self._told_ns) >= EVENTS_MAX:
             self._told_ns.clear()
         self._told_ns[key] = now_ns
-        holder = availability.holder(leases.get(event.uuid), self._holders.get(event.uuid), now_ns)
+        holder = availability.holder(leases.get(event.where), self._holders.get(event.where), now_ns)
         self._events.append(availability.event_of(event, holder))
         excess = len(self._events) - EVENTS_MAX
         if excess > 0:

@@ -157,13 +157,15 @@ export interface BalancesOut {
   next_cursor: string | null;
 }
 
-/** What was measured between a host and an Access, in bits a second. */
+/** What was measured between a host and one Access or several, the median of them, in bits a second. */
 export interface BandwidthOut {
   up_bps: number | null;
   down_bps: number | null;
   /** RFC 3339 in UTC, with milliseconds */
   measured_at: string;
   access_id: string | null;
+  /** How many Accesses measured it */
+  relays: number;
 }
 
 /** What was measured on a GPU. */
@@ -532,6 +534,8 @@ export interface GpuRowOut {
   memory_bytes: number | null;
   link_state: string;
   slot_state: string | null;
+  /** Why its slot cannot be had, though it is free */
+  unavailable_reason: string | null;
   /** A decimal amount of money */
   price_per_hour: string | null;
   cluster_id: string | null;

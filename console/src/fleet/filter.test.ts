@@ -4,7 +4,7 @@ import type { FleetRow } from "./rows.ts";
 
 const row = (change: Partial<FleetRow>): FleetRow => ({
   key: "k", kind: "gpu", hostId: "h", host: "north-1", region: "north", simulated: false, model: "H100 80GB", tier: "h100/A", memoryBytes: 80 * 1024 ** 3,
-  link: "online", slot: "free", price: "1.90", clusterId: null, use: 0.5, memoryUsedBytes: 0, temperature: 60, power: 300, at: null, ...change,
+  link: "online", slot: "free", why: null, price: "1.90", clusterId: null, use: 0.5, memoryUsedBytes: 0, temperature: 60, power: 300, at: null, ...change,
 });
 const written = (filter: FleetFilter) => filterFromSearch(parseSearch(stringifySearch(searchFromFilter(filter))));
 

@@ -5,7 +5,7 @@ import type { FleetRow } from "./rows.ts";
 
 const row = (key: string, change: Partial<FleetRow> = {}): FleetRow => ({
   key, kind: "gpu", hostId: "h", host: "north-1", region: "north", simulated: false, model: "H100", tier: "h100/A", memoryBytes: 80,
-  link: "online", slot: "free", price: null, clusterId: null, use: 0.5, memoryUsedBytes: 0, temperature: 60, power: null, at: null, ...change,
+  link: "online", slot: "free", why: null, price: null, clusterId: null, use: 0.5, memoryUsedBytes: 0, temperature: 60, power: null, at: null, ...change,
 });
 const looks = (rows: FleetRow[], measure: (typeof MEASURES)[number]) => rows.map((one) => stepOf(one, measure).look);
 
@@ -29,6 +29,13 @@ test("a host that is away outweighs what its slot said last, and a state not kno
   expect(looks([row("a"), row("b", { slot: "running" }), row("c", { slot: "faulted" }), row("d", { link: "lost" }), row("e", { link: "suspect" }), row("f", { slot: "new_word" })], "health"))
     .toEqual(["ok", "busy", "bad", "bad", "warn", "warn"]);
   expect(legend([row("a"), row("d", { link: "lost" })], "health").map((one) => one.cells)).toEqual([1, 0, 0, 1]);
+});
+
+test("a card that is free and cannot be had says why", () => {
+  const closed = row("a", { why: "Something other than rented work uses this GPU." });
+  expect(looks([closed, row("b", { why: "sick", slot: "faulted" }), row("c", { why: "quiet", slot: "running" })], "health")).toEqual(["warn", "bad", "busy"]);
+  expect(labelOf(closed, "health")).toBe("north-1, H100: Health Free, host online. Not to be had: Something other than rented work uses this GPU.");
+  expect(labelOf(closed, "use")).not.toContain("Not to be had");
 });
 
 test("a cell says everything in words, and hostile names harm nobody", () => {

@@ -33,7 +33,8 @@ const memoryRatio = (row: FleetRow) => (row.memoryUsedBytes === null || !row.mem
 /** A host that is not online outweighs what its slot said last. */
 function healthOf(row: FleetRow): string | null {
   if (row.link.toLowerCase() !== "online") return row.link.toLowerCase() === "suspect" ? "warn" : "bad";
-  return row.slot === null ? null : (SLOTS[row.slot.toLowerCase()] ?? "warn");
+  const look = row.slot === null ? null : (SLOTS[row.slot.toLowerCase()] ?? "warn");
+  return look === "ok" && row.why !== null ? "warn" : look;
 }
 
 export function stepOf(row: FleetRow, measure: Measure): Step {
@@ -72,7 +73,7 @@ export function valueOf(row: FleetRow, measure: Measure): string {
     case "tier":
       return plain(row.tier);
     case "health":
-      return `${words(row.slot)}, host ${words(row.link).toLowerCase()}`;
+      return `${words(row.slot)}, host ${words(row.link).toLowerCase()}${row.why === null ? "" : `. Not to be had: ${plain(row.why)}`}`;
   }
 }
 

@@ -4,7 +4,7 @@ import { byName, merge, NO_FLEET, type Batch } from "./rows.ts";
 
 const gpu = (uuid: string, change: Partial<GpuRow> = {}): GpuRow => ({
   uuid, host_id: "host_a", host_name: "a", region: "north", simulated: false, name: "H100", tier: "h100/A", memory_bytes: 80, link_state: "online",
-  slot_state: "free", price_per_hour: "1.9", cluster_id: null, utilization_ratio: null, memory_used_bytes: null, temperature_celsius: null, power_watts: null, at: null, ...change,
+  slot_state: "free", unavailable_reason: null, price_per_hour: "1.9", cluster_id: null, utilization_ratio: null, memory_used_bytes: null, temperature_celsius: null, power_watts: null, at: null, ...change,
 });
 const host = (id: string, change: Partial<HostSummary> = {}): HostSummary =>
   ({ id, name: id, simulated: false, admin_state: "active", link_state: "online", cpu_count: 2, cpu_model: "EPYC", memory_bytes: 8, live: null, last_seen_at: null, price_per_hour: null, tier: "cpu/A", region: null, slots: [], ...change }) as HostSummary;
@@ -57,4 +57,10 @@ test("hosts are counted once, whether they have cards or not", () => {
 test("names are in the order of their numbers, and what shares a name stays in its order", () => {
   const rows = ["n-10 a", "n-2 a", "n-10 b"].map((text) => text.split(" ") as [string, string]);
   expect(byName(rows, ([name]) => name).map((row) => row.join(" "))).toEqual(["n-2 a", "n-10 a", "n-10 b"]);
+});
+
+test("why a free card cannot be had goes with its row, and with the slot of a host without cards", () => {
+  const slots = [{ state: "free", unavailable: "the disk is full", cluster_id: null }] as unknown as HostSummary["slots"];
+  const fleet = merge(NO_FLEET, [batch(1, [gpu("g1", { unavailable_reason: "it is hot" }), gpu("g2")], [host("host_b", { slots })], true)]);
+  expect(fleet.rows.map((row) => row.why)).toEqual(["it is hot", null, "the disk is full"]);
 });

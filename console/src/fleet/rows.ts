@@ -13,6 +13,8 @@ export interface FleetRow {
   memoryBytes: number | null;
   link: string;
   slot: string | null;
+  /** Why the slot cannot be had, though it is free. */
+  why: string | null;
   price: string | null;
   clusterId: string | null;
   use: number | null;
@@ -119,7 +121,7 @@ function lay(gpus: ReadonlyMap<string, Stored<GpuRow>>, hosts: ReadonlyMap<strin
 function gpuRow(gpu: GpuRow): FleetRow {
   return {
     key: gpu.uuid, kind: "gpu", hostId: gpu.host_id, host: gpu.host_name, region: gpu.region, simulated: gpu.simulated, model: gpu.name,
-    tier: gpu.tier, memoryBytes: gpu.memory_bytes, link: gpu.link_state, slot: gpu.slot_state, price: gpu.price_per_hour,
+    tier: gpu.tier, memoryBytes: gpu.memory_bytes, link: gpu.link_state, slot: gpu.slot_state, why: gpu.unavailable_reason, price: gpu.price_per_hour,
     clusterId: gpu.cluster_id, use: gpu.utilization_ratio, memoryUsedBytes: gpu.memory_used_bytes,
     temperature: gpu.temperature_celsius, power: gpu.power_watts, at: gpu.at,
   };
@@ -131,7 +133,7 @@ function hostRow(host: HostSummary): FleetRow {
   return {
     key: host.id, kind: "cpu", hostId: host.id, host: host.name, region: host.region, simulated: host.simulated,
     model: `${cores}${host.cpu_model ?? "CPU"}`, tier: host.tier, memoryBytes: host.memory_bytes, link: host.link_state,
-    slot: slot?.state ?? null,
+    slot: slot?.state ?? null, why: slot?.unavailable ?? null,
     price: host.price_per_hour, clusterId: slot?.cluster_id ?? null, use: host.live?.cpu_ratio ?? null, memoryUsedBytes: host.live?.memory_used_bytes ?? null,
     temperature: null, power: null, at: host.live?.at ?? host.last_seen_at,
   };

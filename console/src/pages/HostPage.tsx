@@ -170,7 +170,7 @@ function BandwidthPanel({ host }: { host: Host }) {
   return (
     <Panel title="Bandwidth" actions={<Button variant="default" loading={measure.isPending} onClick={() => measure.mutate()}>Measure now</Button>}>
       {host.bandwidth ? (
-        <Facts rows={[["Down", bitrate(host.bandwidth.down_bps)], ["Up", bitrate(host.bandwidth.up_bps)], ["Measured", <When key="w" at={host.bandwidth.measured_at} />], ["By", <Id key="i" id={host.bandwidth.access_id} />]]} />
+        <Facts rows={[["Down", bitrate(host.bandwidth.down_bps)], ["Up", bitrate(host.bandwidth.up_bps)], ["Measured", <When key="w" at={host.bandwidth.measured_at} />], ["By", host.bandwidth.relays > 1 ? `${host.bandwidth.relays} relays, the median` : <Id key="i" id={host.bandwidth.access_id} />]]} />
       ) : (
         <Text size="sm" className="wr-quiet">Not measured yet: the relay does so shortly after a host joins.</Text>
       )}

@@ -108,6 +108,7 @@ def _bandwidth_json(host: Host) -> Json | None:
         "down_bps": measured.down_bps,
         "measured_at": time_text(measured.measured_at_ns),
         "access_id": measured.access_id,
+        "relays": measured.count,
     }
 
 
@@ -203,6 +204,7 @@ def row_json(entry: Entry, gpu: GpuFacts, slot: Slot | None, book: PriceBook, li
         "memory_bytes": gpu.memory_bytes,
         "link_state": host.link_state,
         "slot_state": slot.state if slot is not None else None,
+        "unavailable_reason": slot.unavailable if slot is not None else None,
         "price_per_hour": _price(host, tier, book),
         "cluster_id": slot.holder if slot is not None else None,
         **{name: None if live is None else live[name] for name in ROW_LIVE},

@@ -26,7 +26,8 @@ def gpu_page_json(
 ) -> Json:
     """One GPU of a host. xids: its latest, newest first; is_own: whether the reader may see what names the card."""
     host, slot = entry.host, _slot(entry, gpu.uuid)
-    mine = [c for c in host.conditions if split_condition(c.code)[1] in ("", gpu.uuid)]
+    subjects = {"", gpu.uuid, *(part.uuid for part in gpu.slices)}
+    mine = [c for c in host.conditions if split_condition(c.code)[1] in subjects]
     conditions = [{"code": c.code, "detail": c.detail, "since": time_text(c.since_ns)} for c in mine]
     inventory = host.inventory or Inventory()
     return {

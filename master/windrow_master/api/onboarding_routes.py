@@ -34,7 +34,8 @@ async def cloud_init(services: Serving) -> Response:
 
 
 def _filled(services: Services, name: str) -> str:
-    return filled(carried(name).read_text(encoding="utf-8"), services.https_url, services.https_pin)
+    text = carried(name).read_text(encoding="utf-8")
+    return filled(text, services.https_url, services.https_pin, services.packages.signer)
 
 
 @root.get("/dl/{name}", include_in_schema=False)

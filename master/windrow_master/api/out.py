@@ -107,12 +107,13 @@ class HostLiveOut(Out):
 
 
 class BandwidthOut(Out):
-    """What was measured between a host and an Access, in bits a second."""
+    """What was measured between a host and one Access or several, the median of them, in bits a second."""
 
     up_bps: float | None
     down_bps: float | None
     measured_at: Time
     access_id: str | None
+    relays: Annotated[int, Field(description="How many Accesses measured it")]
 
 
 class ProofMarkOut(Out):
@@ -183,6 +184,7 @@ class GpuRowOut(Out):
     memory_bytes: int | None
     link_state: str
     slot_state: str | None
+    unavailable_reason: Annotated[str | None, Field(description="Why its slot cannot be had, though it is free")]
     price_per_hour: Amount
     cluster_id: str | None
     utilization_ratio: Ratio

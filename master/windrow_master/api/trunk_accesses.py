@@ -57,6 +57,10 @@ class Accesses:
         points |= {one.access_id: one.point(draining=self._is_drained(one.access_id)) for one in self._trunks}
         return tuple(points[access_id] for access_id in sorted(points))
 
+    def serving(self) -> tuple[str, ...]:
+        """Who takes hosts now."""
+        return tuple(point.access_id for point in self.points() if not point.draining)
+
     def service_place(self, access_id: str) -> str:
         """DOMAIN:PORT under which services are asked for, of this Access if it has one, else of the first that has;
         every one leads to every service. Empty: there is none. Safe to call from any thread."""

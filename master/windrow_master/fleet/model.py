@@ -81,13 +81,23 @@ UNFENCED: Final = "docker.unfenced"
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A host's link as measured: the lower of the host's and the relay's counts, both signed."""
+    """A host's link as measured: the lower of the host's and a relay's counts, both signed; of several relays the
+    median.
+
+    access_id, region: of the last of them. relays: by whom within a round: (up, down, wall time) by their ids.
+    """
 
     up_bps: int
     down_bps: int
     access_id: str
     region: str
     measured_at_ns: int
+    relays: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many relays measured it."""
+        return len(self.relays) or 1
 
     def bandwidth(self) -> Bandwidth:
         """What tiers look at."""

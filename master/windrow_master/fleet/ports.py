@@ -20,7 +20,7 @@ def _nothing(*_: object) -> None:
     return None
 
 
-def _nobody(*_: object) -> tuple[DesiredWorkload, ...]:
+def _nobody(*_: object) -> tuple[()]:
     return ()
 
 
@@ -32,8 +32,10 @@ class FleetPorts:
     receipt with the bytes that prove it. on_host_link: a host became Online, Suspect or Lost. on_slots_lost: held slots
     are out of order. on_ban: a host was quarantined or retired (True), or may come back (False). desired: what should
     run on a host. access_public: an Access' Ed25519 key, None if it is not one of ours.
+    relays: which Accesses serve now and are not drained.
     on_wake: a host has something to be sent; on_ask: let it report its workloads; on_telemetry_gap: samples that will
-    never come. These three run on the loop.
+    never come. These three and
+    relays run on the loop.
     """
 
     on_workload: Callable[[Uow, HostId, ObservedWorkload], None] = _nothing
@@ -44,6 +46,7 @@ class FleetPorts:
     on_ban: Callable[[Uow, HostId, bool], None] = _nothing
     desired: Callable[[Uow, HostId], tuple[DesiredWorkload, ...]] = _nobody
     access_public: Callable[[Uow, str], bytes | None] = _nothing
+    relays: Callable[[], tuple[str, ...]] = _nobody
     on_wake: Callable[[HostId], None] = _nothing
     on_ask: Callable[[HostId], None] = _nothing
     on_telemetry_gap: Callable[[HostId, Gap], None] = _nothing

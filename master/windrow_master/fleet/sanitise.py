@@ -80,23 +80,25 @@ def split_condition(text: str) -> tuple[str, str]:
     return code, subject
 
 
-def unavailable_reason(uuid: str | None, conditions: Iterable[Condition]) -> str | None:
-    """Why a slot is not offered, by the host's conditions; None when nothing stands against it."""
+def unavailable_reason(uuid: str | None, conditions: Iterable[Condition], part: str | None = None) -> str | None:
+    """Why a slot is not offered, by the host's conditions; None when nothing stands against it. uuid: its card's;
+    part: of a slice, its own."""
     for condition in conditions:
         code, subject = split_condition(condition.code)
         if code in HOST_CODES:
             return condition.detail or code
-        is_one = (code in ONE_GPU_CODES or code.startswith((CLAIM, CHALLENGE))) and subject == uuid
+        is_one = (code in ONE_GPU_CODES or code.startswith((CLAIM, CHALLENGE))) and subject in (uuid, part)
         is_all = code in ALL_GPUS_CODES or (code.startswith(CLAIM) and not subject)
         if uuid is not None and (is_one or is_all):
             return condition.detail or code
     return None
 
 
-def is_faulted(uuid: str | None, conditions: Iterable[Condition]) -> bool:
-    """Whether one of these conditions puts this GPU out of order until it was verified again."""
+def is_faulted(uuid: str | None, conditions: Iterable[Condition], part: str | None = None) -> bool:
+    """Whether one of these conditions puts this GPU, or this part of it, out of order until it was verified again."""
     return uuid is not None and any(
-        code in FAULT_CODES and subject == uuid for code, subject in map(split_condition, (c.code for c in conditions))
+        code in FAULT_CODES and subject in (uuid, part)
+        for code, subject in map(split_condition, (c.code for c in conditions))
     )
 
 

@@ -159,9 +159,10 @@ class FleetService:
         if not self.is_connected(host_id):
             raise HostUnreachable(subject=host_id)
 
+        relays = self.ports.relays()
+
         def begin(uow: UnitOfWork) -> OperationId:
-            self.hosts.load(uow, host_id)
-            command_id = self.measures.ask(uow, host_id, actor)
+            command_id = self.measures.ask(uow, host_id, actor, relays)
             return uow.operation("host.measure", command_id, account_id).id
 
         return await self._store.write(begin, name="host.measure")
@@ -320,7 +321,8 @@ class FleetService:
     async def _measure_due(self) -> None:
         due, bare = self.measures.due(self.view, self.is_connected, self._clock.wall_ns())
         if due or bare:
-            await self._store.write(lambda uow: self.measures.ask_all(uow, due, bare), name="fleet.measure")
+            relays = self.ports.relays()
+            await self._store.write(lambda uow: self.measures.ask_all(uow, due, bare, relays), name="fleet.measure")
 
     async def reconcile(self, only: HostId | None = None) -> None:
         """Compare desired with observed, on one host or on all that have reported since the start."""

@@ -1,8 +1,13 @@
 """The line a person pastes on a machine to bring it in: pinned to the Master's key, token in the environment."""
 
+import base64
 import ipaddress
 import shlex
+from typing import Final
 from urllib.parse import urlsplit
+
+ED25519_SPKI: Final = bytes.fromhex("302a300506032b6570032100")
+"""What stands before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo (RFC 8410, section 10.1)."""
 
 
 def join_line(https_url: str, pin: str, token: str) -> str:
@@ -17,13 +22,15 @@ def join_line(https_url: str, pin: str, token: str) -> str:
     return f"{fetch} | WINDROW_JOIN_TOKEN={shlex.quote(token)} sh -s -- --url {url} --pin {key}{only_here}"
 
 
-def filled(text: str, https_url: str, pin: str) -> str:
-    """The installer with this Master as its default, or another carried file with its @URL@ and @PIN@; a Master that
-    serves no other machines yet leaves both empty."""
+def filled(text: str, https_url: str, pin: str, signer: bytes) -> str:
+    """The installer with this Master as its default and its signing key (32 bytes) as what a first install trusts, or
+    another carried file with its @URL@ and @PIN@; a Master that serves no other machines yet leaves all empty."""
     url, key = shlex.quote(https_url), shlex.quote(pin)
     if not https_url or not pin:
         return text
-    text = text.replace("ACTION=install URL= PIN= ", f"ACTION=install URL={url} PIN={key} ", 1)
+    trusted = base64.b64encode(ED25519_SPKI + signer).decode()
+    empty, mine = "ACTION=install URL= PIN= SIGNER= ", f"ACTION=install URL={url} PIN={key} SIGNER={trusted} "
+    text = text.replace(empty, mine, 1)
     return text.replace("@URL@", https_url).replace("@PIN@", pin)
 
 

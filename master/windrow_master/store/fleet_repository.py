@@ -159,6 +159,11 @@ def _host_values(host: Host) -> dict[str, Any]:
     return values
 
 
+def _measurement(kept: Mapping[str, Any]) -> Measurement:
+    relays = {access_id: tuple(figures) for access_id, figures in kept.get("relays", {}).items()}
+    return Measurement(**{**kept, "relays": relays})
+
+
 def _host(row: Mapping[Any, Any]) -> Host:
     values = dict(row)
     values["admin_state"] = AdminState(values["admin_state"])
@@ -168,7 +173,7 @@ def _host(row: Mapping[Any, Any]) -> Host:
     values["inventory"] = None if values["inventory"] is None else _inventory(bytes(values["inventory"]))
     values["conditions"] = tuple(Condition(**condition) for condition in values["conditions"])
     values["tier_reasons"] = tuple(values["tier_reasons"])
-    values["bandwidth"] = None if values["bandwidth"] is None else Measurement(**values["bandwidth"])
+    values["bandwidth"] = None if values["bandwidth"] is None else _measurement(values["bandwidth"])
     values["proof"] = None if values["proof"] is None else _proof(values["proof"])
     return Host(**values)
 

@@ -395,14 +395,16 @@ class DeleteSpec(_message.Message):
     def __init__(self, workload_id: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., grace_ns: _Optional[int] = ...) -> None: ...
 
 class BandwidthSpec(_message.Message):
-    __slots__ = ("duration_ns", "cap_bytes", "nonce")
+    __slots__ = ("duration_ns", "cap_bytes", "nonce", "access_ids")
     DURATION_NS_FIELD_NUMBER: _ClassVar[int]
     CAP_BYTES_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_IDS_FIELD_NUMBER: _ClassVar[int]
     duration_ns: int
     cap_bytes: int
     nonce: str
-    def __init__(self, duration_ns: _Optional[int] = ..., cap_bytes: _Optional[int] = ..., nonce: _Optional[str] = ...) -> None: ...
+    access_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, duration_ns: _Optional[int] = ..., cap_bytes: _Optional[int] = ..., nonce: _Optional[str] = ..., access_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CommandStatus(_message.Message):
     __slots__ = ("command_id", "phase", "step", "progress_permille", "error_code", "error_detail", "result", "at_wall_ns")

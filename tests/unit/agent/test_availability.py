@@ -25,6 +25,22 @@ def swept(health: GpuHealth, *at_s: float, leased: bool = False, state: GpuState
     return state
 
 
+@pytest.mark.parametrize(
+    ("kind", "number", "part", "where"),
+    [
+        (GpuEventKind.XID, 94, "MIG-1", "MIG-1"),
+        (GpuEventKind.XID, 94, "", UUID),
+        (GpuEventKind.XID, 95, "MIG-1", UUID),
+        (GpuEventKind.XID, 79, "MIG-1", UUID),
+        (GpuEventKind.LOST, 0, "", UUID),
+    ],
+)
+def test_what_the_driver_puts_down_to_a_slice_stays_in_it_but_for_what_is_the_cards(
+    kind: GpuEventKind, number: int, part: str, where: str
+):
+    assert availability.stricken(GpuEvent(kind, UUID, number, slice_uuid=part)) == where
+
+
 def test_before_the_first_sweep_a_gpu_is_initialising():
     assert GpuState().availability is Availability.INITIALISING
 

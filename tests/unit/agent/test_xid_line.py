@@ -46,6 +46,17 @@ def test_a_line_of_the_driver_is_taken_apart(line: str, bus: int, xid: int, pid:
     assert parse(line) == XidLine((0, bus, 0), xid, pid, process, text)
 
 
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [(" GPU-I:05", (5, None)), (" GPU-I:13 GPU-CI:01", (13, 1)), (" GPU-X:1", (None, None)), (".0", (None, None))],
+)
+def test_a_line_of_a_cut_card_names_its_slice(where: str, ids: tuple[int | None, int | None]):
+    line = parse(f"NVRM: Xid (PCI:0000:01:00{where}): 94, pid=7194, Contained: CE User Channel (0x9)")
+    assert line is not None
+    assert (line.gpu_instance, line.compute_instance) == ids
+    assert (line.bus, line.xid, line.pid) == ((0, 1, 0), 94, 7194)
+
+
 @pytest.mark.parametrize("line", [OTHER, NEIGHBOUR, "", "NVRM: Xid (PCI:0000:01:00)", "NVRM: Xid (nonsense): 13"])
 def test_other_lines_are_no_xid(line: str):
     assert parse(line) is None
@@ -139,3 +150,34 @@ def test_a_driver_without_events_is_heard_by_its_log(fake_nvml: FakeNvml, backen
     uuid = fake_nvml.state.uuid(3)
     assert backend.events(0) == [GpuEvent(GpuEventKind.XID, uuid, 79, "GPU has fallen off the bus.")]
     assert backend.events(0) == []
+
+
+def test_an_xid_of_a_cut_card_names_the_slice_by_event_and_by_log(fake_nvml: FakeNvml, backend: NvmlBackend, log: Path):
+    fake_nvml.state.cut(3, "3g.40gb", "2g.20gb")
+    backend.open()
+    first, second = (part.uuid for part in backend.inventory().gpus[3].slices)
+    append(log, "NVRM: Xid (PCI:0000:30:00 GPU-I:02 GPU-CI:00): 13, pid=4243, name=python3, Graphics Exception")
+    append(log, "NVRM: Xid (PCI:0000:30:00 GPU-I:01): 13, pid=4242, name=torch, Graphics Exception")
+    fake_nvml.state.xid(3, 13, 0)
+    fake_nvml.state.xid(3, 13, 1)
+    fake_nvml.state.xid(3, 79)
+    told = [(event.number, event.slice_uuid, event.pid) for event in backend.events(1.0)]
+    told += [(event.number, event.slice_uuid, event.pid) for event in backend.events(0.1)]
+    assert told[:3] == [(13, first, 4242), (13, second, 4243), (79, "", None)]
+
+
+@pytest.mark.parametrize(
+    ("where", "at"), [(" GPU-I:02", 1), (" GPU-I:02 GPU-CI:00", 1), (" GPU-I:09", None), ("", None)]
+)
+def test_a_log_alone_names_the_slice_too_and_none_that_nobody_knows(
+    fake_nvml: FakeNvml, backend: NvmlBackend, log: Path, where: str, at: int | None
+):
+    for index in range(8):
+        fake_nvml.state.gpu(index).event_types = 0
+    fake_nvml.state.cut(3, "3g.40gb", "2g.20gb")
+    backend.open()
+    parts = backend.inventory().gpus[3].slices
+    append(log, f"NVRM: Xid (PCI:0000:30:00{where}): 94, pid=7194, Contained: CE User Channel (0x9)")
+    (event,) = backend.events(0)
+    assert event.slice_uuid == ("" if at is None else parts[at].uuid)
+    assert event.where == (event.slice_uuid or fake_nvml.state.uuid(3))

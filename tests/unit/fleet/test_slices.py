@@ -125,6 +125,21 @@ def test_slices_that_claim_more_than_their_card_or_not_enough_are_not_offered(w,
     assert {one.unavailable for one in parts_of(w).values()} == {why}
 
 
+def test_a_fault_of_a_slice_is_its_own_until_it_is_found_sound_and_that_of_a_card_is_all_its_slices(w):
+    gpu = cut("3g.40gb", "2g.20gb")
+    sick, sound = (SlotId(part.uuid) for part in gpu.slices)
+    w.claim(gpu, h100(GPU_2, 1), conditions=(f"gpu.host_fault:{sick}",))
+    slots = w.slots()
+    assert (slots[sick].state, slots[sound].is_offered, slots[G2].is_offered) == (SlotState.FAULTED, True, True)
+    w.write(lambda uow: w.fleet.hosts.decide(uow, HOST, AdminEvent.ACTIVATE, "account/1", "too early?"))
+    assert w.slots()[sick].state is SlotState.FAULTED
+    w.claim(gpu, h100(GPU_2, 1))
+    w.write(lambda uow: w.fleet.hosts.decide(uow, HOST, AdminEvent.ACTIVATE, "account/1", "it was reset"))
+    assert w.slots()[sick].is_offered
+    w.claim(gpu, h100(GPU_2, 1), conditions=(f"gpu.host_fault:{GPU_1}",))
+    assert {w.slots()[one].state for one in (sick, sound)} == {SlotState.FAULTED}
+
+
 def test_a_card_in_mig_mode_without_slices_offers_nothing(w):
     w.claim(cut())
     assert (w.slots()[G1].unavailable, parts_of(w)) == (BARE, {})

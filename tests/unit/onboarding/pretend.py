@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests.support.pki import issue, make_ca
+from windrow_master.onboarding.join_line import filled
 from windrow_master.onboarding.model import Artifact, Manifest, by_name, record_of
 from windrow_master.onboarding.service import HANDED_OUT, carried
 from windrow_master.onboarding.wheel import Declared, pack
@@ -72,14 +73,18 @@ def agent_wheel(release: str) -> tuple[str, bytes]:
     return pack(declared, files)
 
 
-def release_of(name: str, python: str | None = None) -> dict[str, bytes]:
+SIGNING = SigningKey.generate()
+"""The pretend Master's."""
+
+
+def release_of(name: str, python: str | None = None, signing: SigningKey = SIGNING) -> dict[str, bytes]:
     """Path -> answer of a whole release, manifest included."""
     wheel_name, wheel = agent_wheel(name)
     contents = {wheel_name: wheel, **{script: carried(script).read_bytes() for script in HANDED_OUT}}
     files = by_name([Artifact.of(file, HANDED_OUT.get(file, "wheel"), content) for file, content in contents.items()])
     manifest = Manifest(python or sysconfig.get_python_version(), sysconfig.get_platform(), "0" * 64, files)
     answers = {f"/dl/{file}": content for file, content in contents.items()}
-    return {**answers, "/dl/manifest.json": signed(record_of(manifest), SigningKey.generate())}
+    return {**answers, "/dl/manifest.json": signed(record_of(manifest), signing)}
 
 
 @dataclass
@@ -106,7 +111,7 @@ def pretend_master(folder: Path) -> Iterator[Pretend]:
     certificate.write_bytes(identity.certificate_pem)
     key.write_bytes(identity.key_pem)
     pin = "sha256//" + base64.b64encode(public_key_sha256(identity.certificate_pem)).decode()
-    master = Pretend("", pin, {"/install.sh": carried("install.sh").read_bytes(), **release_of("one")})
+    master = Pretend("", pin, release_of("one"))
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -135,6 +140,8 @@ def pretend_master(folder: Path) -> Iterator[Pretend]:
     with Server(("127.0.0.1", 0), Handler) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         master.url = f"https://127.0.0.1:{server.server_address[1]}"
+        script = carried("install.sh").read_text(encoding="utf-8")
+        master.answers["/install.sh"] = filled(script, master.url, pin, SIGNING.public).encode()
         serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         serving.start()
         try:

@@ -1,22 +1,28 @@
 """The installer takes only what the pinned Master lists, changes only what it says, and takes all of it away again."""
 
+import base64
 import json
 import os
 import random
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.unit.onboarding.pretend import Machine, Pretend, pipe, pretend_master, release_of
+from tests.unit.onboarding.pretend import SIGNING, Machine, Pretend, pipe, pretend_master, release_of
 from tests.waiting import poll
+from windrow_master.onboarding.join_line import ED25519_SPKI
 from windrow_master.onboarding.service import carried
+from windrow_proto.keys import DOMAIN_SUMS, SigningKey
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
 
 SCRIPT = carried("install.sh").read_bytes()
+PROGRAMS = ("cat", "curl", "cut", "grep", "gzip", "head", "id", "ls", "mktemp", "rm", "sed", "sha256sum", "sh")
+PROGRAMS = (*PROGRAMS, "tail", "tar", "tr", "uname")
 OTHER_PIN = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 
@@ -137,6 +143,101 @@ def test_one_changed_byte_in_a_wheel_is_refused_and_leaves_nothing(machine: Mach
     done = machine.run()
     assert done.returncode == 1
     assert "windrow_agent-0.1.0-py3-none-any.whl is not the file that the Master listed" in done.stderr
+    assert machine.made() == before
+
+
+def test_a_list_that_the_masters_key_did_not_sign_is_refused_at_the_first_install(machine: Machine) -> None:
+    before, answers = machine.made(), machine.master.answers
+    wheel = answers[machine.master.wheel_path]
+    for tampered in (release_of("one", signing=SigningKey.generate()), another_list(answers["/dl/manifest.json"])):
+        answers |= tampered
+        done = machine.run()
+        assert done.returncode == 1
+        assert "is not signed by the Master whose key came with this script" in done.stderr
+        assert machine.made() == before
+    assert (machine.master.wheel_path in machine.master.asked, bool(wheel)) == (False, True), (
+        "nothing of it was fetched"
+    )
+
+
+def another_list(manifest: bytes) -> dict[str, bytes]:
+    """The same list, with the signature of the pretend Master's last one and another file in it."""
+    record = json.loads(manifest)
+    genuine = json.loads(release_of("one")["/dl/manifest.json"])
+    record["files"], record["signature"] = genuine["files"][:-1], genuine["signature"]
+    return {"/dl/manifest.json": json.dumps(record).encode()}
+
+
+def test_a_script_without_the_masters_key_installs_nothing(machine: Machine) -> None:
+    machine.master.answers["/install.sh"] = SCRIPT
+    before = machine.made()
+    done = machine.run()
+    assert (done.returncode, "came without the key that the Master signs with" in done.stderr) == (1, True)
+    assert machine.made() == before
+    signer = base64.b64encode(ED25519_SPKI + SIGNING.public).decode()
+    done = machine.run("--dry-run", "--signer", signer)
+    assert done.returncode == 0, done.stderr
+
+
+def verifier() -> str:
+    """The script's own check of a signature."""
+    return SCRIPT.decode().split("VERIFY='", 1)[1].split("'\n", 1)[0]
+
+
+def test_the_scripts_own_check_of_a_signature_is_that_of_the_library(tmp_path: Path) -> None:
+    drawn = random.Random(5)
+    data, signature = tmp_path / "data", tmp_path / "signature"
+
+    def accepts(key: bytes) -> bool:
+        arguments = [base64.b64encode(ED25519_SPKI + key).decode(), DOMAIN_SUMS, str(data), str(signature)]
+        return subprocess.run([sys.executable, "-I", "-c", verifier(), *arguments], check=False).returncode == 0
+
+    for _ in range(4):
+        key = SigningKey.generate()
+        content = drawn.randbytes(drawn.randrange(200))
+        good = key.sign(DOMAIN_SUMS, content)
+        data.write_bytes(content)
+        signature.write_bytes(good)
+        assert accepts(key.public)
+        assert not accepts(SigningKey.generate().public)
+        at = drawn.randrange(64)
+        order = 2**252 + 27742317777372353535851937790883648493
+        again = good[:32] + (int.from_bytes(good[32:], "little") + order).to_bytes(32, "little")
+        for bad in (good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :], good[:63], b"", again):
+            signature.write_bytes(bad)
+            assert not accepts(key.public)
+        data.write_bytes(content + b"x")
+        signature.write_bytes(good)
+        assert not accepts(key.public)
+
+
+@pytest.mark.parametrize("has_python", [True, False], ids=["by python", "by openssl"])
+def test_a_packed_agent_is_taken_only_with_the_masters_signature(
+    machine: Machine, tmp_path: Path, has_python: bool
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    hidden = set() if has_python else {"python3"}
+    for name in {*PROGRAMS, "openssl", "python3"} - hidden:
+        found = shutil.which(name, path="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+        if found:
+            (programs / name).symlink_to(found)
+    before, answers = machine.made(), machine.master.answers
+    sums = f"{'0' * 64}  windrow-agent-linux-{os.uname().machine}.tar.gz\n".encode()
+    script = answers["/install.sh"]
+    place = ["--prefix", str(machine.prefix), "--state", str(machine.state), "--no-user", "--packed", "--dry-run"]
+
+    def refusal(signature: bytes) -> str:
+        answers.update({"/dl/SHA256SUMS": sums, "/dl/SHA256SUMS.sig": signature})
+        command = ["env", "-i", f"PATH={programs}", shutil.which("sh") or "sh", "-s", "--", *place]
+        return subprocess.run(command, input=script, capture_output=True, check=False, timeout=60).stderr.decode()
+
+    assert refusal(SIGNING.sign(DOMAIN_SUMS, sums)) == ""
+    assert "is not signed by the Master" in refusal(SIGNING.sign(DOMAIN_SUMS, sums + b"\n"))
+    assert "is not signed by the Master" in refusal(SigningKey.generate().sign(DOMAIN_SUMS, sums))
+    for name in ("python3", "openssl"):
+        (programs / name).unlink(missing_ok=True)
+    assert "install openssl" in refusal(SIGNING.sign(DOMAIN_SUMS, sums))
     assert machine.made() == before
 
 

@@ -1,5 +1,6 @@
 """The agent with a Python of its own: what goes in, how it is packed, and that a cut or changed file does nothing."""
 
+import base64
 import hashlib
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ from windrow_proto.keys import SigningKey
 from windrow_proto.manifest import signed
 
 URL, PIN = "https://gpu.example:8443", "sha256//abc="
+KEY = bytes(range(32))
 TREE = {
     "bin/windrow-agent": Entry(b'#!/bin/sh\necho "agent $*" >>"$TOLD"\n', is_program=True),
     "lib/data": Entry(b"data"),
@@ -190,7 +192,7 @@ def test_a_file_that_the_hosts_own_master_did_not_sign_is_refused(
 
 
 def cloud_config() -> dict[str, Any]:
-    text = filled(carried("cloud-init.yaml").read_text(encoding="utf-8"), URL, PIN)
+    text = filled(carried("cloud-init.yaml").read_text(encoding="utf-8"), URL, PIN, KEY)
     assert text.startswith("#cloud-config\n")
     found: dict[str, Any] = yaml.safe_load(text)
     return found
@@ -199,7 +201,7 @@ def cloud_config() -> dict[str, Any]:
 def test_the_cloud_config_has_the_form_that_cloud_init_reads() -> None:
     found = cloud_config()
     assert set(found) == {"package_update", "packages", "write_files", "runcmd"}
-    assert found["package_update"] is True and found["packages"] == ["curl"]
+    assert found["package_update"] is True and found["packages"] == ["curl", "openssl"]
     assert all(isinstance(line, list) and all(isinstance(word, str) for word in line) for line in found["runcmd"])
     (file,) = found["write_files"]
     assert set(file) == {"path", "permissions", "content"} and file["permissions"] == "0600"
@@ -216,6 +218,7 @@ def test_the_cloud_config_names_its_master_and_keeps_the_token_out_of_arguments(
 
 def test_a_served_installer_knows_its_master_and_one_on_disk_does_not() -> None:
     text = carried("install.sh").read_text(encoding="utf-8")
-    assert f"    ACTION=install URL={URL} PIN={PIN} ACCESS= " in filled(text, URL, PIN)
-    assert filled(text, "", "") == text
-    assert filled(text, "https://a;id", PIN).count("URL='https://a;id' ") == 1
+    signer = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + KEY).decode()
+    assert f"    ACTION=install URL={URL} PIN={PIN} SIGNER={signer} ACCESS= " in filled(text, URL, PIN, KEY)
+    assert filled(text, "", "", KEY) == text
+    assert filled(text, "https://a;id", PIN, KEY).count("URL='https://a;id' ") == 1

@@ -169,6 +169,28 @@ def test_all_that_was_seen_is_one_sentence() -> None:
     assert words.verdict(steps, "") is ProofOutcome.PASSED
 
 
+def test_the_sentence_counts_the_relays_that_really_measured() -> None:
+    def said(*relays: str) -> str:
+        line = replace(LINE, relays=dict.fromkeys(relays, (941000000, 880000000, NOW)))
+        return words.bandwidth(replace(HOST, bandwidth=line))
+
+    assert said("a") == "941 Mbit/s up and 880 Mbit/s down measured by the relay access_1"
+    assert said("a", "b") == "941 Mbit/s up and 880 Mbit/s down measured by two relays"
+    assert said("a", "b", "c").endswith("measured by three relays")
+
+
+@pytest.mark.parametrize(
+    ("relays", "age_ns", "serving", "expected"),
+    [((), 0, 2, True), (("a",), 0, 2, True), (("a", "b"), 0, 2, False), (("a", "b"), HOUR, 2, True), ((), 0, 1, False)],
+)
+def test_a_proof_has_the_line_measured_by_two_where_two_serve(
+    relays: tuple[str, ...], age_ns: int, serving: int, expected: bool
+) -> None:
+    line = replace(LINE, relays=dict.fromkeys(relays, (1, 1, NOW)))
+    assert schedule.wants_measurement(replace(HOST, bandwidth=line), serving, NOW + age_ns) is expected
+    assert schedule.wants_measurement(replace(HOST, bandwidth=None), serving, NOW) is (serving > 1)
+
+
 def test_what_was_not_seen_is_not_said() -> None:
     greeter = step(StepName.REACH, took_ns=300_000_000, server="greeter")
     bare = replace(HOST, bandwidth=None, tier="cpu/A", tier_reasons=("4 x a processor",))

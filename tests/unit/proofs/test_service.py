@@ -12,10 +12,12 @@ from tests.master_support import SeededRng
 from tests.unit.clusters.world import HOST, OWNER, STRANGER, market_world, principal
 from tests.waiting import poll_async
 from windrow_master.clusters.model import ClusterPhase
+from windrow_master.fleet import measured
 from windrow_master.fleet.model import ProofOutcome
 from windrow_master.market.model import MINT, PROOF_ACCOUNT
 from windrow_master.market.service import PRICE_MAX
 from windrow_master.onboarding.proofs import schedule
+from windrow_master.onboarding.proofs import service as proof_service
 from windrow_master.onboarding.proofs.model import StepState
 from windrow_master.onboarding.proofs.rental import service as rental
 from windrow_master.onboarding.proofs.service import ProofService
@@ -169,6 +171,33 @@ async def test_a_host_that_was_listed_is_rented_and_the_rental_is_paid_from_test
     assert {"host.listed", "host.proving", "host.proved"} <= set(m.events(HOST))
 
 
+async def test_a_proof_asks_for_a_measurement_by_two_relays_and_says_who_measured(m):
+    m.fleet.ports.relays = lambda: ("access_1", "access_2")
+    async with proving(m) as proofs:
+        spec = await started(m)
+        await commanded(m, CommandKind.MEASURE_BANDWIDTH)
+        line = measured.after(None, "access_1", "north", 941_000_000, 900_000_000, m.clock.wall_ns())
+        line = measured.after(line, "access_2", "south", 943_000_000, 902_000_000, m.clock.wall_ns())
+        m.write(lambda uow: m.fleet.hosts.measured(uow, HOST, line, m.clock.wall_ns() + HOUR))
+        await ended(m, spec)
+        one = await proved(m, proofs)
+    assert "942 Mbit/s up and 901 Mbit/s down measured by two relays" in one.words
+    (step,) = [step for step in one.steps if step.name == "bandwidth"]
+    assert (step.state, step.fields["relays"]) == (StepState.PASSED, 2)
+
+
+async def test_a_proof_says_how_many_measured_where_the_second_did_not_come_in_time(m, monkeypatch):
+    monkeypatch.setattr(proof_service, "MEASURED_NS", 0)
+    m.fleet.ports.relays = lambda: ("access_1", "access_2")
+    line = measured.after(None, "access_1", "north", 941_000_000, 900_000_000, m.clock.wall_ns())
+    m.write(lambda uow: m.fleet.hosts.measured(uow, HOST, line, m.clock.wall_ns() + HOUR))
+    async with proving(m) as proofs:
+        await ended(m, await started(m))
+        one = await proved(m, proofs)
+    assert one.outcome is ProofOutcome.PASSED
+    assert "measured by the relay access_1" in one.words
+
+
 async def test_a_port_that_never_answers_is_a_finding_and_the_host_stays_listed(m):
     m.tunnels.refusal = Conflict("No process of this workload listens there.")
     async with proving(m) as proofs:
@@ -242,6 +271,32 @@ async def test_nobody_asks_more_often_than_may_be(m):
         (row,) = m.read(lambda uow: [uow.operations.get(operation.id)])
         assert row.done_at_ns is not None and row.error_code is None
     assert len(await proofs.of_host(HOST)) == 1, "what nobody asks for is not done"
+
+
+async def test_a_proof_that_has_ended_is_no_proof_under_way_however_late_its_walk_goes_home(m):
+    """Its row says so first; the walk is let go a moment later."""
+    async with proving(m, is_automatic=False) as proofs:
+        await proofs.ask(HOST, OWNER, "account/account_owner")
+        refreshed, m.fleet.refresh = m.fleet.refresh, held(m, proofs)
+        await ended(m, await started(m))
+        await proved(m, proofs)
+        assert HOST in proofs._walks, "it is still on its way"
+        with pytest.raises(TooMany, match="Ask again in"):
+            await proofs.ask(HOST, OWNER, "account/account_owner")
+        m.fleet.refresh = refreshed
+
+
+def held(m, proofs):
+    """A refresh that lets the end of a walk wait for as long as nobody has put the true one back."""
+    true = m.fleet.refresh
+
+    async def refresh():
+        await true()
+        latest = (await proofs.of_host(HOST))[0]
+        while latest.ended_at_ns is not None and m.fleet.refresh is refresh:
+            await asyncio.sleep(0.01)
+
+    return refresh
 
 
 async def test_a_master_that_died_in_between_ends_what_it_had_rented(m):

@@ -66,7 +66,7 @@ ROUND_TRIPS = [
     (wire_command.encode_command, wire_command.decode_command,
      model.Command(COMMAND, model.CommandKind.DELETE, delete=model.DeleteSpec(WORKLOAD, SLOTS, 5))),
     (wire_command.encode_command, wire_command.decode_command,
-     model.Command(COMMAND, model.CommandKind.MEASURE_BANDWIDTH, bandwidth=model.BandwidthSpec(1, 2, "n"))),
+     model.Command(COMMAND, model.CommandKind.MEASURE_BANDWIDTH, bandwidth=model.BandwidthSpec(1, 2, "n", ("a",)))),
     (wire_command.encode_command, wire_command.decode_command, model.Command(COMMAND, model.CommandKind.BENCHMARK)),
     (wire_command.encode_command, wire_command.decode_command,
      model.Command(COMMAND, model.CommandKind.PARTITION,

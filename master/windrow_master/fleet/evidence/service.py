@@ -11,9 +11,10 @@ from typing import Final
 
 import structlog
 
+from windrow_master.fleet import measured
 from windrow_master.fleet.commands.service import CommandDesk
 from windrow_master.fleet.hosts.service import HostDesk
-from windrow_master.fleet.model import EvidenceRow, GapRow, Measurement
+from windrow_master.fleet.model import EvidenceRow, GapRow
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import BadProof, InvalidInput
@@ -158,7 +159,7 @@ class EvidenceDesk:
                 self._take_observed(uow, host_id, decode_observed(body))
             case Kind.EVENT:
                 event = decode_event(body)
-                subjects = tuple(subject for subject in (host_id, event.subject) if subject)
+                subjects = tuple(filter(None, (host_id, event.subject, event.fields.get("slice"))))
                 text = event.detail or event.code
                 uow.event(event.code, subjects, text, dict(event.fields), f"host/{host_id}")
             case Kind.BANDWIDTH:
@@ -187,15 +188,12 @@ class EvidenceDesk:
         claim = decode_claim(result.access_signed)
         if (claim.nonce, claim.access_id, claim.host_id) != (result.nonce, result.access_id, host_id):
             raise BadProof("The relay's claim is about another measurement.")
-        measurement = Measurement(
-            up_bps=min(result.up_bits_per_s, claim.up_bits_per_s),
-            down_bps=min(result.down_bits_per_s, claim.down_bits_per_s),
-            access_id=result.access_id,
-            region=result.region,
-            measured_at_ns=uow.now_wall_ns,
-        )
-        self._hosts.measured(uow, host_id, measurement, next_measurement_ns(uow))
-        text = f"Bandwidth: {measurement.up_bps / 1e6:.0f} Mbit/s up, {measurement.down_bps / 1e6:.0f} Mbit/s down"
+        up_bps = min(result.up_bits_per_s, claim.up_bits_per_s)
+        down_bps = min(result.down_bits_per_s, claim.down_bits_per_s)
+        before = self._hosts.load(uow, host_id).bandwidth
+        after = measured.after(before, result.access_id, result.region, up_bps, down_bps, uow.now_wall_ns)
+        self._hosts.measured(uow, host_id, after, next_measurement_ns(uow))
+        text = f"Bandwidth: {up_bps / 1e6:.0f} Mbit/s up, {down_bps / 1e6:.0f} Mbit/s down"
         uow.event("bandwidth.measured", (host_id,), text, {"access": result.access_id}, f"host/{host_id}")
 
     def _record_gap(self, uow: UnitOfWork, host_id: HostId, body: bytes) -> None:

@@ -115,7 +115,8 @@ class HostDesk:
             raise Conflict(f"A host that is {host.admin_state} cannot {event}.", subject=host_id)
         if event is AdminEvent.ACTIVATE or event is AdminEvent.REVERIFIED:
             for slot in uow.slots.of_host(host_id):
-                if slot.state is SlotState.FAULTED and not sanitise.is_faulted(slot.card, host.conditions):
+                is_faulted = sanitise.is_faulted(slot.card, host.conditions, slot.gpu_uuid)
+                if slot.state is SlotState.FAULTED and not is_faulted:
                     self._slots.reverify(uow, slot, actor, reason or "an operator says it is sound")
         if not step.moved:
             return host

@@ -1,9 +1,10 @@
 """Which hosts are due to be measured, and the commands that do it: bandwidth again and again, benchmarks once."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from windrow_master.fleet import measured
 from windrow_master.fleet.commands.service import CommandDesk
 from windrow_master.fleet.evidence.service import next_measurement_ns
 from windrow_master.fleet.hosts.service import HostDesk
@@ -46,14 +47,15 @@ class MeasureDesk:
         self._benchmarked |= {host.host_id: now_ns for host in bare}
         return due, bare
 
-    def ask_all(self, uow: UnitOfWork, due: Sequence[Host], bare: Sequence[Host]) -> None:
-        """Measure the first of those that are due, as many as may be measured beside each other, and benchmark all."""
+    def ask_all(self, uow: UnitOfWork, due: Sequence[Host], bare: Sequence[Host], relays: Collection[str]) -> None:
+        """Measure the first of those that are due, as many as may be measured beside each other, and benchmark all.
+        relays: that serve now."""
         recent_ns = uow.now_wall_ns - MEASURE_LIFE_NS
         measures = [row for row in uow.commands.open_all() if row.kind is CommandKind.MEASURE_BANDWIDTH]
         under_way = {row.host_id for row in measures if row.created_at_ns > recent_ns}
         free = max(0, MEASURES_AT_ONCE - len(under_way))
         for host in [host for host in due if host.host_id not in under_way][:free]:
-            self.ask(uow, host.host_id, "master")
+            self.ask(uow, host.host_id, "master", relays)
             current = self._hosts.load(uow, host.host_id)
             # Should it fail, it is tried again within the hour; a success sets the real date.
             retry_ns = uow.now_wall_ns + (next_measurement_ns(uow) - uow.now_wall_ns) // 6
@@ -63,9 +65,12 @@ class MeasureDesk:
             if not latest or uow.now_wall_ns - latest[0].created_at_ns > BENCHMARK_AGAIN_NS:
                 self._commands.issue(uow, host.host_id, Command(CommandId(""), CommandKind.BENCHMARK))
 
-    def ask(self, uow: UnitOfWork, host_id: HostId, actor: str) -> CommandId:
-        """Measure one host's bandwidth now."""
-        cap_bytes = MEASURE_SIMULATED_CAP_BYTES if self._hosts.load(uow, host_id).simulated else MEASURE_CAP_BYTES
-        spec = BandwidthSpec(MEASURE_DURATION_NS, cap_bytes, uow.random_bytes(16).hex())
+    def ask(self, uow: UnitOfWork, host_id: HostId, actor: str, relays: Collection[str]) -> CommandId:
+        """Measure one host's bandwidth now, by two or three of these relays where so many serve. The bytes are shared
+        among them."""
+        is_simulated = self._hosts.load(uow, host_id).simulated
+        others = () if is_simulated else measured.others(relays, uow.random_bytes(measured.OTHERS_MAX))
+        cap_bytes = MEASURE_SIMULATED_CAP_BYTES if is_simulated else MEASURE_CAP_BYTES // max(1, len(others))
+        spec = BandwidthSpec(MEASURE_DURATION_NS, cap_bytes, uow.random_bytes(16).hex(), others)
         command = Command(CommandId(""), CommandKind.MEASURE_BANDWIDTH, bandwidth=spec)
         return self._commands.issue(uow, host_id, command, uow.now_wall_ns + MEASURE_LIFE_NS, actor=actor)

@@ -119,7 +119,8 @@ class SlotDesk:
             slot = have.pop(part.slot_id, None) or self._adopt(uow, host, part)
             if slot is not None:
                 slot = self._shape(uow, slot, part)
-                lost += self._offer(uow, host, slot, _closed(host, part), is_faulted(part.card, host.conditions))
+                fault = is_faulted(part.card, host.conditions, part.gpu_uuid)
+                lost += self._offer(uow, host, slot, _closed(host, part), fault)
         for slot in have.values():
             lost += self._offer(uow, host, slot, UNREPORTED, False)
         return tuple(lost)
@@ -246,4 +247,4 @@ def _shaped(slot: Slot, part: Part) -> Slot:
 
 def _closed(host: Host, part: Part) -> str | None:
     """Why this is not offered, by its host's conditions or by itself; None when nothing stands against it."""
-    return unavailable_reason(part.card, host.conditions) or part.closed
+    return unavailable_reason(part.card, host.conditions, part.gpu_uuid) or part.closed

@@ -28,7 +28,7 @@ from windrow_master.onboarding import archive, runtime
 from windrow_master.onboarding.archive import Entry
 from windrow_master.onboarding.model import Artifact, Manifest, Phase, Progress, by_name, record_of
 from windrow_master.onboarding.service import HANDED_OUT, NotPrepared, Wheelhouse, agent_declared, carried
-from windrow_proto.keys import SigningKey
+from windrow_proto.keys import DOMAIN_SUMS, SigningKey
 from windrow_proto.manifest import signed
 
 MAKE_S: Final = 600
@@ -38,6 +38,8 @@ AGAIN_S: Final = 60
 REASON_MAX: Final = 400
 MANIFEST: Final = "packages.json"
 SUMS: Final = "SHA256SUMS"
+SIGNATURE: Final = "SHA256SUMS.sig"
+"""Ed25519 over the domain, a zero byte and SHA256SUMS: 64 bytes, as openssl reads them."""
 ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 """As Debian calls them."""
 MAINTAINER: Final = ("preinst", "postinst", "prerm", "postrm")
@@ -60,6 +62,11 @@ class Packages:
         self._files: dict[str, Path] = {}
 
     @property
+    def signer(self) -> bytes:
+        """The public key of what is handed out."""
+        return self._signing.public
+
+    @property
     def progress(self) -> Progress:
         """How far it is; while the wheels are not ready, how far those are."""
         wheels = self._wheelhouse.progress
@@ -72,7 +79,7 @@ class Packages:
 
     def serves(self, name: str) -> bool:
         """Whether this is a name of a package or of their lists, there already or not."""
-        return name in (MANIFEST, SUMS, *names().values())
+        return name in (MANIFEST, SUMS, SIGNATURE, *names().values())
 
     def file(self, name: str) -> Path | None:
         """A file to hand out; None before it is made."""
@@ -109,11 +116,15 @@ class Packages:
         entries = [Artifact.of(name, kinds.get(name, "sums"), path.read_bytes()) for name, path in made.items()]
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
         manifest = Manifest(python, sysconfig.get_platform(), release, by_name(entries))
-        path = into / MANIFEST
-        fresh = path.with_name(f"{MANIFEST}.new")
-        fresh.write_bytes(signed(record_of(manifest), self._signing))
-        fresh.replace(path)
-        self._files = {**made, MANIFEST: path}
+        proofs = {
+            MANIFEST: signed(record_of(manifest), self._signing),
+            SIGNATURE: self._signing.sign(DOMAIN_SUMS, made[SUMS].read_bytes()),
+        }
+        for name, content in proofs.items():
+            fresh = into / f"{name}.new"
+            fresh.write_bytes(content)
+            fresh.replace(into / name)
+        self._files = {**made, **{name: into / name for name in proofs}}
         self._progress = Progress(Phase.READY, manifest.release, len(entries), len(entries))
 
 

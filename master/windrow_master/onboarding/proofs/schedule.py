@@ -21,6 +21,8 @@ FIRST_WAIT_NS: Final = 20 * SECOND
 AGAIN_MIN_NS: Final = 12 * HOUR
 AGAIN_MAX_NS: Final = 36 * HOUR
 """A day apart on average."""
+MEASURED_FOR_NS: Final = 10 * MINUTE
+"""For so long a measurement by two relays is as good as a new one: the first is made at joining."""
 IN_USE_AGAIN_NS: Final = 10 * MINUTE
 """After a proof that gave way to a renter."""
 ASKED_EVERY_NS: Final = MINUTE
@@ -63,6 +65,12 @@ def is_due(host: Host, slots: Sequence[Slot], now_ns: int) -> bool:
     if host.proof_due_ns is None:
         return host.bandwidth is not None or host.listed_at_ns + FIRST_WAIT_NS <= now_ns
     return host.proof_due_ns <= now_ns
+
+
+def wants_measurement(host: Host, serving: int, now_ns: int) -> bool:
+    """Whether a proof has its line measured first: where two relays serve and no two measured it a moment ago."""
+    found = host.bandwidth
+    return serving > 1 and (found is None or found.count < 2 or now_ns - found.measured_at_ns > MEASURED_FOR_NS)
 
 
 def runtime(host: Host) -> str | None:

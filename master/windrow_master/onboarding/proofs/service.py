@@ -17,7 +17,7 @@ import structlog
 
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.service import ClusterService
-from windrow_master.fleet.model import ProofMark, ProofOutcome
+from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.verification.schedule import back_off_ns
 from windrow_master.identity.model import Account, Role
@@ -39,6 +39,9 @@ LOOK_NS: Final = 2 * SECOND
 STORE_AGAIN_NS: Final = 5 * SECOND
 GIVE_WAY_S: Final = 20.0
 """For a proof to be off a host for a renter who waits: the host may take ten to end it."""
+MEASURED_NS: Final = 45 * SECOND
+"""For a measurement by two relays: nine seconds (proofs/README.md), and a wait where one is busy with others."""
+MEASURED_LOOK_NS: Final = SECOND // 2
 OPERATION: Final = "host.prove"
 RESTARTED: Final = "the Master was restarted meanwhile"
 GAVE_WAY: Final = "it gave way to a renter"
@@ -93,6 +96,8 @@ class ProofService:
 
         def begin(uow: UnitOfWork) -> tuple[_Walk, Operation]:
             latest = next(iter(uow.proofs.of_host(host_id, 1)), None)
+            if latest is not None and latest.ended_at_ns is None:
+                raise Conflict("This host is being proved already.", subject=host_id)
             if latest is not None and (age_ns := uow.now_wall_ns - latest.at_ns) < schedule.ASKED_EVERY_NS:
                 left_ns = schedule.ASKED_EVERY_NS - age_ns
                 text = f"This host was proved {age_ns // SECOND} s ago. Ask again in {left_ns // SECOND + 1} s."
@@ -104,8 +109,6 @@ class ProofService:
 
         if self._group is None:
             raise Unavailable("This Master does not prove hosts yet; try again in a moment.")
-        if host_id in self._walks:
-            raise Conflict("This host is being proved already.", subject=host_id)
         walk, operation = await self._store.write(begin, name=OPERATION)
         self._launch(walk)
         return operation
@@ -222,8 +225,25 @@ class ProofService:
         uow.audit(actor, OPERATION, host_id, "it was due" if actor == "master" else "it was asked for")
         uow.event("host.proving", (host_id,), f"{host.name} is rented for a moment to try it", actor=actor)
         wanted, kind = schedule.gpus_wanted(slots), schedule.runtime(host) or ""
-        rental = Rental(self._clock, self._clusters, self._market, ways, host, wanted, kind, self._chance())
+        measured = partial(self._measured, host_id)
+        rental = Rental(self._clock, self._clusters, self._market, ways, host, wanted, kind, self._chance(), measured)
         return _Walk(proof, rental)
+
+    async def _measured(self, host_id: HostId) -> Host:
+        """A host with its line, measured by two relays where two serve, as far as that came in time."""
+        serving, began_ns = self._fleet.ports.relays(), self._clock.monotonic_ns()
+        is_asked = False
+        while True:
+            host = await self._store.read(lambda uow: self._fleet.hosts.load(uow, host_id))
+            is_late = self._clock.monotonic_ns() - began_ns >= MEASURED_NS
+            if is_late or not schedule.wants_measurement(host, len(serving), self._clock.wall_ns()):
+                return host
+            if not is_asked:
+                await self._store.write(
+                    lambda uow: self._fleet.measures.ask(uow, host_id, "master", serving), name="proof.measure"
+                )
+                is_asked = True
+            await self._clock.sleep_ns(MEASURED_LOOK_NS)
 
     def _launch(self, walk: _Walk) -> None:
         assert self._group is not None, "looked at before it began"
@@ -238,7 +258,8 @@ class ProofService:
             log.exception("proof_crashed", host_id=walk.proof.host_id)
         finally:
             walk.freed.set()
-            self._walks.pop(walk.proof.host_id, None)
+            if self._walks.get(walk.proof.host_id) is walk:  # its row has ended: the next one may have begun
+                del self._walks[walk.proof.host_id]
 
     async def _rented(self, walk: _Walk) -> str:
         """Rent it and give it back; why that was not finished, or nothing."""

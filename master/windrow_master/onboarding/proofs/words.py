@@ -15,6 +15,7 @@ _WHAT = {
     StepName.END: "it was not taken down",
     StepName.RECEIPT: "no receipt came",
 }
+_NUMBERS = {2: "two", 3: "three"}
 
 
 def verdict(steps: Sequence[ProofStep], unfinished: str) -> ProofOutcome:
@@ -41,11 +42,12 @@ def sentence(host: Host, steps: Sequence[ProofStep], unfinished: str, suggested:
 
 
 def bandwidth(host: Host) -> str:
-    """Its line as its relay measured it."""
+    """Its line as so many relays measured it."""
     found = host.bandwidth
     if found is None:
         return "bandwidth not measured yet"
-    return f"{_mbit(found.up_bps)} up and {_mbit(found.down_bps)} down measured by the relay {found.access_id}"
+    who = f"the relay {found.access_id}" if found.count == 1 else f"{_NUMBERS.get(found.count, found.count)} relays"
+    return f"{_mbit(found.up_bps)} up and {_mbit(found.down_bps)} down measured by {who}"
 
 
 def took(duration_ns: int | None) -> str:

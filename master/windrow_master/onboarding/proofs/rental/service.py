@@ -6,7 +6,7 @@ Every wait has its deadline. A step that fails is the host's; what lies with the
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -73,8 +73,10 @@ class Rental:
         gpus: int,
         runtime: str,
         chance: int,
+        measured: Callable[[], Awaitable[Host]],
     ) -> None:
-        """gpus: to rent, 0 for its processors; chance: any number."""
+        """gpus: to rent, 0 for its processors; chance: any number; measured: the host with its line as it is now."""
+        self._measured = measured
         self._clock, self._clusters, self._market, self._ways = clock, clusters, market, ways
         self._host, self.gpus, self._runtime = host, gpus, runtime
         self._port = program.port_of(chance)
@@ -100,12 +102,14 @@ class Rental:
         if self.gpus and told.gpus:
             told = await self._told(lambda said: said.has_touched, COUNTED_NS)
         self._memory(told)
-        found = self._host.bandwidth
+        host = await self._measured()
+        found = host.bandwidth
         state = StepState.ABSENT if found is None else StepState.PASSED
-        fields: Figures = (
-            {} if found is None else {"up_bps": found.up_bps, "down_bps": found.down_bps, "access_id": found.access_id}
-        )
-        self._add(StepName.BANDWIDTH, state, None, words.bandwidth(self._host), fields)
+        fields: Figures = {}
+        if found is not None:
+            fields |= {"up_bps": found.up_bps, "down_bps": found.down_bps}
+            fields |= {"access_id": found.access_id, "relays": found.count}
+        self._add(StepName.BANDWIDTH, state, None, words.bandwidth(host), fields)
 
     async def _start(self, key: str) -> bool:
         argv, environment = program.command(self._port, self._runtime)
