@@ -104,8 +104,12 @@ class RegionalMarket:
 
     def add_host(self, name: str, *flags: str) -> "subprocess.Popen[bytes]":
         """Join the network of this name as a real host that runs processes, and run its agent there."""
+        self._join(self.folder / f"host-{name}", "host", is_simulated=False)
+        return self.run_host(name, *flags)
+
+    def run_host(self, name: str, *flags: str) -> "subprocess.Popen[bytes]":
+        """Run the agent of a real host that has joined, as after a start of its machine."""
         folder = self.folder / f"host-{name}"
-        self._join(folder, "host", is_simulated=False)
         more = ("--data-dir", str(folder), "--runtimes", "process", *flags)
         return self._start(name, folder, "windrow_agent", "run", *more)
 
@@ -163,16 +167,17 @@ class RegionalMarket:
 
 @contextmanager
 def regional_market(
-    folder: Path, networks: Mapping[str, Namespace], addresses: Mapping[str, str]
+    folder: Path, networks: Mapping[str, Namespace], addresses: Mapping[str, str], master: str = "windrow_master"
 ) -> Iterator[RegionalMarket]:
-    """A Master in the network `master`, and this thread with it there; everything is ended at the end."""
+    """A Master, the module of this name, in the network `master`, and this thread with it there; everything is ended at
+    the end."""
     data_dir = folder / "data"
     data_dir.mkdir(mode=0o700)
     arguments = ["--data-dir", str(data_dir), "--listen", "0.0.0.0", "--public", addresses["master"]]
     arguments += ["--https-port", str(HTTPS_PORT), "--trunk-port", str(TRUNK_PORT)]
     with ExitStack() as cleanup, networks["master"].entered():
         with (folder / "master.log").open("ab") as log:
-            process = subprocess.Popen([sys.executable, "-m", "windrow_master", *arguments], stderr=log, stdout=log)
+            process = subprocess.Popen([sys.executable, "-m", master, *arguments], stderr=log, stdout=log)
         cleanup.callback(_stop, process)
         renter = Renter(Stack(process, data_dir, 0.0))
         wait_for(lambda: renter.ask("GET", "/me"))
