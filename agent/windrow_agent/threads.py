@@ -1,12 +1,14 @@
 """Where calls that may block are made: one owned daemon thread, or right here for what is simulated.
 
 A thread stuck in a driver cannot be stopped; being a daemon it does not keep the process alive either.
+`to_its_end` is for the other kind of call, which makes something that somebody must be able to take away again.
 """
 
 import asyncio
 import queue
 import threading
 from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import Final, Protocol, TypeVar
 
 from windrow_proto.ports import Clock
@@ -17,7 +19,25 @@ T = TypeVar("T")
 HUNG_LOOK_NS: Final = 100 * MILLISECOND
 """How often a simulated call that hangs is tried again; in virtual time it costs nothing."""
 
+END_S: Final = 25.0
+"""For a call whose caller was cancelled: less than a delete waits for a creation that it has cancelled (30 s)."""
+
 _Job = tuple[Callable[[], object], asyncio.AbstractEventLoop, "asyncio.Future[object]"]
+
+
+async def to_its_end(work: Callable[[], T], executor: Executor | None = None, end_s: float = END_S) -> T:
+    """Make the call in a thread, of the loop's own unless others are given. Who is cancelled meanwhile waits for its
+    end first, for at most end_s seconds.
+
+    Cancelling stops no thread: without this wait it would still be making things while its caller clears them away.
+    """
+    call = asyncio.get_running_loop().run_in_executor(executor, work)
+    try:
+        return await asyncio.shield(call)
+    except asyncio.CancelledError:
+        call.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # looked at: nobody else will
+        await asyncio.wait({call}, timeout=end_s)
+        raise
 
 
 class Runner(Protocol):

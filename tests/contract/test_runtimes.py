@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import uuid
 
 import pytest
@@ -28,7 +29,7 @@ from tests.support.places import (
     tar_of,
     until_ended,
 )
-from tests.waiting import poll_async
+from tests.waiting import PATIENCE_S, poll_async
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import RunState
 from windrow_agent.runtimes.process import ProcessRuntime
@@ -342,6 +343,30 @@ async def test_a_killed_shim_takes_its_workload_with_it_and_the_end_counts_as_un
     await poll_async(lost, what="the loss is seen")
     await runtime.stop(spec.workload_id, 0)
     assert not _sleepers(nap)
+
+
+@only(REAL)
+async def test_a_preparation_that_is_broken_off_makes_nothing_after_it_was_removed(place: Place, monkeypatch):
+    spec, begun, may_go_on = place.spec("true"), threading.Event(), threading.Event()
+    kind, name = type(place.runtime), "_create" if place.kind == "docker" else "_make"
+    make = getattr(kind, name)
+
+    def slowly(*args, **more):
+        begun.set()
+        may_go_on.wait(PATIENCE_S)
+        make(*args, **more)
+
+    monkeypatch.setattr(kind, name, slowly)
+    async with asyncio.TaskGroup() as group:
+        preparing = group.create_task(place.runtime.prepare(spec, no_progress))
+        await asyncio.to_thread(begun.wait, PATIENCE_S)
+        preparing.cancel()
+        await asyncio.wait({preparing}, timeout=0.1)
+        went_on_alone = preparing.done()
+        may_go_on.set()
+    assert preparing.cancelled() and not went_on_alone
+    await place.runtime.remove(spec.workload_id)
+    assert await place.runtime.list() == ()
 
 
 @only(WITH_IMAGES)

@@ -33,6 +33,7 @@ from windrow_agent.runtimes.port import (
     RuntimeFacts,
 )
 from windrow_agent.runtimes.streams import ThreadPipe
+from windrow_agent.threads import END_S, to_its_end
 from windrow_proto.errors import (
     Conflict,
     ImageUnavailable,
@@ -101,10 +102,10 @@ class DockerRuntime:
         image = await self._image(spec, progress) if not spec.argv else None
         progress("preparing", 500)
         try:
-            await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S)
+            await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S, END_S)
         except NotFound:
             image = await self._image(spec, progress)
-            await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S)
+            await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S, END_S)
 
     async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
         """Check the archive, then let the daemon unpack it into the volume."""
@@ -131,7 +132,7 @@ class DockerRuntime:
         if container_id is not None:
             start = functools.partial(self._start, workload_id=workload_id, container_id=container_id)
             try:
-                return await self._call(start, CALL_S)
+                return await self._call(start, CALL_S, END_S)
             except InvalidInput as error:
                 raise WorkloadFailed(f"The container could not start: {error.detail}", subject=workload_id) from error
         run = await self.observe(workload_id)
@@ -239,12 +240,11 @@ class DockerRuntime:
 
     # --- inside ---------------------------------------------------------------------------------------------------
 
-    async def _call(self, work: Callable[[Any], T], within_s: float) -> T:
-        """Run one call in our threads and turn what the SDK raises into our errors."""
-        loop = asyncio.get_running_loop()
+    async def _call(self, work: Callable[[Any], T], within_s: float, end_s: float = 0) -> T:
+        """Run one call in our threads and turn what the SDK raises into our errors; end_s: see `to_its_end`."""
         try:
             async with asyncio.timeout(within_s + 5):
-                return await loop.run_in_executor(self._threads, self._guarded, work)
+                return await to_its_end(functools.partial(self._guarded, work), self._threads, end_s)
         except TimeoutError as error:
             raise RuntimeUnavailable(f"The container daemon did not answer within {within_s:.0f} s.") from error
 

@@ -35,6 +35,7 @@ from windrow_agent.runtimes.port import (
     RunState,
     RuntimeFacts,
 )
+from windrow_agent.threads import to_its_end
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, RuntimeUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, SlotId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
@@ -105,7 +106,7 @@ class ProcessRuntime:
             raise InvalidInput("The process runtime runs no images; ask for docker.", subject=spec.workload_id)
         folder = self._path(spec.workload_id)
         progress("preparing", 0)
-        await asyncio.to_thread(self._make, folder, spec)
+        await to_its_end(functools.partial(self._make, folder, spec))
         progress("preparing", 1000)
 
     async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
@@ -131,7 +132,7 @@ class ProcessRuntime:
         if not (folder / "start.json").exists():
             if not sandbox.resolve(argv[0], record["env"], folder / "work"):
                 raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
-            await asyncio.to_thread(_launch, folder, record)
+            await to_its_end(functools.partial(_launch, folder, record))
         await self._until(lambda: (folder / "running.json").exists() or (folder / "end.json").exists(), workload_id)
         ended = read_record(folder / "end.json")
         if ended and ended.get("exec_error"):
@@ -232,7 +233,7 @@ class ProcessRuntime:
             return
         await self.stop(workload_id, 0)
         (folder / "spec.json").unlink(missing_ok=True)  # first: half a folder must not look like a workload
-        await asyncio.to_thread(_delete_tree, folder)
+        await to_its_end(functools.partial(_delete_tree, folder))
 
     async def close(self) -> None:
         """Nothing is held open."""
