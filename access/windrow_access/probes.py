@@ -7,7 +7,8 @@ went out, are ours. Random bytes, so that nothing on the way can compress them.
 import asyncio
 from dataclasses import dataclass
 
-from windrow_proto import keys, model, wire_host
+from windrow_proto import keys, wire_host
+from windrow_proto.bandwidth import BandwidthClaim
 from windrow_proto.errors import InvalidInput, LinkClosed, TooMany
 from windrow_proto.ids import AccessId, HostId
 from windrow_proto.ports import BandwidthLink, Clock, Rng
@@ -97,7 +98,7 @@ class Bandwidth:
         self, host_id: HostId, link: BandwidthLink, start: services_pb2.BandwidthStart, up: Count, down: Count
     ) -> None:
         claim = wire_host.encode_claim(
-            model.BandwidthClaim(
+            BandwidthClaim(
                 nonce=start.nonce,
                 access_id=self._access_id,
                 host_id=host_id,

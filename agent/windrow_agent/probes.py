@@ -8,8 +8,9 @@ of both figures is what counts.
 import asyncio
 from typing import Final
 
+from windrow_proto.bandwidth import BandwidthResult
 from windrow_proto.errors import LinkClosed, TooMany, Unavailable
-from windrow_proto.model import BandwidthResult, BandwidthSpec
+from windrow_proto.model import BandwidthSpec
 from windrow_proto.ports import BandwidthLink, Clock, Dialer, PingAnswer, Rng
 from windrow_proto.units import KIB, MIB, SECOND, seconds
 from windrow_proto.v1 import services_pb2

@@ -32,11 +32,12 @@ from windrow_agent.spool import Spool, SpoolCaps
 from windrow_agent.threads import Runner
 from windrow_agent.wiping import Wiping
 from windrow_agent.workloads import Keeper
+from windrow_proto.bandwidth import BandwidthResult
 from windrow_proto.errors import CertificateRefused, LinkClosed, StorageFailed, Unavailable, WindrowError
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.keys import SigningKey, TlsIdentity
 from windrow_proto.messages import Heartbeat, RegionMap, Settings, Welcome
-from windrow_proto.model import RELAYS_MAX, BandwidthResult, BandwidthSpec, Benchmark, Event, Kind, Lane
+from windrow_proto.model import RELAYS_MAX, BandwidthSpec, Benchmark, Event, Kind, Lane
 from windrow_proto.ports import Clock, Dialer, DialledLink, Disk, FrameLink, Rng
 from windrow_proto.session import AgentSession
 from windrow_proto.together import together

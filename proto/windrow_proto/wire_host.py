@@ -1,11 +1,10 @@
 """Hosts, what runs on them and what is measured there as bytes and back: the bodies of the evidence lane."""
 
 from windrow_proto import wire_fields as fields
+from windrow_proto.bandwidth import BandwidthClaim, BandwidthResult
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import ClusterId, GpuUuid, SlotId
 from windrow_proto.model import (
-    BandwidthClaim,
-    BandwidthResult,
     Benchmark,
     Event,
     GpuFacts,

@@ -19,6 +19,7 @@ from tests.support.places import (
     REAL,
     WITH_IMAGES,
     Place,
+    commands,
     files_of,
     in_pieces,
     log_of,
@@ -277,7 +278,7 @@ async def test_an_exec_that_is_closed_leaves_nothing(place: Place):
     session = await place.runtime.exec(spec.workload_id, ("sh", "-c", f"echo up; {nap}"))
     assert (await session.read()) == (1, b"up\n")
     await session.close()
-    await poll_async(lambda: nap not in _commands(), what="the command has ended")
+    await poll_async(lambda: nap not in commands(), what="the command has ended")
 
 
 @only(REAL)
@@ -348,8 +349,8 @@ async def test_a_killed_shim_takes_its_workload_with_it_and_the_end_counts_as_un
 @only(REAL)
 async def test_a_preparation_that_is_broken_off_makes_nothing_after_it_was_removed(place: Place, monkeypatch):
     spec, begun, may_go_on = place.spec("true"), threading.Event(), threading.Event()
-    kind, name = type(place.runtime), "_create" if place.kind == "docker" else "_make"
-    make = getattr(kind, name)
+    kind = type(place.runtime)
+    make = getattr(kind, name := "_create" if place.kind == "docker" else "_make")
 
     def slowly(*args, **more):
         begun.set()
@@ -421,17 +422,10 @@ async def test_ports_are_published_on_the_loopback_only(place: Place):
 
 
 async def _docker(*words: str) -> str:
-    command = ["docker", *words]
-    done = await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True, text=True, timeout=60)
+    done = await asyncio.to_thread(
+        subprocess.run, ["docker", *words], check=True, capture_output=True, text=True, timeout=60
+    )
     return done.stdout.strip()
-
-
-def _commands() -> str:
-    lines = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-            lines.append(file.read().replace(b"\0", b" ").decode(errors="replace"))
-    return "\n".join(lines)
 
 
 async def _until_ready(place: Place, spec: WorkloadSpec) -> None:
@@ -449,4 +443,4 @@ def _nap() -> str:
 
 
 def _sleepers(nap: str) -> list[str]:
-    return [line for line in _commands().splitlines() if nap in line and "sh -c" not in line]
+    return [line for line in commands().splitlines() if nap in line and "sh -c" not in line]

@@ -1,8 +1,7 @@
 /* A stand-in for libnvidia-ml.so.1, for tests only.
  *
  * Everything it answers stands in one C struct in the file that FAKE_NVML_STATE names, mapped shared: a test writes the
- * same bytes and the next call sees them, also from another process. tests/fake_nvml/state.py is the mirror.
- * -DOLD_DRIVER leaves out what drivers before R535 do not export.
+ * same bytes and all processes see them. tests/fake_nvml/state.py is the mirror. -DOLD_DRIVER: no exports since R535.
  */
 #include <fcntl.h>
 #include <linux/futex.h>

@@ -8,6 +8,7 @@ from tests.waiting import poll_async
 from windrow_master.fleet.model import AdminState, CommandState, HostFacts, LinkState
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.telemetry.service import TelemetryService
+from windrow_proto.bandwidth import BandwidthClaim, BandwidthResult
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import HostUnreachable, LinkClosed, StorageFailed
 from windrow_proto.ids import CommandId, GpuUuid, HostId, WorkloadId
@@ -22,8 +23,6 @@ from windrow_proto.messages import (
     LaneMarks,
 )
 from windrow_proto.model import (
-    BandwidthClaim,
-    BandwidthResult,
     ChannelPurpose,
     Command,
     CommandKind,

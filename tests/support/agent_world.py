@@ -64,7 +64,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.master = TinyMaster(self.signing.public, self.clock)
-        self.addresses = ("near:1", "far:2")
+        self.addresses: tuple[str, ...] = ("near:1", "far:2")
 
     async def open(self) -> None:
         for address in self.addresses:

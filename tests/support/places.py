@@ -1,5 +1,6 @@
 """Where runtimes are tried: each kind on this machine, with an image made here and folders of the test's own."""
 
+import contextlib
 import io
 import os
 import tarfile
@@ -145,3 +146,12 @@ async def files_of(place: Place, workload_id: WorkloadId, changed_only: bool, ca
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         found = {m.name: tar.extractfile(m).read() for m in tar if m.isreg()}  # type: ignore[union-attr]
     return found, stream.truncated
+
+
+def commands() -> str:
+    """The command lines of all processes."""
+    lines = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            lines.append(file.read().replace(b"\0", b" ").decode(errors="replace"))
+    return "\n".join(lines)

@@ -122,7 +122,7 @@ class TinyMaster:
                 self.refusals.append(admitted.reason.value)
 
     async def measured(self, peer: PeerFacts, link: BandwidthLink) -> None:
-        from windrow_proto.model import BandwidthClaim
+        from windrow_proto.bandwidth import BandwidthClaim
 
         start = (await link.receive()).start
         await link.send(services_pb2.BandwidthChunk(start=start))

@@ -66,7 +66,7 @@ def test_what_was_not_there_at_the_look_before_is_left_alone(monkeypatch: pytest
         dropped.append(begin)
 
     library = SimpleNamespace(malloc_trim=lambda size: 1, madvise=madvise)
-    monkeypatch.setattr(footprint.ctypes, "CDLL", lambda name: library)
+    monkeypatch.setattr("ctypes.CDLL", lambda name: library)
     monkeypatch.setattr(footprint, "SMAPS", tmp_path / "smaps")
     (tmp_path / "smaps").write_text(SMAPS)
     known = footprint.give_back(frozenset())

@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.fleet.world import BOOT, GPU_1, HOST, OTHER, world
 from windrow_master.fleet.machines import AdminEvent
+from windrow_master.fleet.measures.service import MeasureDesk
 from windrow_master.fleet.model import AdminState, CommandState, DesiredWorkload, LinkState
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import CommandId, SlotId, WorkloadId
@@ -176,9 +177,11 @@ async def test_bandwidth_is_measured_at_joining_and_the_real_hosts_come_first(w)
     for host in (OTHER, HOST):
         w.connect(host)
         w.beat(host)
+    due, _ = MeasureDesk(w.fleet.hosts, w.fleet.commands).due(w.fleet.view, lambda host_id: True, w.clock.wall_ns())
+    assert [host.host_id for host in due] == [HOST, OTHER]
     await settle(w, 1, 5)
     rows = [row for row in w.read(lambda uow: uow.commands.list()) if row.kind is CommandKind.MEASURE_BANDWIDTH]
-    assert [row.host_id for row in sorted(rows, key=lambda row: row.command_id)] == [HOST, OTHER]
+    assert sorted(row.host_id for row in rows) == [HOST, OTHER]
     assert {row.not_after_ns - row.created_at_ns for row in rows} == {MINUTE}
     pretended, real = (
         decode_command(row.body).bandwidth for host in (OTHER, HOST) for row in rows if row.host_id == host

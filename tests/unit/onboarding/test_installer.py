@@ -17,12 +17,13 @@ from tests.waiting import poll
 from windrow_master.onboarding.join_line import ED25519_SPKI
 from windrow_master.onboarding.service import carried
 from windrow_proto.keys import DOMAIN_SUMS, SigningKey
+from windrow_proto.manifest import signed
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
 
 SCRIPT = carried("install.sh").read_bytes()
-PROGRAMS = ("cat", "curl", "cut", "grep", "gzip", "head", "id", "ls", "mktemp", "rm", "sed", "sha256sum", "sh")
-PROGRAMS = (*PROGRAMS, "tail", "tar", "tr", "uname")
+PROGRAMS: tuple[str, ...] = ("cat", "curl", "cut", "grep", "gzip", "head", "id", "ls", "mktemp", "rm", "sed")
+PROGRAMS = (*PROGRAMS, "sha256sum", "sh", "tail", "tar", "tr", "uname")
 OTHER_PIN = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 
@@ -290,8 +291,9 @@ def test_a_python_without_venv_is_a_sentence(machine: Machine) -> None:
 
 
 def test_names_in_a_manifest_that_lead_elsewhere_are_refused(machine: Machine) -> None:
-    manifest = machine.master.answers["/dl/manifest.json"].replace(b"windrow-agent-keep", b"../../outside")
-    machine.master.answers["/dl/manifest.json"] = manifest
+    record = json.loads(machine.master.answers["/dl/manifest.json"].replace(b"windrow-agent-keep", b"../../outside"))
+    del record["signature"]
+    machine.master.answers["/dl/manifest.json"] = signed(record, SIGNING)
     done = machine.run()
     assert (done.returncode, "not a release of Windrow" in done.stderr) == (1, True)
 

@@ -2,6 +2,7 @@
 
 from windrow_proto import challenge, model, wire_challenge, wire_command, wire_host, wire_link
 from windrow_proto import messages as m
+from windrow_proto.bandwidth import BandwidthClaim, BandwidthResult
 from windrow_proto.canary import Canary, CanaryReply, Heard, Sent
 from windrow_proto.ids import BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import Lane
@@ -45,7 +46,7 @@ SPEC = model.WorkloadSpec(
     WORKLOAD, CLUSTER, SLOTS, "docker", "img:1", ("sh", "-c", "a\nb"), {"K": "v=\n1"}, 2000, 1 << 30, (22, 8080), True,
     30 * 60 * 10**9, 15 * 60 * 10**9, 10 << 20, 1 << 30, True, "10.0.0.5", (20_000, 20_001),
 )  # fmt: skip
-CLAIM = model.BandwidthClaim("n", "acc_1", HOST, 10**9, 2 * 10**9, 5, 6, 7, 8)
+CLAIM = BandwidthClaim("n", "acc_1", HOST, 10**9, 2 * 10**9, 5, 6, 7, 8)
 
 CHALLENGE = challenge.Challenge(bytes(32), bytes(range(32)), GpuUuid("GPU-1"), 128, 2)
 OPENING = challenge.Opening(bytes(range(256)), (bytes(32), bytes(range(32))))
@@ -87,7 +88,7 @@ ROUND_TRIPS = [
      model.Receipt(WORKLOAD, CLUSTER, SLOTS, 2, 10**12, 1, 2, True, -9, "exited")),
     (wire_host.encode_event, wire_host.decode_event, model.Event("gpu.xid", 3, "GPU-1", "79", {"xid": "79"})),
     (wire_host.encode_bandwidth, wire_host.decode_bandwidth,
-     model.BandwidthResult("n", "acc_1", "eu", 1, 2, 3, 4, 5, 6, wire_host.encode_claim(CLAIM), bytes(64), 1000)),
+     BandwidthResult("n", "acc_1", "eu", 1, 2, 3, 4, 5, 6, wire_host.encode_claim(CLAIM), bytes(64), 1000)),
     (wire_host.encode_claim, wire_host.decode_claim, CLAIM),
     (wire_link.encode_hello, wire_link.decode_hello,
      m.Hello(1, "0.1.0", bytes(32), 3, 4, "abc", True, MARKS, 5)),
