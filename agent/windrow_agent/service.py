@@ -20,6 +20,7 @@ from windrow_agent.core.layout import Layouts
 from windrow_agent.cutting import CutDesk
 from windrow_agent.dialling import Home
 from windrow_agent.dialling_ports import Ask, Look, Ready, ask_nobody, look_nowhere
+from windrow_agent.inside import Inside
 from windrow_agent.journal import Journal, JournalDesk, epoch_fact
 from windrow_agent.leaving import Leaving
 from windrow_agent.outbox import Outbox
@@ -104,6 +105,8 @@ class Parts:
 class AgentService:
     """One host's agent. `run` until `stop` is called; `ended` tells when everything is down."""
 
+    inside: Inside
+
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.boot_id = BootId(parts.rng.random_bytes(16))
@@ -157,15 +160,17 @@ class AgentService:
         self.outbox = Outbox(spool, parts.runner, clock)
         self.session = AgentSession(parts.host_id, self.boot_id, journal.epoch)
         self.caches = Wiping(Path(parts.directory) / "cache", parts.signing, parts.host_id, clock, self.outbox)
-        leaving = Leaving(lambda: parts.sampler.gpus, parts.sampler.look, clock, self.caches.wipe)
-        self.keeper = Keeper(self._desk, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn, leaving)
+        self.keeper = Keeper(
+            *(self._desk, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn),
+            leaving=Leaving(lambda: parts.sampler.gpus, parts.sampler.look, clock, self.caches.wipe),
+        )
         self.challenges = ChallengeDesk(clock, self.keeper.leased_gpus, parts.prover)
         sources = Sources(
-            *(parts.sampler, parts.runtimes, self.keeper, parts.agent_version, lambda: self._room.faults),
-            held=self.challenges.held,
-            layouts=parts.layouts,
+            *(parts.sampler, parts.runtimes, self.keeper, parts.agent_version),
+            *(lambda: (*self._room.faults, *self.inside.conditions), self.challenges.held, parts.layouts),
         )
         self.report = Reporter(sources, self.outbox, clock, parts.benchmarks)
+        self.inside = Inside(self.keeper, clock, self.report.changed, self.report.event)
         self.commands = CommandDesk(
             *(self._desk, self.outbox, self.keeper, clock, parts.kernel_boot, self._spawn),
             measure=self._measure_bandwidth,
@@ -195,6 +200,7 @@ class AgentService:
                     (self.report.send_changes, "changes"),
                     (self.keeper.run, "workloads"),
                     (self.report.probe_runtimes, "runtimes"),
+                    (self.inside.run, "inside"),
                     (lambda: self._room.keep(self.report.changed), "disk"),
                 )
                 tasks = [group.create_task(self._forever(work, name), name=name) for work, name in loops]
@@ -313,15 +319,8 @@ class AgentService:
     async def _heartbeats(self, connection: Connection) -> None:
         assert connection.group is not None
         self._channels = ChannelDesk(
-            *(
-                self.keeper,
-                connection.send_channel,
-                self.settings.channel_credit_bytes,
-                connection.group,
-                self.parts.tls,
-                self.challenges,
-                self.caches,
-            )
+            *(self.keeper, connection.send_channel, self.settings.channel_credit_bytes, connection.group),
+            *(self.parts.tls, self.challenges, self.caches),
         )
         self.connected.set()
         is_told = False

@@ -1,7 +1,6 @@
 """Ten faults of GPUs, made in the driver while everything runs: each changes its own slot and no other."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.build import fake_library as fake_library
 from tests.fake_nvml.build import fake_nvml as fake_nvml
-from tests.fake_nvml.state import ECC_UNCORRECTED, MIG_CHANGED, FakeState
+from tests.support.gpu_faults import FAULTS, SICK, heal
 from tests.support.health_world import HealthWorld, watched_host
 from tests.waiting import poll_async
 from windrow_agent.core import availability, pace
@@ -18,8 +17,6 @@ from windrow_proto.units import MILLISECOND, SECOND
 
 pytestmark = pytest.mark.proves("ten GPU faults from the driver to the right slot, on a fake driver")
 
-SICK = 3
-"""The card that a fault is made in."""
 DRIVER_GONE = 9
 QUICK_NS = 300 * MILLISECOND
 """Between a fault's end and its reason's, and between two tries to open the driver, in tests of what comes back."""
@@ -31,48 +28,6 @@ async def world(fake_nvml: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(watch, "REOPEN_AFTER_NS", QUICK_NS)
     async with watched_host(fake_nvml, tmp_path) as made:
         yield made
-
-
-def remap_pending(state: FakeState) -> None:
-    state.gpu(SICK).remap_pending = 1
-
-
-def corrupt(state: FakeState) -> None:
-    state.gpu(SICK).ecc_uncorrected = 1
-
-
-def run_foreign(state: FakeState) -> None:
-    state.run_processes(SICK, (4242, False))
-    state.gpu(SICK).memory_used = 500 << 20
-
-
-def change_mig(state: FakeState) -> None:
-    state.gpu(SICK).mig_mode = state.gpu(SICK).mig_pending = 1
-    state.event(SICK, MIG_CHANGED)
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """inject: what happens in the driver; code: the condition; slot: the state of the slot it leads to."""
-
-    inject: Callable[[FakeState], None]
-    code: str
-    slot: str = "free"
-    all_cards: bool = False
-
-
-FAULTS = {
-    "xid_79": Fault(lambda state: state.xid(SICK, 79), "gpu.host_fault", "faulted"),
-    "gpu_lost": Fault(lambda state: setattr(state.gpu(SICK), "lost", 1), "gpu.lost", "faulted"),
-    "row_remap_pending": Fault(remap_pending, "gpu.remap_pending"),
-    "ecc_counter": Fault(corrupt, "gpu.host_fault", "faulted"),
-    "ecc_event": Fault(lambda state: state.event(SICK, ECC_UNCORRECTED), "gpu.host_fault", "faulted"),
-    "thermal_throttle": Fault(lambda state: setattr(state.gpu(SICK), "throttle", 0x48), "gpu.throttled"),
-    "foreign_process": Fault(run_foreign, "gpu.foreign_use"),
-    "mig_change": Fault(change_mig, "gpu.mig_changed"),
-    "hanging_driver": Fault(lambda state: setattr(state.state, "hang", 1), "gpu.sweep_stalled", all_cards=True),
-    "driver_upgrade": Fault(lambda state: setattr(state.gpu(0), "fault", 18), "gpu.driver_mismatch", all_cards=True),
-}
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -128,14 +83,6 @@ async def test_a_fault_of_the_host_under_a_lease_faults_the_slot_and_leaves_the_
     await world.until(lambda seen: seen.slots[world.uuid(SICK)][0] == "faulted", "the slot to be faulted")
     assert set(lost) == {(world.uuid(SICK),)}
     assert (await world.slot(SICK)).holder is not None
-
-
-def heal(state: FakeState) -> None:
-    gpu = state.gpu(SICK)
-    gpu.lost = gpu.remap_pending = gpu.throttle = gpu.process_count = gpu.memory_used = gpu.mig_mode = (
-        gpu.mig_pending
-    ) = 0
-    state.gpu(0).fault = state.state.hang = state.state.init_code = 0
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.slot == "free"])

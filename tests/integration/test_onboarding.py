@@ -203,10 +203,13 @@ def test_one_line_brings_in_a_clean_debian_and_leaves_nothing(market: Market, cl
     files, processes = clean.files(), clean.processes()
     assert clean.run("command -v python3").returncode != 0
     keep_token(market, clean)
+    began_s = time.time()
     done = clean.run(f"{fetch(market, '/install.sh')} | sh -s -- --token-file /srv/token", JOIN_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "one that comes with it" in done.stdout
-    assert online(market, clean)["simulated"] is False
+    host = online(market, clean)
+    assert host["simulated"] is False
+    say_when_it_was_listed_and_prove_it(market, host["id"], began_s)
     assert any("windrow_agent run" in line for line in clean.processes())
     gone = clean.run("sh /opt/windrow-agent/install.sh uninstall --yes && rm /srv/token", JOIN_S)
     assert gone.returncode == 0, gone.stdout + gone.stderr

@@ -8,7 +8,7 @@ import tarfile
 import time
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -164,26 +164,32 @@ def renting(*flags: str, **more: Any) -> Iterator[Renter]:
 
 
 @contextmanager
-def local_image(folder: Path) -> Iterator[str]:
+def local_image(folder: Path, programs: Mapping[str, str] | None = None) -> Iterator[str]:
     """A container image of one static binary, imported here: no registry is asked. Its name is its own, so that tests
     that run at the same time, in this checkout or in another, do not remove each other's."""
     name = f"windrow-test-{uuid.uuid4().hex[:12]}:local"
-    import_image(folder, name)
+    import_image(folder, name, programs)
     try:
         yield name
     finally:
         subprocess.run(["docker", "rmi", "-f", name], capture_output=True, timeout=120, check=False)
 
 
-def import_image(folder: Path, name: str) -> None:
-    """Make the image of one static binary under this name. folder: for its files, not there yet or empty."""
+def import_image(folder: Path, name: str, programs: Mapping[str, str] | None = None) -> None:
+    """Make the image of one static binary under this name. folder: for its files, not there yet or empty. programs:
+    scripts in it, by their paths without the first slash."""
     (folder / "bin").mkdir(parents=True)
     shutil.copy(str(shutil.which("busybox")), folder / "bin" / "busybox")
     for applet in APPLETS:
         (folder / "bin" / applet).symlink_to("busybox")
+    for path, script in (programs or {}).items():
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_text(script)
+        (folder / path).chmod(0o755)
     archive = folder / "image.tar"
     with tarfile.open(archive, "w") as tar:
-        tar.add(folder / "bin", "bin")
+        for top in sorted({"bin", *(path.split("/")[0] for path in programs or {})}):
+            tar.add(folder / top, top)
         for inner in ("tmp", "proc", "sys", "dev", "etc"):
             member = tarfile.TarInfo(inner)
             member.type, member.mode = tarfile.DIRTYPE, 0o755

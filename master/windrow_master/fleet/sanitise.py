@@ -39,6 +39,8 @@ CONDITION_TEXTS: Final = {
     "gpu.throttled": "This GPU slows itself down by heat or by its power supply. Look at its cooling and its power.",
     "gpu.mig_changed": "The MIG mode of this GPU is not the one it was listed in. Set it back, or restart the agent.",
     "gpu.foreign_use": "Something other than rented work uses this GPU; it is not offered meanwhile.",
+    "gpu.stripped": "The container that rents this GPU cannot open it any more. What it has open goes on; start the "
+    "container anew, and give containers their GPUs by CDI.",
     "host.sweep_stalled": "Reading the host's own figures hangs, mostly on a dead network disk.",
     "clock.skew": "The host's clock differs from the Master's by more than 5 s. Set up NTP.",
 }
@@ -53,7 +55,7 @@ ALL_GPUS_CODES: Final = frozenset(
 ONE_GPU_CODES: Final = frozenset(
     {
         *("gpu.lost", "gpu.remap_pending", "gpu.remap_failed", "gpu.host_fault", "gpu.hot", "gpu.foreign_use"),
-        *("gpu.throttled", "gpu.mig_changed", "gpu.listed_elsewhere", "gpu.kernel_differs"),
+        *("gpu.stripped", "gpu.throttled", "gpu.mig_changed", "gpu.listed_elsewhere", "gpu.kernel_differs"),
     }
 )
 """What keeps the GPU it names, and no neighbour of it, from being offered."""
