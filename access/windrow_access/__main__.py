@@ -1,12 +1,10 @@
 """`windrow-access`, and `python -m windrow_access`: loads the Access and runs it."""
 
-from windrow_access import config
 from windrow_proto.endure import loading
 
 
 def main() -> None:
     """The daemon's entry point."""
-    config.choose_grpc()
     with loading():
         from windrow_access.main import main as run
     run()

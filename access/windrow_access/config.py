@@ -7,7 +7,6 @@ import argparse
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from windrow_proto.errors import InvalidInput
 from windrow_proto.service_names import LOCAL_DOMAIN, check_domain
@@ -20,15 +19,6 @@ SERVICE_PORT_ABOVE = 300
 """The same for services."""
 PORT_TRIES = 50
 """A taken port is followed by the next free one, up to so many."""
-GRPC_EXPERIMENTS: Final = "-event_engine_listener,-event_engine_client"
-"""gRPC's own threads between its sockets and this process are left out: whoever waits for messages reads the sockets
-himself. At 2,000 messages a second a message took 361 us of the Access' processor with them and 249 without, a cold
-connection 3.4 ms and 3.05 (gRPC 1.85.1)."""
-
-
-def choose_grpc() -> None:
-    """Say what gRPC reads once, when it is used first; an operator's own setting goes before."""
-    os.environ.setdefault("GRPC_EXPERIMENTS", GRPC_EXPERIMENTS)
 
 
 @dataclass(frozen=True, slots=True)

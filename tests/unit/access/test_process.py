@@ -1,13 +1,10 @@
 """What an Access process decides at its start: its port, its configuration, when to renew."""
 
-import os
 import socket
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from windrow_access.__main__ import main as daemon
 from windrow_access.config import RunConfig, parse
 from windrow_access.core.renewal import is_due
 from windrow_access.main import free_port
@@ -77,16 +74,3 @@ def test_renewal_is_due_at_half_life_and_never_before_the_beginning() -> None:
     assert not is_due(100, 200, 149)
     assert is_due(100, 200, 150)
     assert not is_due(100, 200, 0)
-
-
-@pytest.mark.parametrize(("given", "found"), [(None, "-event_engine_listener,-event_engine_client"), ("mine", "mine")])
-def test_grpc_reads_sockets_without_threads_of_its_own_unless_the_operator_says_so(
-    monkeypatch: pytest.MonkeyPatch, given: str | None, found: str
-) -> None:
-    monkeypatch.setenv("GRPC_EXPERIMENTS", given or "")
-    if given is None:
-        monkeypatch.delenv("GRPC_EXPERIMENTS")
-    monkeypatch.setattr("windrow_access.__main__.loading", nullcontext)  # the tests' garbage is not ours to keep
-    monkeypatch.setattr("windrow_access.main.main", lambda: None)
-    daemon()
-    assert os.environ["GRPC_EXPERIMENTS"] == found
