@@ -254,7 +254,8 @@ async def _rent(renter: Renter, agent: RawAgent) -> str:
     request = {"kind": "box", "argv": ["true"], "host_id": agent.host_id, "runtime": "simulated"}
 
     def attempt() -> str:
-        if not _host(renter, agent)["price_per_hour"]:
+        host = _host(renter, agent)
+        if not host["price_per_hour"] or host["link_state"] != "online":
             return ""
         return str(renter.ask("POST", "/clusters", request)["cluster"]["id"])
 
