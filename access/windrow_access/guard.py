@@ -191,7 +191,8 @@ class Guard:
     def _numbers(self) -> Iterator[int]:
         """Of open files: all of them once in LOOK_PERIOD_NS, and otherwise where those that are new must be."""
         now_ns = self._clock.monotonic_ns()
-        if self._listed_ns is not None and now_ns - self._listed_ns < LOOK_PERIOD_NS:
+        is_dense = self._highest < 2 * _open_files() + NUMBERS_AHEAD  # not so where most have gone: few, and high up
+        if is_dense and self._listed_ns is not None and now_ns - self._listed_ns < LOOK_PERIOD_NS:
             yield from filterfalse(frozenset(self._known).__contains__, range(self._highest + NUMBERS_AHEAD))
             return
         self._listed_ns, self._highest = now_ns, max(self._known, default=0)

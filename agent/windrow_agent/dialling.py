@@ -56,6 +56,9 @@ WARM_DIAL_NS: Final = SECOND
 """For a stream on a connection that is there: a round trip."""
 WARM_JITTER_NS: Final = SECOND // 2
 """As FAILOVER_JITTER_NS, without handshakes."""
+LET_GO_NS: Final = 5 * SECOND
+"""From the first moment of a second connection in its new part to the end of its pings: whoever loses its Access among
+a thousand others has more urgent things to do."""
 
 BUSY_NS_MAX: Final = MINUTE
 """However long an Access says that it is busy: it may be anybody's, and lie."""
@@ -113,6 +116,7 @@ class Home:
         self._ask_due_ns = self._ask_pause_ns = 0
         self._busy_until_ns: dict[str, int] = {}
         self._warm: Second | None = None
+        self._let_go: WarmLink | None = None
 
     @property
     def answer(self) -> PingAnswer | None:
@@ -267,9 +271,10 @@ class Home:
             await self._cool()
         second, self._warm = self._warm, None
         if second is not None:
+            if second.ready is not None and not second.ready.link.is_closed:
+                self._let_go = second.warm
+                return second.ready.serve
             try:
-                if second.ready is not None and not second.ready.link.is_closed:
-                    return second.ready.serve
                 link = await second.warm.connect(WARM_DIAL_NS)
                 return lambda: self._serve(link)
             except LinkClosed as error:
@@ -298,9 +303,10 @@ class Home:
             watching = group.create_task(self._watch_regions(), name="regions")
             warming = group.create_task(self._keep_warm(), name="warm")
             moving = group.create_task(self._move.wait(), name="move")
+            letting_go = group.create_task(self._end_pings(), name="pings")
             await asyncio.wait({serving, moving}, return_when=asyncio.FIRST_COMPLETED)
             is_moving = moving.done()
-            for task in (serving, watching, warming, moving):
+            for task in (serving, watching, warming, moving, letting_go):
                 task.cancel()
         for error in ended:
             log.warning(
@@ -308,6 +314,15 @@ class Home:
             )
             self._note(self.address or "", error)
         return is_moving
+
+    async def _end_pings(self) -> None:
+        """Of the connection that was the second one."""
+        warm, self._let_go = self._let_go, None
+        if warm is not None:
+            try:
+                await self._clock.sleep_ns(LET_GO_NS)
+            finally:
+                await warm.close()
 
     def _note(self, address: str, error: WindrowError) -> None:
         cause = _named(error)
