@@ -191,7 +191,8 @@ class Guard:
     def _numbers(self) -> Iterator[int]:
         """Of open files: all of them once in LOOK_PERIOD_NS, and otherwise where those that are new must be."""
         now_ns = self._clock.monotonic_ns()
-        is_dense = self._highest < 2 * _open_files() + NUMBERS_AHEAD  # not so where most have gone: few, and high up
+        # Not so where most have gone, and those who came beside them are high up: each number costs a call.
+        is_dense = self._highest < 2 * (len(self._known) + self.strangers) + NUMBERS_AHEAD
         if is_dense and self._listed_ns is not None and now_ns - self._listed_ns < LOOK_PERIOD_NS:
             yield from filterfalse(frozenset(self._known).__contains__, range(self._highest + NUMBERS_AHEAD))
             return

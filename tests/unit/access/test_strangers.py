@@ -2,6 +2,8 @@
 
 import asyncio
 import errno
+import fcntl
+import os
 import select
 import socket
 from contextlib import ExitStack
@@ -239,6 +241,22 @@ async def test_between_two_listings_newcomers_are_seen_and_who_has_gone_is_not()
         clock.now_ns += LOOK_PERIOD_NS
         await guard._look(port, 0)
         assert (guard.strangers, guard._listed_ns) == (15, (listed_ns or 0) + LOOK_PERIOD_NS)
+
+
+async def test_where_most_have_gone_a_look_is_for_those_that_are_left() -> None:
+    guard = Guard(Acceptor(), StillClock(), Callers(Limits()), StrangerLimits(), {})
+    with ExitStack() as opened:
+        listening = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+        opened.enter_context(socket.create_connection(listening.getsockname()))
+        served = opened.enter_context(listening.accept()[0])
+        high = fcntl.fcntl(served.fileno(), fcntl.F_DUPFD, 900)
+        opened.callback(os.close, high)
+        served.close()
+        await guard._look(listening.getsockname()[1], 0)
+        assert guard.strangers == 1
+        looked_at = list(guard._numbers())
+    assert high in looked_at
+    assert len(looked_at) < high
 
 
 def test_an_agent_whose_samples_fill_its_share_is_not_read() -> None:
