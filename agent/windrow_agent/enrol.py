@@ -118,7 +118,7 @@ class Membership:
                 regions = decode_region_map(body)
                 if regions.version > self.regions().version and await judge(regions):
                     log.info("regions_fetched", url=url, accesses=len(regions.points))
-                    self.save_regions(body)
+                    await self._runner.call(functools.partial(self.save_regions, body))
                     return
             except (WindrowError, OSError) as error:
                 log.info("regions_not_fetched", url=url, detail=str(error))

@@ -260,9 +260,11 @@ async def serve(agents: Sequence[tuple[AgentService, Membership]]) -> int:
                 group.create_task(one(service, membership), name=str(service.parts.host_id))
 
     async with asyncio.TaskGroup() as group:
-        small = group.create_task(footprint.stay_small(), name="footprint")
+        beside = group.create_task(
+            footprint.stay_small() if len(agents) == 1 else footprint.stay_even(), name="footprint"
+        )
         await all_of_them()
-        small.cancel()
+        beside.cancel()
     return status
 
 
@@ -401,10 +403,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The console script; returns its exit status: 0 good, 1 failed with a sentence on standard error."""
     keep_rights()
     configure_log()
-    footprint.keep_small()
     os.umask(0o077)
     try:
-        return _dispatch(parse(sys.argv[1:] if arguments is None else arguments))
+        config = parse(sys.argv[1:] if arguments is None else arguments)
+        if config.command != "simulate":
+            footprint.keep_small()
+        return _dispatch(config)
     except WindrowError as error:
         print(error.detail, file=sys.stderr)
     except BaseExceptionGroup as errors:

@@ -25,6 +25,7 @@ from windrow_agent.journal import Journal, JournalDesk, epoch_fact
 from windrow_agent.leaving import Leaving
 from windrow_agent.outbox import Outbox
 from windrow_agent.probes import measure
+from windrow_agent.regions import MapKeeper
 from windrow_agent.report import Reporter, Sources
 from windrow_agent.room import STORAGE_DAMAGED, Room
 from windrow_agent.runtimes.port import Runtime
@@ -118,6 +119,7 @@ class AgentService:
         self._connection: Connection | None = None
         self._channels: ChannelDesk | None = None
         self._group: asyncio.TaskGroup | None = None
+        self._maps = MapKeeper(parts.save_regions, parts.runner, parts.clock, parts.rng)
         self.home = Home(
             *(parts.host_id, parts.dialer, parts.clock, parts.rng, parts.regions, self._serve, parts.look, parts.ask),
             canaries=self,
@@ -201,6 +203,7 @@ class AgentService:
                     (self.keeper.run, "workloads"),
                     (self.report.probe_runtimes, "runtimes"),
                     (self.inside.run, "inside"),
+                    (self._maps.run, "regions"),
                     (lambda: self._room.keep(self.report.changed), "disk"),
                 )
                 tasks = [group.create_task(self._forever(work, name), name=name) for work, name in loops]
@@ -406,7 +409,7 @@ class AgentService:
         regions = decode_region_map(body)
         if regions.version > self.home.regions.version:
             self.home.regions = regions
-            self.parts.save_regions(body)
+            self._maps.newer(body)
 
     # --- what commands ask ----------------------------------------------------------------------------------------
 

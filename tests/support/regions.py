@@ -54,6 +54,8 @@ class RegionalMarket:
     renter: Renter
     accesses: dict[str, RunningAccess] = field(default_factory=dict)
     agent_dirs: list[Path] = field(default_factory=list)
+    pids: dict[str, int] = field(default_factory=dict)
+    """Of every daemon beside the Master, by its folder's name; of those that were started again the newest."""
     cleanup: ExitStack = field(default_factory=ExitStack)
 
     @property
@@ -137,6 +139,7 @@ class RegionalMarket:
         with self.networks[name].entered(), (folder / "log").open("ab") as log:
             process = subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=log, stderr=log)
         self.cleanup.callback(_stop, process)
+        self.pids[folder.name] = process.pid
         return process
 
     # --- what is seen of it ------------------------------------------------------------------------------------------
