@@ -31,13 +31,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.chaos]
 IS_LONG = bool(os.environ.get("CHAOS"))
 AGENTS = int(os.environ.get("AGENTS") or (1000 if IS_LONG else 8))
 NEMESES = (KILLED, BOTH_WAYS, DEAF, MUTE)[: int(os.environ.get("FAULTS") or (4 if IS_LONG else 1))]
-HOSTS = AGENTS + (AGENTS // 20 if AGENTS >= 100 else 0)
-"""A crowd makes an Access slow, and a part of it goes to others that are clearly nearer by then."""
+HOSTS = AGENTS + (AGENTS // 10 if AGENTS >= 100 else 0)
+"""A crowd makes an Access slow, and a part of it goes to others that seem nearer then."""
 ACCESSES = ("one", "two", "three")
 GROUPS = ("west", "east")
 ADDRESSES = 50
 """Of each group of agents."""
-GATHER_S, PAUSE_S = (600.0, 2.0) if AGENTS >= 100 else (120.0, 0.5)
+GATHER_S, PAUSE_S = (600.0, 8.0) if AGENTS >= 100 else (120.0, 0.5)
+"""A question for a thousand hosts takes a third of a second of the Master's and of ours: rarely, while many wait."""
 SAMPLE_EVERY_S = 30 if AGENTS >= 100 else 1
 """An agent that samples each second takes a hundredth of a processor, and here a thousand share two."""
 RESET_GOAL_S, SILENT_GOAL_S = 2.0, 10.0
@@ -109,11 +110,7 @@ def _gather(at: RegionalMarket, name: str) -> None:
     _serving(at, *others)
     if IS_LONG:  # as in a fleet that has been up for a minute
         names = [other for other in at.accesses if other != name]
-        wait_for(
-            lambda: sum(map(at.connections, names)) >= HOSTS and len(_held(at, name)) >= AGENTS,
-            GATHER_S,
-            pause_s=PAUSE_S,
-        )
+        wait_for(lambda: sum(map(at.connections, names)) >= HOSTS, GATHER_S, pause_s=PAUSE_S / 2)
 
 
 def _held(at: RegionalMarket, name: str) -> set[str]:
@@ -139,11 +136,12 @@ def _gaps_s(at: RegionalMarket, hosts: Sequence[str], nemesis: Nemesis) -> list[
     began = time.time()
     with struck(at, ACCESSES[0], nemesis):
         held = {host for host, address, _ in _connected(at, until=began) if address == struck_one}
-        wait_for(lambda: held <= set(_welcomed_at(at, began)), GATHER_S, pause_s=PAUSE_S / 4)
+        wait_for(lambda: held <= set(_welcomed_at(at, began)), GATHER_S, pause_s=0.5)
         back = _welcomed_at(at, began)
         used_s = {name: round(cpu_seconds([pid]) - spent_s[name], 1) for name, pid in pids.items()}
         print(f"{nemesis.name}: after {time.time() - began:.1f} s, in seconds of a processor: {used_s}")
         wait_for(lambda: have_left(at.renter, moving, at.accesses[ACCESSES[0]].access_id), GATHER_S, pause_s=PAUSE_S)
+    assert len(held) >= 0.95 * AGENTS, "some are elsewhere by themselves"
     assert set(back) <= set(hosts)
     return sorted(back[host] - began for host in held)
 
