@@ -135,6 +135,7 @@ class Connection:
 
         on_open runs beside it from the welcome on, and is cancelled with it.
         """
+        ended: WindrowError | None = None
         try:
             if self._welcomed is None:
                 await self._greet(greeting)
@@ -146,11 +147,12 @@ class Connection:
                 group.create_task(self._watch_silence(), name="silence")
                 group.create_task(on_open(self), name="open")
         except* WindrowError as errors:
-            first = _first(errors)
-            raise first from first.__cause__  # which says what the Access named, such as when to come back
+            ended = _first(errors)  # raised below: until Python 3.11.4 what is raised here comes out as a group
         finally:
             self._outbox.on_disconnect()
             await self.close()
+        if ended is not None:
+            raise ended from ended.__cause__  # which says what the Access named, such as when to come back
 
     async def _greet(self, greeting: Greeting) -> None:
         if not self.is_second:

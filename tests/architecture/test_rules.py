@@ -16,6 +16,7 @@ RULES: list[Rule] = [
     rules.impurities,
     rules.room_breaches,
     rules.relative_imports,
+    rules.grouped_raises,
 ]
 
 
@@ -45,6 +46,11 @@ BREACHES = [
     (rules.room_breaches, "master/windrow_master/store/unit.py", "from windrow_master.fleet.service import X"),
     (rules.room_breaches, "master/windrow_master/placement/service.py", "from windrow_master.fleet import service"),
     (rules.relative_imports, "agent/windrow_agent/service.py", "from . import host"),
+    (
+        rules.grouped_raises,
+        "sdk/windrow/line.py",
+        "try:\n    pass\nexcept* OSError as many:\n    raise ValueError from many",
+    ),
 ]
 
 
@@ -66,6 +72,11 @@ PERMITTED = [
     (rules.room_breaches, "master/windrow_master/market/model.py", "from windrow_master.fleet.model import Host"),
     (rules.room_breaches, "master/windrow_master/fleet/service.py", "from windrow_master.store.unit import Store"),
     (rules.room_breaches, "master/windrow_master/api/app.py", "from windrow_master.fleet.tiers import tier"),
+    (
+        rules.grouped_raises,
+        "sdk/windrow/line.py",
+        "try:\n    pass\nexcept OSError as one:\n    raise ValueError from one",
+    ),
 ]
 
 

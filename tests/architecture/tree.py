@@ -113,3 +113,11 @@ def dotted(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute) and (left := dotted(node.value)):
         return f"{left}.{node.attr}"
     return ""
+
+
+def raised_in_groups(module: Module) -> Iterator[int]:
+    """The lines of every `raise` inside an `except*`."""
+    for statement in ast.walk(module.syntax):
+        if isinstance(statement, ast.TryStar):
+            for handler in statement.handlers:
+                yield from (node.lineno for node in ast.walk(handler) if isinstance(node, ast.Raise))
