@@ -21,7 +21,6 @@ from windrow_agent.gpu.nvml_codes import (
     EVENTS,
     EVENTS_MAX,
     GPU_IS_LOST,
-    GPU_METRICS,
     LIBRARY_NOT_FOUND,
     NO_INSTANCE,
     NVIDIA,
@@ -31,6 +30,7 @@ from windrow_agent.gpu.nvml_codes import (
 )
 from windrow_agent.gpu.port import (
     GPU_COUNT_MAX,
+    GPU_METRICS,
     Condition,
     ConditionCode,
     CutRefusedError,
