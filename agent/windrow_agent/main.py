@@ -135,9 +135,9 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
             control=NvidiaMps(),
         )
     if "docker" in config.runtimes:
-        runtimes["docker"] = DockerRuntime(
-            data_dir / "docker", membership.host_id, config.docker_url, config.registries
-        )
+        docker = DockerRuntime(data_dir / "docker", membership.host_id, config.docker_url, config.registries)
+        docker.cards = lambda: sampler.gpus.gpus
+        runtimes["docker"] = docker
     parts = Parts(
         host_id=membership.host_id,
         signing=membership.identity.signing,
