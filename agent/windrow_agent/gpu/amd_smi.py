@@ -28,10 +28,12 @@ class AmdSmi:
         self._load = load or _import
         self._library: Any = None
         self._handles: dict[str, Any] = {}
+        self._is_tried = False
 
     def open(self) -> bool:
-        """Load it and find its cards; False where that is not possible."""
+        """Load it and find its cards; False where that is not possible. The first question does it, too."""
         self.close()
+        self._is_tried = True
         try:
             library = self._load()
             library.amdsmi_init()
@@ -70,6 +72,8 @@ class AmdSmi:
                 return
 
     def _ask(self, call: str, address: str) -> Any:
+        if not self._is_tried:
+            self.open()
         handle = self._handles.get(address)
         if handle is None:
             return None
@@ -87,7 +91,5 @@ def _import() -> Any:
 
 @cache
 def shared() -> AmdSmi:
-    """The one of this process, opened; the library counts its users badly."""
-    found = AmdSmi()
-    found.open()
-    return found
+    """The one of this process."""
+    return AmdSmi()

@@ -40,23 +40,23 @@ class SysfsGpus:
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
-        self._cards: list[SysfsCard] = []
+        self.cards: list[SysfsCard] = []
         self._pending: list[GpuEvent] = []
 
     def open(self) -> Condition | None:
         """Look at the bus; `gpu.none` where there is no such card."""
         self.close()
         self._find()
-        return None if self._cards else Condition(ConditionCode.NONE)
+        return None if self.cards else Condition(ConditionCode.NONE)
 
     def _find(self) -> None:
-        known = {card.place.address for card in self._cards}
+        known = {card.place.address for card in self.cards}
         for place in self._places():
-            if place.address in known or len(self._cards) >= GPU_COUNT_MAX:
+            if place.address in known or len(self.cards) >= GPU_COUNT_MAX:
                 continue
-            card = self._made(place, len(self._cards))
-            if card is not None and all(other.uuid != card.uuid for other in self._cards):
-                self._cards.append(card)
+            card = self._made(place, len(self.cards))
+            if card is not None and all(other.uuid != card.uuid for other in self.cards):
+                self.cards.append(card)
 
     def _places(self) -> Iterator[Place]:
         for device in files.entries(self._root / "sys/bus/pci/devices", "*"):
@@ -90,18 +90,18 @@ class SysfsGpus:
     def inventory(self) -> GpuInventory:
         """Facts of every card, read anew; a card that came meanwhile is found, a lost one keeps the facts it had."""
         self._find()
-        for card in self._cards:
+        for card in self.cards:
             if not card.lost:
                 card.refresh()
-        drivers = [str(card.facts.more.get("kernel_driver", "")) for card in self._cards]
+        drivers = [str(card.facts.more.get("kernel_driver", "")) for card in self.cards]
         release = files.text(self._root / "proc/sys/kernel/osrelease")
         named = next((driver for driver in drivers if driver), "")
-        return GpuInventory(tuple(card.facts for card in self._cards), f"{named} {release}".strip() if named else "")
+        return GpuInventory(tuple(card.facts for card in self.cards), f"{named} {release}".strip() if named else "")
 
     def sample(self, with_processes: bool) -> Readings:
         """One sweep. A card that has left the bus is there with nothing."""
         values: dict[tuple[str, int], int | None] = {}
-        for card in self._cards:
+        for card in self.cards:
             self._look_for(card)
             values |= {(card.uuid, metric): None for metric in GPU_METRICS}
             if not card.lost:
@@ -116,12 +116,12 @@ class SysfsGpus:
 
     def health(self) -> tuple[GpuHealth, ...]:
         """What the last sweep saw of each card."""
-        return tuple(card.health() for card in self._cards)
+        return tuple(card.health() for card in self.cards)
 
     def conditions(self) -> tuple[Condition, ...]:
         """Lost cards, and those that no driver serves that we can read."""
-        lost = [Condition(ConditionCode.LOST, card.uuid) for card in self._cards if card.lost]
-        return (*lost, *(Condition(ConditionCode.NOT_SERVED, one.uuid) for one in self._cards if not one.is_served))
+        lost = [Condition(ConditionCode.LOST, card.uuid) for card in self.cards if card.lost]
+        return (*lost, *(Condition(ConditionCode.NOT_SERVED, one.uuid) for one in self.cards if not one.is_served))
 
     def events(self, timeout_s: float) -> list[GpuEvent]:
         """Cards that were lost and found; the kernel tells nothing more by files."""
@@ -130,7 +130,7 @@ class SysfsGpus:
 
     def look(self, uuids: frozenset[str]) -> Mapping[str, GpuLook]:
         """These cards as they are now."""
-        return {card.uuid: card.look() for card in self._cards if card.uuid in uuids and not files.is_gone(card.device)}
+        return {card.uuid: card.look() for card in self.cards if card.uuid in uuids and not files.is_gone(card.device)}
 
     def cut(self, uuid: str, profiles: tuple[str, ...]) -> None:
         """Nothing here can be cut."""
@@ -141,4 +141,11 @@ class SysfsGpus:
 
     def close(self) -> None:
         """Forget the cards."""
-        self._cards, self._pending = [], []
+        self.cards, self._pending = [], []
+
+
+def address_of(uuid: str, root: Path = Path("/")) -> str:
+    """Where on the bus the card of this id is; empty where none here has it."""
+    gpus = SysfsGpus(root)
+    gpus.open()
+    return next((card.place.address for card in gpus.cards if card.uuid == uuid), "")
