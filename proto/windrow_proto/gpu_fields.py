@@ -252,8 +252,12 @@ GPU_FIELDS: Final[tuple[GpuField, ...]] = (
     _metric("gpu_decoder_ratio", _U, "GetDecoderUtilization"),
     _metric("gpu_processes", _U, "Get{Compute,Graphics}RunningProcesses"),
     _unread("media_ratio", _U, "JPEG and optical flow", "GetJpgUtilization, GetOfaUtilization", "no job uses them yet"),
-    _unread(
-        "gpm", _U, "SM, tensor, DRAM activity", "nvmlGpmMetricsGet", "Hopper and later; not built yet", "PROF 1001-1012"
+    *(
+        _metric(f"gpu_{name}_ratio", _U, f"nvmlGpmMetricsGet {number}", "Hopper and later; of the ten seconds before")
+        for name, number in (
+            *(("engine_active", 1), ("sm_active", 2), ("sm_occupancy", 3), ("tensor_active", 5), ("memory_active", 10)),
+            *(("fp64_active", 11), ("fp32_active", 12), ("fp16_active", 13)),
+        )
     ),
     _unread("process_ratio", _U, "Use by process", "GetProcessUtilization", "programs are counted, not followed"),
     _unread(

@@ -25,6 +25,7 @@
 #define FIELDS 308         /* field ids of nvmlDeviceGetFieldValues, whose values stand in `field` */
 #define ABSENT64 (~0ull)
 #define MIG_DEVICES 7
+#define GPM 14
 
 enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6,
        INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15, IN_USE = 19,
@@ -52,6 +53,7 @@ typedef struct {
     uint32_t links_up, link_version, fabric, nearness, p2p, sram_exceeded, unrepairable, mig_max;
     uint32_t mig_denied, mig_status; /* every change NO_PERMISSION; what a change of the mode ends with, and waits for */
     slice_t slices[MIG_DEVICES];
+    uint64_t gpm_elapsed, gpm_busy[GPM]; /* counters by metric, in one unit; elapsed 0: the card has none */
 } gpu_t;
 
 typedef struct { uint32_t gpu, type; uint64_t value; uint32_t gpu_instance, compute_instance; } event_t;
@@ -65,6 +67,8 @@ typedef struct {
 
 static state_t *state;
 static unsigned references;
+static int samples; /* of GPM, not freed yet */
+EXPORT int fake_samples(void) { return samples; }
 static char handles[GPUS][1 + MIG_DEVICES]; /* of a card, then of its slices */
 
 EXPORT unsigned fake_sizeof(int what) {
@@ -408,6 +412,34 @@ EXPORT int nvmlDeviceGetFieldValues(void *handle, int count, field_t *fields) { 
         fields[i].at_us = now.tv_sec * 1000000ll + now.tv_nsec / 1000;
         fields[i].latency_us = 1;
         answer_field(gpu, &fields[i]);
+    }
+    return SUCCESS;
+}
+
+typedef struct { const gpu_t *of; uint64_t elapsed, busy[GPM]; } gpm_sample_t;
+typedef struct { unsigned version, is_supported; } gpm_support_t;
+typedef struct { unsigned id; int code; double value; const char *names[3]; } gpm_metric_t;
+typedef struct { unsigned version, count; gpm_sample_t *before, *after; gpm_metric_t metrics[]; } gpm_get_t;
+EXPORT int nvmlGpmQueryDeviceSupport(void *handle, gpm_support_t *out) { ENTER;
+    out->is_supported = gpu->gpm_elapsed != 0;
+    return SUCCESS;
+}
+EXPORT int nvmlGpmSampleAlloc(gpm_sample_t **out) { samples++; *out = calloc(1, sizeof **out); return SUCCESS; }
+EXPORT int nvmlGpmSampleFree(gpm_sample_t *sample) { samples--; free(sample); return SUCCESS; }
+EXPORT int nvmlGpmSampleGet(void *handle, gpm_sample_t *sample) { ENTER;
+    if (!gpu->gpm_elapsed) return NOT_SUPPORTED;
+    *sample = (gpm_sample_t){gpu, gpu->gpm_elapsed, {0}};
+    memcpy(sample->busy, gpu->gpm_busy, sizeof sample->busy);
+    return SUCCESS;
+}
+EXPORT int nvmlGpmMetricsGet(gpm_get_t *get) {
+    const gpm_sample_t *a = get->before, *b = get->after;
+    if (get->version != 1) return ARGUMENT_VERSION_MISMATCH;
+    if (!a->of || a->of != b->of || b->elapsed <= a->elapsed) return INVALID_ARGUMENT; /* in their order in time */
+    for (unsigned i = 0; i < get->count; i++) {
+        gpm_metric_t *one = &get->metrics[i];
+        one->code = one->id < GPM ? SUCCESS : NOT_SUPPORTED;
+        if (one->id < GPM) one->value = 100.0 * (b->busy[one->id] - a->busy[one->id]) / (b->elapsed - a->elapsed);
     }
     return SUCCESS;
 }

@@ -190,6 +190,8 @@ class NvmlBackend:
         self._kernel_log.close()
         nvml, self._nvml = self._nvml, None
         if nvml is not None:
+            for card in self._cards:
+                card.close()
             try:
                 nvml.nvmlShutdown()
             except nvml.NVMLError:
