@@ -11,7 +11,6 @@ from tests.architecture.tree import Module, attributes, calls, imports, members
 
 DOORS: dict[str, tuple[str, ...]] = {
     "pynvml": ("agent/windrow_agent/gpu/nvml.py",),
-    "amdsmi": ("agent/windrow_agent/gpu/amd_smi.py",),
     "psutil": ("agent/windrow_agent/host.py",),
     "docker": ("agent/windrow_agent/runtimes/docker.py",),
     "duckdb": ("master/windrow_master/telemetry/duckdb_view.py", "master/windrow_master/telemetry/parquet.py"),

@@ -67,8 +67,6 @@ typedef struct {
 
 static state_t *state;
 static unsigned references;
-static int samples; /* of GPM, not freed yet */
-EXPORT int fake_samples(void) { return samples; }
 static char handles[GPUS][1 + MIG_DEVICES]; /* of a card, then of its slices */
 
 EXPORT unsigned fake_sizeof(int what) {
@@ -416,33 +414,7 @@ EXPORT int nvmlDeviceGetFieldValues(void *handle, int count, field_t *fields) { 
     return SUCCESS;
 }
 
-typedef struct { const gpu_t *of; uint64_t elapsed, busy[GPM]; } gpm_sample_t;
-typedef struct { unsigned version, is_supported; } gpm_support_t;
-typedef struct { unsigned id; int code; double value; const char *names[3]; } gpm_metric_t;
-typedef struct { unsigned version, count; gpm_sample_t *before, *after; gpm_metric_t metrics[]; } gpm_get_t;
-EXPORT int nvmlGpmQueryDeviceSupport(void *handle, gpm_support_t *out) { ENTER;
-    out->is_supported = gpu->gpm_elapsed != 0;
-    return SUCCESS;
-}
-EXPORT int nvmlGpmSampleAlloc(gpm_sample_t **out) { samples++; *out = calloc(1, sizeof **out); return SUCCESS; }
-EXPORT int nvmlGpmSampleFree(gpm_sample_t *sample) { samples--; free(sample); return SUCCESS; }
-EXPORT int nvmlGpmSampleGet(void *handle, gpm_sample_t *sample) { ENTER;
-    if (!gpu->gpm_elapsed) return NOT_SUPPORTED;
-    *sample = (gpm_sample_t){gpu, gpu->gpm_elapsed, {0}};
-    memcpy(sample->busy, gpu->gpm_busy, sizeof sample->busy);
-    return SUCCESS;
-}
-EXPORT int nvmlGpmMetricsGet(gpm_get_t *get) {
-    const gpm_sample_t *a = get->before, *b = get->after;
-    if (get->version != 1) return ARGUMENT_VERSION_MISMATCH;
-    if (!a->of || a->of != b->of || b->elapsed <= a->elapsed) return INVALID_ARGUMENT; /* in their order in time */
-    for (unsigned i = 0; i < get->count; i++) {
-        gpm_metric_t *one = &get->metrics[i];
-        one->code = one->id < GPM ? SUCCESS : NOT_SUPPORTED;
-        if (one->id < GPM) one->value = 100.0 * (b->busy[one->id] - a->busy[one->id]) / (b->elapsed - a->elapsed);
-    }
-    return SUCCESS;
-}
+#include "fake_gpm.c"
 #endif
 
 typedef struct { uint32_t tail; uint64_t wanted[GPUS]; } event_set_t;

@@ -4,6 +4,7 @@ It adds what sysfs does not tell: the energy counter, the width of the memory, t
 raises from here; without it those figures are absent.
 """
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -84,9 +85,7 @@ class AmdSmi:
 
 
 def _import() -> Any:
-    import amdsmi
-
-    return amdsmi
+    return importlib.import_module("amdsmi")  # ROCm brings it, matched to its driver; nothing of ours declares it
 
 
 @cache
