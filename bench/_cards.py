@@ -59,6 +59,9 @@ class Moving:
         place = min(instant, self._values.shape[2] - 1)
         for gpu in range(COUNT):
             card = self._state.gpu(gpu)
+            card.gpm_elapsed += 1000
+            for metric in range(len(card.gpm_busy)):
+                card.gpm_busy[metric] += 10 * card.utilization
             for at, metric in enumerate(METRICS):
                 value = int(self._values[gpu, at, place])
                 if metric == 15:

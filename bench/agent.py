@@ -37,6 +37,8 @@ from tests.support.stack import Stack, stack, wait_for
 SECONDS, SECONDS_MIN = 600.0, 40.0
 SETTLE_S = 100.0
 """After the rental: the host has been measured, and the agent has given back what that and its start needed."""
+GROWTH_LOOKS_MIN = 300
+"""A fifth of them is two of the half minutes after which the agent gives memory back."""
 RESTARTS = 5
 EXPORTER = "prometheus-node-exporter"
 ROOT = Path(__file__).parents[1]
@@ -208,23 +210,28 @@ def metadata_name(requirement: str) -> str:
     return name.lower().replace("_", "-").rstrip(".-")
 
 
-def growth_mib(rss: list[float], samples_per_look: int) -> float:
-    """By how much resident memory grew per 10,000 samples of a card: between the medians of the first and of the last
-    fifth of the looks, since it goes up and down with what is given back."""
-    fifth = max(1, len(rss) // 5)
-    samples = (len(rss) - fifth) * samples_per_look
-    return (median(rss[-fifth:]) - median(rss[:fifth])) / max(1, samples) * 10_000
+def growth_mib(rss: list[float], seconds: float) -> float | None:
+    """By how much resident memory grew per 10,000 samples, each one card's readings of one second: between the medians
+    of the first and of the last fifth of the looks, which lie four fifths of the time apart. None where a fifth is
+    shorter than two rounds of giving back: it would show where in a round it was.
+    """
+    if len(rss) < GROWTH_LOOKS_MIN:
+        return None
+    fifth = len(rss) // 5
+    samples = COUNT * seconds * (len(rss) - fifth) / len(rss)
+    return (median(rss[-fifth:]) - median(rss[:fifth])) / samples * 10_000
 
 
 def detail_of(
     steady: Steady, starts: list[tuple[float, float]], with_docker: float | None, installed: float
 ) -> dict[str, Any]:
     """All figures under their agreed names."""
+    growth = growth_mib(steady.rss, steady.seconds)
     per_gpu = COUNT * steady.seconds
     return {
         "rss_mib": round(max(steady.rss), 1),
         "rss_mib_end": round(steady.rss[-1], 1),
-        "rss_growth_mib_per_10k_samples": round(growth_mib(steady.rss, COUNT), 2),
+        "rss_growth_mib_per_10k_samples": growth if growth is None else round(growth, 2),
         "anonymous_mib": round(steady.anonymous_mib, 1),
         "rss_mib_with_docker": with_docker and round(with_docker, 1),
         "installed_mb": round(installed, 1),

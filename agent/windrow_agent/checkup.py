@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from windrow_agent.core.checkup import Card, Daemon, MachineFacts, Node, PathFacts, Speed
 from windrow_agent.gpu.nvml_codes import DISPLAY_CLASSES
+from windrow_agent.host_facts import cgroup
 from windrow_agent.probes import measure
 from windrow_agent.runtimes import docker_socket, sandbox
 from windrow_proto.clock import SystemClock, SystemRng
@@ -52,7 +53,7 @@ def machine(data_dir: Path, docker_url: str, root: Path = Path("/")) -> MachineF
         toolkit=_printed("nvidia-ctk", "--version"),
         daemon=daemon,
         daemon_reason=reason,
-        cgroup=_cgroup(root / "sys/fs/cgroup"),
+        cgroup=cgroup(root / "sys/fs/cgroup"),
         has_user_namespaces=None if users == (None, None) else "0" not in users,
         has_bubblewrap=bool(sandbox.find_sandbox(data_dir).bwrap),
         can_read_kernel_log=_can_read(root / "dev/kmsg"),
@@ -168,14 +169,6 @@ def _can_read(path: Path) -> bool | None:
         return True
     except OSError:
         return False
-
-
-def _cgroup(folder: Path) -> str | None:
-    if (folder / "cgroup.controllers").exists():
-        return "v2"
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return None
-    return "hybrid" if (folder / "unified").is_dir() else "v1"
 
 
 def _free_bytes(folder: Path) -> int | None:

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 import psutil
 
+from windrow_agent import host_facts
 from windrow_agent.core.inventory import HostFacts
 from windrow_agent.core.scaling import hundredths, kibibytes, mebibytes, permille
 
@@ -51,6 +52,7 @@ class PsutilHost:
             disk_bytes=_try(lambda: int(psutil.disk_usage(str(self._data_dir)).total)) or 0,
             machine_id=self._machine_id(),
             addresses=tuple(found for found, name in addresses().items() if not name.startswith(PRIVATE_NETWORKS)),
+            more=host_facts.read(self._root, self._data_dir),
         )
 
     def _text(self, path: str) -> str:

@@ -24,6 +24,8 @@ from windrow_agent.core.sharing import share_of
 from windrow_agent.dialling_ports import Look, look_nowhere
 from windrow_agent.enrol import Membership, join, join_in_thread, load_seeds, save_seeds
 from windrow_agent.gpu.nvml import NvmlBackend
+from windrow_agent.gpu.several import SeveralGpus
+from windrow_agent.gpu.sysfs import SysfsGpus
 from windrow_agent.host import PsutilHost
 from windrow_agent.mps import NvidiaMps
 from windrow_agent.resolver import Resolver
@@ -123,7 +125,7 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
     runner: Runner = ThreadRunner("windrow-disk")
     seeds, copies = _places(config.seeds or load_seeds(data_dir))
     membership = Membership(data_dir, clock, rng, ThreadRunner("windrow-enrol"), copies)
-    sampler = Sampler(clock, NvmlBackend(), PsutilHost(data_dir), shares=config.shares)
+    sampler = Sampler(clock, SeveralGpus((NvmlBackend(), SysfsGpus())), PsutilHost(data_dir), shares=config.shares)
     runtimes: dict[str, Runtime] = {}
     if "process" in config.runtimes:
         hidden = data_dir.parent if (data_dir.parent / "cli.json").exists() else data_dir
@@ -133,9 +135,9 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
             control=NvidiaMps(),
         )
     if "docker" in config.runtimes:
-        runtimes["docker"] = DockerRuntime(
-            data_dir / "docker", membership.host_id, config.docker_url, config.registries
-        )
+        docker = DockerRuntime(data_dir / "docker", membership.host_id, config.docker_url, config.registries)
+        docker.cards = lambda: sampler.gpus.gpus
+        runtimes["docker"] = docker
     parts = Parts(
         host_id=membership.host_id,
         signing=membership.identity.signing,

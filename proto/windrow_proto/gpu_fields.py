@@ -162,6 +162,7 @@ GPU_FIELDS: Final[tuple[GpuField, ...]] = (
     _fact("vbios", _F, "VBIOS", "GetVbiosVersion", "VBIOS_VERSION", otel="hw.firmware_version"),
     _more("inforom", _F, "InfoROM", "GetInforomImageVersion", "INFOROM_IMAGE_VER"),
     _more("gsp_firmware", _F, "GSP firmware", "GetGspFirmwareVersion"),
+    _more("kernel_driver", _F, "Kernel driver", "sysfs, not NVIDIA", otel="hw.driver_version"),
     _more("persistence_mode", _M, "Persistence", "GetPersistenceMode", "PERSISTENCE_MODE", unit="bool"),
     _more("compute_mode", _M, "Compute mode", "GetComputeMode", "COMPUTE_MODE"),
     _fact("ecc_enabled", _M, "ECC", "GetEccMode", "ECC_CURRENT", unit="bool"),
@@ -231,6 +232,7 @@ GPU_FIELDS: Final[tuple[GpuField, ...]] = (
     _metric("gpu_pcie_receive_bytes_total", _B, "field 198"),
     _fact("numa_node", _B, "NUMA node", "GetNumaNodeId, else sysfs", unit="1"),
     _more("cpu_affinity", _B, "Nearest processors", "GetCpuAffinity", "CPU_AFFINITY_0"),
+    _more("render_node", _B, "Render node", "sysfs, not NVIDIA"),
     _more("nvlink_count", _L, "NVLinks", "field 91", unit="1"),
     _more("nvlink_active", _L, "of these up", "GetNvLinkState", unit="1"),
     _more("nvlink_version", _L, "NVLink version", "GetNvLinkVersion", unit="1"),
@@ -250,8 +252,12 @@ GPU_FIELDS: Final[tuple[GpuField, ...]] = (
     _metric("gpu_decoder_ratio", _U, "GetDecoderUtilization"),
     _metric("gpu_processes", _U, "Get{Compute,Graphics}RunningProcesses"),
     _unread("media_ratio", _U, "JPEG and optical flow", "GetJpgUtilization, GetOfaUtilization", "no job uses them yet"),
-    _unread(
-        "gpm", _U, "SM, tensor, DRAM activity", "nvmlGpmMetricsGet", "Hopper and later; not built yet", "PROF 1001-1012"
+    *(
+        _metric(f"gpu_{name}_ratio", _U, f"nvmlGpmMetricsGet {number}", "Hopper and later; of the ten seconds before")
+        for name, number in (
+            *(("engine_active", 1), ("sm_active", 2), ("sm_occupancy", 3), ("tensor_active", 5), ("memory_active", 10)),
+            *(("fp64_active", 11), ("fp32_active", 12), ("fp16_active", 13)),
+        )
     ),
     _unread("process_ratio", _U, "Use by process", "GetProcessUtilization", "programs are counted, not followed"),
     _unread(

@@ -129,6 +129,19 @@ METRICS: Final[tuple[Metric, ...]] = (
     _slow(
         26, "gpu_throttled_heat_seconds_total", "s", 0.1, None, "THERMAL_VIOLATION", "Held down by heat", counter=True
     ),
+    *(
+        _slow(number, f"gpu_{name}_ratio", "1", 0.001, None, f"PROF_{dcgm}", label)
+        for number, name, dcgm, label in (
+            (27, "engine_active", "GR_ENGINE_ACTIVE", "Compute or graphics active"),
+            (28, "sm_active", "SM_ACTIVE", "SMs active"),
+            (29, "sm_occupancy", "SM_OCCUPANCY", "Warps of the SMs"),
+            (30, "tensor_active", "PIPE_TENSOR_ACTIVE", "Tensor cores active"),
+            (31, "memory_active", "DRAM_ACTIVE", "Memory bandwidth used"),
+            (32, "fp64_active", "PIPE_FP64_ACTIVE", "FP64 active"),
+            (33, "fp32_active", "PIPE_FP32_ACTIVE", "FP32 active"),
+            (34, "fp16_active", "PIPE_FP16_ACTIVE", "FP16 active"),
+        )
+    ),
     _host(101, "host_cpu_ratio", "1", 0.001, "system.cpu.utilization", "CPU"),
     _host(102, "host_memory_used_bytes", "By", 1048576.0, "system.memory.usage", "Memory used"),
     _host(103, "host_load1", "1", 0.01, "system.cpu.load_average.1m", "Load (1 min)"),

@@ -196,7 +196,10 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What a host consists of; changes seldom. `inventory_hash` names a version of it."""
+    """What a host consists of; changes seldom. `inventory_hash` names a version of it.
+
+    more: what host_fields.py names beyond these, in its units; only what was said.
+    """
 
     hostname: str = ""
     os: str = ""
@@ -218,6 +221,7 @@ class Inventory:
     benchmarks: tuple[Benchmark, ...] = ()
     owner_account: str = ""
     addresses: tuple[str, ...] = ()
+    more: Mapping[str, int | str] = field(default_factory=dict)
 
 
 _FIRST_OF_INVENTORY: Final = 19

@@ -39,7 +39,7 @@ _SIGNATURE_BYTES = 64
 _GPUS_MAX = 64
 """GPUs in one host; the largest sold have 16."""
 _FIELDS_MAX = 256
-"""Further fields of one GPU; gpu_fields.py names half as many."""
+"""Further fields of one GPU or host; gpu_fields.py and host_fields.py name half as many."""
 _SLICES_MAX = 16
 """Parts of one card; the most that any is cut into is 7."""
 _WORDS_MAX = 1024
@@ -77,6 +77,8 @@ def encode_inventory(inventory: Inventory) -> bytes:
         ],
         owner_account=inventory.owner_account,
         addresses=inventory.addresses,
+        figures={name: value for name, value in inventory.more.items() if isinstance(value, int)},
+        words={name: value for name, value in inventory.more.items() if isinstance(value, str)},
     ).SerializeToString()
 
 
@@ -104,6 +106,7 @@ def decode_inventory(data: bytes) -> Inventory:
         benchmarks=tuple(_to_benchmark(benchmark) for benchmark in fields.listed(message.benchmarks)),
         owner_account=fields.text(message.owner_account),
         addresses=tuple(fields.text(address) for address in fields.listed(message.addresses)),
+        more=_to_more(message),
     )
 
 
@@ -168,10 +171,10 @@ def _to_slice(message: host_pb2.GpuSlice) -> GpuSlice:
     )
 
 
-def _to_more(message: host_pb2.GpuFacts) -> dict[str, int | str]:
+def _to_more(message: host_pb2.GpuFacts | host_pb2.Inventory) -> dict[str, int | str]:
     count = len(message.figures) + len(message.words)
     if count > _FIELDS_MAX:
-        raise InvalidInput(f"A GPU with {count} further fields where at most {_FIELDS_MAX} are allowed.")
+        raise InvalidInput(f"A host or GPU with {count} further fields where at most {_FIELDS_MAX} are allowed.")
     figures = {fields.text(name): message.figures[name] for name in message.figures}
     return {**figures, **{fields.text(name): fields.text(message.words[name], _WORDS_MAX) for name in message.words}}
 

@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
 from tests.browser.pretend_http import TICK_S, listed, operation, problem, sse, stream
-from tests.browser.pretend_world import GIB, Json, World, at, change, gpu_page, live, standing_of, unverified
+from tests.browser.pretend_world import GIB, Json, World, at, change, facts_of, gpu_page, live, standing_of, unverified
 
 CHANGED_PER_TICK = 800
 
@@ -130,7 +130,11 @@ def host_routes(app: FastAPI, world: World) -> None:
 
 
 def reading_routes(app: FastAPI, world: World) -> None:
-    """History and live readings of one host."""
+    """What one host says of itself, its history and live readings."""
+
+    @app.get("/api/v1/hosts/{host_id}/facts")
+    async def facts(host_id: str) -> Json:
+        return facts_of(host_id)
 
     @app.get("/api/v1/hosts/{host_id}/history")
     async def history(host_id: str, request: Request) -> Json:

@@ -7,6 +7,7 @@ from typing import Any
 
 from windrow_master.api.gpu_shapes import field_json
 from windrow_proto.gpu_fields import GPU_FIELDS, Group, fact
+from windrow_proto.host_fields import HOST_FIELDS, HostGroup, value
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts, Inventory
 
@@ -255,6 +256,30 @@ def standing_of(world: World, host_id: str) -> Json:
         for one in world.hosts[host_id]["slots"]
     ]
     return {"host_id": host_id, "reliability": held, "unrented": rows}
+
+
+def facts_of(host_id: str) -> Json:
+    """A host that says what it is, but not how fast its interface is."""
+    more: dict[str, int | str] = {"machine_model": "Supermicro AS-8125GS", "virtualization": "hardware", "iommu": 1}
+    more |= {"cpu_sockets": 2, "numa_nodes": 2, "disk_type": "ext4", "cgroup": "v2", "toolkit_version": "1.17.8"}
+    rows = [(one, value(one, more)) for one in HOST_FIELDS]
+    return {
+        "host_id": host_id,
+        "groups": [
+            {
+                "name": group,
+                "fields": [
+                    {
+                        **{key: getattr(one, key) for key in ("name", "label", "unit", "read", "otel")},
+                        "value": said,
+                    }
+                    for one, said in rows
+                    if one.group is group
+                ],
+            }
+            for group in HostGroup
+        ],
+    }
 
 
 def unverified(host_id: str) -> Json:

@@ -25,6 +25,7 @@
 #define FIELDS 308         /* field ids of nvmlDeviceGetFieldValues, whose values stand in `field` */
 #define ABSENT64 (~0ull)
 #define MIG_DEVICES 7
+#define GPM 14
 
 enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6,
        INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15, IN_USE = 19,
@@ -52,6 +53,7 @@ typedef struct {
     uint32_t links_up, link_version, fabric, nearness, p2p, sram_exceeded, unrepairable, mig_max;
     uint32_t mig_denied, mig_status; /* every change NO_PERMISSION; what a change of the mode ends with, and waits for */
     slice_t slices[MIG_DEVICES];
+    uint64_t gpm_elapsed, gpm_busy[GPM]; /* counters by metric, in one unit; elapsed 0: the card has none */
 } gpu_t;
 
 typedef struct { uint32_t gpu, type; uint64_t value; uint32_t gpu_instance, compute_instance; } event_t;
@@ -411,6 +413,8 @@ EXPORT int nvmlDeviceGetFieldValues(void *handle, int count, field_t *fields) { 
     }
     return SUCCESS;
 }
+
+#include "fake_gpm.c"
 #endif
 
 typedef struct { uint32_t tail; uint64_t wanted[GPUS]; } event_set_t;

@@ -12,6 +12,8 @@ ABSENT = 0xFFFFFFFF
 ABSENT64 = (1 << 64) - 1
 GPUS, PROCESSES, EVENTS, FIELDS = 16, 8, 64, 308
 MIG_DEVICES = 7
+GPM = 14
+"""Metrics of GPM by NVML's numbers, 1 to 13."""
 PROFILES = ("1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
 XID, ECC_UNCORRECTED, MIG_CHANGED = 0x8, 0x2, 0x100
 _LIBC = ctypes.CDLL(None)
@@ -61,6 +63,7 @@ class Gpu(ctypes.Structure):
         *((name, U32) for name in ("links_up", "link_version", "fabric", "nearness", "p2p", "sram_exceeded")),
         *((name, U32) for name in ("unrepairable", "mig_max", "mig_denied", "mig_status")),
         ("slices", Slice * MIG_DEVICES),
+        *(("gpm_elapsed", U64), ("gpm_busy", U64 * GPM)),
     ]
 
 
@@ -127,6 +130,7 @@ H100: dict[str, Any] = {
     "fabric": 3,
     "nearness": 50,
     "mig_max": 7,
+    "gpm_elapsed": 1,
 }
 FIELD: dict[int, int] = {
     **dict.fromkeys((3, 5, 6, 11, 12, 22, 23, 38, 45, 52, 59, 74, 75, 142, 143, *range(173, 184), 230), 0),
@@ -164,7 +168,7 @@ RTX_4090: dict[str, Any] = {
     "remap_pending": ABSENT,
     **dict.fromkeys(("board_part", "inforom", "gsp"), b""),
     **dict.fromkeys(("sram_exceeded", "unrepairable", "mig_max", "p2p"), ABSENT),
-    **dict.fromkeys(("links_up", "fabric", "pdi"), 0),
+    **dict.fromkeys(("links_up", "fabric", "pdi", "gpm_elapsed"), 0),
     "memory_max": 0,
     "field": {187: 150_000, 189: 450_000},
 }

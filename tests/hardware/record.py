@@ -157,6 +157,8 @@ def _record_gpu(nvml: Any, index: int) -> dict[str, Any]:
         for arguments in ARGUMENTS.get(name, [()]):
             for named in OPTIONAL.get(name, [{}]):
                 answers[key(name, arguments, named)] = call(nvml, name, function, handle, *arguments, **named)
+    support = "nvmlGpmQueryDeviceSupport"
+    answers[key(support, (), {})] = call(nvml, support, nvml.nvmlGpmQueryDeviceSupport, handle)
     own = answers[UUID]
     if own["code"] == 0:  # masked, and still another than its neighbours': one UUID twice would be one card
         own["value"] = f"{own['value'][:-2]}{index:02d}"

@@ -24,12 +24,12 @@ class Replay:
             return lambda index: index
         if name.startswith("nvmlSystem") or name == "nvmlDeviceGetCount":
             return lambda: self._answer(self._recording["system"], name, (), {})
-        if name == "nvmlEventSetCreate":
-            return self._no_events
+        if name in {"nvmlEventSetCreate", "nvmlGpmSampleAlloc"}:
+            return self._not_recorded
         return lambda handle, *arguments, **named: self._answer(self._recording["gpus"][handle], name, arguments, named)
 
     @staticmethod
-    def _no_events() -> None:
+    def _not_recorded() -> None:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
 
     def _answer(self, answers: dict[str, Any], name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:

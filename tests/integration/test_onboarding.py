@@ -19,6 +19,9 @@ pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
 
 JOIN_S = 180
 """For the line to end on a busy machine of two cores."""
+LISTED_S = 60
+"""From the first byte of the agent that is fetched until the host is on the list: what the product promises, and so the
+one time that is asserted here."""
 NAME = "second-host"
 
 
@@ -72,12 +75,18 @@ def joined_as(machine: SecondHost) -> str:
     return found
 
 
-def say_when_it_was_listed_and_prove_it(market: Market, host_id: str, began_s: float) -> None:
-    """The promise is a minute from the download; how long it took is printed, since a busy machine takes longer."""
-    listed = wait_for(lambda: market.host(host_id)["listed_at"])
+def say_when_it_was_listed_and_prove_it(market: Market, machine: SecondHost, host_id: str, began_s: float) -> None:
+    """The promise is a minute from the download until it is listed; then it is rented once and shown to work."""
+    listed_s = datetime.fromisoformat(wait_for(lambda: market.host(host_id)["listed_at"])).timestamp()
     stages = {one["name"]: one["state"] for one in market.ask("GET", f"/hosts/{host_id}/proof")["stages"]}
     assert {stages[name] for name in ("downloaded", "certified", "listed")} == {"done"}, stages
-    print(f"listed {datetime.fromisoformat(listed).timestamp() - began_s:.1f} s after the line was begun")
+    fetching_s = float(
+        machine.run("stat -L -c %W /opt/windrow-agent/current").stdout
+    )  # its folder is made to fetch into
+    assert int(began_s) <= fetching_s < listed_s, "the folder's file system does not say when it was made"
+    took = f"{listed_s - began_s:.1f} s after the line was begun, {listed_s - fetching_s:.1f} s after fetching began"
+    print(f"listed {took}")
+    assert listed_s - fetching_s <= LISTED_S
     market.ask("POST", f"/hosts/{host_id}/prove")
     proof = wait_for(lambda: market.host(host_id)["proof"])
     print(proof["words"])
@@ -95,7 +104,7 @@ def test_a_second_host_joins_by_one_line_is_online_and_leaves_nothing(market: Ma
     host = wait_for(lambda: (found := market.host(host_id))["link_state"] == "online" and found)
     assert host["name"].startswith(NAME)
     assert host["simulated"] is False
-    say_when_it_was_listed_and_prove_it(market, host_id, began_s)
+    say_when_it_was_listed_and_prove_it(market, machine, host_id, began_s)
     work = {"kind": "box", "host_id": host_id, "argv": ["sleep", "3600"], "runtime": "process"}
     cluster = market.ask("POST", "/clusters", body=work)["cluster"]["id"]
     wait_for(lambda: market.ask("GET", f"/clusters/{cluster}")["phase"].lower() == "running")
@@ -209,7 +218,7 @@ def test_one_line_brings_in_a_clean_debian_and_leaves_nothing(market: Market, cl
     assert "one that comes with it" in done.stdout
     host = online(market, clean)
     assert host["simulated"] is False
-    say_when_it_was_listed_and_prove_it(market, host["id"], began_s)
+    say_when_it_was_listed_and_prove_it(market, clean, host["id"], began_s)
     assert any("windrow_agent run" in line for line in clean.processes())
     gone = clean.run("sh /opt/windrow-agent/install.sh uninstall --yes && rm /srv/token", JOIN_S)
     assert gone.returncode == 0, gone.stdout + gone.stderr

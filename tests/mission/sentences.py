@@ -120,7 +120,7 @@ SENTENCES = (
     Sentence(
         "brands",
         "The module supports GPUs from various brands and models, ensuring broad applicability.",
-        missing="NVIDIA through NVML; AMD and Intel are not read yet",
+        missing="NVIDIA is read through NVML, AMD and Intel from the kernel's files; of none of them a real card yet",
     ),
     Sentence(
         "state-machines",

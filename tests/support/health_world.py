@@ -23,6 +23,7 @@ from windrow_agent.core.layout import Layouts
 from windrow_agent.core.sharing import Shares, share_of
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.port import GpuBackend
+from windrow_agent.gpu.several import SeveralGpus
 from windrow_agent.mps import MpsControl, NvidiaMps
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_agent.runtimes.shared import SharedRuntime
@@ -202,12 +203,17 @@ async def watched_host(
     layouts: Layouts | None = None,
     shares: Shares | None = None,
     control: MpsControl | None = None,
+    others: tuple[GpuBackend, int] | None = None,
 ) -> AsyncIterator[HealthWorld]:
-    """Everything up, all slots free and, but for shared cards, offered; ended in order, workloads included."""
+    """Everything up, all slots free and, but for shared cards, offered; ended in order, workloads included.
+
+    others: a backend of other makers' cards beside NVIDIA's, and how many they are.
+    """
     async with MemoryNetwork(SystemClock(), SeededRng(), Weather(0, 0, 0.0)) as network, asyncio.TaskGroup() as tasks:
         master = Master(folder / "master", MemoryDisk(), network)
         await master.start(tasks)
-        backend = NvmlBackend(pci_devices=folder / "agent" / "pci")
+        nvidia = NvmlBackend(pci_devices=folder / "agent" / "pci")
+        backend: GpuBackend = SeveralGpus((nvidia, others[0])) if others else nvidia
         agent = agent_of(network, folder / "agent", backend, layouts=layouts, shares=shares, control=control)
         relay = relay_of(network)
         master.facts[HOST] = HostFacts(agent.parts.signing.public, 1, False)
@@ -219,7 +225,7 @@ async def watched_host(
         world = HealthWorld(master, fake, agent)
         try:
             await asyncio.wait_for(agent.connected.wait(), PATIENCE_S)
-            whole = [("free", None)] * (GPUS + 1 - len(shares or ()))
+            whole = [("free", None)] * (GPUS + 1 - len(shares or ()) + (others[1] if others else 0))
             await world.until(
                 lambda seen: [s for slot, s in seen.slots.items() if s[1] != SHARED and slot[:4] != "MPS-"] == whole,
                 "a sound host",

@@ -5,6 +5,7 @@ failure is a ComputeFailed that says which call failed and with which number (CL
 """
 
 import ctypes
+import struct
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -29,6 +30,10 @@ _DEVICE_NAME: Final = 0x102B
 _DEVICE_EXTENSIONS: Final = 0x1030
 _DEVICE_UUID: Final = 0x106A
 """CL_DEVICE_UUID_KHR, with cl_khr_device_uuid."""
+_DEVICE_PCI: Final = 0x410F
+"""CL_DEVICE_PCI_BUS_INFO_KHR, with cl_khr_pci_bus_info: domain, bus, device and function, 32 bits each."""
+_DEVICE_TOPOLOGY: Final = 0x4037
+"""CL_DEVICE_TOPOLOGY_AMD, with cl_amd_device_attribute_query: 1, then 17 bytes of nothing, bus, device and function."""
 _BUILD_LOG: Final = 0x1183
 _READ_WRITE: Final = 1 << 0
 _TRUE: Final = 1
@@ -44,7 +49,7 @@ class ComputeFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class Device:
     """One device. uuid: `GPU-...` as NVML writes it where the driver tells it, `CPU-n` for processors, else empty;
-    is_unified: its memory is the host's."""
+    is_unified: its memory is the host's; address: on the PCI bus as the kernel writes it, where the driver tells it."""
 
     handle: int
     name: str
@@ -52,6 +57,7 @@ class Device:
     memory_bytes: int
     is_processor: bool
     is_unified: bool = False
+    address: str = ""
 
     @property
     def fill_bytes(self) -> int:
@@ -126,7 +132,15 @@ class OpenCl:
             told = f"GPU-{uuid.UUID(bytes=self._info(handle, _DEVICE_UUID))}"
         memory = int.from_bytes(self._info(handle, _DEVICE_MEMORY), "little")
         is_unified = bool(int.from_bytes(self._info(handle, _DEVICE_UNIFIED), "little"))
-        return Device(handle, name, told, memory, is_processor, is_unified)
+        return Device(handle, name, told, memory, is_processor, is_unified, self._address(handle, extensions))
+
+    def _address(self, handle: int, extensions: list[bytes]) -> str:
+        if b"cl_khr_pci_bus_info" in extensions:
+            return pci_address(*struct.unpack("<4I", self._info(handle, _DEVICE_PCI)[:16]))
+        if b"cl_amd_device_attribute_query" in extensions:
+            kind, *place = struct.unpack("<I17x3B", self._info(handle, _DEVICE_TOPOLOGY)[:24])
+            return pci_address(0, *place) if kind == 1 else ""
+        return ""
 
     def _info(self, handle: int, what: int) -> bytes:
         size = ctypes.c_size_t(0)
@@ -135,6 +149,11 @@ class OpenCl:
         room = ctypes.create_string_buffer(size.value)
         self.call("clGetDeviceInfo", *asked, size, room, None)
         return room.raw
+
+
+def pci_address(domain: int, bus: int, device: int, function: int) -> str:
+    """As the kernel names a place on the bus."""
+    return f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
 
 
 class Buffer:

@@ -7,11 +7,14 @@ the work. So it needs the memory of one factor and two slabs of rows, however ma
 import ctypes
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 from windrow_agent.challenge.kernels import GROUP, SOURCE, TILE
 from windrow_agent.challenge.opencl import Buffer, ComputeFailed, Device, OpenCl, Session
+from windrow_agent.gpu.sysfs import address_of
 from windrow_proto import merkle
 from windrow_proto.challenge import (
     BLOCK_ENTRIES,
@@ -37,11 +40,20 @@ SLAB_ROWS: Final = 1_024
 screen ends a kernel, and enough groups for every card."""
 
 
-def choose(opencl: OpenCl, gpu_uuid: str) -> Device:
-    """The device of this UUID, by the first driver that has it; raises ComputeFailed where none does."""
-    for device in opencl.devices():
+def choose(opencl: OpenCl, gpu_uuid: str, root: Path = Path("/")) -> Device:
+    """The device of this UUID, by the first driver that has it; raises ComputeFailed where none does. Cards that the
+    agent knows from the kernel's files are found by their place on the bus: drivers name them in ways of their own.
+
+    root: of the file system.
+    """
+    devices = opencl.devices()
+    for device in devices:
         if device.uuid == gpu_uuid:
             return device
+    address = address_of(gpu_uuid, root)
+    for device in devices:
+        if device.address and device.address == address:
+            return replace(device, uuid=gpu_uuid)
     raise ComputeFailed(f"No OpenCL device here is {gpu_uuid}.")
 
 

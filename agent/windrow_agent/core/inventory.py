@@ -7,7 +7,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from windrow_agent.gpu.port import GpuInventory
@@ -47,6 +47,7 @@ class HostFacts:
     disk_bytes: int = 0
     machine_id: str = ""
     addresses: tuple[str, ...] = ()
+    more: Mapping[str, int | str] = field(default_factory=dict)
 
 
 class HostReader(Protocol):
@@ -146,4 +147,5 @@ def build_inventory(
         benchmarks=tuple(sorted(benchmarks, key=lambda one: (one.subject, one.name)))[:BENCHMARKS_MAX],
         owner_account=clean_id(owner_account),
         addresses=tuple(clean_id(address) for address in host.addresses[:ADDRESSES_MAX]),
+        more={clean_id(name): _clean(value) for name, value in host.more.items()},
     )

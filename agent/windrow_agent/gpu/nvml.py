@@ -21,7 +21,6 @@ from windrow_agent.gpu.nvml_codes import (
     EVENTS,
     EVENTS_MAX,
     GPU_IS_LOST,
-    GPU_METRICS,
     LIBRARY_NOT_FOUND,
     NO_INSTANCE,
     NVIDIA,
@@ -31,6 +30,7 @@ from windrow_agent.gpu.nvml_codes import (
 )
 from windrow_agent.gpu.port import (
     GPU_COUNT_MAX,
+    GPU_METRICS,
     Condition,
     ConditionCode,
     CutRefusedError,
@@ -190,6 +190,8 @@ class NvmlBackend:
         self._kernel_log.close()
         nvml, self._nvml = self._nvml, None
         if nvml is not None:
+            for card in self._cards:
+                card.close()
             try:
                 nvml.nvmlShutdown()
             except nvml.NVMLError:

@@ -40,6 +40,7 @@ from windrow_agent.gpu.nvml_codes import (
     TEMPERATURE_LOW,
     U32_MAX,
 )
+from windrow_agent.gpu.nvml_gpm import Gpm
 from windrow_agent.gpu.port import PROCESSES, GpuHealth, GpuLook
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
@@ -86,6 +87,7 @@ class Card:
         self._lasting_at: tuple[object, ...] = ()
         self._has_utilization = False
         self._has_remap_fields = False
+        self._gpm = Gpm(nvml, self.ask)
         self.forget()
         self.found(handle)
 
@@ -95,8 +97,13 @@ class Card:
         self._unsupported.clear()
         self._lasting_for = 0
 
+    def close(self) -> None:
+        """Let go of what the library keeps for this card."""
+        self._gpm.close()
+
     def forget(self) -> None:
         """Nothing read before holds any more."""
+        self._gpm.forget()
         self._temperature: int | None = None
         self._memory_used: int | None = None
         self._memory_at_list: int | None = None
@@ -314,7 +321,7 @@ class Card:
             25: _tenths(fields.get(FIELD_HELD_BY_POWER)),
             26: _tenths(fields.get(FIELD_HELD_BY_HEAT)),
         }
-        return {metric: value for metric, value in found.items() if value is not None}
+        return {metric: value for metric, value in found.items() if value is not None} | self._gpm.read()
 
     def read_mig(self) -> None:
         """The MIG mode in force and that of after the next reset."""

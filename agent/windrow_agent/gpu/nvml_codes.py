@@ -91,7 +91,6 @@ BUSY_PERCENT: Final = 50
 
 CLOCK_SM: Final = 1
 CLOCK_MEMORY: Final = 2
-GPU_METRICS: Final = tuple(range(1, 16))
 TEMPERATURE_LOW: Final = -60
 TEMPERATURE_HIGH: Final = 200
 """Degrees Celsius; beyond them a sensor is broken."""

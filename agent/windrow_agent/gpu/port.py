@@ -16,6 +16,9 @@ Readings = Mapping[tuple[str, int], int | None]
 GPU_COUNT_MAX: Final = 64
 """More GPUs than any one machine holds today; what a library claims beyond is not looked at."""
 
+GPU_METRICS: Final = tuple(range(1, 16))
+"""The metrics that every sweep names for every card, absent where it does not say."""
+
 PROCESSES: Final = 15
 """The metric that is read only when a sweep asks for process lists."""
 
@@ -34,6 +37,7 @@ class ConditionCode(StrEnum):
     LOST = "gpu.lost"
     DUPLICATE_UUID = "gpu.duplicate_uuid"
     KERNEL_DIFFERS = "gpu.kernel_differs"
+    NOT_SERVED = "gpu.not_served"
     REMAP_PENDING = "gpu.remap_pending"
     REMAP_FAILED = "gpu.remap_failed"
     HOST_FAULT = "gpu.host_fault"
@@ -63,6 +67,8 @@ WAY_OUT: Final[Mapping[ConditionCode, str]] = {
     ConditionCode.DUPLICATE_UUID: "Two GPUs claim one UUID; the second is left out.",
     ConditionCode.KERNEL_DIFFERS: "The kernel names another card than the driver's library does. Install the library "
     "that came with the driver; this GPU is not offered meanwhile.",
+    ConditionCode.NOT_SERVED: "This card is on the bus, but no driver serves it that the agent reads. It is shown and "
+    "not offered. Load its driver (`modprobe amdgpu`, `modprobe xe`), or give it back if a virtual machine has it.",
     ConditionCode.REMAP_PENDING: "Memory rows wait to be remapped: drain and reset this GPU (`nvidia-smi -r`).",
     ConditionCode.REMAP_FAILED: "Memory rows could not be remapped: this GPU needs replacing.",
     ConditionCode.HOST_FAULT: "The driver reported a fault of the hardware or the host. Reset this GPU or reboot.",
@@ -178,8 +184,9 @@ class GpuBackend(Protocol):
     simulated: bool
     """True where nothing of it is real; carried into every inventory."""
 
-    waits: bool
-    """True where `events` sleeps up to its timeout; False where it returns at once and the caller waits."""
+    @property
+    def waits(self) -> bool:
+        """True where `events` sleeps up to its timeout; False where it returns at once and the caller waits."""
 
     def open(self) -> Condition | None:
         """Start the library; None when it is ready, else why not. May be called again after `close`."""

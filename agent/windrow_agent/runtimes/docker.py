@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from windrow_agent import fence
-from windrow_agent.core import egress
+from windrow_agent.core import devices, egress
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes import docker_socket, files, registries
-from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, read_archive
+from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
 from windrow_agent.runtimes.port import (
     FILES_CAP_BYTES,
     LOG_CAP_BYTES,
@@ -44,7 +44,7 @@ from windrow_proto.errors import (
     WorkloadFailed,
 )
 from windrow_proto.ids import HostId, WorkloadId
-from windrow_proto.model import WorkloadSpec
+from windrow_proto.model import GpuFacts, WorkloadSpec
 from windrow_proto.ports import Clock
 from windrow_proto.units import MILLISECOND, SECOND
 
@@ -65,9 +65,13 @@ THREADS: Final = 4
 
 
 class DockerRuntime:
-    """The runtime `docker` of one host; `folder` keeps what Docker does not: manifests and monotonic starts."""
+    """The runtime `docker` of one host; `folder` keeps what Docker does not: manifests and monotonic starts.
+
+    cards: those of this host, as they are now; set by who wires them.
+    """
 
     name = NAME
+    cards: Callable[[], tuple[GpuFacts, ...]] = tuple
 
     def __init__(
         self, folder: Path, host_id: HostId, base_url: str = DEFAULT_URL, registries: tuple[str, ...] = ()
@@ -116,7 +120,7 @@ class DockerRuntime:
         try:
             await files.receive(archive, chunks, cap)
             taken, manifest = await asyncio.to_thread(files.check_archive, archive, cap)
-            await self._call(functools.partial(_put_archive, container=container["Id"], archive=archive), 600)
+            await self._call(lambda api: put_archive(api, container["Id"], archive, facts_of.WORKSPACE), 600)
             known = {**files.load_manifest(folder / "manifest.json"), **manifest}
             await asyncio.to_thread(files.save_manifest, folder / "manifest.json", known)
         finally:
@@ -315,6 +319,7 @@ class DockerRuntime:
         api.create_volume(volume, labels=labels)
         config = (image or {}).get("Config", {})
         has_command = bool(config.get("Cmd") or config.get("Entrypoint"))
+        given = devices.of(spec, self.cards())
         _have_network(api)
         try:
             made = api.create_container(
@@ -326,7 +331,7 @@ class DockerRuntime:
                 working_dir=facts_of.WORKSPACE,
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),
-                host_config=api.create_host_config(**facts_of.host_config(spec, os.cpu_count() or 1)),
+                host_config=api.create_host_config(**facts_of.host_config(spec, os.cpu_count() or 1, given)),
             )
         except docker.errors.APIError as error:
             is_taken = error.status_code == http.HTTPStatus.CONFLICT
@@ -429,11 +434,6 @@ def _remove_volume(api: Any, name: str, host_id: HostId) -> None:
             api.remove_volume(name, force=True)
     except docker.errors.NotFound:
         return
-
-
-def _put_archive(api: Any, container: str, archive: Path) -> None:
-    with open(archive, "rb") as file:
-        api.put_archive(container, facts_of.WORKSPACE, file)
 
 
 def _pull(api: Any, image: str, pipe: ThreadPipe[int]) -> None:

@@ -6,7 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.core import egress
+from windrow_agent.core import devices, egress
+from windrow_agent.core.devices import Devices
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_agent.runtimes.shim import boot_id, write_whole
 from windrow_proto import checkpoints
@@ -63,7 +64,7 @@ OWN_ENVIRONMENT: Final = {"HOME": "/tmp", "CKPT_DIR": f"{WORKSPACE}/{checkpoints
 
 def fixed_environment(spec: WorkloadSpec) -> dict[str, str]:
     """What the renter cannot set otherwise: which GPUs there are, and who it is."""
-    gpus = ",".join(slot.gpu_uuid for slot in spec.slots if slot.gpu_uuid)
+    gpus = ",".join(devices.by_id(spec).nvidia)
     own = {"WINDROW_WORKLOAD_ID": str(spec.workload_id), "WINDROW_CLUSTER_ID": str(spec.cluster_id)}
     # `void` keeps NVIDIA's hook from injecting every card into an image that asks for `all`.
     return {**own, "NVIDIA_VISIBLE_DEVICES": gpus or "void"}
@@ -187,12 +188,12 @@ def published(container: dict[str, Any], port: int) -> tuple[tuple[str, int], ..
     return () if bound is None else (("127.0.0.1", bound),)
 
 
-def host_config(spec: WorkloadSpec, processors: int) -> dict[str, Any]:
+def host_config(spec: WorkloadSpec, processors: int, given: Devices) -> dict[str, Any]:
     """The floor of isolation and the limits, as the arguments of the SDK's create_host_config.
 
     processors: of this host; more than it has cannot be given.
     """
-    gpus = [slot.gpu_uuid for slot in spec.slots if slot.gpu_uuid]
+    gpus = list(given.nvidia)
     request = {"Driver": "", "Count": 0, "DeviceIDs": gpus, "Capabilities": [["gpu"]], "Options": {}}
     return {
         "binds": {volume_name(spec.workload_id): {"bind": WORKSPACE, "mode": "rw"}},
@@ -206,6 +207,7 @@ def host_config(spec: WorkloadSpec, processors: int) -> dict[str, Any]:
         "nano_cpus": min(spec.cpu_milli, 1000 * processors) * 1_000_000 or None,
         "port_bindings": dict.fromkeys(spec.ports, ("127.0.0.1", None)),
         "device_requests": [request] if gpus else None,
+        "devices": [f"{node}:{node}:rw" for node in given.nodes] or None,
         "log_config": {"type": "json-file", "config": LOG_FILE},
         "restart_policy": {"Name": "no"},
     }

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from windrow_agent.core import devices
 from windrow_agent.host import addresses
 from windrow_proto import checkpoints
 from windrow_proto.model import WorkloadSpec
@@ -105,7 +106,7 @@ def interpreter_folder(folder: Path) -> Path:
 
 def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path) -> dict[str, str]:
     """The whole environment of a workload: nothing is inherited; what the renter set wins, save the GPUs."""
-    gpus = ",".join(slot.gpu_uuid for slot in spec.slots if slot.gpu_uuid)
+    given = devices.by_id(spec)
     threads = str(max(1, spec.cpu_milli // 1000)) if spec.cpu_milli else ""
     own: Mapping[str, str] = {
         "PATH": f"{SEARCH_PATH}:{interpreters}",
@@ -121,7 +122,8 @@ def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path) -
     }
     fixed = {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": gpus,  # empty hides every GPU
+        "CUDA_VISIBLE_DEVICES": ",".join(given.nvidia),  # empty hides every GPU
+        "ROCR_VISIBLE_DEVICES": ",".join(given.amd),
         "WINDROW_WORKLOAD_ID": spec.workload_id,
         "WINDROW_CLUSTER_ID": spec.cluster_id,
     }

@@ -6,7 +6,7 @@ import { paceOf } from "../stages.ts";
 import type { AuditRow, AuditVerdict, SessionRow } from "./types.ts";
 import type {
   Access, AgentRow, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs, Job, JobRequest,
-  JoinTokenRow, Me, Offer, Overview, Page, Receipt, Standing, StopTest, TokenRow, Verification,
+  HostFacts, JoinTokenRow, Me, Offer, Overview, Page, Receipt, Standing, StopTest, TokenRow, Verification,
 } from "./types.ts";
 import { post } from "./client.ts";
 
@@ -78,6 +78,8 @@ export const verification = (hostId: string) =>
   queryOptions({ queryKey: ["verification", hostId], queryFn: ({ signal }) => get<Verification>(`/hosts/${encodeURIComponent(hostId)}/verification`, undefined, signal), refetchInterval: CALM_MS });
 
 /** How far one can rely on a host, and why nobody rents what it offers. */
+export const hostFacts = (hostId: string) =>
+  queryOptions({ queryKey: ["host-facts", hostId], queryFn: ({ signal }) => get<HostFacts>(`/hosts/${encodeURIComponent(hostId)}/facts`, undefined, signal), staleTime: CALM_MS });
 export const standing = (hostId: string) =>
   queryOptions({ queryKey: ["standing", hostId], queryFn: ({ signal }) => get<Standing>(`/hosts/${encodeURIComponent(hostId)}/standing`, undefined, signal), refetchInterval: CALM_MS });
 

@@ -570,6 +570,33 @@ export interface HistoryOut {
   step_s: number;
 }
 
+/** A host by its own words. */
+export interface HostFactsOut {
+  host_id: string;
+  groups: HostGroupOut[];
+}
+
+/** One field of a host. */
+export interface HostFieldOut {
+  /** Stable */
+  name: string;
+  label: string;
+  /** In its unit; null where the host did not say */
+  value: number | boolean | string | null;
+  /** UCUM; `bool`, or empty for words */
+  unit: string;
+  /** Where on the host it is read */
+  read: string;
+  /** Its name in OpenTelemetry's conventions for hosts */
+  otel: string | null;
+}
+
+/** Fields about one thing. */
+export interface HostGroupOut {
+  name: string;
+  fields: HostFieldOut[];
+}
+
 /** What a host reads now. */
 export interface HostLiveOut {
   /** From 0 to 1; null where it was not read */

@@ -13,6 +13,7 @@ export type GpuField = Schema.GpuFieldOut;
 export type Verification = Schema.VerificationOut;
 export type CardVerification = Schema.CardVerificationOut;
 export type Standing = Schema.StandingOut;
+export type HostFacts = Schema.HostFactsOut;
 export type Unrented = Schema.UnrentedOut;
 export type PastVerification = Schema.PastVerificationOut;
 export type Slot = Schema.SlotOut;

@@ -14,6 +14,7 @@ import { CsvButton } from "../parts/Csv.tsx";
 import { EventList } from "../parts/EventList.tsx";
 import { useFrames, useReading, type Frames } from "../parts/frames.ts";
 import { HostCharts, SPANS } from "../parts/HostCharts.tsx";
+import { HostSays } from "../parts/HostSays.tsx";
 import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
 import { ProofPanel } from "../parts/Proof.tsx";
@@ -57,6 +58,7 @@ function HostView({ host }: { host: Host }) {
           <HostStanding host={host} />
           <BandwidthPanel host={host} />
           <Panel title="Inventory"><Inventory host={host} /></Panel>
+          <HostSays hostId={host.id} />
           <Panel title="Connection"><Connection host={host} /></Panel>
         </aside>
       </div>

@@ -32,6 +32,7 @@ CONDITION_TEXTS: Final = {
     "gpu.lost": "This GPU fell off its bus. Reboot the host; if it happens again, look at the card.",
     "gpu.duplicate_uuid": "Two GPUs of this host claim one id; the second is left out.",
     "gpu.kernel_differs": "The kernel names another card than the driver's library does; this GPU is not offered.",
+    "gpu.not_served": "No driver that the agent reads serves this card; it is shown and not offered.",
     "gpu.remap_pending": "Memory of this GPU waits to be repaired: drain the host and reset the card.",
     "gpu.remap_failed": "Memory of this GPU could not be repaired: the card needs replacing.",
     "gpu.host_fault": "The driver reported a fault of the hardware. Reset this GPU or reboot the host.",
@@ -56,6 +57,7 @@ ONE_GPU_CODES: Final = frozenset(
     {
         *("gpu.lost", "gpu.remap_pending", "gpu.remap_failed", "gpu.host_fault", "gpu.hot", "gpu.foreign_use"),
         *("gpu.stripped", "gpu.throttled", "gpu.mig_changed", "gpu.listed_elsewhere", "gpu.kernel_differs"),
+        "gpu.not_served",
     }
 )
 """What keeps the GPU it names, and no neighbour of it, from being offered."""

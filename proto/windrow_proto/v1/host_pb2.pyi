@@ -187,8 +187,22 @@ class GpuFacts(_message.Message):
     def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., vendor: _Optional[str] = ..., name: _Optional[str] = ..., pci_bus_id: _Optional[str] = ..., pci_device_id: _Optional[int] = ..., pci_subsystem_id: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., compute_capability_major: _Optional[int] = ..., compute_capability_minor: _Optional[int] = ..., serial: _Optional[str] = ..., vbios: _Optional[str] = ..., power_limit_mw: _Optional[int] = ..., power_limit_max_mw: _Optional[int] = ..., clock_sm_max_mhz: _Optional[int] = ..., clock_memory_max_mhz: _Optional[int] = ..., pcie_generation_max: _Optional[int] = ..., pcie_width_max: _Optional[int] = ..., core_count: _Optional[int] = ..., memory_bus_bits: _Optional[int] = ..., ecc_enabled: _Optional[bool] = ..., mig_enabled: _Optional[bool] = ..., numa_node: _Optional[int] = ..., device_minor: _Optional[int] = ..., figures: _Optional[_Mapping[str, int]] = ..., words: _Optional[_Mapping[str, str]] = ..., slices: _Optional[_Iterable[_Union[GpuSlice, _Mapping]]] = ..., layout: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Inventory(_message.Message):
-    __slots__ = ("hostname", "os", "kernel", "cpu_model", "cpu_count", "cpu_physical", "memory_bytes", "disk_bytes", "machine_id_hash", "agent_version", "simulated", "driver_version", "cuda_version", "gpus", "runtimes", "conditions", "runtime_versions", "benchmarks", "owner_account", "addresses")
+    __slots__ = ("hostname", "os", "kernel", "cpu_model", "cpu_count", "cpu_physical", "memory_bytes", "disk_bytes", "machine_id_hash", "agent_version", "simulated", "driver_version", "cuda_version", "gpus", "runtimes", "conditions", "runtime_versions", "benchmarks", "owner_account", "addresses", "figures", "words")
     class RuntimeVersionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class FiguresEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class WordsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -215,6 +229,8 @@ class Inventory(_message.Message):
     BENCHMARKS_FIELD_NUMBER: _ClassVar[int]
     OWNER_ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    FIGURES_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
     hostname: str
     os: str
     kernel: str
@@ -235,7 +251,9 @@ class Inventory(_message.Message):
     benchmarks: _containers.RepeatedCompositeFieldContainer[Benchmark]
     owner_account: str
     addresses: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, hostname: _Optional[str] = ..., os: _Optional[str] = ..., kernel: _Optional[str] = ..., cpu_model: _Optional[str] = ..., cpu_count: _Optional[int] = ..., cpu_physical: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., machine_id_hash: _Optional[str] = ..., agent_version: _Optional[str] = ..., simulated: _Optional[bool] = ..., driver_version: _Optional[str] = ..., cuda_version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[GpuFacts, _Mapping]]] = ..., runtimes: _Optional[_Iterable[str]] = ..., conditions: _Optional[_Iterable[str]] = ..., runtime_versions: _Optional[_Mapping[str, str]] = ..., benchmarks: _Optional[_Iterable[_Union[Benchmark, _Mapping]]] = ..., owner_account: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ...) -> None: ...
+    figures: _containers.ScalarMap[str, int]
+    words: _containers.ScalarMap[str, str]
+    def __init__(self, hostname: _Optional[str] = ..., os: _Optional[str] = ..., kernel: _Optional[str] = ..., cpu_model: _Optional[str] = ..., cpu_count: _Optional[int] = ..., cpu_physical: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., machine_id_hash: _Optional[str] = ..., agent_version: _Optional[str] = ..., simulated: _Optional[bool] = ..., driver_version: _Optional[str] = ..., cuda_version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[GpuFacts, _Mapping]]] = ..., runtimes: _Optional[_Iterable[str]] = ..., conditions: _Optional[_Iterable[str]] = ..., runtime_versions: _Optional[_Mapping[str, str]] = ..., benchmarks: _Optional[_Iterable[_Union[Benchmark, _Mapping]]] = ..., owner_account: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., figures: _Optional[_Mapping[str, int]] = ..., words: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Benchmark(_message.Message):
     __slots__ = ("name", "value", "unit", "measured_wall_ns", "subject")

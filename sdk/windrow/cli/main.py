@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli import accesses, account, artefacts, audit, clusters, doctor, forward, hosts, jobs, run
+from windrow.cli import accesses, account, artefacts, audit, clusters, doctor, forward, host_facts, hosts, jobs, run
 from windrow.cli.context import Options
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, err, exit_code, print_error
 from windrow.errors import WindrowClientError
@@ -38,6 +38,7 @@ for name, group in (
     ("access", accesses.access_app),
 ):
     app.add_typer(group, name=name)
+hosts.host_app.command("facts")(host_facts.host_facts)
 clusters.cluster_app.command("forward")(forward.cluster_forward)
 clusters.cluster_app.command("ssh", context_settings={"allow_interspersed_args": False})(forward.cluster_ssh)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)

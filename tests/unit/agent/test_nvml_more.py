@@ -1,5 +1,7 @@
 """What an H100 tells beyond its first facts, on the real nvidia-ml-py over the fake library."""
 
+import ctypes
+
 import pytest
 
 from tests.fake_nvml.build import FakeNvml
@@ -16,8 +18,9 @@ NOT_OF_AN_IDLE_H100 = {
     *("pcie_generation_loaded", "pcie_width_loaded", "mig_devices", "mig_profiles"),
     *("banks_remapped", "bank_remap_pending", "retired_corrected", "retired_uncorrected", "retired_pending"),
     *("nvlink_recoveries_succeeded", "nvlink_recoveries_failed"),
+    *("kernel_driver", "render_node"),
 }
-"""Of other generations, or only there while a card works or is cut into slices."""
+"""Of other makers or other generations, or only there while a card works or is cut into slices."""
 
 
 def test_slow_metrics_are_in_every_tenth_sweep_only_and_links_are_summed(fake_nvml: FakeNvml, backend: NvmlBackend):
@@ -116,3 +119,34 @@ def test_what_hardly_ever_changes_is_read_anew_once_an_hour_and_link_ends_with_t
     assert more[-1]["inforom"] == "G520.0200.00.06"
     assert looks[0][1].more["nvlink_active"] == 17
     assert looks[0][1].more["nvlink_peers"] != first["nvlink_peers"]
+
+
+def test_what_the_parts_of_a_card_did_is_the_difference_of_two_samples(
+    fake_nvml: FakeNvml, backend: NvmlBackend
+) -> None:
+    backend.open()
+    first, neighbour = fake_nvml.state.uuid(0), fake_nvml.state.uuid(1)
+    card = fake_nvml.state.gpu(0)
+    assert not {metric for _, metric in backend.sample(with_processes=True)} & set(range(27, 35))  # nothing before it
+    card.gpm_elapsed += 1_000
+    card.gpm_busy[2], card.gpm_busy[5], card.gpm_busy[10] = 875, 423, 1_000
+    read = backend.sample(with_processes=True)
+    told = {metric: value for (uuid, metric), value in read.items() if uuid == first and metric >= 27}
+    assert told == {27: 0, 28: 875, 29: 0, 30: 423, 31: 1_000, 32: 0, 33: 0, 34: 0}
+    assert (neighbour, 28) not in read  # no time has passed there: absent, not zero
+    assert not {metric for _, metric in backend.sample(with_processes=False)} & set(range(27, 35))
+    card.gpm_elapsed += 100
+    assert backend.sample(with_processes=True)[first, 28] == 0  # of the time since the one before, and not of all
+
+
+def test_samples_of_counters_are_let_go_of_and_a_card_without_them_tells_none(
+    fake_nvml: FakeNvml, backend: NvmlBackend
+) -> None:
+    backend.open()
+    library = ctypes.CDLL(str(fake_nvml.library))
+    fake_nvml.state.gpu(1).gpm_elapsed = 0
+    before = library.fake_samples()
+    backend.sample(with_processes=True)
+    assert library.fake_samples() - before == 2 * 7  # eight cards, one of which has no counters
+    backend.close()
+    assert library.fake_samples() == before

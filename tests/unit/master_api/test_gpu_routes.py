@@ -74,7 +74,15 @@ async def test_a_field_is_a_value_in_its_unit_or_null_and_never_zero_for_absent(
     assert (rows["brand"], rows["persistence_mode"], rows["ecc_enabled"]) == ("NVIDIA", False, True)
     assert (rows["bar1_bytes"], rows["power_limit_default_mw"], rows["driver_version"]) == (1 << 37, 700.0, DRIVER)
     assert (rows["gpu.lost"], rows["gpu.xid"]) == (False, None)
-    silent = {"vbios", "nvlink_count", "gpu_power_watts", "gpu_encoder_ratio", "ecc_corrected", "numa_node", "gpm"}
+    silent = {
+        "vbios",
+        "nvlink_count",
+        "gpu_power_watts",
+        "gpu_encoder_ratio",
+        "ecc_corrected",
+        "numa_node",
+        "gpu_sm_active_ratio",
+    }
     assert {name: rows[name] for name in silent} == dict.fromkeys(silent)
 
 

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from typer.main import get_command
 
-from windrow.cli import hosts
+from windrow.cli import host_facts, hosts
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
@@ -53,6 +53,18 @@ STANDING = {"reliability": {"words": "0.987: it was there."}, "unrented": [WHY]}
 PROVED: Json = {"words": "SSH reached in 1.9 s.", "stages": [], "proofs": []}
 STEP: Json = {"name": "reach", "state": "passed", "took_ms": 1900, "words": "Greeted through its relay."}
 STAGE: Json = {"name": "listed", "state": "done", "at": "2027-01-15T08:00:00.000Z"}
+SAYS: Json = {
+    "groups": [
+        {
+            "name": "Machine",
+            "fields": [
+                {"name": "iommu", "label": "IOMMU", "value": True, "unit": "bool"},
+                {"name": "secure_boot", "label": "Secure boot", "value": None, "unit": "bool"},
+                {"name": "swap_bytes", "label": "Swap", "value": 4 << 30, "unit": "By"},
+            ],
+        }
+    ]
+}
 Show = Callable[..., str]
 
 
@@ -66,12 +78,17 @@ def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
                 return httpx2.Response(status, json=verification)
             if request.url.path.endswith("/standing"):
                 return httpx2.Response(status, json=STANDING)
+            if request.url.path.endswith("/facts"):
+                return httpx2.Response(status, json=SAYS)
             if request.url.path.endswith("/proof"):
                 return httpx2.Response(status, json=PROVED)
             return httpx2.Response(200, json=GPU if "/gpus/" in request.url.path else HOST)
 
         config, transport = Config("http://master", "wr_secret"), httpx2.MockTransport(answer)
-        monkeypatch.setattr(hosts, "client", lambda context: context.with_resource(Client(config, transport=transport)))
+        for module in (hosts, host_facts):
+            monkeypatch.setattr(
+                module, "client", lambda context: context.with_resource(Client(config, transport=transport))
+            )
         get_command(app)([*words], standalone_mode=False)
         return capsys.readouterr().out
 
@@ -134,3 +151,10 @@ def test_a_host_shows_how_far_it_came_and_what_its_newest_test_rental_saw(
     shown = show("host", "show", "host_1", verification=NONE_YET)
     assert "reach: passed, 1.9 s: Greeted through its relay." in shown
     assert "listed: done at 2027-01-15T08:00:00.000Z" in shown
+
+
+def test_what_a_host_says_of_its_machine_is_shown_and_what_it_does_not_is_a_dash(show: Show) -> None:
+    head, *rows = show("host", "facts", "host_1", verification=NONE_YET).splitlines()
+    assert head == "Machine:"
+    assert [row.split()[-1] for row in rows[:2]] == ["yes", "–"]
+    assert "4.0 GiB" in rows[2] or "4 GiB" in rows[2]

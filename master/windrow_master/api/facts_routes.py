@@ -1,0 +1,70 @@
+"""What a host says of itself, whole: every field of the table with its value, or null where it did not say."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from windrow_master.api.context import Serving
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.out import Out, described
+from windrow_proto.host_fields import HOST_FIELDS, HostGroup, value
+from windrow_proto.ids import HostId
+from windrow_proto.model import Inventory
+
+router = make_router("host-facts")
+
+
+class HostFieldOut(Out):
+    """One field of a host."""
+
+    name: Annotated[str, Field(description="Stable")]
+    label: str
+    value: Annotated[float | bool | str | None, Field(description="In its unit; null where the host did not say")]
+    unit: Annotated[str, Field(description="UCUM; `bool`, or empty for words")]
+    read: Annotated[str, Field(description="Where on the host it is read")]
+    otel: Annotated[str | None, Field(description="Its name in OpenTelemetry's conventions for hosts")]
+
+
+class HostGroupOut(Out):
+    """Fields about one thing."""
+
+    name: str
+    fields: list[HostFieldOut]
+
+
+class HostFactsOut(Out):
+    """A host by its own words."""
+
+    host_id: str
+    groups: list[HostGroupOut]
+
+
+FACTS: Final = described(HostFactsOut)
+
+
+@router.get("/hosts/{host_id}/facts", responses=FACTS)
+async def facts(services: Serving, host_id: str) -> Any:
+    """What a host says of its machine, processors, disk, network and containers; claims, none of it is proved."""
+    host = services.fleet.entry(HostId(host_id)).host
+    more = (host.inventory or Inventory()).more
+    return {
+        "host_id": host.host_id,
+        "groups": [
+            {
+                "name": group,
+                "fields": [
+                    {
+                        "name": one.name,
+                        "label": one.label,
+                        "value": value(one, more),
+                        "unit": one.unit,
+                        "read": one.read,
+                        "otel": one.otel,
+                    }
+                    for one in HOST_FIELDS
+                    if one.group is group
+                ],
+            }
+            for group in HostGroup
+        ],
+    }

@@ -1,0 +1,17 @@
+"""`windrow host facts`: what a host says of its machine, field by field."""
+
+import typer
+
+from windrow.cli.context import AsJson, client
+from windrow.cli.output import facts, field_text, print_json, say
+
+
+def host_facts(context: typer.Context, host: str, as_json: AsJson = False) -> None:
+    """What it says of its machine, disk, network and containers; it is its word, and no proof."""
+    found = client(context).get(f"/hosts/{host}/facts")
+    if as_json:
+        print_json(found)
+        return
+    for group in found["groups"]:
+        say(f"{group['name']}:")
+        facts([(one["label"], field_text(one["value"], one["unit"])) for one in group["fields"]])
