@@ -1,28 +1,20 @@
 """Clusters over several hosts through the shipped daemons: each host in a network of its own, all on one switch."""
 
 import json
-import os
 import signal
-import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support import truth
-from tests.support.namespaces import need_networks, switched
-from tests.support.regions import RegionalMarket, regional_market
+from tests.support.namespaces import need_networks
+from tests.support.over_hosts import WAIT_S, Several, several_hosts
 from tests.support.stack import wait_for
-from windrow_agent.runtimes import shim
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-HOSTS = ("one", "two", "three")
-WAIT_S = 120
 RING = """
 import os, socket, sys
 rank, size = int(os.environ["WINDROW_RANK"]), int(os.environ["WINDROW_WORLD_SIZE"])
@@ -50,78 +42,11 @@ print("rank", rank, "is done", flush=True)
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Several:
-    """A market of three hosts, and their agents by name."""
-
-    market: RegionalMarket
-    agents: Mapping[str, "subprocess.Popen[bytes]"]
-
-    def create(self, kind: str, *argv: str, until: str = "Running", **more: Any) -> dict[str, Any]:
-        """Ask for a cluster once there is room for it: hosts clear away what ran there before."""
-        asked = {"kind": kind, "argv": list(argv), **more}
-        wait_for(lambda: self.market.renter.ask("POST", "/clusters/plan", asked)["fits"], WAIT_S)
-        found: dict[str, Any] = self.market.renter.create(*argv, until=until, kind=kind, **more)
-        return found
-
-    def cluster(self, cluster_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.market.renter.ask("GET", f"/clusters/{cluster_id}")
-        return found
-
-    def flaws(self, cluster_id: str) -> list[str]:
-        """What is wrong with the ledger and with its bill."""
-        folders = [self.market.folder / f"host-{name}" / "identity" for name in HOSTS]
-        identities = {json.loads((one / "identity.json").read_text())["id"]: one for one in folders}
-        data_dir = self.market.data_dir
-        return truth.ledger_flaws(data_dir) + truth.billing_flaws(data_dir, cluster_id, identities)
-
-    def left_over(self, cluster: Mapping[str, Any]) -> list[str]:
-        """Processes of this cluster and its folders, on any host. The Master rents hosts of its own accord, too, to
-        prove them: what runs there for it is none of this cluster's."""
-        ids = [one["id"] for one in self.cluster(cluster["id"])["workloads"]]
-        assert ids
-        folders = [str(path) for name in HOSTS for one in ids for path in self._host(name).glob(f"**/{one}")]
-        return folders + [line for line in _commands() if any(one in line for one in ids)]
-
-    def end_shims(self) -> None:
-        """End what hosts left whose agents were killed: with its shim, all of a workload ends."""
-        for folder in {path.parent for name in HOSTS for path in self._host(name).glob("**/workload_*/start.json")}:
-            record = json.loads((folder / "start.json").read_text())
-            if shim.is_alive(record["shim_pid"], record["shim_ticks"]):
-                os.kill(record["shim_pid"], signal.SIGUSR1)
-                wait_for(lambda r=record: not shim.is_alive(r["shim_pid"], r["shim_ticks"]))
-
-    def _host(self, name: str) -> Path:
-        return self.market.folder / f"host-{name}"
-
-
-def _commands() -> list[str]:
-    """The command lines of all processes of this machine."""
-    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
-
-
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Several]:
     need_networks()
-    with ExitStack() as cleanup:
-        made = cleanup.enter_context(switched(2 + len(HOSTS), "10.97.0"))
-        names = ("master", "eu", *HOSTS)
-        networks = {name: one for name, (one, _) in zip(names, made, strict=True)}
-        addresses = {name: address for name, (_, address) in zip(names, made, strict=True)}
-        market = cleanup.enter_context(regional_market(tmp_path_factory.mktemp("gangs"), networks, addresses))
-        market.add_accesses("eu")
-        agents = {name: market.add_host(name) for name in HOSTS}
-
-        def are_up() -> bool:
-            hosts = market.renter.all("/hosts")
-            return len(hosts) == len(HOSTS) and all(h["link_state"] == "online" and h["price_per_hour"] for h in hosts)
-
-        wait_for(are_up)
-        found = Several(market, agents)
-        try:
-            yield found
-        finally:
-            found.end_shims()
+    with several_hosts(tmp_path_factory.mktemp("gangs"), "10.97.0") as found:
+        yield found
 
 
 def test_a_gang_of_two_hosts_exchanges_bytes_and_ends_and_leaves_nothing(several: Several) -> None:
@@ -179,8 +104,7 @@ def test_a_lost_worker_is_replaced_on_the_third_host(several: Several, stub: Pat
     """The last of this file: it takes a host away."""
     cluster = several.create("dask", "sleep", "600", hosts=2, env={"PATH": f"{stub}:/usr/bin:/bin"})
     worker = next(one for one in cluster["workloads"] if one["rank"] == 1)
-    name = next(n for n in HOSTS if several.market.addresses[n] == worker["address"])
-    several.agents[name].send_signal(signal.SIGKILL)
+    several.agents[several.named(worker["address"])].send_signal(signal.SIGKILL)
 
     def is_replaced() -> Any:
         now = several.cluster(cluster["id"])

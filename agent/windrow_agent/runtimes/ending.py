@@ -1,10 +1,19 @@
-"""Waits for the end of a process that is not a child of this one, without looking at it again and again."""
+"""The ends of processes that are no children of this one: waits for them, and brings about those of a workload."""
 
 import asyncio
 import contextlib
 import os
+import signal
+import time
+from typing import Final
 
 from windrow_agent.runtimes import shim
+from windrow_proto.ids import WorkloadId
+
+KILL_S: Final = 15.0
+"""For SIGKILL to end a tree; what is in uninterruptible sleep may not."""
+LOOK_S: Final = 0.02
+"""Between two looks for what was killed."""
 
 
 async def ends_within(pid: int, ticks: int, span_s: float) -> bool:
@@ -25,3 +34,29 @@ async def ends_within(pid: int, ticks: int, span_s: float) -> bool:
         loop.remove_reader(handle)
         os.close(handle)
     return True
+
+
+def kill_marked(workload_id: WorkloadId) -> None:
+    """Kill every process whose environment carries this workload's mark: what a killed shim left behind."""
+    end = time.monotonic() + KILL_S
+    while time.monotonic() < end:
+        found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _has(pid, mark(workload_id))]
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(LOOK_S)
+
+
+def mark(workload_id: WorkloadId) -> bytes:
+    """What the environment of every process of a workload has."""
+    return f"WINDROW_WORKLOAD_ID={workload_id}".encode()
+
+
+def _has(pid: int, marked: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return pid != os.getpid() and marked in file.read().split(b"\0")
+    except OSError:
+        return False

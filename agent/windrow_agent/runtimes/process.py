@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from windrow_agent.runtimes import files, listening, sandbox, shim
 from windrow_agent.runtimes.attached import AttachedExec
-from windrow_agent.runtimes.ending import ends_within
+from windrow_agent.runtimes.ending import KILL_S, ends_within, kill_marked, mark
 from windrow_agent.runtimes.port import (
     CHUNK_BYTES,
     FILES_CAP_BYTES,
@@ -53,8 +53,6 @@ LONG_LOOK_S: Final = 2.0
 """Where it can: a folder that somebody deleted is seen by looking only."""
 FOLLOW_S: Final = 0.1
 """Between two looks at a log that is followed: below what a person notices."""
-KILL_S: Final = 15.0
-"""For SIGKILL to end a tree; what is in uninterruptible sleep may not."""
 SHIM: Final = str(Path(shim.__file__))
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
@@ -151,7 +149,8 @@ class ProcessRuntime:
         if not argv:
             raise InvalidInput("A command needs at least one word.", subject=workload_id)
         spec = _load_spec(folder)
-        record = await self._record(spec, argv, folder)
+        beside = await asyncio.to_thread(sandbox.inner, int(read_record(folder / "start.json")["pid"]))
+        record = await self._record(spec, argv, folder, beside)
         if not sandbox.resolve(argv[0], record["env"], folder / "work"):
             raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
         return await AttachedExec.start(folder, record, SHIM)
@@ -178,7 +177,7 @@ class ProcessRuntime:
         shim_pid = await asyncio.to_thread(self.shim_pid, workload_id)
         if shim_pid is None:
             raise Conflict(f"{workload_id} does not run; nothing listens in it.", subject=workload_id)
-        found = await asyncio.to_thread(listening.addresses, port, shim_pid, _mark(workload_id))
+        found = await asyncio.to_thread(listening.addresses, port, shim_pid, mark(workload_id))
         if not found:
             raise Conflict(
                 f"No process of this workload listens on port {port}, or another of this host shares it. Start a "
@@ -224,7 +223,7 @@ class ProcessRuntime:
             if not await self._ends(folder, KILL_S):
                 _signal(folder, signal.SIGKILL)
         if (folder / "start.json").exists() and not (folder / "end.json").exists():
-            await asyncio.to_thread(_kill_marked, workload_id)
+            await asyncio.to_thread(kill_marked, workload_id)
 
     async def remove(self, workload_id: WorkloadId) -> None:
         """Stop it at once and delete its folder."""
@@ -255,9 +254,11 @@ class ProcessRuntime:
             raise NotFound(f"This host has no process workload {workload_id}.", subject=workload_id)
         return folder
 
-    async def _record(self, spec: WorkloadSpec, argv: tuple[str, ...], folder: Path) -> dict[str, Any]:
+    async def _record(
+        self, spec: WorkloadSpec, argv: tuple[str, ...], folder: Path, beside: int | None = None
+    ) -> dict[str, Any]:
         wrapper = await self._wrapper()
-        return sandbox.launch_record(wrapper, spec, argv, folder, self._interpreters, self._told(folder))
+        return sandbox.launch_record(wrapper, spec, argv, folder, self._interpreters, self._told(folder), beside)
 
     def _told(self, _folder: Path) -> sandbox.Told:
         """What more the workload of this folder is told of its GPU, and what it may see of the hidden folder."""
@@ -388,32 +389,6 @@ def _signal(folder: Path, number: int) -> None:
             os.kill(pid, number)
 
 
-def _kill_marked(workload_id: WorkloadId) -> None:
-    """Kill every process whose environment carries this workload's mark: what a killed shim left behind."""
-    mark = _mark(workload_id)
-    end = time.monotonic() + KILL_S
-    while time.monotonic() < end:
-        found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _has_mark(pid, mark)]
-        if not found:
-            return
-        for pid in found:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(LOOK_S)
-
-
-def _mark(workload_id: WorkloadId) -> bytes:
-    return f"WINDROW_WORKLOAD_ID={workload_id}".encode()
-
-
-def _has_mark(pid: int, mark: bytes) -> bool:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return pid != os.getpid() and mark in file.read().split(b"\0")
-    except OSError:
-        return False
-
-
 def _may_still_run(folder: Path) -> bool:
     began = (folder / "start.json").exists()
     return (folder / "spec.json").exists() and (not began or _shim_pid(folder) is not None)
@@ -437,7 +412,8 @@ def _read_piece(path: Path, offset: int) -> bytes:
 
 
 def _delete_tree(folder: Path) -> None:
-    """Delete even folders that the workload made unreadable."""
+    """Delete even folders that the workload made unreadable, and first what it left in its shared memory."""
+    shutil.rmtree(sandbox.shared_memory(folder.name), ignore_errors=True)
 
     def again(function: Callable[..., object], path: str, _: object) -> None:
         with contextlib.suppress(OSError):

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from windrow_agent.core import devices
 from windrow_agent.host import addresses
+from windrow_agent.runtimes import shim
 from windrow_proto import checkpoints
 from windrow_proto.model import WorkloadSpec
 
@@ -29,6 +30,7 @@ NICE: Final = 5
 STAY_UP: Final = ("sleep", "2147483647")
 """What runs when nothing is asked for: it stays until it is deleted."""
 
+SHARED_MEMORY: Final = Path("/dev/shm")
 INTERFACES: Final = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 """Where PyTorch's transports look for the interface that leads to the other ranks; by the host's name they find
 another one, or none."""
@@ -36,10 +38,12 @@ another one, or none."""
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a workload has beyond the rest. env: wins over all else; seen: folders that stay visible to it."""
+    """What a workload has beyond the rest. env: wins over all else; seen: folders that stay visible to it;
+    shares_memory: it meets processes of this host in /dev/shm."""
 
     env: Mapping[str, str] = field(default_factory=dict)
     seen: tuple[Path, ...] = ()
+    shares_memory: bool = False
 
 
 NOTHING_MORE: Final = Told()
@@ -53,19 +57,73 @@ class Sandbox:
     hidden: Path
 
     def wrap(
-        self, argv: list[str], work: Path, home: Path, tmp: Path, interpreters: Path, seen: tuple[Path, ...] = ()
+        self,
+        argv: list[str],
+        work: Path,
+        home: Path,
+        tmp: Path,
+        interpreters: Path,
+        seen: tuple[Path, ...] = (),
+        memory: Path | None = None,
+        beside: int | None = None,
     ) -> list[str]:
-        """The command line that runs `argv` in `work`, seeing nothing else of the hidden folder but `seen`."""
+        """The command line that runs `argv` in `work`, seeing nothing else of the hidden folder but `seen`.
+
+        memory: what it has for /dev/shm; None: the host's.
+        beside: a process in a sandbox that runs already, whose processes this one sees, and they it: engines find
+        theirs so (Ray a node to connect to by looking at the processes around it).
+        """
         if self.bwrap is None:
             return argv
         binds = [part for path in (work, home, *seen) for part in ("--bind", str(path), str(path))]
         binds += ["--ro-bind", str(interpreters), str(interpreters)]
+        binds += [] if memory is None else ["--bind", str(memory), str(SHARED_MEMORY)]
+        before, spaces = ([], ["--unshare-pid"]) if beside is None else _joined(beside)
         return [
+            *before,
             *(self.bwrap, "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"),
             *("--bind", str(tmp), "/tmp", "--tmpfs", str(self.hidden), *binds),
-            *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--chdir", str(work)),
+            *(*spaces, "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--chdir", str(work)),
             *("--", *argv),
         ]
+
+
+def _joined(pid: int) -> tuple[list[str], list[str]]:
+    """What opens the process space of this process before bubblewrap runs, and bubblewrap's flags to join it. Its user
+    space comes along where it has one of its own: root's sandboxes have none."""
+    opened = {"--pidns": f"8</proc/{pid}/ns/pid"}
+    if _space(pid, "user") != _space(os.getpid(), "user"):
+        opened["--userns"] = f"9</proc/{pid}/ns/user"
+    flags = [part for flag, where in opened.items() for part in (flag, where[0])]
+    return ["/bin/sh", "-c", f'exec {" ".join(opened.values())}; exec "$@"', "windrow"], flags
+
+
+def inner(outer: int) -> int | None:
+    """A process inside the sandbox whose bubblewrap is `outer`; None: there is none."""
+    own = _space(os.getpid(), "pid")
+    return next((pid for pid in shim.below(outer) if _space(pid, "pid") not in (own, "")), None)
+
+
+def _space(pid: int, kind: str) -> str:
+    """Which name space a process is in, empty where it has ended or may not be looked at."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{kind}")
+    except OSError:
+        return ""
+
+
+def shared_memory(workload_id: str) -> Path:
+    """What such a workload has for /dev/shm: a folder of its own there, or what its killed processes leave would hold
+    memory until somebody finds it."""
+    return SHARED_MEMORY / f"windrow-{workload_id}"
+
+
+def _own_memory(workload_id: str) -> Path | None:
+    try:
+        shared_memory(workload_id).mkdir(mode=0o700, exist_ok=True)
+    except OSError:  # this host has no /dev/shm, or it is full
+        return None
+    return shared_memory(workload_id)
 
 
 def find_sandbox(hidden: Path, is_wanted: bool = True) -> Sandbox:
@@ -115,7 +173,9 @@ def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path) -
         "CKPT_DIR": str(home.parent / "work" / checkpoints.FOLDER),
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",  # a log line is seen when it is written, not when a buffer is full
-        "PYTHONPYCACHEPREFIX": str(tmp / "pycache"),  # compiled files are no result to bring back
+        # Compiled files are no result to bring back; those of what is installed are read, or Ray would need longer to
+        # be compiled by each of its processes than these wait for each other.
+        "PYTHONDONTWRITEBYTECODE": "1",
         **({"OMP_NUM_THREADS": threads} if threads else {}),
         **({"PORT": str(spec.ports[0])} if spec.ports else {}),
         **(dict.fromkeys(INTERFACES, addresses().get(spec.address, "")) if spec.address else {}),
@@ -159,12 +219,14 @@ def launch_record(
     folder: Path,
     interpreters: Path,
     told: Told = NOTHING_MORE,
+    beside: int | None = None,
 ) -> dict[str, Any]:
-    """What the shim needs to know; `folder` is the workload's own."""
+    """What the shim needs to know; `folder` is the workload's own, `beside` a process of it that this one joins."""
     work, home, tmp = folder / "work", folder / "home", folder / "tmp"
     inner_tmp = Path("/tmp") if sandbox.bwrap else tmp
+    memory = _own_memory(spec.workload_id) if sandbox.bwrap and not told.shares_memory else None
     return {
-        "argv": sandbox.wrap(list(argv), work, home, tmp, interpreters, told.seen),
+        "argv": sandbox.wrap(list(argv), work, home, tmp, interpreters, told.seen, memory, beside),
         "program": argv[0],
         "env": {**environment(spec, home, inner_tmp, interpreters), **told.env},
         "cwd": str(work),

@@ -81,7 +81,8 @@ class SharedRuntime(ProcessRuntime):
         if share is None:
             return sandbox.NOTHING_MORE
         met = self.daemons.folders(share.card)
-        return sandbox.Told(dict(environment(share, str(met.pipe), str(met.log))), (met.pipe, met.log))
+        env = dict(environment(share, str(met.pipe), str(met.log)))
+        return sandbox.Told(env, (met.pipe, met.log), shares_memory=True)  # the daemon meets its clients there
 
     def _used(self) -> frozenset[str]:
         notes = [path.parent for path in self._folder.glob(f"*/{NOTE}") if (path.parent / "spec.json").exists()]

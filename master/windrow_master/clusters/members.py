@@ -22,9 +22,9 @@ FIRST_PORT: Final = 20_000
 BLOCK_PORTS: Final = 64
 BLOCKS: Final = 190
 """Blocks of 64 from 20000 to 32159."""
-MAIN, DASHBOARD, NODE, OBJECTS, CLIENTS, METRICS, AGENT, RUNTIME_ENV = range(8)
+MAIN, DASHBOARD, NODE, OBJECTS, CLIENTS, METRICS, AGENT, RUNTIME_ENV, AGENT_GRPC = range(9)
 """Places in a block: where members come; the dashboard; then Ray's own services."""
-FIRST_WORKER: Final = 8
+FIRST_WORKER: Final = 9
 """Ray gives each of its worker processes one port of the rest of the block."""
 HEAD_TRIES: Final = 30
 """How often a worker looks for its head or scheduler, two seconds apart: the members are started together, and a head
@@ -147,6 +147,7 @@ def _ray(rank: int, addresses: Sequence[str], first: int, request: ClusterReques
         "--object-manager-port": first + OBJECTS,
         "--metrics-export-port": first + METRICS,
         "--dashboard-agent-listen-port": first + AGENT,
+        "--dashboard-agent-grpc-port": first + AGENT_GRPC,
         "--runtime-env-agent-port": first + RUNTIME_ENV,
         "--min-worker-port": first + FIRST_WORKER,
         "--max-worker-port": last,
@@ -158,12 +159,18 @@ def _ray(rank: int, addresses: Sequence[str], first: int, request: ClusterReques
             "--port": first + MAIN,
             "--dashboard-host": addresses[0],
             "--dashboard-port": first + DASHBOARD,
-            "--ray-client-server-port": first + CLIENTS,
         }
-        start = f"ray start --head --disable-usage-stats {_flags(own | pinned)}"
-        return f'{_needs("ray")}; if [ $# -eq 0 ]; then exec {start} --block; fi; {start} && "$@"'
+        start = f"ray start --head --disable-usage-stats {_flags(own | pinned)} $clients"
+        before = f"{_needs('ray')}; {_clients(first + CLIENTS)}"
+        return f'{before}; if [ $# -eq 0 ]; then exec {start} --block; fi; {start} && "$@"'
     join = f"ray start --address={addresses[0]}:{first + MAIN} --disable-usage-stats {_flags(pinned)} --block"
     return f"{_needs('ray')}; {_again(join)}"
+
+
+def _clients(port: int) -> str:
+    """Pin the port of Ray Client where Ray would open it: it refuses the flag where it has no gRPC for Python."""
+    finds = """"$(dirname "$(command -v ray)")/python3" -c 'import grpc' 2>/dev/null"""
+    return f"clients=; if {finds}; then clients='--ray-client-server-port {port}'; fi"
 
 
 def _dask(rank: int, addresses: Sequence[str], first: int, request: ClusterRequest) -> str:

@@ -98,3 +98,20 @@ def test_a_host_without_the_engine_says_so_and_fails():
             127,
             f"windrow: there is no {kind.value} on the PATH of this host\n",
         )
+
+
+@pytest.mark.parametrize(("has_grpc", "is_pinned"), [("true", True), ("false", False)])
+def test_the_port_of_ray_client_is_pinned_where_ray_would_open_it_and_not_said_where_ray_refuses_it(
+    tmp_path, has_grpc, is_pinned
+):
+    for name, body in (("ray", 'echo "$@"'), ("python3", has_grpc)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    line = command(ClusterRequest(kind=ClusterKind.RAY, hosts=2), 0, PLACES, 20_000)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(line, capture_output=True, text=True, env=env, check=True)
+    words = done.stdout.split()
+    assert words[:2] == ["start", "--head"] and words[-1] == "--block"
+    assert ("--ray-client-server-port" in words) is is_pinned
+    ports = [int(words[at + 1]) for at, word in enumerate(words) if word.endswith("-port") or word == "--port"]
+    assert len(set(ports)) == len(ports) and all(20_000 <= port < 20_064 for port in ports)

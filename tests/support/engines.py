@@ -1,0 +1,38 @@
+"""Where Ray, Dask and PyTorch are for tests on the real ones: an environment of its own, given or made here.
+
+python -m tests.support.engines FOLDER        makes one (from 1.5 GB; TORCH names another PyTorch, as one for CPUs)
+WINDROW_ENGINES=FOLDER                        says where it is
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+VARIABLE = "WINDROW_ENGINES"
+WANTED = ("ray[tune]>=2.60,<2.61", "distributed>=2026.8,<2027", "numpy>=2.4,<3")
+PROGRAMS = ("ray", "dask", "torchrun", "python")
+
+
+def need_engines() -> Path:
+    """The folder of programs of the environment; skips the calling test where there is none."""
+    given = os.environ.get(VARIABLE, "")
+    programs = Path(given) / "bin"
+    missing = [name for name in PROGRAMS if not (programs / name).exists()] if given else list(PROGRAMS)
+    if missing:
+        where = f"{given} has no {', '.join(missing)}" if given else f"{VARIABLE} is not set"
+        pytest.skip(f"no Ray, Dask and PyTorch: {where}; `python -m tests.support.engines FOLDER` makes it")
+    return programs
+
+
+def make(folder: Path) -> None:
+    """Install all of them there."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    wanted = (*WANTED, os.environ.get("TORCH", "torch>=2.13,<3"))
+    subprocess.run([str(folder / "bin" / "pip"), "install", "-q", *wanted], check=True)
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))

@@ -1,0 +1,142 @@
+"""Three hosts for clusters over several, through the shipped daemons: each in a network of its own, on one switch."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support import truth
+from tests.support.namespaces import Namespace, switched
+from tests.support.regions import RegionalMarket, regional_market
+from tests.support.stack import wait_for
+from windrow_agent.runtimes import shim
+from windrow_agent.runtimes.sandbox import SHARED_MEMORY
+
+HOSTS = ("one", "two", "three")
+WAIT_S = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """A market of three hosts, and their agents by name."""
+
+    market: RegionalMarket
+    agents: dict[str, "subprocess.Popen[bytes]"]
+
+    def create(self, kind: str, *argv: str, until: str = "Running", **more: Any) -> dict[str, Any]:
+        """Ask for a cluster once there is room for it: hosts clear away what ran there before."""
+        asked = {"kind": kind, "argv": list(argv), **more}
+        self.fits(asked)
+        found: dict[str, Any] = self.market.renter.create(*argv, until=until, kind=kind, **more)
+        return found
+
+    def fits(self, asked: Mapping[str, Any]) -> None:
+        """Wait until there is room for what is asked."""
+        wait_for(lambda: self.market.renter.ask("POST", "/clusters/plan", dict(asked))["fits"], WAIT_S)
+
+    def cluster(self, cluster_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.market.renter.ask("GET", f"/clusters/{cluster_id}")
+        return found
+
+    def named(self, address: str) -> str:
+        """Which host has this address."""
+        return next(name for name in HOSTS if self.market.addresses[name] == address)
+
+    def flaws(self, cluster_id: str) -> list[str]:
+        """What is wrong with the ledger and with its bill."""
+        folders = [self.market.folder / f"host-{name}" / "identity" for name in HOSTS]
+        identities = {json.loads((one / "identity.json").read_text())["id"]: one for one in folders}
+        data_dir = self.market.data_dir
+        return truth.ledger_flaws(data_dir) + truth.billing_flaws(data_dir, cluster_id, identities)
+
+    def left_over(self, cluster: Mapping[str, Any]) -> list[str]:
+        """Processes of this cluster and its folders, on any host. The Master rents hosts of its own accord, too, to
+        prove them: what runs there for it is none of this cluster's."""
+        ids = [one["id"] for one in self.cluster(cluster["id"])["workloads"]]
+        assert ids
+        places = [*(self._host(name) for name in HOSTS), SHARED_MEMORY]
+        folders = [str(path) for place in places for one in ids for path in place.glob(f"**/*{one}")]
+        return folders + [line for line in _commands() if any(one in line for one in ids)]
+
+    def end_shims(self) -> None:
+        """End what hosts left whose agents were killed: with its shim, all of a workload ends."""
+        for folder in {path.parent for name in HOSTS for path in self._host(name).glob("**/workload_*/start.json")}:
+            record = json.loads((folder / "start.json").read_text())
+            if shim.is_alive(record["shim_pid"], record["shim_ticks"]):
+                os.kill(record["shim_pid"], signal.SIGUSR1)
+                wait_for(lambda r=record: not shim.is_alive(r["shim_pid"], r["shim_ticks"]))
+
+    def die(self, name: str) -> list[str]:
+        """The power of this host fails: its cable is silent, and nothing of it lives on. Returns what ended."""
+        network = self.market.networks[name]
+        network.call("ip", "link", "set", "cable", "down")
+        ended = []
+        while found := inside(network):
+            for pid, command in found.items():
+                ended.append(command)
+                _kill(pid)
+        self.agents[name].wait()
+        return ended
+
+    def come_back(self, name: str) -> None:
+        """Its power is back, and its service starts."""
+        self.market.networks[name].call("ip", "link", "set", "cable", "up")
+        self.agents[name] = self.market.run_host(name)
+
+    def _host(self, name: str) -> Path:
+        return self.market.folder / f"host-{name}"
+
+
+def inside(network: Namespace) -> dict[int, str]:
+    """The command lines of all processes in this network, by pid."""
+    here, found = os.stat(network.path).st_ino, {}
+    for pid in (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()):
+        try:
+            is_there = pid != os.getpid() and os.stat(f"/proc/{pid}/ns/net").st_ino == here
+            words = Path(f"/proc/{pid}/cmdline").read_bytes() if is_there else b""
+        except OSError:
+            continue  # it has ended meanwhile
+        if words:
+            found[pid] = words.replace(b"\0", b" ").decode(errors="replace").strip()
+    return found
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _commands() -> list[str]:
+    """The command lines of all processes of this machine."""
+    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+@contextmanager
+def several_hosts(folder: Path, network: str) -> Iterator[Several]:
+    """A Master, an Access and three real hosts that run processes. network: where their addresses begin: 10.97.0."""
+    with ExitStack() as cleanup:
+        made = cleanup.enter_context(switched(2 + len(HOSTS), network))
+        names = ("master", "eu", *HOSTS)
+        networks = {name: one for name, (one, _) in zip(names, made, strict=True)}
+        addresses = {name: address for name, (_, address) in zip(names, made, strict=True)}
+        market = cleanup.enter_context(regional_market(folder, networks, addresses))
+        market.add_accesses("eu")
+        agents = {name: market.add_host(name) for name in HOSTS}
+
+        def are_up() -> bool:
+            hosts = market.renter.all("/hosts")
+            return len(hosts) == len(HOSTS) and all(h["link_state"] == "online" and h["price_per_hour"] for h in hosts)
+
+        wait_for(are_up)
+        found = Several(market, agents)
+        try:
+            yield found
+        finally:
+            found.end_shims()
