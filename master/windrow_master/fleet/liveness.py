@@ -85,6 +85,13 @@ def verdict(
     return None
 
 
+def is_quiet(presence: Presence, *, interval_ns: int, now_ns: int) -> bool:
+    """Whether its silence may mean something: of all others `trip` and `verdict` say nothing."""
+    if presence.link not in (LinkState.ONLINE, LinkState.SUSPECT):
+        return False
+    return presence.heard_ns is None or now_ns - presence.heard_ns >= suspect_after_ns(interval_ns)
+
+
 def trip(breaker: Breaker, presences: Iterable[Presence], *, interval_ns: int, now_ns: int) -> Breaker:
     """The breaker after looking at everybody: trips when many fell silent within one minute.
 
