@@ -404,7 +404,8 @@ class LinkHub:
                         self._end(trunk, number, route, Expired("The certificate has expired: renew it."))
                     elif route.is_open and not route.is_second:
                         route.keep_time(now_ns)
-                        if any(now_ns - sent >= RESEND_NS for sent in route.commands_sent.values()):
+                        sent = route.commands_sent
+                        if sent and min(sent.values()) + RESEND_NS <= now_ns:
                             self.down.wake(route.host_id)
             if self.accesses.forget() or self._is_map_dirty:
                 self._is_map_dirty = False
