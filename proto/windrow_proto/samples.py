@@ -66,8 +66,10 @@ def encode_batch(samples: Sequence[Sample]) -> bytes:
             value = sample.values.get(key)
             if value is None:
                 _set_bit(absent, len(values))
-            values.append(0 if value is None else value - before)
-            before = before if value is None else value
+                values.append(0)
+            else:
+                values.append(value - before)
+                before = value
     if absent:
         absent.extend(bytes((len(values) + 7) // 8 - len(absent)))
     plain = host_pb2.TelemetryBatch(

@@ -206,7 +206,7 @@ class ReceiveLane:
 
     def commit(self, sequences: Iterable[int]) -> None:
         """These records are durable together with the new marks (`have`); they may be acknowledged."""
-        done = Intervals.of((n, n) for n in sequences)
+        done = Intervals.of([(n, n) for n in sequences])
         self.have = self.have.union(done)
         self._uncommitted = self._uncommitted.without(done)
 
