@@ -96,7 +96,7 @@ DEADLINE_NS: Final[Mapping[_Kind, int]] = {
 class _Call:
     kind: _Kind
     began_ns: int
-    task: "asyncio.Task[object]"
+    task: "asyncio.Future[object]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class GpuWatch:
     # --- what the owner asks for and sees ----------------------------------------------------------
 
     @property
-    def task(self) -> "asyncio.Task[object] | None":
+    def task(self) -> "asyncio.Future[object] | None":
         """The call in flight, to wait for."""
         return self._call.task if self._call else None
 
@@ -311,12 +311,20 @@ class GpuWatch:
     def _start(self, group: asyncio.TaskGroup, kind: _Kind, work: Callable[[], object], now_ns: int) -> None:
         if kind is _Kind.SWEEP:
             self._look_again_ns = None
-        self._call = _Call(kind, now_ns, group.create_task(self._perform(kind, work), name=f"gpu {kind.value}"))
+        made = self._runner.at_once(lambda: self._made(kind, work))
+        task = made or group.create_task(self._perform(kind, work), name=f"gpu {kind.value}")
+        self._call = _Call(kind, now_ns, task)
 
     async def _perform(self, kind: _Kind, work: Callable[[], object]) -> object:
+        return await self._runner.call(lambda: self._made(kind, work))
+
+    def _made(self, kind: _Kind, work: Callable[[], object]) -> object:
+        """What the backend answers, or that it raised: its bug must not end the agent."""
         try:
-            return await self._runner.call(work)
-        except Exception as error:  # the task's top level: a backend's bug must not end the agent
+            return work()
+        except BlockingIOError:
+            raise  # not now, says a simulated one
+        except Exception as error:
             log.exception("gpu_backend_raised", call=kind.value)
             return _Failed(f"{type(error).__name__} while the agent read the GPUs")
 
