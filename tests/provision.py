@@ -52,10 +52,16 @@ def packages() -> tuple[Package, ...]:
     """What only Debian has."""
     return (
         Package("docker.io", lambda: daemon_answers() or bool(shutil.which("dockerd")), "a real Docker Engine"),
+        Package("podman", lambda: bool(shutil.which("podman")), "the other daemon behind Docker's protocol"),
+        Package("runc", lambda: bool(shutil.which("runc")), "what starts its containers"),
         Package("busybox-static", lambda: Path("/bin/busybox").exists(), "images made without a registry"),
         Package("iproute2", lambda: bool(shutil.which("ip")), "networks of a test's own"),
         Package("nftables", lambda: bool(shutil.which("nft")), "rules that drop packets in them"),
         Package("bubblewrap", lambda: bool(shutil.which("bwrap")), "confined processes"),
+        Package("openssh-server", lambda: Path("/usr/sbin/sshd").exists(), "boxes that are logged in to"),
+        Package("openssh-client", lambda: bool(shutil.which("ssh")), "who logs in"),
+        Package("jupyter-notebook", lambda: bool(shutil.which("jupyter-notebook")), "notebooks in boxes"),
+        Package("python3-ipykernel", _has_kernel, "what they run"),
         Package("pocl-opencl-icd", lambda: Path("/etc/OpenCL/vendors/pocl.icd").exists(), "OpenCL without a GPU"),
         Package("ocl-icd-libopencl1", _has_opencl_loader, "the library that finds it"),
         Package("victoria-metrics", lambda: bool(shutil.which("victoria-metrics")), "a metrics store, and a peer"),
@@ -71,6 +77,10 @@ def packages() -> tuple[Package, ...]:
 
 def _has_opencl_loader() -> bool:
     return any(Path("/usr/lib").glob("*/libOpenCL.so.1"))
+
+
+def _has_kernel() -> bool:
+    return Path("/usr/lib/python3/dist-packages/ipykernel").is_dir()
 
 
 def install_missing() -> None:

@@ -56,6 +56,7 @@ def found() -> dict[str, Service]:
     """Look once and remember: the header, the fixtures and the closing table say the same."""
     services = {
         "docker": _docker(),
+        "podman": _binary("Podman", ["podman", "--version"], PROVISIONED),
         "busybox": _binary("busybox", ["busybox", "--help"], PROVISIONED),
         "bubblewrap": _binary("bubblewrap", ["bwrap", "--version"], PROVISIONED),
         "victoriametrics": _victoriametrics(),
@@ -63,6 +64,8 @@ def found() -> dict[str, Service]:
         "valkey": _valkey(),
         "prometheus": _binary("Prometheus", ["prometheus", "--version"], PROVISIONED),
         "ceph": _binary("Ceph RGW", ["radosgw", "--version"], PROVISIONED),
+        "openssh": _openssh(),
+        "jupyter": _binary("Jupyter", ["jupyter-notebook", "--version"], PROVISIONED),
         "gcc": _binary("gcc", ["gcc", "-dumpfullversion"], "apt-get install gcc"),
         "node": _node(),
         "opencl": _opencl(),
@@ -134,6 +137,15 @@ def _valkey() -> Service:
 
 def _binary(name: str, command: list[str], remedy: str) -> Service:
     return Service(name, _answer(command), remedy)
+
+
+def _openssh() -> Service:
+    """A server that a box starts, which tells its version to a wrong flag, and a client to log in with."""
+    program = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
+    said = subprocess.run([program, "-?"], capture_output=True, text=True, timeout=ASK_S).stderr if program else ""
+    number = re.search(r"OpenSSH_(\S+)", said)
+    is_whole = number is not None and shutil.which("ssh") is not None
+    return Service("OpenSSH", number[1].rstrip(",") if number and is_whole else None, PROVISIONED)
 
 
 def _node() -> Service:

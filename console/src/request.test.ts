@@ -31,6 +31,17 @@ test("the command and the call say the same", () => {
   expect(splitCommand(callOf("POST", "/clusters", request, "http://m").replace(/\\\n/g, "")).at(-1)).toBe(JSON.stringify(request));
 });
 
+test("a box to work in starts Jupyter and takes public keys, never private ones", () => {
+  const key = "ssh-ed25519 AAAAC3Nz me@home";
+  const { request } = toRequest({ ...BLANK, sshKeys: `\n ${key} \n` });
+  expect(request).toEqual({ kind: "box", gpus: 0, cpus: 1, argv: [], ssh_keys: [key], notebook: true });
+  expect(asCommand(request)).toBe("windrow cluster create");
+  expect(asCommand(toRequest({ ...BLANK, notebook: false }).request)).toBe("windrow cluster create --no-ssh --no-notebook");
+  expect(asCommand({ ...request, argv: ["x"] })).toBe("windrow cluster create --ssh-key ~/.ssh/id_ed25519.pub --notebook -- x");
+  expect(toRequest({ ...BLANK, sshKeys: "-----BEGIN OPENSSH PRIVATE KEY-----" }).faults.sshKeys).toMatch(/private/);
+  expect(toRequest({ ...BLANK, sshKeys: "hello" }).faults.sshKeys).toBeDefined();
+});
+
 test("a call carries the entered values and only the name of a token", () => {
   const line = callOf("POST", "/hosts/host_1/drain", { reason: "it's hot" }, "http://m");
   const words = splitCommand(line.replace(/\\\n/g, ""));

@@ -15,6 +15,8 @@ export interface Draft {
   command: string;
   env: string;
   ports: string;
+  sshKeys: string;
+  notebook: boolean;
   host: string;
   maxPrice: string;
   simulated: boolean;
@@ -22,7 +24,7 @@ export interface Draft {
 
 export const BLANK: Draft = {
   name: "", kind: "box", hardware: "cpu", gpus: 1, gpuMemoryGib: "", tier: "", cpus: 1, memoryGib: "", runtime: "", image: "",
-  command: "", env: "", ports: "", host: "", maxPrice: "", simulated: false,
+  command: "", env: "", ports: "", sshKeys: "", notebook: true, host: "", maxPrice: "", simulated: false,
 };
 
 /** What is wrong with a field, by its name. */
@@ -48,6 +50,7 @@ export function toRequest(draft: Draft): { request: ClusterRequest; faults: Faul
   if (draft.host.trim()) request.host_id = draft.host.trim();
   readEnv(draft, request, faults);
   readPorts(draft, request, faults);
+  if (draft.kind === "box") readDoors(draft, request, faults);
   if (draft.maxPrice.trim()) {
     if (/^\d+(\.\d+)?$/.test(draft.maxPrice.trim())) request.max_price_per_hour = draft.maxPrice.trim();
     else faults.maxPrice = "An amount such as 0.50";
@@ -71,6 +74,15 @@ function readEnv(draft: Draft, request: ClusterRequest, faults: Faults): void {
     else env[pair[1]!] = pair[2]!;
   }
   if (Object.keys(env).length) request.env = env;
+}
+
+/** A box without a command is one to work in: it starts Jupyter unless that is unchecked. */
+function readDoors(draft: Draft, request: ClusterRequest, faults: Faults): void {
+  const keys = draft.sshKeys.split("\n").map((line) => line.trim()).filter(Boolean);
+  if (keys.some((key) => key.includes("PRIVATE KEY"))) faults.sshKeys = "That is a private key: keep it, and paste the .pub file beside it";
+  else if (keys.some((key) => !/^(ssh|ecdsa|sk)-\S+ [A-Za-z0-9+/=]+( .*)?$/.test(key))) faults.sshKeys = "A line as in id_ed25519.pub for each key";
+  else if (keys.length) request.ssh_keys = keys;
+  if (draft.notebook && request.argv?.length === 0) request.notebook = true;
 }
 
 function readPorts(draft: Draft, request: ClusterRequest, faults: Faults): void {
@@ -138,6 +150,11 @@ export function asCommand(request: KeptRequest): string {
   flag("--max-price", request.max_price_per_hour);
   for (const [name, value] of Object.entries(request.env ?? {})) flag("--env", `${name}=${value}`);
   for (const port of request.ports ?? []) flag("--port", port);
+  // Keys come from files there: those of ~/.ssh by themselves, into a box without a command.
+  const plain = request.kind === "box" && !request.argv?.length;
+  if (plain && !request.ssh_keys?.length) words.push("--no-ssh");
+  if (!plain && request.ssh_keys?.length) words.push("--ssh-key", "~/.ssh/id_ed25519.pub");
+  if (plain !== (request.notebook ?? false)) words.push(plain ? "--no-notebook" : "--notebook");
   if (request.argv?.length) words.push("--", ...request.argv.map(quoted));
   return words.join(" ");
 }

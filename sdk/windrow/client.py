@@ -172,6 +172,11 @@ class Client:
                     return
                 yield int(part["stream"]), base64.b64decode(part["data"])
 
+    def box(self, cluster_id: str) -> Json:
+        """How a box of one's own is entered: `ssh_port`, `notebook_port`, `notebook_token`; None: not this way."""
+        answer: Json = self.get(f"/clusters/{cluster_id}/box")
+        return answer
+
     def open_tunnel(self, cluster_id: str, port: int) -> Json:
         """Have its host open a tunnel to a TCP port of it; returns where and with what to connect, within a minute."""
         answer: Json = self.request("POST", f"/clusters/{cluster_id}/tunnels", body={"port": port})

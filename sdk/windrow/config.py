@@ -33,6 +33,11 @@ def user_file() -> Path:
     return Path(base) / "windrow" / "config.json"
 
 
+def ssh_folder() -> Path:
+    """Where this user's OpenSSH has its keys."""
+    return Path.home() / ".ssh"
+
+
 def state_folder() -> Path:
     """Where this user keeps what can be had again: how to reach the workers of clusters."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")

@@ -33,6 +33,8 @@ UNSAID: Json = {
     "max_price_per_hour": None,
     "hosts": 1,
     "restart_members": False,
+    "ssh_keys": [],
+    "notebook": False,
 }
 """Of a request."""
 
@@ -171,6 +173,15 @@ def cluster_routes(app: FastAPI, world: World) -> None:
         one = world.clusters[cluster_id]
         one.update(phase="deleting", version=one["version"] + 1)
         return JSONResponse({"operation": operation("cluster_delete", cluster_id)}, 202)
+
+    @app.get("/api/v1/clusters/{cluster_id}/box")
+    async def box(cluster_id: str) -> Json:
+        asked = world.clusters[cluster_id]["request"]
+        return {
+            "ssh_port": 2222 if asked["ssh_keys"] else None,
+            "notebook_port": 8888 if asked["notebook"] else None,
+            "notebook_token": "0123456789abcdef" if asked["notebook"] else None,
+        }
 
     @app.get("/api/v1/clusters/{cluster_id}/explain")
     async def explain(cluster_id: str) -> Json:

@@ -5,6 +5,7 @@ The test runs each of its own steps in the Master's network (`market.at_master()
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -104,16 +105,16 @@ class RegionalMarket:
         self.agent_dirs += places
         return ids
 
-    def add_host(self, name: str, *flags: str) -> "subprocess.Popen[bytes]":
+    def add_host(self, name: str, *flags: str, **environment: str) -> "subprocess.Popen[bytes]":
         """Join the network of this name as a real host that runs processes, and run its agent there."""
         self._join(self.folder / f"host-{name}", "host", is_simulated=False)
-        return self.run_host(name, *flags)
+        return self.run_host(name, *flags, **environment)
 
-    def run_host(self, name: str, *flags: str) -> "subprocess.Popen[bytes]":
+    def run_host(self, name: str, *flags: str, **environment: str) -> "subprocess.Popen[bytes]":
         """Run the agent of a real host that has joined, as after a start of its machine."""
         folder = self.folder / f"host-{name}"
         more = ("--data-dir", str(folder), "--runtimes", "process", *flags)
-        return self._start(name, folder, "windrow_agent", "run", *more)
+        return self._start(name, folder, "windrow_agent", "run", *more, environment=environment)
 
     async def _joined(self, places: list[Path]) -> list[str]:
         gate = asyncio.Semaphore(JOINS_AT_ONCE)
@@ -134,10 +135,13 @@ class RegionalMarket:
         )
         enrol.join(enrol.IdentityFolder(folder / "identity"), self.https_url, token, request, PATIENCE_S)
 
-    def _start(self, name: str, folder: Path, module: str, *arguments: str) -> "subprocess.Popen[bytes]":
+    def _start(
+        self, name: str, folder: Path, module: str, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> "subprocess.Popen[bytes]":
         folder.mkdir(parents=True, exist_ok=True)
+        own = os.environ | dict(environment or {})
         with self.networks[name].entered(), (folder / "log").open("ab") as log:
-            process = subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=log, stderr=log)
+            process = subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=log, stderr=log, env=own)
         self.cleanup.callback(_stop, process)
         self.pids[folder.name] = process.pid
         return process

@@ -22,7 +22,7 @@ COMMAND_S = 120
 PHASE_S = 120
 ENDED = ("Deleted", "Failed")
 APPLETS = (
-    *("sh", "sleep", "echo", "cat", "httpd", "test", "ls", "wget", "hostname"),
+    *("sh", "sleep", "echo", "cat", "httpd", "test", "ls", "wget", "hostname", "mkdir"),
     *("head", "yes", "id", "touch", "true", "dd", "grep"),
 )
 PASSING = ("it came back less than 60 s ago", "it is not connected: its link is suspect")
@@ -175,9 +175,11 @@ def local_image(folder: Path, programs: Mapping[str, str] | None = None) -> Iter
         subprocess.run(["docker", "rmi", "-f", name], capture_output=True, timeout=120, check=False)
 
 
-def import_image(folder: Path, name: str, programs: Mapping[str, str] | None = None) -> None:
+def import_image(
+    folder: Path, name: str, programs: Mapping[str, str] | None = None, docker_url: str | None = None
+) -> None:
     """Make the image of one static binary under this name. folder: for its files, not there yet or empty. programs:
-    scripts in it, by their paths without the first slash."""
+    scripts in it, by their paths without the first slash. docker_url: of the daemon, where it is another one."""
     (folder / "bin").mkdir(parents=True)
     shutil.copy(str(shutil.which("busybox")), folder / "bin" / "busybox")
     for applet in APPLETS:
@@ -194,4 +196,5 @@ def import_image(folder: Path, name: str, programs: Mapping[str, str] | None = N
             member = tarfile.TarInfo(inner)
             member.type, member.mode = tarfile.DIRTYPE, 0o755
             tar.addfile(member)
-    subprocess.run(["docker", "import", str(archive), name], check=True, capture_output=True, timeout=120)
+    own = os.environ | ({"DOCKER_HOST": docker_url} if docker_url else {})
+    subprocess.run(["docker", "import", str(archive), name], check=True, capture_output=True, timeout=120, env=own)

@@ -5,7 +5,7 @@ import { connection } from "./connection.ts";
 import { paceOf } from "../stages.ts";
 import type { AuditRow, AuditVerdict, SessionRow } from "./types.ts";
 import type {
-  Access, AgentRow, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs, Job, JobRequest,
+  Access, AgentRow, Box, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs, Job, JobRequest,
   HostFacts, JoinTokenRow, Me, Offer, Overview, Page, Receipt, Standing, StopTest, TokenRow, Verification,
 } from "./types.ts";
 import { post } from "./client.ts";
@@ -128,6 +128,8 @@ export const offers = queryOptions({ queryKey: ["offers"], queryFn: ({ signal })
 export const clusters = queryOptions({ queryKey: ["clusters"], queryFn: ({ signal }) => get<Page<Cluster>>("/clusters", { limit: LIST_MOST }, signal), refetchInterval: BRISK_MS });
 export const cluster = (id: string) =>
   queryOptions({ queryKey: ["cluster", id], queryFn: ({ signal }) => get<Cluster>(`/clusters/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
+export const box = (id: string) =>
+  queryOptions({ queryKey: ["box", id], queryFn: ({ signal }) => get<Box>(`/clusters/${encodeURIComponent(id)}/box`, undefined, signal), staleTime: CALM_MS, retry: false });
 export const explain = (id: string) =>
   queryOptions({ queryKey: ["explain", id], queryFn: ({ signal }) => get<Explanation>(`/clusters/${encodeURIComponent(id)}/explain`, undefined, signal), staleTime: CALM_MS });
 export const plan = (request: ClusterRequest) =>

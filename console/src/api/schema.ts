@@ -177,6 +177,16 @@ export interface BenchmarkOut {
   measured_at: string;
 }
 
+/** How a box is entered by who rents it; each is null where it is not, also for what is no box. */
+export interface BoxOut {
+  /** Where its SSH server listens, for the keys of the request */
+  ssh_port: number | null;
+  /** Where Jupyter listens */
+  notebook_port: number | null;
+  /** With which Jupyter is opened: ?token= in its address */
+  notebook_token: string | null;
+}
+
 /** How wake-ups reach the other processes. */
 export interface BusHealthOut {
   kind: string;
@@ -290,6 +300,10 @@ export interface ClusterBody {
   /** Each gives all that is asked for */
   hosts?: number;
   restart_members?: boolean;
+  /** Who may log in to a box: public keys */
+  ssh_keys?: string[];
+  /** Whether a box starts Jupyter */
+  notebook?: boolean;
 }
 
 /** What a cluster is for: a BOX to work in, a SERVICE with ports, or, over one or more hosts, a GANG whose members run the same command and know each other, a RAY or a DASK cluster. */
@@ -319,7 +333,7 @@ export interface ClusterOut {
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   rental_id: string | null;
-  /** Of the block of ports where members listen for each other */
+  /** Of its block of ports on its hosts; null where it has none */
   first_port: number | null;
   /** How often members were replaced */
   restarts: number;
@@ -838,6 +852,8 @@ export interface KeptRequestOut {
   max_price_per_hour: string | null;
   hosts: number;
   restart_members: boolean;
+  ssh_keys: string[];
+  notebook: boolean;
 }
 
 /** What one host ran of a rental, by its signed receipts. */

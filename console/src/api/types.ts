@@ -35,6 +35,7 @@ export type Offer = Schema.OfferOut;
 export type ClusterStep = Schema.StepOut;
 export type Workload = Schema.WorkloadOut;
 export type Cluster = Schema.ClusterOut;
+export type Box = Schema.BoxOut;
 export type ClusterAccepted = Schema.ClusterAcceptedOut;
 export type ReceiptLine = Schema.LineOut;
 export type ReceiptTransfer = Schema.TransferOut;
@@ -97,6 +98,8 @@ export interface ClusterRequest {
   argv: string[];
   env?: Record<string, string>;
   ports?: number[];
+  ssh_keys?: string[];
+  notebook?: boolean;
   await_files?: boolean;
   host_id?: string;
   tier?: string;

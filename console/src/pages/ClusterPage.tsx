@@ -5,7 +5,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { remove } from "../api/client.ts";
-import { cluster as clusterQuery, explain as explainQuery, me as meQuery, receipts as receiptsQuery } from "../api/queries.ts";
+import { box as boxQuery, cluster as clusterQuery, explain as explainQuery, me as meQuery, receipts as receiptsQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Cluster, Explanation } from "../api/types.ts";
 import { amount, bytes, count, duration, percent, perHour, plain, words } from "../format.ts";
@@ -16,7 +16,7 @@ import { Log } from "../parts/Log.tsx";
 import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Shape, Simulated, State, TestMoney, toneOf, useNow, When } from "../parts/state.tsx";
-import { asCommand } from "../request.ts";
+import { asCommand, quoted } from "../request.ts";
 
 const is = (cluster: Cluster, ...phases: string[]) => phases.includes(cluster.phase.toLowerCase());
 const isOver = (cluster: Cluster) => is(cluster, "deleted", "failed");
@@ -68,6 +68,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
         </div>
         <aside className="wr-stack">
           <Panel title="Progress"><Steps cluster={cluster} /></Panel>
+          {up && (cluster.request.ssh_keys.length > 0 || cluster.request.notebook) && <Panel title="Enter it"><Doors cluster={cluster} mine={cluster.account_id === me.data?.account.id} /></Panel>}
           {Object.keys(cluster.urls).length > 0 && <Panel title="Open to everybody"><Addresses cluster={cluster} /></Panel>}
           <Panel title="Workloads"><Workloads cluster={cluster} /></Panel>
           <Panel title="Asked for"><Asked cluster={cluster} /></Panel>
@@ -120,6 +121,32 @@ function Addresses({ cluster }: { cluster: Cluster }) {
       <Text size="xs" className="wr-quiet">Whoever knows an address may call it: the service itself checks its callers.</Text>
       <Text size="xs" className="wr-quiet">{count(cluster.traffic.connections)} connections, {bytes(cluster.traffic.bytes_in)} in, {bytes(cluster.traffic.bytes_out)} out</Text>
     </Stack>
+  );
+}
+
+/** How its renter enters a box: what to type on their own machine, and for Jupyter the address it is then found at. */
+function Doors({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
+  const query = useQuery({ ...boxQuery(cluster.id), enabled: mine });
+  if (!mine) return <Text size="sm" className="wr-quiet">Only who rents it enters it.</Text>;
+  const name = quoted(cluster.name);
+  return (
+    <Loaded query={query}>
+      {(box) => (
+        <Stack gap="sm" data-testid="doors">
+          {box.ssh_port !== null && <><Text size="sm">Log in with your own key:</Text><Command text={`windrow cluster ssh ${name}`} label="command to log in" /></>}
+          {box.notebook_port !== null && (
+            <>
+              <Text size="sm">Jupyter on your machine:</Text>
+              <Command text={`windrow cluster forward ${name} 8888`} label="command for the notebook" />
+              <Text size="sm">and then in a browser:</Text>
+              <Command text={`http://127.0.0.1:8888/?token=${box.notebook_token ?? ""}`} label="address of the notebook" />
+            </>
+          )}
+          {box.ssh_port === null && box.notebook_port === null && <Text size="sm" className="wr-quiet">Simulated hosts start neither SSH nor Jupyter.</Text>}
+          <Text size="xs" className="wr-quiet">Where neither answers, the output says what the image lacks.</Text>
+        </Stack>
+      )}
+    </Loaded>
   );
 }
 

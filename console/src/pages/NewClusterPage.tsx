@@ -85,6 +85,12 @@ function Form({ draft, change, faults }: FormProps) {
             <TextInput label="Name" placeholder="chosen for you" {...field("name")} />
             {draft.kind === "service" && <TextInput label="Ports" placeholder="8080" {...field("ports")} />}
           </SimpleGrid>
+          {draft.kind === "box" && (
+            <>
+              <Textarea label="SSH keys" description="Public keys that may log in, a line each, as in id_ed25519.pub. The image brings OpenSSH's server." placeholder="ssh-ed25519 AAAA… you@home" autosize minRows={1} maxRows={4} {...field("sshKeys")} styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }} />
+              {!draft.command.trim() && <Checkbox label="Start Jupyter" description="Where the image has it; reached through a tunnel, with a token that only you are told." checked={draft.notebook} onChange={(event) => change({ notebook: event.currentTarget.checked })} />}
+            </>
+          )}
         </Stack>
       </Panel>
       <Panel title="On what">

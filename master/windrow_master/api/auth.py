@@ -79,6 +79,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("POST", f"{V1}/clusters"): Permission.RENT,
     ("GET", f"{V1}/clusters"): Permission.RENT_READ,
     ("GET", f"{V1}/clusters/{{cluster_id}}"): Permission.RENT_READ,
+    ("GET", f"{V1}/clusters/{{cluster_id}}/box"): Permission.RENT,
     ("DELETE", f"{V1}/clusters/{{cluster_id}}"): Permission.RENT,
     ("GET", f"{V1}/clusters/{{cluster_id}}/explain"): Permission.RENT_READ,
     ("GET", f"{V1}/clusters/{{cluster_id}}/stream"): Permission.RENT_READ,

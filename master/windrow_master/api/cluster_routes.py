@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from windrow_master.api import lasting, out, out_clusters, sse
-from windrow_master.api.cluster_shapes import cluster_json, explanation_json, plan_json, tunnel_json
+from windrow_master.api.cluster_shapes import box_json, cluster_json, explanation_json, plan_json, tunnel_json
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
 from windrow_master.api.idempotency import make_router
@@ -59,6 +59,10 @@ class ClusterBody(Body):
     max_price_per_hour: Annotated[str | None, Field(max_length=30)] = None
     hosts: Annotated[int, Field(ge=1, le=HOSTS_MAX, description="Each gives all that is asked for")] = 1
     restart_members: bool = False
+    ssh_keys: Annotated[
+        list[str], Field(default_factory=list, max_length=16, description="Who may log in to a box: public keys")
+    ]
+    notebook: Annotated[bool, Field(description="Whether a box starts Jupyter")] = False
 
     def parsed(self) -> ClusterRequest:
         """The same as a value of the room."""
@@ -83,6 +87,8 @@ class ClusterBody(Body):
             max_price_per_hour=None if self.max_price_per_hour is None else money_of(self.max_price_per_hour),
             hosts=self.hosts,
             restart_members=self.restart_members,
+            ssh_keys=tuple(key.strip() for key in self.ssh_keys),
+            notebook=self.notebook,
         )
 
 
@@ -170,6 +176,13 @@ async def delete_cluster(services: Serving, principal: Asking, cluster_id: str) 
 async def explain_cluster(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Why it runs where it runs, from the record of that decision."""
     return explanation_json(await services.clusters.explain(principal, ClusterId(cluster_id)))
+
+
+@router.get("/clusters/{cluster_id}/box", responses=out_clusters.BOX)
+async def cluster_box(services: Serving, principal: Asking, cluster_id: str) -> Response:
+    """Where a box is entered, through tunnels to these ports, and with what; nulls where it is not."""
+    view = await services.clusters.get_own(principal, ClusterId(cluster_id))
+    return JSONResponse(box_json(view), headers={"Cache-Control": "no-store"})
 
 
 @router.get("/clusters/{cluster_id}/stream", **out.STREAM)

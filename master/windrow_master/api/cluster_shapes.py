@@ -5,6 +5,7 @@ from typing import Any
 
 from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.paging import time_or_none
+from windrow_master.clusters import box
 from windrow_master.clusters.model import ClusterRequest, Step, Workload
 from windrow_master.clusters.service import ClusterView, Preview
 from windrow_master.clusters.tunnels.service import Ticket
@@ -40,6 +41,17 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "first_port": cluster.first_port,
         "restarts": cluster.restarts,
         "version": cluster.version,
+    }
+
+
+def box_json(view: ClusterView) -> dict[str, Any]:
+    """How its renter, and nobody else, enters a box."""
+    runtime = view.workloads[0].runtime if view.workloads else ""
+    found = box.doors(view.cluster, runtime)
+    return {
+        "ssh_port": found.ssh_port,
+        "notebook_port": found.notebook_port,
+        "notebook_token": None if found.notebook_port is None else box.token(view.cluster),
     }
 
 
@@ -122,6 +134,7 @@ def _request_json(request: ClusterRequest) -> dict[str, Any]:
         "kind": request.kind.value,
         "argv": list(request.argv),
         "ports": list(request.ports),
+        "ssh_keys": list(request.ssh_keys),
         "max_price_per_hour": None if limit is None else money_text(Microcents(limit)),
     }
 

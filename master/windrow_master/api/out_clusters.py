@@ -61,6 +61,8 @@ class KeptRequestOut(Out):
     max_price_per_hour: Amount
     hosts: int
     restart_members: bool
+    ssh_keys: list[str]
+    notebook: bool
 
 
 class TrafficOut(Out):
@@ -95,7 +97,7 @@ class ClusterOut(Out):
     ended_at: Time | None
     created_at: Time
     rental_id: str | None
-    first_port: Annotated[int | None, Field(description="Of the block of ports where members listen for each other")]
+    first_port: Annotated[int | None, Field(description="Of its block of ports on its hosts; null where it has none")]
     restarts: Annotated[int, Field(description="How often members were replaced")]
     version: int
 
@@ -193,9 +195,18 @@ class TunnelOut(Out):
     expires_at: Annotated[Time, Field(description="To connect by; the tunnel itself has no end of its own")]
 
 
+class BoxOut(Out):
+    """How a box is entered by who rents it; each is null where it is not, also for what is no box."""
+
+    ssh_port: Annotated[int | None, Field(description="Where its SSH server listens, for the keys of the request")]
+    notebook_port: Annotated[int | None, Field(description="Where Jupyter listens")]
+    notebook_token: Annotated[str | None, Field(description="With which Jupyter is opened: ?token= in its address")]
+
+
 CLUSTERS: Final = described(Page[ClusterOut])
 CLUSTER: Final = described(ClusterOut)
 ACCEPTED: Final = described(ClusterAcceptedOut, 202)
 PLAN: Final = described(PlanOut)
+BOX: Final = described(BoxOut)
 TUNNEL: Final = described(TunnelOut, 201)
 EXPLANATION: Final = described(ExplanationOut)

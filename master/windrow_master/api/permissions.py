@@ -64,6 +64,7 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("POST", f"{V1}/clusters/{{cluster_id}}/checkpoints/restore"): Reach.OWN,
     ("GET", f"{V1}/clusters/{{cluster_id}}"): Reach.OWN_OR_OVERSEEN,
     ("DELETE", f"{V1}/clusters/{{cluster_id}}"): Reach.OWN_OR_OPERATED,
+    ("GET", f"{V1}/clusters/{{cluster_id}}/box"): Reach.OWN,
     ("GET", f"{V1}/clusters/{{cluster_id}}/explain"): Reach.OWN_OR_OVERSEEN,
     ("GET", f"{V1}/clusters/{{cluster_id}}/stream"): Reach.OWN_OR_OVERSEEN,
     ("GET", f"{V1}/clusters/{{cluster_id}}/logs"): Reach.OWN,

@@ -62,7 +62,7 @@ class ClusterRequest:
     """What somebody asked for, within its limits (request.py) and as it is shown again later.
 
     gpus, cpus, memory_bytes: of each host. max_price_per_hour: for all of them. restart_members: where one is lost,
-    start all members of a gang again instead of failing.
+    start all members of a gang again instead of failing. ssh_keys, notebook: how a box is entered (box.py).
     """
 
     kind: ClusterKind = ClusterKind.BOX
@@ -85,6 +85,8 @@ class ClusterRequest:
     max_price_per_hour: Microcents | None = None
     hosts: int = 1
     restart_members: bool = False
+    ssh_keys: tuple[str, ...] = ()
+    notebook: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +107,9 @@ class Step:
 class Cluster:
     """A named set of slots and what it is for. version grows with each change that is worth showing.
 
-    first_port: of the block of ports that its members listen on among themselves; None: they are no members.
-    restarts: how often its members were started anew, or one of them replaced. secret: what its members show each
-    other, where their engine asks for that; shown to nobody else.
+    first_port: of the block of ports that its members listen on among themselves, or a box that is a process; None: it
+    has none. restarts: how often its members were started anew, or one of them replaced. secret: what its members show
+    each other, where their engine asks for that, and shown to nobody else; of a box, the token of its notebook.
     """
 
     cluster_id: ClusterId

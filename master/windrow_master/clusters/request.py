@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Final
 
+from windrow_master.clusters import box
 from windrow_master.clusters.model import OVER_HOSTS, ClusterKind, ClusterRequest
 from windrow_master.placement.model import Request, Runtime
 from windrow_proto.errors import InvalidInput
@@ -56,6 +57,7 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     is_gang = request.kind is ClusterKind.GANG
     _check("restart_members", is_gang or not request.restart_members, "only said of a gang")
     _check("argv", not is_gang or bool(request.argv), "said for a gang: it is what every member runs")
+    box.check(request)
     is_process = request.runtime == Runtime.PROCESS
     _check("runtime", not (is_process and request.image is not None), "docker where an image is named")
     _check("max_price_per_hour", (request.max_price_per_hour or 0) >= 0, "at least 0")
@@ -96,9 +98,9 @@ def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """One member of a cluster whose members know each other: what it is told of the others (members.py).
+    """What a workload runs and is told beyond its request: as a member of others (members.py), or as a box (box.py).
 
-    address: None where the host is simulated and nobody comes there.
+    address: None where nobody comes there, as on a simulated host. is_waiting: whether it starts with the others only.
     """
 
     rank: int
@@ -106,6 +108,7 @@ class Membership:
     env: Mapping[str, str]
     address: str | None = None
     listens: tuple[int, ...] = ()
+    is_waiting: bool = True
 
 
 def workload_spec(
@@ -138,7 +141,7 @@ def workload_spec(
         paid_ns=paid_ns,
         log_cap_bytes=LOG_CAP_BYTES,
         files_cap_bytes=FILES_CAP_BYTES,
-        await_members=member is not None,
+        await_members=member is not None and member.is_waiting,
         address="" if member is None else member.address or "",
         listens=() if member is None or member.address is None else member.listens,
     )

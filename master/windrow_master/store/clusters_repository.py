@@ -210,7 +210,9 @@ def _cluster_values(cluster: Cluster) -> dict[str, Any]:
 def _cluster(row: Mapping[Any, Any]) -> Cluster:
     raw = row["request"]
     request = ClusterRequest(
-        **raw | {"kind": ClusterKind(raw["kind"]), "argv": tuple(raw["argv"]), "ports": tuple(raw["ports"])}
+        **raw
+        | {"kind": ClusterKind(raw["kind"]), "argv": tuple(raw["argv"]), "ports": tuple(raw["ports"])}
+        | {"ssh_keys": tuple(raw.get("ssh_keys", ()))}
     )
     values = {key: value for key, value in row.items() if key not in ("name", "request_key", "request_sha256")}
     return Cluster(

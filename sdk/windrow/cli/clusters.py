@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from windrow import folder
+from windrow.cli import entering
 from windrow.cli.context import AsJson, Watch, Yes, client
 from windrow.cli.output import (
     EXIT_FAILURE,
@@ -47,6 +48,9 @@ Host = Annotated[str | None, typer.Option("--host", help="Only this host.")]
 Tier = Annotated[str | None, typer.Option("--tier", help="Only this tier, for example h100/A.")]
 Runtime = Annotated[str | None, typer.Option("--runtime", help="docker, process or simulated; the Master chooses.")]
 Rank = Annotated[int, typer.Option("--rank", min=0, help="Of which member, where there are several.")]
+SshKey = Annotated[
+    list[Path] | None, typer.Option("--ssh-key", help="A .pub file whose keys may log in to a box, repeatable.")
+]
 MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Per hour, for all of it.")]
 Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Its name or id.")]
 
@@ -90,6 +94,14 @@ def _print_addresses(cluster: dict[str, Any], to: Console) -> None:
         print_whole(f"Port {port} is open at {url}", to)
     if cluster.get("urls"):
         print_whole(OPEN_TO_ALL, to)
+
+
+def _print_doors(cluster: dict[str, Any]) -> None:
+    request = cluster.get("request") or {}
+    if request.get("ssh_keys"):
+        print_whole(f"Log in: windrow cluster ssh {cluster['name']}", err)
+    if request.get("notebook"):
+        print_whole(f"Notebook: windrow cluster forward {cluster['name']} {entering.NOTEBOOK_PORT}", err)
 
 
 def _traffic(traffic: dict[str, Any]) -> str:
@@ -180,16 +192,22 @@ def cluster_create(
     tier: Tier = None,
     runtime: Runtime = None,
     max_price: MaxPrice = None,
+    ssh_key: SshKey = None,
+    ssh: Annotated[bool, typer.Option(help="Let your keys of ~/.ssh into a box without a command.")] = True,
+    notebook: Annotated[
+        bool | None, typer.Option(help="Start Jupyter in a box; without a command it is.", show_default=False)
+    ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run and its price.")] = False,
     wait: Annotated[bool, typer.Option(help="Wait until it runs.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Create a cluster."""
     api = client(context)
+    keys, has_notebook = entering.asked(kind, argv or [], ssh_key or [], ssh, notebook)
     request = cluster_request(
         argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image, env=env or [],
         ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
-        restart_members=restart_members,
+        restart_members=restart_members, ssh_keys=keys, notebook=has_notebook,
     )  # fmt: skip
     if plan:
         _show_plan(api.plan(request), as_json)
@@ -202,6 +220,7 @@ def cluster_create(
     else:
         say(f"{cluster['id']} is {cluster['phase']}. {cluster.get('reason') or ''}".rstrip())
         _print_addresses(cluster, err)
+        _print_doors(cluster)
         sys.stdout.write(cluster["id"] + "\n")
     if cluster["phase"] == "Failed":
         raise typer.Exit(EXIT_FAILURE)

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli import entering
 from windrow.cli.clusters import ENDED, Which, cluster_named
 from windrow.cli.context import AsJson, Options, client
-from windrow.cli.output import print_json, say, size_text
+from windrow.cli.output import err, print_json, print_whole, say, size_text
 from windrow.config import user_file
 from windrow.errors import WindrowClientError
 from windrow.forwarding import LOCALHOST, Forward
 
-SSH_PORT = 22
 AGAIN = "from windrow.cli.main import main; main()"
 """This very command, however it was started."""
 
@@ -47,6 +47,10 @@ def cluster_forward(
         raise WindrowClientError(
             f"{found['id']} is {found['phase']}; there is nothing to reach. See: windrow cluster ls"
         )
+    doors = {} if stdio else entering.doors(api, found)
+    nearest = wanted or remote
+    is_notebook = bool(doors.get("notebook_port")) and remote in (entering.NOTEBOOK_PORT, doors["notebook_port"])
+    remote = doors["notebook_port"] if is_notebook else remote
     forward = Forward(api, found["id"], remote, lambda error: say(f"A connection failed: {error}"))
     if stdio:
         _run(forward.pipe())
@@ -54,14 +58,17 @@ def cluster_forward(
 
     def ready(port: int) -> None:
         if as_json:
-            print_json({"cluster": found["id"], "port": remote, "local_address": f"{LOCALHOST}:{port}"})
+            url = {"url": entering.notebook_url(port, doors["notebook_token"])} if is_notebook else {}
+            print_json({"cluster": found["id"], "port": remote, "local_address": f"{LOCALHOST}:{port}", **url})
             return
-        if port != (wanted or remote):
-            say(f"Port {remote} of this machine is taken; this is another.")
+        if port != nearest:
+            say(f"Port {nearest} of this machine is taken; this is another.")
         say(f"{LOCALHOST}:{port} is port {remote} of {found.get('name') or found['id']}. Ctrl-C ends it.")
+        if is_notebook:
+            print_whole(f"Jupyter: {entering.notebook_url(port, doors['notebook_token'])}", err)
 
     try:
-        _run(forward.listen(wanted or remote, wanted is not None, ready))
+        _run(forward.listen(nearest, wanted is not None, ready))
     except KeyboardInterrupt:
         pass
     figures = {
@@ -80,8 +87,10 @@ def cluster_ssh(
     context: typer.Context,
     cluster: Which,
     words: Annotated[list[str] | None, typer.Argument(help="For ssh, after --: options and a command.")] = None,
-    port: Annotated[int, typer.Option(min=1, max=65_535, help="Where its SSH server listens.")] = SSH_PORT,
-    user: Annotated[str, typer.Option(help="Who to be there.")] = "root",
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65_535, help="Where its SSH server listens; a box knows, else 22.")
+    ] = None,
+    user: Annotated[str | None, typer.Option(help="Who to be there; as whom a box runs, else root.")] = None,
 ) -> None:
     """Log in by OpenSSH, where an SSH server runs in the cluster."""
     ssh = shutil.which("ssh")
@@ -90,7 +99,11 @@ def cluster_ssh(
             "There is no ssh here: install OpenSSH's client (on Debian: apt-get install openssh-client). "
             "Without it: windrow cluster exec"
         )
-    found = cluster_named(client(context), cluster)
+    api = client(context)
+    found = cluster_named(api, cluster)
+    own_port = entering.doors(api, found).get("ssh_port")
+    port = port or own_port or entering.SSH_PORT
+    user = user or (entering.user_inside(api, found["id"]) if own_port else "root")
     options = context.find_root().obj or Options()
     again = [sys.executable, "-c", AGAIN, *(["--url", options.url] if options.url else [])]
     proxy = shlex.join([*again, "cluster", "forward", found["id"], str(port), "--stdio"])

@@ -64,6 +64,8 @@ def cluster_request(
     await_files: bool = False,
     hosts: int = 1,
     restart_members: bool = False,
+    ssh_keys: Sequence[str] = (),
+    notebook: bool = False,
 ) -> dict[str, Any]:
     """The body of POST /clusters; what was not said is left out."""
     request: dict[str, Any] = {"kind": kind, "cpus": cpus, "argv": list(argv), "await_files": await_files}
@@ -81,5 +83,7 @@ def cluster_request(
         "ports": list(ports) or None,
         "hosts": hosts if hosts > 1 else None,
         "restart_members": restart_members or None,
+        "ssh_keys": list(ssh_keys) or None,
+        "notebook": notebook or None,
     }
     return request | {key: value for key, value in optional.items() if value is not None}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from zlib import crc32
 
+from windrow_master.clusters import box
 from windrow_master.clusters import members as rules
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, Workload
 from windrow_master.clusters.request import Membership, workload_spec
@@ -44,13 +45,15 @@ class Launcher:
 
     def networked(self, uow: UnitOfWork, cluster: Cluster, places: Sequence[Chosen]) -> Cluster:
         """The cluster with a block of ports that nobody else has on these hosts, where its members listen for each
-        other, and with a secret of theirs; raises NoCapacity."""
-        if cluster.kind not in OVER_HOSTS:
+        other or a box for its renter, and with its secret; raises NoCapacity."""
+        if box.is_entered(cluster.request):
+            cluster = replace(cluster, secret=secrets.token_hex(SECRET_BYTES))
+        if cluster.kind not in OVER_HOSTS and not box.needs_block(cluster.request, places[0].runtime):
             return cluster
         taken = {port for place in places for port in self._blocks_on(uow, place.host_id)}
         first = rules.free_block(crc32(cluster.cluster_id.encode()) + cluster.restarts, taken)
         if first is None:
-            raise NoCapacity("All blocks of ports for clusters over several hosts are taken on one of the hosts.")
+            raise NoCapacity("All blocks of ports for clusters are taken on one of the hosts.")
         return replace(cluster, first_port=first, secret=cluster.secret or secrets.token_hex(SECRET_BYTES))
 
     def _blocks_on(self, uow: UnitOfWork, host_id: HostId) -> set[int]:
@@ -104,7 +107,7 @@ class Launcher:
             image=place.image or "",
             lease_ns=LEASE_NS,
             paid_ns=HOLD_NS if cluster.price_per_hour else LEASE_NS,
-            member=_membership(cluster, rank, addresses, host),
+            member=_membership(cluster, rank, addresses, host, place.runtime),
         )
         command = Command(CommandId(""), CommandKind.CREATE, create=spec)
         command_id = self._fleet.issue(uow, host.host_id, command, now + CREATE_NOT_AFTER_NS, workload_id, actor)
@@ -141,7 +144,9 @@ def network_of(host: Host) -> str | None:
     return None if found is None else found[1]
 
 
-def _membership(cluster: Cluster, rank: int, addresses: Sequence[str], host: Host) -> Membership | None:
+def _membership(cluster: Cluster, rank: int, addresses: Sequence[str], host: Host, runtime: str) -> Membership | None:
+    if box.is_entered(cluster.request):
+        return Membership(rank, box.command(cluster, runtime), box.environment(cluster, runtime), is_waiting=False)
     if cluster.kind not in OVER_HOSTS or cluster.first_port is None:
         return None
     request, first = cluster.request, cluster.first_port

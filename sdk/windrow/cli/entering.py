@@ -1,0 +1,73 @@
+"""How a box is entered: whose keys it is given when it is made, and where its doors are found afterwards."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from windrow.client import Client
+from windrow.config import ssh_folder
+from windrow.errors import WindrowClientError
+
+SSH_PORT: Final = 22
+NOTEBOOK_PORT: Final = 8888
+"""Where people look for Jupyter; a box that is a process on its host has another port there."""
+KEY_FILE_MAX: Final = 64 * 1024
+USER_CHARS_MAX: Final = 64
+
+
+def own_keys() -> list[str]:
+    """The public keys that OpenSSH's client of this user would show first; none where it has none."""
+    return keys_in(sorted(ssh_folder().glob("id_*.pub")))
+
+
+def keys_in(files: Sequence[Path]) -> list[str]:
+    """The public keys of these files, a line each; raises WindrowClientError."""
+    found: list[str] = []
+    for file in files:
+        try:
+            text = file.read_bytes()[:KEY_FILE_MAX].decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise WindrowClientError(f"--ssh-key {file} cannot be read: {error}.") from error
+        if "PRIVATE KEY" in text:
+            raise WindrowClientError(f"--ssh-key {file} is a private key. Keep it, and give the .pub file beside it.")
+        lines = [line.strip() for line in text.splitlines()]
+        keys = [line for line in lines if line and not line.startswith("#")]
+        if not keys:
+            raise WindrowClientError(f"--ssh-key {file} holds no public key.")
+        found += [key for key in keys if key not in found]
+    return found
+
+
+def asked(
+    kind: str, argv: Sequence[str], files: Sequence[Path], ssh: bool, notebook: bool | None
+) -> tuple[list[str], bool]:
+    """The keys and whether a notebook is wanted. A box without a command is one to work in: it is given both."""
+    is_to_work_in = kind == "box" and not argv
+    keys = keys_in(files) if files else own_keys() if ssh and is_to_work_in else []
+    return keys, is_to_work_in if notebook is None else notebook
+
+
+def doors(api: Client, cluster: dict[str, Any]) -> dict[str, Any]:
+    """Where a box is entered; empty: the cluster was not asked to be."""
+    request = cluster.get("request") or {}
+    return api.box(cluster["id"]) if request.get("ssh_keys") or request.get("notebook") else {}
+
+
+def user_inside(api: Client, cluster_id: str) -> str:
+    """As whom the box runs, and so who logs in; raises WindrowClientError."""
+    said = b""
+    for part in api.execute(cluster_id, ["id", "-un"]):
+        if isinstance(part, tuple):
+            said += part[1] if part[0] == 1 else b""
+            continue
+        name = said[: USER_CHARS_MAX + 1].decode(errors="replace").strip()
+        if part == 0 and name and len(name) <= USER_CHARS_MAX and name.isprintable() and not name.startswith("-"):
+            return name
+    raise WindrowClientError(
+        f"{cluster_id} does not say as whom it runs. Name the user: windrow cluster ssh --user NAME"
+    )
+
+
+def notebook_url(local_port: int, token: str | None) -> str:
+    """Where a browser of this machine opens it."""
+    return f"http://127.0.0.1:{local_port}/" + (f"?token={token}" if token else "")

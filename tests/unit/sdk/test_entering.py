@@ -1,0 +1,89 @@
+"""Entering a box: whose keys are sent, where its doors are asked for, and as whom one logs in."""
+
+import base64
+import json
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from windrow.cli import entering
+from windrow.client import Client
+from windrow.config import Config
+from windrow.errors import WindrowClientError
+
+KEY, SECOND = "ssh-ed25519 AAAA me@home", "ssh-rsa BBBB"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".ssh"
+    folder.mkdir()
+    return folder
+
+
+def answering(box: dict[str, object], said: bytes = b"box\n", code: int = 0) -> Client:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        if request.url.path.endswith("/exec"):
+            assert json.loads(request.content) == {"argv": ["id", "-un"]}
+            lines = [{"stream": 2, "data": "bm90ZQ=="}, {"stream": 1, "data": base64.b64encode(said).decode()}]
+            return httpx2.Response(200, text="\n".join(json.dumps(one) for one in [*lines, {"exit_code": code}]))
+        assert request.url.path == "/api/v1/clusters/cluster_1/box"
+        return httpx2.Response(200, json=box)
+
+    return Client(Config("http://master", "wr_secret"), transport=httpx2.MockTransport(answer))
+
+
+def test_ones_own_keys_go_to_a_box_without_a_command_and_nowhere_else(home: Path) -> None:
+    (home / "id_ed25519.pub").write_text(f"{KEY}\n")
+    (home / "id_ed25519").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    (home / "work.pub").write_text(f"# for work\n\n{SECOND}\n{KEY}\n")
+
+    assert entering.asked("box", [], [], True, None) == ([KEY], True)
+    assert entering.asked("box", [], [], False, False) == ([], False)
+    assert entering.asked("box", ["train"], [], True, None) == ([], False)
+    assert entering.asked("service", [], [], True, None) == ([], False)
+    assert entering.asked("box", ["train"], [home / "work.pub"], True, True) == ([SECOND, KEY], True)
+
+
+def test_who_has_no_keys_sends_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert entering.own_keys() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot be read"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----", "private key"),
+        ("# nothing\n", "no public key"),
+    ],
+)
+def test_a_file_that_is_none_of_public_keys_is_refused_with_the_reason(home: Path, text: str | None, said: str) -> None:
+    if text is not None:
+        (home / "id_x").write_text(text)
+    with pytest.raises(WindrowClientError, match=said):
+        entering.keys_in([home / "id_x"])
+
+
+def test_doors_are_asked_for_only_where_some_were_wished_for() -> None:
+    with answering({"ssh_port": 2222}) as api:
+        assert entering.doors(api, {"id": "cluster_1", "request": {"ssh_keys": [KEY]}}) == {"ssh_port": 2222}
+        assert entering.doors(api, {"id": "cluster_2", "request": {"ssh_keys": [], "notebook": False}}) == {}
+
+
+def test_who_logs_in_is_whom_the_box_runs_as() -> None:
+    with answering({}) as api:
+        assert entering.user_inside(api, "cluster_1") == "box"
+
+
+@pytest.mark.parametrize(("said", "code"), [(b"", 0), (b"box\n", 1), (b"-oProxyCommand=x", 0), (b"a\x1b[2Jb", 0)])
+def test_a_name_that_is_none_is_never_given_to_ssh(said: bytes, code: int) -> None:
+    with answering({}, said, code) as api, pytest.raises(WindrowClientError, match="--user"):
+        entering.user_inside(api, "cluster_1")
+
+
+def test_the_address_of_a_notebook_carries_its_token() -> None:
+    assert entering.notebook_url(8888, "abc") == "http://127.0.0.1:8888/?token=abc"
+    assert entering.notebook_url(9000, None) == "http://127.0.0.1:9000/"
