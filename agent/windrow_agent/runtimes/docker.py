@@ -21,7 +21,7 @@ from windrow_agent import fence
 from windrow_agent.core import egress
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes import docker_socket, files, registries
-from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, read_archive
+from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
 from windrow_agent.runtimes.port import (
     FILES_CAP_BYTES,
     LOG_CAP_BYTES,
@@ -73,6 +73,7 @@ class DockerRuntime:
         self, folder: Path, host_id: HostId, base_url: str = DEFAULT_URL, registries: tuple[str, ...] = ()
     ) -> None:
         self._folder, self._host_id, self._base_url, self._registries = folder, host_id, base_url, registries
+        self.driver_of: facts_of.DriverOf = facts_of.no_driver
         self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, "windrow-docker")
         self._made: Any = None
         self._ids: dict[WorkloadId, str] = {}
@@ -98,8 +99,10 @@ class DockerRuntime:
             raise InvalidInput("A container needs an image.", subject=spec.workload_id)
         if not spec.argv and await self._find(spec.workload_id) is not None:
             return
-        # Where the request names a command the daemon is asked at once: it says so if it has no such image.
-        image = await self._image(spec, progress) if not spec.argv else None
+        # Where the request names a command the daemon is asked at once: it says so if it has no such image. On cards,
+        # the image is looked at first: it may ask for a driver that this host has not.
+        image = await self._image(spec, progress) if facts_of.cards(spec) or not spec.argv else None
+        facts_of.check_driver(spec, image, self.driver_of)
         progress("preparing", 500)
         try:
             await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S, END_S)
@@ -116,7 +119,9 @@ class DockerRuntime:
         try:
             await files.receive(archive, chunks, cap)
             taken, manifest = await asyncio.to_thread(files.check_archive, archive, cap)
-            await self._call(functools.partial(_put_archive, container=container["Id"], archive=archive), 600)
+            await self._call(
+                functools.partial(put_archive, container=container["Id"], path=facts_of.WORKSPACE, archive=archive), 600
+            )
             known = {**files.load_manifest(folder / "manifest.json"), **manifest}
             await asyncio.to_thread(files.save_manifest, folder / "manifest.json", known)
         finally:
@@ -429,11 +434,6 @@ def _remove_volume(api: Any, name: str, host_id: HostId) -> None:
             api.remove_volume(name, force=True)
     except docker.errors.NotFound:
         return
-
-
-def _put_archive(api: Any, container: str, archive: Path) -> None:
-    with open(archive, "rb") as file:
-        api.put_archive(container, facts_of.WORKSPACE, file)
 
 
 def _pull(api: Any, image: str, pipe: ThreadPipe[int]) -> None:

@@ -1,16 +1,17 @@
 """What Docker is asked for and what its answers mean: names, labels, limits, times. It opens no connection itself."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.core import egress
+from windrow_agent.core import egress, image_needs
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_agent.runtimes.shim import boot_id, write_whole
 from windrow_proto import checkpoints
-from windrow_proto.errors import ImageUnavailable
+from windrow_proto.errors import ImageUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
 from windrow_proto.units import MIB, SECOND, parse_time
@@ -67,6 +68,30 @@ def fixed_environment(spec: WorkloadSpec) -> dict[str, str]:
     own = {"WINDROW_WORKLOAD_ID": str(spec.workload_id), "WINDROW_CLUSTER_ID": str(spec.cluster_id)}
     # `void` keeps NVIDIA's hook from injecting every card into an image that asks for `all`.
     return {**own, "NVIDIA_VISIBLE_DEVICES": gpus or "void"}
+
+
+DriverOf = Callable[[frozenset[str]], image_needs.Driver]
+"""What the driver of these cards says of itself."""
+
+
+def no_driver(uuids: frozenset[str]) -> image_needs.Driver:
+    """Nothing is known."""
+    del uuids
+    return image_needs.Driver()
+
+
+def cards(spec: WorkloadSpec) -> frozenset[str]:
+    """The cards and slices that it rents."""
+    return frozenset(slot.gpu_uuid for slot in spec.slots if slot.gpu_uuid)
+
+
+def check_driver(spec: WorkloadSpec, image: dict[str, Any] | None, driver_of: DriverOf) -> None:
+    """Raise WorkloadFailed for an image, as inspected, that asks for another driver than its cards have."""
+    if image is None or not (uuids := cards(spec)):
+        return
+    why = image_needs.refusal(image.get("Config") or {}, spec.env, driver_of(uuids))
+    if why:
+        raise WorkloadFailed(f"The image {spec.image!r} does not fit this host: {why}.", subject=spec.workload_id)
 
 
 def workload_of(container: dict[str, Any]) -> WorkloadId:

@@ -10,6 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from windrow_agent.runtimes.port import CHUNK_BYTES, ByteStream
@@ -75,6 +76,12 @@ def read_archive(api: Any, container: str, path: str) -> io.BufferedReader:
     """A folder of a container as one readable tar file."""
     pieces, _ = api.get_archive(container, path, chunk_size=CHUNK_BYTES)
     return io.BufferedReader(_Pieces(iter(pieces)))
+
+
+def put_archive(api: Any, container: str, path: str, archive: Path) -> None:
+    """Let the daemon unpack a tar file into a folder of a container."""
+    with open(archive, "rb") as file:
+        api.put_archive(container, path, file)
 
 
 class _Pieces(io.RawIOBase):
