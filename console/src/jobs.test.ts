@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { Job } from "./api/types.ts";
-import { asJobCommand, BLANK_JOB, followers, toJob } from "./jobs.ts";
+import { asJobCommand, BLANK_JOB, toJob } from "./jobs.ts";
 
 test("what was typed becomes a request, and the same command", () => {
   const { request, faults } = toJob({ ...BLANK_JOB, command: "sh -c 'echo hi'", name: " mine ", retries: 2, minutes: "1.5", budget: "0.50", after: "job_1, job_2" });
@@ -14,9 +13,4 @@ test("what is wrong is said beside its field", () => {
     command: "A command to run", minutes: "A number of minutes", budget: "An amount such as 0.50", after: "Ids of jobs: job_…",
   });
   expect(toJob({ ...BLANK_JOB, command: "echo 'open" }).faults.command).toContain("not closed");
-});
-
-test("those that come after a job are found by its id", () => {
-  const made = (id: string, after: string[]) => ({ id, request: { after } }) as Job;
-  expect(followers(made("job_1", []), [made("job_2", ["job_1"]), made("job_3", ["job_2"])]).map((job) => job.id)).toEqual(["job_2"]);
 });

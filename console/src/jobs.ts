@@ -63,8 +63,3 @@ export function asJobCommand(request: JobRequest): string {
 }
 
 export const isOver = (job: Job): boolean => job.ended_at !== null;
-
-/** Jobs that come after this one, among those that are known. */
-export function followers(job: Job, known: readonly Job[]): Job[] {
-  return known.filter((one) => one.request.after.includes(job.id));
-}

@@ -99,8 +99,7 @@ class DockerRuntime:
             raise InvalidInput("A container needs an image.", subject=spec.workload_id)
         if not spec.argv and await self._find(spec.workload_id) is not None:
             return
-        # Where the request names a command the daemon is asked at once: it says so if it has no such image. On cards,
-        # the image is looked at first: it may ask for a driver that this host has not.
+        # Where a command is named the daemon is asked at once, and says if it has no such image; not so on cards.
         image = await self._image(spec, progress) if facts_of.cards(spec) or not spec.argv else None
         facts_of.check_driver(spec, image, self.driver_of)
         progress("preparing", 500)
@@ -321,6 +320,7 @@ class DockerRuntime:
         config = (image or {}).get("Config", {})
         has_command = bool(config.get("Cmd") or config.get("Entrypoint"))
         _have_network(api)
+        machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         try:
             made = api.create_container(
                 spec.image,
@@ -331,7 +331,7 @@ class DockerRuntime:
                 working_dir=facts_of.WORKSPACE,
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),
-                host_config=api.create_host_config(**facts_of.host_config(spec, os.cpu_count() or 1)),
+                host_config=api.create_host_config(**facts_of.host_config(spec, *machine)),
             )
         except docker.errors.APIError as error:
             is_taken = error.status_code == http.HTTPStatus.CONFLICT

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from windrow_agent.core import egress, image_needs
 from windrow_agent.runtimes.port import Run, RunState
-from windrow_agent.runtimes.shim import boot_id, write_whole
+from windrow_agent.runtimes.shim import OOM_SCORE, boot_id, write_whole
 from windrow_proto import checkpoints
 from windrow_proto.errors import ImageUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
@@ -26,6 +26,8 @@ LOG_CAP: Final = "windrow.log_cap"
 NAME: Final = "docker"
 PROCESSES_MAX: Final = 4096
 TMP_BYTES: Final = 512 * MIB
+MEMORY_KEPT_BYTES: Final = 1024 * MIB
+"""Of the host's, for itself: its system, its container daemon and its agent."""
 BRIDGE: Final = {
     "com.docker.network.bridge.name": egress.BRIDGE,
     "com.docker.network.bridge.enable_icc": "false",
@@ -176,7 +178,16 @@ def run_of(container: dict[str, Any], start: StartNote | None, now_ns: int, wall
         running_ns=running_ns,
         exit_code=None if is_running else int(state.get("ExitCode", 0)),
         ports=_ports(container) if is_running else {},
+        detail="" if is_running else _why(container),
     )
+
+
+def _why(container: dict[str, Any]) -> str:
+    """What the daemon knows of an end beyond its exit code."""
+    if container["State"].get("OOMKilled"):
+        limit = int((container.get("HostConfig") or {}).get("Memory") or 0) // MIB
+        return f"it ran out of memory at its limit of {limit} MiB" if limit else "the host ran out of memory"
+    return str(container["State"].get("Error") or "")[:300]
 
 
 def _time(text: str | None) -> int | None:
@@ -212,11 +223,18 @@ def published(container: dict[str, Any], port: int) -> tuple[tuple[str, int], ..
     return () if bound is None else (("127.0.0.1", bound),)
 
 
-def host_config(spec: WorkloadSpec, processors: int) -> dict[str, Any]:
+def memory_limit(asked_bytes: int, host_bytes: int) -> int:
+    """What a container may use, in bytes: what was asked for, never what the host itself needs to live."""
+    most = max(host_bytes - MEMORY_KEPT_BYTES, host_bytes // 2)
+    return min(asked_bytes, most) if asked_bytes else most
+
+
+def host_config(spec: WorkloadSpec, processors: int, memory_bytes: int) -> dict[str, Any]:
     """The floor of isolation and the limits, as the arguments of the SDK's create_host_config.
 
-    processors: of this host; more than it has cannot be given.
+    processors, memory_bytes: of this host; more than it has cannot be given.
     """
+    memory = memory_limit(spec.memory_bytes, memory_bytes)
     gpus = [slot.gpu_uuid for slot in spec.slots if slot.gpu_uuid]
     request = {"Driver": "", "Count": 0, "DeviceIDs": gpus, "Capabilities": [["gpu"]], "Options": {}}
     return {
@@ -227,7 +245,9 @@ def host_config(spec: WorkloadSpec, processors: int) -> dict[str, Any]:
         "read_only": True,
         "tmpfs": {"/tmp": f"rw,nosuid,nodev,mode=1777,size={TMP_BYTES}", "/run": "rw,nosuid,nodev,size=16m"},
         "pids_limit": PROCESSES_MAX,
-        "mem_limit": spec.memory_bytes or None,
+        "mem_limit": memory,
+        "memswap_limit": memory,
+        "oom_score_adj": OOM_SCORE,
         "nano_cpus": min(spec.cpu_milli, 1000 * processors) * 1_000_000 or None,
         "port_bindings": dict.fromkeys(spec.ports, ("127.0.0.1", None)),
         "device_requests": [request] if gpus else None,
