@@ -14,3 +14,14 @@ test("what is wrong is said beside its field", () => {
   });
   expect(toJob({ ...BLANK_JOB, command: "echo 'open" }).faults.command).toContain("not closed");
 });
+
+test("GPUs are asked for by model, by memory or by tier, as the command writes them", () => {
+  const asked = (gpu: string, tier = "") => toJob({ ...BLANK_JOB, command: "true", gpus: 2, gpu, tier });
+  expect(asked("H100", "h100/A").request).toMatchObject({ gpus: 2, gpu_model: "H100", tier: "h100/A" });
+  expect(asked("24GB").request.gpu_memory_bytes).toBe(24e9);
+  expect(asked("24 GiB").request.gpu_memory_bytes).toBe(24 * 2 ** 30);
+  expect(asJobCommand(asked("24GB").request)).toContain("--gpu 24GB:2");
+  expect(asJobCommand(asked("H100", "h100/A").request)).toContain("--gpu H100:2 --tier h100/A");
+  expect(asked("<b>").faults.gpu).toContain("24GB");
+  expect(toJob({ ...BLANK_JOB, command: "true", gpu: "H100" }).faults.gpu).toContain("above 0");
+});

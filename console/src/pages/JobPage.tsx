@@ -114,7 +114,8 @@ function Asked({ job }: { job: Job }) {
         rows={[
           ["Command", <code key="c" className="wr-break">{asked.argv.map(quoted).join(" ")}</code>],
           ["Image", plain(asked.image)],
-          ["GPUs", String(asked.gpus)],
+          ["GPUs", `${asked.gpus}${asked.gpu_model ? ` ${plain(asked.gpu_model)}` : asked.gpu_memory_bytes ? ` of at least ${bytes(asked.gpu_memory_bytes)}` : ""}`],
+          ["Tier", plain(asked.tier)],
           ["Processors", String(asked.cpus)],
           ["At most", asked.max_duration_seconds === null ? "–" : duration(asked.max_duration_seconds)],
           ["Deadline", <When key="d" at={asked.deadline} />],
