@@ -1,6 +1,7 @@
 """Takes the Master's commands: journals them, answers for them, and has each done once, whatever repeats or crashes."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -296,6 +297,13 @@ class CommandDesk:
                 raise  # the agent stops; the next one goes on with it
             broke = core.Broke(Conflict.code, "It was deleted before it was up.")
             await self._settle(command_id, broke, command)
+        except Exception as error:  # the task's top level: whoever asked hears of our own mistakes, too
+            log.exception("command_crashed", command_id=command_id)
+            why = f"The agent itself failed ({type(error).__name__}); its log says more of {command_id}."
+            if command.create is not None:
+                with contextlib.suppress(WindrowError):
+                    await self._keeper.give_up(command.create, why)
+            await self._settle(command_id, core.Broke(WindrowError.code, why), command)
         else:
             await self._settle(command_id, core.Finished(result), command)
 

@@ -20,6 +20,7 @@ from windrow_agent.config import Config, parse, read_token
 from windrow_agent.core import egress
 from windrow_agent.core.checkup import Level
 from windrow_agent.core.discovery import Copy, Place, Seed
+from windrow_agent.core.image_needs import driver_of
 from windrow_agent.core.sharing import share_of
 from windrow_agent.dialling_ports import Look, look_nowhere
 from windrow_agent.enrol import Membership, join, join_in_thread, load_seeds, save_seeds
@@ -137,6 +138,7 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
     if "docker" in config.runtimes:
         docker = DockerRuntime(data_dir / "docker", membership.host_id, config.docker_url, config.registries)
         docker.cards = lambda: sampler.gpus.gpus
+        docker.driver_of = lambda uuids: driver_of(uuids, sampler.gpus)
         runtimes["docker"] = docker
     parts = Parts(
         host_id=membership.host_id,

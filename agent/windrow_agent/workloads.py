@@ -21,7 +21,7 @@ from windrow_agent.leaving import Leaving
 from windrow_agent.meeting import Waits
 from windrow_agent.orphans import ORPHANS_EVERY_NS, Orphans
 from windrow_agent.outbox import Outbox
-from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime, worded
+from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime, after_silence, worded
 from windrow_proto.errors import Conflict, NotFound, RuntimeUnavailable, StorageFailed, WindrowError
 from windrow_proto.ids import WorkloadId
 from windrow_proto.model import (
@@ -70,13 +70,11 @@ class Keeper:
         leaving: Leaving | None = None,
     ) -> None:
         self.journal, self.runtimes, self._leaving = desk.journal, runtimes, leaving
-        self._desk, self._outbox, self._clock = desk, outbox, clock
-        self._kernel_boot, self._spawn = kernel_boot, spawn
+        self._desk, self._outbox, self._clock, self._kernel_boot, self._spawn = desk, outbox, clock, kernel_boot, spawn
         self._locks: dict[WorkloadId, asyncio.Lock] = {}
         self._waits = Waits()
         self._watches: dict[WorkloadId, asyncio.Task[None]] = {}
-        self._ending: set[WorkloadId] = set()
-        self._lapsing: set[WorkloadId] = set()
+        self._ending, self._lapsing = set[WorkloadId](), set[WorkloadId]()
         self._halted: dict[WorkloadId, str] = {}
         self._gone_ns: dict[WorkloadId, int] = {}
         self._orphans = Orphans(self.journal, runtimes)
@@ -95,8 +93,7 @@ class Keeper:
 
     def observed(self) -> tuple[ObservedWorkload, ...]:
         """All workloads, those lately gone included."""
-        entries = sorted(self.journal.workloads.items())
-        return tuple(work.observed(entry.state) for _, entry in entries)
+        return tuple(work.observed(entry.state) for _, entry in sorted(self.journal.workloads.items()))
 
     def digest(self) -> bytes:
         """Of what the Master should know."""
@@ -129,12 +126,15 @@ class Keeper:
         try:
             return await self._create(spec, progress)
         except WindrowError as error:
-            await self._apply(spec.workload_id, work.Broke(error.detail))
-            runtime = self.runtimes.get(spec.runtime)
-            if runtime is not None:
-                with contextlib.suppress(WindrowError):
-                    await runtime.remove(spec.workload_id)
+            await self.give_up(spec, error.detail)
             raise
+
+    async def give_up(self, spec: WorkloadSpec, why: str) -> None:
+        """It cannot be made: take away what was begun of it."""
+        await self._apply(spec.workload_id, work.Broke(why))
+        if (runtime := self.runtimes.get(spec.runtime)) is not None:
+            with contextlib.suppress(WindrowError):
+                await runtime.remove(spec.workload_id)
 
     async def _create(self, spec: WorkloadSpec, progress: Progress) -> Mapping[str, str]:
         runtime = self.runtime_of(spec.workload_id)
@@ -235,8 +235,7 @@ class Keeper:
         await self._apply(workload_id, work.Removed(faults))
         await self._desk.write([facts.lease_gone(workload_id)])
         self._gone_ns[workload_id] = self._clock.monotonic_ns()
-        watch = self._watches.pop(workload_id, None)
-        if watch is not None and watch is not asyncio.current_task():
+        if (watch := self._watches.pop(workload_id, None)) and watch is not asyncio.current_task():
             watch.cancel()
 
     async def _end_older_holders(self, spec: WorkloadSpec) -> None:
@@ -356,8 +355,7 @@ class Keeper:
 
     def _news(self, is_asked: bool = False) -> list[Message]:
         """What runs here, if it differs from what was told last or somebody asks."""
-        workloads = self.observed()
-        digest = observed_digest(workloads)
+        digest = observed_digest(workloads := self.observed())
         if digest == self._told and not is_asked:
             return []
         self._told = digest
@@ -369,9 +367,8 @@ class Keeper:
         self._watch(workload_id, was_seen=True)
 
     async def _ended(self, workload_id: WorkloadId, run: Run, reason: str) -> None:
-        is_seen = run.state is RunState.EXITED
-        told = reason or (EXITED if is_seen else LOST)
-        await self._apply(workload_id, work.Ended(run.exit_code if is_seen else None, run.running_ns, told))
+        told = reason or (EXITED if run.state is RunState.EXITED else LOST)
+        await self._apply(workload_id, work.Ended(run.exit_code, run.running_ns, told, run.detail))
 
     def _watch(self, workload_id: WorkloadId, *, was_seen: bool) -> None:
         """Look at it until it ends. was_seen: just now, so that the first look can wait like every other."""
@@ -383,19 +380,23 @@ class Keeper:
         runtime = self.runtime_of(workload_id)
         if was_seen:
             await runtime.pause(workload_id, self._clock)
-        receipt_ns = self._clock.monotonic_ns() + work.RECEIPT_EVERY_NS
+        receipt_ns, was_silent = self._clock.monotonic_ns() + work.RECEIPT_EVERY_NS, False
         while True:
             state = self.state(workload_id)
             if state is None or state.phase is not WorkloadPhase.RUNNING:
                 return
-            with contextlib.suppress(RuntimeUnavailable, StorageFailed):  # looked at again, told again
-                run = await runtime.observe(workload_id)
-                if run is None or run.state is not RunState.RUNNING:
-                    await self._saw_end(state, run)
-                    return
-                if self._clock.monotonic_ns() >= receipt_ns:
-                    receipt_ns += work.RECEIPT_EVERY_NS
-                    await self._apply(workload_id, work.Ran(run.running_ns))
+            try:
+                with contextlib.suppress(StorageFailed):  # told again
+                    run = await runtime.observe(workload_id)
+                    if run is None or run.state is not RunState.RUNNING:
+                        await self._saw_end(state, after_silence(run) if was_silent else run)
+                        return
+                    was_silent = False
+                    if self._clock.monotonic_ns() >= receipt_ns:
+                        receipt_ns += work.RECEIPT_EVERY_NS
+                        await self._apply(workload_id, work.Ran(run.running_ns))
+            except RuntimeUnavailable:
+                was_silent = True  # looked at again
             await runtime.pause(workload_id, self._clock)
 
     async def _saw_end(self, state: WorkloadState, run: Run | None) -> None:
@@ -403,7 +404,7 @@ class Keeper:
         if workload_id in self._ending:
             return  # whoever ends it tells why
         if run is None:
-            run = Run(workload_id, state.cluster_id, state.slots, state.runtime, RunState.LOST)
+            run = Run(workload_id, state.cluster_id, state.slots, state.runtime, RunState.LOST, detail=work.TAKEN_AWAY)
         await self._ended(workload_id, run, self._halted.get(workload_id, ""))
         code = "" if run.exit_code is None else str(run.exit_code)
         event = Event(f"workload.{run.state.value}", self._clock.wall_ns(), workload_id, "", {"exit_code": code})

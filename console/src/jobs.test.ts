@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { Job } from "./api/types.ts";
-import { asJobCommand, BLANK_JOB, followers, toJob } from "./jobs.ts";
+import { asJobCommand, BLANK_JOB, toJob } from "./jobs.ts";
 
 test("what was typed becomes a request, and the same command", () => {
   const { request, faults } = toJob({ ...BLANK_JOB, command: "sh -c 'echo hi'", name: " mine ", retries: 2, minutes: "1.5", budget: "0.50", after: "job_1, job_2" });
@@ -16,7 +15,13 @@ test("what is wrong is said beside its field", () => {
   expect(toJob({ ...BLANK_JOB, command: "echo 'open" }).faults.command).toContain("not closed");
 });
 
-test("those that come after a job are found by its id", () => {
-  const made = (id: string, after: string[]) => ({ id, request: { after } }) as Job;
-  expect(followers(made("job_1", []), [made("job_2", ["job_1"]), made("job_3", ["job_2"])]).map((job) => job.id)).toEqual(["job_2"]);
+test("GPUs are asked for by model, by memory or by tier, as the command writes them", () => {
+  const asked = (gpu: string, tier = "") => toJob({ ...BLANK_JOB, command: "true", gpus: 2, gpu, tier });
+  expect(asked("H100", "h100/A").request).toMatchObject({ gpus: 2, gpu_model: "H100", tier: "h100/A" });
+  expect(asked("24GB").request.gpu_memory_bytes).toBe(24e9);
+  expect(asked("24 GiB").request.gpu_memory_bytes).toBe(24 * 2 ** 30);
+  expect(asJobCommand(asked("24GB").request)).toContain("--gpu 24GB:2");
+  expect(asJobCommand(asked("H100", "h100/A").request)).toContain("--gpu H100:2 --tier h100/A");
+  expect(asked("<b>").faults.gpu).toContain("24GB");
+  expect(toJob({ ...BLANK_JOB, command: "true", gpu: "H100" }).faults.gpu).toContain("above 0");
 });

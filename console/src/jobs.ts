@@ -7,6 +7,9 @@ export interface JobDraft {
   name: string;
   image: string;
   gpus: number;
+  /** A model, or a memory that each has at least: `H100`, `24GB`. */
+  gpu: string;
+  tier: string;
   cpus: number;
   retries: number;
   minutes: string;
@@ -15,10 +18,12 @@ export interface JobDraft {
   simulated: boolean;
 }
 
-export const BLANK_JOB: JobDraft = { command: "", name: "", image: "", gpus: 0, cpus: 1, retries: 0, minutes: "", budget: "", after: "", simulated: false };
+export const BLANK_JOB: JobDraft = { command: "", name: "", image: "", gpus: 0, gpu: "", tier: "", cpus: 1, retries: 0, minutes: "", budget: "", after: "", simulated: false };
 
 export type JobFaults = Partial<Record<keyof JobDraft, string>>;
 
+const MEMORY = /^(\d+(?:\.\d+)?)\s*([GT])(i?)B?$/i;
+const MODEL = /^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}$/;
 const NUMBER = /^\d+(\.\d+)?$/;
 
 export function toJob(draft: JobDraft): { request: JobRequest; faults: JobFaults } {
@@ -33,6 +38,13 @@ export function toJob(draft: JobDraft): { request: JobRequest; faults: JobFaults
   if (draft.name.trim()) request.name = draft.name.trim();
   if (draft.image.trim()) request.image = draft.image.trim();
   if (draft.simulated) request.simulated = true;
+  if (draft.tier.trim()) request.tier = draft.tier.trim();
+  const kind = draft.gpu.trim();
+  const memory = MEMORY.exec(kind);
+  if (kind && draft.gpus === 0) faults.gpu = "Only said with GPUs above 0";
+  else if (memory) request.gpu_memory_bytes = Math.floor(Number(memory[1]) * (memory[3] ? 1024 : 1000) ** (memory[2]!.toUpperCase() === "T" ? 4 : 3));
+  else if (kind && MODEL.test(kind)) request.gpu_model = kind;
+  else if (kind) faults.gpu = "A model such as H100, or a memory such as 24GB";
   if (draft.minutes.trim()) {
     if (NUMBER.test(draft.minutes.trim()) && Number(draft.minutes) > 0) request.max_duration_seconds = Number(draft.minutes) * 60;
     else faults.minutes = "A number of minutes";
@@ -53,7 +65,8 @@ export function asJobCommand(request: JobRequest): string {
   const flag = (name: string, value: string | number | null | undefined) => value && words.push(name, quoted(String(value)));
   flag("--name", request.name);
   flag("--image", request.image);
-  flag("--gpu", request.gpus);
+  flag("--gpu", gpuWords(request));
+  flag("--tier", request.tier);
   if (request.cpus !== 1) flag("--cpus", request.cpus);
   flag("--retries", request.retries);
   if (request.max_duration_seconds) flag("--max-duration", `${request.max_duration_seconds}s`);
@@ -62,9 +75,10 @@ export function asJobCommand(request: JobRequest): string {
   return [...words, "--", ...request.argv.map(quoted)].join(" ");
 }
 
-export const isOver = (job: Job): boolean => job.ended_at !== null;
-
-/** Jobs that come after this one, among those that are known. */
-export function followers(job: Job, known: readonly Job[]): Job[] {
-  return known.filter((one) => one.request.after.includes(job.id));
+function gpuWords(request: JobRequest): string | number | undefined {
+  const bytes = request.gpu_memory_bytes;
+  const kind = request.gpu_model ?? (bytes ? (bytes % 2 ** 30 === 0 ? `${bytes / 2 ** 30}GiB` : `${bytes / 1e9}GB`) : "");
+  return kind ? `${kind}:${request.gpus}` : request.gpus;
 }
+
+export const isOver = (job: Job): boolean => job.ended_at !== null;

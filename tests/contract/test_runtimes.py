@@ -237,6 +237,16 @@ async def test_a_flooded_log_is_cut_and_says_so(place: Place):
 
 
 @only(REAL)
+async def test_a_line_without_an_end_is_cut_as_any_other_output(place: Place):
+    spec = place.spec("dd", "if=/dev/zero", "bs=1000000", "count=3", log_cap_bytes=MIB)
+    await run_to_end(place, spec)
+    data, truncated = await log_of(place, spec.workload_id, follow=True)
+    assert truncated
+    assert data[:MIB] == bytes(MIB)
+    assert b"the log was cut here" in data[MIB:] and len(data) < MIB + 200
+
+
+@only(REAL)
 async def test_stopping_asks_before_it_kills(place: Place):
     spec = place.spec("sh", "-c", "trap 'echo asked; exit 3' TERM; echo ready; while true; do sleep 0.1; done")
     await place.runtime.prepare(spec, no_progress)

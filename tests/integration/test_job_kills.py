@@ -35,10 +35,14 @@ from windrow_master.clusters.artefacts.folder import MARK
 IS_LONG = bool(os.environ.get("CHAOS"))
 KILLS = int(os.environ.get("KILLS") or (200 if IS_LONG else 2))
 SEED = int(os.environ.get("SEED") or 1)
-JOBS_AT_ONCE = int(os.environ.get("JOBS") or (4 if IS_LONG else 2))
+JOBS_AT_ONCE = int(os.environ.get("JOBS") or (4 if IS_LONG else 1))
 HOSTS = tuple(f"h{number}" for number in range(JOBS_AT_ONCE + (2 if IS_LONG else 1)))
-REACH_S = 8.0
-"""After an attempt has its place, the last moment at which its host is killed."""
+STEPS = training.STEPS if IS_LONG else 120
+REACH_S = 8.0 if IS_LONG else 1.0
+"""After the moment from which it is drawn, the last one at which a host is killed."""
+EARLY = 0.25 if IS_LONG else 0.0
+"""Of the kills: drawn from the moment at which an attempt has its place. The others from when it runs; in the short
+form, from when something of it is saved, so that each attempt after the first has something to go on from."""
 REBOOTS = 0.25
 """Of the hosts: back at once, they say themselves that the work is gone; the others are silent until it has moved."""
 JOB_S = 300.0
@@ -134,6 +138,7 @@ class World:
             tar.add(TRAINING, "training.py")
         buffer.seek(0)
         asked = {"argv": ["python3", "training.py"], "await_files": True, "retries": 100, "checkpoint_every_seconds": 1}
+        asked["env"] = {"STEPS": str(STEPS)}
         with self.market.renter.stack.client() as api:
             job = str(api.submit_job(asked)[0]["id"])
             api.put_job_folder(job, buffer)
@@ -167,11 +172,17 @@ class Lane:
         number = 0
         while not (now := self._until(lambda job: job["ended_at"] or len(job["attempts"]) > number))["ended_at"]:  # noqa: B023
             number = len(now["attempts"])
+            if self.chance.random() >= EARLY:
+                self._until(lambda job: self._is_under_way(job) or _has_left(job, number))  # noqa: B023
             due = time.monotonic() + self.chance.uniform(0.0, REACH_S)  # the moment itself is what is tried
             now = self._until(lambda job: time.monotonic() >= due or _has_left(job, number))  # noqa: B023
             if not _has_left(now, number) and self.tally.kills < KILLS:
                 self._kill(now, number)
         self._judge_end(now)
+
+    def _is_under_way(self, job: dict[str, Any]) -> bool:
+        before = self.there.get(len(job["attempts"]), -1)
+        return job["state"] == "Running" and (IS_LONG or self.world.newest(self.job) > before)
 
     def _kill(self, job: dict[str, Any], number: int) -> None:
         host, work = self.world.place(job["attempts"][-1])
@@ -235,7 +246,7 @@ def _read(path: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def alone(folder: Path, steps: int = training.STEPS) -> float:
+def alone(folder: Path, steps: int = STEPS) -> float:
     """The final loss of the same training with nobody in its way."""
     own = os.environ | {"CKPT_DIR": str(folder / f"ckpt-{steps}"), "PACE_S": "0", "STEPS": str(steps)}
     done = subprocess.run(
@@ -273,12 +284,13 @@ def _identity(host: Host) -> tuple[str, Path]:
 
 def test_a_torn_or_wrong_resume_would_be_seen(tmp_path: Path) -> None:
     right = alone(tmp_path)
-    assert abs(alone(tmp_path, training.STEPS - 1) - right) > 10 * LOSS_WITHIN
-    torn = tmp_path / f"ckpt-{training.STEPS}" / "step-295" / "ballast"
+    assert abs(alone(tmp_path, STEPS - 1) - right) > 10 * LOSS_WITHIN
+    newest = f"step-{STEPS - training.EVERY}"
+    torn = tmp_path / f"ckpt-{STEPS}" / newest / "ballast"
     torn.write_bytes(torn.read_bytes()[:-1])
     with pytest.raises(subprocess.CalledProcessError) as refused:
         alone(tmp_path)
-    assert (refused.value.returncode, "torn: step-295" in refused.value.stdout) == (9, True)
+    assert (refused.value.returncode, f"torn: {newest}" in refused.value.stdout) == (9, True)
 
 
 @pytest.mark.proves(

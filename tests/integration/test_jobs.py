@@ -19,7 +19,7 @@ JOB_S = 150
 
 @pytest.fixture(scope="module")
 def renter() -> Iterator[Renter]:
-    with renting() as found:
+    with renting("--simulate", "2") as found:
         yield found
 
 
@@ -103,3 +103,35 @@ def test_a_cancelled_job_keeps_what_it_wrote(renter: Renter, here: Path) -> None
     done = state(renter, job, "Cancelled")
     assert renter.windrow("job", "logs", job).stdout == "so far\n"
     assert done["attempts"][0]["files_bytes"] > 0
+
+
+@pytest.mark.proves(
+    "what a job did to its GPU is shown with it: use, memory, power, throttling before, during and after"
+)
+def test_what_a_job_did_to_its_gpu_is_shown_with_it(renter: Renter) -> None:
+    asked = {"argv": ["sleep", "8"], "gpus": 1, "simulated": True, "runtime": "simulated"}
+    wait_for(lambda: sum(host["simulated"] and bool(host["price_per_hour"]) for host in renter.all("/hosts")) == 2)
+    job = str(renter.ask("POST", "/jobs", asked)["jobs"][0]["id"])
+    assert state(renter, job, "Succeeded", "Failed")["state"] == "Succeeded"
+
+    def seen() -> Any:
+        (card,) = renter.ask("GET", f"/jobs/{job}/impact")["gpus"]
+        return card["during"]["power_watts"]["mean"] and card["before"]["power_watts"]["mean"] and card
+
+    card = wait_for(seen)
+
+    (workload,) = renter.ask("GET", f"/clusters/{renter.ask('GET', f'/jobs/{job}')['attempts'][0]['cluster_id']}")[
+        "workloads"
+    ]
+    assert card["host_id"] == workload["host_id"]
+    during, before = card["during"], card["before"]
+    assert during["power_watts"]["mean"] > before["power_watts"]["mean"]
+    assert during["utilization_ratio"]["mean"] > before["utilization_ratio"]["mean"]
+    assert 0 <= during["throttled_ratio"] <= 1
+    assert {line["metric"] for line in card["series"]} == {
+        "gpu_utilization_ratio",
+        "gpu_memory_used_bytes",
+        "gpu_power_watts",
+    }
+    shown = renter.windrow("job", "show", job).stdout
+    assert "before" in shown and "during" in shown and " W, at most " in shown

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.support.tiny_master import TinyMaster
 from tests.waiting import PATIENCE_S, poll_async
 from windrow_agent.core.inventory import HostFacts
 from windrow_agent.gpu.none import NoGpus
+from windrow_agent.runtimes.port import Runtime
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.sampler import Sampler
@@ -59,6 +61,8 @@ class World:
 
     folder: Path
     network: MemoryNetwork
+    runtimes: Mapping[str, Runtime] = field(default_factory=dict)
+    """Of its agents; none given: each has processes."""
     signing: SigningKey = field(default_factory=SigningKey.generate)
     clock: SystemClock = field(default_factory=SystemClock)
 
@@ -86,7 +90,7 @@ class World:
             runner=ThreadRunner("test-disk"),
             kernel_boot=boot_id(),
             sampler=Sampler(self.clock, NoGpus(), Reader()),
-            runtimes={"process": ProcessRuntime(self.folder / "process", self.folder, False)},
+            runtimes=self.runtimes or {"process": ProcessRuntime(self.folder / "process", self.folder, False)},
             agent_version="test",
             measure_benchmarks=no_benchmarks,
         )

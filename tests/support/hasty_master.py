@@ -9,7 +9,7 @@ from typing import Final
 
 from windrow_master.clusters.jobs import decide, request
 from windrow_master.clusters.jobs.course import service as course
-from windrow_master.fleet import liveness
+from windrow_master.fleet import liveness, model
 from windrow_master.fleet import service as fleet
 from windrow_proto.units import SECOND
 
@@ -20,6 +20,7 @@ HASTE: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (liveness, "LOST_MIN_NS", LOST_S * SECOND),
     (liveness, "LOST_INTERVALS", LOST_S),
     (liveness, "SETTLED_NS", SECOND),
+    (model, "SETTLED_NS", SECOND),
     # Many hosts are lost here within a minute, and it is not the Master's own fault.
     (liveness, "BREAKER_AGENTS_MIN", 1_000_000),
     (request, "CHECKPOINT_MIN_NS", SECOND // 2),

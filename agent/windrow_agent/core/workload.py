@@ -23,6 +23,8 @@ ENDED: Final = frozenset({WorkloadPhase.EXITED, WorkloadPhase.GONE, WorkloadPhas
 """Nothing of it runs in these."""
 AWAITED: Final = {WorkloadPhase.WAITING_FILES: "waiting_files", WorkloadPhase.WAITING_MEMBERS: "waiting_members"}
 """What is prepared waits in these; the step of its creation that says so."""
+TAKEN_AWAY: Final = "it was taken away on its host, by hand or by another program"
+"""Why it ended where its runtime knows nothing of it any more."""
 _NOT_STARTED: Final = (WorkloadPhase.PREPARING, *AWAITED)
 
 
@@ -101,11 +103,12 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Nothing of it runs any more. exit_code None: nobody saw it (the host went down)."""
+    """Nothing of it runs any more. exit_code None: nobody saw it (the host went down). detail: why, in words."""
 
     exit_code: int | None
     running_ns: int
     reason: str
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,7 @@ def _ended(state: WorkloadState, event: Ended) -> Step:
         phase=state.phase if stopping else WorkloadPhase.EXITED,
         exit_code=event.exit_code,
         end_reason=state.end_reason or event.reason,
+        detail=event.detail or state.detail,
     )
     receipted, effects = _receipt(ended, final=True)
     return receipted, (*effects, SendObserved())

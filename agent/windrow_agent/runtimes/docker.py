@@ -77,6 +77,7 @@ class DockerRuntime:
         self, folder: Path, host_id: HostId, base_url: str = DEFAULT_URL, registries: tuple[str, ...] = ()
     ) -> None:
         self._folder, self._host_id, self._base_url, self._registries = folder, host_id, base_url, registries
+        self.driver_of: facts_of.DriverOf = facts_of.no_driver
         self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, "windrow-docker")
         self._made: Any = None
         self._ids: dict[WorkloadId, str] = {}
@@ -102,8 +103,9 @@ class DockerRuntime:
             raise InvalidInput("A container needs an image.", subject=spec.workload_id)
         if not spec.argv and await self._find(spec.workload_id) is not None:
             return
-        # Where the request names a command the daemon is asked at once: it says so if it has no such image.
-        image = await self._image(spec, progress) if not spec.argv else None
+        # Where a command is named the daemon is asked at once, and says if it has no such image; not so on cards.
+        image = await self._image(spec, progress) if facts_of.cards(spec) or not spec.argv else None
+        facts_of.check_driver(spec, image, self.driver_of)
         progress("preparing", 500)
         try:
             await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S, END_S)
@@ -321,6 +323,7 @@ class DockerRuntime:
         has_command = bool(config.get("Cmd") or config.get("Entrypoint"))
         given = devices.of(spec, self.cards())
         _have_network(api)
+        machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         try:
             made = api.create_container(
                 spec.image,
@@ -331,7 +334,7 @@ class DockerRuntime:
                 working_dir=facts_of.WORKSPACE,
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),
-                host_config=api.create_host_config(**facts_of.host_config(spec, os.cpu_count() or 1, given)),
+                host_config=api.create_host_config(**facts_of.host_config(spec, *machine, given)),
             )
         except docker.errors.APIError as error:
             is_taken = error.status_code == http.HTTPStatus.CONFLICT

@@ -1,17 +1,18 @@
 """What Docker is asked for and what its answers mean: names, labels, limits, times. It opens no connection itself."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.core import devices, egress
+from windrow_agent.core import devices, egress, image_needs
 from windrow_agent.core.devices import Devices
 from windrow_agent.runtimes.port import Run, RunState
-from windrow_agent.runtimes.shim import boot_id, write_whole
+from windrow_agent.runtimes.shim import OOM_SCORE, boot_id, write_whole
 from windrow_proto import checkpoints
-from windrow_proto.errors import ImageUnavailable
+from windrow_proto.errors import ImageUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
 from windrow_proto.units import MIB, SECOND, parse_time
@@ -26,6 +27,8 @@ LOG_CAP: Final = "windrow.log_cap"
 NAME: Final = "docker"
 PROCESSES_MAX: Final = 4096
 TMP_BYTES: Final = 512 * MIB
+MEMORY_KEPT_BYTES: Final = 1024 * MIB
+"""Of the host's, for itself: its system, its container daemon and its agent."""
 BRIDGE: Final = {
     "com.docker.network.bridge.name": egress.BRIDGE,
     "com.docker.network.bridge.enable_icc": "false",
@@ -68,6 +71,30 @@ def fixed_environment(spec: WorkloadSpec) -> dict[str, str]:
     own = {"WINDROW_WORKLOAD_ID": str(spec.workload_id), "WINDROW_CLUSTER_ID": str(spec.cluster_id)}
     # `void` keeps NVIDIA's hook from injecting every card into an image that asks for `all`.
     return {**own, "NVIDIA_VISIBLE_DEVICES": gpus or "void"}
+
+
+DriverOf = Callable[[frozenset[str]], image_needs.Driver]
+"""What the driver of these cards says of itself."""
+
+
+def no_driver(uuids: frozenset[str]) -> image_needs.Driver:
+    """Nothing is known."""
+    del uuids
+    return image_needs.Driver()
+
+
+def cards(spec: WorkloadSpec) -> frozenset[str]:
+    """The cards and slices that it rents."""
+    return frozenset(slot.gpu_uuid for slot in spec.slots if slot.gpu_uuid)
+
+
+def check_driver(spec: WorkloadSpec, image: dict[str, Any] | None, driver_of: DriverOf) -> None:
+    """Raise WorkloadFailed for an image, as inspected, that asks for another driver than its cards have."""
+    if image is None or not (uuids := cards(spec)):
+        return
+    why = image_needs.refusal(image.get("Config") or {}, spec.env, driver_of(uuids))
+    if why:
+        raise WorkloadFailed(f"The image {spec.image!r} does not fit this host: {why}.", subject=spec.workload_id)
 
 
 def workload_of(container: dict[str, Any]) -> WorkloadId:
@@ -152,7 +179,16 @@ def run_of(container: dict[str, Any], start: StartNote | None, now_ns: int, wall
         running_ns=running_ns,
         exit_code=None if is_running else int(state.get("ExitCode", 0)),
         ports=_ports(container) if is_running else {},
+        detail="" if is_running else _why(container),
     )
+
+
+def _why(container: dict[str, Any]) -> str:
+    """What the daemon knows of an end beyond its exit code."""
+    if container["State"].get("OOMKilled"):
+        limit = int((container.get("HostConfig") or {}).get("Memory") or 0) // MIB
+        return f"it ran out of memory at its limit of {limit} MiB" if limit else "the host ran out of memory"
+    return str(container["State"].get("Error") or "")[:300]
 
 
 def _time(text: str | None) -> int | None:
@@ -188,11 +224,18 @@ def published(container: dict[str, Any], port: int) -> tuple[tuple[str, int], ..
     return () if bound is None else (("127.0.0.1", bound),)
 
 
-def host_config(spec: WorkloadSpec, processors: int, given: Devices) -> dict[str, Any]:
+def memory_limit(asked_bytes: int, host_bytes: int) -> int:
+    """What a container may use, in bytes: what was asked for, never what the host itself needs to live."""
+    most = max(host_bytes - MEMORY_KEPT_BYTES, host_bytes // 2)
+    return min(asked_bytes, most) if asked_bytes else most
+
+
+def host_config(spec: WorkloadSpec, processors: int, memory_bytes: int, given: Devices) -> dict[str, Any]:
     """The floor of isolation and the limits, as the arguments of the SDK's create_host_config.
 
-    processors: of this host; more than it has cannot be given.
+    processors, memory_bytes: of this host; more than it has cannot be given.
     """
+    memory = memory_limit(spec.memory_bytes, memory_bytes)
     gpus = list(given.nvidia)
     request = {"Driver": "", "Count": 0, "DeviceIDs": gpus, "Capabilities": [["gpu"]], "Options": {}}
     return {
@@ -203,7 +246,9 @@ def host_config(spec: WorkloadSpec, processors: int, given: Devices) -> dict[str
         "read_only": True,
         "tmpfs": {"/tmp": f"rw,nosuid,nodev,mode=1777,size={TMP_BYTES}", "/run": "rw,nosuid,nodev,size=16m"},
         "pids_limit": PROCESSES_MAX,
-        "mem_limit": spec.memory_bytes or None,
+        "mem_limit": memory,
+        "memswap_limit": memory,
+        "oom_score_adj": OOM_SCORE,
         "nano_cpus": min(spec.cpu_milli, 1000 * processors) * 1_000_000 or None,
         "port_bindings": dict.fromkeys(spec.ports, ("127.0.0.1", None)),
         "device_requests": [request] if gpus else None,

@@ -6,7 +6,7 @@ is there already stays, and nothing runs twice. An adapter touches only what car
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol
@@ -23,6 +23,10 @@ FILES_CAP_BYTES: Final = 1 * GIB
 """Of files either way, where the command names none."""
 CHUNK_BYTES: Final = 64 * KIB
 """The largest piece of any stream: a channel's chunk."""
+
+ENDED_BY_OTHERS: Final = frozenset({137, 143})
+"""Exit codes of what SIGKILL and SIGTERM ended."""
+RESTARTED: Final = "the container daemon of its host was restarted, and ended it"
 
 Progress = Callable[[str, int], None]
 """Called on the loop with a step's name and how much of it is done, 0 to 1000."""
@@ -42,6 +46,7 @@ class Run:
     """One workload as its runtime's own records show it.
 
     running_ns: on the monotonic clock; for LOST what is proved, maybe 0. exit_code: 128 + signal where one ended it.
+    detail: why it ended, in words, where its exit code does not say it.
     """
 
     workload_id: WorkloadId
@@ -53,6 +58,18 @@ class Run:
     running_ns: int = 0
     exit_code: int | None = None
     ports: Mapping[str, int] = field(default_factory=dict)
+    detail: str = ""
+
+
+def after_silence(run: Run | None) -> Run | None:
+    """The end of a run whose runtime had not answered when it was looked at last.
+
+    A container daemon that stops, or comes back after a crash, ends what it ran with SIGTERM and SIGKILL: an end by
+    those is then not the command's own, and how it would have ended nobody knows.
+    """
+    if run is None or run.state is not RunState.EXITED or run.detail or run.exit_code not in ENDED_BY_OTHERS:
+        return run
+    return replace(run, state=RunState.LOST, exit_code=None, detail=RESTARTED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ SEARCH_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 PROBE_S: Final = 5.0
 """Bubblewrap starts in milliseconds; one that needs longer is of no use."""
 OPEN_FILES: Final = 65_536
+PROCESSES_MAX: Final = 8_192
+"""Of the agent's user, the agent and its other workloads included, and no limit to root: the kernel counts it so."""
 NICE: Final = 5
 """So that heartbeats are answered while a workload uses every core."""
 STAY_UP: Final = ("sleep", "2147483647")
@@ -200,6 +202,9 @@ def limits(spec: WorkloadSpec) -> dict[str, tuple[int, int]]:
     _, files_hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = OPEN_FILES if files_hard == resource.RLIM_INFINITY else min(OPEN_FILES, files_hard)
     found = {"RLIMIT_CORE": (0, 0), "RLIMIT_NOFILE": (files, files)}
+    _, processes_hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    if processes_hard == resource.RLIM_INFINITY or processes_hard > PROCESSES_MAX:
+        found["RLIMIT_NPROC"] = (PROCESSES_MAX, PROCESSES_MAX)
     if spec.memory_bytes and not any(slot.gpu_uuid for slot in spec.slots):
         found["RLIMIT_DATA"] = (spec.memory_bytes, spec.memory_bytes)
     return found

@@ -22,6 +22,8 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 MARKER = b"\n[windrow: the log was cut here, at its limit of %d bytes; later output is dropped]\n"
 PIECE = 65536
+OOM_SCORE = 500
+"""Of a workload; everybody else has 0. Where the host runs out of memory it goes before the agent and the system."""
 TICK_S = 0.5
 """How often an exit is looked for even if its signal was missed."""
 
@@ -128,6 +130,15 @@ def reap(wanted: int) -> int | None:
             code = 128 - code if code < 0 else code
 
 
+def go_first() -> None:
+    """Where the host runs out of memory, this process goes before others."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as score:
+            score.write(str(OOM_SCORE))
+    except OSError:
+        return  # a kernel without it
+
+
 def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tuple[int, int, int]:
     """Fork the command up to a gate. Returns pid, the gate (write a byte to let it run), and where an errno comes."""
     gate_read, gate_write = os.pipe()
@@ -153,6 +164,7 @@ def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tupl
         if out is not None:
             os.dup2(out, 1)
             os.dup2(out, 2)
+        go_first()
         for name, (soft, hard) in spec["limits"].items():
             resource.setrlimit(getattr(resource, name), (soft, hard))
         os.chdir(spec["cwd"])

@@ -5,7 +5,7 @@ import { connection } from "./connection.ts";
 import { paceOf } from "../stages.ts";
 import type { AuditRow, AuditVerdict, SessionRow } from "./types.ts";
 import type {
-  Access, AgentRow, Box, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs, Job, JobRequest,
+  Access, AgentRow, Box, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs, Job, JobImpact, JobRequest,
   HostFacts, JoinTokenRow, Me, Offer, Overview, Page, Receipt, Standing, StopTest, TokenRow, Verification,
 } from "./types.ts";
 import { post } from "./client.ts";
@@ -138,6 +138,8 @@ export const plan = (request: ClusterRequest) =>
 export const jobs = queryOptions({ queryKey: ["jobs"], queryFn: ({ signal }) => get<Page<Job>>("/jobs", { limit: LIST_MOST }, signal), refetchInterval: BRISK_MS });
 export const job = (id: string) =>
   queryOptions({ queryKey: ["job", id], queryFn: ({ signal }) => get<Job>(`/jobs/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: (query) => (query.state.data?.ended_at ? CALM_MS : BRISK_MS) });
+export const jobImpact = (id: string, over: boolean) =>
+  queryOptions({ queryKey: ["job impact", id, over], queryFn: ({ signal }) => get<JobImpact>(`/jobs/${encodeURIComponent(id)}/impact`, undefined, signal), refetchInterval: CALM_MS });
 export const jobPlan = (request: JobRequest) =>
   queryOptions({ queryKey: ["job plan", request], queryFn: () => post<ClusterPlan>("/jobs/plan", request), staleTime: BRISK_MS, refetchInterval: CALM_MS, retry: false });
 export const receipts = (clusterId?: string) =>

@@ -195,6 +195,24 @@ export interface BusHealthOut {
   peers: (Record<string, string>)[];
 }
 
+/** One GPU that an attempt had: a minute before, during and a minute after it. */
+export interface CardImpactOut {
+  host_id: string;
+  host_name: string;
+  gpu: string;
+  before: StretchOut;
+  during: StretchOut;
+  after: StretchOut;
+  series: CardSeriesOut[];
+}
+
+/** A line of a chart. */
+export interface CardSeriesOut {
+  metric: string;
+  unit: string;
+  points: ([number, number | null])[];
+}
+
 /** What the newest challenge of one card came to, and what was asked and shown. */
 export interface CardVerificationOut {
   gpu_uuid: string;
@@ -422,6 +440,12 @@ export interface ExplanationOut {
   losers: LoserOut[];
   /** How many more were looked at, by what was said of them */
   others: Record<string, number>;
+}
+
+/** Of one metric in one stretch of time; null where nothing was read. */
+export interface FiguresOut {
+  mean: number | null;
+  max: number | null;
 }
 
 /** What arrived at the host. */
@@ -685,6 +709,17 @@ export interface HostProofOut {
   outcome: string | null;
   words: string | null;
   steps: ProofStepOut[];
+}
+
+/** What an attempt did to its GPUs; none of it where it had none. */
+export interface ImpactOut {
+  /** Its number; null where there is none yet */
+  attempt: number | null;
+  /** When its command was first seen to run */
+  started_at: string | null;
+  ended_at: string | null;
+  step_s: number;
+  gpus: CardImpactOut[];
 }
 
 /** What is not as it should be and fails nothing. */
@@ -1458,6 +1493,15 @@ export interface StoreHealthOut {
   writes: number;
   failures: number;
   pending: number;
+}
+
+/** One GPU in one stretch of time. */
+export interface StretchOut {
+  utilization_ratio: FiguresOut;
+  memory_used_bytes: FiguresOut;
+  power_watts: FiguresOut;
+  /** Of the steps, in how many its clocks were held back */
+  throttled_ratio: number | null;
 }
 
 /** One tier, real and simulated apart. */

@@ -7,10 +7,12 @@ import { freshKey, post, send } from "../api/client.ts";
 import { job as jobQuery, jobs as jobsQuery } from "../api/queries.ts";
 import type { Job, JobAttempt } from "../api/types.ts";
 import { amount, bytes, duration, plain, words } from "../format.ts";
-import { followers, isOver } from "../jobs.ts";
+import { isOver } from "../jobs.ts";
 import { keep } from "../parts/Csv.tsx";
 import { DownloadIcon } from "../parts/icons.tsx";
 import { EventList } from "../parts/EventList.tsx";
+import { JobGraph } from "../parts/JobGraph.tsx";
+import { JobImpact } from "../parts/JobImpact.tsx";
 import { Log } from "../parts/Log.tsx";
 import { Command, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -25,6 +27,7 @@ export function JobPage() {
 
 function JobView({ job }: { job: Job }) {
   const over = isOver(job);
+  const known = useQuery(jobsQuery).data?.items ?? [];
   return (
     <>
       <PageHead
@@ -42,13 +45,14 @@ function JobView({ job }: { job: Job }) {
       </div>
       <div className="wr-columns">
         <div className="wr-stack">
+          <JobGraph job={job} known={known} />
           <Panel title="Output" bare><Log path={`/jobs/${encodeURIComponent(job.id)}/logs`} over={over} waiting="Waiting for the first line…" /></Panel>
+          {job.request.gpus > 0 && <JobImpact job={job} />}
           <Panel title="Events" bare><EventList subject={job.id} follow={!over} /></Panel>
         </div>
         <aside className="wr-stack">
           <Panel title="What it left"><Artefacts job={job} /></Panel>
           <Panel title="Attempts"><Attempts job={job} /></Panel>
-          <Panel title="Before and after it"><Graph job={job} /></Panel>
           <Panel title="Asked for"><Asked job={job} /></Panel>
         </aside>
       </div>
@@ -102,18 +106,6 @@ const attemptRows = (one: JobAttempt) => [
   ["Cost", amount(one.cost, 2, 6)] as const,
 ];
 
-/** What it comes after, and what comes after it among the jobs of the list. */
-function Graph({ job }: { job: Job }) {
-  const known = useQuery(jobsQuery).data?.items ?? [];
-  const after = followers(job, known);
-  if (job.request.after.length + after.length === 0) return <Text size="sm" className="wr-quiet">It stands alone.</Text>;
-  const entry = (id: string, word: string) => {
-    const one = known.find((other) => other.id === id);
-    return [word, <span key={id}><Link className="wr-link" to="/jobs/$jobId" params={{ jobId: id }}>{plain(one?.name ?? id)}</Link> {one && <State state={one.state} />}</span>] as const;
-  };
-  return <Facts rows={[...job.request.after.map((id) => entry(id, "After")), ...after.map((one) => entry(one.id, "Before"))]} />;
-}
-
 function Asked({ job }: { job: Job }) {
   const asked = job.request;
   return (
@@ -122,7 +114,8 @@ function Asked({ job }: { job: Job }) {
         rows={[
           ["Command", <code key="c" className="wr-break">{asked.argv.map(quoted).join(" ")}</code>],
           ["Image", plain(asked.image)],
-          ["GPUs", String(asked.gpus)],
+          ["GPUs", `${asked.gpus}${asked.gpu_model ? ` ${plain(asked.gpu_model)}` : asked.gpu_memory_bytes ? ` of at least ${bytes(asked.gpu_memory_bytes)}` : ""}`],
+          ["Tier", plain(asked.tier)],
           ["Processors", String(asked.cpus)],
           ["At most", asked.max_duration_seconds === null ? "–" : duration(asked.max_duration_seconds)],
           ["Deadline", <When key="d" at={asked.deadline} />],

@@ -49,6 +49,8 @@ export function NewJobPage() {
                   <TextInput label="Name" placeholder="chosen for you" {...field("name")} />
                   <TextInput label="Container image" placeholder="none" {...field("image")} />
                   <NumberInput label="GPUs" min={0} max={64} value={draft.gpus} onChange={(value) => change({ gpus: Number(value) || 0 })} />
+                  <TextInput label="Which GPUs" description="A model, or the memory that each has at least." placeholder="any" {...field("gpu")} />
+                  <TextInput label="Tier" placeholder="any" {...field("tier")} />
                   <NumberInput label="Processors" min={1} max={1024} value={draft.cpus} onChange={(value) => change({ cpus: Number(value) || 1 })} />
                 </SimpleGrid>
                 <Checkbox label="Rehearse on simulated hosts" description="Nothing is computed there; output and readings are made up." checked={draft.simulated} onChange={(event) => change({ simulated: event.currentTarget.checked })} />

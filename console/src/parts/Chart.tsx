@@ -25,17 +25,19 @@ interface ChartProps {
   /** The top of the scale where there is one: 1 for ratios, a capacity for memory. */
   most?: number | null;
   spanS: number;
+  /** The right end in milliseconds; none: now. */
+  untilMs?: number | null;
   /** Below the table: how else to keep what is drawn. */
   kept?: ReactNode;
 }
 
-export function Chart({ title, lines, unit, most = null, spanS, kept }: ChartProps) {
+export function Chart({ title, lines, unit, most = null, spanS, untilMs = null, kept }: ChartProps) {
   const ref = useRef<HTMLDivElement>(null);
   const width = useWidth(ref);
   const scheme = useComputedColorScheme("light");
   const plot = useRef<uPlot | null>(null);
-  const limits = useRef({ most, spanS });
-  limits.current = { most, spanS };
+  const limits = useRef({ most, spanS, untilMs });
+  limits.current = { most, spanS, untilMs };
   const data = useMemo(() => align(lines), [lines]);
   const shown = useRef(data);
   shown.current = data;
@@ -106,7 +108,7 @@ function csvRows(lines: readonly Line[]): Reading[] {
   return times.map((at, index) => [at, ...columns.map((column) => column[index])]);
 }
 
-function options(width: number, names: readonly string[], unit: string, scheme: string, limits: { current: { most: number | null; spanS: number } }): uPlot.Options {
+function options(width: number, names: readonly string[], unit: string, scheme: string, limits: { current: { most: number | null; spanS: number; untilMs: number | null } }): uPlot.Options {
   const ink = scheme === "dark" ? "#96a3a6" : "#5c686b";
   const line = scheme === "dark" ? "#222c2f" : "#e6ebeb";
   const axis: uPlot.Axis = { stroke: ink, font: "11px system-ui, sans-serif", grid: { stroke: line, width: 1 }, ticks: { show: false } };
@@ -117,7 +119,7 @@ function options(width: number, names: readonly string[], unit: string, scheme: 
     cursor: { y: false, points: { size: 5 }, drag: { x: false, y: false } },
     legend: { show: false },
     scales: {
-      x: { time: true, range: () => [Date.now() / 1000 - limits.current.spanS, Date.now() / 1000] },
+      x: { time: true, range: () => { const until = (limits.current.untilMs ?? Date.now()) / 1000; return [until - limits.current.spanS, until]; } },
       y: { range: (_, least, top) => scaleOf(least, top, limits.current.most) },
     },
     axes: [

@@ -99,6 +99,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("POST", f"{V1}/jobs"): Permission.RENT,
     ("GET", f"{V1}/jobs"): Permission.RENT_READ,
     ("GET", f"{V1}/jobs/{{job_id}}"): Permission.RENT_READ,
+    ("GET", f"{V1}/jobs/{{job_id}}/impact"): Permission.RENT_READ,
     ("PUT", f"{V1}/jobs/{{job_id}}/files"): Permission.RENT,
     ("GET", f"{V1}/jobs/{{job_id}}/logs"): Permission.RENT,
     ("GET", f"{V1}/jobs/{{job_id}}/artefacts"): Permission.RENT,

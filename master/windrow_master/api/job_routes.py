@@ -14,8 +14,9 @@ from windrow_master.api.cluster_shapes import plan_json
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
-from windrow_master.api.job_shapes import job_json
+from windrow_master.api.job_shapes import impact_json, job_json
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, tagged
+from windrow_master.clusters.jobs import impact
 from windrow_master.clusters.jobs.model import JobId, JobRequest
 from windrow_master.clusters.jobs.service import JobService
 from windrow_proto.errors import Unavailable
@@ -177,6 +178,19 @@ async def job_artefacts(services: Serving, principal: Asking, job_id: str, attem
         **_SAFE,
     }
     return StreamingResponse(pieces, media_type="application/x-tar", headers=headers)
+
+
+@router.get("/jobs/{job_id}/impact", responses=out_jobs.IMPACT)
+async def job_impact(services: Serving, principal: Asking, job_id: str, attempt: WhichAttempt = None) -> Any:
+    """What an attempt, by default the last one, did to each GPU that it had: use, memory, power and throttling in the
+    minute before, during and in the minute after it, as history has them."""
+    number, tried, workloads = await jobs_of(services).placed(principal, JobId(job_id), attempt)
+    cards = impact.cards_of(workloads)
+    if tried is None or not cards:
+        return impact_json(number, tried, None, ())
+    spans = impact.spans_of(tried, services.clock.wall_ns())
+    found = await services.telemetry.series(impact.query_of(cards, spans))
+    return impact_json(number, tried, spans, impact.impact(cards, spans, found))
 
 
 @router.post("/jobs/{job_id}/cancel", responses=out_jobs.JOB)

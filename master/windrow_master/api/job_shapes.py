@@ -1,10 +1,13 @@
 """Jobs as the JSON of the HTTP API."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from windrow_master.api.paging import time_or_none
+from windrow_master.clusters.jobs.impact import CardImpact, Figures, Spans, Stretch
 from windrow_master.clusters.jobs.model import Attempt, JobRequest
 from windrow_master.clusters.jobs.service import JobView
+from windrow_proto.metrics import BY_NAME
 from windrow_proto.units import Microcents, money_text, seconds, time_text
 
 
@@ -80,3 +83,44 @@ def _request_json(request: JobRequest) -> dict[str, Any]:
 
 def _money(amount: Microcents | None) -> str | None:
     return None if amount is None else money_text(amount)
+
+
+def impact_json(
+    number: int, attempt: Attempt | None, spans: Spans | None, cards: Sequence[CardImpact]
+) -> dict[str, Any]:
+    """What an attempt did to its cards; without one, or without cards, nothing."""
+    return {
+        "attempt": number or None,
+        "started_at": time_or_none(attempt.started_at_ns) if attempt is not None else None,
+        "ended_at": time_or_none(attempt.ended_at_ns) if attempt is not None else None,
+        "step_s": 0 if spans is None else spans.step_ms // 1000,
+        "gpus": [_card_json(one) for one in cards],
+    }
+
+
+def _card_json(one: CardImpact) -> dict[str, Any]:
+    return {
+        "host_id": one.card.host_id,
+        "host_name": one.card.host_name,
+        "gpu": one.card.uuid,
+        "before": _stretch_json(one.before),
+        "during": _stretch_json(one.during),
+        "after": _stretch_json(one.after),
+        "series": [
+            {"metric": name, "unit": BY_NAME[name].unit, "points": [list(point) for point in line]}
+            for name, line in one.lines.items()
+        ],
+    }
+
+
+def _stretch_json(one: Stretch) -> dict[str, Any]:
+    return {
+        "utilization_ratio": _figures_json(one.use),
+        "memory_used_bytes": _figures_json(one.memory_bytes),
+        "power_watts": _figures_json(one.power_watts),
+        "throttled_ratio": one.throttled,
+    }
+
+
+def _figures_json(figures: Figures) -> dict[str, float | None]:
+    return {"mean": figures.mean, "max": figures.most}

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from windrow_master.api.out import Amount, Money, Out, Page, Time, described
+from windrow_master.api.out_health import Point
 
 
 class AttemptOut(Out):
@@ -84,8 +85,55 @@ class FolderKeptOut(Out):
     bytes: int
 
 
+class FiguresOut(Out):
+    """Of one metric in one stretch of time; null where nothing was read."""
+
+    mean: float | None
+    max: float | None
+
+
+class StretchOut(Out):
+    """One GPU in one stretch of time."""
+
+    utilization_ratio: FiguresOut
+    memory_used_bytes: FiguresOut
+    power_watts: FiguresOut
+    throttled_ratio: Annotated[float | None, Field(description="Of the steps, in how many its clocks were held back")]
+
+
+class CardSeriesOut(Out):
+    """A line of a chart."""
+
+    metric: str
+    unit: str
+    points: list[Point]
+
+
+class CardImpactOut(Out):
+    """One GPU that an attempt had: a minute before, during and a minute after it."""
+
+    host_id: str
+    host_name: str
+    gpu: str
+    before: StretchOut
+    during: StretchOut
+    after: StretchOut
+    series: list[CardSeriesOut]
+
+
+class ImpactOut(Out):
+    """What an attempt did to its GPUs; none of it where it had none."""
+
+    attempt: Annotated[int | None, Field(description="Its number; null where there is none yet")]
+    started_at: Annotated[str | None, Field(description="When its command was first seen to run")]
+    ended_at: Time | None
+    step_s: int
+    gpus: list[CardImpactOut]
+
+
 JOBS: Final = described(Page[JobOut])
 JOB: Final = described(JobOut)
 SUBMITTED: Final = described(JobsOut, 201)
 RERUN: Final = described(JobOut, 201)
 FOLDER: Final = described(FolderKeptOut)
+IMPACT: Final = described(ImpactOut)

@@ -73,6 +73,7 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("PUT", f"{V1}/clusters/{{cluster_id}}/files"): Reach.OWN,
     ("GET", f"{V1}/clusters/{{cluster_id}}/files"): Reach.OWN,
     ("GET", f"{V1}/jobs/{{job_id}}"): Reach.OWN_OR_OVERSEEN,
+    ("GET", f"{V1}/jobs/{{job_id}}/impact"): Reach.OWN_OR_OVERSEEN,
     ("PUT", f"{V1}/jobs/{{job_id}}/files"): Reach.OWN,
     ("GET", f"{V1}/jobs/{{job_id}}/logs"): Reach.OWN,
     ("GET", f"{V1}/jobs/{{job_id}}/artefacts"): Reach.OWN,

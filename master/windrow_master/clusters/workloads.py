@@ -155,4 +155,5 @@ def ran(workloads: Sequence[Workload]) -> str:
     if len(ended) < len(workloads):
         return ""
     codes = ", ".join("unknown" if workload.exit_code is None else str(workload.exit_code) for workload in ended)
-    return f"its work has ended with exit code {codes}; fetch its files and delete it"
+    why = "".join(f": {said}" for said in dict.fromkeys(workload.detail for workload in ended if workload.detail))
+    return f"its work has ended with exit code {codes}{why}; fetch its files and delete it"

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Annotated, Any
@@ -220,8 +220,35 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             ("Deadline", asked["deadline"]),
             *[("Comes after", one) for one in asked["after"]],
             *[(f"Attempt {one['number']}", _attempt(one)) for one in item["attempts"]],
+            *(_impact(api, str(item["id"])) if asked["gpus"] else ()),
         ]
     )
+
+
+def _impact(api: Client, job: str) -> Iterator[tuple[str, str]]:
+    """What its last attempt did to each of its GPUs, a line for each stretch of time; nothing where history is away."""
+    try:
+        found = api.request("GET", f"/jobs/{job}/impact")
+    except WindrowClientError as error:
+        yield "GPUs", f"what it did to them cannot be told now: {error}"
+        return
+    for card in found["gpus"]:
+        yield f"GPU {card['gpu'][:12]}", f"on {card['host_name']}, attempt {found['attempt']}"
+        for when in ("before", "during", "after"):
+            yield f"  {when}", _stretch(card[when])
+
+
+def _stretch(one: dict[str, Any]) -> str:
+    use, memory, power = one["utilization_ratio"], one["memory_used_bytes"], one["power_watts"]
+    if use["mean"] is None and memory["mean"] is None and power["mean"] is None:
+        return "nothing was read"
+    said = [
+        "use -" if use["mean"] is None else f"use {use['mean']:.0%}, at most {use['max']:.0%}",
+        "memory -" if memory["mean"] is None else f"memory {size_text(round(memory['max']))}",
+        "power -" if power["mean"] is None else f"power {power['mean']:.0f} W, at most {power['max']:.0f} W",
+        "" if one["throttled_ratio"] is None else f"held back {one['throttled_ratio']:.0%} of the time",
+    ]
+    return "; ".join(part for part in said if part)
 
 
 def _attempt(one: dict[str, Any]) -> str:

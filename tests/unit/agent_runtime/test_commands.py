@@ -18,7 +18,16 @@ from windrow_agent.workloads import Keeper
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import BootId, ClusterId, CommandId, SlotId, WorkloadId
 from windrow_proto.messages import Query
-from windrow_proto.model import Command, CommandKind, CommandPhase, DeleteSpec, Kind, SlotGrant, WorkloadSpec
+from windrow_proto.model import (
+    Command,
+    CommandKind,
+    CommandPhase,
+    DeleteSpec,
+    Kind,
+    SlotGrant,
+    WorkloadPhase,
+    WorkloadSpec,
+)
 from windrow_proto.units import MILLISECOND, SECOND
 from windrow_proto.wire_command import decode_status
 
@@ -143,3 +152,33 @@ def test_of_one_command_only_the_newest_status_waits_for_the_disk() -> None:
     statuses = [phase for write in run(1, _told) for phase in write if isinstance(phase, CommandPhase)]
     assert statuses[-1] is CommandPhase.SUCCEEDED
     assert len(statuses) < 10
+
+
+class WrongRuntime(SimulatedRuntime):
+    """Has a mistake of ours in it."""
+
+    async def start(self, workload_id):
+        raise KeyError(workload_id)
+
+
+async def _crash(loop: VirtualLoop) -> tuple[Any, Any, list[str]]:
+    """Let a creation meet a mistake of our own; its result, what is known of the work, and what is left of it."""
+    clock, disk = VirtualClock(loop), MemoryDisk()
+    runner, machine = InlineRunner(clock), SimulatedMachine(clock)
+    desk = JournalDesk(Journal(disk, "/journal", clock.wall_ns, "boot"), runner)
+    outbox = Outbox(Spool(disk, "/spool", BootId(b"b" * 16), clock.wall_ns), runner, clock)
+    async with asyncio.TaskGroup() as group:
+
+        def spawn(work, name):
+            return group.create_task(work, name=name)
+
+        keeper = Keeper(desk, outbox, {"simulated": WrongRuntime(machine)}, clock, "boot", spawn)
+        await CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never).arrived(CREATE)
+    return desk.journal.commands[CREATE.command_id].state, keeper.state(WORKLOAD), sorted(machine.boxes)
+
+
+def test_a_mistake_of_our_own_fails_the_command_and_leaves_nobody_waiting() -> None:
+    command, workload, left = run(1, _crash)
+    assert (command.phase, command.error_code, left) == (Phase.FAILED, "internal", [])
+    assert "The agent itself failed (KeyError)" in command.error_detail
+    assert (workload.phase, workload.detail) == (WorkloadPhase.FAILED, command.error_detail)

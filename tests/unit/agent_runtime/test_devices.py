@@ -22,7 +22,7 @@ CHEEK = {"NVIDIA_VISIBLE_DEVICES": "all", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
 @pytest.mark.parametrize(("slots", "device"), GRANTS.values(), ids=GRANTS)
 def test_a_workload_sees_just_what_it_was_granted(slots: tuple[SlotGrant, ...], device: str, tmp_path: Path) -> None:
     spec = WorkloadSpec(WorkloadId("work_1"), ClusterId("cluster_1"), slots, "docker", "busybox", env=CHEEK)
-    requests = host_config(spec, 4, devices.of(spec, ()))["device_requests"]
+    requests = host_config(spec, 4, 8 << 30, devices.of(spec, ()))["device_requests"]
     assert ([one["DeviceIDs"] for one in requests] if requests else []) == ([[device]] if device else [])
     assert {**spec.env, **fixed_environment(spec)}["NVIDIA_VISIBLE_DEVICES"] == (device or "void")
     assert environment(spec, tmp_path, tmp_path, tmp_path)["CUDA_VISIBLE_DEVICES"] == device
@@ -58,7 +58,7 @@ def test_a_container_gets_the_files_of_its_own_cards_and_of_no_other(
     held: tuple[str, ...], nodes: list[str], nvidia: str
 ) -> None:
     spec = holding(*held)
-    config = host_config(spec, 4, devices.of(spec, CARDS))
+    config = host_config(spec, 4, 8 << 30, devices.of(spec, CARDS))
     assert config["devices"] == ([f"{node}:{node}:rw" for node in nodes] or None)
     assert bool(config["device_requests"]) is (NVIDIAS in held)
     assert {**spec.env, **fixed_environment(spec)}["NVIDIA_VISIBLE_DEVICES"] == nvidia

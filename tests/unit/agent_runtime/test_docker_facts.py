@@ -1,11 +1,26 @@
-"""A container's time begins when it began and not when it was asked to, whatever the wall clock does meanwhile."""
+"""A container's time begins when it began and not when it was asked to, whatever the wall clock does meanwhile.
+
+Also what its end and its limits are.
+"""
 
 from pathlib import Path
 
 import pytest
 
-from windrow_agent.runtimes.docker_facts import correct_start, read_start, write_start
-from windrow_proto.units import MILLISECOND, SECOND
+from windrow_agent.core.devices import Devices
+from windrow_agent.runtimes.docker_facts import (
+    CLUSTER,
+    WORKLOAD,
+    correct_start,
+    host_config,
+    read_start,
+    run_of,
+    write_start,
+)
+from windrow_agent.runtimes.port import RESTARTED, Run, RunState, after_silence
+from windrow_proto.ids import ClusterId, WorkloadId
+from windrow_proto.model import WorkloadSpec
+from windrow_proto.units import GIB, MIB, MILLISECOND, SECOND
 
 ASKED_NS, NOW_NS = 50 * SECOND, 51 * SECOND
 BEGAN = {"State": {"StartedAt": "2026-01-02T03:04:05.25Z"}}
@@ -42,3 +57,43 @@ def test_without_a_note_or_a_beginning_nothing_is_made_up(tmp_path: Path) -> Non
     correct_start(note, {"State": {"StartedAt": "0001-01-01T00:00:00Z"}}, NOW_NS, BEGAN_WALL_NS)
     found = read_start(note)
     assert found is not None and found.monotonic_ns == ASKED_NS
+
+
+def ended(**state: object) -> Run:
+    """A container that has ended, as inspected."""
+    times = {"Status": "exited", "StartedAt": "2026-01-02T03:04:05Z", "FinishedAt": "2026-01-02T03:04:06Z"}
+    labels = {WORKLOAD: "work_1", CLUSTER: "cluster_1"}
+    container = {"State": times | state, "Config": {"Labels": labels}, "HostConfig": {"Memory": 64 * MIB}}
+    return run_of(container, None, NOW_NS, BEGAN_WALL_NS + SECOND)
+
+
+def test_an_end_for_want_of_memory_says_so_with_the_limit() -> None:
+    assert ended(ExitCode=137, OOMKilled=True).detail == "it ran out of memory at its limit of 64 MiB"
+    assert ended(ExitCode=137, OOMKilled=False).detail == ""
+    assert ended(ExitCode=128, Error="no such device").detail == "no such device"
+
+
+@pytest.mark.parametrize(("code", "is_lost"), [(137, True), (143, True), (0, False), (1, False), (139, False)])
+def test_what_a_daemon_ended_while_it_was_silent_has_no_exit_code_of_its_own(code: int, is_lost: bool) -> None:
+    run = ended(ExitCode=code)
+    after = after_silence(run)
+    assert after is not None
+    assert (after.state, after.exit_code, after.detail) == (
+        (RunState.LOST, None, RESTARTED) if is_lost else (RunState.EXITED, code, "")
+    )
+    assert after.running_ns == run.running_ns == SECOND
+
+
+def test_what_ended_for_a_reason_of_its_own_keeps_it() -> None:
+    assert after_silence(ended(ExitCode=137, OOMKilled=True)) == ended(ExitCode=137, OOMKilled=True)
+    assert after_silence(None) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "host", "given"),
+    [(64 * MIB, 8 * GIB, 64 * MIB), (0, 8 * GIB, 7 * GIB), (16 * GIB, 8 * GIB, 7 * GIB), (0, 1 * GIB, GIB // 2)],
+)
+def test_no_container_may_take_what_its_host_lives_on(asked: int, host: int, given: int) -> None:
+    spec = WorkloadSpec(WorkloadId("work_1"), ClusterId("c"), (), "docker", "busybox", memory_bytes=asked)
+    limits = host_config(spec, 4, host, Devices())
+    assert (limits["mem_limit"], limits["memswap_limit"], limits["pids_limit"]) == (given, given, 4096)

@@ -1,5 +1,6 @@
 """Archives that mean harm."""
 
+import gzip
 import io
 import tarfile
 
@@ -70,3 +71,47 @@ def test_what_did_not_change_is_not_packed(tmp_path):
     assert files.pack(tmp_path, known, 1000, pieces.append) is False
     with tarfile.open(fileobj=io.BytesIO(b"".join(pieces))) as tar:
         assert tar.getnames() == ["b", "c"]
+
+
+def _claiming(size):
+    """A header that claims more than comes."""
+    member = tarfile.TarInfo("large")
+    member.size = size
+    return member.tobuf() + bytes(1024)
+
+
+def _sparse(size):
+    """Two blocks on the line that are a file of any size (GNU's old form of a sparse file)."""
+    member = tarfile.TarInfo("sparse")
+    member.type, member.size = tarfile.GNUTYPE_SPARSE, 512
+    block = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+    block[483:495] = b"%011o\0" % size
+    block[386:410] = b"%011o\0%011o\0" % (size - 512, 512)
+    block[148:156] = b"        "
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block) + bytes(512) + bytes(1024)
+
+
+def _many(count):
+    return b"".join(tarfile.TarInfo(f"f{number}").tobuf() for number in range(count)) + bytes(1024)
+
+
+BOMBS = {
+    "claims 8 EiB": _claiming(1 << 62),
+    "claims more than it has": _claiming(100_000),
+    "sparse": _sparse(1 << 40),
+    "more entries than any folder": _many(300),
+    "squeezed": gzip.compress(_many(10)),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_and_writes_nothing(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(files, "ENTRIES_MAX", 250)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "a.tar").write_bytes(BOMBS[name])
+    with pytest.raises(WindrowError):
+        files.check_archive(tmp_path / "a.tar", 1 << 30)
+    with pytest.raises(WindrowError):
+        files.unpack(tmp_path / "a.tar", tmp_path / "in", 1 << 30)
+    assert sum(path.stat().st_blocks for path in (tmp_path / "in").iterdir()) == 0

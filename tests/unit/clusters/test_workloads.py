@@ -52,6 +52,14 @@ def test_a_lost_workload_is_found_again_by_the_next_report() -> None:
     assert lost(workload(WorkPhase.GONE), NOW).lost_since_ns is None
 
 
+def test_why_work_ended_is_said_with_its_exit_code() -> None:
+    why = "it ran out of memory at its limit of 64 MiB"
+    at = observed(workload(), report(WorkloadPhase.EXITED, exit_code=137, detail=why), NOW)
+    found = judge(ClusterPhase.RUNNING, [at], NOW)
+    assert found is not None
+    assert found.reason == f"its work has ended with exit code 137: {why}; fetch its files and delete it"
+
+
 def judged(phase: ClusterPhase, *works: WorkPhase, now_ns: int = NOW) -> ClusterEvent | None:
     made = [workload(each, number) for number, each in enumerate(works)]
     found = judge(phase, made, now_ns)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.clusters.made import cluster, workload
 from windrow_master.clusters.jobs.decide import (
     TRY_FIRST_NS,
     TRY_MAX_NS,
@@ -17,6 +18,7 @@ from windrow_master.clusters.jobs.decide import (
 from windrow_master.clusters.jobs.machine import JobEvent
 from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.clusters.jobs.request import attempt_key, checked, in_order
+from windrow_master.clusters.model import ClusterPhase, WorkPhase
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId, ClusterId
 
@@ -99,6 +101,24 @@ def test_a_bad_request_is_refused_by_its_field(field, bad) -> None:
     with pytest.raises(InvalidInput) as refused:
         checked(JobRequest(**{"argv": ("true",)} | bad), JobId("job_1"), NOW)
     assert refused.value.subject == field
+
+
+@pytest.mark.parametrize(
+    ("code", "retries", "verdict", "said"),
+    [
+        (137, 1, Verdict.FAILED, "its command ended with 137: why"),
+        (None, 1, Verdict.AGAIN, "its command ended, and its exit code is not known: why"),
+        (None, 0, Verdict.FAILED, "its command ended, and its exit code is not known: why"),
+    ],
+)
+def test_an_end_that_its_host_explains_is_explained_and_one_that_nobody_saw_is_tried_again(
+    code, retries, verdict, said
+) -> None:
+    work = replace(workload(WorkPhase.EXITED), exit_code=code, detail="why")
+    seen = Seen(cluster(ClusterPhase.RUNNING), work)
+    found = decide(job(state=S.RUNNING, attempts=1, retries=retries), {}, seen, NOW)
+    assert found is not None
+    assert (found.event, found.verdict, found.reason) == (JobEvent.COLLECT, verdict, said)
 
 
 def test_verdicts_are_stored_under_their_names() -> None:

@@ -128,6 +128,7 @@ def _exited(job: Job, workload: Workload) -> Answer:
     if code == 0:
         return Answer(JobEvent.COLLECT, "", Verdict.SUCCEEDED, code)
     said = "its command ended, and its exit code is not known" if code is None else f"its command ended with {code}"
+    said += f": {workload.detail}" if workload.detail else ""
     # No exit code: nobody saw its end, as when its host went down and is back; that is no end of its own.
     if (code is None or job.request.retries_on_exit) and attempts_left(job):
         return Answer(JobEvent.COLLECT, said, Verdict.AGAIN, code)

@@ -15,6 +15,7 @@ from windrow_master.clusters.jobs.life.service import JobDesk, spent
 from windrow_master.clusters.jobs.machine import FINAL, JobEvent
 from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.clusters.jobs.request import checked, cluster_request, digest
+from windrow_master.clusters.model import Workload
 from windrow_master.clusters.service import ClusterService, Preview
 from windrow_master.identity.model import Principal, Role
 from windrow_master.store.store import Store
@@ -235,6 +236,21 @@ class JobService:
         if not number or job.attempts[number - 1].files_bytes is None:
             raise Conflict("No files of it are kept: it has not ended, or they could not be had.", subject=job_id)
         return await self._files.files(job_id, number), job.attempts[number - 1]
+
+    async def placed(
+        self, principal: Principal, job_id: JobId, attempt: int | None = None
+    ) -> tuple[int, Attempt | None, Sequence[Workload]]:
+        """Where an attempt ran, by default the last one: its number (0: there is none yet), the work of its cluster."""
+
+        def look(uow: UnitOfWork) -> tuple[int, Attempt | None, Sequence[Workload]]:
+            job = self._load(uow, principal, job_id, _SEES_ALL)
+            number = _attempt_of(job, attempt)
+            if not number:
+                return 0, None, ()
+            tried = job.attempts[number - 1]
+            return number, tried, uow.workloads.of_cluster(tried.cluster_id)
+
+        return await self._store.read(look)
 
     # --- inside ----------------------------------------------------------------------------------------------------
 

@@ -94,7 +94,7 @@ class LifeDesk:
             workload,
             running_ns=max(workload.running_ns, receipt.running_ns),
             exit_code=receipt.exit_code if receipt.exit_code is not None else workload.exit_code,
-            detail=words or workload.detail,
+            detail=workload.detail or words,  # what the host says of this very end is worth more
         )
         if after != workload:
             uow.workloads.save(after)
