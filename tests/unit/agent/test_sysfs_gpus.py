@@ -240,6 +240,9 @@ def test_graphics_of_processors_and_consoles_are_no_cards_and_nvidias_are_left_t
     machine.card("0000:00:02.0", gpu_trees.UHD, "i915")
     machine.card("0000:05:00.0", gpu_trees.APU, "amdgpu")
     machine.card("0000:06:00.0", gpu_trees.ASPEED, "ast")
+    limited = {"hwmon/hwmon0/power1_cap": "28000000"}  # newer kernels show a limit for a processor's graphics, too
+    machine.card("0000:09:00.0", {**gpu_trees.APU, **limited}, "amdgpu")
+    machine.card("0000:0a:00.0", {**gpu_trees.APU, "mem_info_vram_total": str(16 << 30)}, "amdgpu")
     machine.card("0000:07:00.0", gpu_trees.H100, "nvidia")
     machine.card("0000:08:00.0", {"vendor": "0x1022", "device": "0x1", "class": "0x060400"})
     refused = SysfsGpus(machine.root).open()
