@@ -5,6 +5,7 @@ No process list (milliseconds, and none of our business); every figure may be ab
 
 import os
 import platform
+import re
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,6 +22,8 @@ T = TypeVar("T")
 UNLIMITED: Final = 1 << 60
 """A cgroup limit above this is none: cgroup v1 writes a number near 2**63."""
 
+PRESSURES: Final = {111: "cpu", 112: "memory", 113: "io"}
+"""Metric to the kernel's file of stalls (PSI)."""
 PRIVATE_NETWORKS: Final = ("lo", "docker", "br-", "veth", "virbr", "cni", "flannel", "wg")
 """Interfaces whose bytes never leave the host, or leave it a second time over another one."""
 LINK_LOCAL: Final = "169.254."
@@ -112,7 +115,13 @@ class PsutilHost:
             107: kibibytes(blocks.read_bytes) if blocks else None,
             108: kibibytes(blocks.write_bytes) if blocks else None,
             109: mebibytes(swap.used) if swap else None,
+            **{number: self._pressure(what) for number, what in PRESSURES.items()},
         }
+
+    def _pressure(self, what: str) -> int | None:
+        """Thousandths of the last ten seconds in which something waited; None where the kernel does not count it."""
+        found = re.match(r"some avg10=(\d+\.\d+)", self._text(f"proc/pressure/{what}"))
+        return permille(float(found[1])) if found else None
 
     def _cpu_percent(self) -> float | None:
         """Share of time not idle since the last call; None the first time, since there is no span to speak of."""

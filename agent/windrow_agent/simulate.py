@@ -98,4 +98,7 @@ class SimulatedReader:
             107: kibibytes(read),
             108: kibibytes(written),
             109: 0,
+            111: 0,
+            112: 0,
+            113: 0,
         }

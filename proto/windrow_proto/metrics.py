@@ -152,6 +152,9 @@ METRICS: Final[tuple[Metric, ...]] = (
     _host(108, "host_disk_write_bytes_total", "By", 1024.0, "system.disk.io", "Disk written", counter=True),
     _host(109, "host_swap_used_bytes", "By", 1048576.0, None, "Swap used"),
     _host(110, "host_workloads", "1", 1.0, None, "Workloads"),
+    _host(111, "host_cpu_pressure_ratio", "1", 0.001, None, "Some waited for a processor"),
+    _host(112, "host_memory_pressure_ratio", "1", 0.001, None, "Some waited for memory"),
+    _host(113, "host_io_pressure_ratio", "1", 0.001, None, "Some waited for a disk"),
 )
 
 CPU_HASH: Final = "cpu.sha256_bytes_per_s"

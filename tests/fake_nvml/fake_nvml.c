@@ -389,20 +389,6 @@ static void answer_field(const gpu_t *gpu, field_t *field) {
     field->code = value == ABSENT ? NOT_SUPPORTED : SUCCESS;
     if (!field->code) field->value.u32 = value;
 }
-typedef struct {
-    unsigned version; unsigned char cluster[16]; int status; unsigned clique, state, health;
-} fabric_t;
-EXPORT int nvmlDeviceGetGpuFabricInfoV(void *handle, fabric_t *out) {
-    ENTER; out->state = gpu->fabric; return gpu->fabric ? SUCCESS : NOT_SUPPORTED;
-}
-typedef struct { unsigned version; unsigned long long counts[11]; unsigned is_exceeded; } sram_t;
-EXPORT int nvmlDeviceGetSramEccErrorStatus(void *handle, sram_t *out) {
-    ENTER; return figure(gpu->sram_exceeded, &out->is_exceeded);
-}
-typedef struct { unsigned version, is_unrepairable; } repair_t;
-EXPORT int nvmlDeviceGetUnrepairableMemoryFlag_v1(void *handle, repair_t *out) {
-    ENTER; return figure(gpu->unrepairable, &out->is_unrepairable);
-}
 EXPORT int nvmlDeviceGetFieldValues(void *handle, int count, field_t *fields) { ENTER;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -414,7 +400,7 @@ EXPORT int nvmlDeviceGetFieldValues(void *handle, int count, field_t *fields) { 
     return SUCCESS;
 }
 
-#include "fake_gpm.c"
+#include "fake_new.c"
 #endif
 
 typedef struct { uint32_t tail; uint64_t wanted[GPUS]; } event_set_t;

@@ -23,7 +23,7 @@ SICK_ID = "GPU-3b6f2c1d90a4e857"
 def machine(tmp_path: Path) -> Machine:
     made = gpu_trees.machine(tmp_path / "root")
     made.card(SICK, gpu_trees.MI300X, "amdgpu")
-    made.card(WELL, {**gpu_trees.MI300X, "unique_id": "00000000000000f1"}, "amdgpu")
+    made.card(WELL, {**gpu_trees.MI300X, "unique_id": "00000000000000f1", "serial_number": "692251001235"}, "amdgpu")
     made.card(INTELS, gpu_trees.ARC_A770, "xe")
     made.compute_node(1, SICK, {})
     made.compute_node(2, WELL, {})

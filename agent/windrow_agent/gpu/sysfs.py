@@ -26,6 +26,7 @@ from windrow_agent.gpu.port import (
 from windrow_agent.gpu.sysfs_card import Place, SysfsCard
 
 NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
+MAKERS: Final = {AMD: "amd", INTEL: "intel"}
 SCREENS: Final = ("0x0300", "0x0380")
 """Classes in which a screen's controller is, too: a card of AMD or Intel, or what every server has for its console."""
 COMPUTING: Final = ("0x0302", "0x12")
@@ -83,7 +84,7 @@ class SysfsGpus:
                 return None
             if intel.is_card(place.device, place.address):
                 return intel.IntelCard(place, index)
-        return SysfsCard(place, index)
+        return SysfsCard(place, index, MAKERS.get(vendor or 0, ""))
 
     # --- reading ------------------------------------------------------------------------------------
 

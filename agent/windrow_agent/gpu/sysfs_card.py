@@ -39,11 +39,12 @@ class SysfsCard:
     is_served: ClassVar[bool] = False
     """Whether this class knows the driver's files, so that the card may be offered."""
 
-    def __init__(self, place: Place, index: int) -> None:
+    def __init__(self, place: Place, index: int, maker: str = "") -> None:
         self.place, self.device = place, place.device
         self.uuid = GpuUuid(self._unique() or made_up_uuid(place))
         self.lost = False
-        self.facts = GpuFacts(uuid=self.uuid, index=index, vendor=self.vendor, name="")
+        self.facts = GpuFacts(uuid=self.uuid, index=index, vendor=self.vendor or maker, name="")
+        self._listed: str | None = None
         self._values: dict[int, int | None] = {}
         self._health = GpuHealth(self.uuid)
         self._at_work: More = {}
@@ -70,10 +71,12 @@ class SysfsCard:
         """Read the facts anew."""
         device, place = self.device, self.place
         generation, lanes = files.link(files.slot_link(device), "max")
+        if self._listed is None:  # the list is long and stays as it is
+            self._listed = files.marketing_name(place.root, files.ids(device, "device", "vendor"))
         self.facts = self._more_facts(
             replace(
                 self.facts,
-                name=files.marketing_name(place.root, files.ids(device, "device", "vendor")),
+                name=self._listed,
                 pci_bus_id=place.address,
                 pci_device_id=files.ids(device, "device", "vendor"),
                 pci_subsystem_id=files.ids(device, "subsystem_device", "subsystem_vendor"),
@@ -85,7 +88,7 @@ class SysfsCard:
         )
         if not self.facts.name:
             device_id = self.facts.pci_device_id >> 16
-            self.facts = replace(self.facts, name=f"{(self.vendor or 'unknown').upper()} card {device_id:04x}")
+            self.facts = replace(self.facts, name=f"{(self.facts.vendor or 'unknown').upper()} card {device_id:04x}")
 
     def _plain_more(self) -> More:
         node = next(iter(files.entries(self.device / "drm", "renderD*")), None)

@@ -18,8 +18,7 @@ NAMES_BYTES_MAX: Final = 8 << 20
 """Of pci.ids, which has 1.5 MB."""
 PCI_NAMES: Final = ("usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids")
 ADDRESS: Final = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]")
-GENERATIONS: Final = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, "32": 5, "32.0": 5}
-GENERATIONS_NEW: Final = {"64": 6, "64.0": 6, "128": 7, "128.0": 7}
+GENERATIONS: Final = {"2.5": 1, "5": 2, "8": 3, "16": 4, "32": 5, "64": 6, "128": 7}
 """GT/s of a PCIe lane to its generation; the kernel writes `16.0 GT/s PCIe`, older ones `8 GT/s`."""
 
 
@@ -93,9 +92,9 @@ def slot_link(device: Path) -> Path:
 
 def link(device: Path, which: str) -> tuple[int | None, int | None]:
     """Generation and lanes of a PCIe link. which: `current` or `max`."""
-    speed = text(device / f"{which}_link_speed").partition(" ")[0]
+    speed = text(device / f"{which}_link_speed").partition(" ")[0].removesuffix(".0")
     width = number(device / f"{which}_link_width")
-    return {**GENERATIONS, **GENERATIONS_NEW}.get(speed), width if width and width <= 64 else None
+    return GENERATIONS.get(speed), width if width and width <= 64 else None
 
 
 def hwmon_of(device: Path) -> Path | None:

@@ -3,7 +3,7 @@
 import typer
 
 from windrow.cli.context import AsJson, client
-from windrow.cli.output import facts, field_text, print_json, say
+from windrow.cli.output import facts, field_text, print_json, print_whole
 
 
 def host_facts(context: typer.Context, host: str, as_json: AsJson = False) -> None:
@@ -13,5 +13,5 @@ def host_facts(context: typer.Context, host: str, as_json: AsJson = False) -> No
         print_json(found)
         return
     for group in found["groups"]:
-        say(f"{group['name']}:")
+        print_whole(f"{group['name']}:")
         facts([(one["label"], field_text(one["value"], one["unit"])) for one in group["fields"]])

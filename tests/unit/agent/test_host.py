@@ -72,3 +72,10 @@ def test_a_figure_the_system_refuses_is_absent(tmp_path: Path, monkeypatch: pyte
     values = PsutilHost(tmp_path).sample()
     assert [values[metric] for metric in (104, 105, 106, 107, 108, 109)] == [None] * 6
     assert PsutilHost(tmp_path).facts().disk_bytes == 0
+
+
+def test_pressure_is_the_share_of_ten_seconds_in_which_something_waited(tmp_path: Path):
+    line = "some avg10=12.34 avg60=1.00 avg300=0.00 total=1\nfull avg10=99.00 avg60=0.00 avg300=0.00 total=0\n"
+    root = write(tmp_path, {"proc/pressure/cpu": line, "proc/pressure/io": "not counted here\n"})
+    values = PsutilHost(tmp_path, root).sample()
+    assert (values[111], values[112], values[113]) == (123, None, None)

@@ -231,7 +231,7 @@ def test_a_card_that_no_driver_serves_is_shown_and_not_offered(
     gpus = opened(machine)
     (found,) = gpus.inventory().gpus
     assert found.pci_device_id == int(files["device"], 16) << 16 | int(files["vendor"], 16)
-    assert found.memory_bytes is None
+    assert (found.memory_bytes, found.vendor) == (None, {"0x1002": "amd", "0x8086": "intel"}.get(files["vendor"], ""))
     assert [condition.text for condition in gpus.conditions()] == [f"gpu.not_served:{found.uuid}"]
     assert set(swept(gpus).values()) == {None}
 
@@ -240,6 +240,9 @@ def test_graphics_of_processors_and_consoles_are_no_cards_and_nvidias_are_left_t
     machine.card("0000:00:02.0", gpu_trees.UHD, "i915")
     machine.card("0000:05:00.0", gpu_trees.APU, "amdgpu")
     machine.card("0000:06:00.0", gpu_trees.ASPEED, "ast")
+    limited = {"hwmon/hwmon0/power1_cap": "28000000"}  # newer kernels show a limit for a processor's graphics, too
+    machine.card("0000:09:00.0", {**gpu_trees.APU, **limited}, "amdgpu")
+    machine.card("0000:0a:00.0", {**gpu_trees.APU, "mem_info_vram_total": str(16 << 30)}, "amdgpu")
     machine.card("0000:07:00.0", gpu_trees.H100, "nvidia")
     machine.card("0000:08:00.0", {"vendor": "0x1022", "device": "0x1", "class": "0x060400"})
     refused = SysfsGpus(machine.root).open()

@@ -1,6 +1,21 @@
-/* Counters of a card's parts, as a part of fake_nvml.c: a sample is what they were, and a metric the share of the time
- * between two of them. `fake_samples` says how many are not freed yet.
+/* What only newer drivers export, as a part of fake_nvml.c: the fabric, repairs of memory, and the counters of a card's
+ * parts (GPM). A sample is what they were, a metric the share of the time between two; `fake_samples`: not freed yet.
  */
+typedef struct {
+    unsigned version; unsigned char cluster[16]; int status; unsigned clique, state, health;
+} fabric_t;
+EXPORT int nvmlDeviceGetGpuFabricInfoV(void *handle, fabric_t *out) {
+    ENTER; out->state = gpu->fabric; return gpu->fabric ? SUCCESS : NOT_SUPPORTED;
+}
+typedef struct { unsigned version; unsigned long long counts[11]; unsigned is_exceeded; } sram_t;
+EXPORT int nvmlDeviceGetSramEccErrorStatus(void *handle, sram_t *out) {
+    ENTER; return figure(gpu->sram_exceeded, &out->is_exceeded);
+}
+typedef struct { unsigned version, is_unrepairable; } repair_t;
+EXPORT int nvmlDeviceGetUnrepairableMemoryFlag_v1(void *handle, repair_t *out) {
+    ENTER; return figure(gpu->unrepairable, &out->is_unrepairable);
+}
+
 static int samples;
 EXPORT int fake_samples(void) { return samples; }
 typedef struct { const gpu_t *of; uint64_t elapsed, busy[GPM]; } gpm_sample_t;
