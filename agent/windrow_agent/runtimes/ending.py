@@ -1,10 +1,19 @@
-"""Waits for the end of a process that is not a child of this one, without looking at it again and again."""
+"""How ends are waited for and whose they were: of a process that is no child of this one, of a killed container."""
 
 import asyncio
 import contextlib
 import os
+from typing import Final
 
 from windrow_agent.runtimes import shim
+from windrow_agent.runtimes.port import Run, Runtime, after_silence
+from windrow_proto.errors import RuntimeUnavailable
+from windrow_proto.ports import Clock
+from windrow_proto.units import SECOND
+
+DAEMON: Final = "docker"
+GOING_LOOKS: Final = 15
+"""A second apart: a daemon that is being stopped gives its containers ten, and answers meanwhile."""
 
 
 async def ends_within(pid: int, ticks: int, span_s: float) -> bool:
@@ -25,3 +34,17 @@ async def ends_within(pid: int, ticks: int, span_s: float) -> bool:
         loop.remove_reader(handle)
         os.close(handle)
     return True
+
+
+async def own_end(runtime: Runtime, run: Run | None, was_silent: bool, clock: Clock) -> Run | None:
+    """The end of a run as it is told: its own, or that of its daemon, which was silent before or goes soon after it."""
+    ended = after_silence(run)
+    if was_silent or ended == run or runtime.name != DAEMON:
+        return ended if was_silent else run
+    for _ in range(GOING_LOOKS):
+        try:
+            await runtime.list()
+        except RuntimeUnavailable:
+            return ended
+        await clock.sleep_ns(SECOND)
+    return run
