@@ -21,7 +21,8 @@ from windrow_agent.leaving import Leaving
 from windrow_agent.meeting import Waits
 from windrow_agent.orphans import ORPHANS_EVERY_NS, Orphans
 from windrow_agent.outbox import Outbox
-from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime, after_silence, worded
+from windrow_agent.runtimes.ending import own_end
+from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime, worded
 from windrow_proto.errors import Conflict, NotFound, RuntimeUnavailable, StorageFailed, WindrowError
 from windrow_proto.ids import WorkloadId
 from windrow_proto.model import (
@@ -372,8 +373,7 @@ class Keeper:
 
     def _watch(self, workload_id: WorkloadId, *, was_seen: bool) -> None:
         """Look at it until it ends. was_seen: just now, so that the first look can wait like every other."""
-        known = self._watches.get(workload_id)
-        if known is None or known.done():
+        if (known := self._watches.get(workload_id)) is None or known.done():
             self._watches[workload_id] = self._spawn(self._watching(workload_id, was_seen), f"watch {workload_id}")
 
     async def _watching(self, workload_id: WorkloadId, was_seen: bool) -> None:
@@ -389,7 +389,7 @@ class Keeper:
                 with contextlib.suppress(StorageFailed):  # told again
                     run = await runtime.observe(workload_id)
                     if run is None or run.state is not RunState.RUNNING:
-                        await self._saw_end(state, after_silence(run) if was_silent else run)
+                        await self._saw_end(state, await own_end(runtime, run, was_silent, self._clock))
                         return
                     was_silent = False
                     if self._clock.monotonic_ns() >= receipt_ns:

@@ -88,6 +88,24 @@ def test_an_unknown_image_fails_with_its_name_and_costs_nothing(renter: Renter) 
     wait_for(lambda: all(slot["state"] == "free" for slot in renter.host()["slots"]))
 
 
+def test_a_container_that_ran_out_of_memory_or_was_removed_says_so_and_is_billed_as_signed(
+    renter: Renter, image: str
+) -> None:
+    hog = renter.create("busybox", "tail", "/dev/zero", image=image, memory_bytes=64 << 20, until="")
+    renter.exited(hog["id"])
+    wait_for(lambda: "ran out of memory at its limit of 64 MiB" in (renter.phase(hog["id"], "Running")["reason"] or ""))
+    renter.delete(hog["id"])
+
+    taken = renter.create("sh", "-c", OBEDIENT, image=image)
+    (container,) = truth.containers(renter.host()["id"])
+    subprocess.run(["docker", "rm", "-f", container], capture_output=True, timeout=120, check=True)
+    wait_for(lambda: "it was taken away on its host" in (renter.phase(taken["id"], "Running")["reason"] or ""))
+    renter.delete(taken["id"])
+
+    assert renter.flaws(hog["id"], taken["id"]) == []
+    assert truth.containers(renter.host()["id"]) == []
+
+
 def test_a_service_in_a_container_is_reached_at_its_port_until_it_is_deleted(renter: Renter, image: str) -> None:
     cluster = renter.create(
         "sh",

@@ -122,7 +122,7 @@ def own_docker(network: Namespace) -> Iterator[OwnDocker]:
         if made.below is not None:
             made.below.terminate()
             made.below.wait(STOP_S)
-        for mount in (*reversed(_mounts(folder)), folder):
+        for mount in (*reversed(_mounts(folder)), str(folder)):
             subprocess.run(["umount", "--lazy", mount], capture_output=True, timeout=ASK_S, check=False)
         shutil.rmtree(folder, ignore_errors=True)
 

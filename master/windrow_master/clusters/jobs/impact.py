@@ -123,9 +123,11 @@ def impact(cards: Sequence[Card], spans: Spans, found: Iterable[SeriesPoints]) -
     for card in cards:
         numbers = {name: SeriesKey(card.host_id, card.uuid, BY_NAME[name].number) for name in METRICS}
         lines = {name: by_key.get(key, ()) for name, key in numbers.items()}
-        stretches = [_stretch(lines, span, spans.step_ms) for span in (spans.before, spans.during, spans.after)]
+        before, during, after = (
+            _stretch(lines, span, spans.step_ms) for span in (spans.before, spans.during, spans.after)
+        )
         shown = {name: line for name, line in lines.items() if name != THROTTLE}
-        answer.append(CardImpact(card, *stretches, shown))
+        answer.append(CardImpact(card, before, during, after, shown))
     return tuple(answer)
 
 
