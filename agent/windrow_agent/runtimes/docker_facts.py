@@ -187,10 +187,10 @@ def published(container: dict[str, Any], port: int) -> tuple[tuple[str, int], ..
     return () if bound is None else (("127.0.0.1", bound),)
 
 
-def host_config(spec: WorkloadSpec, processors: int) -> dict[str, Any]:
+def host_config(spec: WorkloadSpec, processors: int, limits: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     """The floor of isolation and the limits, as the arguments of the SDK's create_host_config.
 
-    processors: of this host; more than it has cannot be given.
+    processors: of this host; more than it has cannot be given. limits: as docker_kind.own_limits; None: the daemon's.
     """
     gpus = [slot.gpu_uuid for slot in spec.slots if slot.gpu_uuid]
     request = {"Driver": "", "Count": 0, "DeviceIDs": gpus, "Capabilities": [["gpu"]], "Options": {}}
@@ -208,6 +208,7 @@ def host_config(spec: WorkloadSpec, processors: int) -> dict[str, Any]:
         "device_requests": [request] if gpus else None,
         "log_config": {"type": "json-file", "config": LOG_FILE},
         "restart_policy": {"Name": "no"},
+        "ulimits": limits,
     }
 
 
