@@ -17,8 +17,8 @@ from playwright.async_api import async_playwright, expect
 from tests.browser.chromium import Chromium
 from tests.services import need
 from tests.support.box_image import box_image, need_box
-from tests.support.namespaces import Namespace, need_networks, switched
 from tests.support.bridged_docker import docker, own_docker
+from tests.support.namespaces import Namespace, need_networks, switched
 from tests.support.regions import RegionalMarket, regional_market
 from tests.support.stack import WINDROW, wait_for
 from tests.waiting import PATIENCE_S, poll

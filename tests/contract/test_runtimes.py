@@ -1,4 +1,4 @@
-"""One contract for every runtime: simulated, process with and without bubblewrap, docker where a daemon answers."""
+"""One contract for every runtime: simulated, process with and without bubblewrap, docker and Podman where they are."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.places import (
     BUBBLEWRAP,
-    DOCKER,
+    CONTAINERS,
     IMAGE,
     PLAIN,
     PROCESSES,
@@ -31,7 +31,6 @@ from tests.support.places import (
     until_ended,
 )
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import RunState
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_proto.errors import (
@@ -360,7 +359,7 @@ async def test_a_killed_shim_takes_its_workload_with_it_and_the_end_counts_as_un
 async def test_a_preparation_that_is_broken_off_makes_nothing_after_it_was_removed(place: Place, monkeypatch):
     spec, begun, may_go_on = place.spec("true"), threading.Event(), threading.Event()
     kind = type(place.runtime)
-    make = getattr(kind, name := "_create" if place.kind == "docker" else "_make")
+    make = getattr(kind, name := "_create" if place.has_containers else "_make")
 
     def slowly(*args, **more):
         begun.set()
@@ -394,7 +393,7 @@ async def test_a_process_workload_with_an_image_is_refused(place: Place):
         await place.runtime.prepare(WorkloadSpec(new_id(), ClusterId("c"), (), "process", image="busybox"), no_progress)
 
 
-@only(DOCKER)
+@only(CONTAINERS)
 async def test_a_container_has_the_floor_of_isolation(place: Place):
     probe = "touch /x 2>/dev/null && echo writable; touch /workspace/y && echo own; cat /proc/self/status"
     spec = place.spec("sh", "-c", probe, memory_bytes=64 * MIB)
@@ -405,11 +404,12 @@ async def test_a_container_has_the_floor_of_isolation(place: Place):
     assert "NoNewPrivs:\t1" in log
 
 
-@only(DOCKER)
+@only(CONTAINERS)
 async def test_containers_of_others_are_never_touched(place: Place):
-    foreign = await _docker("run", "-d", "--network", "none", IMAGE, "sleep", "300")
+    limits = ("--ulimit", "nofile=1024", "--ulimit", "nproc=1024")  # Podman's own defaults need more rights
+    foreign = await _docker(place, "run", "-d", "--network", "none", *limits, IMAGE, "sleep", "300")
     try:
-        stranger = DockerRuntime(place._folder / "other", HostId("host_" + "0" * 31 + "2"))
+        stranger = place.of(HostId("host_" + "0" * 31 + "2"))
         spec = place.spec()
         await stranger.prepare(spec, no_progress)
         assert await place.runtime.list() == ()
@@ -418,12 +418,12 @@ async def test_containers_of_others_are_never_touched(place: Place):
         assert len(await stranger.list()) == 1
         await stranger.remove(spec.workload_id)
         await stranger.close()
-        assert await _docker("inspect", "-f", "{{.State.Running}}", foreign) == "true"
+        assert await _docker(place, "inspect", "-f", "{{.State.Running}}", foreign) == "true"
     finally:
-        await _docker("rm", "-f", foreign)
+        await _docker(place, "rm", "-f", foreign)
 
 
-@only(DOCKER)
+@only(CONTAINERS)
 async def test_ports_are_published_on_the_loopback_only(place: Place):
     spec = place.spec("sleep", "300", ports=(8080,))
     await place.runtime.prepare(spec, no_progress)
@@ -431,9 +431,10 @@ async def test_ports_are_published_on_the_loopback_only(place: Place):
     assert run.ports["8080"] > 1024
 
 
-async def _docker(*words: str) -> str:
+async def _docker(place: Place, *words: str) -> str:
+    own = os.environ | {"DOCKER_HOST": place.docker_url}
     done = await asyncio.to_thread(
-        subprocess.run, ["docker", *words], check=True, capture_output=True, text=True, timeout=60
+        subprocess.run, ["docker", *words], check=True, capture_output=True, text=True, timeout=60, env=own
     )
     return done.stdout.strip()
 

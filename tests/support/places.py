@@ -5,14 +5,16 @@ import io
 import os
 import tarfile
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from tests.services import need
+from tests.support.namespaces import need_networks
+from tests.support.own_podman import own_podman
 from tests.support.rental import import_image
 from tests.waiting import poll_async
-from windrow_agent.runtimes.docker import DockerRuntime
+from windrow_agent.runtimes.docker import DEFAULT_URL, DockerRuntime
 from windrow_agent.runtimes.port import Run, RunState, Runtime
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
@@ -25,10 +27,12 @@ HOST = HostId("host_" + uuid.uuid4().hex)
 """Its own in each run: two runs on one Docker daemon never see each other's containers."""
 BUBBLEWRAP = pytest.param("bubblewrap", marks=pytest.mark.proves("processes isolated by bubblewrap"))
 DOCKER = pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.proves("containers on a real Docker")])
+PODMAN = pytest.param("podman", marks=[pytest.mark.docker, pytest.mark.proves("containers on Podman's socket")])
+CONTAINERS = (DOCKER, PODMAN)
 PLAIN = "plain"
 PROCESSES = (PLAIN, BUBBLEWRAP)
-WITH_IMAGES = ("simulated", DOCKER)
-REAL = (*PROCESSES, DOCKER)
+WITH_IMAGES = ("simulated", *CONTAINERS)
+REAL = (*PROCESSES, *CONTAINERS)
 KINDS = ("simulated", *REAL)
 
 
@@ -40,15 +44,19 @@ def only(kinds):
 class Place:
     """A runtime and how to make another one over the same state, as a restarted agent does."""
 
-    def __init__(self, kind: str, folder) -> None:
-        self.kind, self._folder = kind, folder
+    def __init__(self, kind: str, folder, docker_url: str = DEFAULT_URL) -> None:
+        self.kind, self._folder, self.docker_url = kind, folder, docker_url
         self.clock = SystemClock()
         self._machine = SimulatedMachine(self.clock)
         self.runtime = self.again()
 
     @property
     def image(self) -> str:
-        return IMAGE if self.kind == "docker" else ""
+        return IMAGE if self.has_containers else ""
+
+    @property
+    def has_containers(self) -> bool:
+        return self.kind in ("docker", "podman")
 
     @property
     def is_real(self) -> bool:
@@ -57,14 +65,19 @@ class Place:
     @property
     def looks_a_second(self) -> int:
         """More are too many. A container's end is looked for, others are waited for."""
-        return 6 if self.kind == "docker" else 2
+        return 6 if self.has_containers else 2
 
     def again(self) -> Runtime:
         if self.kind == "simulated":
             return SimulatedRuntime(self._machine)
-        if self.kind == "docker":
-            return DockerRuntime(self._folder / "docker", HOST)
+        if self.has_containers:
+            return self.of(HOST)
         return ProcessRuntime(self._folder / "process", self._folder, self.kind == "bubblewrap")
+
+    def of(self, host_id: HostId) -> DockerRuntime:
+        """The runtime of a host on this daemon; one host cannot tell another's containers."""
+        folder = self._folder / "docker" if host_id == HOST else self._folder / "other"
+        return DockerRuntime(folder, host_id, self.docker_url)
 
     def spec(self, *argv: str, **more) -> WorkloadSpec:
         slots = (SlotGrant(SlotId("cpu/0"), 7),)
@@ -84,13 +97,26 @@ def busybox_image(tmp_path_factory) -> str:
     return IMAGE
 
 
+@pytest.fixture(scope="session")
+def podman_url(tmp_path_factory) -> Iterator[str]:
+    """Podman's service, with the same image."""
+    need("podman")
+    need("docker")  # the image is brought in by its client
+    need("busybox")
+    need_networks()
+    with own_podman() as url:
+        import_image(tmp_path_factory.mktemp("image"), IMAGE, docker_url=url)
+        yield url
+
+
 @pytest.fixture(params=KINDS)
 async def place(request, tmp_path) -> AsyncIterator[Place]:
     if request.param == "bubblewrap":
         need("bubblewrap")
     if request.param == "docker":
         request.getfixturevalue("busybox_image")
-    here = Place(request.param, tmp_path)
+    url = request.getfixturevalue("podman_url") if request.param == "podman" else DEFAULT_URL
+    here = Place(request.param, tmp_path, url)
     try:
         yield here
     finally:

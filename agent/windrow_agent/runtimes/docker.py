@@ -9,7 +9,6 @@ import asyncio
 import concurrent.futures
 import contextlib
 import functools
-import http
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -18,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from windrow_agent import fence
-from windrow_agent.core import devices, egress
+from windrow_agent.core import devices
 from windrow_agent.runtimes import docker_facts as facts_of
-from windrow_agent.runtimes import docker_socket, files, registries
+from windrow_agent.runtimes import docker_kind, docker_socket, files, registries
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
 from windrow_agent.runtimes.port import (
     FILES_CAP_BYTES,
@@ -83,6 +82,7 @@ class DockerRuntime:
         self._ids: dict[WorkloadId, str] = {}
         self._unstarted: dict[WorkloadId, str] = {}
         self._is_fenced = False
+        self._kind = docker_kind.Kind()
 
     async def facts(self) -> RuntimeFacts:
         """Ask the daemon for its version, and have the fence stand."""
@@ -139,7 +139,9 @@ class DockerRuntime:
             start = functools.partial(self._start, workload_id=workload_id, container_id=container_id)
             try:
                 return await self._call(start, CALL_S, END_S)
-            except InvalidInput as error:
+            except (InvalidInput, RuntimeUnavailable) as error:
+                if isinstance(error, RuntimeUnavailable) and docker_kind.NO_SUCH_COMMAND not in error.detail:
+                    raise
                 raise WorkloadFailed(f"The container could not start: {error.detail}", subject=workload_id) from error
         run = await self.observe(workload_id)
         if run is None:
@@ -161,7 +163,10 @@ class DockerRuntime:
         container = await self._known(workload_id)
         cap = int(container["Config"]["Labels"].get(facts_of.LOG_CAP, LOG_CAP_BYTES))
         client = await self._call(lambda api: api, CALL_S)
-        return log_stream(client, container["Id"], offset, follow, cap)
+        # Podman, asked to follow what has ended, gives a part of it and stops.
+        is_followed = follow and container["State"]["Status"] in ("created", "running", "paused", "restarting")
+        again = bool(self._kind.podman_url)
+        return log_stream(client, container["Id"], offset, is_followed, cap, is_read_again=again)
 
     async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
         """The volume's content, filtered while it streams."""
@@ -261,6 +266,7 @@ class DockerRuntime:
         try:
             if self._made is None:
                 self._made = docker.APIClient(base_url=self._base_url, version="auto", timeout=CALL_S)
+                self._kind = docker_kind.kind_of(self._made.version(), self._base_url)
             return work(self._made)
         except docker.errors.NotFound as error:
             raise NotFound(f"The container daemon knows nothing of it: {_explain(error)}") from error
@@ -322,7 +328,7 @@ class DockerRuntime:
         config = (image or {}).get("Config", {})
         has_command = bool(config.get("Cmd") or config.get("Entrypoint"))
         given = devices.of(spec, self.cards())
-        _have_network(api)
+        self._kind.have_network(api)
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         try:
             made = api.create_container(
@@ -334,11 +340,11 @@ class DockerRuntime:
                 working_dir=facts_of.WORKSPACE,
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),
-                host_config=api.create_host_config(**facts_of.host_config(spec, *machine, given)),
+                host_config=api.create_host_config(**facts_of.host_config(spec, *machine, given, self._kind.limits)),
             )
-        except docker.errors.APIError as error:
-            is_taken = error.status_code == http.HTTPStatus.CONFLICT
-            if is_taken and self._inspect(api, spec.workload_id) is not None:
+        except docker.errors.APIError:
+            # A name that is taken is a conflict to Docker (409) and a fault of its own to Podman (500).
+            if self._inspect(api, spec.workload_id) is not None:
                 return  # made before a crash; taken as it is
             raise
         self._ids[spec.workload_id] = self._unstarted[spec.workload_id] = made["Id"]
@@ -411,22 +417,6 @@ def _by_labels(api: Any, host_id: HostId, workload_id: WorkloadId | None) -> lis
 
 def _own_containers(api: Any, host_id: HostId) -> list[str]:
     return sorted({str(found["Labels"].get(facts_of.WORKLOAD, "")) for found in _by_labels(api, host_id, None)} - {""})
-
-
-def _have_network(api: Any) -> None:
-    """The network of all workloads of this machine, whose bridge the fence knows by name."""
-    import docker.errors
-
-    try:
-        if not facts_of.is_own_network(_dict(api.inspect_network(egress.NETWORK))):
-            words = f"The container daemon's network {egress.NETWORK!r} is not the agent's own: rename or remove it."
-            raise RuntimeUnavailable(words)
-    except docker.errors.NotFound:
-        try:
-            api.create_network(egress.NETWORK, driver="bridge", options=facts_of.BRIDGE, check_duplicate=True)
-        except docker.errors.APIError as error:
-            if error.status_code != http.HTTPStatus.CONFLICT:
-                raise
 
 
 def _remove_volume(api: Any, name: str, host_id: HostId) -> None:

@@ -230,10 +230,13 @@ def memory_limit(asked_bytes: int, host_bytes: int) -> int:
     return min(asked_bytes, most) if asked_bytes else most
 
 
-def host_config(spec: WorkloadSpec, processors: int, memory_bytes: int, given: Devices) -> dict[str, Any]:
+def host_config(
+    spec: WorkloadSpec, processors: int, memory_bytes: int, given: Devices, limits: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
     """The floor of isolation and the limits, as the arguments of the SDK's create_host_config.
 
-    processors, memory_bytes: of this host; more than it has cannot be given.
+    processors, memory_bytes: of this host; more than it has cannot be given. limits: as docker_kind.own_limits; None:
+    the daemon's.
     """
     memory = memory_limit(spec.memory_bytes, memory_bytes)
     gpus = list(given.nvidia)
@@ -255,6 +258,7 @@ def host_config(spec: WorkloadSpec, processors: int, memory_bytes: int, given: D
         "devices": [f"{node}:{node}:rw" for node in given.nodes] or None,
         "log_config": {"type": "json-file", "config": LOG_FILE},
         "restart_policy": {"Name": "no"},
+        "ulimits": limits,
     }
 
 

@@ -26,18 +26,30 @@ _AT_REST: Final = frozenset({b"T", b"t", b"Z", b"X"})
 """States in /proc/PID/stat of what forks no more (proc(5))."""
 
 
-def log_stream(api: Any, container: str, offset: int, follow: bool, cap_bytes: int) -> ByteStream:
-    """Output from byte `offset` up to the cap, then a marker."""
+def log_stream(
+    api: Any, container: str, offset: int, follow: bool, cap_bytes: int, is_read_again: bool = False
+) -> ByteStream:
+    """Output from byte `offset` up to the cap, then a marker. is_read_again: what was followed to its end is read once
+    more for what came last (Podman)."""
     stream = ByteStream()
     held: list[Any] = []
 
     def produce(pipe: ThreadPipe[bytes]) -> None:
-        source = api.logs(container, stdout=True, stderr=True, stream=True, follow=follow)
-        held.append(source)
+        given = offset
+        for is_followed in (True, False) if follow and is_read_again else (follow,):
+            source = api.logs(container, stdout=True, stderr=True, stream=True, follow=is_followed)
+            held.append(source)
+            given = passed_on(source, given, pipe)
+            _let_go(source)
+            if stream.truncated:
+                return
+
+    def passed_on(source: Iterator[bytes], given: int, pipe: ThreadPipe[bytes]) -> int:
+        """Up to which byte it is known to the reader then; given: before."""
         position = 0
         for piece in source:
             wanted = piece[: max(0, cap_bytes - position)]
-            skip = max(0, offset - position)
+            skip = max(0, given - position)
             position += len(piece)
             for start in range(skip, len(wanted), CHUNK_BYTES):
                 pipe.put(wanted[start : start + CHUNK_BYTES])
@@ -45,7 +57,7 @@ def log_stream(api: Any, container: str, offset: int, follow: bool, cap_bytes: i
                 stream.truncated = True
                 pipe.put(MARKER % cap_bytes)
                 break
-        _let_go(source)
+        return max(given, min(position, cap_bytes))
 
     async def read() -> AsyncGenerator[bytes, None]:
         pipe = ThreadPipe(produce, "windrow-docker-log")

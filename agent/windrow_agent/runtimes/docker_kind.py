@@ -1,0 +1,69 @@
+"""What differs between the daemons that speak Docker's protocol: Docker's own, and Podman's service."""
+
+import http
+import resource
+from dataclasses import dataclass
+from typing import Any, Final
+
+from windrow_agent.core import egress
+from windrow_agent.runtimes import docker_facts as facts_of
+from windrow_agent.runtimes import docker_socket
+from windrow_proto.errors import RuntimeUnavailable
+
+OPEN_FILES: Final = 65_536
+PROCESSES: Final = 32_768
+"""Of one user in all of its containers: Podman's service lowers its own limit to the kernel's number of processes,
+which this is by default. How many a container may have is limited by its cgroup."""
+NO_SUCH_COMMAND: Final = "unable to start container process: exec:"
+"""What runc says of a command that is not there or cannot be run, which Podman takes for a fault of its own (500)."""
+PODMAN_PATH: Final = "/v4.0.0/libpod"
+"""Where Podman's own protocol is found beside Docker's: from this version on it names a network's bridge."""
+CALL_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One daemon's ways. limits: of a container's processes, where it has to be told. podman_url: empty for Docker."""
+
+    limits: list[dict[str, Any]] | None = None
+    podman_url: str = ""
+
+    def have_network(self, api: Any) -> None:
+        """The network of all workloads of this machine, whose bridge the fence knows by name. Raises
+        RuntimeUnavailable where another has its name."""
+        import docker.errors
+
+        try:
+            if not self._is_own(api.inspect_network(egress.NETWORK)):
+                words = (
+                    f"The container daemon's network {egress.NETWORK!r} is not the agent's own: rename or remove it."
+                )
+                raise RuntimeUnavailable(words)
+        except docker.errors.NotFound:
+            try:
+                api.create_network(egress.NETWORK, driver="bridge", options=facts_of.BRIDGE, check_duplicate=True)
+            except docker.errors.APIError as error:
+                if error.status_code != http.HTTPStatus.CONFLICT:
+                    raise
+
+    def _is_own(self, network: dict[str, Any]) -> bool:
+        if not self.podman_url:
+            return facts_of.is_own_network(network)
+        path = f"{PODMAN_PATH}/networks/{egress.NETWORK}/json"  # in Docker's words Podman does not say the bridge
+        found = docker_socket.ask(self.podman_url, path, CALL_S)
+        return isinstance(found, dict) and found.get("network_interface") == egress.BRIDGE
+
+
+def kind_of(version: dict[str, Any], base_url: str) -> Kind:
+    """Which daemon has answered so to `/version`."""
+    names = [str(one.get("Name", "")) for one in version.get("Components") or []]
+    return Kind(own_limits(), base_url) if any("podman" in name.lower() for name in names) else Kind()
+
+
+def own_limits() -> list[dict[str, Any]]:
+    """The limits of this process. Podman's defaults are above what a service that may not raise limits
+    (CAP_SYS_RESOURCE) can give, and then no container starts."""
+    caps = {"nofile": (resource.RLIMIT_NOFILE, OPEN_FILES), "nproc": (resource.RLIMIT_NPROC, PROCESSES)}
+    hards = {name: (resource.getrlimit(number)[1], cap) for name, (number, cap) in caps.items()}
+    found = {name: cap if hard == resource.RLIM_INFINITY else min(cap, hard) for name, (hard, cap) in hards.items()}
+    return [{"Name": name, "Soft": value, "Hard": value} for name, value in found.items()]
