@@ -271,7 +271,7 @@ def world(tmp_path: Path) -> Iterator[World]:
             found = market.renter.all("/hosts")
             return len(found) == len(HOSTS) and all(h["link_state"] == "online" and h["price_per_hour"] for h in found)
 
-        wait_for(are_up)
+        wait_for(are_up, JOB_S)
         yield World(market, {_identity(host)[0]: host for host in hosts})
         for host in hosts:
             host.lose()  # also what a failed test left running there
