@@ -91,7 +91,7 @@ def _files(packages: set[str]) -> list[str]:
     done = subprocess.run(
         ["dpkg-query", "-L", *sorted(packages)], capture_output=True, text=True, timeout=CALL_S, check=True
     )
-    found = set()
+    found: set[str] = set()
     for line in done.stdout.splitlines():
         if not line.startswith("/") or LEFT_OUT.search(line) or line in ("/.", *(f"/{name}" for name in MERGED)):
             continue
