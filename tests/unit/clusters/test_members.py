@@ -8,6 +8,7 @@ from windrow_master.clusters.members import (
     BLOCK_PORTS,
     BLOCKS,
     FIRST_PORT,
+    HEAD_STARTS,
     command,
     environment,
     free_block,
@@ -115,3 +116,13 @@ def test_the_port_of_ray_client_is_pinned_where_ray_would_open_it_and_not_said_w
     assert ("--ray-client-server-port" in words) is is_pinned
     ports = [int(words[at + 1]) for at, word in enumerate(words) if word.endswith("-port") or word == "--port"]
     assert len(set(ports)) == len(ports) and all(20_000 <= port < 20_064 for port in ports)
+
+
+def test_a_ray_head_that_never_came_up_is_started_again_and_at_last_given_up_with_its_exit_code(tmp_path):
+    for name, body in (("ray", f"echo start >> {tmp_path}/starts; exit 7"), ("python3", "false")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    line = command(ClusterRequest(kind=ClusterKind.RAY, hosts=2), 0, PLACES, 20_000)
+    done = subprocess.run(line, capture_output=True, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=False)
+    assert done.returncode == 7
+    assert (tmp_path / "starts").read_text().splitlines() == ["start"] * HEAD_STARTS
