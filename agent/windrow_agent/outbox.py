@@ -52,7 +52,7 @@ class Outbox:
 
     async def named(self) -> tuple[LaneMarks, ...]:
         """What the spool holds, for a hello."""
-        return await self._call(self._spool.marks)
+        return await self._runner.call(self._spool.marks)
 
     async def welcomed(self, named: Iterable[LaneMarks], have: tuple[LaneMarks, ...], settings: Settings) -> None:
         """A connection is open: drop what the Master has, offer everything else."""
@@ -83,7 +83,7 @@ class Outbox:
         ready = window.take(limit, self._clock.monotonic_ns())
         if not ready:
             return []
-        found = await self._call(lambda: [(self._spool.record(lane, one.key), one) for one in ready])
+        found = await self._runner.call(lambda: [(self._spool.record(lane, one.key), one) for one in ready])
         for record, one in found:
             if record is None:
                 window.forget(one.key)  # gone since it was offered; the Master asks and is told of the gap
@@ -98,7 +98,7 @@ class Outbox:
     def may_go(self, lane: Lane) -> bool:
         """Whether `take` might find something."""
         window = self._windows[lane]
-        return window.in_flight < window.credits and (window.pending > 0 or self._unoffered[lane])
+        return (window.pending > 0 or self._unoffered[lane]) and window.in_flight < window.credits
 
     async def on_ack(self, ack: Ack) -> None:
         """Drop what the Master holds; bring back what it misses."""
@@ -134,7 +134,7 @@ class Outbox:
         await self._call(self._spool.close)
 
     async def _call(self, work: Callable[[], T]) -> T:
-        """Make one call of the spool on its thread; nothing of it is read elsewhere."""
+        """Make one call on the spool's thread that may change its size; nothing of it is read elsewhere."""
 
         def both() -> tuple[T, int]:
             return work(), self._spool.size_bytes

@@ -40,6 +40,10 @@ LOOK_NS: Final = SECOND
 WORKLOADS: Final = 110
 
 
+_HostAnswer = tuple[HostFacts | None, Mapping[int, int | None] | None]
+"""What one call of the reader brought: facts where they were wanted, and the host's figures."""
+
+
 @dataclass(slots=True)
 class _Instant:
     """The sample that is being put together."""
@@ -77,7 +81,7 @@ class Sampler:
         self._period_ns = max(least_ns, sampling.bounded_period(period_ns))
         self._watch = GpuWatch(backend, gpu_runner or _runner(clock, backend.simulated, "gpu"), shares)
         self._host_runner = host_runner or _runner(clock, host.simulated, "host")
-        self._host_task: asyncio.Task[Mapping[int, int | None] | None] | None = None
+        self._host_task: asyncio.Future[_HostAnswer] | None = None
         self._host_began_ns = 0
         self._host_good_ns: int | None = None
         self._host_series: tuple[int, ...] = ()
@@ -201,13 +205,16 @@ class Sampler:
             self._watch.want_inventory()
         if self._host_task is None:
             self._host_began_ns = now_ns
-            self._host_task = group.create_task(self._read_host(), name="read host")
+            made = self._host_runner.at_once(self._read_host)
+            self._host_task = made or group.create_task(self._host_runner.call(self._read_host), name="read host")
 
     def _collect(self, now_ns: int) -> None:
         """Put what has come in into this instant's sample, and let the sample go when it is whole or late."""
         host = None
         if self._host_task is not None and self._host_task.done():
-            host, self._host_task = self._host_task.result(), None
+            (facts, host), self._host_task = self._host_task.result(), None
+            if facts is not None:
+                self.host_facts = facts
             if host is not None:
                 self._host_good_ns, self._host_series = now_ns, tuple(host)
         gpus = self._watch.take_readings()
@@ -234,14 +241,18 @@ class Sampler:
             self.dropped += 1
         self._sampled.set()
 
-    async def _read_host(self) -> Mapping[int, int | None] | None:
+    def _read_host(self) -> _HostAnswer:
+        """On the host's thread."""
+        facts = None
         try:
             if self.host_facts == HostFacts():
-                self.host_facts = await self._host_runner.call(self._host.facts)
-            return await self._host_runner.call(self._host.sample)
-        except Exception:  # the task's top level: one bad reading must not end the agent
+                facts = self._host.facts()
+            return facts, self._host.sample()
+        except BlockingIOError:
+            raise  # not now, says a simulated one
+        except Exception:  # the thread's top level: one bad reading must not end the agent
             log.exception("host_reading_failed")
-            return None
+            return facts, None
 
     async def _rest(self) -> None:
         """Until something came in or something is due."""
@@ -251,6 +262,8 @@ class Sampler:
         if self._watch.wake_ns is not None:
             until_ns = min(until_ns, self._watch.wake_ns)
         flying = [task for task in (self._watch.task, self._host_task) if task is not None]
+        if any(task.done() for task in flying):
+            return
         look_ns = LOOK_NS if flying else self.look_ns
         nap_ns = max(0, min(look_ns, until_ns - self._clock.monotonic_ns()))
         if flying:

@@ -46,6 +46,10 @@ class Runner(Protocol):
     async def call(self, work: Callable[[], T]) -> T:
         """Make the call and give its result, or raise what it raised."""
 
+    def at_once(self, work: Callable[[], T]) -> "asyncio.Future[T] | None":
+        """Its result, where the call never blocks and has been made; None where it has to be waited for: by `call`.
+        Raises what it raised."""
+
     def close(self) -> None:
         """Make no further calls; does not wait for the one under way."""
 
@@ -67,6 +71,10 @@ class ThreadRunner:
         future: asyncio.Future[T] = loop.create_future()
         self._jobs.put((work, loop, future))  # type: ignore[arg-type]  # the thread gives back what work returns
         return await future
+
+    def at_once(self, work: Callable[[], T]) -> "asyncio.Future[T] | None":
+        """It takes a thread."""
+        return None
 
     def close(self) -> None:
         """Let the thread end after the call under way."""
@@ -101,6 +109,15 @@ class InlineRunner:
             except BlockingIOError:
                 await self._clock.sleep_ns(HUNG_LOOK_NS)
 
+    def at_once(self, work: Callable[[], T]) -> "asyncio.Future[T] | None":
+        """Make the call here; None where it would block."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        try:
+            future.set_result(work())
+        except BlockingIOError:
+            return None
+        return future
+
     def close(self) -> None:
         """Nothing to end."""
 
@@ -114,6 +131,10 @@ class SharedRunner:
     async def call(self, work: Callable[[], T]) -> T:
         """Make the call where all of them are made."""
         return await self._runner.call(work)
+
+    def at_once(self, work: Callable[[], T]) -> "asyncio.Future[T] | None":
+        """As all of them do."""
+        return self._runner.at_once(work)
 
     def close(self) -> None:
         """The threads are daemons and end with the process."""

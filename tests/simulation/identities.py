@@ -3,6 +3,7 @@
 What stands in is the call alone (HTTPS and the files of one folder); whom a renewal is granted the Master decides.
 """
 
+import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -73,6 +74,10 @@ class Renewals:
             raise Unavailable("The answer was lost.")
         folder.identity, folder.request, folder.is_due = identity_of(answer, identity.signing), None, False
         return cast("T", folder.identity)
+
+    def at_once(self, work: Callable[[], T]) -> "asyncio.Future[T] | None":
+        """It takes a while."""
+        return None
 
     def close(self) -> None:
         """Nothing to end."""

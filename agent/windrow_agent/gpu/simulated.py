@@ -206,7 +206,7 @@ class SimulatedGpus:
         persona = self._persona
         assert persona is not None  # there are no cards without one
         uuid, at = card.facts.uuid, (now_ns - self._began_ns) / SECOND
-        self._count_energy(card, now_ns)
+        power_mw = self._count_energy(card, now_ns)
         load, ramp = self._load(card, at), self._ramp(card, now_ns)
         temperature = self._temperature(card, at, ramp)
         self._temperatures[uuid] = temperature
@@ -221,7 +221,7 @@ class SimulatedGpus:
             3: mebibytes(self._memory_used(card, at)),
             4: temperature,
             5: temperature + 6 if persona.is_datacentre else None,
-            6: deciwatts(round(self._power_mw(card, at, ramp))),
+            6: deciwatts(round(power_mw)),
             7: joules(int(card.energy_mj)),
             8: clock if not card.hot else clock // 2,
             9: persona.clock_memory_mhz,
@@ -234,8 +234,7 @@ class SimulatedGpus:
         }
 
     def _load(self, card: _Card, at: float) -> float:
-        swing = wave(at, card.facts.uuid, "load")
-        return min(1.0, BUSY_LOAD + 0.13 * swing) if card.busy else IDLE_LOAD
+        return min(1.0, BUSY_LOAD + 0.13 * wave(at, card.facts.uuid, "load")) if card.busy else IDLE_LOAD
 
     def _ramp(self, card: _Card, now_ns: int) -> float:
         """0 at rest, 1 at work, and between them for a while after each change."""
@@ -255,12 +254,14 @@ class SimulatedGpus:
         drift = 0.04 + 0.05 * ramp
         return (persona.power_idle_mw + span * ramp) * (1 + drift * wave(at, card.facts.uuid, "power"))
 
-    def _count_energy(self, card: _Card, now_ns: int) -> None:
-        """Power now, held since the last count: it only grows, as a counter must."""
+    def _count_energy(self, card: _Card, now_ns: int) -> float:
+        """Power now in milliwatts, held since the last count: what it took only grows, as a counter must."""
         at = (now_ns - self._began_ns) / SECOND
         span_s = max(0, now_ns - card.energy_at_ns) / SECOND
-        card.energy_mj += self._power_mw(card, at, self._ramp(card, now_ns)) * span_s
+        power_mw = self._power_mw(card, at, self._ramp(card, now_ns))
+        card.energy_mj += power_mw * span_s
         card.energy_at_ns = now_ns
+        return power_mw
 
     def _memory_used(self, card: _Card, at: float) -> int:
         share = 0.55 + 0.3 * unit(card.facts.uuid, "memory") + 0.05 * wave(at, card.facts.uuid, "memory")

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Final
 
 import structlog
@@ -17,6 +18,7 @@ import structlog
 from windrow_agent.core import availability
 from windrow_agent.core.availability import Availability, GpuState
 from windrow_agent.core.sharing import Shares, with_shares
+from windrow_agent.gpu.failed import Failed, answered
 from windrow_agent.gpu.knife import Cut
 from windrow_agent.gpu.port import (
     Condition,
@@ -96,14 +98,7 @@ DEADLINE_NS: Final[Mapping[_Kind, int]] = {
 class _Call:
     kind: _Kind
     began_ns: int
-    task: "asyncio.Task[object]"
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """The backend raised, which it must not: our own bug, told as a condition."""
-
-    detail: str
+    task: "asyncio.Future[object]"
 
 
 class GpuWatch:
@@ -144,7 +139,7 @@ class GpuWatch:
     # --- what the owner asks for and sees ----------------------------------------------------------
 
     @property
-    def task(self) -> "asyncio.Task[object] | None":
+    def task(self) -> "asyncio.Future[object] | None":
         """The call in flight, to wait for."""
         return self._call.task if self._call else None
 
@@ -311,21 +306,17 @@ class GpuWatch:
     def _start(self, group: asyncio.TaskGroup, kind: _Kind, work: Callable[[], object], now_ns: int) -> None:
         if kind is _Kind.SWEEP:
             self._look_again_ns = None
-        self._call = _Call(kind, now_ns, group.create_task(self._perform(kind, work), name=f"gpu {kind.value}"))
-
-    async def _perform(self, kind: _Kind, work: Callable[[], object]) -> object:
-        try:
-            return await self._runner.call(work)
-        except Exception as error:  # the task's top level: a backend's bug must not end the agent
-            log.exception("gpu_backend_raised", call=kind.value)
-            return _Failed(f"{type(error).__name__} while the agent read the GPUs")
+        guarded = partial(answered, kind.value, work)
+        made = self._runner.at_once(guarded)
+        task = made or group.create_task(self._runner.call(guarded), name=f"gpu {kind.value}")
+        self._call = _Call(kind, now_ns, task)
 
     # --- answers ---------------------------------------------------------------------------------
 
     def _answer(self, kind: _Kind, answer: object, now_ns: int, wall_ns: int) -> None:
         if kind is _Kind.CLOSE:
             return
-        if isinstance(answer, _Failed):
+        if isinstance(answer, Failed):
             if kind is _Kind.CUT:
                 self._was_cut(CutRefusedError(answer.detail))
             self._shut(Condition(ConditionCode.UNAVAILABLE, detail=answer.detail), now_ns)
