@@ -7,6 +7,7 @@ import structlog
 
 from windrow_proto.errors import DeadlineExceeded, TooMany
 from windrow_proto.link_warm import reply_to
+from windrow_proto.patience import Patience
 from windrow_proto.ports import Clock, PeerFacts, PingFacts, PingLink
 from windrow_proto.units import MINUTE, SECOND, seconds
 
@@ -53,12 +54,13 @@ class WarmConnections:
         try:
             if older is not None:
                 await older[1].close()
-            while True:
-                async with asyncio.timeout(seconds(SILENCE_NS_MAX)):
+            async with Patience(seconds(SILENCE_NS_MAX)) as patience:
+                while True:
+                    patience.renew()
                     request = await link.receive()
                     letter = await self._carried(peer.subject_id, request.letter)
                     await link.send(reply_to(request, await self._ping(peer), letter))
-                await self._clock.sleep_ns(PAUSE_NS)
+                    await self._clock.sleep_ns(PAUSE_NS)
         except TimeoutError:
             raise DeadlineExceeded("No ping came in time; the connection was ended.") from None
         finally:

@@ -206,7 +206,7 @@ class ReceiveLane:
 
     def commit(self, sequences: Iterable[int]) -> None:
         """These records are durable together with the new marks (`have`); they may be acknowledged."""
-        done = Intervals.of((n, n) for n in sequences)
+        done = Intervals.of([(n, n) for n in sequences])
         self.have = self.have.union(done)
         self._uncommitted = self._uncommitted.without(done)
 
@@ -222,9 +222,14 @@ class ReceiveLane:
         """All that is committed."""
         return self.have.to_marks(lane, origin_boot)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that came is committed, and nothing is missing below it."""
+        return not self._uncommitted.ranges and self.have.is_whole
+
     def missing(self, now_ns: int) -> Intervals:
         """Holes that were there MISSING_AFTER_NS ago and still are; each is named at most that often."""
-        if not self._uncommitted.ranges and self.have.is_whole:  # nearly always: nothing is missing
+        if self.is_whole:  # nearly always: nothing is missing
             self._holes, self._holes_at_ns = _NOTHING, now_ns
             return _NOTHING
         here = self.have.union(self._uncommitted)

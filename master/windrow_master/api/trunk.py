@@ -135,21 +135,12 @@ class LinkHub:
         try:
             async with asyncio.TaskGroup() as tasks:
                 writer = tasks.create_task(served.write())
-                await self._read(served, tasks)
+                await served.read(lambda item: self._take(served, item, tasks))
                 writer.cancel()
         except* LinkClosed:
             pass
         finally:
             self._depart(served)
-
-    async def _read(self, trunk: Trunk, tasks: asyncio.TaskGroup) -> None:
-        while True:
-            try:
-                batch = await trunk.receive()
-            except (LinkClosed, InvalidInput):
-                return
-            for item in batch.items:
-                self._take(trunk, item, tasks)
 
     def _depart(self, trunk: Trunk) -> None:
         self._trunks.pop(trunk, None)
@@ -412,9 +403,9 @@ class LinkHub:
                     if route.opening.not_after_ns <= wall_ns:
                         self._end(trunk, number, route, Expired("The certificate has expired: renew it."))
                     elif route.is_open and not route.is_second:
-                        route.ask_missing(now_ns)
-                        route.sweep_channels()
-                        if any(now_ns - sent >= RESEND_NS for sent in route.commands_sent.values()):
+                        route.keep_time(now_ns)
+                        sent = route.commands_sent
+                        if sent and min(sent.values()) + RESEND_NS <= now_ns:
                             self.down.wake(route.host_id)
             if self.accesses.forget() or self._is_map_dirty:
                 self._is_map_dirty = False

@@ -94,6 +94,8 @@ class HostRoute:
         self._prover: LinkProver | None = None
         self._verifier: LinkVerifier | None = None
         self._lanes: dict[tuple[Lane, BootId], ReceiveLane] = {}
+        self._moving: dict[tuple[Lane, BootId], ReceiveLane] = {}
+        """Those to which something came since they were seen whole."""
         self._committed: Mapping[BootId, tuple[tuple[int, int], ...]] = {}
         self._telemetry_have: Callable[[BootId], Intervals] = lambda boot: Intervals()
         self._to_ack: set[tuple[Lane, BootId]] = set()
@@ -218,12 +220,14 @@ class HostRoute:
                 raise TooMany(f"Records of more than {BOOTS_MAX} boots at once.", subject=self.host_id)
             ranges = self._committed.get(boot, ())
             have = Intervals(tuple(ranges)) if lane is Lane.EVIDENCE else self._telemetry_have(boot)
-            found = self._lanes[key] = ReceiveLane(have)
+            found = self._lanes[key] = self._moving[key] = ReceiveLane(have)
         return found
 
     def accept(self, lane: Lane, boot: BootId, sequence: int) -> bool:
         """Whether a record is new; one that was had before is acknowledged again."""
-        answer = self.lane(lane, boot).accept(sequence)
+        window = self.lane(lane, boot)
+        answer = window.accept(sequence)
+        self._moving[lane, boot] = window
         if answer is Accepted.DUPLICATE:
             self._to_ack.add((lane, boot))
         return answer is Accepted.NEW
@@ -235,7 +239,8 @@ class HostRoute:
 
     def fill(self, lane: Lane, boot: BootId, ranges: tuple[tuple[int, int], ...]) -> None:
         """A committed gap: these will never come."""
-        self.lane(lane, boot).fill(ranges)
+        window = self._moving[lane, boot] = self.lane(lane, boot)
+        window.fill(ranges)
         self._to_ack.add((lane, boot))
 
     def abort(self, lane: Lane, boot: BootId, sequences: Iterable[int]) -> None:
@@ -251,10 +256,12 @@ class HostRoute:
     def ask_missing(self, now_ns: int) -> None:
         """Ask again for holes that have lasted."""
         missing = []
-        for (lane, boot), window in self._lanes.items():
+        for (lane, boot), window in tuple(self._moving.items()):
             holes = window.missing(now_ns)
             if holes.ranges:
                 missing.append(holes.to_marks(lane, boot))
+            if window.is_whole:
+                del self._moving[lane, boot]
         if missing and self.is_open:
             self._send_ack((), tuple(missing))
 
@@ -304,8 +311,15 @@ class HostRoute:
         if pipe is not None and not isinstance(channel.step, ChannelOpen):
             pipe.on_step(channel.step)
 
+    def keep_time(self, now_ns: int) -> None:
+        """Called each second."""
+        if self._moving:
+            self.ask_missing(now_ns)
+        if self._channels:
+            self.sweep_channels()
+
     def sweep_channels(self) -> None:
-        """Called each second: forget channels that the host does not close."""
+        """Forget channels that the host does not close."""
         for number in [number for number, pipe in self._channels.items() if pipe.sweep()]:
             del self._channels[number]
 

@@ -1,14 +1,16 @@
 """One trunk: what waits to go down it, in batches of up to 64 items, and what is known of the Access at its end."""
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from windrow_master.api.trunk_route import HostRoute
-from windrow_proto.errors import LinkClosed
+from windrow_proto.errors import InvalidInput, LinkClosed
 from windrow_proto.gather import Gather
 from windrow_proto.messages import AccessPoint
+from windrow_proto.patience import Patience
 from windrow_proto.ports import TrunkLink
 from windrow_proto.service_names import check_place
 from windrow_proto.units import MIB, time_text
@@ -43,36 +45,43 @@ class Trunk:
         self._gather = Gather()
         self._is_broken = False
 
-    async def receive(self) -> services_pb2.TrunkBatch:
-        """The next batch up; raises LinkClosed, also after too long a silence."""
-        try:
-            async with asyncio.timeout(SILENCE_S):
-                return await self._link.receive()
-        except TimeoutError:
-            raise LinkClosed(f"The Access was silent for {SILENCE_S:.0f} s.") from None
+    async def read(self, take: Callable[[services_pb2.TrunkItem], None]) -> None:
+        """Give all that comes up to `take`; until it ends, says what cannot be read, or is silent for too long."""
+        with contextlib.suppress(TimeoutError):
+            async with Patience(SILENCE_S) as patience:
+                while True:
+                    patience.renew()
+                    try:
+                        batch = await self._link.receive()
+                    except (LinkClosed, InvalidInput):
+                        return
+                    for item in batch.items:
+                        take(item)
 
     async def write(self) -> None:
         """Send what is put, until cancelled; ends the link when the peer does not take it."""
-        while True:
-            await self._gather.wait()
-            while self._items:
-                batch = services_pb2.TrunkBatch()
-                size = 0
-                while self._items and len(batch.items) < ITEMS_PER_BATCH and size < BATCH_BYTES_MAX:
-                    item = self._items.popleft()
-                    size += _size(item)
-                    batch.items.append(item)
-                self._bytes -= size
-                try:
-                    async with asyncio.timeout(SEND_DEADLINE_S):
-                        await self._link.send(batch)
-                except (TimeoutError, LinkClosed):
-                    self._is_broken = True
-                    await self._link.close()
-                    return
-            if self._is_broken:
-                await self._link.close()
-                return
+        try:
+            async with Patience(SEND_DEADLINE_S) as patience:
+                while not self._is_broken:
+                    await self._gather.wait()
+                    while self._items:
+                        patience.renew()
+                        await self._link.send(self._batch())
+                        patience.rest()
+        except (TimeoutError, LinkClosed):
+            self._is_broken = True
+        await self._link.close()
+
+    def _batch(self) -> services_pb2.TrunkBatch:
+        """The next of what waits."""
+        items: list[services_pb2.TrunkItem] = []
+        size = 0
+        while self._items and len(items) < ITEMS_PER_BATCH and size < BATCH_BYTES_MAX:
+            item = self._items.popleft()
+            size += _size(item)
+            items.append(item)
+        self._bytes -= size
+        return services_pb2.TrunkBatch(items=items)
 
     def put_frame(self, route: int, frame: link_pb2.Frame, is_urgent: bool) -> None:
         """Queue a frame for one route. Raises LinkClosed when this trunk does not move."""

@@ -1,10 +1,13 @@
 """What goes down a trunk together, and what does not wait for company."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tests.simulation.loop import VirtualLoop, run
 from tests.waiting import PATIENCE_S
 from windrow_master.api import trunk_route, trunk_wire
 from windrow_master.api.trunk_route import HostRoute, Opening
@@ -63,3 +66,41 @@ def test_nobody_waits_for_an_ack_or_the_answer_to_a_beat(
     monkeypatch.setattr(trunk_route, "seal", lambda *_: link_pb2.Frame())
     route.send(kind, Lane.CONTROL, b"")
     assert told == [is_urgent]
+
+
+class Deaf(Line):
+    """The near end of a trunk whose other end takes nothing and says nothing."""
+
+    is_closed = False
+
+    async def send(self, batch: services_pb2.TrunkBatch) -> None:
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+def _in_virtual_time(work: Callable[[Trunk], Coroutine[Any, Any, None]]) -> tuple[float, bool]:
+    """How long this took on a trunk that is deaf, and whether the trunk was closed."""
+    line = Deaf()
+
+    async def history(loop: VirtualLoop) -> float:
+        await work(Trunk(line, services_pb2.TrunkHello(access_id="access_1"), "127.0.0.1:1", 1))
+        return loop.time()
+
+    return run(1, history), line.is_closed
+
+
+def test_a_trunk_that_takes_nothing_is_closed() -> None:
+    async def write(trunk: Trunk) -> None:
+        trunk.put_frame(1, link_pb2.Frame(sequence=1), True)
+        await trunk.write()
+
+    took_s, is_closed = _in_virtual_time(write)
+    assert is_closed
+    assert took_s == pytest.approx(trunk_wire.SEND_DEADLINE_S)
+
+
+def test_a_trunk_that_says_nothing_is_read_no_longer() -> None:
+    took_s, _ = _in_virtual_time(lambda trunk: trunk.read(lambda item: None))
+    assert took_s == pytest.approx(trunk_wire.SILENCE_S)
