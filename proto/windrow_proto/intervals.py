@@ -89,6 +89,8 @@ class Intervals:
         (first, last), (next_first, next_last) = self.ranges[-1], other.ranges[0]
         if next_first == last + 1 and len(other.ranges) == 1:  # nearly always: the next in order
             return Intervals((*self.ranges[:-1], (first, next_last)))
+        if len(other.ranges) == 1 and next_first <= self.ranges[0][0] and last <= next_last:
+            return other  # all of this is in it, as in an ack of what was acked before, and more
         return Intervals.of((*self.ranges, *other.ranges))
 
     def without(self, other: "Intervals") -> "Intervals":

@@ -157,38 +157,37 @@ class MemoryLink(Generic[T]):
 
     async def send(self, message: T) -> None:
         """Hand over one message; waits while the peer is slow. A cancelled send ends the stream."""
-        try:
-            await self._send(message)
-        except asyncio.CancelledError:
-            await self.close()
-            raise
-
-    async def _send(self, message: T) -> None:
-        data = message.SerializeToString()
+        data, network, peer = message.SerializeToString(), self._network, self.peer
         size = len(data)
         while True:
             if self._fault is not None:
                 self._raise()
-            if self.peer._arriving_bytes == 0 or self.peer._arriving_bytes + size <= WINDOW_BYTES:
+            if peer._arriving_bytes == 0 or peer._arriving_bytes + size <= WINDOW_BYTES:
                 break
-            self._held_up += 1
-            try:
-                await self._wait()
-            finally:
-                self._held_up -= 1
-        weather = self._network.weather
-        if weather.break_chance and self._network.rng.uniform() < weather.break_chance:
+            await self._wait_for_room()
+        chance = network.weather.break_chance
+        if chance and network.rng.uniform() < chance:
             self.end(ended("the connection was reset"))
-            self.peer.hear_end(ended("the connection was reset"))
+            peer.hear_end(ended("the connection was reset"))
             self._raise()
-        at = self._network.clock.monotonic_ns() + self._network.delay_ns()
-        is_first = not self.peer._arriving
+        at, arriving = network.clock.monotonic_ns() + network.delay_ns(), peer._arriving
+        is_first = not arriving
         if not is_first:
-            at = max(at, self.peer._arriving[-1][0])
-        self.peer._arriving.append((at, size, type(message).FromString(data)))
-        self.peer._arriving_bytes += size
+            at = max(at, arriving[-1][0])
+        arriving.append((at, size, type(message).FromString(data)))
+        peer._arriving_bytes += size
         if is_first:
-            self.peer._announce(at)
+            peer._announce(at)
+
+    async def _wait_for_room(self) -> None:
+        self._held_up += 1
+        try:
+            await self._wait()
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+        finally:
+            self._held_up -= 1
 
     async def receive(self) -> T:
         """The next message, in the order sent; cancelled, it loses nothing."""

@@ -6,7 +6,7 @@ Numbers of the enums are those of the .proto files (a test compares them). As by
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Final
 
@@ -233,9 +233,17 @@ def inventory_hash(inventory: Inventory) -> str:
     """Name this version of an inventory: SHA-256 in hexadecimal over all of its fields, the same on both ends."""
     # A whole number is written otherwise as an int than as the float that it is after the wire.
     figures = tuple(replace(figure, value=float(figure.value)) for figure in inventory.benchmarks)
-    said = _said(asdict(replace(inventory, benchmarks=figures)), _FIRST_OF_INVENTORY)
+    said = _said(_plain(replace(inventory, benchmarks=figures)), _FIRST_OF_INVENTORY)
     said["gpus"] = [_said(gpu, _FIRST_OF_GPU) for gpu in said["gpus"]]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """With dataclasses as mappings of their fields. `asdict` does that, too, and copies each text deeply."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    names = getattr(value, "__dataclass_fields__", None)
+    return value if names is None else {name: _plain(getattr(value, name)) for name in names}
 
 
 def _said(fields: Mapping[str, Any], first: int) -> dict[str, Any]:
@@ -376,8 +384,13 @@ class Observed:
     at_wall_ns: int
 
 
+_NOTHING_RUNS: Final = hashlib.sha256(json.dumps([]).encode()).digest()
+
+
 def observed_digest(workloads: tuple[ObservedWorkload, ...]) -> bytes:
     """SHA-256 over what reconciling compares: id, phase, slots with tokens and exit code; order does not matter."""
+    if not workloads:
+        return _NOTHING_RUNS  # so it is on most hosts of most fleets, and asked with each heartbeat
     facts = sorted(
         (w.workload_id, int(w.phase), sorted((s.slot_id, s.token) for s in w.slots), repr(w.exit_code))
         for w in workloads

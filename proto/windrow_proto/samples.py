@@ -55,7 +55,7 @@ def encode_batch(samples: Sequence[Sample]) -> bytes:
     for sample in samples:
         offset = (sample.at_wall_ns - start) // MILLISECOND
         instants.append(max(offset, instants[-1] if instants else 0))
-    series = sorted({key for sample in samples for key in sample.values})
+    series = sorted(samples[0].values if len(samples) == 1 else {key for sample in samples for key in sample.values})
     devices = sorted({device for device, _ in series if device != HOST_DEVICE})
     places = {device: place + 1 for place, device in enumerate(devices)} | {HOST_DEVICE: 0}
     values: list[int] = []
@@ -66,8 +66,10 @@ def encode_batch(samples: Sequence[Sample]) -> bytes:
             value = sample.values.get(key)
             if value is None:
                 _set_bit(absent, len(values))
-            values.append(0 if value is None else value - before)
-            before = before if value is None else value
+                values.append(0)
+            else:
+                values.append(value - before)
+                before = value
     if absent:
         absent.extend(bytes((len(values) + 7) // 8 - len(absent)))
     plain = host_pb2.TelemetryBatch(

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -32,6 +33,8 @@ SEALED_BYTES_MAX: Final = CONTROL_BYTES_MAX + 4096
 
 M = TypeVar("M", bound=Message)
 
+HOSTS_KNOWN: Final = 16_384
+"""Ids that were looked at lately: each message of a host brings its own."""
 _KEPT_IN_DETAIL = "\n\t"
 _LANES: Final = {int(one): one for one in Lane}
 
@@ -103,6 +106,7 @@ def environment(values: Mapping[str, str]) -> dict[str, str]:
     return dict(values)
 
 
+@lru_cache(HOSTS_KNOWN)
 def host_id(value: str) -> HostId:
     """A received host id; any printable short text, since only the Master knows which there are."""
     return HostId(text(value))
@@ -169,6 +173,8 @@ def from_ranges(ranges: Iterable[tuple[int, int]]) -> list[link_pb2.Range]:
 
 def to_marks(values: Collection[link_pb2.LaneMarks]) -> tuple[LaneMarks, ...]:
     """Received marks, at most MARKS_MAX."""
+    if not values:
+        return ()
     return tuple(
         LaneMarks(lane(mark.lane), boot_id(mark.origin_boot), to_ranges(mark.ranges))
         for mark in listed(values, MARKS_MAX)
