@@ -112,7 +112,7 @@ class Relay:
         self._seconds: set[int] = set()
         self._control: deque[services_pb2.TrunkItem] = deque()
         self._gather = Gather()
-        self._space = asyncio.Condition()
+        self._space, self._held_up = asyncio.Condition(), 0
         self._warm = WarmConnections(self.pinged, self._post, clock, limits.warm_max)
         self.asks = ServiceAsks(self._say_if_attached, ANSWER_NS)
         self._shed = 0
@@ -191,8 +191,15 @@ class Relay:
                 is_urgent |= frame.lane != link_pb2.LANE_CONTROL and frame.frame_class != link_pb2.FRAME_CLASS_BACKLOG
             self._gather.nudge(is_urgent=is_urgent)
             if not self._queues.may_read(route):
-                async with self._space:
-                    await self._space.wait_for(lambda: self._queues.may_read(route))
+                await self._wait_for_room(route)
+
+    async def _wait_for_room(self, route: int) -> None:
+        self._held_up += 1
+        try:
+            async with self._space:
+                await self._space.wait_for(lambda: self._queues.may_read(route))
+        finally:
+            self._held_up -= 1
 
     def _offer(self, route: int, frame: link_pb2.Frame) -> None:
         objected = objection(frame.frame_class, frame.lane, len(frame.sealed))
@@ -335,8 +342,9 @@ class Relay:
             if not items:
                 await self._gather.wait()
                 continue
-            async with self._space:
-                self._space.notify_all()
+            if self._held_up:
+                async with self._space:
+                    self._space.notify_all()
             await trunk.send(services_pb2.TrunkBatch(items=items))
 
     async def _down(self, trunk: TrunkLink) -> None:

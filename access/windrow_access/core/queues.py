@@ -40,6 +40,7 @@ class FairQueues(Generic[Route, Item]):
         self._cap = cap_bytes
         self._cap_route = cap_route_bytes
         self._cap_route_all = cap_route_all_bytes
+        self._cap_least = min(cap_route_bytes, cap_route_all_bytes)
         self._turns: tuple[dict[Route, _Turn[Item]], ...] = tuple({} for _ in CLASSES)
         self._bytes = 0
         self._length = 0
@@ -65,6 +66,8 @@ class FairQueues(Generic[Route, Item]):
 
     def may_read(self, route: Route) -> bool:
         """Whether more may be read from this agent: its evidence and channels are below their cap, and all is."""
+        if self._bytes < self._cap_least:
+            return True  # nearly always: not even all agents together hold what one may
         held = [turn.size if (turn := turns.get(route)) is not None else 0 for turns in self._turns]
         return held[EVIDENCE] + held[CHANNEL] < self._cap_route and sum(held) < self._cap_route_all
 
