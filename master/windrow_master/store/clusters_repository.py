@@ -30,6 +30,25 @@ _ADD_CLUSTER: Final = Made(insert(clusters), clusters.c.keys())
 _GET_CLUSTER: Final = Found(
     select(clusters).where(clusters.c.cluster_id == bindparam("wanted")), lambda row: _cluster(row)
 )
+_BY_KEY: Final = Found(
+    select(clusters).where(
+        clusters.c.account_id == bindparam("account"), clusters.c.request_key == bindparam("wanted")
+    ),
+    lambda row: (_cluster(row), bytes(row["request_sha256"])),
+)
+_COUNT: Final = Made(
+    select(func.count().label("number")).select_from(clusters).where(clusters.c.account_id == bindparam("account"))
+)
+_TRAFFIC: Final = Made(select(service_traffic).where(service_traffic.c.cluster_id == bindparam("wanted")))
+_COMMITTED: Final = Made(
+    select(
+        workloads.c.host_id,
+        func.sum(workloads.c.cpus).label("cpus"),
+        func.sum(workloads.c.memory_bytes).label("memory_bytes"),
+    )
+    .where(workloads.c.is_released.is_(False))
+    .group_by(workloads.c.host_id)
+)
 _ALL_LIVING: Final = Found(
     select(clusters).where(or_(*(clusters.c.phase == phase for phase in _LIVING))).order_by(clusters.c.cluster_id),
     lambda row: _cluster(row),
@@ -88,9 +107,7 @@ class ClusterRepository:
 
     def by_key(self, account_id: AccountId, request_key: str) -> tuple[Cluster, bytes] | None:
         """The cluster that an account asked for under this key, and the digest of what it asked."""
-        query = select(clusters).where(clusters.c.account_id == account_id, clusters.c.request_key == request_key)
-        row = self._connection.execute(query).one_or_none()
-        return None if row is None else (_cluster(row._mapping), bytes(row.request_sha256))
+        return _BY_KEY.one(self._connection, {"account": account_id, "wanted": request_key})
 
     def page(self, account_id: AccountId | None, before: str | None, limit: int) -> Sequence[Cluster]:
         """The latest first; of all accounts where `account_id` is None."""
@@ -107,8 +124,8 @@ class ClusterRepository:
 
     def count(self, account_id: AccountId) -> int:
         """How many clusters an account ever asked for."""
-        query = select(func.count()).select_from(clusters).where(clusters.c.account_id == account_id)
-        return int(self._connection.scalar(query) or 0)
+        (row,) = _COUNT.rows(self._connection, {"account": account_id})
+        return int(row["number"])
 
 
 class TrafficRepository:
@@ -119,9 +136,8 @@ class TrafficRepository:
 
     def get(self, cluster_id: ClusterId) -> Traffic:
         """Of one cluster, as far as it is written; nothing of one that nobody came to."""
-        query = select(service_traffic).where(service_traffic.c.cluster_id == cluster_id)
-        row = self._connection.execute(query).one_or_none()
-        return Traffic() if row is None else Traffic(row.connections, row.bytes_in, row.bytes_out)
+        row = _TRAFFIC.row(self._connection, {"wanted": cluster_id})
+        return Traffic() if row is None else Traffic(row["connections"], row["bytes_in"], row["bytes_out"])
 
     def add(self, cluster_id: ClusterId, traffic: Traffic) -> None:
         """So much more."""
@@ -172,13 +188,8 @@ class WorkloadRepository:
 
     def committed(self) -> dict[HostId, Committed]:
         """What is asked of each host by the work that still holds slots there."""
-        query = (
-            select(workloads.c.host_id, func.sum(workloads.c.cpus), func.sum(workloads.c.memory_bytes))
-            .where(workloads.c.is_released.is_(False))
-            .group_by(workloads.c.host_id)
-        )
-        rows = self._connection.execute(query)
-        return {host_id: Committed(int(cpus), Bytes(int(memory))) for host_id, cpus, memory in rows}
+        rows = _COMMITTED.rows(self._connection, {})
+        return {one["host_id"]: Committed(int(one["cpus"]), Bytes(int(one["memory_bytes"]))) for one in rows}
 
 
 _CLUSTER_FIELDS: Final = tuple(field.name for field in fields(Cluster))

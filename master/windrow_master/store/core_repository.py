@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, RowMapping, bindparam, delete, insert, select, update
 
 from windrow_master.audit.model import Wanted
-from windrow_master.store.made import Made
+from windrow_master.store.made import Made, flat
 from windrow_master.store.model import (
     CHAIN_START,
     AuditEntry,
@@ -32,6 +32,14 @@ _RUNNING: Final = Made(
     select(operations)
     .where(operations.c.subject == bindparam("wanted"), operations.c.state == OperationState.RUNNING.value)
     .order_by(operations.c.id)
+)
+_ADD_OPERATION: Final = Made(insert(operations), operations.c.keys())
+_GET_OPERATION: Final = Made(select(operations).where(operations.c.id == bindparam("wanted")))
+_FINISH: Final = Made(
+    update(operations).where(
+        operations.c.id == bindparam("was_id"), operations.c.state == OperationState.RUNNING.value
+    ),
+    ("state", "error_code", "error_detail", "done_at_ns"),
 )
 WALK_ROWS: Final = 1_000
 """Entries of the audit log that are read at a time."""
@@ -214,24 +222,12 @@ class OperationRepository:
 
     def add(self, operation: Operation) -> None:
         """Add one; `uow.operation(...)` mints and adds."""
-        self._connection.execute(
-            insert(operations).values(
-                id=operation.id,
-                kind=operation.kind,
-                subject=operation.subject,
-                account_id=operation.account_id,
-                state=operation.state.value,
-                error_code=operation.error_code,
-                error_detail=operation.error_detail,
-                created_at_ns=operation.created_at_ns,
-                done_at_ns=operation.done_at_ns,
-            )
-        )
+        _ADD_OPERATION.run(self._connection, flat(operation) | {"state": operation.state.value})
 
     def get(self, operation_id: OperationId) -> Operation | None:
         """One operation, or None."""
-        row = self._connection.execute(select(operations).where(operations.c.id == operation_id)).one_or_none()
-        return None if row is None else _operation(row._mapping)
+        row = _GET_OPERATION.row(self._connection, {"wanted": operation_id})
+        return None if row is None else _operation(row)
 
     def running(self, subject: str, kind: str | None = None) -> Sequence[Operation]:
         """What is under way on this subject, oldest first."""
@@ -249,16 +245,13 @@ class OperationRepository:
 
     def finish(self, operation_id: OperationId, now_ns: int, error_code: str | None = None, detail: str = "") -> None:
         """End one that runs, well or with an error; one that has ended stays as it ended."""
-        self._connection.execute(
-            update(operations)
-            .where(operations.c.id == operation_id, operations.c.state == OperationState.RUNNING.value)
-            .values(
-                state=(OperationState.SUCCEEDED if error_code is None else OperationState.FAILED).value,
-                error_code=error_code,
-                error_detail=detail if error_code is not None else None,
-                done_at_ns=now_ns,
-            )
-        )
+        ended = {
+            "state": (OperationState.SUCCEEDED if error_code is None else OperationState.FAILED).value,
+            "error_code": error_code,
+            "error_detail": detail if error_code is not None else None,
+            "done_at_ns": now_ns,
+        }
+        _FINISH.run(self._connection, ended | {"was_id": operation_id})
 
 
 def _operation(row: Mapping[Any, Any]) -> Operation:

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from windrow_master.fleet.model import HostRecord, Mishap, Record
-from windrow_master.store.made import Upsert
+from windrow_master.store.made import Found, Upsert
 from windrow_master.store.tables_core import event_subjects, events
 from windrow_master.store.tables_fleet import host_reliability as table
 from windrow_proto.ids import HostId
@@ -15,6 +15,7 @@ MISHAPS_MAX: Final = 10_000
 """Events looked at in one go; those after them are never counted."""
 
 _PUT: Final = Upsert(table, ["host_id"], [column.name for column in table.c if column.name != "host_id"])
+_OF_HOST: Final = Found(select(table).where(table.c.host_id == bindparam("wanted")), lambda row: _held(row))
 
 
 class ReliabilityRepository:
@@ -29,8 +30,7 @@ class ReliabilityRepository:
 
     def get(self, host_id: HostId) -> HostRecord | None:
         """Of one host; None where none was counted."""
-        row = self._connection.execute(select(table).where(table.c.host_id == host_id)).mappings().first()
-        return None if row is None else _held(row)
+        return _OF_HOST.one(self._connection, {"wanted": host_id})
 
     def put(self, held: HostRecord) -> None:
         """Write it down in place of what was there."""

@@ -132,6 +132,8 @@ class PresenceBook:
         """Pass the verdicts that are due now."""
         now_ns = self._clock.monotonic_ns()
         presences = [live.presence for live in self._hosts.values()]
+        if not any(liveness.is_quiet(one, interval_ns=interval_ns, now_ns=now_ns) for one in presences):
+            return  # nearly always, and asked each second
         self.breaker = liveness.trip(self.breaker, presences, interval_ns=interval_ns, now_ns=now_ns)
         for host_id, live in self._hosts.items():
             event = liveness.verdict(

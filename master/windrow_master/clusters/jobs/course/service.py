@@ -99,9 +99,8 @@ class JobCourse:
 
     async def tick(self) -> None:
         """One look at all jobs that have not ended."""
-        if not await self._store.read(_has_answers):
-            jobs = await self._store.read(lambda uow: uow.jobs.living())
-        else:
+        jobs = await self._store.read(_unanswered)
+        if jobs is None:
             jobs = await self._store.write(self._steps, name="job.tick")
         self._forget(jobs)
         if not jobs:
@@ -297,8 +296,10 @@ class JobCourse:
         self._desk.step(uow, job, rules.Answer(event, reason), "master")
 
 
-def _has_answers(uow: UnitOfWork) -> bool:
-    return any(_answer(uow, job) is not None for job in uow.jobs.living())
+def _unanswered(uow: UnitOfWork) -> Sequence[Job] | None:
+    """All that have not ended, where none of them has a step to take; else None."""
+    jobs = uow.jobs.living()
+    return None if any(_answer(uow, job) is not None for job in jobs) else jobs
 
 
 def _answer(uow: UnitOfWork, job: Job) -> rules.Answer | None:
