@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "  Variables: up: DATA_DIR LISTEN PUBLIC SIMULATE ONCE; bench: B BENCH_SCALE; sim: SEED SEEDS BUGS; test: PROVISION REQUIRE_SERVICES WORKERS"
+	@echo "  Variables: up: DATA_DIR LISTEN PUBLIC SIMULATE ONCE; bench: B BENCH_SCALE; sim: SEED SEEDS BUGS JOBS; test: PROVISION REQUIRE_SERVICES WORKERS"
 
 up: $(VENV)/installed ## run a whole market on this machine: Master, two Accesses, this host's Agent, the console
 	@exec $(BIN)/windrow up $(UP)
@@ -60,7 +60,7 @@ bench: $(VENV)/tested ## benchmarks beside their peers; B=name for one, BENCH_SC
 sim: $(VENV)/tested ## the whole market in virtual time; SEED=n one hour of it, SEEDS=1:301 ten minutes of each, BUGS=20 planted ones
 	@$(if $(SEED),$(PY) -W ignore::RuntimeWarning -m tests.simulation $(SEED),\
 	  $(if $(SEEDS)$(BUGS),$(PY) -W ignore::RuntimeWarning -m tests.simulation.campaign \
-	    $(if $(SEEDS),--seeds $(SEEDS)) $(if $(BUGS),--bugs $(BUGS)),SIM=1 $(PY) -m pytest -q tests/simulation))
+	    $(if $(SEEDS),--seeds $(SEEDS)) $(if $(BUGS),--bugs $(BUGS)) $(if $(JOBS),--jobs $(JOBS)),SIM=1 $(PY) -m pytest -q tests/simulation))
 
 chaos: $(VENV)/tested ## kill real processes for a quarter of an hour and judge what is left; SEED=n
 	@CHAOS=1 $(PY) -m pytest -q -m chaos tests

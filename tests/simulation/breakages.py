@@ -181,6 +181,9 @@ class UnfaithfulLink:
     async def send(self, frame: link_pb2.Frame) -> None:
         """Down to the agent."""
         held, self._held = self._held, None
+        if held is None and not self.mischief.trouble.is_on:
+            await self.link.send(frame)
+            return
         for one in self._treated(frame, held):
             await self.link.send(one)
 
@@ -201,6 +204,8 @@ class UnfaithfulLink:
         while not self._more:
             frame = await self.link.receive()
             trouble, chance = self.mischief.trouble, self.mischief
+            if not trouble.is_on:
+                return frame
             if trouble.strikes(chance.dropped):
                 continue
             self._more.append(frame)

@@ -2,6 +2,7 @@
 
     --seeds 1:301   each seed with every fault; every TWICE_EVERYth is played twice and must leave the same trace
     --bugs 20       plants each bug in at most so many histories and prints how many it took, and the median
+    --jobs 2        in so many processes; what is printed stays in the order of seeds or bugs
 
 The last line is one JSON object with the figures. Exit status 1 when a promise was broken, or a bug not found.
 """
@@ -12,15 +13,21 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.simulation.__main__ import described
-from tests.simulation.planted import BUGS, SHORT, Bug, plan_of
+from tests.simulation.planted import BUGS, SHORT, plan_of
 from tests.simulation.world import Plan, World, play
 from windrow_proto.units import MINUTE, SECOND
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 TWICE_EVERY = 10
 HOSTS = 6
@@ -30,16 +37,34 @@ AS_SHIPPED = 5
 """Every tenth seed, those that end so, samples each second, as the product does."""
 
 
-def seeds(first: int, end: int, minutes: float, hosts: int | None) -> Iterator[tuple[World, float, bool | None]]:
-    """Each history with its processor seconds, and whether it repeated itself (None: it was played once)."""
-    for seed in range(first, end):
-        count = hosts or (TWENTY if seed % TWICE_EVERY == 1 else HOSTS)
-        plan = Plan(seed, hosts=count, faulty_ns=int(minutes * MINUTE))
-        if seed % TWICE_EVERY == AS_SHIPPED:
-            plan = replace(plan, sample_ns=SECOND)
-        world, took_s = _played(plan)
-        again = _played(plan)[0].trace.hash == world.trace.hash if seed % TWICE_EVERY == 0 else None
-        yield world, took_s, again
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is told of one history. has_repeated: itself, line for line; None: it was played once."""
+
+    text: str
+    virtual_ns: int
+    processor_s: float
+    is_broken: bool
+    has_repeated: bool | None
+    happened: Mapping[str, int]
+
+
+def plan_for(seed: int, minutes: float, hosts: int | None) -> Plan:
+    """What the history of this seed is made of."""
+    count = hosts or (TWENTY if seed % TWICE_EVERY == 1 else HOSTS)
+    plan = Plan(seed, hosts=count, faulty_ns=int(minutes * MINUTE))
+    return replace(plan, sample_ns=SECOND) if seed % TWICE_EVERY == AS_SHIPPED else plan
+
+
+def outcome(plan: Plan) -> Outcome:
+    """Play one history, each TWICE_EVERYth twice."""
+    world, took_s = _played(plan)
+    again = _played(plan)[0].trace.hash == world.trace.hash if plan.seed % TWICE_EVERY == 0 else None
+    now_ns = world.clock.monotonic_ns()
+    short = f"seed {plan.seed}: {now_ns / SECOND:.0f} virtual s, trace {world.trace.hash[:16]}"
+    is_noted = world.verdicts or again is False
+    text = described(world, took_s) if is_noted else short
+    return Outcome(text, now_ns, took_s, bool(world.verdicts), again, dict(world.happened))
 
 
 def _played(plan: Plan) -> tuple[World, float]:
@@ -48,28 +73,36 @@ def _played(plan: Plan) -> tuple[World, float]:
         return play(plan, Path(directory)), time.process_time() - began
 
 
-def play_seeds(first: int, end: int, minutes: float, hosts: int | None) -> dict[str, Any]:
+def in_order(work: Callable[[T], R], tasks: Sequence[T], jobs: int) -> Iterator[R]:
+    """The results of all tasks in the tasks' order, worked on in so many processes; one: in this one."""
+    if jobs == 1:
+        yield from map(work, tasks)
+        return
+    # Begun anew and not forked: each process is as the first history of a fresh one finds it.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(work, tasks)
+
+
+def play_seeds(plans: Sequence[Plan], jobs: int) -> dict[str, Any]:
     """Play them, say what was wrong, and return the figures."""
     figures = {"seeds": 0, "virtual_minutes": 0.0, "processor_s": 0.0, "broken": 0, "repeated": 0, "not_repeated": 0}
     happened: dict[str, int] = {}
-    for world, took_s, again in seeds(first, end, minutes, hosts):
+    for one in in_order(outcome, plans, jobs):
         figures["seeds"] += 1
-        figures["virtual_minutes"] += world.clock.monotonic_ns() / MINUTE
-        figures["processor_s"] += took_s
-        figures["broken"] += bool(world.verdicts)
-        figures["repeated"] += again is True
-        figures["not_repeated"] += again is False
-        for name, count in world.happened.items():
+        figures["virtual_minutes"] += one.virtual_ns / MINUTE
+        figures["processor_s"] += one.processor_s
+        figures["broken"] += one.is_broken
+        figures["repeated"] += one.has_repeated is True
+        figures["not_repeated"] += one.has_repeated is False
+        for name, count in one.happened.items():
             happened[name] = happened.get(name, 0) + count
-        is_noted = world.verdicts or again is False
-        virtual_s = world.clock.monotonic_ns() / SECOND
-        short = f"seed {world.plan.seed}: {virtual_s:.0f} virtual s, trace {world.trace.hash[:16]}"
-        print(described(world, took_s) if is_noted else short, flush=True)
+        print(one.text, flush=True)
     return {**figures, "faults": dict(sorted(happened.items()))}
 
 
-def seeds_needed(bug: Bug, most: int) -> int | None:
-    """In which history the bug was found; None when `most` did not show it."""
+def seeds_needed(name: str, most: int) -> int | None:
+    """In which history the bug of this name was found; None when `most` did not show it."""
+    bug = next(bug for bug in BUGS if bug.name == name)
     for seed in range(1, most + 1):
         with bug.plant():
             world, _ = _played(plan_of(bug, replace(SHORT, seed=seed)))
@@ -78,13 +111,12 @@ def seeds_needed(bug: Bug, most: int) -> int | None:
     return None
 
 
-def look_for_bugs(most: int, only: list[str]) -> dict[str, Any]:
+def look_for_bugs(most: int, only: list[str], jobs: int) -> dict[str, Any]:
     """Plant each, print what it took, and return the figures."""
+    bugs = [bug for bug in BUGS if not only or bug.name in only]
     found: dict[str, int | None] = {}
-    for bug in BUGS:
-        if only and bug.name not in only:
-            continue
-        found[bug.name] = seeds_needed(bug, most)
+    answers = in_order(partial(seeds_needed, most=most), [bug.name for bug in bugs], jobs)
+    for bug, found[bug.name] in zip(bugs, answers, strict=True):
         print(f"{bug.promise:4}{bug.name:44}{found[bug.name] or f'not in {most}'}", flush=True)
     needed = [number for number in found.values() if number is not None]
     median = statistics.median(needed) if needed else None
@@ -98,14 +130,16 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0, help="virtual minutes of faults in each (10)")
     parser.add_argument("--hosts", type=int, help="agents in each")
     parser.add_argument("--bugs", type=int, metavar="MOST", help="plant each bug in at most so many histories")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     parser.add_argument("--bug", action="append", default=[], help="only this bug")
     asked = parser.parse_args()
     figures: dict[str, Any] = {}
     if asked.seeds:
         first, _, end = asked.seeds.partition(":")
-        figures |= play_seeds(int(first), int(end), asked.minutes, asked.hosts)
+        plans = [plan_for(seed, asked.minutes, asked.hosts) for seed in range(int(first), int(end))]
+        figures |= play_seeds(plans, asked.jobs)
     if asked.bugs:
-        figures |= look_for_bugs(asked.bugs, asked.bug)
+        figures |= look_for_bugs(asked.bugs, asked.bug, asked.jobs)
     print(json.dumps(figures))
     return (
         1 if figures.get("broken") or figures.get("not_repeated") or figures.get("caught") != figures.get("bugs") else 0

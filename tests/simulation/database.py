@@ -4,21 +4,28 @@ A write is durable once its file was synced. `Power.cut` throws away what was no
 in any order, as a disk with a cache may. Tests only; held to the contract suite of the real store (tests/contract).
 """
 
+import contextlib
+import hashlib
 import itertools
+import marshal
+import os
 import random
 import sqlite3
+import sys
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import apsw
 from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 
 from windrow_master.store.engine import CACHE_KIB, RECOVERED, STATEMENTS_KEPT, Engines, set_up
-from windrow_master.store.migrate import upgrade
+from windrow_master.store.migrate import MIGRATIONS, upgrade
 
 SECTOR = 4096
 SHAPING = ("CREATE", "ALTER ", "DROP T")
@@ -54,8 +61,10 @@ class MemoryFile:
         for offset, data in self.pending:
             if data is None:
                 del self.durable[offset:]
-            else:
+            elif len(self.durable) < offset:
                 _put(self.durable, offset, data)
+            else:
+                self.durable[offset : offset + len(data)] = data
         self.pending.clear()
 
     def given_up(self) -> None:
@@ -142,8 +151,14 @@ class PowerFile:
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
         self._power.step()
-        self._power.take(max(0, offset + len(data) - len(self._file.content)))
-        self._file.write(offset, bytes(data))
+        file, end = self._file, offset + len(data)
+        self._power.take(max(0, end - len(file.content)))
+        kept = bytes(data)
+        if len(file.content) < offset:
+            file.write(offset, kept)
+            return
+        file.content[offset:end] = kept
+        file.pending.append((offset, kept))
 
     def xTruncate(self, size: int) -> None:  # noqa: N802
         self._power.step()
@@ -382,9 +397,26 @@ def migrated() -> Power:
 
 @cache
 def _made_once() -> Mapping[str, bytes]:
-    """It is the same each time, and making it takes a tenth of a short history."""
+    """It is the same each time, and making it takes a tenth of a short history, most of it to load Alembic: kept as
+    bytecode is, beside this file's."""
+    kept = Path(__file__).with_name("__pycache__") / f"empty-{_store_digest()}.database"
+    with contextlib.suppress(OSError, ValueError, EOFError, TypeError):
+        return cast("Mapping[str, bytes]", marshal.loads(kept.read_bytes()))
     power = Power()
     engines = sharing_engines(power)
     upgrade(engines.writer)
     engines.dispose()
-    return {path: bytes(file.durable) for path, file in power.files.items()}
+    made = {path: bytes(file.durable) for path, file in power.files.items()}
+    if not sys.dont_write_bytecode:
+        with contextlib.suppress(OSError), tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as draft:
+            draft.write(marshal.dumps(made))
+            draft.flush()
+            os.replace(draft.name, kept)
+    return made
+
+
+def _store_digest() -> str:
+    """Of all that an empty database is made from."""
+    sources = sorted(MIGRATIONS.parent.rglob("*.py"))
+    parts = (apsw.sqlite_lib_version().encode(), *(path.read_bytes() for path in (Path(__file__), *sources)))
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]

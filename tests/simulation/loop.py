@@ -223,7 +223,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 virtual.now_ns = max(virtual.now_ns, scheduled[0][0])
             now_ns = virtual.now_ns
             while scheduled and scheduled[0][0] <= now_ns:
-                self._due(heapq.heappop(scheduled)[2])
+                what = heapq.heappop(scheduled)[2]
+                if type(what) is Timer:
+                    self._due(what)
+                elif not what.done():  # a sleeper
+                    what.set_result(None)
             count = len(ready)
             if count > 1:
                 self._shuffle(ready, count)
@@ -250,16 +254,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         ready.clear()
         ready.extend(order)
 
-    def _due(self, what: "Timer | asyncio.Future[None]") -> None:
-        if not isinstance(what, Timer):
-            if not what.done():
-                what.set_result(None)
-            return
-        what._scheduled = False
-        if what._cancelled:
+    def _due(self, timer: Timer) -> None:
+        timer._scheduled = False
+        if timer._cancelled:
             self._timer_cancelled_count -= 1
         else:
-            self._ready.append((what._context, what, ()))  # type: ignore[attr-defined]
+            self._ready.append((timer._context, timer, ()))  # type: ignore[attr-defined]
 
     def run_in_executor(  # type: ignore[override]  # the same, but for the names
         self, executor: Any, function: Callable[..., Any], *arguments: Any
@@ -298,7 +298,11 @@ class VirtualClock:
         if duration_ns <= 0:
             await asyncio.sleep(0)
             return
-        await self._loop.sleeper(duration_ns)
+        loop = self._loop
+        sleeper: asyncio.Future[None] = asyncio.Future(loop=loop)
+        at = (self._virtual.now_ns + duration_ns, next(loop._numbers), sleeper)
+        heapq.heappush(loop._scheduled, at)  # type: ignore[attr-defined]  # the queue asyncio keeps
+        await sleeper
 
 
 @lru_cache(FILLERS_KEPT)

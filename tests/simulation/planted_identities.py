@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from windrow_master.api.trunk import LinkHub
+from windrow_master.api.trunk_certificates import Certificates
 from windrow_master.api.trunk_copies import Copies
+from windrow_master.api.trunk_route import Opening
 from windrow_master.identity import decide
 from windrow_proto.errors import Banned
 
@@ -28,13 +29,13 @@ def generation_unchecked() -> Iterator[None]:
 def older_certificate_accepted() -> Iterator[None]:
     """At the door it is asked whose a certificate is, and not whether there is a newer one."""
 
-    async def lax(self: LinkHub, route: Any) -> Any:
-        facts = await self.ports.host_facts(route.opening.host_id)
+    async def lax(self: Certificates, opening: Opening) -> Any:
+        facts = await self._ports.host_facts(opening.host_id)
         if facts is None or facts.is_banned:
-            raise Banned(subject=route.opening.host_id)
+            raise Banned(subject=opening.host_id)
         return facts
 
-    with mock.patch.object(LinkHub, "_check", lax):
+    with mock.patch.object(Certificates, "check", lax):
         yield
 
 

@@ -57,6 +57,12 @@ def test_the_same_seed_is_the_same_history_and_another_seed_another_one(tmp_path
     assert other.trace.hash != first.trace.hash
 
 
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_what_a_planted_bug_breaks_is_there_to_be_broken(bug: Bug) -> None:
+    with bug.plant():
+        pass
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("bug", BUGS if ALL else BUGS[::5], ids=lambda bug: bug.name)
