@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Final
 
 import structlog
@@ -17,6 +18,7 @@ import structlog
 from windrow_agent.core import availability
 from windrow_agent.core.availability import Availability, GpuState
 from windrow_agent.core.sharing import Shares, with_shares
+from windrow_agent.gpu.failed import Failed, answered
 from windrow_agent.gpu.knife import Cut
 from windrow_agent.gpu.port import (
     Condition,
@@ -97,13 +99,6 @@ class _Call:
     kind: _Kind
     began_ns: int
     task: "asyncio.Future[object]"
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """The backend raised, which it must not: our own bug, told as a condition."""
-
-    detail: str
 
 
 class GpuWatch:
@@ -311,29 +306,17 @@ class GpuWatch:
     def _start(self, group: asyncio.TaskGroup, kind: _Kind, work: Callable[[], object], now_ns: int) -> None:
         if kind is _Kind.SWEEP:
             self._look_again_ns = None
-        made = self._runner.at_once(lambda: self._made(kind, work))
-        task = made or group.create_task(self._perform(kind, work), name=f"gpu {kind.value}")
+        guarded = partial(answered, kind.value, work)
+        made = self._runner.at_once(guarded)
+        task = made or group.create_task(self._runner.call(guarded), name=f"gpu {kind.value}")
         self._call = _Call(kind, now_ns, task)
-
-    async def _perform(self, kind: _Kind, work: Callable[[], object]) -> object:
-        return await self._runner.call(lambda: self._made(kind, work))
-
-    def _made(self, kind: _Kind, work: Callable[[], object]) -> object:
-        """What the backend answers, or that it raised: its bug must not end the agent."""
-        try:
-            return work()
-        except BlockingIOError:
-            raise  # not now, says a simulated one
-        except Exception as error:
-            log.exception("gpu_backend_raised", call=kind.value)
-            return _Failed(f"{type(error).__name__} while the agent read the GPUs")
 
     # --- answers ---------------------------------------------------------------------------------
 
     def _answer(self, kind: _Kind, answer: object, now_ns: int, wall_ns: int) -> None:
         if kind is _Kind.CLOSE:
             return
-        if isinstance(answer, _Failed):
+        if isinstance(answer, Failed):
             if kind is _Kind.CUT:
                 self._was_cut(CutRefusedError(answer.detail))
             self._shut(Condition(ConditionCode.UNAVAILABLE, detail=answer.detail), now_ns)

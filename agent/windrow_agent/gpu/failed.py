@@ -1,0 +1,26 @@
+"""What a backend raised, which it must not, as an answer: our own bug is a condition and does not end the agent."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The backend raised."""
+
+    detail: str
+
+
+def answered(call: str, work: Callable[[], object]) -> object:
+    """What the backend answers, or that it failed. call: which one, for the log."""
+    try:
+        return work()
+    except BlockingIOError:
+        raise  # not now, says a simulated one
+    except Exception as error:  # the top of what runs on the GPUs' thread
+        log.exception("gpu_backend_raised", call=call)
+        return Failed(f"{type(error).__name__} while the agent read the GPUs")
