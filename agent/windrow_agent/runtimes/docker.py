@@ -9,6 +9,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import functools
+import http
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from windrow_agent import fence
+from windrow_agent.core import egress
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes import docker_kind, docker_socket, files, registries
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, read_archive
@@ -320,7 +322,8 @@ class DockerRuntime:
         api.create_volume(volume, labels=labels)
         config = (image or {}).get("Config", {})
         has_command = bool(config.get("Cmd") or config.get("Entrypoint"))
-        self._kind.have_network(api)
+        if not self._kind.has_network(api):
+            _make_network(api)
         try:
             made = api.create_container(
                 spec.image,
@@ -410,6 +413,16 @@ def _by_labels(api: Any, host_id: HostId, workload_id: WorkloadId | None) -> lis
 
 def _own_containers(api: Any, host_id: HostId) -> list[str]:
     return sorted({str(found["Labels"].get(facts_of.WORKLOAD, "")) for found in _by_labels(api, host_id, None)} - {""})
+
+
+def _make_network(api: Any) -> None:
+    import docker.errors
+
+    try:
+        api.create_network(egress.NETWORK, driver="bridge", options=facts_of.BRIDGE, check_duplicate=True)
+    except docker.errors.APIError as error:
+        if error.status_code != http.HTTPStatus.CONFLICT:
+            raise
 
 
 def _remove_volume(api: Any, name: str, host_id: HostId) -> None:
