@@ -158,10 +158,8 @@ class DockerRuntime:
         container = await self._known(workload_id)
         cap = int(container["Config"]["Labels"].get(facts_of.LOG_CAP, LOG_CAP_BYTES))
         client = await self._call(lambda api: api, CALL_S)
-        # Podman, asked to follow what has ended, gives a part of it and stops.
-        is_followed = follow and container["State"]["Status"] in ("created", "running", "paused", "restarting")
-        again = bool(self._kind.podman_url)
-        return log_stream(client, container["Id"], offset, is_followed, cap, is_read_again=again)
+        is_followed = follow and facts_of.may_go_on(container)
+        return log_stream(client, container["Id"], offset, is_followed, cap, bool(self._kind.podman_url))
 
     async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
         """The volume's content, filtered while it streams."""
@@ -339,9 +337,8 @@ class DockerRuntime:
                 ),
             )
         except docker.errors.APIError:
-            # A name that is taken is a conflict to Docker (409) and a fault of its own to Podman (500).
             if self._inspect(api, spec.workload_id) is not None:
-                return  # made before a crash; taken as it is
+                return  # made before a crash; taken as it is (Docker says 409, Podman 500)
             raise
         self._ids[spec.workload_id] = self._unstarted[spec.workload_id] = made["Id"]
 

@@ -69,6 +69,11 @@ def fixed_environment(spec: WorkloadSpec) -> dict[str, str]:
     return {**own, "NVIDIA_VISIBLE_DEVICES": gpus or "void"}
 
 
+def may_go_on(container: dict[str, Any]) -> bool:
+    """Whether it has not ended. Podman, asked to follow the log of what has, gives a part of it and stops."""
+    return container["State"]["Status"] in ("created", "running", "paused", "restarting")
+
+
 def workload_of(container: dict[str, Any]) -> WorkloadId:
     """Whose container this is."""
     return WorkloadId(container["Config"]["Labels"][WORKLOAD])
