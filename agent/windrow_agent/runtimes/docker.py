@@ -157,9 +157,8 @@ class DockerRuntime:
         """The container's output, capped as it is read."""
         container = await self._known(workload_id)
         cap = int(container["Config"]["Labels"].get(facts_of.LOG_CAP, LOG_CAP_BYTES))
-        client = await self._call(lambda api: api, CALL_S)
-        is_followed = follow and facts_of.may_go_on(container)
-        return log_stream(client, container["Id"], offset, is_followed, cap, bool(self._kind.podman_url))
+        client, goes_on = await self._call(lambda api: api, CALL_S), follow and facts_of.may_go_on(container)
+        return log_stream(client, container["Id"], offset, goes_on, cap, bool(self._kind.podman_url))
 
     async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
         """The volume's content, filtered while it streams."""
