@@ -70,6 +70,7 @@ SHELLS: dict[str, str] = {
     "proto/windrow_proto/tunnel_tls.py": "TLS from end to end of a tunnel",
     "proto/windrow_proto/gather.py": "wakes the writer of a trunk after a moment",
     "proto/windrow_proto/once.py": "wakes the coroutines that wait for what happens once",
+    "proto/windrow_proto/patience.py": "a deadline that is put off",
     "proto/windrow_proto/together.py": "runs several coroutines as one",
     "proto/windrow_proto/clock.py": "the system's clock and randomness",
     "proto/windrow_proto/disk.py": "the door to the disk",

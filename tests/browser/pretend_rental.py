@@ -174,6 +174,12 @@ def cluster_routes(app: FastAPI, world: World) -> None:
         one.update(phase="deleting", version=one["version"] + 1)
         return JSONResponse({"operation": operation("cluster_delete", cluster_id)}, 202)
 
+    _looked_at(app, world)
+
+
+def _looked_at(app: FastAPI, world: World) -> None:
+    """How a cluster is entered, and why it is where it is."""
+
     @app.get("/api/v1/clusters/{cluster_id}/box")
     async def box(cluster_id: str) -> Json:
         asked = world.clusters[cluster_id]["request"]

@@ -9,6 +9,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import functools
+import http
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from windrow_agent import fence
-from windrow_agent.core import devices
+from windrow_agent.core import devices, egress
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes import docker_kind, docker_socket, files, registries
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
@@ -162,11 +163,8 @@ class DockerRuntime:
         """The container's output, capped as it is read."""
         container = await self._known(workload_id)
         cap = int(container["Config"]["Labels"].get(facts_of.LOG_CAP, LOG_CAP_BYTES))
-        client = await self._call(lambda api: api, CALL_S)
-        # Podman, asked to follow what has ended, gives a part of it and stops.
-        is_followed = follow and container["State"]["Status"] in ("created", "running", "paused", "restarting")
-        again = bool(self._kind.podman_url)
-        return log_stream(client, container["Id"], offset, is_followed, cap, is_read_again=again)
+        client, goes_on = await self._call(lambda api: api, CALL_S), follow and facts_of.may_go_on(container)
+        return log_stream(client, container["Id"], offset, goes_on, cap, bool(self._kind.podman_url))
 
     async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
         """The volume's content, filtered while it streams."""
@@ -328,7 +326,8 @@ class DockerRuntime:
         config = (image or {}).get("Config", {})
         has_command = bool(config.get("Cmd") or config.get("Entrypoint"))
         given = devices.of(spec, self.cards())
-        self._kind.have_network(api)
+        if not self._kind.has_network(api):
+            _make_network(api)
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         try:
             made = api.create_container(
@@ -343,9 +342,8 @@ class DockerRuntime:
                 host_config=api.create_host_config(**facts_of.host_config(spec, *machine, given, self._kind.limits)),
             )
         except docker.errors.APIError:
-            # A name that is taken is a conflict to Docker (409) and a fault of its own to Podman (500).
             if self._inspect(api, spec.workload_id) is not None:
-                return  # made before a crash; taken as it is
+                return  # made before a crash; taken as it is (Docker says 409, Podman 500)
             raise
         self._ids[spec.workload_id] = self._unstarted[spec.workload_id] = made["Id"]
 
@@ -417,6 +415,16 @@ def _by_labels(api: Any, host_id: HostId, workload_id: WorkloadId | None) -> lis
 
 def _own_containers(api: Any, host_id: HostId) -> list[str]:
     return sorted({str(found["Labels"].get(facts_of.WORKLOAD, "")) for found in _by_labels(api, host_id, None)} - {""})
+
+
+def _make_network(api: Any) -> None:
+    import docker.errors
+
+    try:
+        api.create_network(egress.NETWORK, driver="bridge", options=facts_of.BRIDGE, check_duplicate=True)
+    except docker.errors.APIError as error:
+        if error.status_code != http.HTTPStatus.CONFLICT:
+            raise
 
 
 def _remove_volume(api: Any, name: str, host_id: HostId) -> None:

@@ -97,6 +97,11 @@ def check_driver(spec: WorkloadSpec, image: dict[str, Any] | None, driver_of: Dr
         raise WorkloadFailed(f"The image {spec.image!r} does not fit this host: {why}.", subject=spec.workload_id)
 
 
+def may_go_on(container: dict[str, Any]) -> bool:
+    """Whether it has not ended. Podman, asked to follow the log of what has, gives a part of it and stops."""
+    return container["State"]["Status"] in ("created", "running", "paused", "restarting")
+
+
 def workload_of(container: dict[str, Any]) -> WorkloadId:
     """Whose container this is."""
     return WorkloadId(container["Config"]["Labels"][WORKLOAD])

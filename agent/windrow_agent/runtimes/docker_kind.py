@@ -1,6 +1,5 @@
 """What differs between the daemons that speak Docker's protocol: Docker's own, and Podman's service."""
 
-import http
 import resource
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,23 +27,14 @@ class Kind:
     limits: list[dict[str, Any]] | None = None
     podman_url: str = ""
 
-    def have_network(self, api: Any) -> None:
-        """The network of all workloads of this machine, whose bridge the fence knows by name. Raises
+    def has_network(self, api: Any) -> bool:
+        """Whether the network of all workloads of this machine is there, whose bridge the fence knows by name. Raises
         RuntimeUnavailable where another has its name."""
-        import docker.errors
-
-        try:
-            if not self._is_own(api.inspect_network(egress.NETWORK)):
-                words = (
-                    f"The container daemon's network {egress.NETWORK!r} is not the agent's own: rename or remove it."
-                )
-                raise RuntimeUnavailable(words)
-        except docker.errors.NotFound:
-            try:
-                api.create_network(egress.NETWORK, driver="bridge", options=facts_of.BRIDGE, check_duplicate=True)
-            except docker.errors.APIError as error:
-                if error.status_code != http.HTTPStatus.CONFLICT:
-                    raise
+        found = [one for one in api.networks(names=[egress.NETWORK]) if one.get("Name") == egress.NETWORK]
+        if found and not self._is_own(found[0]):
+            words = f"The container daemon's network {egress.NETWORK!r} is not the agent's own"
+            raise RuntimeUnavailable(f"{words}: rename or remove it.")
+        return bool(found)
 
     def _is_own(self, network: dict[str, Any]) -> bool:
         if not self.podman_url:
