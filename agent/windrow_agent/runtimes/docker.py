@@ -65,8 +65,9 @@ THREADS: Final = 4
 
 
 class DockerRuntime:
-    """The runtime `docker` of one host; `folder` keeps what Docker does not: manifests and monotonic starts. cards: those
-    of this host, as they are now; set by who wires them."""
+    """The runtime `docker` of one host; `folder` keeps what Docker does not: manifests and monotonic starts.
+
+    cards: those of this host, as they are now."""
 
     name = NAME
     cards: Callable[[], tuple[GpuFacts, ...]] = tuple
