@@ -1,6 +1,9 @@
-"""What a command finds that runs beside a workload: its processes, and the memory that it shares with them."""
+"""What a command finds that runs beside a workload: its processes, and the memory that it shares with them; and that
+nothing of it is left there when it was ended."""
 
-from tests.support.places import REAL, Place, new_id, no_progress, only
+import uuid
+
+from tests.support.places import PROCESSES, REAL, Place, commands, new_id, no_progress, only
 from tests.waiting import poll_async
 from windrow_agent.runtimes.sandbox import SHARED_MEMORY
 
@@ -17,6 +20,19 @@ async def test_an_exec_sees_the_processes_of_its_workload(place: Place):
         return f"{nap} " in (await said(place, spec, look)).splitlines()
 
     await poll_async(sees, what="the command of the workload is seen")
+
+
+@only(PROCESSES)
+async def test_a_command_that_is_ended_while_it_begins_processes_leaves_none(place: Place):
+    spec = place.spec()
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    nap = f"sleep {10**7 + uuid.uuid4().int % 10**7}"
+    many = f"echo up; i=0; while [ $i -lt 500 ]; do ({nap}; :) & i=$((i+1)); done; wait"
+    session = await place.runtime.exec(spec.workload_id, ("sh", "-c", many))
+    assert (await session.read()) == (1, b"up\n")
+    await session.close()
+    await poll_async(lambda: nap not in commands(), what="all that it began have ended")
 
 
 @only("bubblewrap")

@@ -109,10 +109,26 @@ def send_below(number: int, spare_sandbox: bool) -> int:
 def kill_below() -> None:
     """Until nothing is left; a process that cannot die (uninterruptible) is given up after ten seconds."""
     end = time.monotonic() + 10
-    while send_below(signal.SIGKILL, False) and time.monotonic() < end:
+    while time.monotonic() < end:
+        hold_below(end)
+        if not send_below(signal.SIGKILL, False):
+            break
         reap(-1)
         time.sleep(0.01)
     reap(-1)
+
+
+def hold_below(end: float) -> None:
+    """Stop everything below this process, until the monotonic second `end`: what was begun a moment before its parent
+    was killed would come below the first process of a sandbox that was joined, and be seen here no more."""
+    held: set[int] = set()
+    while (fresh := set(below(os.getpid())) - held) and time.monotonic() < end:
+        for pid in fresh:
+            try:
+                os.kill(pid, signal.SIGSTOP)
+            except OSError:
+                continue
+        held |= fresh
 
 
 def reap(wanted: int) -> int | None:
