@@ -21,6 +21,7 @@ from windrow_master.api.trunk_channels import ChannelPipe
 from windrow_master.api.trunk_copies import Copies
 from windrow_master.api.trunk_down import RESEND_NS, Downlink, HubFigures, HubPorts
 from windrow_master.api.trunk_letters import Letters
+from windrow_master.api.trunk_maps import RegionMaps
 from windrow_master.api.trunk_pumps import Waiting, evidence_pump, telemetry_pump
 from windrow_master.api.trunk_route import HostRoute, Opening
 from windrow_master.api.trunk_services import ServiceAsks
@@ -42,10 +43,10 @@ from windrow_proto.errors import (
 )
 from windrow_proto.ids import HostId
 from windrow_proto.keys import SigningKey
-from windrow_proto.messages import ChannelOpen, Gap, HeartbeatReply, LaneMarks, Query, RegionMap
+from windrow_proto.messages import ChannelOpen, Gap, HeartbeatReply, LaneMarks, Query
 from windrow_proto.model import Kind, Lane
 from windrow_proto.ports import Clock, PeerFacts, TrunkLink
-from windrow_proto.units import MILLISECOND, SECOND
+from windrow_proto.units import SECOND
 from windrow_proto.v1 import link_pb2, services_pb2
 from windrow_proto.wire import Envelope, decode_record, sealed_bytes
 from windrow_proto.wire_link import (
@@ -54,7 +55,6 @@ from windrow_proto.wire_link import (
     decode_resume,
     encode_heartbeat_reply,
     encode_query,
-    encode_region_map,
 )
 
 HELLO_DEADLINE_S: Final = 10.0
@@ -98,7 +98,8 @@ class LinkHub:
         self._samples = telemetry_pump(telemetry)
         self.down = Downlink(fleet, telemetry, clock, self.ports, self.figures, self._routes)
         self._letters, self._services = Letters(self._routes, fleet, self.down), ServiceAsks(self.ports)
-        self._is_map_dirty, self._told_bans = False, list[str]()
+        self._maps = RegionMaps(self.accesses, self._routes, clock)
+        self._told_bans = list[str]()
         fleet.ports.on_wake = self.down.wake
         fleet.ports.on_ask = self.down.ask_observed
         fleet.ports.on_telemetry_gap = self._on_telemetry_gap
@@ -129,7 +130,7 @@ class LinkHub:
         served = Trunk(trunk, hello, peer.address, self._clock.wall_ns())
         self._trunks[served] = None
         self.accesses.came(served)
-        self._is_map_dirty = True
+        self._maps.changed()
         served.greet(self._epoch, self._banned(), draining=self.ports.is_drained(served.access_id))
         log.info("trunk_attached", access_id=served.access_id, region=served.region, worker=served.worker)
         try:
@@ -147,7 +148,7 @@ class LinkHub:
         for route in trunk.routes.values():
             self._close(route, "its Access is gone")
         self.accesses.went(trunk)
-        self._is_map_dirty = True
+        self._maps.changed()
         log.info("trunk_gone", access_id=trunk.access_id, worker=trunk.worker, routes=len(trunk.routes))
 
     # --- up --------------------------------------------------------------------------------------------------------
@@ -277,7 +278,7 @@ class LinkHub:
         if host_id not in self._routes:
             self._adopt(route)
         route.send(Kind.QUERY, Lane.CONTROL, encode_query(Query((), observed=True)))
-        route.send(Kind.REGION_MAP, Lane.CONTROL, self._region_map())
+        self._maps.tell(route)
 
     def _resume(self, trunk: Trunk, number: int, route: HostRoute, unacked: tuple[LaneMarks, ...]) -> None:
         """A second connection takes the place of the first, which has died or is about to; what it was greeted with may
@@ -407,21 +408,14 @@ class LinkHub:
                         sent = route.commands_sent
                         if sent and min(sent.values()) + RESEND_NS <= now_ns:
                             self.down.wake(route.host_id)
-            if self.accesses.forget() or self._is_map_dirty:
-                self._is_map_dirty = False
-                regions = self._region_map()
-                for host_id in tuple(self._routes):
-                    self.down.send(host_id, Kind.REGION_MAP, regions)
+            self._maps.tick()
 
     # --- what others ask -------------------------------------------------------------------------------------------
 
     def drain_changed(self, access_id: str) -> None:
         """People drained an Access or let it serve again: it is told now, agents with the next map."""
-        self._is_map_dirty = True
+        self._maps.changed()
         self.accesses.tell(access_id)
-
-    def _region_map(self) -> bytes:
-        return encode_region_map(RegionMap(self._clock.wall_ns() // MILLISECOND, self.accesses.points()))
 
     def _lacks_inventory(self, host_id: HostId, announced: str) -> bool:
         entry = self._fleet.view.get(host_id)

@@ -85,6 +85,7 @@ class HostRoute:
         self.is_greeting = False
         self.is_confirmed = False
         self.is_second = False
+        self.map_version = 0
         self.samples_acked_s = float("-inf")
         self.commands_sent: dict[CommandId, int] = {}
         self.asked_ns: dict[str, int] = {}
