@@ -39,7 +39,7 @@ SENTENCES = (
     Sentence(
         "images",
         "By deploying platform images, the platform can aggregate globally dispersed and idle GPU resources",
-        missing="hosts join by one line and a wheel; there are no images to boot from yet",
+        missing="a cloud's image joins by its cloud-init file; there is no image of ours to boot from yet",
     ),
     Sentence(
         "no-single-point",
@@ -110,7 +110,8 @@ SENTENCES = (
     Sentence(
         "gpu-speed",
         "evaluating GPU performance metrics such as processing speed, memory, and network bandwidth",
-        missing="processors, memory and network are measured; the speed of a GPU is not yet",
+        shows="windrow gpu show GPU; windrow host show HOST",
+        elsewhere="tests/integration/test_verification.py and test_bandwidth.py",
     ),
     Sentence(
         "aggregates",
@@ -141,7 +142,8 @@ SENTENCES = (
     Sentence(
         "dns",
         "Agents connect to the nearest Access module through intelligent DNS routing.",
-        missing="agents find Accesses by a signed map and take the nearest; DNS is not used yet",
+        shows="make DNS records of the map (deploy/dns); cut a host off from its map",
+        elsewhere="tests/integration/test_discovery.py and test_dns_records.py, with PowerDNS and its geoip backend",
     ),
     Sentence(
         "nearest",
@@ -151,7 +153,8 @@ SENTENCES = (
     Sentence(
         "balancing",
         "enables load balancing across Access points, preventing server overload",
-        missing="the load that an Access reports breaks ties; that this balances a large fleet is not shown yet",
+        shows="windrow access ls (hosts of each)",
+        elsewhere="tests/integration/test_regions.py and test_access_death.py: equal Accesses share the hosts",
     ),
     Sentence(
         "failover",
@@ -167,7 +170,8 @@ SENTENCES = (
         "buses",
         "It communicates directly with the GPU hardware, using interfaces like PCI-E and NVLink to obtain fundamental "
         "information and status data.",
-        missing="the driver tells each GPU's place on the PCI bus; NVLink is not asked about",
+        shows="windrow gpu show GPU (PCIe generation and lanes, NVLinks and what is at their ends)",
+        elsewhere="tests/unit/agent/test_nvml_more.py, through the real nvidia-ml-py onto a fake driver",
     ),
     Sentence(
         "gpu-use",
@@ -182,7 +186,8 @@ SENTENCES = (
     Sentence(
         "gpu-availability",
         "obtaining detailed parameters and real-time status to assess GPU availability and compute performance",
-        missing="availability is judged and said with its reason; compute performance is not measured yet",
+        shows="windrow gpu show GPU (availability with its reason, the matrix rate that its challenge measured)",
+        elsewhere="tests/integration/test_verification.py, with the shipped kernel on OpenCL's processor",
     ),
     Sentence(
         "executes",
@@ -224,7 +229,8 @@ SENTENCES = (
     Sentence(
         "dimensions",
         "utilization, memory usage, temperature, power consumption, and the impact of job processes on GPU performance",
-        missing="all but the share that single processes have in it",
+        shows="windrow job show JOB",
+        elsewhere="tests/integration/test_jobs.py: before, during and after a job, GPU by GPU",
     ),
     Sentence("analysis", "Analyzes the collected data to gain insights", missing="charts only, no analysis yet"),
     Sentence(
