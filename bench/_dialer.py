@@ -15,8 +15,8 @@ from bench._tls import Shown, Tls, TlsError
 from windrow_proto import link_streams as streams
 from windrow_proto.errors import LinkClosed, WindrowError
 from windrow_proto.keys import SERVER_NAMES, TlsIdentity
-from windrow_proto.link_grpc import CONNECT, PING, PING_NONCE_BYTES
-from windrow_proto.link_warm import answer_of
+from windrow_proto.link_grpc import CONNECT, PING
+from windrow_proto.link_warm import NONCE_BYTES, answer_of
 from windrow_proto.ports import BandwidthLink, FrameLink, PingAnswer, WarmLink
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import link_pb2, services_pb2
@@ -235,7 +235,7 @@ class LeanDialer:
             async with asyncio.timeout(max(0, deadline_ns) / SECOND):
                 await connection.open(address)
                 for number in range(3):
-                    nonce = number.to_bytes(PING_NONCE_BYTES, "big")
+                    nonce = number.to_bytes(NONCE_BYTES, "big")
                     begin = time.monotonic()
                     connection.begin(PING, services_pb2.PingRequest(nonce=nonce).SerializeToString())
                     reply = services_pb2.PingReply.FromString(await connection.message())

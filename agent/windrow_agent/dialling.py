@@ -224,7 +224,7 @@ class Home:
                     return address, None
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ping(address)) for address in addresses]
+            tasks = [group.create_task(ping(address)) for address in choice.mixed(self._host_id, addresses)]
         return {address: answer for address, answer in (task.result() for task in tasks) if answer is not None}
 
     def _measured(self) -> dict[str, Measured]:

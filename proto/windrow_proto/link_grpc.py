@@ -16,7 +16,7 @@ from windrow_proto import link_streams as streams
 from windrow_proto.errors import CertificateRefused, Forbidden, LinkClosed, Unavailable, WindrowError
 from windrow_proto.keys import SERVER_NAMES, TlsIdentity, certificate_facts
 from windrow_proto.link_streams import GrpcLink
-from windrow_proto.link_warm import GrpcWarmLink, answer_of, reply_to
+from windrow_proto.link_warm import GrpcWarmLink, pinged, reply_to
 from windrow_proto.ports import (
     AgentAcceptor,
     BandwidthLink,
@@ -45,7 +45,6 @@ PING: Final = "/windrow.v1.Probe/Ping"
 WARM: Final = "/windrow.v1.Probe/Warm"
 BANDWIDTH: Final = "/windrow.v1.Probe/Bandwidth"
 ATTACH: Final = "/windrow.v1.Trunk/Attach"
-PING_NONCE_BYTES: Final = 8
 DIAL_DEADLINE_NS: Final = 5 * SECOND
 STATUS_DEADLINE_S: Final = 1.0
 """A call whose write failed has ended, so its status is here or never comes."""
@@ -193,12 +192,11 @@ class GrpcDialer:
         return link
 
     async def ping(self, address: str, deadline_ns: int) -> PingAnswer:
-        """The shorter of two round trips on a connection made for them; the handshake does not count."""
+        """The shortest of some round trips on a connection made for them; the handshake does not count."""
         async with self._gate:
             return await self._ping(address, deadline_ns)
 
     async def _ping(self, address: str, deadline_ns: int) -> PingAnswer:
-        loop = asyncio.get_running_loop()
         channel = _channel(address, self._identity, "access", streams.AGENT_OPTIONS)
         ask = channel.unary_unary(
             PING,
@@ -206,22 +204,11 @@ class GrpcDialer:
             response_deserializer=services_pb2.PingReply.FromString,
         )
         try:
-            async with asyncio.timeout(max(0, deadline_ns) / SECOND):
-                times: list[float] = []
-                for number in range(3):
-                    nonce = number.to_bytes(PING_NONCE_BYTES, "big")
-                    begin = loop.time()
-                    reply: services_pb2.PingReply = await ask(services_pb2.PingRequest(nonce=nonce))
-                    times.append(loop.time() - begin)
-                    if reply.nonce != nonce:
-                        raise LinkClosed("The Access answered another ping.")
-        except TimeoutError:
-            raise LinkClosed(f"No answer to a ping within {deadline_ns / SECOND:.1f} s.") from None
+            return await pinged(ask, deadline_ns)
         except streams.STREAM_ERRORS as error:
             raise LinkClosed(f"The ping failed: {streams.words(error)}") from streams.named_error(error)
         finally:
             await channel.close()
-        return answer_of(reply, int(min(times[1:]) * SECOND))
 
     async def close(self) -> None:
         """End every link this dialer opened; safe to call twice."""

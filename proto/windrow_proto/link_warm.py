@@ -1,7 +1,8 @@
 """A connection kept warm, over gRPC: pings in one call, and frames in a second one beside it or in its place."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from windrow_proto.errors import LinkClosed
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
     from windrow_proto.link_streams import GrpcLink
     from windrow_proto.once import Once
 
+now_s = time.monotonic
 NONCE_BYTES = 8
+PINGS_MIN, PINGS_MAX = 3, 6
+STEADY_S, STEADY_SHARE = 0.0005, 16
+"""Two round trips that differ by no more, or by no more than such a part of them, are the line's own."""
 
 
 class GrpcWarmLink:
@@ -64,6 +69,35 @@ class GrpcWarmLink:
     async def close(self) -> None:
         """End the pings, and the connection with the last stream on it; safe to call twice."""
         await self._pings.close()
+
+
+async def pinged(
+    ask: Callable[[services_pb2.PingRequest], Awaitable[services_pb2.PingReply]], deadline_ns: int
+) -> PingAnswer:
+    """The shortest of so many round trips that two agree on it, since a busy machine at either end adds to one.
+
+    The first, which makes the connection, does not count. Raises LinkClosed if the deadline passes before PINGS_MIN.
+    """
+    times_s: list[float] = []
+    try:
+        async with asyncio.timeout(max(0, deadline_ns) / SECOND):
+            while len(times_s) < PINGS_MIN or (len(times_s) < PINGS_MAX and not are_steady(times_s[1:])):
+                nonce = len(times_s).to_bytes(NONCE_BYTES, "big")
+                begin_s = now_s()
+                reply = await ask(services_pb2.PingRequest(nonce=nonce))
+                times_s.append(now_s() - begin_s)
+                if reply.nonce != nonce:
+                    raise LinkClosed("The Access answered another ping.")
+    except TimeoutError:
+        if len(times_s) < PINGS_MIN:
+            raise LinkClosed(f"No answer to a ping within {deadline_ns / SECOND:.1f} s.") from None
+    return answer_of(reply, int(min(times_s[1:]) * SECOND))
+
+
+def are_steady(times_s: Sequence[float]) -> bool:
+    """Whether the two shortest round trips, of two or more, are about the same: nothing got in the way of both."""
+    first, second = sorted(times_s)[:2]
+    return second - first <= max(STEADY_S, first / STEADY_SHARE)
 
 
 def answer_of(reply: services_pb2.PingReply, rtt_ns: int) -> PingAnswer:

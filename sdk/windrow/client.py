@@ -19,6 +19,7 @@ import httpx2
 
 from windrow.config import DEADLINE_S, Config, find
 from windrow.errors import ApiProblem, MasterUnreachable, WaitTimedOut, WindrowClientError
+from windrow.soon import SOON_S, patiently
 
 Json = dict[str, Any]
 
@@ -98,9 +99,15 @@ class Client:
         answer: Json = self.request("POST", "/clusters/plan", body=request)
         return answer
 
-    def create_cluster(self, request: Json) -> Json:
-        """Ask for a cluster; returns the cluster as it is now (it goes on by itself)."""
-        answer: Json = self.request("POST", "/clusters", body=request)
+    def create_cluster(
+        self, request: Json, patience_s: float = SOON_S, tell: Callable[[str], object] | None = None
+    ) -> Json:
+        """Ask for a cluster; returns the cluster as it is now (it goes on by itself).
+
+        Where it only lacks a card that is back in a moment, it is asked for again for `patience_s` seconds; `tell` is
+        given that reason.
+        """
+        answer: Json = patiently(lambda: self.request("POST", "/clusters", body=request), patience_s, tell)
         cluster: Json = answer["cluster"]
         return cluster
 
@@ -390,9 +397,9 @@ class Client:
         except ValueError:
             raise WindrowClientError(f"HTTP {answer.status_code} and no JSON from {answer.url}") from None
         if answer.status_code >= 300:
-            raise ApiProblem(
-                answer.status_code, document if isinstance(document, dict) else {"detail": str(document)[:200]}
-            )
+            said = document if isinstance(document, dict) else {"detail": str(document)[:200]}
+            again_s = answer.headers.get("Retry-After", "")
+            raise ApiProblem(answer.status_code, said, int(again_s) if again_s.isdecimal() else 0)
         return document
 
 

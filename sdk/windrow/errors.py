@@ -25,11 +25,13 @@ class WaitTimedOut(WindrowClientError):
 class ApiProblem(WindrowClientError):
     """The Master said no (RFC 9457 problem details).
 
-    status: HTTP status; code: the stable code of the errors table; reasons: one entry per host where there are any.
+    status: HTTP status; code: the stable code of the errors table; reasons: one entry per host where there are any;
+    retry_after_s: when it said that another try makes sense, in seconds from now, else 0.
     """
 
-    def __init__(self, status: int, document: dict[str, Any]) -> None:
+    def __init__(self, status: int, document: dict[str, Any], retry_after_s: float = 0) -> None:
         self.status = status
+        self.retry_after_s = retry_after_s
         self.code = str(document.get("code", "internal"))
         self.detail = str(document.get("detail") or document.get("title") or f"HTTP {status}")
         self.request_id = str(document.get("request_id") or "")

@@ -3,8 +3,10 @@ alone and for looking at its pages (`python -m tests.browser.pretend_master --ne
 """
 
 import argparse
+import asyncio
 import json
 import os
+import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +31,8 @@ from windrow_master.api.headers import HEADERS
 ROOT = Path(__file__).parents[2]
 TOKEN = "pretend-token"
 CSRF = "pretend-csrf"
+LOOKS_AT_LAST = 4
+"""Turns of the loop: what was accepted is a connection two turns later."""
 
 
 def make_app(world: World) -> FastAPI:
@@ -161,6 +165,16 @@ def _page_routes(app: FastAPI) -> None:
         return console_page((dist / "index.html").read_text(), os.urandom(16).hex())
 
 
+async def _serve(server: uvicorn.Server, listening: socket.socket) -> None:
+    """Until it should exit; then nothing is open any more, not even what a page opened in the last moment, of which
+    uvicorn does not know when it closes the others."""
+    await server.serve([listening])
+    for _ in range(LOOKS_AT_LAST):
+        for connection in list(server.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)
+
+
 class Served:
     """A pretend Master on a port of this machine, in a thread of its own; can be stopped and started again."""
 
@@ -194,9 +208,9 @@ class Served:
         self._server = uvicorn.Server(config)
         listening = config.bind_socket()
         self.port = listening.getsockname()[1]
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listening]}, daemon=True)
-        self._thread.start()
         server = self._server
+        self._thread = threading.Thread(target=lambda: asyncio.run(_serve(server, listening)), daemon=True)
+        self._thread.start()
         poll(lambda: server.started, what="the pretend Master listens")
 
     def stop(self) -> None:

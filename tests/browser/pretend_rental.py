@@ -71,6 +71,7 @@ def _fit(world: World, request: Json) -> Json:
     hold = f"{float(price) / 4:.6f}" if price else None
     return {
         "fits": bool(placement),
+        "fits_soon": False,
         "placement": placement,
         "price_per_hour": price,
         "hold": hold,

@@ -7,7 +7,7 @@ dead Access spread over the others in proportion to it; what was never measured 
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,9 @@ NEARER_NS: Final = 10 * MILLISECOND
 """Below this nobody notices, and moving costs a handshake."""
 TIE_NS: Final = 2 * MILLISECOND
 """Round trips this close to the nearest count as equal; then load and the host's own order decide."""
+TIE_SHARE: Final = 8
+"""And those that are longer by no more than such a part of the nearest: on a line of 50 ms nobody notices 6, and a busy
+machine at either end adds as much."""
 LOAD_FULL_PERMILLE: Final = 1000
 BACKOFF_NS: Final = SECOND // 2
 BACKOFF_MAX_NS: Final = 15 * SECOND
@@ -79,9 +82,20 @@ def second(
     return best[0].address if best else None
 
 
+def mixed(host_id: HostId, addresses: Iterable[str]) -> list[str]:
+    """These in an order of this host's own: on a busy machine it counts who is measured first, and that is not to be
+    the same Access for all hosts."""
+    return sorted(addresses, key=lambda address: turn(f"{host_id}|{address}", 1))
+
+
 def is_clearly_nearer(other_ns: int, here_ns: int) -> bool:
     """Whether a move is worth it: at least 10 ms and at least one third nearer."""
     return here_ns - other_ns >= NEARER_NS and 3 * other_ns <= 2 * here_ns
+
+
+def is_about_as_near(other_ns: int, nearest_ns: int) -> bool:
+    """Whether the difference says nothing: it is within what measuring the same line twice differs by."""
+    return other_ns - nearest_ns <= max(TIE_NS, nearest_ns // TIE_SHARE)
 
 
 def backoff_ns(attempt: int, uniform: float) -> int:
@@ -115,7 +129,7 @@ def _by_nearness(
         if (
             first is None
             or _drains(first, measured) is not _drains(point, measured)
-            or measured[point.address].rtt_ns - measured[first.address].rtt_ns > TIE_NS
+            or not is_about_as_near(measured[point.address].rtt_ns, measured[first.address].rtt_ns)
         ):
             groups.append([])
         groups[-1].append(point)

@@ -1212,6 +1212,8 @@ export interface PlacedOut {
 /** What creating a cluster would mean now. */
 export interface PlanOut {
   fits: boolean;
+  /** It does not fit now, but will with a card that is back in a moment */
+  fits_soon: boolean;
   placement: PlacedOut[];
   /** A decimal amount of money */
   price_per_hour: string | null;

@@ -76,6 +76,7 @@ def plan_json(preview: Preview) -> dict[str, Any]:
     price = Microcents(sum(member.price_per_hour for member in preview.members))
     return {
         "fits": preview.chosen is not None,
+        "fits_soon": preview.is_soon,
         "placement": [_chosen_json(member) for member in preview.members],
         "price_per_hour": None if preview.chosen is None else money_text(price),
         "hold": None if preview.hold is None else money_text(preview.hold),

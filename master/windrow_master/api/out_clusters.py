@@ -133,6 +133,7 @@ class PlanOut(Out):
     """What creating a cluster would mean now."""
 
     fits: bool
+    fits_soon: Annotated[bool, Field(description="It does not fit now, but will with a card that is back in a moment")]
     placement: list[PlacedOut]
     price_per_hour: Amount
     hold: Annotated[str | None, Field(description="What would be set aside first, a decimal amount of money")]

@@ -19,6 +19,7 @@ from windrow_proto.errors import (
     Unavailable,
     WindrowError,
 )
+from windrow_proto.units import SECOND
 
 MEDIA_TYPE: Final = "application/problem+json"
 TYPE_BASE: Final = "https://windrow.dev/errors/"
@@ -63,6 +64,8 @@ def problem(
     if found:
         body["reasons"] = found[:REASONS_MAX]
     extra = dict(headers or {})
+    if error.retry_after_ns > 0:
+        extra.setdefault("Retry-After", str(-(-error.retry_after_ns // SECOND)))
     if isinstance(error, TooMany | Unavailable):
         extra.setdefault("Retry-After", str(RETRY_AFTER_S))
     if isinstance(error, Unauthenticated):

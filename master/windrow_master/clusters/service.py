@@ -39,9 +39,11 @@ from windrow_proto.errors import IdempotencyMismatch, NoCapacity, NotFound
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
 from windrow_proto.service_names import service_url
-from windrow_proto.units import Microcents
+from windrow_proto.units import SECOND, Microcents
 
 REASONS_MAX: Final = 200
+SOON_NS: Final = 2 * SECOND
+"""When to ask again for a card that is being challenged, which is a matter of seconds."""
 _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 _ENDS_ALL: Final = frozenset({Role.OPERATOR})
 _RENEWED: Final = frozenset(
@@ -66,12 +68,16 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What creating would mean: where, for how much, what must be set aside; or the reasons of each host."""
+    """What creating would mean: where, for how much, what must be set aside; or the reasons of each host.
+
+    is_soon: whether it would fit with the slots that are back in a moment.
+    """
 
     members: tuple[Chosen, ...]
     hold: Microcents | None
     balance: Microcents
     refusals: tuple[Verdict, ...]
+    is_soon: bool = False
 
     @property
     def chosen(self) -> Chosen | None:
@@ -112,7 +118,7 @@ class ClusterService:
             answer = self._placer.place(uow, request, principal.account_id)
             balance = self._market.balance(uow, principal.account_id)
             if isinstance(answer, Refusal):
-                return Preview((), None, balance, answer.reasons)
+                return Preview((), None, balance, answer.reasons, answer.is_soon)
             return Preview(answer.members, self._market.first_hold(answer.price_per_hour), balance, ())
 
         return await self._store.read(read)
@@ -351,9 +357,9 @@ def _no_capacity(refusal: Refusal) -> NoCapacity:
     ]
     if not reasons:
         return NoCapacity("No host has joined yet. Start one with `windrow up`, or make a join token for one.")
-    if len(refusal.reasons) == 1:
-        return NoCapacity(f"{reasons[0]['host_name']} does not fit: {reasons[0]['reason']}.", reasons=reasons)
-    return NoCapacity(reasons=reasons)
+    again_ns = SOON_NS if refusal.is_soon else 0
+    only = f"{reasons[0]['host_name']} does not fit: {reasons[0]['reason']}." if len(refusal.reasons) == 1 else None
+    return NoCapacity(only, reasons=reasons, retry_after_ns=again_ns)
 
 
 __all__ = ["ClusterService", "ClusterView", "Preview"]

@@ -23,21 +23,14 @@ from windrow_master.fleet.presence.service import Change, PresenceBook
 from windrow_master.fleet.reconcile import Findings
 from windrow_master.fleet.reliabilities.service import ReliabilityDesk
 from windrow_master.fleet.reliability import SLOT_NS
-from windrow_master.fleet.slots.service import SlotDesk
+from windrow_master.fleet.slots.service import SlotDesk, is_back_soon
 from windrow_master.fleet.verification.uniqueness import FLEET_CODES
 from windrow_master.fleet.view import Entry, FleetView
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import HostUnreachable, NotFound, WindrowError
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, OperationId, SlotId
-from windrow_proto.model import (
-    Command,
-    CommandKind,
-    Observed,
-    ObservedWorkload,
-    SlotGrant,
-    WorkloadPhase,
-)
+from windrow_proto.model import Command, CommandKind, Observed, ObservedWorkload, SlotGrant, WorkloadPhase
 from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import DAY, HOUR, SECOND
 
@@ -448,3 +441,6 @@ def _some(uow: UnitOfWork, host_ids: Iterable[HostId]) -> list[tuple[Host, list[
 def _forget(uow: UnitOfWork) -> None:
     uow.evidence.forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
     uow.marks.forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
+
+
+__all__ = ["FleetService", "is_back_soon"]

@@ -52,6 +52,7 @@ class SlotOffer:
     """One slot of a host as it stands: what it is, what it costs, and why it cannot be had, if so.
 
     taken: None when the slot can be granted, else the reason in words ("in use", "unavailable: MIG is on").
+    is_back_soon: whether that passes by itself, in moments.
     gpu_name: of the card; gpu_memory_bytes: of the slot itself; profile: of a slice of a card, else empty.
     """
 
@@ -64,6 +65,7 @@ class SlotOffer:
     gpu_memory_bytes: Bytes | None = None
     isolation: Isolation = Isolation.UNSPECIFIED
     profile: str = ""
+    is_back_soon: bool = False
 
     @property
     def is_gpu(self) -> bool:
@@ -182,7 +184,11 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """It does not fit now: one reason for each host, in words, worst fit last."""
+    """It does not fit now: one reason for each host, in words, worst fit last.
+
+    is_soon: whether it would with the slots that are back in a moment.
+    """
 
     reasons: tuple[Verdict, ...]
     decision: Decision
+    is_soon: bool = False

@@ -13,6 +13,7 @@ The score of a fitting host is the weighted sum of five terms, each from 0 to 10
     grade     1000 for tier grade A, 800 for B, 600 for C or none
 """
 
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
@@ -64,8 +65,20 @@ def plan(request: Request, snapshot: Snapshot, weights: Weights = DEFAULT_WEIGHT
     fitting = members + [entry for entry in fitting if entry[0].host_id not in taken]
     decision = _record(request, snapshot, weights, fitting, refused)
     if not members:
-        return Refusal(tuple(verdict for _, verdict in refused), decision)
+        return Refusal(tuple(verdict for _, verdict in refused), decision, _fits_soon(request, snapshot, weights))
     return Placement(tuple(chosen for _, _, chosen in members), decision)
+
+
+def _fits_soon(request: Request, snapshot: Snapshot, weights: Weights) -> bool:
+    """Whether what does not fit now would with the slots that are back in a moment."""
+    if not any(slot.is_back_soon for host in snapshot.candidates for slot in host.slots):
+        return False
+    then = tuple(replace(host, slots=tuple(map(_back, host.slots))) for host in snapshot.candidates)
+    return isinstance(plan(request, replace(snapshot, candidates=then), weights), Placement)
+
+
+def _back(slot: SlotOffer) -> SlotOffer:
+    return replace(slot, taken=None, is_back_soon=False) if slot.is_back_soon else slot
 
 
 def together(request: Request, fitting: list[Fitting]) -> list[Fitting] | str:

@@ -212,7 +212,7 @@ def cluster_create(
     if plan:
         _show_plan(api.plan(request), as_json)
         return
-    cluster = api.create_cluster(request)
+    cluster = api.create_cluster(request, tell=say)
     if wait:
         cluster = api.wait_cluster(cluster["id"], is_up, CREATE_TIMEOUT_S, None if as_json else Progress())
     if as_json:

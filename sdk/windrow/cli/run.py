@@ -32,6 +32,7 @@ from windrow.cli.output import EXIT_CONFLICT, EXIT_FAILURE, print_json, say, siz
 from windrow.cli.request import cluster_request
 from windrow.client import Client
 from windrow.errors import ApiProblem, WindrowClientError
+from windrow.soon import PAUSE_S, SOON_S, patiently
 
 
 def run(
@@ -58,13 +59,8 @@ def run(
         argv=argv, name=Path(argv[0]).name[:40], gpu=gpu, part=part, cpus=cpus, memory=memory, image=image,
         env=env or [], host=host, tier=tier, runtime=runtime, max_price=max_price, await_files=files,
     )  # fmt: skip
-    plan = api.plan(request)
-    if not plan["fits"]:
-        raise ApiProblem(
-            409, {"code": "no_capacity", "detail": "No host fits this request now.", "reasons": plan["refusals"]}
-        )
-    print_plan(plan)
-    cluster = api.create_cluster(request)
+    print_plan(patiently(lambda: _fitting(api, request), SOON_S, say))
+    cluster = api.create_cluster(request, tell=say)
     with deleted_at_the_end(api, cluster["id"]):
         code = _work(api, cluster["id"], parcel, files)
     receipt = api.receipt_of(cluster["id"])
@@ -74,6 +70,14 @@ def run(
         sys.stdout.flush()
         print_receipt(receipt)
     raise typer.Exit(code)
+
+
+def _fitting(api: Client, request: dict[str, Any]) -> dict[str, Any]:
+    plan: dict[str, Any] = api.plan(request)
+    if not plan["fits"]:
+        said = {"code": "no_capacity", "detail": "No host fits this request now.", "reasons": plan["refusals"]}
+        raise ApiProblem(409, said, PAUSE_S if plan.get("fits_soon") else 0)
+    return plan
 
 
 def _work(api: Client, cluster_id: str, parcel: folder.Parcel, files: bool) -> int:

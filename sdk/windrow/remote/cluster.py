@@ -215,12 +215,14 @@ class Cluster:
         python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
         request = {**self._request, "argv": ["sh", "-c", START, "windrow", python, "serve"]}
         try:
-            made = api.create_cluster(request)
+            made = api.create_cluster(request, tell=_say)
         except ApiProblem as problem:
             if problem.code != "no_capacity" or "image" in request:
                 raise
             try:
-                made = api.create_cluster({**request, "image": f"{python.replace('python', 'python:')}-slim"})
+                made = api.create_cluster(
+                    {**request, "image": f"{python.replace('python', 'python:')}-slim"}, tell=_say
+                )
             except ApiProblem:
                 raise problem from None
         found = str(made["id"])

@@ -66,6 +66,11 @@ def test_load_never_outweighs_two_milliseconds_nor_moves_who_is_connected():
     assert _firsts(measured, current="a:1") == {"a:1": 1000}
 
 
+def test_on_a_long_line_an_eighth_of_it_is_no_difference_and_more_is():
+    assert set(_firsts(_ms(a=50, b=56, c=90))) == {"a:1", "b:1"}
+    assert set(_firsts(_ms(a=50, b=57, c=90))) == {"a:1"}
+
+
 @pytest.mark.parametrize("others", [2, 3, 4])
 def test_the_hosts_of_a_dead_access_spread_evenly_over_the_rest(others: int):
     names = [f"acc_{n}" for n in range(others + 1)]

@@ -5,12 +5,13 @@ import io
 import json
 import tarfile
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import httpx2
 import pytest
 
 from tests.master_support import ManualClock, SeededRng
+from tests.support.personas import DRIVER, uuid
 from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
 from windrow_master import rooms
@@ -19,6 +20,7 @@ from windrow_master.api.app import build_app
 from windrow_master.api.out import Page
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.fleet.machines import LinkEvent
+from windrow_master.fleet.verification import schedule
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import HostUnreachable
@@ -29,6 +31,7 @@ from windrow_proto.model import (
     CommandKind,
     CommandPhase,
     CommandStatus,
+    GpuFacts,
     Inventory,
     ObservedWorkload,
     Receipt,
@@ -186,6 +189,28 @@ async def test_no_capacity_is_a_problem_with_a_reason_for_each_host(site):
     answer = await site.client.post("/api/v1/clusters", json={"gpus": 1})
     assert (answer.status_code, answer.json()["code"]) == (409, "no_capacity")
     assert answer.json()["reasons"][0]["reason"] == "it has no GPU"
+
+
+async def test_a_card_that_is_being_challenged_is_told_of_as_back_soon_and_when_to_ask_again(site):
+    card = GpuFacts(uuid(1), 0, "nvidia", "NVIDIA H100 PCIe", pci_device_id=0x233110DE, memory_bytes=80 * GIB)
+
+    def challenged(uow, *codes):
+        fleet = site.rooms.fleet.hosts
+        inventory = Inventory("a", cpu_count=4, memory_bytes=16 * GIB, gpus=(card,), runtimes=("process",))
+        fleet.inventory(uow, HOST, replace(inventory, driver_version=DRIVER))
+        fleet.challenged(uow, fleet.load(uow, HOST), schedule.running(codes))
+
+    site.write(lambda uow: challenged(uow, card.uuid))
+    plan = (await site.client.post("/api/v1/clusters/plan", json={"gpus": 1})).json()
+    refused = await site.client.post("/api/v1/clusters", json={"gpus": 1})
+    two = await site.client.post("/api/v1/clusters", json={"gpus": 2})
+    site.write(challenged)
+    made = await site.client.post("/api/v1/clusters", json={"gpus": 1})
+
+    assert (plan["fits"], plan["fits_soon"]) == (False, True)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (409, "2")
+    assert (two.status_code, two.headers.get("Retry-After")) == (409, None)
+    assert made.status_code == 202
 
 
 async def test_a_misspelt_field_is_refused(site):

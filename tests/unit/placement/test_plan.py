@@ -350,3 +350,24 @@ def test_a_decision_over_several_hosts_replays_and_survives_its_record() -> None
     decision = placed(plan(gang(2), Snapshot(tuple(own(name) for name in "abcd")))).decision
     assert replay(decision) == decision
     assert parse_record(record_bytes(decision)) == decision
+
+
+def test_what_only_lacks_a_card_that_is_back_in_a_moment_will_fit_soon():
+    away = replace(gpu(0), taken="unavailable (It is being challenged)", is_back_soon=True)
+    gone = replace(gpu(1), taken="unavailable (It is lost)")
+    fleet = Snapshot((host("a", away, gone, cpu()),))
+
+    def is_soon(**other: object) -> bool:
+        answer = plan(request(**other), fleet)
+        assert isinstance(answer, Refusal)
+        return answer.is_soon
+
+    assert is_soon(gpus=1)
+    assert not is_soon(gpus=2)
+    assert not is_soon(gpus=1, max_price_per_hour=Microcents(1))
+    assert not is_soon(gpus=1, cpus=17)
+
+
+def test_a_refusal_that_only_time_of_others_ends_is_not_soon():
+    answer = plan(request(gpus=1), Snapshot((host("a", replace(gpu(0), taken="in use (leased)")),)))
+    assert isinstance(answer, Refusal) and not answer.is_soon

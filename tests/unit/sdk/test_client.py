@@ -57,6 +57,46 @@ def test_a_post_whose_answer_was_lost_is_repeated_with_the_same_key() -> None:
     assert keys[0] == keys[1]
 
 
+BUSY = {"code": "no_capacity", "detail": "a does not fit: its card is being challenged."}
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited each time, on a clock that moves by that alone."""
+    found: list[float] = []
+    monkeypatch.setattr("windrow.soon.time.sleep", found.append)
+    monkeypatch.setattr("windrow.soon.time.monotonic", lambda: 1000.0 + sum(found))
+    return found
+
+
+def test_a_cluster_whose_card_is_back_in_a_moment_is_asked_for_again_and_that_is_told_once(slept: list[float]) -> None:
+    answers = [httpx2.Response(409, json=BUSY, headers={"Retry-After": "2"}) for _ in range(3)]
+    answers.append(httpx2.Response(202, json={"cluster": {"id": "cluster_1"}}))
+    keys, told = set(), list[str]()
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        keys.add(request.headers["Idempotency-Key"])
+        return answers.pop(0)
+
+    with client(answer) as api:
+        assert api.create_cluster({}, tell=told.append)["id"] == "cluster_1"
+    assert slept == [2, 2, 2] and len(keys) == 4
+    assert [line.partition("challenged")[0] for line in told] == ["  a does not fit: its card is being "]
+
+
+def test_a_card_that_stays_away_is_waited_for_so_long_and_no_longer_and_what_is_not_soon_not_at_all(
+    slept: list[float],
+) -> None:
+    headers = {"Retry-After": "60"}
+    busy = client(lambda request: httpx2.Response(409, json=BUSY, headers=headers))
+    with busy as api, pytest.raises(ApiProblem, match="being challenged"):
+        api.create_cluster({}, patience_s=25)
+    assert slept == [10, 10, 5]
+    with client(lambda request: httpx2.Response(409, json=BUSY)) as api, pytest.raises(ApiProblem):
+        api.create_cluster({})
+    assert slept == [10, 10, 5]
+
+
 def test_server_sent_events_are_read_with_id_and_name() -> None:
     text = ': hello\n\nid: 7\nevent: rows\ndata: {"a":1}\n\n'
     answer = httpx2.Response(200, content=text.encode(), headers={"Content-Type": "text/event-stream"})

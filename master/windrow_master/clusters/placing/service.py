@@ -6,6 +6,7 @@ from windrow_master.clusters.launching.service import network_of
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.request import placement_request
 from windrow_master.fleet.model import AdminState, Host, Slot
+from windrow_master.fleet.service import is_back_soon
 from windrow_master.market.model import Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
 from windrow_master.placement.model import Candidate, Placement, Refusal, SlotOffer, Snapshot
@@ -106,6 +107,7 @@ def _slot_offer(host: Host, slot: Slot, book: PriceBook, cpus: int) -> SlotOffer
         gpu_memory_bytes=_memory(gpu, slot),
         isolation=slot.isolation,
         profile=slot.profile,
+        is_back_soon=bool(slot.tier) and is_back_soon(host, slot),
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from windrow_master.fleet.machines import Answer, SlotEvent, step_slot
 from windrow_master.fleet.model import Host, Slot, SlotState
-from windrow_master.fleet.sanitise import is_faulted, unavailable_reason
+from windrow_master.fleet.sanitise import CHALLENGE_RUNS, is_faulted, split_condition, unavailable_reason
 from windrow_master.fleet.slices import Part, parts
 from windrow_master.fleet.verification.service import may_move
 from windrow_master.store.unit import UnitOfWork
@@ -243,6 +243,15 @@ def _shaped(slot: Slot, part: Part) -> Slot:
         profile=part.profile,
         share_milli=part.share_milli,
     )
+
+
+def is_back_soon(host: Host, slot: Slot) -> bool:
+    """Whether nothing stands against a free slot but a challenge to its card, which ends by itself."""
+    others = [one for one in host.conditions if split_condition(one.code)[0] != CHALLENGE_RUNS]
+    if slot.state is not SlotState.FREE or slot.unavailable is None or len(others) == len(host.conditions):
+        return False
+    now, then = (unavailable_reason(slot.card, found, slot.gpu_uuid) for found in (host.conditions, others))
+    return now == slot.unavailable and then is None
 
 
 def _closed(host: Host, part: Part) -> str | None:
