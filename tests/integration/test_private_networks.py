@@ -4,20 +4,24 @@ Each host dials out to its Access alone. What is here takes seconds; the engines
 """
 
 import json
+import os
 import re
+import signal
+import socket
+import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.namespaces import need_networks
-from tests.support.over_hosts import HOSTS, WAIT_S, Several, several_hosts
-from tests.support.stack import wait_for
+from tests.support.over_hosts import CLOSED, HOSTS, WAIT_S, Several, several_hosts
+from tests.support.stack import WINDROW, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-CLOSED = "ct state established,related accept\niifname lo accept\nip saddr 198.19.0.0/16 accept\ncounter drop"
-"""What comes to a closed host. The private network is a device of its own: on a firewall of this kind it is let in."""
 RING = """
 import os, socket, sys, time
 rank, members = int(os.environ["WINDROW_RANK"]), os.environ["WINDROW_MEMBERS"].split(",")
@@ -79,6 +83,27 @@ def ended(several: Several, cluster: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def test_a_host_whose_own_firewall_drops_packets_of_its_devices_is_refused_with_the_way_out(closed: Several) -> None:
+    for name in HOSTS:
+        closed.market.networks[name].forbid(incoming="ct state established,related accept\ncounter drop")
+    try:
+        said = refused(closed)
+        assert "does not see" in said and "its own firewall drops" in said and "let that in" in said
+    finally:
+        for name in HOSTS:
+            closed.market.networks[name].forbid(incoming=CLOSED)
+    wait_for(lambda: not refused(closed), WAIT_S)
+
+
+def refused(several: Several) -> str:
+    """What is said to who asks for two hosts; what is made after all is taken away again."""
+    words = ("cluster", "create", "--kind", "gang", "--hosts", "2", "--name", "x", "--", "true")
+    made = several.market.renter.windrow(*words)
+    if made.returncode == 0:
+        several.market.renter.windrow("cluster", "delete", "x", "--yes")
+    return made.stderr
+
+
 @pytest.mark.proves("a cluster over two hosts that drop all that comes to them")
 def test_members_that_do_not_see_each_other_exchange_bytes_both_ways_and_leave_nothing(closed: Several) -> None:
     before = devices(closed)
@@ -97,5 +122,107 @@ def test_members_that_do_not_see_each_other_exchange_bytes_both_ways_and_leave_n
 
     wait_for(lambda: closed.left_over(done) == [], WAIT_S)
     assert devices(closed) == before
+    assert all(closed.market.networks[name].hits() > 0 for name in HOSTS)  # it was the firewall
     assert closed.flaws(cluster["id"]) == []
     wait_for(lambda: closed.cluster(cluster["id"])["traffic"]["bytes_in"] > 8 << 20, WAIT_S)
+
+
+SERVER = """
+import os, socketserver
+class Echo(socketserver.BaseRequestHandler):
+    def handle(self):
+        while data := self.request.recv(4096):
+            self.request.sendall(data)
+socketserver.ThreadingTCPServer((os.environ["WINDROW_ADDRESS"], int(os.environ["WINDROW_PORT"])), Echo).serve_forever()
+"""
+ASK = """
+import os, socket, sys
+members, port = os.environ["WINDROW_MEMBERS"].split(","), int(sys.argv[1]) or int(os.environ["WINDROW_PORT"])
+try:
+    with socket.create_connection((members[1], port), 3) as peer:
+        peer.sendall(b"hello")
+        print(peer.recv(100))
+except OSError as error:
+    print(type(error).__name__)
+"""
+HELD = """
+import os, socket, sys, time
+members, port = os.environ["WINDROW_MEMBERS"].split(","), int(os.environ["WINDROW_PORT"])
+with socket.create_connection((members[1], port), 20) as peer:
+    for number in range(600):
+        peer.sendall(b"%d" % number)
+        assert peer.recv(100) == b"%d" % number
+        print(number, flush=True)
+        time.sleep(0.1)
+"""
+
+
+@pytest.fixture
+def served(closed: Several) -> Iterator[dict[str, Any]]:
+    """Two members that answer on their private addresses."""
+    cluster = closed.create("gang", "python3", "-c", SERVER, hosts=2)
+    yield cluster
+    closed.market.renter.delete(cluster["id"])
+    wait_for(lambda: closed.left_over(cluster) == [], WAIT_S)
+
+
+def host_of(several: Several, cluster: Mapping[str, Any], rank: int) -> str:
+    """The name of the host that has this member."""
+    host_id = next(one["host_id"] for one in cluster["workloads"] if one["rank"] == rank)
+    folders = {name: several.market.folder / f"host-{name}" / "identity" / "identity.json" for name in HOSTS}
+    return next(name for name, path in folders.items() if json.loads(path.read_text())["id"] == host_id)
+
+
+def asked(several: Several, cluster: Mapping[str, Any], port: int = 0) -> str:
+    """What rank 0 hears of a port of rank 1's private address; 0: of the one on which that member listens."""
+    words = ("cluster", "exec", cluster["id"], "--", "python3", "-c", ASK, str(port))
+    return several.market.renter.windrow(*words).stdout.strip()
+
+
+def test_only_the_members_themselves_speak_and_are_spoken_to(closed: Several, served: dict[str, Any]) -> None:
+    near, far = (closed.market.networks[host_of(closed, served, rank)] for rank in (0, 1))
+    address = next(one["address"] for one in served["workloads"] if one["rank"] == 1)
+    assert asked(closed, served) == "b'hello'"
+
+    with far.entered(), socket.create_server(("0.0.0.0", 0)) as of_the_host:
+        port = of_the_host.getsockname()[1]
+        assert asked(closed, served, port) == "TimeoutError", "what the other host itself listens on"
+    with near.entered(), pytest.raises(TimeoutError):
+        socket.create_connection((address, served["first_port"]), 3)  # another process of the same host
+    other = closed.create("gang", "sleep", "600", hosts=2)
+    try:
+        foreign = f"import socket; socket.create_connection(('{address}', {served['first_port']}), 3)"
+        said = closed.market.renter.windrow("cluster", "exec", other["id"], "--", "python3", "-c", foreign)
+        assert "TimeoutError" in said.stderr + said.stdout, "a member of another lease on the same hosts"
+        assert other["workloads"][0]["address"].rsplit(".", 1)[0] != address.rsplit(".", 1)[0]
+    finally:
+        closed.market.renter.delete(other["id"])
+    assert asked(closed, served) == "b'hello'"
+
+
+def test_a_connection_outlives_the_agent_of_its_host(closed: Several, served: dict[str, Any], tmp_path: Path) -> None:
+    name = host_of(closed, served, 1)
+    words = ("cluster", "exec", served["id"], "--", "python3", "-c", HELD)
+    with started(closed, words, tmp_path / "said") as said:
+        wait_for(lambda: "5" in said().split(), WAIT_S)
+        closed.agents[name].send_signal(signal.SIGKILL)
+        closed.agents[name].wait()
+        closed.agents[name] = closed.market.run_host(name)
+        before = len(said().split())
+        wait_for(lambda: len(said().split()) > before + 5, WAIT_S)
+    found = closed.cluster(served["id"])
+    assert (found["phase"], found["network"]["cords_up"]) == ("Running", 1)
+
+
+@contextmanager
+def started(several: Several, words: tuple[str, ...], path: Path) -> Iterator[Any]:
+    """A command line of the renter's that goes on; yields what reads its words so far."""
+    found = several.market.renter.stack.cli
+    environment = os.environ | {"WINDROW_URL": found["url"], "WINDROW_TOKEN": found["token"]}
+    with path.open("wb") as out:
+        process = subprocess.Popen([WINDROW, *words], stdout=out, stderr=subprocess.STDOUT, env=environment)
+    try:
+        yield path.read_text
+    finally:
+        process.kill()
+        process.wait()

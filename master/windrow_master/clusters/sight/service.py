@@ -32,6 +32,8 @@ KEPT_NS: Final = 10 * MINUTE
 """How long it is believed that a host sees another."""
 BLIND_KEPT_NS: Final = MINUTE
 """How long it is believed that it does not: somebody may just be opening a firewall."""
+CANNOT_KEPT_NS: Final = 10 * SECOND
+"""How long it is believed that a host can be in no private network; that it can, as long as the above."""
 PAIRS_MAX: Final = 65_536
 """Remembered pairs; the oldest are forgotten first."""
 EYES_NS: Final = 4 * SECOND
@@ -110,7 +112,7 @@ class SightService:
     def _note(self, host: Meeting, eyes: Mapping[Meeting, Eyes | str], seen: Mapping[HostId, Seen]) -> None:
         now_ns, own = self._clock.monotonic_ns(), eyes[host]
         cannot = own.cannot if isinstance(own, Eyes) else own
-        self._cannot[host.host_id] = cannot, now_ns + BLIND_KEPT_NS
+        self._cannot[host.host_id] = cannot, now_ns + (CANNOT_KEPT_NS if cannot else BLIND_KEPT_NS)
         for other, found in eyes.items():
             if other is host:
                 continue
