@@ -6,15 +6,17 @@ channel lives no longer than its connection. Chunks are at most 64 KiB.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
 
+from windrow_agent import sight
 from windrow_agent.challenge.desk import ChallengeDesk
 from windrow_agent.core import workload as work
+from windrow_agent.private.desk import Moved, PrivateDesk, Say
 from windrow_agent.runtimes.port import FILES_CAP_BYTES, ByteStream
 from windrow_agent.tunnels import Tunnel
 from windrow_agent.wiping import Wiping
@@ -37,6 +39,8 @@ CHANNELS_MAX: Final = 64
 """Open at a time on one host, beside tunnels."""
 TUNNELS_MAX: Final = 128
 """Of them: a page with its sockets takes some ten connections."""
+CORDS_MAX: Final = 128
+"""Beside them: cords to the fellows of this host's members."""
 IDLE_S: Final = 600.0
 """Without a byte taken by the other side a channel is given up."""
 
@@ -76,11 +80,14 @@ class ChannelDesk:
         identity: Callable[[], TlsIdentity] | None = None,
         challenges: ChallengeDesk | None = None,
         caches: Wiping | None = None,
+        private: PrivateDesk | None = None,
     ) -> None:
         """credit_bytes: what each side may send at first, per channel and direction. identity: whom this host trusts
-        at the other end of a tunnel; None: it serves none. challenges, caches (for checkpoints): likewise."""
+        at the other end of a tunnel; None: it serves none. challenges, caches (for checkpoints), private (for cords):
+        likewise."""
         self._keeper, self._send, self._credit_bytes, self._group = keeper, send, credit_bytes, group
         self._identity, self._challenges, self._caches = identity, challenges, caches
+        self._private = private
         self._channels: dict[int, _Open] = {}
 
     async def on_frame(self, channel: Channel) -> None:
@@ -107,10 +114,13 @@ class ChannelDesk:
             held.came.set()
 
     def _is_full(self, purpose: ChannelPurpose) -> bool:
-        tunnels = sum(held.step.purpose is ChannelPurpose.TUNNEL for held in self._channels.values())
+        counts = Counter(held.step.purpose for held in self._channels.values())
+        tunnels, cords = counts[ChannelPurpose.TUNNEL], counts[ChannelPurpose.CORD]
         if purpose is ChannelPurpose.TUNNEL:
             return tunnels >= TUNNELS_MAX
-        return len(self._channels) - tunnels >= CHANNELS_MAX
+        if purpose is ChannelPurpose.CORD:
+            return cords >= CORDS_MAX
+        return len(self._channels) - tunnels - cords >= CHANNELS_MAX
 
     async def _fail(self, number: int, held: _Open, error: WindrowError) -> None:
         self._channels.pop(number, None)
@@ -147,6 +157,10 @@ class ChannelDesk:
                 return await self._challenge(number, held, self._challenges)
             case ChannelPurpose.CHECKPOINT if self._caches is not None:
                 return await self._checkpoint(number, held, self._caches)
+            case ChannelPurpose.CORD if self._private is not None:
+                return await self._cord(number, held, self._private)
+            case ChannelPurpose.SIGHT:
+                return await self._sight(number, held)
             case other:
                 raise InvalidInput(f"This agent serves no channel for {other.name.lower()}.")
 
@@ -243,12 +257,34 @@ class ChannelDesk:
             code, detail = error.code, error.detail[:2000]
         return ChannelClose(code, detail, bytes_in=tunnel.bytes_in, bytes_out=tunnel.bytes_out)
 
-    async def _challenge(self, number: int, held: _Open, challenges: ChallengeDesk) -> ChannelClose:
+    async def _cord(self, number: int, held: _Open, private: PrivateDesk) -> ChannelClose:
+        if self._identity is None:
+            raise InvalidInput("This agent serves no tunnels.")
+        words, moved = self._words(number, held), Moved()
+        code = detail = ""
+        try:
+            await self._until_closed(held, private.serve(held.step, self._identity(), *words, moved))
+        except _PeerClosed:
+            pass
+        except WindrowError as error:
+            code, detail = error.code, error.detail[:2000]
+        return ChannelClose(code, detail, bytes_in=moved.received_bytes, bytes_out=moved.sent_bytes)
+
+    async def _sight(self, number: int, held: _Open) -> ChannelClose:
+        await sight.serve(*self._words(number, held))
+        return ChannelClose()
+
+    def _words(self, number: int, held: _Open) -> tuple[Callable[[], Awaitable[bytes | None]], Say]:
+        """How the Master is heard in a channel of messages, None at their end, and how it is told."""
+
         async def hear() -> bytes | None:
             step = await self._next(number, held)
             return None if isinstance(step, ChannelClose) else step.data
 
-        await challenges.serve(hear, lambda data: self._give(number, held, 0, data))
+        return hear, lambda data: self._give(number, held, 0, data)
+
+    async def _challenge(self, number: int, held: _Open, challenges: ChallengeDesk) -> ChannelClose:
+        await challenges.serve(*self._words(number, held))
         return ChannelClose()
 
     async def _checkpoint(self, number: int, held: _Open, caches: Wiping) -> ChannelClose:

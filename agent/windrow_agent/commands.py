@@ -17,6 +17,7 @@ from windrow_agent.cutting import CutDesk
 from windrow_agent.journal import JournalDesk
 from windrow_agent.meeting import meeting_refusal
 from windrow_agent.outbox import Outbox
+from windrow_agent.private.desk import PrivateDesk
 from windrow_agent.runtimes.port import FILES_CAP_BYTES, LOG_CAP_BYTES, Progress
 from windrow_agent.workloads import DELETED, Keeper, Spawn
 from windrow_proto.errors import (
@@ -76,9 +77,11 @@ class CommandDesk:
         benchmark: Benchmark,
         is_disk_full: Callable[[], bool] = lambda: False,
         cards: CutDesk | None = None,
+        private: PrivateDesk | None = None,
     ) -> None:
         self._desk, self._journal, self._outbox, self._keeper = desk, desk.journal, outbox, keeper
         self._clock, self._kernel_boot, self._spawn = clock, kernel_boot, spawn
+        self._private = private
         self._measure, self._benchmark, self._is_disk_full, self._cards = measure, benchmark, is_disk_full, cards
         self._states = {key: entry.state for key, entry in self._journal.commands.items()}
         self._creating: dict[str, tuple[CommandId, asyncio.Task[None]]] = {}
@@ -156,6 +159,10 @@ class CommandDesk:
         if known is not None and known.phase is not WorkloadPhase.GONE:
             return Conflict(f"{spec.workload_id} is here already, by another command.")
         refusal = meeting_refusal(spec)
+        if spec.peers:
+            refusal = (
+                self._private.refusal(spec) if self._private else RuntimeUnavailable("It has no private networks.")
+            )
         if refusal is not None:
             return refusal
         return self._cards.create_refusal(spec) if self._cards is not None else None
@@ -335,7 +342,7 @@ class CommandDesk:
                 self._spawn(self._apply(command_id, core.Progressed(step, permille), command), "progress")
 
         if command.create is not None:
-            return await self._keeper.create(_capped(command.create), progress)
+            return await self._create(_capped(command.create), progress)
         if command.delete is not None:
             await self._give_up_creation(command.delete.workload_id)
             await self._delete(command, progress)
@@ -349,6 +356,21 @@ class CommandDesk:
             if command.bandwidth is not None:
                 return await self._measure(command.bandwidth)
             return await self._benchmark()
+
+    async def _create(self, spec: WorkloadSpec, progress: Progress) -> Mapping[str, str]:
+        """Have it made, in its private network if it is of one; what cannot be made leaves no network behind."""
+        if self._private is None:
+            return await self._keeper.create(spec, progress)
+        try:
+            try:
+                await self._private.join(spec, progress)
+            except WindrowError as error:
+                await self._keeper.give_up(spec, error.detail)
+                raise
+            return await self._keeper.create(spec, progress)
+        except WindrowError:
+            self._private.leave(spec.workload_id)
+            raise
 
     async def _give_up_creation(self, workload_id: str) -> None:
         """End a creation that is under way, with a result of its own, however far it had come."""

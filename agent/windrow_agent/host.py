@@ -24,7 +24,7 @@ UNLIMITED: Final = 1 << 60
 
 PRESSURES: Final = {111: "cpu", 112: "memory", 113: "io"}
 """Metric to the kernel's file of stalls (PSI)."""
-PRIVATE_NETWORKS: Final = ("lo", "docker", "br-", "veth", "virbr", "cni", "flannel", "wg")
+PRIVATE_NETWORKS: Final = ("lo", "docker", "windrow", "br-", "veth", "virbr", "cni", "flannel", "wg")
 """Interfaces whose bytes never leave the host, or leave it a second time over another one."""
 LINK_LOCAL: Final = "169.254."
 """Made up by a host that was given no address; nobody is asked to come there."""

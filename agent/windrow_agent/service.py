@@ -24,6 +24,7 @@ from windrow_agent.inside import Inside
 from windrow_agent.journal import Journal, JournalDesk, epoch_fact
 from windrow_agent.leaving import Leaving
 from windrow_agent.outbox import Outbox
+from windrow_agent.private.desk import PrivateDesk
 from windrow_agent.probes import measure
 from windrow_agent.regions import MapKeeper
 from windrow_agent.report import Reporter, Sources
@@ -112,13 +113,13 @@ class AgentService:
         self.parts = parts
         self.boot_id = BootId(parts.rng.random_bytes(16))
         self.settings = DEFAULT_SETTINGS
-        self.connected = asyncio.Event()
+        self.connected, self._stop = asyncio.Event(), asyncio.Event()
         self._began_ns = parts.clock.monotonic_ns()
-        self._stop = asyncio.Event()
         self._room = Room(parts.disk, parts.directory, parts.ballast_bytes, parts.runner, parts.clock)
         self._connection: Connection | None = None
         self._channels: ChannelDesk | None = None
         self._group: asyncio.TaskGroup | None = None
+        self.private = PrivateDesk(lambda: self.keeper, parts.clock, self._spawn)
         self._maps = MapKeeper(parts.save_regions, parts.runner, parts.clock, parts.rng)
         self.home = Home(
             *(parts.host_id, parts.dialer, parts.clock, parts.rng, parts.regions, self._serve, parts.look, parts.ask),
@@ -162,9 +163,10 @@ class AgentService:
         self.outbox = Outbox(spool, parts.runner, clock)
         self.session = AgentSession(parts.host_id, self.boot_id, journal.epoch)
         self.caches = Wiping(Path(parts.directory) / "cache", parts.signing, parts.host_id, clock, self.outbox)
+        wipe = self.private.and_then(self.caches.wipe)
         self.keeper = Keeper(
             *(self._desk, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn),
-            leaving=Leaving(lambda: parts.sampler.gpus, parts.sampler.look, clock, self.caches.wipe),
+            leaving=Leaving(lambda: parts.sampler.gpus, parts.sampler.look, clock, wipe),
         )
         self.challenges = ChallengeDesk(clock, self.keeper.leased_gpus, parts.prover)
         sources = Sources(
@@ -175,10 +177,9 @@ class AgentService:
         self.inside = Inside(self.keeper, clock, self.report.changed, self.report.event)
         self.commands = CommandDesk(
             *(self._desk, self.outbox, self.keeper, clock, parts.kernel_boot, self._spawn),
-            measure=self._measure_bandwidth,
-            benchmark=self._benchmark,
-            is_disk_full=lambda: self._room.is_full,
+            *(self._measure_bandwidth, self._benchmark, lambda: self._room.is_full),
             cards=CutDesk(parts.sampler, parts.layouts, self.challenges.held),
+            private=self.private,
         )
         lost = spool.lost_bytes + sum(damage.lost_bytes for damage in journal.damaged if damage.reason != "torn_tail")
         if lost or journal.unreadable:
@@ -323,7 +324,7 @@ class AgentService:
         assert connection.group is not None
         self._channels = ChannelDesk(
             *(self.keeper, connection.send_channel, self.settings.channel_credit_bytes, connection.group),
-            *(self.parts.tls, self.challenges, self.caches),
+            *(self.parts.tls, self.challenges, self.caches, self.private),
         )
         self.connected.set()
         is_told = False

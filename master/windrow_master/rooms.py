@@ -18,9 +18,11 @@ from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.artefacts.moving.service import CheckpointService
 from windrow_master.clusters.artefacts.s3 import S3Settings
 from windrow_master.clusters.artefacts.service import ArtefactService
+from windrow_master.clusters.cords.service import CordService
 from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.service import JobService
 from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.sight.service import SightService
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.model import HostFacts
 from windrow_master.fleet.ports import FleetPorts
@@ -80,6 +82,8 @@ class Rooms:
             yield services.room.keep(rooms_history.event_writer(self.store, "master/storage"))
         if services.tunnels is not None:
             yield services.tunnels.run()
+        if services.cords is not None:
+            yield services.cords.run()
         yield services.artefacts.run()
         if services.verification is not None:
             yield services.verification.run()
@@ -279,6 +283,10 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
         lambda: Ways(services.inside, services.tunnels) if services.inside and services.tunnels else None,
     )
     services.checkpoints = CheckpointService(services.artefacts, rooms.clusters, hub, services.clock, services.rng)
+    rooms.clusters.sight = SightService(hub, services.clock)
+    services.cords = CordService(
+        *(store, rooms.clusters, hub, hub.down.tunnel_addresses, rooms.authority.signing, services.clock)
+    )
     files = JobFiles(services.artefacts.objects, lambda: services.inside)
     services.jobs = JobService(store, services.clock, rooms.clusters, files)
     services.jobs.course.move_by(services.checkpoints)

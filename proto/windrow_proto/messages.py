@@ -153,6 +153,7 @@ class ChannelOpen:
     """Open a channel to a workload; what each field is for says its purpose (logs, exec, files, tunnel).
 
     tunnel_digest: SHA-256 of what the renter will say; the host answers with its certificate for this tunnel (PEM).
+    cord_own, cord_peer: the addresses of both ends in their private network (cords.py).
     """
 
     workload_id: WorkloadId
@@ -167,6 +168,8 @@ class ChannelOpen:
     tunnel_address: str = ""
     tunnel_grant: str = field(default="", repr=False)
     tunnel_digest: bytes = b""
+    cord_own: str = ""
+    cord_peer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

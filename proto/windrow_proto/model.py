@@ -104,7 +104,9 @@ class WorkloadPhase(IntEnum):
 class ChannelPurpose(IntEnum):
     """What flows in a channel. FILES_IN goes to the host, FILES_OUT comes from it; both are tar streams. TUNNEL carries
     nothing: it is open as long as a tunnel whose bytes take another way (tunnels.py). CHALLENGE is of no workload:
-    the messages of a compute challenge (wire_challenge.encode_step). CHECKPOINT: as checkpoints.py says."""
+    the messages of a compute challenge (wire_challenge.encode_step). CHECKPOINT: as checkpoints.py says.
+    CORD: carries nothing but keys and counts; it is open as long as a cord between two members (cords.py). SIGHT: of no
+    workload, which other hosts this one sees (sight.py)."""
 
     UNSPECIFIED = 0
     LOGS = 1
@@ -115,6 +117,8 @@ class ChannelPurpose(IntEnum):
     TUNNEL = 6
     CHALLENGE = 7
     CHECKPOINT = 8
+    CORD = 9
+    SIGHT = 10
 
 
 class Isolation(IntEnum):
@@ -273,7 +277,9 @@ class SlotGrant:
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
     """What to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours. With
-    await_members it waits for START. address: where fellow members reach it; listens: ports there that must be free."""
+    await_members it waits for START. address: where fellow members reach it; listens: ports there that must be free.
+    peers: the addresses of all others in the private network in which `address` is its own; none: it meets them
+    directly."""
 
     workload_id: WorkloadId
     cluster_id: ClusterId
@@ -293,6 +299,7 @@ class WorkloadSpec:
     await_members: bool = False
     address: str = ""
     listens: tuple[int, ...] = ()
+    peers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

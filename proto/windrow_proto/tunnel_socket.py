@@ -38,12 +38,28 @@ def server_context(key_pem: bytes, certificate_pem: bytes) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.num_tickets = 0
+    _show(context, key_pem, certificate_pem)
+    return context
+
+
+def mutual_context(key_pem: bytes, certificate_pem: bytes, peer_pem: bytes, is_server: bool) -> ssl.SSLContext:
+    """TLS 1.3 alone, each side showing its certificate and trusting the other's alone. Raises OSError for none."""
+    if not is_server:
+        context = client_context(peer_pem)
+        _show(context, key_pem, certificate_pem)
+        return context
+    context = server_context(key_pem, certificate_pem)
+    context.load_verify_locations(cadata=peer_pem.decode())
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _show(context: ssl.SSLContext, key_pem: bytes, certificate_pem: bytes) -> None:
     # OpenSSL's Python reads keys from files only; this one has no name and is gone when it is closed.
     with os.fdopen(os.memfd_create("windrow-tls"), "wb") as file:
         file.write(key_pem + b"\n" + certificate_pem)
         file.flush()
         context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
-    return context
 
 
 async def dial(host: str, port: int) -> socket.socket:

@@ -102,6 +102,7 @@ def _from_workload(spec: WorkloadSpec) -> host_pb2.WorkloadSpec:
         await_members=spec.await_members,
         address=spec.address,
         listens=spec.listens,
+        peers=spec.peers,
     )
 
 
@@ -125,6 +126,7 @@ def _to_workload(message: host_pb2.WorkloadSpec) -> WorkloadSpec:
         await_members=message.await_members,
         address=fields.text(message.address),
         listens=tuple(fields.port(port) for port in fields.listed(message.listens)),
+        peers=tuple(fields.text(one) for one in fields.listed(message.peers)),
     )
 
 

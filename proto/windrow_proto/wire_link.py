@@ -347,6 +347,8 @@ def _from_open(step: ChannelOpen) -> host_pb2.ChannelOpen:
         tunnel_address=step.tunnel_address,
         tunnel_grant=step.tunnel_grant,
         tunnel_digest=step.tunnel_digest,
+        cord_own=step.cord_own,
+        cord_peer=step.cord_peer,
     )
 
 
@@ -384,6 +386,8 @@ def _to_open(message: host_pb2.ChannelOpen) -> ChannelOpen:
         tunnel_address=fields.text(message.tunnel_address, fields.IMAGE_MAX),
         tunnel_grant=fields.text(message.tunnel_grant, fields.DETAIL_MAX),
         tunnel_digest=message.tunnel_digest,
+        cord_own=fields.text(message.cord_own),
+        cord_peer=fields.text(message.cord_peer),
     )
 
 

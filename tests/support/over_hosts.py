@@ -19,6 +19,8 @@ from windrow_agent.runtimes.sandbox import SHARED_MEMORY
 
 HOSTS = ("one", "two", "three")
 WAIT_S = 120
+CLOSED = 'iifname != "cable" accept\nct state established,related accept\ncounter drop'
+"""Of a host behind a firewall: nobody comes to it, and what it has begun goes on."""
 
 
 @dataclass(frozen=True, slots=True)

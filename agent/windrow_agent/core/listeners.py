@@ -36,6 +36,41 @@ def parse(table: str) -> Iterable[Listener]:
         yield Listener(ip_address(raw), int(port, 16), int(fields[9]))
 
 
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """One TCP socket in any state. remote_port: 0 while it has no other end."""
+
+    address: IPv4Address | IPv6Address
+    port: int
+    remote_port: int
+    inode: int
+    is_listening: bool
+
+
+def parse_all(table: str) -> Iterable[Socket]:
+    """Every socket of these tables, whatever it does; addresses as `parse` reads them."""
+    for line in table.splitlines()[1:]:
+        fields = line.split()
+        if len(fields) < 10:
+            continue
+        (words, _, port), (_, _, remote) = fields[1].partition(":"), fields[2].partition(":")
+        raw = b"".join(bytes.fromhex(words[n : n + 8])[::-1] for n in range(0, len(words), 8))
+        yield Socket(ip_address(raw), int(port, 16), int(remote, 16), int(fields[9]), fields[3] == LISTEN)
+
+
+def answering(sockets: Iterable[Socket], text: str, port: int) -> frozenset[int]:
+    """The inodes of the sockets of which one takes a connection to this address and port."""
+    listeners = (Listener(one.address, one.port, one.inode) for one in sockets if one.is_listening)
+    return frozenset(_answering([one for one in listeners if one.port == port], text))
+
+
+def dialling(sockets: Iterable[Socket], text: str, port: int, remote_port: int) -> frozenset[int]:
+    """The inodes of the sockets that go from this address and port to such a port elsewhere."""
+    target, ends = ip_address(text), (port, remote_port)
+    found = (one for one in sockets if (one.port, one.remote_port) == ends and not one.is_listening)
+    return frozenset(one.inode for one in found if target in (one.address, getattr(one.address, "ipv4_mapped", None)))
+
+
 def dialled(listeners: Iterable[Listener], port: int, own: Collection[int]) -> tuple[str, ...]:
     """The addresses at which this port is the workload's, the usual first. own: the inodes of its sockets.
 

@@ -19,8 +19,12 @@ def addresses(port: int, shim_pid: int, mark: bytes) -> tuple[str, ...]:
     Its processes are those below its shim, and those that carry its mark in their environment: commands that were
     started beside it.
     """
-    own = {inode for pid in _processes(shim_pid, mark) for inode in _sockets(pid)}
-    return dialled(tuple(_listeners()), port, own)
+    return dialled(tuple(_listeners()), port, owned(shim_pid, mark))
+
+
+def owned(shim_pid: int, mark: bytes) -> frozenset[int]:
+    """The inodes of all sockets of the workload's processes."""
+    return frozenset(inode for pid in _processes(shim_pid, mark) for inode in _sockets(pid))
 
 
 def _listeners() -> Iterable[Listener]:

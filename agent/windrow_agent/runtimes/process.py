@@ -186,6 +186,13 @@ class ProcessRuntime:
             )
         return tuple((address, port) for address in found)
 
+    async def sockets(self, workload_id: WorkloadId) -> frozenset[int]:
+        """The inodes of all sockets of its processes; none where it does not run."""
+        shim_pid = await asyncio.to_thread(self.shim_pid, workload_id)
+        if shim_pid is None:
+            return frozenset()
+        return await asyncio.to_thread(listening.owned, shim_pid, mark(workload_id))
+
     async def observe(self, workload_id: WorkloadId) -> Run | None:
         """Look whether the shim that its records name is alive."""
         known = self._live.pop(workload_id, None)
@@ -345,7 +352,7 @@ def _load_spec(folder: Path) -> WorkloadSpec:
     if not record:
         raise NotFound(f"The records of workload {folder.name} are damaged.", subject=folder.name)
     slots = tuple(SlotGrant(SlotId(s["slot_id"]), s["token"], GpuUuid(s["gpu_uuid"])) for s in record["slots"])
-    lists = {name: tuple(record.get(name, ())) for name in ("argv", "ports", "listens")}
+    lists = {name: tuple(record.get(name, ())) for name in ("argv", "ports", "listens", "peers")}
     return WorkloadSpec(**{**record, **lists, "slots": slots})
 
 

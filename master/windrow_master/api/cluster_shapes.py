@@ -6,7 +6,7 @@ from typing import Any
 from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.paging import time_or_none
 from windrow_master.clusters import box
-from windrow_master.clusters.model import ClusterRequest, Step, Workload
+from windrow_master.clusters.model import ClusterRequest, NetworkMode, Step, Workload
 from windrow_master.clusters.service import ClusterView, Preview
 from windrow_master.clusters.tunnels.service import Ticket
 from windrow_master.placement.model import Chosen, Decision
@@ -31,6 +31,7 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "request": _request_json(cluster.request),
         "urls": {str(port): url for port, url in view.urls.items()},
         "traffic": asdict(view.traffic),
+        "network": _network_json(view),
         "tier": cluster.tier,
         "price_per_hour": money_text(cluster.price_per_hour),
         "cost_so_far": money_text(view.cost),
@@ -41,6 +42,18 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "first_port": cluster.first_port,
         "restarts": cluster.restarts,
         "version": cluster.version,
+    }
+
+
+def _network_json(view: ClusterView) -> dict[str, Any] | None:
+    if view.cluster.network is NetworkMode.NONE:
+        return None
+    return {
+        "mode": view.cluster.network.value,
+        "reason": view.cluster.network_reason,
+        "cords": len(view.cords),
+        "cords_up": sum(view.cords),
+        "problem": view.cord_problem or None,
     }
 
 

@@ -15,6 +15,7 @@ from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.artefacts.moving.service import CheckpointService
 from windrow_master.clusters.artefacts.service import ArtefactService
+from windrow_master.clusters.cords.service import CordService
 from windrow_master.clusters.jobs.service import JobService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.service import TunnelService
@@ -85,6 +86,7 @@ class Services:
     checkpoints: CheckpointService | None = None
     """Moves checkpoints of workloads, likewise."""
     tunnels: TunnelService | None = None
+    cords: CordService | None = None
     """The way to their ports, likewise."""
     verification: VerificationService | None = None
     """Challenges hosts, likewise."""

@@ -66,11 +66,22 @@ class KeptRequestOut(Out):
 
 
 class TrafficOut(Out):
-    """What came to a service over HTTPS and back, without what is under way; written every ten seconds."""
+    """What came to a service over HTTPS and back, without what is under way; or what went between the members of a
+    private network, as one of each two counts it, and how often such two were joined. Written every ten seconds."""
 
     connections: int
     bytes_in: int
     bytes_out: int
+
+
+class NetworkOut(Out):
+    """How members on several hosts meet."""
+
+    mode: Annotated[str, Field(description="direct, or tunnels: in a private network, through Accesses")]
+    reason: str
+    cords: Annotated[int, Field(description="Of a private network: the pairs of members that are to be joined")]
+    cords_up: Annotated[int, Field(description="Those of them that are")]
+    problem: Annotated[str | None, Field(description="Why one of them is not")]
 
 
 class ClusterOut(Out):
@@ -90,6 +101,7 @@ class ClusterOut(Out):
         Field(description="Of a service, by port: where anybody who knows the address reaches it. Tell it as you like"),
     ]
     traffic: TrafficOut
+    network: Annotated[NetworkOut | None, Field(description="Null where there are not several hosts")]
     tier: str | None
     price_per_hour: Amount
     cost_so_far: Amount

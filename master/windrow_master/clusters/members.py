@@ -15,7 +15,8 @@ from ipaddress import IPv4Address, ip_address
 from typing import Final
 from urllib.parse import unquote
 
-from windrow_master.clusters.model import ClusterKind, ClusterRequest
+from windrow_master.clusters.model import ClusterKind, ClusterRequest, NetworkMode
+from windrow_proto.cords import private_address
 
 FIRST_PORT: Final = 20_000
 """Below 32768, where Linux takes ports from for outgoing connections (net.ipv4.ip_local_port_range)."""
@@ -50,6 +51,14 @@ def network_of(seen: str, own: Sequence[str]) -> tuple[str, str] | None:
     if not private or str(seen_at) in private:
         return str(seen_at), ""
     return private[0], f"behind {seen_at}"
+
+
+def member_address(mode: NetworkMode, first_port: int, rank: int) -> str | None:
+    """Of a member in its cluster's private network, which is as much its own on these hosts as the block of ports;
+    None: its members meet at their hosts' addresses."""
+    if mode is not NetworkMode.TUNNELS:
+        return None
+    return private_address((first_port - FIRST_PORT) // BLOCK_PORTS, rank)
 
 
 def _address(peer: str) -> IPv4Address | None:

@@ -29,6 +29,23 @@ OVER_HOSTS: Final = frozenset({ClusterKind.GANG, ClusterKind.RAY, ClusterKind.DA
 """Kinds whose members wait for each other, know each other's addresses, and may be on several hosts."""
 
 
+class NetworkMode(StrEnum):
+    """How members on several hosts meet: NONE are to, DIRECT at their hosts' addresses, or in a private network whose
+    packets go by TUNNELS through Accesses."""
+
+    NONE = ""
+    DIRECT = "direct"
+    TUNNELS = "tunnels"
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """How the members of a cluster meet, and why so."""
+
+    mode: NetworkMode = NetworkMode.NONE
+    reason: str = ""
+
+
 class ClusterPhase(StrEnum):
     """Where a cluster is between asking and gone; machine.py has the table."""
 
@@ -110,6 +127,7 @@ class Cluster:
     first_port: of the block of ports that its members listen on among themselves, or a box that is a process; None: it
     has none. restarts: how often its members were started anew, or one of them replaced. secret: what its members show
     each other, where their engine asks for that, and shown to nobody else; of a box, the token of its notebook.
+    network, network_reason: how its members meet, and why so.
     """
 
     cluster_id: ClusterId
@@ -129,6 +147,8 @@ class Cluster:
     first_port: int | None = None
     restarts: int = 0
     secret: str | None = field(default=None, repr=False)
+    network: NetworkMode = NetworkMode.NONE
+    network_reason: str = ""
 
     @property
     def name(self) -> str:

@@ -100,7 +100,8 @@ def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: 
 class Membership:
     """What a workload runs and is told beyond its request: as a member of others (members.py), or as a box (box.py).
 
-    address: None where nobody comes there, as on a simulated host. is_waiting: whether it starts with the others only.
+    address: None where nobody comes there, as on a simulated host. peers: the others
+    in its private network, if it is in one. is_waiting: whether it starts with the others only.
     """
 
     rank: int
@@ -108,6 +109,7 @@ class Membership:
     env: Mapping[str, str]
     address: str | None = None
     listens: tuple[int, ...] = ()
+    peers: tuple[str, ...] = ()
     is_waiting: bool = True
 
 
@@ -144,6 +146,7 @@ def workload_spec(
         await_members=member is not None and member.is_waiting,
         address="" if member is None else member.address or "",
         listens=() if member is None or member.address is None else member.listens,
+        peers=() if member is None or member.address is None else member.peers,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from windrow_master.clusters.launching.service import Launcher
+from windrow_master.clusters.launching.service import Launcher, meeting_of
 from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, LifeDesk
 from windrow_master.clusters.machine import HOLDING, ClusterEvent, answer
 from windrow_master.clusters.mending.service import Mender
@@ -17,11 +17,14 @@ from windrow_master.clusters.model import (
     ClusterKind,
     ClusterPhase,
     ClusterRequest,
+    Network,
+    NetworkMode,
     Step,
     Traffic,
     Workload,
     WorkPhase,
 )
+from windrow_master.clusters.networks import Cord, Sight, Unsighted
 from windrow_master.clusters.placing.service import Placer
 from windrow_master.clusters.request import checked, digest
 from windrow_master.clusters.tunnels.public import public_ports
@@ -35,7 +38,7 @@ from windrow_master.placement.service import parse_record, record_bytes
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import IdempotencyMismatch, NoCapacity, NotFound
+from windrow_proto.errors import IdempotencyMismatch, NoCapacity, NotFound, Unavailable
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
 from windrow_proto.service_names import service_url
@@ -44,6 +47,10 @@ from windrow_proto.units import SECOND, Microcents
 REASONS_MAX: Final = 200
 SOON_NS: Final = 2 * SECOND
 """When to ask again for a card that is being challenged, which is a matter of seconds."""
+REASON_MAX: Final = 400
+"""Characters of why members meet as they do."""
+LOOKS_MAX: Final = 3
+"""How often the hosts of one request look for each other: others may fit each time."""
 _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 _ENDS_ALL: Final = frozenset({Role.OPERATOR})
 _RENEWED: Final = frozenset(
@@ -64,6 +71,10 @@ class ClusterView:
     urls: Mapping[int, str] = field(default_factory=dict)
     """Of a service, where anybody reaches each of its ports."""
     traffic: Traffic = field(default_factory=Traffic)
+    cords: tuple[bool, ...] = ()
+    """Of a private network, of each two members whether they are joined now."""
+    cord_problem: str = ""
+    """Why two of them are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +111,17 @@ class ClusterService:
         """DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host; empty: there is none."""
         self.give_way: Callable[[ClusterRequest], Awaitable[bool]] = _nothing_gives_way
         """End what only tries hosts, where a renter's request may have found no room because of it; whether it did."""
+        self.sight: Sight | None = None
+        """Which hosts see each other; without it those of one network are taken to, and others are not put together."""
+        self.cords: Callable[[ClusterId], Sequence[Cord]] = lambda cluster_id: ()
+        """The cords of a cluster's private network."""
         self._launcher = Launcher(fleet)
         self.life = LifeDesk(fleet, market, self._changed)
         self._mender = Mender(market, self._placer, self._launcher, self.life)
+
+    def touch(self, cluster_id: ClusterId) -> None:
+        """Something about a cluster is worth showing."""
+        self._changed(cluster_id)
 
     def on_change(self, listener: Callable[[ClusterId], None]) -> None:
         """Call `listener` on the loop whenever a cluster has changed."""
@@ -115,7 +134,7 @@ class ClusterService:
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork) -> Preview:
-            answer = self._placer.place(uow, request, principal.account_id)
+            answer = self._placed(uow, principal, request)
             balance = self._market.balance(uow, principal.account_id)
             if isinstance(answer, Refusal):
                 return Preview((), None, balance, answer.reasons, answer.is_soon)
@@ -142,6 +161,17 @@ class ClusterService:
     async def _create(
         self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool
     ) -> tuple[Operation, ClusterView]:
+        for _ in range(LOOKS_MAX):
+            try:
+                return await self._order(principal, request, key, is_proof)
+            except Unsighted as unseen:
+                assert self.sight is not None, "nobody else says so"
+                await self.sight.look(unseen.hosts)
+        raise Unavailable("Which hosts fit has changed again and again meanwhile; nothing was made. Ask again.")
+
+    async def _order(
+        self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool
+    ) -> tuple[Operation, ClusterView]:
 
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
             known = uow.clusters.by_key(principal.account_id, key) if key is not None else None
@@ -150,13 +180,14 @@ class ClusterService:
             self._store.admit()
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
-            found = self._placer.place(uow, asked, principal.account_id, is_proof)
+            found = self._placed(uow, principal, asked, is_proof)
             if isinstance(found, Refusal):
                 raise _no_capacity(found)
             if is_proof:
                 found = replace(found, members=tuple(self._fair(member) for member in found.members))
+            network = self._network(uow, asked, found)
             operation = uow.operation(CREATE_KIND, cluster_id, principal.account_id)
-            cluster = self._start(uow, principal, asked, cluster_id, found)
+            cluster = self._start(uow, principal, asked, cluster_id, found, network)
             uow.clusters.add(cluster, key, digest(request))
             for workload in self._rent(uow, principal, cluster, found.members):
                 uow.workloads.add(workload)
@@ -277,8 +308,37 @@ class ClusterService:
         price = min(chosen.price_per_hour, self._market.suggested(chosen.tier) * len(chosen.slot_ids))
         return replace(chosen, price_per_hour=Microcents(price))
 
+    def _placed(
+        self, uow: UnitOfWork, principal: Principal, request: ClusterRequest, is_proof: bool = False
+    ) -> Placement | Refusal:
+        """Where it would run: on hosts that see each other, or else on others, if a network can be made for them."""
+        found = self._placer.place(uow, request, principal.account_id, is_proof)
+        if isinstance(found, Placement) or self.sight is None or request.hosts == 1:
+            return found
+        private = self._placer.place(uow, request, principal.account_id, is_proof, is_private=True)
+        return private if isinstance(private, Placement) else found
+
+    def _network(self, uow: UnitOfWork, request: ClusterRequest, found: Placement) -> Network:
+        """How its members will meet. Raises NoCapacity where they cannot, Unsighted where the hosts have to look."""
+        hosts = [host for member in found.members if (host := uow.hosts.get(member.host_id)) is not None]
+        if request.hosts == 1 or any(host.simulated for host in hosts):
+            return Network()
+        if self.sight is None:
+            return Network(NetworkMode.DIRECT, "their hosts are in one network")
+        meetings = tuple(meeting_of(host) for host in hosts)
+        network = self.sight.decide(meetings)
+        if network is None:
+            raise Unsighted(meetings)
+        return network
+
     def _start(
-        self, uow: UnitOfWork, principal: Principal, request: ClusterRequest, cluster_id: ClusterId, found: Placement
+        self,
+        uow: UnitOfWork,
+        principal: Principal,
+        request: ClusterRequest,
+        cluster_id: ClusterId,
+        found: Placement,
+        network: Network,
     ) -> Cluster:
         """The cluster's row as it is when its command goes out: it has passed through its first phases at once."""
         phase = ClusterPhase.REQUESTED
@@ -296,6 +356,8 @@ class ClusterService:
             decision=record_bytes(found.decision),
             created_at_ns=uow.now_wall_ns,
             steps=(Step(uow.now_wall_ns, "placed", None, f"on {_names(found)} in tier {chosen.tier}"),),
+            network=network.mode,
+            network_reason=network.reason[:REASON_MAX],
         )
         slots = ",".join(slot_id for member in found.members for slot_id in member.slot_ids)
         fields = {"host": ",".join(member.host_id for member in found.members), "slots": slots}
@@ -334,6 +396,11 @@ class ClusterService:
         rental = uow.rentals.get(cluster.rental_id)
         cost = rental.charged if rental is not None else Microcents(0)
         workloads = uow.workloads.of_cluster(cluster.cluster_id)
+        if cluster.network is NetworkMode.TUNNELS:
+            cords = self.cords(cluster.cluster_id)
+            problem = next((one.problem for one in cords if one.problem), "")
+            up = tuple(one.is_up for one in cords)
+            return ClusterView(cluster, workloads, cost, {}, uow.traffic.get(cluster.cluster_id), up, problem)
         if cluster.kind is not ClusterKind.SERVICE:
             return ClusterView(cluster, workloads, cost)
         place = self.service_place(workloads[0].host_id if workloads else HostId(""))

@@ -11,6 +11,7 @@ from windrow_master.clusters.model import (
     ClusterKind,
     ClusterPhase,
     ClusterRequest,
+    NetworkMode,
     Step,
     Traffic,
     Workload,
@@ -204,6 +205,7 @@ def _cluster_values(cluster: Cluster) -> dict[str, Any]:
         "request": request,
         "steps": steps,
         "phase": cluster.phase.value,
+        "network": cluster.network.value,
     }
 
 
@@ -222,6 +224,7 @@ def _cluster(row: Mapping[Any, Any]) -> Cluster:
             "phase": ClusterPhase(row["phase"]),
             "steps": tuple(Step(**step) for step in row["steps"]),
             "decision": bytes(row["decision"]),
+            "network": NetworkMode(row["network"]),
         }
     )
 

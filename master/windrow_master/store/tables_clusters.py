@@ -25,6 +25,8 @@ clusters = Table(
     Column("first_port", Whole),
     Column("restarts", Whole, nullable=False, server_default="0"),
     Column("secret", String(128)),
+    Column("network", String(20), nullable=False, server_default=""),
+    Column("network_reason", Text, nullable=False, server_default=""),
     Column("request_key", String(200)),
     Column("request_sha256", LargeBinary(32), nullable=False),
     Index("uq_clusters_request_key", "account_id", "request_key", unique=True),

@@ -59,6 +59,8 @@ class ChannelPurpose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CHANNEL_PURPOSE_TUNNEL: _ClassVar[ChannelPurpose]
     CHANNEL_PURPOSE_CHALLENGE: _ClassVar[ChannelPurpose]
     CHANNEL_PURPOSE_CHECKPOINT: _ClassVar[ChannelPurpose]
+    CHANNEL_PURPOSE_CORD: _ClassVar[ChannelPurpose]
+    CHANNEL_PURPOSE_SIGHT: _ClassVar[ChannelPurpose]
 ISOLATION_UNSPECIFIED: Isolation
 ISOLATION_WHOLE: Isolation
 ISOLATION_MIG: Isolation
@@ -97,6 +99,8 @@ CHANNEL_PURPOSE_TCP: ChannelPurpose
 CHANNEL_PURPOSE_TUNNEL: ChannelPurpose
 CHANNEL_PURPOSE_CHALLENGE: ChannelPurpose
 CHANNEL_PURPOSE_CHECKPOINT: ChannelPurpose
+CHANNEL_PURPOSE_CORD: ChannelPurpose
+CHANNEL_PURPOSE_SIGHT: ChannelPurpose
 
 class GpuSlice(_message.Message):
     __slots__ = ("uuid", "profile", "isolation", "memory_bytes", "compute_slices")
@@ -356,7 +360,7 @@ class SlotGrant(_message.Message):
     def __init__(self, slot_id: _Optional[str] = ..., token: _Optional[int] = ..., gpu_uuid: _Optional[str] = ..., isolation: _Optional[_Union[Isolation, str]] = ...) -> None: ...
 
 class WorkloadSpec(_message.Message):
-    __slots__ = ("workload_id", "cluster_id", "slots", "runtime", "image", "argv", "env", "cpu_milli", "memory_bytes", "ports", "await_files", "lease_ns", "paid_ns", "log_cap_bytes", "files_cap_bytes", "await_members", "address", "listens")
+    __slots__ = ("workload_id", "cluster_id", "slots", "runtime", "image", "argv", "env", "cpu_milli", "memory_bytes", "ports", "await_files", "lease_ns", "paid_ns", "log_cap_bytes", "files_cap_bytes", "await_members", "address", "listens", "peers")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -382,6 +386,7 @@ class WorkloadSpec(_message.Message):
     AWAIT_MEMBERS_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     LISTENS_FIELD_NUMBER: _ClassVar[int]
+    PEERS_FIELD_NUMBER: _ClassVar[int]
     workload_id: str
     cluster_id: str
     slots: _containers.RepeatedCompositeFieldContainer[SlotGrant]
@@ -400,7 +405,8 @@ class WorkloadSpec(_message.Message):
     await_members: bool
     address: str
     listens: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, workload_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., runtime: _Optional[str] = ..., image: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cpu_milli: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ..., await_files: _Optional[bool] = ..., lease_ns: _Optional[int] = ..., paid_ns: _Optional[int] = ..., log_cap_bytes: _Optional[int] = ..., files_cap_bytes: _Optional[int] = ..., await_members: _Optional[bool] = ..., address: _Optional[str] = ..., listens: _Optional[_Iterable[int]] = ...) -> None: ...
+    peers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, workload_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., runtime: _Optional[str] = ..., image: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cpu_milli: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ..., await_files: _Optional[bool] = ..., lease_ns: _Optional[int] = ..., paid_ns: _Optional[int] = ..., log_cap_bytes: _Optional[int] = ..., files_cap_bytes: _Optional[int] = ..., await_members: _Optional[bool] = ..., address: _Optional[str] = ..., listens: _Optional[_Iterable[int]] = ..., peers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DeleteSpec(_message.Message):
     __slots__ = ("workload_id", "slots", "grace_ns")
@@ -590,7 +596,7 @@ class BandwidthClaim(_message.Message):
     def __init__(self, nonce: _Optional[str] = ..., access_id: _Optional[str] = ..., host_id: _Optional[str] = ..., up_bits_per_s: _Optional[int] = ..., down_bits_per_s: _Optional[int] = ..., up_bytes: _Optional[int] = ..., down_bytes: _Optional[int] = ..., duration_ns: _Optional[int] = ..., at_wall_ns: _Optional[int] = ...) -> None: ...
 
 class ChannelOpen(_message.Message):
-    __slots__ = ("workload_id", "purpose", "argv", "offset", "follow", "changed_only", "port", "stdin", "tunnel_id", "tunnel_address", "tunnel_grant", "tunnel_digest")
+    __slots__ = ("workload_id", "purpose", "argv", "offset", "follow", "changed_only", "port", "stdin", "tunnel_id", "tunnel_address", "tunnel_grant", "tunnel_digest", "cord_own", "cord_peer")
     WORKLOAD_ID_FIELD_NUMBER: _ClassVar[int]
     PURPOSE_FIELD_NUMBER: _ClassVar[int]
     ARGV_FIELD_NUMBER: _ClassVar[int]
@@ -603,6 +609,8 @@ class ChannelOpen(_message.Message):
     TUNNEL_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     TUNNEL_GRANT_FIELD_NUMBER: _ClassVar[int]
     TUNNEL_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    CORD_OWN_FIELD_NUMBER: _ClassVar[int]
+    CORD_PEER_FIELD_NUMBER: _ClassVar[int]
     workload_id: str
     purpose: ChannelPurpose
     argv: _containers.RepeatedScalarFieldContainer[str]
@@ -615,7 +623,9 @@ class ChannelOpen(_message.Message):
     tunnel_address: str
     tunnel_grant: str
     tunnel_digest: bytes
-    def __init__(self, workload_id: _Optional[str] = ..., purpose: _Optional[_Union[ChannelPurpose, str]] = ..., argv: _Optional[_Iterable[str]] = ..., offset: _Optional[int] = ..., follow: _Optional[bool] = ..., changed_only: _Optional[bool] = ..., port: _Optional[int] = ..., stdin: _Optional[bool] = ..., tunnel_id: _Optional[str] = ..., tunnel_address: _Optional[str] = ..., tunnel_grant: _Optional[str] = ..., tunnel_digest: _Optional[bytes] = ...) -> None: ...
+    cord_own: str
+    cord_peer: str
+    def __init__(self, workload_id: _Optional[str] = ..., purpose: _Optional[_Union[ChannelPurpose, str]] = ..., argv: _Optional[_Iterable[str]] = ..., offset: _Optional[int] = ..., follow: _Optional[bool] = ..., changed_only: _Optional[bool] = ..., port: _Optional[int] = ..., stdin: _Optional[bool] = ..., tunnel_id: _Optional[str] = ..., tunnel_address: _Optional[str] = ..., tunnel_grant: _Optional[str] = ..., tunnel_digest: _Optional[bytes] = ..., cord_own: _Optional[str] = ..., cord_peer: _Optional[str] = ...) -> None: ...
 
 class ChannelData(_message.Message):
     __slots__ = ("stream", "data")

@@ -104,6 +104,17 @@ def _print_doors(cluster: dict[str, Any]) -> None:
         print_whole(f"Notebook: windrow cluster forward {cluster['name']} {entering.NOTEBOOK_PORT}", err)
 
 
+def _network(cluster: dict[str, Any]) -> str:
+    found = cluster["network"]
+    if not found["cords"]:
+        return f"{found['mode']}: {found['reason']}"
+    moved = cluster.get("traffic") or {"bytes_in": 0, "bytes_out": 0}
+    carried = f"{size_text(moved['bytes_in'])} and {size_text(moved['bytes_out'])} between its members"
+    joined = f"{found['cords_up']} of {found['cords']} pairs joined, {carried}"
+    why = f"; {found['problem']}" if found.get("problem") else ""
+    return f"{found['mode']}: {found['reason']}; {joined}{why}"
+
+
 def _traffic(traffic: dict[str, Any]) -> str:
     carried = f"{size_text(traffic['bytes_in'])} in, {size_text(traffic['bytes_out'])} out"
     return f"{traffic['connections']} connections over HTTPS, {carried}"
@@ -256,6 +267,7 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
                 ("Workload" if one.get("address") is None else "Member", _member_text(item, one))
                 for one in _members(item)
             ],
+            *([("Network", _network(item))] if item.get("network") else []),
             *([("Visitors", _traffic(item["traffic"]))] if item.get("kind") == "service" else []),
             *[("Step", f"{s['at']} {s['name']} {_of_step(s)}") for s in item.get("steps") or []],
         ]

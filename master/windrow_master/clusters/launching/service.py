@@ -11,7 +11,8 @@ from zlib import crc32
 
 from windrow_master.clusters import box
 from windrow_master.clusters import members as rules
-from windrow_master.clusters.model import OVER_HOSTS, Cluster, Workload
+from windrow_master.clusters.model import OVER_HOSTS, Cluster, NetworkMode, Workload
+from windrow_master.clusters.networks import Meeting
 from windrow_master.clusters.request import Membership, workload_spec
 from windrow_master.fleet.model import Host
 from windrow_master.fleet.service import FleetService
@@ -69,7 +70,7 @@ class Launcher:
         addresses: of all members by rank, where only some of them are launched.
         """
         hosts = {rank: self._host(uow, place) for rank, place in places.items()}
-        known = dict(enumerate(addresses)) | {rank: address_of(host) for rank, host in hosts.items()}
+        known = dict(enumerate(addresses)) | {rank: _meets_at(cluster, rank, host) for rank, host in hosts.items()}
         told = [known[rank] for rank in sorted(known)]
         workloads, lines = [], []
         for rank, place in sorted(places.items()):
@@ -136,6 +137,15 @@ def address_of(host: Host) -> str:
     return "127.0.0.1" if found is None else found[0]
 
 
+def _meets_at(cluster: Cluster, rank: int, host: Host) -> str:
+    return rules.member_address(cluster.network, cluster.first_port or 0, rank) or address_of(host)
+
+
+def meeting_of(host: Host) -> Meeting:
+    """Where this host would meet others."""
+    return Meeting(host.host_id, host.name, address_of(host), network_of(host))
+
+
 def network_of(host: Host) -> str | None:
     """The network in which others meet it; simulated hosts all meet in one of their own."""
     if host.simulated:
@@ -150,10 +160,12 @@ def _membership(cluster: Cluster, rank: int, addresses: Sequence[str], host: Hos
     if cluster.kind not in OVER_HOSTS or cluster.first_port is None:
         return None
     request, first = cluster.request, cluster.first_port
+    is_private = cluster.network is NetworkMode.TUNNELS
     return Membership(
         rank,
         rules.command(request, rank, addresses, first),
         rules.environment(request, rank, addresses, first, cluster.secret or ""),
         None if host.simulated else addresses[rank],
         rules.listens(cluster.kind, rank, first),
+        tuple(one for one in addresses if one != addresses[rank]) if is_private else (),
     )

@@ -10,7 +10,7 @@ from windrow_master.clusters import fellows
 from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.life.service import LifeDesk
 from windrow_master.clusters.machine import noted
-from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterKind, Step, Workload
+from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterKind, NetworkMode, Step, Workload
 from windrow_master.clusters.placing.service import Placer
 from windrow_master.market.service import MarketService
 from windrow_master.placement.model import Refusal
@@ -51,7 +51,8 @@ class Mender:
         # What was agreed on at the start is never exceeded: the price is frozen for as long as the cluster is rented.
         limit = Microcents(max(0, cluster.price_per_hour - spent))
         asked = replace(cluster.request, hosts=len(ranks), max_price_per_hour=limit)
-        found = self._placer.place(uow, asked, cluster.account_id, but=taken)
+        is_private = cluster.network is NetworkMode.TUNNELS
+        found = self._placer.place(uow, asked, cluster.account_id, but=taken, is_private=is_private)
         if isinstance(found, Refusal):
             return  # asked again with the next tick, until fellows.FILL_NS is over
         try:

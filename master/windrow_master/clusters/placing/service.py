@@ -1,6 +1,7 @@
 """Reads hosts, slots, commitments and prices of one unit of work into a snapshot, and asks placement."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from windrow_master.clusters.launching.service import network_of
 from windrow_master.clusters.model import ClusterRequest
@@ -33,13 +34,18 @@ class Placer:
         account_id: AccountId,
         is_proof: bool = False,
         but: frozenset[HostId] = frozenset(),
+        is_private: bool = False,
     ) -> Placement | Refusal:
-        """Where this request would run now, or why nowhere. but: hosts that are left out."""
+        """Where this request would run now, or why nowhere. but: hosts that are left out. is_private: its members meet
+        in a network of their own, so that it does not matter whether their hosts see each other."""
         # The same for a preview and the creation after it, another one for the next request: equal hosts take turns.
         seed = f"{account_id}|{uow.clusters.count(account_id)}"
         snapshot = self.snapshot(uow, request.cpus)
         if but:
             others = tuple(one for one in snapshot.candidates if one.host_id not in but)
+            snapshot = Snapshot(others, snapshot.verification_exists)
+        if is_private:
+            others = tuple(one if one.simulated else replace(one, network="") for one in snapshot.candidates)
             snapshot = Snapshot(others, snapshot.verification_exists)
         return plan(placement_request(request, account_id, seed, is_proof), snapshot)
 

@@ -1,0 +1,99 @@
+"""The one door to TUN: a network device whose packets this process reads and writes. It ends with this process.
+
+Asked of the kernel itself, by ioctl, so that no program has to be installed for it.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from windrow_proto.cords import MTU, PREFIX_BITS
+from windrow_proto.errors import RuntimeUnavailable
+
+TUN: Final = "/dev/net/tun"
+NAME: Final = "windrown"
+"""How the devices' names begin; what follows is the number of the network. The host's figures leave them out."""
+CAP_NET_ADMIN: Final = 12
+PACKET_BYTES_MAX: Final = 65_535
+_TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK, _SIOCSIFMTU = 0x8913, 0x8914, 0x8916, 0x891C, 0x8922
+_IFF_UP: Final = 0x1
+"""Numbers of Linux's if_tun.h, sockios.h and if.h."""
+
+
+def cannot() -> str:
+    """Why this agent can make no such device; empty: nothing is known to be in the way."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return "this host is not Linux"
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    if found is None or not int(found[1], 16) >> CAP_NET_ADMIN & 1:
+        return "its agent lacks CAP_NET_ADMIN"
+    if not os.path.exists(TUN):
+        return f"there is no {TUN}"
+    return "" if os.access(TUN, os.R_OK | os.W_OK) else f"its agent may not open {TUN}"
+
+
+class Device:
+    """One device, up, with its address. Reading and writing never wait."""
+
+    def __init__(self, address: str) -> None:
+        """Raises RuntimeUnavailable with what the kernel said."""
+        self.name = f"{NAME}{address.split('.')[2]}"
+        try:
+            self.fd = os.open(TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                fcntl.ioctl(self.fd, _TUNSETIFF, struct.pack("16sH22x", self.name.encode(), _IFF_TUN | _IFF_NO_PI))
+                self._configure(address)
+            except BaseException:
+                os.close(self.fd)
+                raise
+        except OSError as error:
+            why = "another one has its name" if error.errno == errno.EBUSY else error.strerror
+            raise RuntimeUnavailable(f"This host makes no device for a private network: {why}.") from error
+
+    def packets(self, most: int) -> Iterator[bytes]:
+        """What has come, at most so many."""
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(most):
+                yield os.read(self.fd, PACKET_BYTES_MAX)
+
+    def write(self, packet: memoryview) -> bool:
+        """Give one to this host's kernel; returns whether it took it."""
+        try:
+            os.write(self.fd, packet)
+        except OSError:  # no memory, or no packet at all: what is lost is sent again
+            return False
+        return True
+
+    def close(self) -> None:
+        """The kernel takes the device away with everything that was set for it."""
+        os.close(self.fd)
+
+    def _configure(self, address: str) -> None:
+        # It has no use for IPv6, whose neighbours the kernel would look for.
+        with contextlib.suppress(OSError):
+            Path(f"/proc/sys/net/ipv6/conf/{self.name}/disable_ipv6").write_text("1")
+        mask = socket.inet_ntoa(struct.pack("!I", 0xFFFFFFFF << (32 - PREFIX_BITS) & 0xFFFFFFFF))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+
+            def ask(request: int, told: bytes) -> bytes:
+                return fcntl.ioctl(asking, request, struct.pack("16s24s", self.name.encode(), told))
+
+            ask(_SIOCSIFMTU, struct.pack("i", MTU))
+            ask(_SIOCSIFADDR, _sockaddr(address))
+            ask(_SIOCSIFNETMASK, _sockaddr(mask))
+            flags = struct.unpack("16sH22x", ask(_SIOCGIFFLAGS, b""))[1]
+            ask(_SIOCSIFFLAGS, struct.pack("H", flags | _IFF_UP))
+
+
+def _sockaddr(address: str) -> bytes:
+    return struct.pack("HH4s", socket.AF_INET, 0, socket.inet_aton(address))

@@ -1,0 +1,1 @@
+"""The cords between members that do not."""

@@ -1,0 +1,1 @@
+"""Whether the hosts of a cluster see each other."""

@@ -1,0 +1,23 @@
+"""How the members of a cluster over several hosts meet, and why so."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0016_networks"
+down_revision = "0015_members"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Lead from the revision before to this one; what there was met directly, and nobody wrote down why."""
+    with op.batch_alter_table("clusters") as clusters:
+        clusters.add_column(sa.Column("network", sa.String(length=20), nullable=False, server_default=""))
+        clusters.add_column(sa.Column("network_reason", sa.Text(), nullable=False, server_default=""))
+
+
+def downgrade() -> None:
+    """Lead back to the revision before."""
+    with op.batch_alter_table("clusters") as clusters:
+        for column in ("network_reason", "network"):
+            clusters.drop_column(column)

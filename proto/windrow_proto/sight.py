@@ -1,0 +1,116 @@
+"""Which hosts see each other: what the Master asks two or more of them at once, in a channel to each. Pure.
+
+ host ─▶ Eyes     it listens on a port for a while, shows a token to whoever comes, and says what it cannot
+ look ─▶ host     addresses, ports of the others
+ host ─▶ Seen     of each of them the token that it was shown there, or why not
+
+A token proves that it was this host: an address of a private network may be another machine's elsewhere.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from windrow_proto.errors import InvalidInput
+from windrow_proto.units import SECOND
+
+TOKEN_BYTES: Final = 16
+PLACES_MAX: Final = 64
+"""Others that one host looks for at once."""
+WHY_MAX: Final = 200
+DIAL_NS: Final = 3 * SECOND
+"""For another host to show its token. Who drops what comes never answers, and a lost SYN is sent again after a second
+and after three."""
+LISTEN_NS: Final = 15 * SECOND
+"""How long a host listens for the others."""
+_TEXT_MAX: Final = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Eyes:
+    """Where a host listens. cannot: why it can be in no private network; empty: it can."""
+
+    port: int
+    token: str
+    cannot: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where another host listens."""
+
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a host found at a place: the token that it was shown there, or why it was shown none."""
+
+    token: str = ""
+    why: str = ""
+
+
+def encode_eyes(eyes: Eyes) -> bytes:
+    """As one message."""
+    return json.dumps({"port": eyes.port, "token": eyes.token, "cannot": eyes.cannot[:WHY_MAX]}).encode()
+
+
+def decode_eyes(data: bytes) -> Eyes:
+    """Raises InvalidInput."""
+    found = _loaded(data)
+    if not isinstance(found, dict):
+        raise InvalidInput("What a host says of its eyes is an object.")
+    return Eyes(_port(found.get("port")), _text(found.get("token")), _text(found.get("cannot")))
+
+
+def encode_places(places: Sequence[Place]) -> bytes:
+    """As one message."""
+    return json.dumps([[one.address, one.port] for one in places]).encode()
+
+
+def decode_places(data: bytes) -> tuple[Place, ...]:
+    """Raises InvalidInput."""
+    return tuple(Place(_text(address), _port(port)) for address, port in _pairs(data))
+
+
+def encode_seen(seen: Sequence[Seen]) -> bytes:
+    """As one message."""
+    return json.dumps([[one.token, one.why[:WHY_MAX]] for one in seen]).encode()
+
+
+def decode_seen(data: bytes) -> tuple[Seen, ...]:
+    """Raises InvalidInput."""
+    return tuple(Seen(_text(token), _text(why)) for token, why in _pairs(data))
+
+
+def _pairs(data: bytes) -> list[tuple[object, object]]:
+    found = _loaded(data)
+    if not isinstance(found, list) or len(found) > PLACES_MAX:
+        raise InvalidInput(f"A look names at most {PLACES_MAX} places.")
+    if not all(isinstance(one, list) and len(one) == 2 for one in found):
+        raise InvalidInput("Each of a look is a pair.")
+    return [(one[0], one[1]) for one in found]
+
+
+def _loaded(data: bytes) -> object:
+    if len(data) > _TEXT_MAX:
+        raise InvalidInput(f"A message of sight has at most {_TEXT_MAX} bytes.")
+    try:
+        found: object = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("A message of sight is JSON.") from error
+    return found
+
+
+def _text(found: object) -> str:
+    if not isinstance(found, str) or len(found) > WHY_MAX:
+        raise InvalidInput(f"A text of sight has at most {WHY_MAX} characters.")
+    return found
+
+
+def _port(found: object) -> int:
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 < found < 65_536:
+        raise InvalidInput("There is no such port.")
+    return found

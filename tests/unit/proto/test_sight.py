@@ -1,0 +1,39 @@
+"""What hosts are told and say of whom they see."""
+
+import json
+
+import pytest
+
+from windrow_proto.errors import InvalidInput
+from windrow_proto.sight import (
+    PLACES_MAX,
+    Eyes,
+    Place,
+    Seen,
+    decode_eyes,
+    decode_places,
+    decode_seen,
+    encode_eyes,
+    encode_places,
+    encode_seen,
+)
+
+
+def test_every_message_comes_back_as_it_was():
+    eyes, places = Eyes(5, "ab", "no TUN"), (Place("10.0.0.1", 5), Place("10.0.0.2", 65_535))
+    seen = (Seen("ab"), Seen(why="no answer"))
+    assert decode_eyes(encode_eyes(eyes)) == eyes
+    assert decode_places(encode_places(places)) == places
+    assert decode_seen(encode_seen(seen)) == seen
+
+
+@pytest.mark.parametrize("bad", [b"", b"\xff", b"[" * 40_000, b"[" * 9_000, b"1", b'{"port": 0}', b'{"port": true}'])
+def test_what_is_no_message_is_refused(bad):
+    for decode in (decode_eyes, decode_places, decode_seen):
+        with pytest.raises(InvalidInput):
+            decode(bad)
+
+
+def test_a_look_has_a_limit_of_places():
+    with pytest.raises(InvalidInput):
+        decode_places(json.dumps([["10.0.0.1", 1]] * (PLACES_MAX + 1)).encode())
