@@ -13,9 +13,17 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] 
 TOGETHER: Final = {
     "tests/browser/": "one Chromium",
     "tests/hardware/": "one GPU",
+    "tests/integration/test_boxes.py": "one market",
     "tests/integration/test_faults_link.py": "one market",
     "tests/integration/test_faults_work.py": "one market",
+    "tests/integration/test_functions.py": "one market",
+    "tests/integration/test_functions_docs.py": "one market",
     "tests/integration/test_hostile_messages.py": "one market",
+    "tests/integration/test_jobs_docs.py": "one market",
+    "tests/integration/test_tunnels.py": "one market",
+    "tests/integration/test_access_stop.py": "one fleet",
+    "tests/integration/test_drain.py": "one fleet",
+    "tests/integration/test_jobs.py": "one fleet",
 }
 """Files and folders whose tests share what is costly to make, or a piece of the machine, by the name of that."""
 
@@ -33,10 +41,9 @@ LONGEST: Final = (
     "tests/mission/test_mission.py",
     "tests/integration/test_slot_race.py",
     "tests/integration/test_discovery.py",
-    "tests/integration/test_tunnels.py",
     "tests/unit/onboarding/test_installer.py",
     "tests/torture/test_hostile_http.py",
-    "tests/integration/test_drain.py",
+    "one fleet",
     "tests/integration/test_rental_docker.py",
     "tests/integration/test_master_disk_full.py",
     "tests/integration/test_master_start.py",

@@ -19,6 +19,8 @@ from windrow_agent.runtimes.sandbox import SHARED_MEMORY
 
 HOSTS = ("one", "two", "three")
 WAIT_S = 120
+LOST_S = "20"
+"""Of silence, for a host to be lost: a minute and a half as shipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,8 @@ def several_hosts(folder: Path, network: str) -> Iterator[Several]:
         names = ("master", "eu", *HOSTS)
         networks = {name: one for name, (one, _) in zip(names, made, strict=True)}
         addresses = {name: address for name, (_, address) in zip(names, made, strict=True)}
-        market = cleanup.enter_context(regional_market(folder, networks, addresses))
+        haste = "tests.support.hasty_master", {"HASTE_LOST_S": LOST_S}
+        market = cleanup.enter_context(regional_market(folder, networks, addresses, *haste))
         market.add_accesses("eu")
         agents = {name: market.add_host(name) for name in HOSTS}
 
