@@ -19,6 +19,9 @@ from windrow_proto.errors import InvalidInput
 HTTP_PORT: Final = 8000
 HTTPS_PORT: Final = 8443
 TRUNK_PORT: Final = 7444
+MEASURE_MIB: Final = 256
+MEASURE_MIB_MAX: Final = 2048
+"""What an agent moves at most, whatever it is asked."""
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 SQLITE_PREFIX: Final = "sqlite:///"
 POSTGRESQL_PREFIX: Final = "postgresql+psycopg://"
@@ -45,6 +48,8 @@ class Config:
     rate_limits: bool = True
     proofs: bool = True
     """Rent each host for a moment, soon after it joined and now and then, to see what a renter would see."""
+    measure_mib: int = MEASURE_MIB
+    """How much one measurement of a host's bandwidth may move each way: less is cheaper, and less exact."""
     accept_clock: bool = False
     """Start although this machine's clock cannot be right beside the audit log's last entry."""
     history: HistorySettings = field(default_factory=HistorySettings)
@@ -103,6 +108,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         redis_url=_redis(_secret("WINDROW_REDIS_URL", environment)),
         rate_limits=_switch("WINDROW_RATE_LIMITS", environment),
         proofs=_switch("WINDROW_PROOFS", environment),
+        measure_mib=_number("WINDROW_MEASURE_MIB", environment, MEASURE_MIB, MEASURE_MIB_MAX),
         accept_clock=_switch("WINDROW_ACCEPT_CLOCK", environment, "off"),
         history=read_settings(lambda name: _secret(name, environment)),
         artefacts=_artefacts(environment),
@@ -156,6 +162,13 @@ def _switch(name: str, environment: Mapping[str, str], default: str = "on") -> b
     if text not in {"on", "off"}:
         raise InvalidInput(f"{name} is on or off.")
     return text == "on"
+
+
+def _number(name: str, environment: Mapping[str, str], default: int, most: int) -> int:
+    text = environment.get(name, "") or str(default)
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise InvalidInput(f"{name} is a whole number from 1 to {most}.")
+    return int(text)
 
 
 def _database(url: str | None, data_dir: Path) -> str:

@@ -43,7 +43,7 @@ from windrow_proto.endure import endure
 from windrow_proto.errors import Conflict, Fenced, StorageFailed, WindrowError
 from windrow_proto.link_grpc import serve_trunk
 from windrow_proto.ports import Clock
-from windrow_proto.units import SECOND
+from windrow_proto.units import MIB, SECOND
 
 LOOPBACK: Final = "127.0.0.1"
 KEEPING_EVERY_NS: Final = 10 * SECOND
@@ -257,6 +257,7 @@ def run(config: Config) -> None:
             opened = _lead(config, doors, clock, room, lock)
             if opened is None:
                 return
+            opened.fleet.measures.cap_bytes = config.measure_mib * MIB
             if opened.services.proofs is not None:
                 opened.services.proofs.is_automatic = config.proofs
             try:

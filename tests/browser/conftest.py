@@ -10,6 +10,8 @@ from tests.browser.chromium import Chromium, NoBrowser, find_chromium
 from tests.browser.pretend_master import Served, built_console
 from tests.browser.pretend_world import make_world
 from tests.services import all_required
+from tests.support.rental import Renter
+from tests.support.stack import Stack, stack
 from tests.waiting import PATIENCE_S
 
 PATIENCE_MS = PATIENCE_S * 1000
@@ -60,6 +62,14 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
     context.set_default_timeout(PATIENCE_MS)
     yield await context.new_page()
     await context.close()
+
+
+@pytest.fixture(scope="package")
+def market() -> Iterator[Stack]:
+    """`windrow up` with this very host and nothing simulated; what is rented ends with its test, daemons may die."""
+    with stack() as running:
+        Renter(running).online()
+        yield running
 
 
 @pytest.fixture

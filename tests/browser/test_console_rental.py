@@ -5,22 +5,13 @@ Once in peace, and once while every daemon is killed under the page.
 
 import asyncio
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.async_api import Page, expect
 
 from tests.support.killing import Killer, command_flaws, remains
 from tests.support.rental import Renter
-from tests.support.stack import Stack, stack, wait_for
-
-
-@pytest.fixture(scope="module")
-def market() -> Iterator[Stack]:
-    """`windrow up` with this very host and nothing simulated."""
-    with stack() as running:
-        wait_for(lambda: running.cli["url"])
-        yield running
+from tests.support.stack import Stack, wait_for
 
 
 @pytest.mark.slow

@@ -7,6 +7,17 @@ import pytest
 from tests.support.agent_world import world as world
 from tests.support.rental import Renter, renting
 
+SIMULATED = 5
+"""Hosts of the market `fleet` beside this one."""
+
+
+@pytest.fixture(scope="package")
+def fleet() -> Iterator[Renter]:
+    """A market with a few simulated hosts for every test that leaves both its Accesses serving and nothing rented; its
+    daemons may have been killed."""
+    with renting("--simulate", str(SIMULATED)) as found:
+        yield found
+
 
 @pytest.fixture(scope="package")
 def renter() -> Iterator[Renter]:

@@ -5,12 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.rental import Renter, renting
+from tests.support.rental import Renter
 from tests.waiting import PATIENCE_S, poll
 from windrow.client import Client
 from windrow.config import Config
@@ -55,12 +54,6 @@ def main(what):
 if __name__ == "__main__":
     main(sys.argv[1])
 """
-
-
-@pytest.fixture(scope="module")
-def renter() -> Iterator[Renter]:
-    with renting() as found:
-        yield found
 
 
 class Person:

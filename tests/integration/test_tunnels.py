@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests.support.ports import own_port
-from tests.support.rental import Renter, renting
+from tests.support.rental import Renter
 from tests.support.stack import WINDROW, wait_for
 from tests.waiting import PATIENCE_S, poll
 from windrow.client import Client
@@ -115,14 +115,10 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def renter() -> Iterator[Renter]:
-    with renting() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def market(renter: Renter) -> Served:
-    return Served(renter)
+def market(renter: Renter) -> Iterator[Served]:
+    found = Served(renter)
+    yield found
+    renter.delete(found.id)
 
 
 @pytest.fixture

@@ -148,10 +148,16 @@ def below(data_dir: Path) -> list[Path]:
 
 def leaks(canaries: Canaries, pids: Iterable[int], data_dir: Path) -> list[str]:
     """Where a secret was found, one sentence each; empty is what every test wants."""
-    found = []
-    for where, data in [*_processes(pids), *_files(data_dir)]:
-        found += [f"{name} stands in {where}" for name in canaries.in_bytes(data)]
-    return found
+    return leaks_of(canaries, pids) + _named(canaries, _files(data_dir))
+
+
+def leaks_of(canaries: Canaries, pids: Iterable[int]) -> list[str]:
+    """The same in these processes alone, while they run."""
+    return _named(canaries, _processes(pids))
+
+
+def _named(canaries: Canaries, places: Iterable[tuple[str, bytes]]) -> list[str]:
+    return [f"{name} stands in {where}" for where, data in places for name in canaries.in_bytes(data)]
 
 
 def _processes(pids: Iterable[int]) -> Iterator[tuple[str, bytes]]:

@@ -13,7 +13,8 @@ from windrow_master.fleet import liveness, model
 from windrow_master.fleet import service as fleet
 from windrow_proto.units import SECOND
 
-LOST_S: Final = 6
+LOST_S: Final = int(os.environ.get("HASTE_LOST_S") or 6)
+"""After so many seconds of silence a host is lost: a few where many are killed, more where the others must not be."""
 HASTE: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (fleet, "HEARTBEAT_MIN_NS", SECOND),
     (liveness, "SUSPECT_MIN_NS", 3 * SECOND),

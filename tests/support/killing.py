@@ -20,7 +20,10 @@ from windrow_proto.units import time_text
 BACK_S = 120.0
 """For a daemon that was killed, with the supervisor's pause, and for its host to be online again."""
 SCRIPT = "echo begin $$; i=0; while :; do i=$((i+1)); echo tick $i; sleep 0.2; done"
-LOOK_S = 0.1
+HEARD_S = PAUSE_MIN_S if os.environ.get("CHAOS") else None
+"""Between two questions whether it serves again: as exact as the figure that is printed, where it is one."""
+LOOK_S = 0.25
+"""Between two looks at all processes: whoever runs a second time runs until somebody ends it."""
 
 
 @dataclass(slots=True)
@@ -131,7 +134,7 @@ class Killer:
                 sampled_at = (found["live"] or {}).get("at", "")
                 return bool(found["link_state"] == "online" and max(found["last_seen_at"], sampled_at) > killed_at)
 
-            wait_for(heard, BACK_S, PAUSE_MIN_S)
+            wait_for(heard, BACK_S, HEARD_S)
         return time.monotonic() - since_s
 
     def _open(self, path: str) -> Any:

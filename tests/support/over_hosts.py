@@ -21,6 +21,8 @@ HOSTS = ("one", "two", "three")
 WAIT_S = 120
 CLOSED = 'iifname != "cable" accept\nct state established,related accept\ncounter drop'
 """Of a host behind a firewall: nobody comes to it, and what it has begun goes on."""
+LOST_S = "20"
+"""Of silence, for a host to be lost: a minute and a half as shipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,8 @@ def several_hosts(folder: Path, network: str) -> Iterator[Several]:
         names = ("master", "eu", *HOSTS)
         networks = {name: one for name, (one, _) in zip(names, made, strict=True)}
         addresses = {name: address for name, (_, address) in zip(names, made, strict=True)}
-        market = cleanup.enter_context(regional_market(folder, networks, addresses))
+        haste = "tests.support.hasty_master", {"HASTE_LOST_S": LOST_S}
+        market = cleanup.enter_context(regional_market(folder, networks, addresses, *haste))
         market.add_accesses("eu")
         agents = {name: market.add_host(name) for name in HOSTS}
 

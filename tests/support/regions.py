@@ -18,7 +18,7 @@ from tests.support import truth
 from tests.support.killing import online
 from tests.support.namespaces import Namespace
 from tests.support.rental import Renter
-from tests.support.stack import START_S, Stack, wait_for
+from tests.support.stack import MEASURE_MIB, START_S, Stack, wait_for
 from tests.waiting import PATIENCE_S
 from windrow_proto import enrol
 
@@ -174,17 +174,22 @@ class RegionalMarket:
 
 @contextmanager
 def regional_market(
-    folder: Path, networks: Mapping[str, Namespace], addresses: Mapping[str, str], master: str = "windrow_master"
+    folder: Path,
+    networks: Mapping[str, Namespace],
+    addresses: Mapping[str, str],
+    master: str = "windrow_master",
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[RegionalMarket]:
     """A Master, the module of this name, in the network `master`, and this thread with it there; everything is ended at
-    the end."""
+    the end. environment: what the Master gets beside this process's own."""
     data_dir = folder / "data"
     data_dir.mkdir(mode=0o700)
     arguments = ["--data-dir", str(data_dir), "--listen", "0.0.0.0", "--public", addresses["master"]]
     arguments += ["--https-port", str(HTTPS_PORT), "--trunk-port", str(TRUNK_PORT)]
     with ExitStack() as cleanup, networks["master"].entered():
         with (folder / "master.log").open("ab") as log:
-            process = subprocess.Popen([sys.executable, "-m", master, *arguments], stderr=log, stdout=log)
+            own = {"WINDROW_MEASURE_MIB": MEASURE_MIB, **os.environ, **(environment or {})}
+            process = subprocess.Popen([sys.executable, "-m", master, *arguments], stderr=log, stdout=log, env=own)
         cleanup.callback(_stop, process)
         renter = Renter(Stack(process, data_dir, 0.0))
         wait_for(lambda: renter.ask("GET", "/me"))

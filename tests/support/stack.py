@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.canaries import Canaries, collect, leaks, plant
+from tests.support.canaries import Canaries, collect, leaks, leaks_of, plant
 from tests.support.ports import own_ports
 from windrow.client import Client
 from windrow.config import Config
@@ -21,7 +21,9 @@ from windrow.config import Config
 WINDROW = str(Path(sys.executable).with_name("windrow"))
 START_S = 120.0
 STOP_S = 120.0
-PAUSE_MIN_S, PAUSE_MAX_S = 0.02, 0.1
+MEASURE_MIB = "4"
+"""What a host's bandwidth is measured with: as shipped it is seconds of both processors for each market."""
+PAUSE_MIN_S, PAUSE_MAX_S = 0.02, 0.5
 
 
 @dataclass(slots=True)
@@ -101,7 +103,7 @@ def started(
     """Run this `windrow up`; stops it as Ctrl-C does, and kills it if it does not stop."""
     with log_path.open("ab") as log:
         began = time.monotonic()
-        own = os.environ | {"WINDROW_PROOFS": "off"} | dict(environment or {})
+        own = os.environ | {"WINDROW_PROOFS": "off", "WINDROW_MEASURE_MIB": MEASURE_MIB} | dict(environment or {})
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=own)
         try:
             yield Stack(process, data_dir, began)
@@ -139,11 +141,11 @@ def stack(*flags: str, folder: Path | None = None, environment: Mapping[str, str
 
 
 def _watched(running: Stack) -> tuple[Canaries, list[str]]:
-    """The secrets of this market, those planted now included, and where any stands that it must not."""
+    """The secrets of this market, those planted now included, and which process shows any. Files are for the end."""
     secrets = collect(running.data_dir)
     if running.process.poll() is None and running.cli.get("token"):
         plant(secrets, running.cli["url"], running.cli["token"])
-    return secrets, leaks(secrets, running.pids(), running.data_dir)
+    return secrets, leaks_of(secrets, running.pids())
 
 
 def wait_for(read: Any, deadline_s: float = START_S, pause_s: float | None = None) -> Any:

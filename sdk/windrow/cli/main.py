@@ -1,6 +1,7 @@
 """The `windrow` command. More are found by the entry point group `windrow.commands` (`up` comes with the Master)."""
 
 import sys
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from typing import Annotated
 
@@ -63,8 +64,14 @@ def version() -> None:
     sys.stdout.write(__version__ + "\n")
 
 
-def load_commands() -> None:
-    """Add what other distributions bring: each entry point names a function with typed parameters or a typer.Typer."""
+def load_commands(words: Sequence[str]) -> None:
+    """Add what other distributions bring: each entry point names a function with typed parameters or a typer.Typer.
+
+    words: of the command line. Where they ask for a command of ours nothing is added: what the Master's `up` imports
+    takes longer than most commands.
+    """
+    if _asked(words) in {*(one.name for one in app.registered_groups), *(one.name for one in app.registered_commands)}:
+        return
     for entry in entry_points(group=GROUP):
         found = entry.load()
         if isinstance(found, typer.Typer):
@@ -73,9 +80,17 @@ def load_commands() -> None:
             app.command(entry.name)(found)
 
 
+def _asked(words: Sequence[str]) -> str | None:
+    """The command among these words; None where an option decides, as --help does, or there is none."""
+    rest = list(words)
+    while rest and rest[0].startswith("--url"):
+        del rest[: 2 if rest[0] == "--url" else 1]
+    return None if not rest or rest[0].startswith("-") else rest[0]
+
+
 def main() -> None:
     """Run the command and exit as output.py says."""
-    load_commands()
+    load_commands(sys.argv[1:])
     try:
         code = app(standalone_mode=False)
     except WindrowClientError as error:

@@ -59,6 +59,11 @@ def test_where_one_relay_serves_it_measures_alone_and_whole(w):
     assert (spec.access_ids, spec.cap_bytes) == ((), MEASURE_CAP_BYTES)
 
 
+def test_an_operator_may_have_fewer_bytes_moved(w):
+    w.fleet.measures.cap_bytes = 4 << 20
+    assert asked(w, ("access_1", "access_2")).cap_bytes == 2 << 20
+
+
 def test_what_several_relays_found_is_kept(w):
     found = measured.after(measured.after(None, "access_1", "n", 5, 6, NOW), "access_2", "s", 7, 8, NOW)
     w.write(lambda uow: w.fleet.hosts.measured(uow, HOST, found, NOW))

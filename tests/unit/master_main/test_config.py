@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from windrow_master.config import parse
+from windrow_master.fleet.measures.service import MEASURE_CAP_BYTES
 from windrow_proto.errors import InvalidInput
+from windrow_proto.units import MIB
 
 
 def test_the_defaults_listen_on_this_machine_only(tmp_path: Path) -> None:
@@ -76,6 +78,9 @@ def test_a_bus_is_named_by_url_or_by_a_file_that_holds_it_and_its_password_is_ne
         {"WINDROW_REDIS_URL": "redis://:canary@cache/", "WINDROW_REDIS_URL_FILE": "/x"},
         {"WINDROW_REDIS_URL_FILE": "/nowhere/at/all"},
         {"WINDROW_RATE_LIMITS": "sometimes"},
+        {"WINDROW_MEASURE_MIB": "0"},
+        {"WINDROW_MEASURE_MIB": "4e3"},
+        {"WINDROW_MEASURE_MIB": "5000"},
     ],
 )
 def test_a_setting_that_cannot_be_meant_is_refused_by_its_name_and_without_its_value(
@@ -86,6 +91,11 @@ def test_a_setting_that_cannot_be_meant_is_refused_by_its_name_and_without_its_v
 
     assert next(iter(environment)).removesuffix("_FILE") in str(refused.value)
     assert "canary" not in str(refused.value)
+
+
+def test_a_measurement_of_bandwidth_moves_what_it_always_did_unless_told_otherwise() -> None:
+    assert parse([], {}).measure_mib * MIB == MEASURE_CAP_BYTES
+    assert parse([], {"WINDROW_MEASURE_MIB": "4"}).measure_mib == 4
 
 
 def test_rate_limits_are_on_unless_switched_off(tmp_path: Path) -> None:

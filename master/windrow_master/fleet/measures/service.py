@@ -27,11 +27,15 @@ BENCHMARK_AGAIN_NS: Final = 6 * HOUR
 
 
 class MeasureDesk:
-    """Asks hosts to measure themselves. Methods that take a `uow` run inside the caller's unit of work."""
+    """Asks hosts to measure themselves. Methods that take a `uow` run inside the caller's unit of work.
+
+    cap_bytes: that a measurement of a real host may move each way.
+    """
 
     def __init__(self, hosts: HostDesk, commands: CommandDesk) -> None:
         self._hosts, self._commands = hosts, commands
         self._benchmarked: dict[HostId, int] = {}
+        self.cap_bytes = MEASURE_CAP_BYTES
 
     def due(
         self, entries: Iterable[Entry], is_connected: Callable[[HostId], bool], now_ns: int
@@ -70,7 +74,7 @@ class MeasureDesk:
         among them."""
         is_simulated = self._hosts.load(uow, host_id).simulated
         others = () if is_simulated else measured.others(relays, uow.random_bytes(measured.OTHERS_MAX))
-        cap_bytes = MEASURE_SIMULATED_CAP_BYTES if is_simulated else MEASURE_CAP_BYTES // max(1, len(others))
+        cap_bytes = MEASURE_SIMULATED_CAP_BYTES if is_simulated else self.cap_bytes // max(1, len(others))
         spec = BandwidthSpec(MEASURE_DURATION_NS, cap_bytes, uow.random_bytes(16).hex(), others)
         command = Command(CommandId(""), CommandKind.MEASURE_BANDWIDTH, bandwidth=spec)
         return self._commands.issue(uow, host_id, command, uow.now_wall_ns + MEASURE_LIFE_NS, actor=actor)
