@@ -200,18 +200,25 @@ def test_only_the_members_themselves_speak_and_are_spoken_to(closed: Several, se
     assert asked(closed, served) == "b'hello'"
 
 
-def test_a_connection_outlives_the_agent_of_its_host(closed: Several, served: dict[str, Any], tmp_path: Path) -> None:
-    name = host_of(closed, served, 1)
+def test_a_connection_outlives_the_agent_of_its_host_and_the_access(
+    closed: Several, served: dict[str, Any], tmp_path: Path
+) -> None:
+    name, market = host_of(closed, served, 1), closed.market
     words = ("cluster", "exec", served["id"], "--", "python3", "-c", HELD)
+    # It runs beside rank 0, whose agent goes on.
     with started(closed, words, tmp_path / "said") as said:
         wait_for(lambda: "5" in said().split(), WAIT_S)
         closed.agents[name].send_signal(signal.SIGKILL)
         closed.agents[name].wait()
-        closed.agents[name] = closed.market.run_host(name)
+        assert "windrown" not in devices(closed)[name], "it ends with the agent"
+        closed.agents[name] = market.run_host(name)
         before = len(said().split())
         wait_for(lambda: len(said().split()) > before + 5, WAIT_S)
-    found = closed.cluster(served["id"])
-    assert (found["phase"], found["network"]["cords_up"]) == ("Running", 1)
+    wait_for(lambda: closed.cluster(served["id"])["network"]["cords_up"] == 1, WAIT_S)
+    market.accesses["eu"].kill()
+    market.restart_access("eu")
+    wait_for(lambda: asked(closed, served) == "b'hello'", WAIT_S)
+    assert closed.cluster(served["id"])["phase"] == "Running"
 
 
 @contextmanager
