@@ -24,16 +24,17 @@ from windrow_proto.tunnels import HOST_NAME
 ONE, OTHER = "198.19.7.1", "198.19.7.2"
 
 
-def pair(*keys):
-    """Both ends' TLS, each with its key and trusting the next one's."""
+def pair(server, client, server_trusts=None, client_trusts=None):
+    """Both ends' TLS, each with its key and trusting the other's alone, unless another one is named."""
     raws = socket.socketpair()
     for raw in raws:
         raw.setblocking(False)
+    trusted = (server_trusts or client).certificate_pem, (client_trusts or server).certificate_pem
+    ends = zip(raws, (server, client), trusted, (True, False), strict=True)
     made = []
-    for number, raw in enumerate(raws):
-        own, peer = keys[number], keys[(number + 1) % len(keys)] if len(keys) == 2 else keys[2]
-        context = tunnel_socket.mutual_context(own.key_pem, own.certificate_pem, peer.certificate_pem, not number)
-        made.append(TunnelTls(raw, context, HOST_NAME if number else None))
+    for raw, own, peer_pem, is_server in ends:
+        context = tunnel_socket.mutual_context(own.key_pem, own.certificate_pem, peer_pem, is_server)
+        made.append(TunnelTls(raw, context, None if is_server else HOST_NAME))
     return made
 
 
@@ -97,13 +98,15 @@ async def test_an_end_that_goes_ends_the_other_with_the_reason():
         await poll_async(lambda: over[1] == ["The line to it was cut."])
 
 
-async def test_nobody_without_the_key_that_the_master_told_is_the_other_end():
-    keys = [lone_identity(HOST_NAME) for _ in range(3)]
-    server, client = pair(*keys)  # each is told of the third key, and shows its own
-    found = await asyncio.gather(server.greet(), client.greet(), return_exceptions=True)
-    assert any(isinstance(one, OSError) for one in found)
-    server.close()
-    client.close()
+@pytest.mark.parametrize("side", ["server_trusts", "client_trusts"])
+async def test_nobody_without_the_key_that_the_master_told_is_the_other_end(side):
+    server, client = pair(lone_identity(HOST_NAME), lone_identity(HOST_NAME), **{side: lone_identity(HOST_NAME)})
+    try:
+        found = await asyncio.gather(server.greet(), client.greet(), return_exceptions=True)
+        assert isinstance(found[0 if side == "server_trusts" else 1], OSError)
+    finally:
+        server.close()
+        client.close()
 
 
 # --- who opens connections -------------------------------------------------------------------------------------------
