@@ -47,7 +47,8 @@ async def joined():
     """Two ends of a cord that run, and what came to each."""
     server, client = pair(lone_identity(HOST_NAME), lone_identity(HOST_NAME))
     await asyncio.gather(server.greet(), client.greet())
-    came, over = ([], []), [[], []]
+    came: tuple[list[bytes], list[bytes]] = ([], [])
+    over: tuple[list[str], list[str]] = ([], [])
     cords = [Cord(tls, taking(came[n]), SystemClock()) for n, tls in enumerate((server, client))]
     async with asyncio.TaskGroup() as group:
         running = [group.create_task(ending(cord, said)) for cord, said in zip(cords, over, strict=True)]
@@ -146,11 +147,12 @@ async def test_only_the_workloads_own_sockets_open_and_take_connections(monkeypa
     async def own():
         return frozenset(owned)
 
-    gate, went = Gate(ONE, own), []
+    went: list[bytes] = []
+    gate = Gate(ONE, own)
     assert not gate.pass_through(packet, is_outward, went.append), "it waits to be judged"
     async with asyncio.TaskGroup() as group:
         task = group.create_task(gate.run())
-        await poll_async(lambda: went or gate.refused)
+        await poll_async(lambda: bool(went or gate.refused))
         task.cancel()
     assert went == ([packet] if passes else [])
 

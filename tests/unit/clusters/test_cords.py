@@ -26,7 +26,7 @@ class End:
 
     def __init__(self, opening):
         self.opening, self.shown, self.closed = opening, [], False
-        self.said = asyncio.Queue()
+        self.said: asyncio.Queue[ChannelData | ChannelClose | Exception] = asyncio.Queue()
         self.said.put_nowait(ChannelData(b"key of " + opening.cord_own.encode()))
 
     async def send(self, data, stream=0):
