@@ -120,7 +120,7 @@ TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when re
 
 
 def test_the_sockets_that_answer_and_that_dial_are_found():
-    sockets = tuple(parse_all(TABLE))
+    sockets = tuple(parse_all(TABLE, {20_000, 22, 40_000}))
     assert sockets[0] == Socket(ip_address(ONE), 20_000, 0, 11, True)
     assert answering(sockets, ONE, 20_000) == {11}
     assert answering(sockets, ONE, 22) == {22}
@@ -142,7 +142,7 @@ def test_the_sockets_that_answer_and_that_dial_are_found():
     ids=["own", "of another", "of the host", "nobody's", "own outward", "another's outward"],
 )
 async def test_only_the_workloads_own_sockets_open_and_take_connections(monkeypatch, is_outward, packet, owned, passes):
-    monkeypatch.setattr(gates, "_sockets", lambda: tuple(parse_all(TABLE)))
+    monkeypatch.setattr(gates, "_sockets", lambda ports: tuple(parse_all(TABLE, ports)))
 
     async def own():
         return frozenset(owned)
