@@ -127,6 +127,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "created_at": at(),
         "rental_id": f"rental_{number}",
         "first_port": None,
+        "network": None,
         "restarts": 0,
         "version": 1,
     }

@@ -96,12 +96,12 @@ def test_a_host_whose_own_firewall_drops_packets_of_its_devices_is_refused_with_
 
 
 def refused(several: Several) -> str:
-    """What is said to who asks for two hosts; what is made after all is taken away again."""
+    """What is said to who asks for two hosts and gets none; what is made after all is taken away again."""
     words = ("cluster", "create", "--kind", "gang", "--hosts", "2", "--name", "x", "--", "true")
     made = several.market.renter.windrow(*words)
     if made.returncode == 0:
         several.market.renter.windrow("cluster", "delete", "x", "--yes")
-    return made.stderr
+    return made.stderr if made.returncode else ""
 
 
 @pytest.mark.proves("a cluster over two hosts that drop all that comes to them")
@@ -184,7 +184,9 @@ def test_only_the_members_themselves_speak_and_are_spoken_to(closed: Several, se
     address = next(one["address"] for one in served["workloads"] if one["rank"] == 1)
     assert asked(closed, served) == "b'hello'"
 
-    with far.entered(), socket.create_server(("0.0.0.0", 0)) as of_the_host:
+    with far.entered():
+        of_the_host = socket.create_server(("0.0.0.0", 0))
+    with of_the_host:
         port = of_the_host.getsockname()[1]
         assert asked(closed, served, port) == "TimeoutError", "what the other host itself listens on"
     with near.entered(), pytest.raises(TimeoutError):
@@ -200,18 +202,25 @@ def test_only_the_members_themselves_speak_and_are_spoken_to(closed: Several, se
     assert asked(closed, served) == "b'hello'"
 
 
-def test_a_connection_outlives_the_agent_of_its_host(closed: Several, served: dict[str, Any], tmp_path: Path) -> None:
-    name = host_of(closed, served, 1)
+def test_a_connection_outlives_the_agent_of_its_host_and_the_access(
+    closed: Several, served: dict[str, Any], tmp_path: Path
+) -> None:
+    name, market = host_of(closed, served, 1), closed.market
     words = ("cluster", "exec", served["id"], "--", "python3", "-c", HELD)
+    # It runs beside rank 0, whose agent goes on.
     with started(closed, words, tmp_path / "said") as said:
         wait_for(lambda: "5" in said().split(), WAIT_S)
         closed.agents[name].send_signal(signal.SIGKILL)
         closed.agents[name].wait()
-        closed.agents[name] = closed.market.run_host(name)
+        assert "windrown" not in devices(closed)[name], "it ends with the agent"
+        closed.agents[name] = market.run_host(name)
         before = len(said().split())
         wait_for(lambda: len(said().split()) > before + 5, WAIT_S)
-    found = closed.cluster(served["id"])
-    assert (found["phase"], found["network"]["cords_up"]) == ("Running", 1)
+    wait_for(lambda: closed.cluster(served["id"])["network"]["cords_up"] == 1, WAIT_S)
+    market.accesses["eu"].kill()
+    market.restart_access("eu")
+    wait_for(lambda: asked(closed, served) == "b'hello'", WAIT_S)
+    assert closed.cluster(served["id"])["phase"] == "Running"
 
 
 @contextmanager

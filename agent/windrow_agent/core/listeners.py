@@ -47,13 +47,15 @@ class Socket:
     is_listening: bool
 
 
-def parse_all(table: str) -> Iterable[Socket]:
-    """Every socket of these tables, whatever it does; addresses as `parse` reads them."""
+def parse_all(table: str, ports: Collection[int]) -> Iterable[Socket]:
+    """The sockets of these tables at these ports of this host, whatever they do; addresses as `parse` reads them."""
     for line in table.splitlines()[1:]:
         fields = line.split()
         if len(fields) < 10:
             continue
         (words, _, port), (_, _, remote) = fields[1].partition(":"), fields[2].partition(":")
+        if int(port, 16) not in ports:
+            continue  # there may be many thousands
         raw = b"".join(bytes.fromhex(words[n : n + 8])[::-1] for n in range(0, len(words), 8))
         yield Socket(ip_address(raw), int(port, 16), int(remote, 16), int(fields[9]), fields[3] == LISTEN)
 

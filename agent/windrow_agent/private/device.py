@@ -75,8 +75,10 @@ class Device:
         return True
 
     def close(self) -> None:
-        """The kernel takes the device away with everything that was set for it."""
-        os.close(self.fd)
+        """The kernel takes the device away with everything that was set for it. What is written afterwards is lost: the
+        number of its file may be another's by then."""
+        fd, self.fd = self.fd, -1
+        os.close(fd)
 
     def _configure(self, address: str) -> None:
         # It has no use for IPv6, whose neighbours the kernel would look for.

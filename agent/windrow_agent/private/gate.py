@@ -28,6 +28,11 @@ class _Asked:
     ports: tuple[int, int]
     go_on: Callable[[], None]
 
+    @property
+    def own_port(self) -> int:
+        """On this host."""
+        return self.ports[0] if self.is_outward else self.ports[1]
+
 
 class Gate:
     """Judges the openings of one network; `run` beside it."""
@@ -55,7 +60,7 @@ class Gate:
             await self._wake.wait()
             self._wake.clear()
             asked, self._waiting = self._waiting, []
-            sockets = await asyncio.to_thread(_sockets)
+            sockets = await asyncio.to_thread(_sockets, frozenset(one.own_port for one in asked))
             owned = await self._owned()
             for one in asked:
                 if self._is_own(one, sockets, owned):
@@ -72,11 +77,11 @@ class Gate:
         return bool(found) and found <= owned
 
 
-def _sockets() -> tuple[Socket, ...]:
+def _sockets(ports: frozenset[int]) -> tuple[Socket, ...]:
     found: list[Socket] = []
     for table in TABLES:
         try:
-            found += parse_all(Path(table).read_text())
+            found += parse_all(Path(table).read_text(), ports)
         except OSError:
             continue
     return tuple(found)

@@ -341,6 +341,8 @@ export interface ClusterOut {
   /** Of a service, by port: where anybody who knows the address reaches it. Tell it as you like */
   urls: Record<string, string>;
   traffic: TrafficOut;
+  /** Null where there are not several hosts */
+  network: NetworkOut | null;
   tier: string | null;
   /** A decimal amount of money */
   price_per_hour: string | null;
@@ -1013,6 +1015,19 @@ export interface MyTokenOut {
   expires_at: string;
 }
 
+/** How members on several hosts meet. */
+export interface NetworkOut {
+  /** direct, or tunnels: in a private network, through Accesses */
+  mode: string;
+  reason: string;
+  /** Of a private network: the pairs of members that are to be joined */
+  cords: number;
+  /** Those of them that are */
+  cords_up: number;
+  /** Why one of them is not */
+  problem: string | null;
+}
+
 /** What can be had in one tier; the price is per GPU, or for `cpu` tiers per processor. */
 export interface OfferOut {
   tier: string;
@@ -1555,7 +1570,7 @@ export interface TokenOut {
   last_used_at: string | null;
 }
 
-/** What came to a service over HTTPS and back, without what is under way; written every ten seconds. */
+/** What came to a service over HTTPS and back, without what is under way; or what went between the members of a private network, as one of each two counts it, and how often such two were joined. Written every ten seconds. */
 export interface TrafficOut {
   connections: number;
   bytes_in: number;

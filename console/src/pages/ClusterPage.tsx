@@ -70,6 +70,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
           <Panel title="Progress"><Steps cluster={cluster} /></Panel>
           {up && (cluster.request.ssh_keys.length > 0 || cluster.request.notebook) && <Panel title="Enter it"><Doors cluster={cluster} mine={cluster.account_id === me.data?.account.id} /></Panel>}
           {Object.keys(cluster.urls).length > 0 && <Panel title="Open to everybody"><Addresses cluster={cluster} /></Panel>}
+          {cluster.network && <Panel title="Network"><Network network={cluster.network} traffic={cluster.traffic} /></Panel>}
           <Panel title="Workloads"><Workloads cluster={cluster} /></Panel>
           <Panel title="Asked for"><Asked cluster={cluster} /></Panel>
         </aside>
@@ -122,6 +123,14 @@ function Addresses({ cluster }: { cluster: Cluster }) {
       <Text size="xs" className="wr-quiet">{count(cluster.traffic.connections)} connections, {bytes(cluster.traffic.bytes_in)} in, {bytes(cluster.traffic.bytes_out)} out</Text>
     </Stack>
   );
+}
+
+/** How the members on several hosts meet, and why so. */
+function Network({ network, traffic }: { network: NonNullable<Cluster["network"]>; traffic: Cluster["traffic"] }) {
+  const rows: [string, string][] = [["Members meet", network.mode === "tunnels" ? "in a private network, through an Access that cannot read it" : "directly"], ["Because", plain(network.reason)]];
+  if (network.cords > 0) rows.push(["Joined", `${count(network.cords_up)} of ${count(network.cords)} pairs`], ["Carried", `${bytes(traffic.bytes_in)} and ${bytes(traffic.bytes_out)}`]);
+  if (network.problem !== null) rows.push(["Not joined", plain(network.problem)]);
+  return <div data-testid="network"><Facts rows={rows} /></div>;
 }
 
 /** How its renter enters a box: what to type on their own machine, and for Jupyter the address it is then found at. */

@@ -24,16 +24,17 @@ from windrow_proto.tunnels import HOST_NAME
 ONE, OTHER = "198.19.7.1", "198.19.7.2"
 
 
-def pair(*keys):
-    """Both ends' TLS, each with its key and trusting the next one's."""
+def pair(server, client, server_trusts=None, client_trusts=None):
+    """Both ends' TLS, each with its key and trusting the other's alone, unless another one is named."""
     raws = socket.socketpair()
     for raw in raws:
         raw.setblocking(False)
+    trusted = (server_trusts or client).certificate_pem, (client_trusts or server).certificate_pem
+    ends = zip(raws, (server, client), trusted, (True, False), strict=True)
     made = []
-    for number, raw in enumerate(raws):
-        own, peer = keys[number], keys[(number + 1) % len(keys)] if len(keys) == 2 else keys[2]
-        context = tunnel_socket.mutual_context(own.key_pem, own.certificate_pem, peer.certificate_pem, not number)
-        made.append(TunnelTls(raw, context, HOST_NAME if number else None))
+    for raw, own, peer_pem, is_server in ends:
+        context = tunnel_socket.mutual_context(own.key_pem, own.certificate_pem, peer_pem, is_server)
+        made.append(TunnelTls(raw, context, None if is_server else HOST_NAME))
     return made
 
 
@@ -46,7 +47,8 @@ async def joined():
     """Two ends of a cord that run, and what came to each."""
     server, client = pair(lone_identity(HOST_NAME), lone_identity(HOST_NAME))
     await asyncio.gather(server.greet(), client.greet())
-    came, over = ([], []), [[], []]
+    came: tuple[list[bytes], list[bytes]] = ([], [])
+    over: tuple[list[str], list[str]] = ([], [])
     cords = [Cord(tls, taking(came[n]), SystemClock()) for n, tls in enumerate((server, client))]
     async with asyncio.TaskGroup() as group:
         running = [group.create_task(ending(cord, said)) for cord, said in zip(cords, over, strict=True)]
@@ -97,13 +99,15 @@ async def test_an_end_that_goes_ends_the_other_with_the_reason():
         await poll_async(lambda: over[1] == ["The line to it was cut."])
 
 
-async def test_nobody_without_the_key_that_the_master_told_is_the_other_end():
-    keys = [lone_identity(HOST_NAME) for _ in range(3)]
-    server, client = pair(*keys)  # each is told of the third key, and shows its own
-    found = await asyncio.gather(server.greet(), client.greet(), return_exceptions=True)
-    assert any(isinstance(one, OSError) for one in found)
-    server.close()
-    client.close()
+@pytest.mark.parametrize("side", ["server_trusts", "client_trusts"])
+async def test_nobody_without_the_key_that_the_master_told_is_the_other_end(side):
+    server, client = pair(lone_identity(HOST_NAME), lone_identity(HOST_NAME), **{side: lone_identity(HOST_NAME)})
+    try:
+        found = await asyncio.gather(server.greet(), client.greet(), return_exceptions=True)
+        assert isinstance(found[0 if side == "server_trusts" else 1], OSError)
+    finally:
+        server.close()
+        client.close()
 
 
 # --- who opens connections -------------------------------------------------------------------------------------------
@@ -116,7 +120,7 @@ TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when re
 
 
 def test_the_sockets_that_answer_and_that_dial_are_found():
-    sockets = tuple(parse_all(TABLE))
+    sockets = tuple(parse_all(TABLE, {20_000, 22, 40_000}))
     assert sockets[0] == Socket(ip_address(ONE), 20_000, 0, 11, True)
     assert answering(sockets, ONE, 20_000) == {11}
     assert answering(sockets, ONE, 22) == {22}
@@ -138,16 +142,17 @@ def test_the_sockets_that_answer_and_that_dial_are_found():
     ids=["own", "of another", "of the host", "nobody's", "own outward", "another's outward"],
 )
 async def test_only_the_workloads_own_sockets_open_and_take_connections(monkeypatch, is_outward, packet, owned, passes):
-    monkeypatch.setattr(gates, "_sockets", lambda: tuple(parse_all(TABLE)))
+    monkeypatch.setattr(gates, "_sockets", lambda ports: tuple(parse_all(TABLE, ports)))
 
     async def own():
         return frozenset(owned)
 
-    gate, went = Gate(ONE, own), []
+    went: list[bytes] = []
+    gate = Gate(ONE, own)
     assert not gate.pass_through(packet, is_outward, went.append), "it waits to be judged"
     async with asyncio.TaskGroup() as group:
         task = group.create_task(gate.run())
-        await poll_async(lambda: went or gate.refused)
+        await poll_async(lambda: bool(went or gate.refused))
         task.cancel()
     assert went == ([packet] if passes else [])
 
