@@ -11,6 +11,7 @@ from typing import Final
 
 from windrow_agent.core.scaling import deciwatts, joules, mebibytes, whole
 from windrow_agent.gpu import sysfs_files as files
+from windrow_agent.gpu.amd_metrics import TABLE_BYTES_MAX, Held, held_by
 from windrow_agent.gpu.amd_smi import AmdSmi
 from windrow_agent.gpu.port import GpuHealth
 from windrow_agent.gpu.sysfs_card import More, Place, SysfsCard, plain
@@ -44,6 +45,7 @@ class AmdCard(SysfsCard):
     def __init__(self, place: Place, index: int, smi: AmdSmi) -> None:
         self._smi = smi
         self._kfd = place.root / "sys/class/kfd/kfd"
+        self._held = Held()
         super().__init__(place, index)
 
     def _unique(self) -> str:
@@ -101,6 +103,7 @@ class AmdCard(SysfsCard):
         power = next((one for one in powers if one is not None), None)
         pwm = files.number(hwmon / "pwm1") if hwmon else None
         energy = self._smi.energy_millijoules(self.place.address)
+        self._held = held_by(files.raw(device / "gpu_metrics", TABLE_BYTES_MAX), self._held)
         shown = edge or hottest
         temperature = files.degrees(files.beside(shown, "input")) if shown else None
         junction = files.degrees(files.beside(hottest, "input")) if hottest else temperature
@@ -111,6 +114,7 @@ class AmdCard(SysfsCard):
             temperature_celsius=junction,
             slowdown_celsius=files.degrees(files.beside(hottest, "crit")) if hottest else None,
             memory_used_bytes=used,
+            slowed_by=self._held.reasons,
             ecc_uncorrected=errors["ue"],
         )
         return {
@@ -123,6 +127,7 @@ class AmdCard(SysfsCard):
             7: joules(energy),
             8: _megahertz(hwmon, "freq1_input"),
             9: _megahertz(hwmon, "freq2_input"),
+            10: self._held.reasons,
             12: None if pwm is None else whole((100 * pwm + PWM_FULL // 2) // PWM_FULL, 0, 100),
             13: errors["ue"],
             14: files.number(device / "pcie_replay_count"),

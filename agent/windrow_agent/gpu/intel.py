@@ -14,7 +14,7 @@ from typing import Final
 
 from windrow_agent.core.scaling import deciwatts, joules, mebibytes, whole
 from windrow_agent.gpu import sysfs_files as files
-from windrow_agent.gpu.port import GpuHealth
+from windrow_agent.gpu.port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_BRAKE, POWER_CAP, GpuHealth
 from windrow_agent.gpu.sysfs_card import Place, SysfsCard
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import MILLISECOND
@@ -23,7 +23,6 @@ DRIVERS: Final = frozenset({"xe", "i915"})
 ON_THE_PROCESSOR: Final = "00"
 """The bus on which Intel's processors have their own graphics; cards are behind a bridge."""
 
-POWER_CAP, HEAT_BY_SOFTWARE, HEAT_BY_HARDWARE, POWER_BRAKE = 0x4, 0x20, 0x40, 0x80
 THROTTLE: Final = {
     "pl1": POWER_CAP,
     "pl2": POWER_CAP,

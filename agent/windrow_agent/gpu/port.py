@@ -141,6 +141,13 @@ class GpuInventory:
     cuda_version: str = ""
 
 
+POWER_CAP: Final = 0x4
+HEAT_BY_SOFTWARE: Final = 0x20
+HEAT_BY_HARDWARE: Final = 0x40
+POWER_BRAKE: Final = 0x80
+"""Reasons for lower clocks as NVML's bits, which is how the wire has those of every maker."""
+
+
 @dataclass(frozen=True, slots=True)
 class GpuHealth:
     """What decides whether one GPU may be offered, as of the last sweep; None where the card does not say.

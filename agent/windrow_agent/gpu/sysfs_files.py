@@ -31,6 +31,15 @@ def text(path: Path) -> str:
         return ""
 
 
+def raw(path: Path, size: int) -> bytes:
+    """The start of a file that is no text; empty if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(size)
+    except OSError:
+        return b""
+
+
 def number(path: Path) -> int | None:
     """A file with one number, decimal or after 0x; never negative: what does not know says -1."""
     said = text(path)

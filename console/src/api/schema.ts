@@ -168,13 +168,15 @@ export interface BandwidthOut {
   relays: number;
 }
 
-/** What was measured on a GPU. */
+/** What a test rental measured of a GPU, from inside. */
 export interface BenchmarkOut {
   name: string;
   value: number;
   unit: string;
   /** RFC 3339 in UTC, with milliseconds */
   measured_at: string;
+  /** The test rental, as in `/hosts/{id}/proof` */
+  proof_id: string;
 }
 
 /** How a box is entered by who rents it; each is null where it is not, also for what is no box. */
@@ -558,6 +560,7 @@ export interface GpuPageOut {
   conditions: ConditionOut[];
   /** What contradicts itself in what its host says of it */
   claims: ConditionOut[];
+  /** The newest first, twenty at most */
   benchmarks: BenchmarkOut[];
   groups: GpuGroupOut[];
 }
@@ -1266,7 +1269,7 @@ export interface ProofOut {
 
 /** One step of a test rental. */
 export interface ProofStepOut {
-  /** start, reach, count, memory, bandwidth, end or receipt */
+  /** start, reach, count, memory, benchmark, bandwidth, end or receipt */
   name: string;
   /** passed, failed, or absent where there was nothing to try */
   state: string;

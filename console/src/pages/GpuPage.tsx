@@ -146,7 +146,7 @@ function Evidence({ gpu }: { gpu: GpuWhole }) {
       {gpu.claims.length ? <Reasons reasons={gpu.claims.map((claim) => `${codeOf(claim.code)}: ${claim.detail}`)} /> : <Text size="sm" className="wr-quiet">Nothing in it contradicts itself.</Text>}
       <Text size="sm" fw={600} mt={10}>What was measured</Text>
       {gpu.benchmarks.length ? (
-        <Facts rows={gpu.benchmarks.map((one) => [one.name, <span key={one.name}>{fieldText(one.value, one.unit)}, <When at={one.measured_at} /></span>])} />
+        <Facts rows={gpu.benchmarks.map((one) => [one.name, <span key={one.measured_at}>{fieldText(one.value, one.unit)}, <When at={one.measured_at} /></span>])} />
       ) : <Text size="sm" className="wr-quiet">Nothing yet.</Text>}
     </Panel>
   );

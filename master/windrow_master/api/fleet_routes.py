@@ -19,7 +19,7 @@ from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, accepted, page, read_cursor, tagged, write_cursor
 from windrow_master.fleet.machines import AdminEvent
-from windrow_master.fleet.model import AdminState, CommandRow
+from windrow_master.fleet.model import AdminState, CardBenchmark, CommandRow
 from windrow_master.fleet.sanitise import OWN_CODES
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.model import Principal, Role
@@ -209,17 +209,18 @@ async def gpu(services: Serving, principal: Asking, gpu_id: str) -> Any:
     Its serial number and per-device id are its host's owner's, operators' and auditors' to see."""
     entry, facts = _holder(services, gpu_id)
 
-    def read(uow: UnitOfWork) -> list[EventRow]:
+    def read(uow: UnitOfWork) -> tuple[list[EventRow], Sequence[CardBenchmark]]:
         rows = [row for row in uow.events.newest(gpu_id, limit=EVENTS_READ) if row.kind == GPU_XID]
-        return sight.seen_events(uow, principal, rows)
+        return sight.seen_events(uow, principal, rows), uow.benchmarks.of_card(entry.host.host_id, facts.uuid)
 
-    xids = await services.store.read(read)
+    xids, benchmarks = await services.store.read(read)
     host = entry.host
     book = await feed_of(services).book()
     slot = next((slot for slot in entry.slots if slot.gpu_uuid == facts.uuid), None)
     price = money_text(book.price(host.owner_account, slot.tier)) if slot is not None and slot.tier else None
     is_own = host.owner_account == principal.account_id or sight.oversees(principal)
-    return gpu_page_json(entry, facts, services.telemetry.live.get(host.host_id), xids, price, is_own)
+    reading = services.telemetry.live.get(host.host_id)
+    return gpu_page_json(entry, facts, reading, xids, benchmarks, price, is_own)
 
 
 def _holder(services: Services, gpu_id: str) -> tuple[Entry, GpuFacts]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from windrow_master.api.fleet_shapes import gpu_json, gpu_live_json, slot_json
-from windrow_master.fleet.model import Slot
+from windrow_master.fleet.model import CardBenchmark, Slot
 from windrow_master.fleet.sanitise import CLAIM, split_condition
 from windrow_master.fleet.view import Entry
 from windrow_master.store.model import EventRow
@@ -22,9 +22,16 @@ PRIVATE: Final = frozenset({"serial", "pdi"})
 
 
 def gpu_page_json(
-    entry: Entry, gpu: GpuFacts, reading: Reading | None, xids: Sequence[EventRow], price: str | None, is_own: bool
+    entry: Entry,
+    gpu: GpuFacts,
+    reading: Reading | None,
+    xids: Sequence[EventRow],
+    benchmarks: Sequence[CardBenchmark],
+    price: str | None,
+    is_own: bool,
 ) -> Json:
-    """One GPU of a host. xids: its latest, newest first; is_own: whether the reader may see what names the card."""
+    """One GPU of a host. xids, benchmarks: its latest, newest first; is_own: whether the reader may see what
+    names the card."""
     host, slot = entry.host, _slot(entry, gpu.uuid)
     subjects = {"", gpu.uuid, *(part.uuid for part in gpu.slices)}
     mine = [c for c in host.conditions if split_condition(c.code)[1] in subjects]
@@ -43,9 +50,14 @@ def gpu_page_json(
         "conditions": [c for c in conditions if not c["code"].startswith(CLAIM)],
         "claims": [c for c in conditions if c["code"].startswith(CLAIM)],
         "benchmarks": [
-            {"name": b.name, "value": b.value, "unit": b.unit, "measured_at": time_text(b.measured_wall_ns)}
-            for b in inventory.benchmarks
-            if b.subject == gpu.uuid
+            {
+                "name": one.figure.name,
+                "value": one.figure.value,
+                "unit": one.figure.unit,
+                "measured_at": time_text(one.figure.measured_wall_ns),
+                "proof_id": one.proof_id,
+            }
+            for one in benchmarks
         ],
         "groups": [
             {

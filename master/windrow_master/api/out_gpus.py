@@ -29,12 +29,13 @@ class GpuGroupOut(Out):
 
 
 class BenchmarkOut(Out):
-    """What was measured on a GPU."""
+    """What a test rental measured of a GPU, from inside."""
 
     name: str
     value: float
     unit: str
     measured_at: Time
+    proof_id: Annotated[str, Field(description="The test rental, as in `/hosts/{id}/proof`")]
 
 
 class GpuPageOut(GpuOut):
@@ -50,7 +51,7 @@ class GpuPageOut(GpuOut):
     slices: Annotated[list[SlotOut], Field(description="What it is, or was, cut into")]
     conditions: list[ConditionOut]
     claims: Annotated[list[ConditionOut], Field(description="What contradicts itself in what its host says of it")]
-    benchmarks: list[BenchmarkOut]
+    benchmarks: Annotated[list[BenchmarkOut], Field(description="The newest first, twenty at most")]
     groups: list[GpuGroupOut]
 
 

@@ -19,7 +19,7 @@ class StageOut(Out):
 class ProofStepOut(Out):
     """One step of a test rental."""
 
-    name: Annotated[str, Field(description="start, reach, count, memory, bandwidth, end or receipt")]
+    name: Annotated[str, Field(description="start, reach, count, memory, benchmark, bandwidth, end or receipt")]
     state: Annotated[str, Field(description="passed, failed, or absent where there was nothing to try")]
     took_ms: int | None
     words: str

@@ -22,7 +22,7 @@ from windrow_master.fleet.machines import (
 from windrow_master.fleet.reliability import Record
 from windrow_master.fleet.tiers import Bandwidth
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
-from windrow_proto.model import NO_GPU, CommandKind, GpuFacts, Inventory, Isolation, Kind, Lane, SlotGrant
+from windrow_proto.model import NO_GPU, Benchmark, CommandKind, GpuFacts, Inventory, Isolation, Kind, Lane, SlotGrant
 
 __all__ = [
     "AdminState",
@@ -240,6 +240,14 @@ class Claim:
     uuid: GpuUuid
     serial: str | None
     since_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class CardBenchmark:
+    """A figure of a card, and the test rental that measured it."""
+
+    figure: Benchmark
+    proof_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,21 @@ gpu_verifications = Table(
     Index("ix_gpu_verifications_card", "host_id", "gpu_uuid", "number"),
 )
 
+gpu_benchmarks = Table(
+    "gpu_benchmarks",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("host_id", String(64), ForeignKey("hosts.host_id"), nullable=False),
+    Column("gpu_uuid", String(128), nullable=False),
+    # The test rental that measured it.
+    Column("proof_id", String(64), nullable=False),
+    Column("name", String(64), nullable=False),
+    Column("value", Double, nullable=False),
+    Column("unit", String(32), nullable=False),
+    Column("at_ns", Whole, nullable=False),
+    Index("ix_gpu_benchmarks_figure", "host_id", "gpu_uuid", "name", "number"),
+)
+
 host_reliability = Table(
     "host_reliability",
     metadata,

@@ -12,6 +12,7 @@ from windrow_master.fleet.tiers import (
     LINK,
     RATIO,
     RELIABILITY,
+    SHEET_REACHED,
     Bandwidth,
     Grade,
     Health,
@@ -38,7 +39,7 @@ def card(memory_bytes=81559 << 20, pci=0x2330 << 16 | gpus.NVIDIA):
 
 def speed(ratio, subject="GPU-1"):
     assert H100.bandwidth_gb_s is not None
-    return (Benchmark(GPU_MEMORY, H100.bandwidth_gb_s.value * 1e9 * ratio, "By/s", 1, subject),)
+    return (Benchmark(GPU_MEMORY, H100.bandwidth_gb_s.value * 1e9 * SHEET_REACHED * ratio, "By/s", 1, subject),)
 
 
 def machine(ratio):
@@ -96,7 +97,14 @@ def test_what_was_not_measured_is_c_and_says_so():
 def test_a_gpu_with_the_right_name_and_half_the_bandwidth_is_in_another_tier():
     honest, slow = gpu_tier(card(), speed(1), FAST), gpu_tier(card(), speed(0.5), FAST)
     assert (honest.name, slow.name) == ("h100/A", "h100/C")
-    assert slow.reasons[0] == "C: gpu.memory_bytes_per_s: 50% of the expected 3.35 TBy/s"
+    assert slow.reasons[0] == "C: gpu.memory_bytes_per_s: 50% of the expected 2.68 TBy/s"
+
+
+@pytest.mark.parametrize(("of_sheet", "grade"), [(1.0, "A"), (1.09, "A"), (1.11, "C"), (50.0, "C")])
+def test_more_than_a_card_can_do_is_not_believed(of_sheet, grade):
+    tier = gpu_tier(card(), speed(of_sheet / SHEET_REACHED), FAST)
+    assert tier.grade == grade
+    assert ("is not believed: its sheet says 3.35 TBy/s" in tier.reasons[0]) is (grade == "C")
 
 
 @pytest.mark.parametrize(

@@ -32,11 +32,12 @@ async def fleet(api):
     owner = services.identity.first_account().id
     facts = GpuFacts(GPU, 0, "nvidia", "X1", serial="123", memory_bytes=80 << 30, ecc_enabled=True, more=MORE)
     measured = Benchmark("gpu.memory_bytes_per_s", 2e12, "By/s", 5, GPU)
+    claimed = replace(measured, value=9e12)
     inventory = Inventory(
         hostname="box",
         gpus=(facts, GpuFacts(NEIGHBOUR, 1, "nvidia", "X1")),
         driver_version=DRIVER,
-        benchmarks=(measured, replace(measured, subject=NEIGHBOUR)),
+        benchmarks=(claimed,),
     )
 
     def make(uow):
@@ -44,6 +45,8 @@ async def fleet(api):
         services.fleet.enrol(uow, OTHERS, "far", AccountId("account_other"), False, "account/x")
         services.fleet.hosts.inventory(uow, HOST, inventory)
         far = replace(facts, uuid=FOREIGN)
+        for figure in (measured, replace(measured, subject=NEIGHBOUR)):
+            uow.benchmarks.add(HOST, "proof_1", figure)
         services.fleet.hosts.inventory(uow, OTHERS, Inventory(hostname="far", gpus=(far,), driver_version=DRIVER))
 
     await services.store.write(make, name="test")
@@ -113,13 +116,13 @@ async def test_the_latest_xid_and_the_conditions_of_this_card_and_no_neighbour_a
     assert [one["code"] for one in found["claims"]] == [f"claim.memory:{GPU}"]
     rows = fields(found)
     assert (rows["gpu.xid"]["value"], rows["gpu.lost"]["value"]) == ("79", True)
-    assert [one["value"] for one in found["benchmarks"]] == [2e12]
+    assert [(one["value"], one["proof_id"]) for one in found["benchmarks"]] == [(2e12, "proof_1")]
 
 
 async def test_what_names_a_card_is_its_owners_and_overseers_to_see(api, fleet):
     assert fields(await page(api, FOREIGN))["serial"]["value"] == "123"  # an operator asks
     entry = fleet.entry(OTHERS)
-    shown = gpu_page_json(entry, entry.host.gpu(FOREIGN), None, (), None, is_own=False)
+    shown = gpu_page_json(entry, entry.host.gpu(FOREIGN), None, (), (), None, is_own=False)
     rows = {one["name"]: one["value"] for group in shown["groups"] for one in group["fields"]}
     assert (rows["serial"], rows["pdi"], rows["brand"]) == (None, None, "NVIDIA")
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windrow_master.clusters.request import TEXT_MAX
 from windrow_master.fleet.model import (
     AdminState,
     Host,
@@ -141,7 +142,8 @@ def test_no_log_breaks_its_reader(log: bytes) -> None:
 def test_the_program_is_fit_to_be_sent() -> None:
     argv, environment = program.command(program.port_of(2**64 - 1), "docker")
     compile(program.PROGRAM, "proof", "exec")
-    assert max(map(len, (*argv, *environment.values()))) <= 8_192
+    assert max(map(len, (*argv, *environment.values()))) <= TEXT_MAX
+    assert "PROOF_CARDS" not in environment, "no card, nothing to measure it with"
     assert environment["PROOF_BIND"] == "0.0.0.0"
     assert program.command(1, "process")[1]["PROOF_BIND"] == "127.0.0.1"
     assert program.PORT_MIN <= int(environment["PROOF_PORT"]) < program.PORT_MAX

@@ -1,8 +1,10 @@
 """Test rentals on a real store, ledger and clusters, with a host that reports what it is told to."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +14,7 @@ from tests.master_support import SeededRng
 from tests.unit.clusters.world import HOST, OWNER, STRANGER, market_world, principal
 from tests.waiting import poll_async
 from windrow_master.clusters.model import ClusterPhase
-from windrow_master.fleet import measured
+from windrow_master.fleet import gpus, measured, tiers
 from windrow_master.fleet.model import ProofOutcome
 from windrow_master.market.model import MINT, PROOF_ACCOUNT
 from windrow_master.market.service import PRICE_MAX
@@ -22,7 +24,8 @@ from windrow_master.onboarding.proofs.model import StepState
 from windrow_master.onboarding.proofs.rental import service as rental
 from windrow_master.onboarding.proofs.service import ProofService
 from windrow_proto.errors import Conflict, NoCapacity, TooMany, Unavailable
-from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
+from windrow_proto.metrics import GPU_MATRIX, GPU_MEMORY
+from windrow_proto.model import Benchmark, CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.units import HOUR, SECOND
 
 SAID = b'windrow-proof {"server": "sshd", "port": 22222}\nwindrow-proof {"gpus": null, "why": "there is none"}\n'
@@ -196,6 +199,114 @@ async def test_a_proof_says_how_many_measured_where_the_second_did_not_come_in_t
         one = await proved(m, proofs)
     assert one.outcome is ProofOutcome.PASSED
     assert "measured by the relay access_1" in one.words
+
+
+MODEL = gpus.BY_PCI[0x233110DE]
+assert MODEL.bandwidth_gb_s is not None
+SHEET = MODEL.bandwidth_gb_s.value * 1_000_000_000
+"""Bytes per second of the card of this market."""
+
+
+def measured_as(m, share: float) -> None:
+    """From now on its one card copies this much of its sheet."""
+    (gpu,) = host(m).inventory.gpus
+    lines = [
+        {"server": "sshd", "port": 22222},
+        {"gpus": 1},
+        {"memory": 1 << 30},
+        {"benchmark": gpu.uuid, "device": "a device", "memory": round(share * SHEET)},
+        {"benchmark": gpu.uuid, "matrix": 20_000_000_000_000, "size": 8192},
+        {"benchmark": "GPU-elsewhere", "memory": 1},
+        {"measured": 1},
+    ]
+    m.inside.said = b"".join(b"windrow-proof " + json.dumps(line).encode() + b"\n" for line in lines)
+
+
+async def proved_again(m, proofs):
+    """One proof from asking to its end."""
+    await proofs.ask(HOST, OWNER, "account/account_owner")
+    await ended(m, await started(m))
+    found = await proved(m, proofs)
+    m.clock.advance(schedule.ASKED_EVERY_NS)
+    return found
+
+
+@pytest.mark.proves("a GPU with the right name and half the measured bandwidth lands in another tier")
+@pytest.mark.parametrize(("share", "grade"), [(0.9, "A"), (0.6, "B"), (0.45, "C"), (2.0, "C")])
+async def test_a_card_is_graded_by_what_its_test_rental_measured(m, share, grade):
+    m.join(gpus=1)
+    measured_as(m, share)
+    async with proving(m, is_automatic=False) as proofs:
+        assert host(m).tier == "h100-pcie/C", "not measured yet"
+        one = await proved_again(m, proofs)
+    now = host(m)
+    assert (one.outcome, now.tier) == (ProofOutcome.PASSED, f"h100-pcie/{grade}")
+    figure = tiers.quantity(share * SHEET, "B/s")
+    assert f"GPU memory measured inside at {figure} and matrices at 20 Top/s" in one.words
+    assert now.proof.words == one.words, "public in the listing"
+    assert f"tier h100-pcie/{grade}" in one.words
+    (slot,) = m.read(lambda uow: [s for s in uow.slots.of_host(HOST) if s.gpu_uuid])
+    assert slot.tier == f"h100-pcie/{grade}"
+    (gpu,) = now.inventory.gpus
+    kept = m.read(lambda uow: uow.benchmarks.of_card(HOST, gpu.uuid))
+    assert {(row.figure.name, row.proof_id) for row in kept} == {
+        (GPU_MEMORY, one.proof_id),
+        (GPU_MATRIX, one.proof_id),
+    }
+
+
+async def test_one_slow_run_moves_no_tier_and_the_second_does_and_both_are_kept(m):
+    m.join(gpus=1)
+    seen = []
+    async with proving(m, is_automatic=False) as proofs:
+        for share in (0.9, 0.9, 0.45, 0.45):
+            measured_as(m, share)
+            await proved_again(m, proofs)
+            seen.append(host(m).tier)
+    assert seen == ["h100-pcie/A", "h100-pcie/A", "h100-pcie/A", "h100-pcie/C"]
+    assert host(m).tier_reasons[0].startswith("C: gpu.memory_bytes_per_s: 56% of the expected")
+    (gpu,) = host(m).inventory.gpus
+    kept = [
+        r.figure.value / SHEET
+        for r in m.read(lambda u: u.benchmarks.of_card(HOST, gpu.uuid))
+        if r.figure.unit == "By/s"
+    ]
+    assert kept == pytest.approx([0.45, 0.45, 0.9, 0.9])
+    assert "slot.tier" in m.events(HOST)
+
+
+async def test_what_a_host_says_of_its_cards_itself_grades_none(m):
+    m.join(gpus=1)
+    inventory = host(m).inventory
+    (gpu,) = inventory.gpus
+    claimed = Benchmark(GPU_MEMORY, float(SHEET), "By/s", 1, gpu.uuid)
+    m.write(lambda uow: m.fleet.hosts.inventory(uow, HOST, replace(inventory, benchmarks=(claimed,))))
+    assert host(m).tier == "h100-pcie/C"
+    assert "C: gpu.memory_bytes_per_s: not measured yet" in host(m).tier_reasons
+
+
+async def test_a_card_that_computes_falsely_fails_the_proof_and_its_figures_are_not_kept(m):
+    m.join(gpus=1)
+    measured_as(m, 0.9)
+    (gpu,) = host(m).inventory.gpus
+    wrong = {"benchmark": gpu.uuid, "wrong": "an entry of its product of 512 rows is not true"}
+    m.inside.said += b"windrow-proof " + json.dumps(wrong).encode() + b"\n"
+    async with proving(m, is_automatic=False) as proofs:
+        one = await proved_again(m, proofs)
+    assert one.words.startswith("Failed: a GPU of it computes falsely. ")
+    assert m.read(lambda uow: uow.benchmarks.newest(HOST)) == []
+
+
+async def test_a_card_that_could_not_be_measured_says_why_and_is_not_held_against_its_host(m):
+    m.join(gpus=1)
+    (gpu,) = host(m).inventory.gpus
+    why = {"benchmark": gpu.uuid, "why": "there is no libOpenCL.so.1"}
+    m.inside.said = SAID + b"windrow-proof " + json.dumps(why).encode() + b'\nwindrow-proof {"measured": 1}\n'
+    async with proving(m, is_automatic=False) as proofs:
+        one = await proved_again(m, proofs)
+    (step,) = [step for step in one.steps if step.name == "benchmark"]
+    assert (one.outcome, step.state) == (ProofOutcome.PASSED, StepState.ABSENT)
+    assert step.words == f"{gpu.uuid} was not measured: there is no libOpenCL.so.1."
 
 
 async def test_a_port_that_never_answers_is_a_finding_and_the_host_stays_listed(m):

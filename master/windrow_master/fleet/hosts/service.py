@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from windrow_master.fleet import sanitise, tiers
+from windrow_master.fleet.benchmarks import counted
 from windrow_master.fleet.machines import (
     SLOT_HELD,
     AdminEvent,
@@ -281,13 +282,14 @@ class HostDesk:
         known = uow.reliability.get(host.host_id)
         figure = known.figure if known is not None else None
         of_host = tiers.Standing(reliability=figure)
+        measured = () if host.simulated or not inventory.gpus else counted(uow.benchmarks.newest(host.host_id))
         processors = tiers.cpu_tier(inventory, bandwidth, None, of_host)
         for slot in uow.slots.of_host(host.host_id):
             gpu = host.gpu(slot.card) if slot.card is not None else None
             if gpu is not None:
                 standing = standing_of(gpu, host.conditions, figure)
                 before = slot.tier.replace(f":{slot.profile}", "") if slot.profile else slot.tier
-                tier = tiers.gpu_tier(gpu, inventory.benchmarks, bandwidth, before, standing)
+                tier = tiers.gpu_tier(gpu, measured, bandwidth, before, standing)
                 found.append(tier)
             elif slot.gpu_uuid is None:
                 tier = processors = tiers.cpu_tier(inventory, bandwidth, slot.tier, of_host)

@@ -15,6 +15,7 @@ class StepName(StrEnum):
     REACH = "reach"
     COUNT = "count"
     MEMORY = "memory"
+    BENCHMARK = "benchmark"
     BANDWIDTH = "bandwidth"
     END = "end"
     RECEIPT = "receipt"

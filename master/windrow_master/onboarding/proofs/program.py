@@ -1,14 +1,19 @@
 """What a test rental runs on the host, and how its log is read. Pure.
 
 It serves SSH if its image has an SSH server (nobody can sign in), else greets as one would on the same port, and says
-which. Beside that it counts the GPUs that it was given, writes to their memory and reads it back. What it finds is one
-line of JSON each in its log, which is read as what a stranger wrote.
+which. Beside that it counts the GPUs that it was given, writes to their memory and reads it back, and has each of them
+measured by a child (benchmark.py). What it finds is one line of JSON each in its log, which is read as what a stranger
+wrote.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+from windrow_master.onboarding.proofs import benchmark
+from windrow_master.onboarding.proofs.benchmark import Figures
+from windrow_proto.model import GpuFacts
 
 PORT_MIN: Final = 20_000
 PORT_MAX: Final = 32_000
@@ -26,11 +31,12 @@ if command -v python3 >/dev/null 2>&1; then exec python3 -c "$PROOF_PROGRAM"; fi
 trap 'exit 0' TERM
 echo 'windrow-proof {"server": "", "why": "there is neither python3 nor a way to try a port in its image"}'
 echo 'windrow-proof {"gpus": null, "why": "there is no python3 in its image to count them with"}'
+echo 'windrow-proof {"measured": 0}'
 sleep "$PROOF_LIFE_S" & wait
 """
 
 PROGRAM: Final = r"""
-import ctypes, json, os, shutil, signal, socket, subprocess, tempfile, threading, time
+import ctypes, json, os, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 port, bind, life = int(os.environ["PROOF_PORT"]), os.environ["PROOF_BIND"], int(os.environ["PROOF_LIFE_S"])
 lock = threading.Lock()
 def say(**found):
@@ -118,15 +124,33 @@ def touch(cuda, index):
         ask("cuDevicePrimaryCtxRelease_v2", device)
         return words * 4, ""
     except (RuntimeError, AttributeError) as error: return 0, str(error)
+def measure():
+    asked = json.loads(os.environ.get("PROOF_CARDS", "[]"))
+    ends, begun = time.monotonic() + int(os.environ.get("PROOF_WAIT_S", "0")), []
+    for card in asked:
+        given = dict(os.environ, PROOF_CARD=json.dumps(card))
+        words = [sys.executable, "-c", os.environ["PROOF_BENCHMARK"]]
+        child = subprocess.Popen(words, env=given, stderr=subprocess.DEVNULL)
+        children.append(child)
+        begun.append((card, child))
+    for card, child in begun:
+        try: code = child.wait(max(0.1, ends - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            say(benchmark=card[0], why="it was not measured in time")
+            continue
+        if code: say(benchmark=card[0], why="what measures it ended with %d" % code)
+    say(measured=len(begun))
 cards()
+measure()
 time.sleep(life)
 end()
 """
 
 
-def command(port: int, runtime: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The words and the environment of the rental. In a container it listens for the host that holds it; as a plain
-    process, which shares the host's network, on loopback."""
+def command(port: int, runtime: str, gpus: Sequence[GpuFacts] = ()) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The words and the environment of the rental. gpus: to be measured. In a container it listens for the host that
+    holds it; as a plain process, which shares the host's network, on loopback."""
     environment = {
         "PROOF_PROGRAM": PROGRAM,
         "PROOF_PORT": str(port),
@@ -134,7 +158,7 @@ def command(port: int, runtime: str) -> tuple[tuple[str, ...], dict[str, str]]:
         "PROOF_LIFE_S": str(LIFE_S),
         "PROOF_TOUCH_BYTES": str(TOUCH_BYTES),
     }
-    return ("sh", "-c", SCRIPT), environment
+    return ("sh", "-c", SCRIPT), environment | benchmark.environment(gpus)
 
 
 def port_of(chance: int) -> int:
@@ -145,7 +169,8 @@ def port_of(chance: int) -> int:
 @dataclass(frozen=True, slots=True)
 class Told:
     """What the log says so far. server: sshd or greeter, "" where there is none, None: not said yet; gpus, memory:
-    None where nothing could be counted or touched, with the reason in the words beside it."""
+    None where nothing could be counted or touched, with the reason in the words beside it; figures: by card, all of
+    them once has_measured."""
 
     server: str | None = None
     port: int = 0
@@ -156,11 +181,14 @@ class Told:
     has_touched: bool = False
     memory_bytes: int | None = None
     memory_why: str = ""
+    has_measured: bool = False
+    figures: Mapping[str, Figures] = field(default_factory=dict)
 
 
 def read(log: bytes) -> Told:
     """The lines of the program among whatever else is there; what is no such line is passed over."""
-    server, counted, touched = _none, _none, _none
+    server, counted, touched, measured = _none, _none, _none, _none
+    cards: list[Mapping[str, Any]] = []
     for raw in log.splitlines():
         line = raw[: LINE_MAX + 1].decode(errors="replace")
         if not line.startswith(MARK) or len(line) > LINE_MAX:
@@ -169,10 +197,15 @@ def read(log: bytes) -> Told:
             found = json.loads(line.removeprefix(MARK))
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict):
+        if not isinstance(found, dict):
+            continue
+        if "benchmark" in found:  # such a line has a figure of memory, too
+            cards.append(found)
+        else:
             server = found if "server" in found else server
             counted = found if "gpus" in found else counted
             touched = found if "memory" in found else touched
+            measured = found if "measured" in found else measured
     said = server.get("server")
     return Told(
         server=said if said in ("sshd", "greeter") else None if server is _none else "",
@@ -184,6 +217,8 @@ def read(log: bytes) -> Told:
         has_touched=touched is not _none,
         memory_bytes=_figure(touched, "memory"),
         memory_why=_why(touched),
+        has_measured=measured is not _none,
+        figures=benchmark.read(cards),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from windrow_master.fleet.model import AdminState, Host, LinkState, ProofOutcome, Slot, VerifyState
 from windrow_master.fleet.verification.schedule import back_off_ns
+from windrow_proto.model import GpuFacts
 from windrow_proto.units import HOUR, MINUTE, SECOND
 
 FIRST_WAIT_NS: Final = 20 * SECOND
@@ -84,6 +85,12 @@ def runtime(host: Host) -> str | None:
 def gpus_wanted(slots: Sequence[Slot]) -> int:
     """How many GPUs are rented: all that are on offer; 0 asks for the processors."""
     return sum(slot.gpu_uuid is not None and slot.is_offered for slot in slots)
+
+
+def cards_wanted(host: Host, slots: Sequence[Slot]) -> tuple[GpuFacts, ...]:
+    """Which of them are measured: whole cards. A slice is graded as its card is."""
+    wanted = {slot.gpu_uuid for slot in slots if slot.gpu_uuid is not None and slot.is_offered and not slot.profile}
+    return tuple(gpu for gpu in host.inventory.gpus if gpu.uuid in wanted) if host.inventory else ()
 
 
 def next_due_ns(outcome: ProofOutcome, tries: int, gave_way: bool, chance: int, now_ns: int) -> int:

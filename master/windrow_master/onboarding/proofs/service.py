@@ -8,7 +8,7 @@ had rented at its next start.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -31,6 +31,7 @@ from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, TooMany, Unavailable, WindrowError
 from windrow_proto.ids import AccountId, HostId
+from windrow_proto.model import Benchmark
 from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import SECOND, money_text
 
@@ -200,7 +201,7 @@ class ProofService:
             known = uow.clusters.by_key(PROOF_ACCOUNT, proof.proof_id)
             if known is not None:
                 self._clusters.life.end(uow, known[0], RESTARTED, "master")
-            self._conclude(uow, proof, RESTARTED, gave_way=False, chance=0)
+            self._conclude(uow, proof, RESTARTED, (), gave_way=False, chance=0)
 
     # --- one host --------------------------------------------------------------------------------------------------
 
@@ -226,7 +227,10 @@ class ProofService:
         uow.event("host.proving", (host_id,), f"{host.name} is rented for a moment to try it", actor=actor)
         wanted, kind = schedule.gpus_wanted(slots), schedule.runtime(host) or ""
         measured = partial(self._measured, host_id)
-        rental = Rental(self._clock, self._clusters, self._market, ways, host, wanted, kind, self._chance(), measured)
+        rental = Rental(
+            *(self._clock, self._clusters, self._market, ways, host, wanted, schedule.cards_wanted(host, slots)),
+            *(kind, self._chance(), measured),
+        )
         return _Walk(proof, rental)
 
     async def _measured(self, host_id: HostId) -> Host:
@@ -284,11 +288,12 @@ class ProofService:
 
     async def _keep(self, walk: _Walk, unfinished: str) -> None:
         proof = replace(walk.proof, cluster_id=walk.rental.cluster_id, steps=tuple(walk.rental.steps))
+        figures = () if unfinished else walk.rental.benchmarks
         chance = self._chance()
         while True:
             try:
                 await self._store.write(
-                    lambda uow: self._conclude(uow, proof, unfinished, gave_way=walk.gave_way, chance=chance),
+                    lambda uow: self._conclude(uow, proof, unfinished, figures, gave_way=walk.gave_way, chance=chance),
                     name="proof.conclude",
                 )
                 await self._fleet.refresh()
@@ -297,10 +302,24 @@ class ProofService:
                 log.warning("proof_not_stored", host_id=proof.host_id, error=str(error))
                 await self._clock.sleep_ns(STORE_AGAIN_NS)
 
-    def _conclude(self, uow: UnitOfWork, proof: Proof, unfinished: str, *, gave_way: bool, chance: int) -> None:
+    def _conclude(
+        self,
+        uow: UnitOfWork,
+        proof: Proof,
+        unfinished: str,
+        figures: Sequence[Benchmark],
+        *,
+        gave_way: bool,
+        chance: int,
+    ) -> None:
+        """figures: of its cards, to be graded by from now on."""
         host = uow.hosts.get(proof.host_id)
         if host is None:
             return
+        for figure in figures:
+            uow.benchmarks.add(host.host_id, proof.proof_id, figure)
+        if figures:
+            host = self._fleet.hosts.grade(uow, host)
         outcome = words.verdict(proof.steps, unfinished)
         suggested = self._market.suggested(host.tier) if host.tier else None
         text = words.sentence(host, proof.steps, unfinished, suggested)

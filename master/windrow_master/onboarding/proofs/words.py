@@ -1,9 +1,12 @@
 """What the steps of a proof say together, in one sentence, and what they make of the host. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from windrow_master.fleet.model import Host, ProofOutcome
+from windrow_master.fleet.tiers import quantity
+from windrow_master.onboarding.proofs.benchmark import Figures
 from windrow_master.onboarding.proofs.model import ProofStep, StepName, StepState
+from windrow_proto.ids import GpuUuid
 from windrow_proto.units import GIB, SECOND, Microcents, money_text
 
 _WHAT = {
@@ -11,6 +14,7 @@ _WHAT = {
     StepName.REACH: "it was not reached",
     StepName.COUNT: "its GPUs are not those that were rented",
     StepName.MEMORY: "the memory of its GPUs did not keep what was written",
+    StepName.BENCHMARK: "a GPU of it computes falsely",
     StepName.BANDWIDTH: "its bandwidth is not known",
     StepName.END: "it was not taken down",
     StepName.RECEIPT: "no receipt came",
@@ -50,6 +54,23 @@ def bandwidth(host: Host) -> str:
     return f"{_mbit(found.up_bps)} up and {_mbit(found.down_bps)} down measured by {who}"
 
 
+def measured(found: Mapping[GpuUuid, Figures]) -> tuple[StepState, str]:
+    """What was measured of these cards. A card that computes falsely fails; one that could not be measured says why,
+    and is not held against its host."""
+    wrong = [f"{uuid}: {said.wrong}" for uuid, said in found.items() if said.wrong]
+    if wrong:
+        return StepState.FAILED, f"{'; '.join(wrong)}. Look for XIDs in the host's kernel log."
+    silent = {uuid: said.why or "nothing was said of it in time" for uuid, said in found.items() if not said.memory}
+    if silent:
+        return StepState.ABSENT, "; ".join(f"{uuid} was not measured: {why}" for uuid, why in silent.items()) + "."
+    memory = min(said.memory or 0 for said in found.values())
+    matrix = [said.matrix for said in found.values() if said.matrix]
+    text = f"GPU memory measured inside at {quantity(memory, 'B/s')}"
+    if len(matrix) == len(found):
+        text += f" and matrices at {quantity(min(matrix), 'op/s')}"
+    return StepState.PASSED, text + (f" (the slowest of {len(found)})." if len(found) > 1 else ".")
+
+
 def took(duration_ns: int | None) -> str:
     """A time as people say it, in tenths of a second."""
     return "some time" if duration_ns is None else f"{duration_ns / SECOND:.1f} s"
@@ -64,13 +85,15 @@ def _reached(step: ProofStep | None) -> str:
 
 
 def _gpus(steps: dict[StepName, ProofStep]) -> list[str]:
-    count, memory = steps.get(StepName.COUNT), steps.get(StepName.MEMORY)
+    count, memory, measured = (steps.get(name) for name in (StepName.COUNT, StepName.MEMORY, StepName.BENCHMARK))
     said = []
     if count is not None and count.state is StepState.PASSED:
         number = int(count.fields["gpus"])
         said.append(f"{number} GPU{'' if number == 1 else 's'} counted inside")
     if memory is not None and memory.state is StepState.PASSED:
         said.append(f"{int(memory.fields['bytes']) / GIB:.1f} GiB of GPU memory written and read back")
+    if measured is not None and measured.state is StepState.PASSED:
+        said.append(measured.words.rstrip("."))
     return said
 
 

@@ -1,12 +1,12 @@
 """One test rental: rents a host through the ordinary create path, and reaches it through its Access as a renter does.
 
- create ─▶ Running ─▶ log: which port ─▶ tunnel: grant, Access, host, greeting ─▶ log: GPUs, memory ─▶ delete ─▶ receipt
+ create ─▶ Running ─▶ log: port ─▶ tunnel: grant, Access, host, greeting ─▶ log: GPUs, figures ─▶ delete ─▶ receipt
 
 Every wait has its deadline. A step that fails is the host's; what lies with the Master or an Access is `unfinished`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -19,10 +19,11 @@ from windrow_master.fleet.model import Host
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.model import PROOF_ACCOUNT, RentalId, RentalState, receipt_of
 from windrow_master.market.service import MarketService
-from windrow_master.onboarding.proofs import program, words
+from windrow_master.onboarding.proofs import benchmark, program, words
 from windrow_master.onboarding.proofs.model import ProofStep, StepName, StepState
 from windrow_proto.errors import Conflict, DeadlineExceeded, NoCapacity, Unavailable, WindrowError
 from windrow_proto.ids import ClusterId, TokenId
+from windrow_proto.model import Benchmark, GpuFacts
 from windrow_proto.ports import Clock
 from windrow_proto.renter_end import RenterEnd, RenterTicket
 from windrow_proto.units import SECOND, money_text
@@ -33,6 +34,8 @@ SAID_NS: Final = 30 * SECOND
 """For the program to say where it listens."""
 COUNTED_NS: Final = 60 * SECOND
 """For it to count GPUs and touch their memory: a driver may take ten seconds to start on a host with eight."""
+MEASURED_NS: Final = (benchmark.WAIT_S + 10) * SECOND
+"""For it to measure each card, which it gives up itself a little before."""
 GREETING_NS: Final = 15 * SECOND
 END_NS: Final = 60 * SECOND
 RECEIPT_NS: Final = 30 * SECOND
@@ -71,14 +74,16 @@ class Rental:
         ways: Ways,
         host: Host,
         gpus: int,
+        cards: Sequence[GpuFacts],
         runtime: str,
         chance: int,
         measured: Callable[[], Awaitable[Host]],
     ) -> None:
-        """gpus: to rent, 0 for its processors; chance: any number; measured: the host with its line as it is now."""
+        """gpus: to rent, 0 for its processors; cards: of them, those to be measured; chance: any number; measured: the
+        host with its line as it is now."""
         self._measured = measured
         self._clock, self._clusters, self._market, self._ways = clock, clusters, market, ways
-        self._host, self.gpus, self._runtime = host, gpus, runtime
+        self._host, self.gpus, self._cards, self._runtime = host, gpus, tuple(cards), runtime
         self._port = program.port_of(chance)
         self._who = principal(clock.wall_ns())
         self.cluster_id: ClusterId | None = None
@@ -86,6 +91,8 @@ class Rental:
         self.is_unwanted = False
         """Whether somebody waits for its end; once `cluster_id` is known, `rent` may be cancelled, too."""
         self.steps: list[ProofStep] = []
+        self.benchmarks: tuple[Benchmark, ...] = ()
+        """What was measured of its cards."""
         self.unfinished = ""
         """Why it says nothing about the host; empty: it does."""
 
@@ -102,6 +109,9 @@ class Rental:
         if self.gpus and told.gpus:
             told = await self._told(lambda said: said.has_touched, COUNTED_NS)
         self._memory(told)
+        if self._cards:
+            told = await self._told(lambda said: said.has_measured, MEASURED_NS)
+        self._benchmark(told)
         host = await self._measured()
         found = host.bandwidth
         state = StepState.ABSENT if found is None else StepState.PASSED
@@ -112,7 +122,7 @@ class Rental:
         self._add(StepName.BANDWIDTH, state, None, words.bandwidth(host), fields)
 
     async def _start(self, key: str) -> bool:
-        argv, environment = program.command(self._port, self._runtime)
+        argv, environment = program.command(self._port, self._runtime, self._cards)
         request = ClusterRequest(
             kind=ClusterKind.BOX,
             name=f"proof of {self._host.name}"[:64],
@@ -196,6 +206,22 @@ class Rental:
         else:
             text = f"{told.memory_bytes:,} bytes of {told.gpus} GPUs were written, and samples of them read back."
             self._add(StepName.MEMORY, StepState.PASSED, None, text, {"bytes": told.memory_bytes})
+
+    def _benchmark(self, told: program.Told) -> None:
+        """What was measured of the cards that were asked for; what is said of others is nobody's."""
+        if not self._cards:
+            why = "No GPU was rented: its processors were." if not self.gpus else "Only whole GPUs are measured."
+            self._add(StepName.BENCHMARK, StepState.ABSENT, None, why)
+            return
+        found = {gpu.uuid: told.figures.get(gpu.uuid, benchmark.Figures()) for gpu in self._cards}
+        state, text = words.measured(found)
+        now_ns = self._clock.wall_ns()
+        self.benchmarks = tuple(one for uuid, said in found.items() for one in said.benchmarks(uuid, now_ns))
+        fields: Figures = {}
+        for uuid, said in found.items():
+            named = {f"{uuid} memory": said.memory, f"{uuid} matrix": said.matrix, f"{uuid} size": said.size}
+            fields |= {name: value for name, value in named.items() if value is not None}
+        self._add(StepName.BENCHMARK, state, None, text, fields)
 
     async def end(self, is_shown: bool) -> None:
         """Tear it down and wait until nothing of it is left. is_shown: as a step."""

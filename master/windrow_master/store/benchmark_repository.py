@@ -1,0 +1,60 @@
+"""Reads and writes what test rentals measured of cards; rows are only added, and the oldest of a card's figure go."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
+
+from windrow_master.fleet.benchmarks import RUNS
+from windrow_master.fleet.model import CardBenchmark
+from windrow_master.store.made import Found
+from windrow_master.store.tables_fleet import gpu_benchmarks as table
+from windrow_proto.ids import HostId
+from windrow_proto.model import Benchmark
+
+KEPT_PER_FIGURE: Final = 64
+"""Of one figure of one card: two months of daily ones."""
+_RANKED: Final = (
+    select(
+        table,
+        func.row_number()
+        .over(partition_by=(table.c.gpu_uuid, table.c.name), order_by=table.c.number.desc())
+        .label("place"),
+    )
+    .where(table.c.host_id == bindparam("wanted"))
+    .subquery()
+)
+_NEWEST: Final = Found(
+    select(_RANKED).where(_RANKED.c.place <= RUNS).order_by(_RANKED.c.number.desc()), lambda row: _benchmark(row)
+)
+
+
+class BenchmarkRepository:
+    """What test rentals measured."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, host_id: HostId, proof_id: str, figure: Benchmark) -> None:
+        """Add one; of its card's figure only the newest KEPT_PER_FIGURE stay."""
+        values = {"host_id": host_id, "gpu_uuid": figure.subject, "proof_id": proof_id, "name": figure.name}
+        values |= {"value": figure.value, "unit": figure.unit, "at_ns": figure.measured_wall_ns}
+        self._connection.execute(insert(table).values(**values))
+        mine = (table.c.host_id == host_id, table.c.gpu_uuid == figure.subject, table.c.name == figure.name)
+        kept = select(table.c.number).where(*mine).order_by(table.c.number.desc()).limit(KEPT_PER_FIGURE).subquery()
+        self._connection.execute(delete(table).where(*mine, table.c.number.not_in(select(kept.c.number))))
+
+    def newest(self, host_id: HostId) -> Sequence[Benchmark]:
+        """The newest RUNS of each figure of each card of a host, the newest first."""
+        return _NEWEST.all(self._connection, {"wanted": host_id})
+
+    def of_card(self, host_id: HostId, gpu_uuid: str, limit: int = 20) -> Sequence[CardBenchmark]:
+        """Of one card on one host, the newest first."""
+        mine = (table.c.host_id == host_id, table.c.gpu_uuid == gpu_uuid)
+        query = select(table).where(*mine).order_by(table.c.number.desc()).limit(limit)
+        rows = [row._mapping for row in self._connection.execute(query)]
+        return [CardBenchmark(_benchmark(row), row["proof_id"]) for row in rows]
+
+
+def _benchmark(row: Mapping[Any, Any]) -> Benchmark:
+    return Benchmark(row["name"], row["value"], row["unit"], row["at_ns"], row["gpu_uuid"])
