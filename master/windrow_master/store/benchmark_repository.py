@@ -37,12 +37,12 @@ class BenchmarkRepository:
 
     def add(self, host_id: HostId, proof_id: str, figure: Benchmark) -> None:
         """Add one; of its card's figure only the newest KEPT_PER_FIGURE stay."""
-        mine = {"host_id": host_id, "gpu_uuid": figure.subject, "name": figure.name}
-        found = {"proof_id": proof_id, "value": figure.value, "unit": figure.unit, "at_ns": figure.measured_wall_ns}
-        self._connection.execute(insert(table).values(**mine, **found))
-        of_it = [table.c[name] == value for name, value in mine.items()]
-        kept = select(table.c.number).where(*of_it).order_by(table.c.number.desc()).limit(KEPT_PER_FIGURE).subquery()
-        self._connection.execute(delete(table).where(*of_it, table.c.number.not_in(select(kept.c.number))))
+        values = {"host_id": host_id, "gpu_uuid": figure.subject, "proof_id": proof_id, "name": figure.name}
+        values |= {"value": figure.value, "unit": figure.unit, "at_ns": figure.measured_wall_ns}
+        self._connection.execute(insert(table).values(**values))
+        mine = (table.c.host_id == host_id, table.c.gpu_uuid == figure.subject, table.c.name == figure.name)
+        kept = select(table.c.number).where(*mine).order_by(table.c.number.desc()).limit(KEPT_PER_FIGURE).subquery()
+        self._connection.execute(delete(table).where(*mine, table.c.number.not_in(select(kept.c.number))))
 
     def newest(self, host_id: HostId) -> Sequence[Benchmark]:
         """The newest RUNS of each figure of each card of a host, the newest first."""

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0017_benchmarks"
-down_revision = "0016_networks"
+revision = "0016_benchmarks"
+down_revision = "0015_members"
 branch_labels = None
 depends_on = None
 
