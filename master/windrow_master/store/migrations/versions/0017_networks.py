@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0016_networks"
-down_revision = "0015_members"
+revision = "0017_networks"
+down_revision = "0016_benchmarks"
 branch_labels = None
 depends_on = None
 
