@@ -10,7 +10,7 @@ from tests.support.stack import stack, wait_for
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.xdist_group("proofs")]
 
-STEPS = ["start", "reach", "count", "memory", "bandwidth", "end", "receipt"]
+STEPS = ["start", "reach", "count", "memory", "benchmark", "bandwidth", "end", "receipt"]
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,7 @@ def test_a_host_is_proved_soon_after_it_joined_with_a_receipt(renter: Renter) ->
     assert {name: step["state"] for name, step in steps.items() if step["state"] != "passed"} == {
         "count": "absent",
         "memory": "absent",
+        "benchmark": "absent",
     }
     assert steps["reach"]["fields"]["greeting"].startswith("SSH-2.0-")
     receipt = renter.ask("GET", f"/receipts/{steps['receipt']['fields']['receipt_id']}")

@@ -37,8 +37,8 @@ class BenchmarkRepository:
 
     def add(self, host_id: HostId, proof_id: str, figure: Benchmark) -> None:
         """Add one; of its card's figure only the newest KEPT_PER_FIGURE stay."""
-        values = {"host_id": host_id, "gpu_uuid": figure.subject, "proof_id": proof_id, "name": figure.name}
-        values |= {"value": figure.value, "unit": figure.unit, "at_ns": figure.measured_wall_ns}
+        values: dict[str, Any] = {"host_id": host_id, "proof_id": proof_id, "gpu_uuid": figure.subject}
+        values |= {"name": figure.name, "value": figure.value, "unit": figure.unit, "at_ns": figure.measured_wall_ns}
         self._connection.execute(insert(table).values(**values))
         mine = (table.c.host_id == host_id, table.c.gpu_uuid == figure.subject, table.c.name == figure.name)
         kept = select(table.c.number).where(*mine).order_by(table.c.number.desc()).limit(KEPT_PER_FIGURE).subquery()

@@ -275,6 +275,19 @@ async def test_one_slow_run_moves_no_tier_and_the_second_does_and_both_are_kept(
     assert "slot.tier" in m.events(HOST)
 
 
+async def test_a_host_whose_cards_or_driver_changed_is_proved_again_at_once(m):
+    m.join(gpus=1)
+    measured_as(m, 0.9)
+    async with proving(m, is_automatic=False) as proofs:
+        await proved_again(m, proofs)
+    inventory, now_ns = host(m).inventory, m.clock.wall_ns()
+    slots = m.read(lambda uow: uow.slots.of_host(HOST))
+    m.write(lambda uow: m.fleet.hosts.inventory(uow, HOST, inventory))
+    assert not schedule.is_due(host(m), slots, now_ns), "nothing changed"
+    m.write(lambda uow: m.fleet.hosts.inventory(uow, HOST, replace(inventory, driver_version="999.1")))
+    assert schedule.is_due(host(m), slots, now_ns)
+
+
 async def test_what_a_host_says_of_its_cards_itself_grades_none(m):
     m.join(gpus=1)
     inventory = host(m).inventory

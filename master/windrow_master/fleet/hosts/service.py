@@ -229,7 +229,7 @@ class HostDesk:
         actor = f"host/{host_id}"
         if host.inventory is not None and _hardware(host.inventory) != _hardware(kept):
             uow.event("host.changed", (host_id,), f"{host.name}: its GPUs or its driver changed", actor=actor)
-            after = replace(after, verify_due_ns=None, verify_tries=None)
+            after = replace(after, verify_due_ns=None, verify_tries=None, proof_due_ns=None)
             if step_verify(host.verify_state, VerifyEvent.BEGIN).moved and host.verify_state is VerifyState.VERIFIED:
                 after = replace(after, verify_state=VerifyState.VERIFYING)
         for note in notes:
