@@ -286,8 +286,8 @@ def test_benchmarks_of_cards_come_back_and_the_oldest_of_a_figure_go(store: Stor
         for figure in (matrix, beside, *runs):
             uow.benchmarks.add(HOST.host_id, "proof_1", figure)
     with unit(store) as uow:
-        assert uow.benchmarks.newest(HOST.host_id) == [*runs[:-4:-1], beside, matrix]
-        assert uow.benchmarks.newest(elsewhere) == [first]
+        assert uow.benchmarks.newest(HOST.host_id, 3) == [*runs[:-4:-1], beside, matrix]
+        assert uow.benchmarks.newest(elsewhere, 3) == [first]
         kept = uow.benchmarks.of_card(HOST.host_id, "GPU-1", 1_000)
         assert kept == [CardBenchmark(figure, "proof_1") for figure in (*runs[:0:-1], matrix)]
         assert len(uow.benchmarks.of_card(HOST.host_id, "GPU-1")) == 20

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
-from windrow_master.fleet.benchmarks import RUNS
 from windrow_master.fleet.model import CardBenchmark
 from windrow_master.store.made import Found
 from windrow_master.store.tables_fleet import gpu_benchmarks as table
@@ -25,7 +24,8 @@ _RANKED: Final = (
     .subquery()
 )
 _NEWEST: Final = Found(
-    select(_RANKED).where(_RANKED.c.place <= RUNS).order_by(_RANKED.c.number.desc()), lambda row: _benchmark(row)
+    select(_RANKED).where(_RANKED.c.place <= bindparam("runs")).order_by(_RANKED.c.number.desc()),
+    lambda row: _benchmark(row),
 )
 
 
@@ -44,9 +44,9 @@ class BenchmarkRepository:
         kept = select(table.c.number).where(*mine).order_by(table.c.number.desc()).limit(KEPT_PER_FIGURE).subquery()
         self._connection.execute(delete(table).where(*mine, table.c.number.not_in(select(kept.c.number))))
 
-    def newest(self, host_id: HostId) -> Sequence[Benchmark]:
-        """The newest RUNS of each figure of each card of a host, the newest first."""
-        return _NEWEST.all(self._connection, {"wanted": host_id})
+    def newest(self, host_id: HostId, runs: int) -> Sequence[Benchmark]:
+        """The newest so many of each figure of each card of a host, the newest first."""
+        return _NEWEST.all(self._connection, {"wanted": host_id, "runs": runs})
 
     def of_card(self, host_id: HostId, gpu_uuid: str, limit: int = 20) -> Sequence[CardBenchmark]:
         """Of one card on one host, the newest first."""
