@@ -352,7 +352,14 @@ def gpu_page(world: World, gpu_id: str) -> Json | None:
             {"code": f"gpu.hot:{gpu_id}", "detail": "This GPU is about to slow itself down.", "since": at(60)}
         ],
         "claims": [{"code": f"claim.memory:{gpu_id}", "detail": "it says 80 GiB and 24 were seen", "since": at(90)}],
-        "benchmarks": [{"name": "gpu.memory_bytes_per_s", "value": 2.9e12, "unit": "By/s", "measured_at": at(300)}],
+        "benchmarks": [
+            {"name": name, "value": value, "unit": unit, "measured_at": at(300 * age), "proof_id": f"proof_{age}"}
+            for age, memory, matrix in ((1, 2.9e12, 21e12), (2, 2.8e12, 20e12))
+            for name, value, unit in (
+                ("gpu.matrix_operations_per_s", matrix, "{operation}/s"),
+                ("gpu.memory_bytes_per_s", memory, "By/s"),
+            )
+        ],
         "groups": [{"name": group, "fields": [row for of, row in rows if of is group]} for group in Group],
     }
 

@@ -46,7 +46,10 @@ async def test_a_gpu_has_a_page_with_every_field_where_absent_is_a_dash(page: Pa
     xid = page.get_by_role("region", name="Table of XIDs").get_by_role("row").nth(1)
     await expect(xid).to_contain_text("79")
     await expect(xid).to_contain_text("the host")
-    await expect(page.get_by_role("region", name="Verification")).to_contain_text("it says 80 GiB and 24 were seen")
+    evidence = page.get_by_role("region", name="Verification")
+    await expect(evidence).to_contain_text("it says 80 GiB and 24 were seen")
+    await expect(evidence).to_contain_text(re.compile("Memory bandwidth2.9 TB/s, .* before: 2.8 TB/s"))
+    await expect(evidence).to_contain_text(re.compile("Matrix rate21 Top/s, .* before: 20 Top/s"))
     await expect(page.get_by_role("img", name="GPU use")).to_be_visible()
 
 

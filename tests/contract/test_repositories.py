@@ -14,6 +14,7 @@ from tests.unit.market.rentals import line, rental
 from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.clusters.model import ClusterPhase
 from windrow_master.fleet.model import (
+    CardBenchmark,
     Claim,
     CommandRow,
     EvidenceRow,
@@ -26,12 +27,13 @@ from windrow_master.fleet.model import (
 )
 from windrow_master.identity.model import Account, ApiToken, JoinToken, Member, MemberRole, Role, Standing
 from windrow_master.market.model import Ask
+from windrow_master.store.benchmark_repository import KEPT_PER_FIGURE
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.store.verification_repository import KEPT_PER_CARD
 from windrow_proto.errors import Conflict, InvalidInput
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, TokenId
-from windrow_proto.model import CommandKind, Kind, Lane
+from windrow_proto.model import Benchmark, CommandKind, Kind, Lane
 from windrow_proto.units import Bytes, Microcents
 
 SERVED = pytest.mark.proves("every repository on a real PostgreSQL")
@@ -270,6 +272,25 @@ def test_challenges_come_back_as_they_went_in_and_the_oldest_of_a_card_go(store:
         assert [row.gpu_uuid for row in found] == [one] * (KEPT_PER_CARD + 1) + [two]
         assert uow.verifications.verdicts(HOST.host_id)[one] == failed
         assert len(uow.verifications.of_host(other.host_id)) == 2, "the same card on another host is another's"
+
+
+def test_benchmarks_of_cards_come_back_and_the_oldest_of_a_figure_go(store: Store) -> None:
+    first = Benchmark("gpu.memory_bytes_per_s", 2.983e12, "By/s", LARGE, "GPU-1")
+    runs = [replace(first, value=float(value)) for value in range(KEPT_PER_FIGURE + 1)]
+    matrix, beside = replace(first, name="gpu.matrix_operations_per_s"), replace(first, subject="GPU-2")
+    elsewhere = HostId("host_2")
+    with unit(store) as uow:
+        for host_id in (HOST.host_id, elsewhere):
+            uow.hosts.add(replace(HOST, host_id=host_id))
+        uow.benchmarks.add(elsewhere, "proof_0", first)
+        for figure in (matrix, beside, *runs):
+            uow.benchmarks.add(HOST.host_id, "proof_1", figure)
+    with unit(store) as uow:
+        assert uow.benchmarks.newest(HOST.host_id, 3) == [*runs[:-4:-1], beside, matrix]
+        assert uow.benchmarks.newest(elsewhere, 3) == [first]
+        kept = uow.benchmarks.of_card(HOST.host_id, "GPU-1", 1_000)
+        assert kept == [CardBenchmark(figure, "proof_1") for figure in (*runs[:0:-1], matrix)]
+        assert len(uow.benchmarks.of_card(HOST.host_id, "GPU-1")) == 20
 
 
 def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Store) -> None:

@@ -5,6 +5,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { events as eventsQuery, gpu as gpuQuery, host as hostQuery } from "../api/queries.ts";
 import type { EventRow, GpuField, GpuPage as GpuWhole } from "../api/types.ts";
+import { figures, rateText } from "../benchmarks.ts";
 import { bytes, celsius, fieldText, percent, perHour, plain, watts, words } from "../format.ts";
 import { EventList } from "../parts/EventList.tsx";
 import { useFrames } from "../parts/frames.ts";
@@ -144,9 +145,12 @@ function Evidence({ gpu }: { gpu: GpuWhole }) {
       <CardEvidence hostId={gpu.host_id} uuid={gpu.uuid} simulated={gpu.simulated} />
       <Text size="sm" fw={600} mt={10}>What its host says of it</Text>
       {gpu.claims.length ? <Reasons reasons={gpu.claims.map((claim) => `${codeOf(claim.code)}: ${claim.detail}`)} /> : <Text size="sm" className="wr-quiet">Nothing in it contradicts itself.</Text>}
-      <Text size="sm" fw={600} mt={10}>What was measured</Text>
+      <Text size="sm" fw={600} mt={10}>What test rentals measured, inside</Text>
       {gpu.benchmarks.length ? (
-        <Facts rows={gpu.benchmarks.map((one) => [one.name, <span key={one.measured_at}>{fieldText(one.value, one.unit)}, <When at={one.measured_at} /></span>])} />
+        <Facts rows={figures(gpu.benchmarks).map(([label, [newest, ...earlier]]) => [
+          label,
+          newest && <span key={label}>{rateText(newest)}, <When at={newest.measured_at} />{earlier.length > 0 && <Text span size="xs" className="wr-quiet"> before: {earlier.map(rateText).join(", ")}</Text>}</span>,
+        ])} />
       ) : <Text size="sm" className="wr-quiet">Nothing yet.</Text>}
     </Panel>
   );

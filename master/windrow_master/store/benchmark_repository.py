@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
-from windrow_master.fleet.benchmarks import RUNS
 from windrow_master.fleet.model import CardBenchmark
 from windrow_master.store.made import Found
 from windrow_master.store.tables_fleet import gpu_benchmarks as table
@@ -25,7 +24,8 @@ _RANKED: Final = (
     .subquery()
 )
 _NEWEST: Final = Found(
-    select(_RANKED).where(_RANKED.c.place <= RUNS).order_by(_RANKED.c.number.desc()), lambda row: _benchmark(row)
+    select(_RANKED).where(_RANKED.c.place <= bindparam("runs")).order_by(_RANKED.c.number.desc()),
+    lambda row: _benchmark(row),
 )
 
 
@@ -37,16 +37,16 @@ class BenchmarkRepository:
 
     def add(self, host_id: HostId, proof_id: str, figure: Benchmark) -> None:
         """Add one; of its card's figure only the newest KEPT_PER_FIGURE stay."""
-        values = {"host_id": host_id, "gpu_uuid": figure.subject, "proof_id": proof_id, "name": figure.name}
-        values |= {"value": figure.value, "unit": figure.unit, "at_ns": figure.measured_wall_ns}
+        values: dict[str, Any] = {"host_id": host_id, "proof_id": proof_id, "gpu_uuid": figure.subject}
+        values |= {"name": figure.name, "value": figure.value, "unit": figure.unit, "at_ns": figure.measured_wall_ns}
         self._connection.execute(insert(table).values(**values))
         mine = (table.c.host_id == host_id, table.c.gpu_uuid == figure.subject, table.c.name == figure.name)
         kept = select(table.c.number).where(*mine).order_by(table.c.number.desc()).limit(KEPT_PER_FIGURE).subquery()
         self._connection.execute(delete(table).where(*mine, table.c.number.not_in(select(kept.c.number))))
 
-    def newest(self, host_id: HostId) -> Sequence[Benchmark]:
-        """The newest RUNS of each figure of each card of a host, the newest first."""
-        return _NEWEST.all(self._connection, {"wanted": host_id})
+    def newest(self, host_id: HostId, runs: int) -> Sequence[Benchmark]:
+        """The newest so many of each figure of each card of a host, the newest first."""
+        return _NEWEST.all(self._connection, {"wanted": host_id, "runs": runs})
 
     def of_card(self, host_id: HostId, gpu_uuid: str, limit: int = 20) -> Sequence[CardBenchmark]:
         """Of one card on one host, the newest first."""

@@ -2,9 +2,8 @@
 
 import json
 import os
-import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.services import need
-from tests.waiting import poll
+from tests.support.places import Place, log_of, no_progress
+from tests.waiting import poll_async
 from windrow_master.clusters.request import TEXT_MAX
 from windrow_master.fleet import gpus
 from windrow_master.fleet.tiers import SHEET_REACHED, Bandwidth, gpu_tier
@@ -31,33 +31,46 @@ H100 = gpus.BY_PCI[0x2330 << 16 | gpus.NVIDIA]
 LOADER = '["libOpenCL.so.1"]'
 
 
+SMALL = {"PROOF_SPAN_MS": "20", "PROOF_SIZE_MAX": "512", "PROOF_COPY_BYTES": str(8 * MIB)}
+POCL = {"POCL_DEVICES": "pthread pthread"}
+
+
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """Of a rental with two processors and one card that is not there; little work."""
     need("opencl")
     _, found = program.command(program.port_of(os.getpid()), "process", (*CARDS, FOREIGN))
-    small = {"PROOF_SPAN_MS": "20", "PROOF_SIZE_MAX": "512", "PROOF_COPY_BYTES": str(8 * MIB)}
-    pocl = {"POCL_CACHE_DIR": str(tmp_path / "pocl"), "POCL_DEVICES": "pthread pthread"}
-    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path)} | found | small | pocl
+    own = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path / "pocl")}
+    return own | found | SMALL | POCL
 
 
 @pytest.fixture
-def told(environment: dict[str, str], tmp_path: Path) -> Iterator[program.Told]:
-    """What the rental says, as it is read from its log."""
-    log = tmp_path / "log"
-    argv, _ = program.command(1, "process")
-    with log.open("wb") as out:
-        process = subprocess.Popen(argv, env=environment, stdout=out, stderr=out, start_new_session=True)
-        try:
-            poll(lambda: program.read(log.read_bytes()).has_measured, what="figures of every card")
-            yield program.read(log.read_bytes())
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
+async def told(tmp_path: Path) -> AsyncIterator[program.Told]:
+    """What the rental says, as it is read from its log: started by the agent's runtime in bubblewrap, as any renter's
+    process is."""
+    need("opencl")
+    need("bubblewrap")
+    place = Place("bubblewrap", tmp_path)
+    argv, environment = program.command(program.port_of(os.getpid()), "process", (*CARDS, FOREIGN))
+    spec = place.spec(*argv, env=environment | SMALL | POCL)
+
+    async def measured() -> program.Told | None:
+        said = program.read((await log_of(place, spec.workload_id))[0])
+        return said if said.has_measured else None
+
+    try:
+        await place.runtime.prepare(spec, no_progress)
+        await place.runtime.start(spec.workload_id)
+        found = await poll_async(measured, what="figures of every card")
+        assert found is not None
+        yield found
+    finally:
+        await place.runtime.remove(spec.workload_id)
+        await place.runtime.close()
 
 
-@pytest.mark.proves("a test rental measures its cards by the challenge's kernel on OpenCL, inside")
-def test_each_card_is_measured_inside_and_one_that_is_not_there_says_so(told: program.Told) -> None:
+@pytest.mark.proves("a test rental measures its cards by the challenge's kernel on OpenCL, in a renter's bubblewrap")
+async def test_each_card_is_measured_inside_and_one_that_is_not_there_says_so(told: program.Told) -> None:
     assert set(told.figures) == {"CPU-0", "CPU-1", "GPU-none"}
     for card in CARDS:
         found = told.figures[card.uuid]
@@ -67,7 +80,7 @@ def test_each_card_is_measured_inside_and_one_that_is_not_there_says_so(told: pr
     assert absent.memory is None and "libOpenCL.so.1: none of its devices is this card" in absent.why
 
 
-def test_a_card_that_moves_half_of_its_sheet_is_in_another_tier_than_one_that_moves_it(
+async def test_a_card_that_moves_half_of_its_sheet_is_in_another_tier_than_one_that_moves_it(
     told: program.Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     card = GpuFacts(CARDS[0].uuid, 0, "nvidia", H100.name, pci_device_id=0x2330 << 16 | gpus.NVIDIA)

@@ -275,6 +275,19 @@ async def test_one_slow_run_moves_no_tier_and_the_second_does_and_both_are_kept(
     assert "slot.tier" in m.events(HOST)
 
 
+async def test_a_host_whose_cards_or_driver_changed_is_proved_again_at_once(m):
+    m.join(gpus=1)
+    measured_as(m, 0.9)
+    async with proving(m, is_automatic=False) as proofs:
+        await proved_again(m, proofs)
+    inventory, now_ns = host(m).inventory, m.clock.wall_ns()
+    slots = m.read(lambda uow: uow.slots.of_host(HOST))
+    m.write(lambda uow: m.fleet.hosts.inventory(uow, HOST, inventory))
+    assert not schedule.is_due(host(m), slots, now_ns), "nothing changed"
+    m.write(lambda uow: m.fleet.hosts.inventory(uow, HOST, replace(inventory, driver_version="999.1")))
+    assert schedule.is_due(host(m), slots, now_ns)
+
+
 async def test_what_a_host_says_of_its_cards_itself_grades_none(m):
     m.join(gpus=1)
     inventory = host(m).inventory
@@ -294,19 +307,30 @@ async def test_a_card_that_computes_falsely_fails_the_proof_and_its_figures_are_
     async with proving(m, is_automatic=False) as proofs:
         one = await proved_again(m, proofs)
     assert one.words.startswith("Failed: a GPU of it computes falsely. ")
-    assert m.read(lambda uow: uow.benchmarks.newest(HOST)) == []
+    assert m.read(lambda uow: uow.benchmarks.newest(HOST, 3)) == []
 
 
-async def test_a_card_that_could_not_be_measured_says_why_and_is_not_held_against_its_host(m):
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            ({"benchmark": "its own", "why": "there is no libOpenCL.so.1"}, {"measured": 1}),
+            "there is no libOpenCL.so.1",
+        ),
+        (({"measured": 0, "why": "there is no python3 in its image"},), "there is no python3 in its image"),
+        (({"measured": 1},), "nothing was said of it in time"),
+    ],
+)
+async def test_a_card_that_could_not_be_measured_says_why_and_is_not_held_against_its_host(m, lines, said):
     m.join(gpus=1)
     (gpu,) = host(m).inventory.gpus
-    why = {"benchmark": gpu.uuid, "why": "there is no libOpenCL.so.1"}
-    m.inside.said = SAID + b"windrow-proof " + json.dumps(why).encode() + b'\nwindrow-proof {"measured": 1}\n'
+    told = [json.dumps(line).replace("its own", gpu.uuid).encode() for line in lines]
+    m.inside.said = SAID + b"".join(b"windrow-proof " + line + b"\n" for line in told)
     async with proving(m, is_automatic=False) as proofs:
         one = await proved_again(m, proofs)
     (step,) = [step for step in one.steps if step.name == "benchmark"]
     assert (one.outcome, step.state) == (ProofOutcome.PASSED, StepState.ABSENT)
-    assert step.words == f"{gpu.uuid} was not measured: there is no libOpenCL.so.1."
+    assert step.words == f"{gpu.uuid} was not measured: {said}."
 
 
 async def test_a_port_that_never_answers_is_a_finding_and_the_host_stays_listed(m):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from windrow_master.fleet import sanitise, tiers
-from windrow_master.fleet.benchmarks import counted
+from windrow_master.fleet.benchmarks import RUNS, counted
 from windrow_master.fleet.machines import (
     SLOT_HELD,
     AdminEvent,
@@ -229,7 +229,7 @@ class HostDesk:
         actor = f"host/{host_id}"
         if host.inventory is not None and _hardware(host.inventory) != _hardware(kept):
             uow.event("host.changed", (host_id,), f"{host.name}: its GPUs or its driver changed", actor=actor)
-            after = replace(after, verify_due_ns=None, verify_tries=None)
+            after = replace(after, verify_due_ns=None, verify_tries=None, proof_due_ns=None)
             if step_verify(host.verify_state, VerifyEvent.BEGIN).moved and host.verify_state is VerifyState.VERIFIED:
                 after = replace(after, verify_state=VerifyState.VERIFYING)
         for note in notes:
@@ -282,7 +282,7 @@ class HostDesk:
         known = uow.reliability.get(host.host_id)
         figure = known.figure if known is not None else None
         of_host = tiers.Standing(reliability=figure)
-        measured = () if host.simulated or not inventory.gpus else counted(uow.benchmarks.newest(host.host_id))
+        measured = () if host.simulated or not inventory.gpus else counted(uow.benchmarks.newest(host.host_id, RUNS))
         processors = tiers.cpu_tier(inventory, bandwidth, None, of_host)
         for slot in uow.slots.of_host(host.host_id):
             gpu = host.gpu(slot.card) if slot.card is not None else None

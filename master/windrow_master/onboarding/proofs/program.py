@@ -31,7 +31,7 @@ if command -v python3 >/dev/null 2>&1; then exec python3 -c "$PROOF_PROGRAM"; fi
 trap 'exit 0' TERM
 echo 'windrow-proof {"server": "", "why": "there is neither python3 nor a way to try a port in its image"}'
 echo 'windrow-proof {"gpus": null, "why": "there is no python3 in its image to count them with"}'
-echo 'windrow-proof {"measured": 0}'
+echo 'windrow-proof {"measured": 0, "why": "there is no python3 in its image to measure it with"}'
 sleep "$PROOF_LIFE_S" & wait
 """
 
@@ -182,6 +182,7 @@ class Told:
     memory_bytes: int | None = None
     memory_why: str = ""
     has_measured: bool = False
+    measured_why: str = ""
     figures: Mapping[str, Figures] = field(default_factory=dict)
 
 
@@ -218,6 +219,7 @@ def read(log: bytes) -> Told:
         memory_bytes=_figure(touched, "memory"),
         memory_why=_why(touched),
         has_measured=measured is not _none,
+        measured_why=_why(measured),
         figures=benchmark.read(cards),
     )
 

@@ -2,6 +2,7 @@
 
     joined ─▶ listed: active, online, something on offer ─▶ bandwidth measured, or FIRST_WAIT_NS ─▶ first proof
     passed ─▶ again after AGAIN_MIN_NS to AGAIN_MAX_NS, at random, so that nobody knows when to behave
+    its GPUs or its driver changed ─▶ at once: what was measured of it no longer holds
     failed, or nothing was learnt ─▶ back-off, doubled each time
 
 A proof observes and does not gate: by the design the challenge gates. A host whose proof failed stays listed, and the

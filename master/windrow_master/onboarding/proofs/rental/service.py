@@ -213,7 +213,7 @@ class Rental:
             why = "No GPU was rented: its processors were." if not self.gpus else "Only whole GPUs are measured."
             self._add(StepName.BENCHMARK, StepState.ABSENT, None, why)
             return
-        found = {gpu.uuid: told.figures.get(gpu.uuid, benchmark.Figures()) for gpu in self._cards}
+        found = {gpu.uuid: told.figures.get(gpu.uuid, benchmark.Figures(why=told.measured_why)) for gpu in self._cards}
         state, text = words.measured(found)
         now_ns = self._clock.wall_ns()
         self.benchmarks = tuple(one for uuid, said in found.items() for one in said.benchmarks(uuid, now_ns))
