@@ -273,7 +273,8 @@ class SlotGrant:
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
     """What to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours. With
-    await_members it waits for START. address: where fellow members reach it; listens: ports there that must be free."""
+    await_members it waits for START. address: where fellow members reach it; listens: ports there that must be free.
+    registry_login: for one pull of its image, sealed to its host (sealed.py)."""
 
     workload_id: WorkloadId
     cluster_id: ClusterId
@@ -293,6 +294,7 @@ class WorkloadSpec:
     await_members: bool = False
     address: str = ""
     listens: tuple[int, ...] = ()
+    registry_login: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from windrow_proto.model import (
     StartSpec,
     WorkloadSpec,
 )
+from windrow_proto.sealed import SEALED_MAX
 from windrow_proto.v1 import host_pb2
 
 _NEEDED: Final[dict[CommandKind, Literal["create", "delete", "bandwidth", "partition", "start"]]] = {
@@ -102,6 +103,7 @@ def _from_workload(spec: WorkloadSpec) -> host_pb2.WorkloadSpec:
         await_members=spec.await_members,
         address=spec.address,
         listens=spec.listens,
+        registry_login=spec.registry_login,
     )
 
 
@@ -125,6 +127,7 @@ def _to_workload(message: host_pb2.WorkloadSpec) -> WorkloadSpec:
         await_members=message.await_members,
         address=fields.text(message.address),
         listens=tuple(fields.port(port) for port in fields.listed(message.listens)),
+        registry_login=fields.blob(message.registry_login, SEALED_MAX),
     )
 
 
