@@ -337,9 +337,9 @@ class CommandDesk:
                 await self._clock.sleep_ns(STORE_AGAIN_NS)
 
     async def _carry_out(self, command_id: CommandId, command: Command) -> Mapping[str, str]:
-        def progress(step: str, permille: int) -> None:
-            if self._is_worth_saying(command_id, step):
-                self._spawn(self._apply(command_id, core.Progressed(step, permille), command), "progress")
+        def progress(step: str, permille: int, /, **found: str) -> None:
+            if self._is_worth_saying(command_id, step) or found:
+                self._spawn(self._apply(command_id, core.Progressed(step, permille, found), command), "progress")
 
         if command.create is not None:
             return await self._create(_capped(command.create), progress)

@@ -65,7 +65,9 @@ class WorkloadEntry:
 
 
 def command_fact(state: CommandState, command: Command | None, at_wall_ns: int) -> Fact:
-    """How far a command is; the command itself is needed with the first fact only."""
+    """How far a command is; the command itself, without what no disk may hold, is needed with the first fact only."""
+    if command is not None and command.create is not None and command.create.registry_login:
+        command = replace(command, create=replace(command.create, registry_login=b""))
     body = base64.b64encode(encode_command(command)).decode() if command is not None else None
     return ("command", state.command_id, body, state.phase.name, _status(state), at_wall_ns)
 

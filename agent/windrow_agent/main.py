@@ -51,6 +51,7 @@ from windrow_proto.ids import HostId
 from windrow_proto.link_grpc import GrpcDialer
 from windrow_proto.model import Benchmark
 from windrow_proto.ports import Rng
+from windrow_proto.sealed import SEAL_KEY, SealKey
 from windrow_proto.units import MIB, SECOND
 
 log = structlog.get_logger()
@@ -135,8 +136,10 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
             share_of=lambda uuid: share_of(uuid, sampler.gpus.gpus),
             control=NvidiaMps(),
         )
+    seal_key = SealKey.of(membership.identity.signing)
     if "docker" in config.runtimes:
         docker = DockerRuntime(data_dir / "docker", membership.host_id, config.docker_url, config.registries)
+        docker.images.seal_key = seal_key
         docker.cards = lambda: sampler.gpus.gpus
         docker.driver_of = lambda uuids: driver_of(uuids, sampler.gpus)
         runtimes["docker"] = docker
@@ -163,6 +166,7 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
         ask=membership.newer_regions,
         tls=membership.tls,
         layouts=config.layouts,
+        more={SEAL_KEY: seal_key.public},
     )
     return AgentService(parts), membership
 

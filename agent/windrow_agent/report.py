@@ -35,7 +35,7 @@ NEW_NS: Final = 5 * SECOND
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where a report comes from. faults: what is the matter with the agent itself; held: the cards that something of
-    this agent's uses, and what; layouts: what cards may be cut into."""
+    this agent's uses, and what; layouts: what cards may be cut into; more: what the host says beyond its facts."""
 
     sampler: Sampler
     runtimes: Mapping[str, Runtime]
@@ -44,6 +44,7 @@ class Sources:
     faults: Callable[[], Iterable[str]]
     held: Callable[[], Mapping[str, str]]
     layouts: Layouts = field(default_factory=dict)
+    more: Mapping[str, str] = field(default_factory=dict)
 
 
 class Reporter:
@@ -134,7 +135,7 @@ class Reporter:
         if sampler.host_facts == HostFacts():
             return  # not read yet; it will be a change
         inventory = build_inventory(
-            sampler.host_facts,
+            replace(sampler.host_facts, more={**sampler.host_facts.more, **self._sources.more}),
             replace(sampler.gpus, gpus=with_layouts(sampler.gpus.gpus, self._sources.layouts)),
             agent_version=self._sources.agent_version,
             simulated=sampler.simulated,

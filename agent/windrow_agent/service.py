@@ -102,6 +102,7 @@ class Parts:
     tls: Callable[[], TlsIdentity] | None = None
     prover: tuple[str, ...] = PROVER
     layouts: Layouts = field(default_factory=dict)
+    more: Mapping[str, str] = field(default_factory=dict)
 
 
 class AgentService:
@@ -171,7 +172,7 @@ class AgentService:
         self.challenges = ChallengeDesk(clock, self.keeper.leased_gpus, parts.prover)
         sources = Sources(
             *(parts.sampler, parts.runtimes, self.keeper, parts.agent_version),
-            *(lambda: (*self._room.faults, *self.inside.conditions), self.challenges.held, parts.layouts),
+            *(lambda: (*self._room.faults, *self.inside.conditions), self.challenges.held, parts.layouts, parts.more),
         )
         self.report = Reporter(sources, self.outbox, clock, parts.benchmarks)
         self.inside = Inside(self.keeper, clock, self.report.changed, self.report.event)

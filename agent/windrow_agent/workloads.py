@@ -157,7 +157,7 @@ class Keeper:
             await runtime.stop(spec.workload_id, 0)
             raise Conflict("It was ended while it started.", subject=spec.workload_id)
         await self._started(spec.workload_id, run)
-        return {"runtime": run.runtime, **{f"port.{port}": str(at) for port, at in run.ports.items()}}
+        return run.told()
 
     def _is_over(self, workload_id: WorkloadId) -> bool:
         """Whether it was deleted, fenced or its time ran out, maybe while it was still being prepared."""

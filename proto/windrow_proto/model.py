@@ -279,7 +279,7 @@ class WorkloadSpec:
     """What to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours. With
     await_members it waits for START. address: where fellow members reach it; listens: ports there that must be free.
     peers: the addresses of all others in the private network in which `address` is its own; none: it meets them
-    directly."""
+    directly. registry_login: for one pull of its image, sealed to its host (sealed.py)."""
 
     workload_id: WorkloadId
     cluster_id: ClusterId
@@ -300,6 +300,7 @@ class WorkloadSpec:
     address: str = ""
     listens: tuple[int, ...] = ()
     peers: tuple[str, ...] = ()
+    registry_login: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

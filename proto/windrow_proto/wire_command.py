@@ -19,6 +19,7 @@ from windrow_proto.model import (
     StartSpec,
     WorkloadSpec,
 )
+from windrow_proto.sealed import SEALED_MAX
 from windrow_proto.v1 import host_pb2
 
 _NEEDED: Final[dict[CommandKind, Literal["create", "delete", "bandwidth", "partition", "start"]]] = {
@@ -103,6 +104,7 @@ def _from_workload(spec: WorkloadSpec) -> host_pb2.WorkloadSpec:
         address=spec.address,
         listens=spec.listens,
         peers=spec.peers,
+        registry_login=spec.registry_login,
     )
 
 
@@ -127,6 +129,7 @@ def _to_workload(message: host_pb2.WorkloadSpec) -> WorkloadSpec:
         address=fields.text(message.address),
         listens=tuple(fields.port(port) for port in fields.listed(message.listens)),
         peers=tuple(fields.text(one) for one in fields.listed(message.peers)),
+        registry_login=fields.blob(message.registry_login, SEALED_MAX),
     )
 
 

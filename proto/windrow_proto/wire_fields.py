@@ -209,6 +209,13 @@ def to_slots(messages: Collection[host_pb2.SlotGrant]) -> tuple[SlotGrant, ...]:
     )
 
 
+def blob(value: bytes, limit: int) -> bytes:
+    """Received bytes that only their addressee reads."""
+    if len(value) > limit:
+        raise InvalidInput(f"{len(value)} bytes where at most {limit} are allowed.")
+    return value
+
+
 def port(number: int) -> int:
     """A received TCP port."""
     if not 0 < number <= 65_535:

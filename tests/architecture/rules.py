@@ -23,6 +23,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "cryptography": (
         "proto/windrow_proto/keys.py",
         "proto/windrow_proto/data_keys.py",
+        "proto/windrow_proto/sealed.py",
         "master/windrow_master/identity/authority.py",
         "agent/windrow_agent/onboard.py",
     ),

@@ -54,7 +54,7 @@ class Host:
         work = WorkloadId(name)
         env = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "100"}  # what a tenant would rather have
         spec = WorkloadSpec(work, ClusterId("cluster_1"), slots, "process", argv=argv or ("sleep", "600"), env=env)
-        await self.runtime.prepare(spec, lambda *_: None)
+        await self.runtime.prepare(spec, lambda *_, **__: None)
         await self.runtime.start(work)
         return work
 

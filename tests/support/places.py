@@ -125,7 +125,7 @@ async def place(request, tmp_path) -> AsyncIterator[Place]:
         await here.runtime.close()
 
 
-def no_progress(step: str, progress_permille: int) -> None:
+def no_progress(step: str, progress_permille: int, /, **found: str) -> None:
     del step, progress_permille
 
 

@@ -1,10 +1,12 @@
 """A registry of one image, just able enough for a container daemon to pull it, to be denied it, or to choke on it."""
 
+import base64
 import gzip
 import hashlib
 import http.server
 import io
 import json
+import secrets
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -21,17 +23,28 @@ STOP_S = 10
 
 @dataclass(slots=True)
 class TinyRegistry:
-    """address: as an image's name begins. is_denying: it answers every question for the image with a refusal."""
+    """address: as an image's name begins. is_denying: it answers every question for the image with a refusal. login:
+    name and password that it asks for; by_token: for which it gives a token first, as large registries do. said: what
+    it was shown, in turn."""
 
     address: str
     is_denying: bool = False
+    login: tuple[str, str] | None = None
+    by_token: bool = False
+    said: list[str] = field(default_factory=list)
+    tokens: set[str] = field(default_factory=set)
     blobs: dict[str, bytes] = field(default_factory=dict)
     manifest: bytes = b""
+    manifests: dict[str, bytes] = field(default_factory=dict)
 
-    def hold(self, size_bytes: int) -> None:
-        """Hold an image of one file of zeros of this size; it is small on the line."""
+    def hold(self, size_bytes: int, program: bytes = b"") -> None:
+        """Hold an image of one file of zeros of this size; it is small on the line. program: /bin/sleep there."""
         out = io.BytesIO()
         with tarfile.open(fileobj=out, mode="w") as tar:
+            if program:
+                member = tarfile.TarInfo("bin/sleep")
+                member.size, member.mode = len(program), 0o755
+                tar.addfile(member, io.BytesIO(program))
             member = tarfile.TarInfo("zeros")
             member.size = size_bytes
             tar.addfile(member, io.BytesIO(bytes(size_bytes)))
@@ -40,19 +53,42 @@ class TinyRegistry:
         config = {"architecture": "amd64", "os": "linux", "config": {"Cmd": ["true"]}}
         config["rootfs"] = {"type": "layers", "diff_ids": [_digest(plain)]}
         kept = json.dumps(config).encode()
-        self.blobs = {_digest(one): one for one in (kept, layer)}
+        self.blobs |= {_digest(one): one for one in (kept, layer)}
         record = {"schemaVersion": 2, "mediaType": MANIFEST, "config": _about(CONFIG, kept)}
         self.manifest = json.dumps(record | {"layers": [_about(LAYER, layer)]}).encode()
+        self.manifests[self.digest] = self.manifest
+
+    @property
+    def digest(self) -> str:
+        """Of the image that every tag is now; those of before are found by theirs."""
+        return _digest(self.manifest)
+
+    def challenge(self, path: str, shown: str) -> str | None:
+        """How to ask, for who may not ask so; None: they may."""
+        if self.login is None:
+            return None
+        self.said.append(shown)
+        basic = "Basic " + base64.b64encode(":".join(self.login).encode()).decode()
+        if not self.by_token or path.startswith("/token"):
+            return None if shown == basic else 'Basic realm="tiny"'
+        if shown.removeprefix("Bearer ") in self.tokens:
+            return None
+        return f'Bearer realm="http://{self.address}/token",service="tiny",scope="repository:any:pull"'
 
     def answer(self, path: str) -> tuple[int, str, bytes]:
         """Status, type and body."""
+        if path.startswith("/token"):
+            self.tokens.add(token := secrets.token_hex(8))
+            return 200, "application/json", json.dumps({"token": token}).encode()
         if path == "/v2/":
             return 200, "application/json", b"{}"
         if self.is_denying:
             said = {"errors": [{"code": "DENIED", "message": "requested access to the resource is denied"}]}
             return 403, "application/json", json.dumps(said).encode()
         if "/manifests/" in path:
-            return 200, MANIFEST, self.manifest
+            wanted = path.rpartition("/")[2]
+            found = self.manifests.get(wanted) if wanted.startswith("sha256:") else self.manifest
+            return (404, "text/plain", b"") if found is None else (200, MANIFEST, found)
         blob = self.blobs.get(path.rpartition("/")[2])
         return (404, "text/plain", b"") if blob is None else (200, "application/octet-stream", blob)
 
@@ -71,8 +107,11 @@ def tiny_registry(network: Namespace) -> Iterator[TinyRegistry]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, kind, body = held.answer(self.path)
+            challenge = held.challenge(self.path, self.headers.get("Authorization") or "")
+            status, kind, body = (401, "text/plain", b"") if challenge else held.answer(self.path)
             self.send_response(status)
+            if challenge:
+                self.send_header("WWW-Authenticate", challenge)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Docker-Content-Digest", _digest(body))

@@ -83,10 +83,11 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """It got this far."""
+    """It got this far. found: what of its result is known already."""
 
     step: str
     progress_permille: int
+    found: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,9 @@ def step(state: CommandState, event: Event) -> Step:
         case Finished():
             if state.phase is not Phase.RUNNING:
                 return state, ()  # the first result stands
-            done = replace(state, phase=Phase.SUCCEEDED, progress_permille=1000, result=dict(event.result))
+            done = replace(
+                state, phase=Phase.SUCCEEDED, progress_permille=1000, result={**state.result, **event.result}
+            )
             return done, (WriteDone(), Report())
         case Broke():
             if state.phase in FINAL or state.phase is Phase.NEW:
@@ -212,9 +215,12 @@ def _progress(state: CommandState, event: Progressed) -> Step:
     if state.phase is not Phase.RUNNING:
         return state, ()  # a straggler of work that has ended
     progress = min(1000, max(0, event.progress_permille))
-    if event.step == state.step and progress <= state.progress_permille:
+    result = {**state.result, **event.found}
+    if event.step == state.step and progress <= state.progress_permille and result == state.result:
         return state, ()  # nothing new to say
-    return replace(state, step=event.step, progress_permille=progress), (Report(),)
+    if event.step == state.step:
+        progress = max(progress, state.progress_permille)
+    return replace(state, step=event.step, progress_permille=progress, result=result), (Report(),)
 
 
 def _resume(state: CommandState) -> Step:

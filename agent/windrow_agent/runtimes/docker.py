@@ -20,8 +20,9 @@ from typing import Any, Final, TypeVar
 from windrow_agent import fence
 from windrow_agent.core import devices, egress
 from windrow_agent.runtimes import docker_facts as facts_of
-from windrow_agent.runtimes import docker_kind, docker_socket, files, registries
+from windrow_agent.runtimes import docker_kind, docker_socket, files
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
+from windrow_agent.runtimes.images import Images
 from windrow_agent.runtimes.port import (
     FILES_CAP_BYTES,
     LOG_CAP_BYTES,
@@ -34,9 +35,9 @@ from windrow_agent.runtimes.port import (
 )
 from windrow_agent.runtimes.streams import ThreadPipe
 from windrow_agent.threads import END_S, to_its_end
+from windrow_proto import image_names
 from windrow_proto.errors import (
     Conflict,
-    ImageUnavailable,
     InvalidInput,
     NotFound,
     RuntimeUnavailable,
@@ -54,8 +55,6 @@ NAME: Final = "docker"
 DEFAULT_URL: Final = "unix:///var/run/docker.sock"
 CALL_S: Final = 30
 """For one answer of the daemon; inspecting takes milliseconds, creating under load a few seconds."""
-PULL_SILENCE_S: Final = 120
-"""Without a word of progress a pull is given up."""
 UNFENCED: Final = "docker.unfenced"
 """What is the matter where containers reach the host's own network; strangers get none there."""
 LOOK_NS: Final = 400 * MILLISECOND
@@ -75,7 +74,8 @@ class DockerRuntime:
     def __init__(
         self, folder: Path, host_id: HostId, base_url: str = DEFAULT_URL, registries: tuple[str, ...] = ()
     ) -> None:
-        self._folder, self._host_id, self._base_url, self._registries = folder, host_id, base_url, registries
+        self._folder, self._host_id, self._base_url = folder, host_id, base_url
+        self.images = Images(folder, registries, self._call)
         self.driver_of: facts_of.DriverOf = facts_of.no_driver
         self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, "windrow-docker")
         self._made: Any = None
@@ -103,14 +103,16 @@ class DockerRuntime:
             raise InvalidInput("A container needs an image.", subject=spec.workload_id)
         if not spec.argv and await self._find(spec.workload_id) is not None:
             return
-        # Where a command is named the daemon is asked at once, and says if it has no such image; not so on cards.
-        image = await self._image(spec, progress) if facts_of.cards(spec) or not spec.argv else None
+        # Where a command is named the daemon is asked at once, and says if it has no such image; not so on cards, where
+        # others wait to hear which image it is, or where some images are not everybody's.
+        is_looked_at = facts_of.cards(spec) or not spec.argv or spec.await_members or not self.images.are_all_open
+        image = (await self.images.find(spec, progress)).record if is_looked_at else None
         facts_of.check_driver(spec, image, self.driver_of)
         progress("preparing", 500)
         try:
             await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S, END_S)
         except NotFound:
-            image = await self._image(spec, progress)
+            image = (await self.images.find(spec, progress)).record
             await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S, END_S)
 
     async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
@@ -239,6 +241,7 @@ class DockerRuntime:
         await asyncio.to_thread(self._forget, workload_id)
         self._ids.pop(workload_id, None)
         self._unstarted.pop(workload_id, None)
+        await self.images.clear()
 
     async def close(self) -> None:
         """Close the connection; containers go on."""
@@ -266,11 +269,11 @@ class DockerRuntime:
                 self._kind = docker_kind.kind_of(self._made.version(), self._base_url)
             return work(self._made)
         except docker.errors.NotFound as error:
-            raise NotFound(f"The container daemon knows nothing of it: {_explain(error)}") from error
+            raise NotFound(f"The container daemon knows nothing of it: {facts_of.explained(error)}") from error
         except docker.errors.APIError as error:
             if error.is_client_error():
-                raise InvalidInput(_explain(error)) from error
-            raise RuntimeUnavailable(f"The container daemon failed: {_explain(error)}") from error
+                raise InvalidInput(facts_of.explained(error)) from error
+            raise RuntimeUnavailable(f"The container daemon failed: {facts_of.explained(error)}") from error
         except (docker.errors.DockerException, OSError) as error:
             raise RuntimeUnavailable(f"The container daemon cannot be reached: {str(error)[:200]}") from error
 
@@ -296,25 +299,6 @@ class DockerRuntime:
             raise NotFound(f"This host has no container for workload {workload_id}.", subject=workload_id)
         return container
 
-    async def _image(self, spec: WorkloadSpec, progress: Progress) -> dict[str, Any]:
-        with contextlib.suppress(NotFound):
-            return await self._call(lambda api: _dict(api.inspect_image(spec.image)), CALL_S)
-        try:
-            await self._call(lambda api: registries.check(spec.image, self._registries), CALL_S)
-            client = await self._call(lambda api: api, CALL_S)
-            pipe: ThreadPipe[int] = ThreadPipe(functools.partial(_pull, client, spec.image), "windrow-docker-pull")
-            async with asyncio.timeout(None) as patience:
-                loop = asyncio.get_running_loop()
-                patience.reschedule(loop.time() + PULL_SILENCE_S)
-                async for permille in pipe.read():
-                    patience.reschedule(loop.time() + PULL_SILENCE_S)
-                    progress("pulling", permille)
-            return await self._call(lambda api: _dict(api.inspect_image(spec.image)), CALL_S)
-        except (WindrowError, TimeoutError) as error:
-            why = error.detail if isinstance(error, WindrowError) else "no progress for two minutes"
-            detail = f"The image {spec.image!r} is not on this host and could not be pulled: {why}"
-            raise ImageUnavailable(detail, subject=spec.workload_id) from error
-
     def _create(self, api: Any, spec: WorkloadSpec, image: dict[str, Any] | None) -> None:
         """image: as inspected; None where the request names the command. Raises NotFound if the image is not here."""
         import docker.errors
@@ -330,7 +314,7 @@ class DockerRuntime:
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         try:
             made = api.create_container(
-                spec.image,
+                image_names.parsed(spec.image).asked,
                 command=list(spec.argv) or (None if has_command else ["sleep", "2147483647"]),
                 name=facts_of.container_name(spec),
                 labels=labels,
@@ -354,7 +338,7 @@ class DockerRuntime:
         now_ns, wall_ns = time.monotonic_ns(), time.time_ns()
         container = _dict(api.inspect_container(container_id))
         facts_of.correct_start(note, container, now_ns, wall_ns)
-        return self._run(container, now_ns, wall_ns)
+        return replace(self._run(container, now_ns, wall_ns), image=self.images.pin_of(api, container))
 
     def _own_folder(self, workload_id: WorkloadId) -> Path:
         folder = self._folder / workload_id
@@ -379,10 +363,6 @@ class DockerRuntime:
 
 def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _explain(error: Exception) -> str:
-    return str(getattr(error, "explanation", None) or error)[:300]
 
 
 def _kill(api: Any, container: str) -> None:
@@ -434,17 +414,3 @@ def _remove_volume(api: Any, name: str, host_id: HostId) -> None:
             api.remove_volume(name, force=True)
     except docker.errors.NotFound:
         return
-
-
-def _pull(api: Any, image: str, pipe: ThreadPipe[int]) -> None:
-    """Pull in a thread, saying how far it is. Raises ImageUnavailable."""
-    import docker.errors
-    import docker.utils
-
-    repository, tag = docker.utils.parse_repository_tag(image)
-    layers: dict[str, tuple[int, int]] = {}
-    try:
-        for line in api.pull(repository, tag=tag or "latest", stream=True, decode=True):
-            pipe.put(facts_of.progress_of(line, layers))
-    except (docker.errors.DockerException, OSError) as error:
-        raise ImageUnavailable(facts_of.without_body(_explain(error))) from error

@@ -267,6 +267,11 @@ def host_config(
     }
 
 
+def explained(error: Exception) -> str:
+    """The daemon's words in an error of the SDK's, cut short."""
+    return str(getattr(error, "explanation", None) or error)[:300]
+
+
 def without_body(text: str) -> str:
     """The daemon's words without what a server said that is no registry: a renter named the server, and reads this."""
     words, mark, _ = text.partition("response body")

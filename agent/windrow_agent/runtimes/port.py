@@ -4,7 +4,7 @@ Every call is answered or fails within its own deadline. `prepare`, `start`, `st
 is there already stays, and nothing runs twice. An adapter touches only what carries this host's own mark.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -28,8 +28,12 @@ ENDED_BY_OTHERS: Final = frozenset({137, 143})
 """Exit codes of what SIGKILL and SIGTERM ended."""
 RESTARTED: Final = "the container daemon of its host was restarted, and ended it"
 
-Progress = Callable[[str, int], None]
-"""Called on the loop with a step's name and how much of it is done, 0 to 1000."""
+
+class Progress(Protocol):
+    """Called on the loop with a step's name and how much of it is done, 0 to 1000."""
+
+    def __call__(self, step: str, permille: int, /, **found: str) -> None:
+        """found: what the command's result will say and is known already, such as the `image` that was found."""
 
 
 class RunState(Enum):
@@ -46,7 +50,7 @@ class Run:
     """One workload as its runtime's own records show it.
 
     running_ns: on the monotonic clock; for LOST what is proved, maybe 0. exit_code: 128 + signal where one ended it.
-    detail: why it ended, in words, where its exit code does not say it.
+    detail: why it ended, in words, where its exit code does not say it. image: that it was started from, by its digest.
     """
 
     workload_id: WorkloadId
@@ -59,6 +63,12 @@ class Run:
     exit_code: int | None = None
     ports: Mapping[str, int] = field(default_factory=dict)
     detail: str = ""
+    image: str = ""
+
+    def told(self) -> dict[str, str]:
+        """What the result of its creation says."""
+        image = {"image": self.image} if self.image else {}
+        return {"runtime": self.runtime, **image, **{f"port.{port}": str(at) for port, at in self.ports.items()}}
 
 
 def after_silence(run: Run | None) -> Run | None:

@@ -324,6 +324,8 @@ export interface ClusterBody {
   ssh_keys?: string[];
   /** Whether a box starts Jupyter */
   notebook?: boolean;
+  /** For one pull of the image on each host, sealed to it; kept nowhere and never shown again */
+  registry_login?: RegistryLoginBody | null;
 }
 
 /** What a cluster is for: a BOX to work in, a SERVICE with ports, or, over one or more hosts, a GANG whose members run the same command and know each other, a RAY or a DASK cluster. */
@@ -1325,6 +1327,12 @@ export interface RefusalOut {
   host_id: string;
   host_name: string;
   reason: string;
+}
+
+/** What the registry of a private image is shown. */
+export interface RegistryLoginBody {
+  username: string;
+  password: string;
 }
 
 /** How far one can rely on a host: the lower bound of the chance that it is there, less its faults. */

@@ -179,6 +179,7 @@ function Workloads({ cluster }: { cluster: Cluster }) {
             ["Host", <Link key="h" className="wr-link" to="/hosts/$hostId" params={{ hostId: work.host_id }}>{plain(work.host_name)}</Link>],
             ["Phase", <State key="p" state={work.phase} />],
             ["Runtime", plain(work.runtime)],
+            ...(work.image === null ? [] : [["Image", plain(work.image)] as const]),
             ["Signed running", duration(work.running_s)],
             ["Exit code", work.exit_code === null ? "–" : String(work.exit_code)],
             ...(Object.keys(work.ports).length > 0 ? [["Ports", Object.entries(work.ports).map(([inside, port]) => `${plain(inside)} → ${port}`).join(", ")] as const] : []),

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from fastapi import Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SecretStr
 
 from windrow_master.api import lasting, out, out_clusters, sse
 from windrow_master.api.cluster_shapes import box_json, cluster_json, explanation_json, plan_json, tunnel_json
@@ -27,6 +27,7 @@ from windrow_master.identity.model import Principal
 from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.messages import ChannelClose, ChannelData
+from windrow_proto.sealed import RegistryLogin
 from windrow_proto.units import Bytes, Microcents, parse_money
 
 router = make_router("clusters")
@@ -34,6 +35,13 @@ router = make_router("clusters")
 Rank = Annotated[int, Query(ge=0, lt=HOSTS_MAX, description="Of which member, where there are several")]
 ENTITY_MAX = 2**53
 """Sizes that JavaScript still counts exactly."""
+
+
+class RegistryLoginBody(Body):
+    """What the registry of a private image is shown."""
+
+    username: Annotated[str, Field(min_length=1, max_length=256)]
+    password: Annotated[SecretStr, Field(min_length=1, max_length=8_192)]
 
 
 class ClusterBody(Body):
@@ -63,6 +71,10 @@ class ClusterBody(Body):
         list[str], Field(default_factory=list, max_length=16, description="Who may log in to a box: public keys")
     ]
     notebook: Annotated[bool, Field(description="Whether a box starts Jupyter")] = False
+    registry_login: Annotated[
+        RegistryLoginBody | None,
+        Field(description="For one pull of the image on each host, sealed to it; kept nowhere and never shown again"),
+    ] = None
 
     def parsed(self) -> ClusterRequest:
         """The same as a value of the room."""
@@ -145,7 +157,9 @@ async def create_cluster(
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
     """Rent and start; the operation ends when it runs."""
-    operation, view = await services.clusters.create(principal, body.parsed(), idempotency_key)
+    shown = body.registry_login
+    login = None if shown is None else RegistryLogin(shown.username, shown.password.get_secret_value())
+    operation, view = await services.clusters.create(principal, body.parsed(), idempotency_key, login=login)
     return accepted(operation, {"cluster": cluster_json(view)})
 
 

@@ -29,7 +29,8 @@ LOG_CAP_BYTES: Final = 10 * MIB
 FILES_CAP_BYTES: Final = 1 * GIB
 
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}")
+_IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,182}(@sha256:[0-9a-f]{64})?")
+"""255 characters with a digest, as many as the API takes."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9 ._:@/+()-]+")
 
 
@@ -48,7 +49,11 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     _check("env", all(_is_text(value) for value in request.env.values()), f"values of at most {TEXT_MAX} characters")
     _check("ports", len(request.ports) <= PORTS_MAX, f"at most {PORTS_MAX} ports")
     _check("ports", all(0 < port < 65_536 for port in request.ports), "between 1 and 65535")
-    _check("image", request.image is None or _IMAGE.fullmatch(request.image) is not None, "an image reference")
+    _check(
+        "image",
+        request.image is None or _IMAGE.fullmatch(request.image) is not None,
+        "an image's name, maybe with @sha256:...",
+    )
     _check("hosts", 1 <= request.hosts <= HOSTS_MAX, f"between 1 and {HOSTS_MAX}")
     over_hosts = ", ".join(sorted(kind.value for kind in OVER_HOSTS))
     is_over_hosts = request.kind in OVER_HOSTS

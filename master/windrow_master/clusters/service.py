@@ -41,6 +41,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import IdempotencyMismatch, NoCapacity, NotFound, Unavailable
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
+from windrow_proto.sealed import RegistryLogin
 from windrow_proto.service_names import service_url
 from windrow_proto.units import SECOND, Microcents
 
@@ -143,23 +144,35 @@ class ClusterService:
         return await self._store.read(read)
 
     async def create(
-        self, principal: Principal, request: ClusterRequest, key: str | None = None, *, is_proof: bool = False
+        self,
+        principal: Principal,
+        request: ClusterRequest,
+        key: str | None = None,
+        *,
+        is_proof: bool = False,
+        login: RegistryLogin | None = None,
     ) -> tuple[Operation, ClusterView]:
         """Rent and start, or raise NoCapacity with one reason per host, InsufficientFunds, InvalidInput,
         or DiskFull where the Master has no room for more.
 
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the
-        Master tries a host, at most at the suggested price; it gives way to whoever finds no room because of it.
+        Master tries a host, at most at the suggested price; it gives way to whoever finds no room because of it. login:
+        for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
         """
         try:
-            return await self._create(principal, request, key, is_proof)
+            return await self._create(principal, request, key, is_proof, login)
         except NoCapacity:
             if is_proof or not await self.give_way(request):
                 raise
-        return await self._create(principal, request, key, is_proof)
+        return await self._create(principal, request, key, is_proof, login)
 
     async def _create(
-        self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool
+        self,
+        principal: Principal,
+        request: ClusterRequest,
+        key: str | None,
+        is_proof: bool,
+        login: RegistryLogin | None,
     ) -> tuple[Operation, ClusterView]:
         for _ in range(LOOKS_MAX):
             try:
@@ -189,7 +202,7 @@ class ClusterService:
             operation = uow.operation(CREATE_KIND, cluster_id, principal.account_id)
             cluster = self._start(uow, principal, asked, cluster_id, found, network)
             uow.clusters.add(cluster, key, digest(request))
-            for workload in self._rent(uow, principal, cluster, found.members):
+            for workload in self._rent(uow, principal, cluster, found.members, login):
                 uow.workloads.add(workload)
             said = f"{cluster.name} starts on {_names(found)}"
             subjects = (cluster_id, cluster.account_id, *(member.host_id for member in found.members))
@@ -365,10 +378,15 @@ class ClusterService:
         return self._launcher.networked(uow, cluster, found.members)
 
     def _rent(
-        self, uow: UnitOfWork, principal: Principal, cluster: Cluster, members: Sequence[Chosen]
+        self,
+        uow: UnitOfWork,
+        principal: Principal,
+        cluster: Cluster,
+        members: Sequence[Chosen],
+        login: RegistryLogin | None,
     ) -> tuple[Workload, ...]:
         """Lease all slots, put the commands into the outbox, and set the money aside for all of them together."""
-        launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), principal.actor)
+        launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), principal.actor, login=login)
         host = uow.hosts.get(members[0].host_id)
         rental = Rental(
             cluster.rental_id,

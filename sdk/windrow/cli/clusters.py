@@ -33,6 +33,8 @@ cluster_app = typer.Typer(help="Clusters: what runs on rented slots.", no_args_i
 
 ENDED = ("Deleted", "Failed")
 OPEN_TO_ALL = "Whoever knows an address may call it: the service itself checks its callers."
+LOGIN_MAX = 16_384
+"""Characters of a registry's login; more is none."""
 CREATE_TIMEOUT_S = 900.0
 """Pulling a large image takes minutes; the host itself gives up after ten."""
 
@@ -52,6 +54,10 @@ SshKey = Annotated[
     list[Path] | None, typer.Option("--ssh-key", help="A .pub file whose keys may log in to a box, repeatable.")
 ]
 MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Per hour, for all of it.")]
+Login = Annotated[
+    typer.FileText | None,
+    typer.Option("--registry-login", help="A file (- for standard input) of NAME:PASSWORD for the image's registry."),
+]
 Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Its name or id.")]
 
 
@@ -121,17 +127,24 @@ def _traffic(traffic: dict[str, Any]) -> str:
 
 
 class Progress:
-    """Prints each step of a cluster once."""
+    """Prints each step of a cluster once, and each tenth of a pull."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, str]] = set()
 
     def __call__(self, cluster: dict[str, Any]) -> None:
         for step in cluster.get("steps") or []:
-            key = (str(step.get("name")), _of_step(step))
+            key = (str(step.get("name")), f"{_of_step(step)} {_tenths(step)}".strip())
             if key not in self._seen:
                 self._seen.add(key)
-                say(f"  {step['name']} {_of_step(step)}".rstrip())
+                say(f"  {key[0]} {key[1]}".rstrip())
+
+
+def _tenths(step: dict[str, Any]) -> str:
+    """How much of an image has come, in tenths; of what takes a moment nothing is said."""
+    if step.get("name") != "pulling" or not step.get("progress"):
+        return ""
+    return f"{int(10 * float(step['progress'])) * 10} %"
 
 
 def _of_step(step: dict[str, Any]) -> str:
@@ -147,6 +160,7 @@ def _members(cluster: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _member_text(cluster: dict[str, Any], workload: dict[str, Any]) -> str:
     said = f"{workload['id']} on {workload['host_name']}: {workload['phase']}, {workload['runtime']}"
+    said += f", {workload['image']}" if workload.get("image") else ""
     if workload.get("address") is None:
         return said
     own = f"rank {workload['rank']} on "
@@ -203,6 +217,7 @@ def cluster_create(
     tier: Tier = None,
     runtime: Runtime = None,
     max_price: MaxPrice = None,
+    login: Login = None,
     ssh_key: SshKey = None,
     ssh: Annotated[bool, typer.Option(help="Let your keys of ~/.ssh into a box without a command.")] = True,
     notebook: Annotated[
@@ -219,6 +234,7 @@ def cluster_create(
         argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image, env=env or [],
         ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
         restart_members=restart_members, ssh_keys=keys, notebook=has_notebook,
+        login=None if login is None else login.read(LOGIN_MAX),
     )  # fmt: skip
     if plan:
         _show_plan(api.plan(request), as_json)

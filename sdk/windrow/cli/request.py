@@ -45,6 +45,14 @@ def parse_env(pairs: Sequence[str]) -> dict[str, str]:
     return env
 
 
+def registry_login(text: str) -> dict[str, str]:
+    """`NAME:PASSWORD`, as a file or a pipe holds it; the password may have colons."""
+    name, colon, password = text.strip().partition(":")
+    if not colon or not name or not password:
+        raise WindrowClientError("A registry's login is one line of NAME:PASSWORD.")
+    return {"username": name, "password": password}
+
+
 def cluster_request(
     *,
     argv: Sequence[str],
@@ -66,8 +74,9 @@ def cluster_request(
     restart_members: bool = False,
     ssh_keys: Sequence[str] = (),
     notebook: bool = False,
+    login: str | None = None,
 ) -> dict[str, Any]:
-    """The body of POST /clusters; what was not said is left out."""
+    """The body of POST /clusters; what was not said is left out. login: NAME:PASSWORD for the image's registry."""
     request: dict[str, Any] = {"kind": kind, "cpus": cpus, "argv": list(argv), "await_files": await_files}
     request |= parse_gpu(gpu) if gpu else {}
     optional = {
@@ -85,5 +94,6 @@ def cluster_request(
         "restart_members": restart_members or None,
         "ssh_keys": list(ssh_keys) or None,
         "notebook": notebook or None,
+        "registry_login": registry_login(login) if login is not None else None,
     }
     return request | {key: value for key, value in optional.items() if value is not None}

@@ -84,7 +84,7 @@ class Host:
         """Something with our mark runs here that no agent has started."""
         spec = create(work).create
         assert spec is not None
-        await self.runtime.prepare(spec, lambda step, permille: None)
+        await self.runtime.prepare(spec, lambda *_, **__: None)
         await self.runtime.start(spec.workload_id)
 
     async def live(self, work: Callable[["Life"], Awaitable[None]], leaving: Leaving | None = None) -> None:

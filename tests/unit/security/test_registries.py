@@ -126,7 +126,7 @@ async def _failing(tmp_path: Path, image: str) -> tuple[PretendApi, str]:
     runtime._made = api
     spec = WorkloadSpec(WorkloadId("workload_1"), ClusterId("cluster_1"), (), "docker", image=image)
     with pytest.raises(ImageUnavailable) as failed:
-        await runtime._image(spec, lambda step, permille: None)
+        await runtime.images.find(spec, lambda *_, **__: None)
     return api, failed.value.detail
 
 

@@ -11,7 +11,7 @@ from windrow_master.clusters.jobs import decide as rules
 from windrow_master.clusters.jobs import moving
 from windrow_master.clusters.jobs.course.service import LOOK_NS, JobCourse
 from windrow_master.clusters.jobs.keeping.service import JobFiles
-from windrow_master.clusters.jobs.life.service import JobDesk, spent
+from windrow_master.clusters.jobs.life.service import JobDesk, known_image, spent
 from windrow_master.clusters.jobs.machine import FINAL, JobEvent
 from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.clusters.jobs.request import checked, cluster_request, digest
@@ -168,8 +168,9 @@ class JobService:
             if job.request.await_files and job.folder_bytes is None:
                 raise Conflict("Its folder was never sent; submit it again.", subject=job_id)
             self._store.admit()
+            request = replace(job.request, after=(), deadline_ns=None, image=known_image(uow, job))
             fresh = Job(
-                *(JobId(uow.mint("job")), job.account_id, job.group, replace(job.request, after=(), deadline_ns=None)),
+                *(JobId(uow.mint("job")), job.account_id, job.group, request),
                 *(JobState.SUBMITTED, uow.now_wall_ns, job.array_index),
                 folder_bytes=job.folder_bytes,
             )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from zlib import crc32
 
-from windrow_master.clusters import box
+from windrow_master.clusters import box, images
 from windrow_master.clusters import members as rules
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, NetworkMode, Workload
 from windrow_master.clusters.networks import Meeting
@@ -20,9 +20,10 @@ from windrow_master.market.model import RentalLine
 from windrow_master.market.service import HOLD_NS, LEASE_NS
 from windrow_master.placement.model import Chosen
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import NoCapacity
+from windrow_proto.errors import Conflict, NoCapacity
 from windrow_proto.ids import ClusterId, CommandId, HostId, WorkloadId
 from windrow_proto.model import Command, CommandKind
+from windrow_proto.sealed import SEAL_KEY, RegistryLogin, seal_login
 from windrow_proto.units import MINUTE, Bytes
 
 CREATE_NOT_AFTER_NS: Final = MINUTE
@@ -63,19 +64,25 @@ class Launcher:
         return {one.first_port for one in found if one is not None and one.first_port is not None}
 
     def launch(
-        self, uow: UnitOfWork, cluster: Cluster, places: Mapping[int, Chosen], actor: str, addresses: Sequence[str] = ()
+        self,
+        uow: UnitOfWork,
+        cluster: Cluster,
+        places: Mapping[int, Chosen],
+        actor: str,
+        addresses: Sequence[str] = (),
+        login: RegistryLogin | None = None,
     ) -> Launched:
         """Lease the slots of these places, by rank, and put a create command for each into the outbox.
 
-        addresses: of all members by rank, where only some of them are launched.
+        addresses: of all members by rank, where only some of them are launched. login: for the registry of their image.
         """
         hosts = {rank: self._host(uow, place) for rank, place in places.items()}
         known = dict(enumerate(addresses)) | {rank: _meets_at(cluster, rank, host) for rank, host in hosts.items()}
         told = [known[rank] for rank in sorted(known)]
         workloads, lines = [], []
         for rank, place in sorted(places.items()):
-            workload, line = self._order(uow, cluster, rank, place, hosts[rank], told, actor)
-            workloads.append(workload)
+            workload, line = self._lease(uow, cluster, rank, place, hosts[rank], told, actor)
+            workloads.append(self._order(uow, cluster, workload, hosts[rank], told, actor, login))
             lines.append(line)
         return Launched(tuple(workloads), tuple(lines))
 
@@ -84,7 +91,7 @@ class Launcher:
         assert host is not None, "placement read it in this very unit of work"
         return host
 
-    def _order(
+    def _lease(
         self,
         uow: UnitOfWork,
         cluster: Cluster,
@@ -99,35 +106,59 @@ class Launcher:
         lease = now, now + LEASE_NS, now
         priced = host.host_id, host.owner_account, place.price_per_hour
         line = RentalLine(workload_id, cluster.rental_id, *priced, grants, *lease)
-        spec = workload_spec(
-            cluster.request,
-            workload_id=workload_id,
-            cluster_id=cluster.cluster_id,
-            slots=grants,
-            runtime=place.runtime.value,
-            image=place.image or "",
-            lease_ns=LEASE_NS,
-            paid_ns=HOLD_NS if cluster.price_per_hour else LEASE_NS,
-            member=_membership(cluster, rank, addresses, host, place.runtime),
-        )
-        command = Command(CommandId(""), CommandKind.CREATE, create=spec)
-        command_id = self._fleet.issue(uow, host.host_id, command, now + CREATE_NOT_AFTER_NS, workload_id, actor)
         workload = Workload(
             workload_id=workload_id,
             cluster_id=cluster.cluster_id,
             host_id=host.host_id,
             host_name=host.name,
             runtime=place.runtime.value,
-            image=place.image or "",
+            image=images.pin_of(place.image or "", uow.workloads.of_cluster(cluster.cluster_id)),
             slots=grants,
             cpus=cluster.request.cpus,
             memory_bytes=cluster.request.memory_bytes or Bytes(0),
             created_at_ns=now,
-            create_command=command_id,
             rank=rank,
             address=addresses[rank] if cluster.kind in OVER_HOSTS else None,
         )
         return workload, line
+
+    def _order(
+        self,
+        uow: UnitOfWork,
+        cluster: Cluster,
+        workload: Workload,
+        host: Host,
+        addresses: Sequence[str],
+        actor: str,
+        login: RegistryLogin | None,
+    ) -> Workload:
+        """The workload with its create command, which is in the outbox."""
+        spec = workload_spec(
+            cluster.request,
+            workload_id=workload.workload_id,
+            cluster_id=cluster.cluster_id,
+            slots=workload.slots,
+            runtime=workload.runtime,
+            image=workload.image,
+            lease_ns=LEASE_NS,
+            paid_ns=HOLD_NS if cluster.price_per_hour else LEASE_NS,
+            member=_membership(cluster, workload.rank, addresses, host, workload.runtime),
+        )
+        if login is not None and workload.image:
+            spec = replace(spec, registry_login=seal_login(_seal_key(host), login, workload.workload_id))
+        command = Command(CommandId(""), CommandKind.CREATE, create=spec)
+        not_after_ns, about = uow.now_wall_ns + CREATE_NOT_AFTER_NS, workload.workload_id
+        return replace(
+            workload, create_command=self._fleet.issue(uow, host.host_id, command, not_after_ns, about, actor)
+        )
+
+
+def _seal_key(host: Host) -> str:
+    key = host.inventory.more.get(SEAL_KEY) if host.inventory is not None else None
+    if not isinstance(key, str):
+        words = f"The agent of {host.name} is too old to be given a registry's login that only it can read"
+        raise Conflict(f"{words}; name another host, or have it updated.", subject=host.host_id)
+    return key
 
 
 def address_of(host: Host) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from windrow_master.clusters import fellows
+from windrow_master.clusters import fellows, images
 from windrow_master.clusters import workloads as rules
 from windrow_master.clusters.machine import HOLDING, ClusterEvent, Effect, noted, step
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, Step, Workload, WorkPhase
@@ -158,6 +158,7 @@ class LifeDesk:
             step = f"while {row.step}: " if row.step and workload.address is not None else ""
             self._save(uow, self._failed(uow, workload, f"{step}{_why(row)}"))
             return
+        workload = self._resolved(uow, workload, row)
         if row.step == "waiting_files":
             after = rules.advanced(workload, WorkPhase.WAITING_FILES, uow.now_wall_ns)
             workload = self._save(uow, after) if after != workload else workload
@@ -168,6 +169,17 @@ class LifeDesk:
         told = noted(cluster, Step(uow.now_wall_ns, row.step, row.progress_permille, member=who))
         if told is not cluster:
             self.keep(uow, told)
+
+    def _resolved(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> Workload:
+        """Write down which image its tag was found to be: from then on that is what is started in its place."""
+        cluster, said = uow.clusters.get(workload.cluster_id), str(row.result.get("image", ""))
+        if cluster is None or not images.pins(said, workload.image):
+            return workload
+        found = replace(workload, image=said)
+        uow.workloads.save(found)
+        who = fellows.named(workload) if cluster.kind in OVER_HOSTS else ""
+        self.keep(uow, noted(cluster, Step(uow.now_wall_ns, "image", None, said, who)))
+        return found
 
     def _on_delete(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
         if row.state is CommandState.SUCCEEDED:

@@ -18,7 +18,7 @@ import structlog
 from windrow_master.clusters.jobs import decide as rules
 from windrow_master.clusters.jobs.checkpoints.service import JobCheckpoints, Mover
 from windrow_master.clusters.jobs.keeping.service import JobFiles
-from windrow_master.clusters.jobs.life.service import JobDesk, seen
+from windrow_master.clusters.jobs.life.service import JobDesk, known_image, seen
 from windrow_master.clusters.jobs.machine import PLACEABLE, JobEvent
 from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobState, Verdict
 from windrow_master.clusters.jobs.request import attempt_key, cluster_request, in_order
@@ -137,9 +137,9 @@ class JobCourse:
         """Make the cluster of its next attempt, once for all tries, and write down that it has it."""
         async with self.placing:
             try:
-                _, made = await self._clusters.create(
-                    _principal(job, self._clock), cluster_request(job), attempt_key(job)
-                )
+                image = await self._store.read(partial(known_image, job=job))
+                asked = replace(cluster_request(job), image=image)
+                _, made = await self._clusters.create(_principal(job, self._clock), asked, attempt_key(job))
             except WindrowError as error:
                 now_ns = self._clock.monotonic_ns()
                 self._tries[job.job_id] = rules.refused(self._tries.get(job.job_id), now_ns)

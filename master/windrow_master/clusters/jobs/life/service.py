@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from windrow_master.clusters import images
 from windrow_master.clusters.jobs import decide as rules
 from windrow_master.clusters.jobs import moving
 from windrow_master.clusters.jobs.machine import JobEffect, answer
@@ -67,6 +68,15 @@ def seen(uow: UnitOfWork, job: Job) -> rules.Seen:
     cluster = uow.clusters.get(job.attempts[-1].cluster_id)
     held = () if cluster is None else uow.workloads.of_cluster(cluster.cluster_id)
     return rules.Seen(cluster, held[0] if held else None, Microcents(sum(costs[:-1])), costs[-1])
+
+
+def known_image(uow: UnitOfWork, job: Job) -> str | None:
+    """The image of its next attempt: what an earlier one ran, by digest, else as it was asked for."""
+    asked = job.request.image
+    if asked is None:
+        return None
+    held = (one for attempt in job.attempts for one in uow.workloads.of_cluster(attempt.cluster_id))
+    return images.pin_of(asked, held)
 
 
 def spent(uow: UnitOfWork, job: Job) -> tuple[Microcents, ...]:

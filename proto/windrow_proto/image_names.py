@@ -1,0 +1,75 @@
+"""Names of images: what a name says, how a host finds and asks for it, and how all hosts name the same one. Pure.
+
+A pinned name holds the digest of one manifest: `python:3.12@sha256:...`. The tag is for people; daemons get the rest.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+HUB: Final = "docker.io"
+"""Where daemons look for what names no registry, and the name that they know it under."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageName:
+    """One name in its parts; tag and digest are empty where it has none."""
+
+    repository: str
+    tag: str = ""
+    digest: str = ""
+
+    @property
+    def asked(self) -> str:
+        """The name that daemons take: Podman refuses a tag beside a digest."""
+        return f"{self.repository}@{self.digest}" if self.digest else str(self)
+
+    @property
+    def reference(self) -> str:
+        """What a registry is asked for in this repository."""
+        return self.digest or self.tag or "latest"
+
+    def __str__(self) -> str:
+        tag = f":{self.tag}" if self.tag else ""
+        return f"{self.repository}{tag}" + (f"@{self.digest}" if self.digest else "")
+
+
+def parsed(image: str) -> ImageName:
+    """An image's name in its parts; what follows an `@` that is no digest of ours is left as it was written."""
+    name, _, digest = image.partition("@")
+    head, colon, tag = name.rpartition(":")
+    if not colon or "/" in tag:
+        head, tag = name, ""
+    return ImageName(head, tag, digest)
+
+
+def is_pinned(image: str) -> bool:
+    """Whether it names one manifest for good."""
+    return DIGEST.fullmatch(parsed(image).digest) is not None
+
+
+def pinned(image: str, known: Iterable[str]) -> str:
+    """The name with the digest that its registry knows it under; empty where it came from no registry.
+
+    known: the `repository@digest` that a daemon keeps with an image.
+    """
+    if is_pinned(image):
+        return image
+    name = parsed(image)
+    for one in known:
+        other = parsed(one)
+        if DIGEST.fullmatch(other.digest) and _whole(other.repository) == _whole(name.repository):
+            return str(ImageName(name.repository, name.tag, other.digest))
+    return ""
+
+
+def _whole(repository: str) -> str:
+    """A repository with the registry and the folder that daemons add."""
+    first, slash, rest = repository.partition("/")
+    is_host = "." in first or ":" in first or first == "localhost"
+    if slash and is_host and first != HUB:
+        return repository
+    inside = rest if is_host and slash else repository
+    return f"{HUB}/{inside if '/' in inside else f'library/{inside}'}"

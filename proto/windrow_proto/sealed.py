@@ -1,0 +1,96 @@
+"""Secrets for one host alone: sealed to a key that only it has, so that whoever carries or keeps them reads nothing.
+
+X25519 with a key that is drawn for each secret, HKDF-SHA256, AES-256-GCM. The host's key comes from its signing key,
+and its public half stands in its signed inventory; what a secret is for is bound in, so that it opens for nothing else.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import x25519
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from windrow_proto.errors import BadProof, InvalidInput
+from windrow_proto.keys import SigningKey
+
+SEAL_KEY: Final = "seal_key"
+"""Under which name an inventory holds the public half, in hexadecimal."""
+PUBLIC_BYTES: Final = 32
+LOGIN_MAX: Final = 16_384
+"""Of a name and a password together; tokens of clouds' registries take some thousand characters."""
+SEALED_MAX: Final = LOGIN_MAX + 1_024
+_NONCE: Final = bytes(12)
+"""Each key seals once: it comes from a key pair drawn for this secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryLogin:
+    """What a registry of images is shown for one pull."""
+
+    username: str = field(repr=False)
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SealKey:
+    """The private half; a host makes it again from its signing key whenever it starts."""
+
+    _key: x25519.X25519PrivateKey = field(repr=False)
+
+    @staticmethod
+    def of(signing: SigningKey) -> "SealKey":
+        """The one of this host."""
+        raw = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"windrow-seal-key-1").derive(signing.raw)
+        return SealKey(x25519.X25519PrivateKey.from_private_bytes(raw))
+
+    @property
+    def public(self) -> str:
+        """The public half, as SEAL_KEY tells it."""
+        return self._key.public_key().public_bytes_raw().hex()
+
+    def open(self, sealed: bytes, purpose: str) -> bytes:
+        """The secret; raises BadProof where it was sealed for another host or purpose, or is not whole."""
+        drawn = sealed[:PUBLIC_BYTES]
+        try:
+            shared = self._key.exchange(x25519.X25519PublicKey.from_public_bytes(drawn))
+            return _cipher(shared, drawn, self._key.public_key()).decrypt(_NONCE, sealed[PUBLIC_BYTES:], _for(purpose))
+        except (InvalidTag, ValueError) as error:
+            raise BadProof("This secret was sealed for another host or purpose, or is not whole.") from error
+
+    def open_login(self, sealed: bytes, workload_id: str) -> RegistryLogin:
+        """The login of this workload's pull; raises BadProof."""
+        found = json.loads(self.open(sealed, workload_id))
+        return RegistryLogin(str(found["username"]), str(found["password"]))
+
+
+def seal(public: str, secret: bytes, purpose: str) -> bytes:
+    """`secret` for the host of this public half and for nothing but `purpose`; raises InvalidInput for a bad key."""
+    own = x25519.X25519PrivateKey.generate()
+    drawn = own.public_key().public_bytes_raw()
+    try:
+        peer = x25519.X25519PublicKey.from_public_bytes(bytes.fromhex(public))
+        shared = own.exchange(peer)
+    except ValueError as error:
+        raise InvalidInput("The key that this host names for secrets is not one.") from error
+    return drawn + _cipher(shared, drawn, peer).encrypt(_NONCE, secret, _for(purpose))
+
+
+def seal_login(public: str, login: RegistryLogin, workload_id: str) -> bytes:
+    """The login for the pull of this workload's image on the host of this public half. Raises InvalidInput."""
+    said = json.dumps({"username": login.username, "password": login.password}).encode()
+    if len(said) > LOGIN_MAX:
+        raise InvalidInput(f"A registry's name and password have at most {LOGIN_MAX} bytes together.")
+    return seal(public, said, workload_id)
+
+
+def _cipher(shared: bytes, drawn: bytes, peer: x25519.X25519PublicKey) -> AESGCM:
+    info = b"windrow-seal-1|" + drawn + peer.public_bytes_raw()
+    return AESGCM(HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(shared))
+
+
+def _for(purpose: str) -> bytes:
+    return b"windrow-seal-1|" + purpose.encode()
