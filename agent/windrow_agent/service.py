@@ -111,9 +111,8 @@ class AgentService:
     inside: Inside
 
     def __init__(self, parts: Parts) -> None:
-        self.parts = parts
+        self.parts, self.settings = parts, DEFAULT_SETTINGS
         self.boot_id = BootId(parts.rng.random_bytes(16))
-        self.settings = DEFAULT_SETTINGS
         self.connected, self._stop = asyncio.Event(), asyncio.Event()
         self._began_ns = parts.clock.monotonic_ns()
         self._room = Room(parts.disk, parts.directory, parts.ballast_bytes, parts.runner, parts.clock)

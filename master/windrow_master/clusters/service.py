@@ -52,6 +52,7 @@ REASON_MAX: Final = 400
 """Characters of why members meet as they do."""
 LOOKS_MAX: Final = 3
 """How often the hosts of one request look for each other: others may fit each time."""
+_Login = RegistryLogin | None
 _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 _ENDS_ALL: Final = frozenset({Role.OPERATOR})
 _RENEWED: Final = frozenset(
@@ -176,14 +177,19 @@ class ClusterService:
     ) -> tuple[Operation, ClusterView]:
         for _ in range(LOOKS_MAX):
             try:
-                return await self._order(principal, request, key, is_proof)
+                return await self._order(principal, request, key, is_proof, login)
             except Unsighted as unseen:
                 assert self.sight is not None, "nobody else says so"
                 await self.sight.look(unseen.hosts)
         raise Unavailable("Which hosts fit has changed again and again meanwhile; nothing was made. Ask again.")
 
     async def _order(
-        self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool
+        self,
+        principal: Principal,
+        request: ClusterRequest,
+        key: str | None,
+        is_proof: bool,
+        login: RegistryLogin | None,
     ) -> tuple[Operation, ClusterView]:
 
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
