@@ -168,12 +168,7 @@ class ClusterService:
         return await self._create(principal, request, key, is_proof, login)
 
     async def _create(
-        self,
-        principal: Principal,
-        request: ClusterRequest,
-        key: str | None,
-        is_proof: bool,
-        login: RegistryLogin | None,
+        self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool, login: _Login
     ) -> tuple[Operation, ClusterView]:
         for _ in range(LOOKS_MAX):
             try:
@@ -184,12 +179,7 @@ class ClusterService:
         raise Unavailable("Which hosts fit has changed again and again meanwhile; nothing was made. Ask again.")
 
     async def _order(
-        self,
-        principal: Principal,
-        request: ClusterRequest,
-        key: str | None,
-        is_proof: bool,
-        login: RegistryLogin | None,
+        self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool, login: _Login
     ) -> tuple[Operation, ClusterView]:
 
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
