@@ -34,7 +34,8 @@ class Sent(NamedTuple):
     last: int
 
 
-class Heard(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Heard:
     """The same lane at the other end. last: the highest outer sequence heard; count: how many messages were."""
 
     last: int = 0
