@@ -10,7 +10,7 @@ import base64
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from windrow_agent.core import command as commands
@@ -72,9 +72,15 @@ def command_fact(state: CommandState, command: Command | None, at_wall_ns: int) 
     return ("command", state.command_id, body, state.phase.name, _status(state), at_wall_ns)
 
 
+def _flat(value: Any) -> dict[str, Any]:
+    """Its fields as they are: `asdict` copies each of them deeply, which costs more than writing it down."""
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
 def workload_fact(state: WorkloadState, is_final_spooled: bool) -> Fact:
     """A workload as it is now."""
-    return ("workload", {**asdict(state), "phase": state.phase.name}, is_final_spooled)
+    fact = _flat(state) | {"slots": [_flat(slot) for slot in state.slots], "phase": state.phase.name}
+    return ("workload", fact, is_final_spooled)
 
 
 def workload_gone(workload_id: WorkloadId) -> Fact:

@@ -33,14 +33,20 @@ class Outbox:
         self.spool_bytes = spool.size_bytes
         self.lost_telemetry = 0
 
-    async def put(self, lane: Lane, kind: Kind, body: bytes) -> None:
-        """Store one message and have it sent. Returns when it is on the disk; raises StorageFailed if it cannot be."""
-        await self.put_all(lane, [(kind, body)])
+    async def put(self, lane: Lane, kind: Kind, body: bytes) -> RecordKey:
+        """Store one message and have it sent. Returns its key when it is on the disk; raises StorageFailed if it cannot
+        be."""
+        return await self.put_all(lane, [(kind, body)])
 
-    async def put_all(self, lane: Lane, messages: Sequence[tuple[Kind, bytes]]) -> None:
-        """The same for several, with one fsync."""
+    async def put_all(self, lane: Lane, messages: Sequence[tuple[Kind, bytes]]) -> RecordKey:
+        """The same for several, at least one, with one fsync; the key is the last one's."""
         keys = await self._call(lambda: self._spool.append(lane, messages))
         self._offer(lane, keys, is_live=True)
+        return keys[-1]
+
+    def is_on_its_way(self, lane: Lane, key: RecordKey) -> bool:
+        """Whether this message is about to be sent, or was sent and is not acknowledged yet."""
+        return self._windows[lane].holds(key)
 
     async def put_telemetry(self, body: bytes) -> None:
         """Store a batch; a disk that has no room for it costs the batch, and that is counted, not the agent."""

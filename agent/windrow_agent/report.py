@@ -20,6 +20,7 @@ from windrow_proto.model import Benchmark, Event, Inventory, Kind, Lane, invento
 from windrow_proto.ports import Clock
 from windrow_proto.samples import encode_batch
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND
+from windrow_proto.windows import RecordKey
 from windrow_proto.wire_host import encode_event, encode_inventory
 
 VALUES_PER_BATCH: Final = 20_000
@@ -62,6 +63,7 @@ class Reporter:
         self._benchmarks = benchmarks
         self._began_ns = clock.monotonic_ns()
         self._inventory: Inventory | None = None
+        self._told_key: RecordKey | None = None
         self._owed_until_ns = 0
         self._is_put_off = False
         self._runtimes: dict[str, str] = {}
@@ -80,7 +82,9 @@ class Reporter:
         self._changed.set()
 
     def inventory_wanted(self) -> None:
-        """Tell the inventory, though it may have been told already."""
+        """Tell the inventory, though it may have been told already; not if that is on its way to who asks."""
+        if self._told_key is not None and self._outbox.is_on_its_way(Lane.EVIDENCE, self._told_key):
+            return
         self.told_hash = ""
         self._changed.set()
 
@@ -156,7 +160,7 @@ class Reporter:
                 group.create_task(self._look_later(due_ns - now_ns), name="inventory put off")
             return
         self._owed_until_ns = pace.told(self._owed_until_ns, now_ns)
-        await self._outbox.put(Lane.EVIDENCE, Kind.INVENTORY, encode_inventory(inventory))
+        self._told_key = await self._outbox.put(Lane.EVIDENCE, Kind.INVENTORY, encode_inventory(inventory))
         self.told_hash = self.hash
 
     async def _look_later(self, span_ns: int) -> None:

@@ -13,7 +13,7 @@ the proofs.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from windrow_proto.model import Lane
 
@@ -24,8 +24,7 @@ STRIKES: Final = 2
 """Verdicts in a row before anybody acts: a slow line may hold messages up for longer than one pause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """One lane of one connection at its sender.
 
     before: the outer sequence before its first message; last: that of its last.
@@ -43,6 +42,7 @@ class Heard:
     count: int = 0
 
 
+_NOTHING: Final = Heard()
 SentLanes = Mapping[Lane, Sent]
 HeardLanes = Mapping[Lane, Heard]
 
@@ -91,7 +91,7 @@ class Tally:
     def count_heard(self, lane: Lane, sequence: int) -> None:
         """One has come; sequences grow."""
         if lane in COUNTED:
-            self.heard[lane] = Heard(sequence, self.heard.get(lane, Heard()).count + 1)
+            self.heard[lane] = Heard(sequence, self.heard.get(lane, _NOTHING).count + 1)
 
 
 class AgentCanary:
@@ -145,6 +145,6 @@ def _missing(sent: SentLanes, heard: HeardLanes) -> int:
     """Messages that were sent and never heard: gaps below the last one heard, and what was sent since."""
     missing = 0
     for lane, one in sent.items():
-        there = heard.get(lane, Heard())
+        there = heard.get(lane, _NOTHING)
         missing += max(0, max(one.last, there.last) - one.before - there.count)
     return missing

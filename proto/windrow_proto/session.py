@@ -15,7 +15,7 @@ or welcome, so that what a relay kept of an older one is old here, too, and cann
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from windrow_proto.canary import Tally
 from windrow_proto.errors import BadProof, Fenced, InvalidInput
@@ -81,8 +81,7 @@ class Reason(StrEnum):
     EXPIRED = "expired"
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(NamedTuple):
     """Believed; act on its body."""
 
     envelope: Envelope

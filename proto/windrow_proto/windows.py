@@ -96,6 +96,10 @@ class SendWindow:
         queue.append(key)
         return True
 
+    def holds(self, key: RecordKey) -> bool:
+        """Whether this record was offered and is not acknowledged yet."""
+        return key.origin_sequence in self._known.get(key.origin_boot, {})
+
     def take(self, limit: int, now_ns: int) -> list[Ready]:
         """At most `limit` records that may go now; they are in flight from here on. now_ns: monotonic."""
         ready: list[Ready] = []
@@ -138,7 +142,7 @@ class SendWindow:
 
     def forget(self, key: RecordKey) -> None:
         """Send this record no more (a cap forced it out of the spool and a gap tells of it)."""
-        if key.origin_sequence in self._known.get(key.origin_boot, {}):
+        if self.holds(key):
             self._drop(key)
 
     def _drop(self, key: RecordKey) -> None:

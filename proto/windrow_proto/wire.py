@@ -6,8 +6,7 @@ own messages), wire_command.py and wire_host.py.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 from google.protobuf.message import DecodeError
 
@@ -46,8 +45,7 @@ class Verifier(Protocol):
         """Whether this kind of proof is the one this kind of message must carry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """One message of the link under its proof; not_after_ns is 0 where nothing expires (see link.proto)."""
 
     host_id: HostId

@@ -125,8 +125,8 @@ class World:
 
     # --- a history ----------------------------------------------------------------------------------------------------
 
-    async def play(self) -> None:
-        """From the joining to the end of the settling."""
+    async def play(self, is_last: bool) -> None:
+        """From the joining to the end of the settling. is_last: nothing comes after it in this process."""
         async with self.network:
             try:
                 await self._join()
@@ -150,7 +150,8 @@ class World:
                     # What is cut off in the middle of a step leaves coroutines that nobody awaits.
                     warnings.simplefilter("ignore", RuntimeWarning)
                     await self.loop.thaw()
-                    gc.collect()
+                    if not is_last:
+                        gc.collect()
 
     async def _join(self) -> None:
         self.master.start()
@@ -277,8 +278,11 @@ def terms(plan: Plan) -> Iterator[None]:
         yield
 
 
-def play(plan: Plan, directory: Path, keep_trace: bool = False) -> World:
-    """Play one history and return it, judged: `verdicts` is empty when every promise held."""
+def play(plan: Plan, directory: Path, keep_trace: bool = False, is_last: bool = False) -> World:
+    """Play one history and return it, judged: `verdicts` is empty when every promise held.
+
+    is_last: the process ends with it, and leaves its memory to the system.
+    """
     from tests.simulation import loop as loops
 
     worlds: list[World] = []
@@ -289,7 +293,7 @@ def play(plan: Plan, directory: Path, keep_trace: bool = False) -> World:
         worlds.append(world)
         loop.set_exception_handler(lambda _, context: world.crashes.append(str(context.get("message"))))
         with listening(world), terms(plan), remembered():
-            await world.play()
+            await world.play(is_last)
 
     with _collecting_seldom():
         loops.run(plan.seed, history)

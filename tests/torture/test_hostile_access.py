@@ -5,7 +5,7 @@ import asyncio
 import os
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -170,7 +170,7 @@ def forged(luck: random.Random, ends: Ends, is_up: bool) -> link_pb2.Frame:
     """Perfect in everything but its proof, which is of keys that the Access made."""
     last = ends.said[is_up][-1]
     prover = LinkProver(luck.randbytes(32), SigningKey.generate(), DOMAIN_UP if is_up else DOMAIN_DOWN)
-    return seal(replace(last, sequence=last.sequence + 1, body=b"forged"), prover)
+    return seal(last._replace(sequence=last.sequence + 1, body=b"forged"), prover)
 
 
 def attack(luck: random.Random, ends: Ends, is_up: bool, old: Sequence[link_pb2.Frame]) -> link_pb2.Frame | None:

@@ -21,6 +21,10 @@ class PriceBook:
     def __init__(self, asks: Iterable[Ask]) -> None:
         self._asks = {(ask.account_id, ask.tier): ask.price_per_hour for ask in asks}
 
+    def says_the_same(self, other: "PriceBook") -> bool:
+        """Whether every price in it is the other's, too."""
+        return self._asks == other._asks
+
     def price(self, owner: AccountId, tier: str, share_milli: int = WHOLE_MILLI) -> Microcents:
         """What an hour of one GPU, slice or processor of this tier costs at this owner's.
 

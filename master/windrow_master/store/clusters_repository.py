@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
@@ -51,8 +52,9 @@ _COMMITTED: Final = Made(
     .group_by(workloads.c.host_id)
 )
 _ALL_LIVING: Final = Found(
-    select(clusters).where(or_(*(clusters.c.phase == phase for phase in _LIVING))).order_by(clusters.c.cluster_id),
+    select(clusters).where(or_(*(clusters.c.phase == phase for phase in _LIVING))),
     lambda row: _cluster(row),
+    attrgetter("cluster_id"),
 )
 _CLUSTER_COLUMNS: Final = tuple(c.key for c in clusters.c if c.key not in ("request_key", "request_sha256"))
 _SAVE_CLUSTER: Final = Made(update(clusters).where(clusters.c.cluster_id == bindparam("was_id")), _CLUSTER_COLUMNS)
@@ -64,18 +66,19 @@ _SAVE_WORKLOAD: Final = Made(
     update(workloads).where(workloads.c.workload_id == bindparam("was_id")), workloads.c.keys()
 )
 _OF_CLUSTER: Final = Found(
-    select(workloads).where(workloads.c.cluster_id == bindparam("wanted")).order_by(workloads.c.workload_id),
+    select(workloads).where(workloads.c.cluster_id == bindparam("wanted")),
     lambda row: _workload(row),
+    attrgetter("workload_id"),
 )
 _HELD_ON: Final = Found(
-    select(workloads)
-    .where(workloads.c.host_id == bindparam("wanted"), workloads.c.is_released.is_(False))
-    .order_by(workloads.c.workload_id),
+    select(workloads).where(workloads.c.host_id == bindparam("wanted"), workloads.c.is_released.is_(False)),
     lambda row: _workload(row),
+    attrgetter("workload_id"),
 )
 _HELD: Final = Found(
-    select(workloads).where(workloads.c.is_released.is_(False)).order_by(workloads.c.workload_id),
+    select(workloads).where(workloads.c.is_released.is_(False)),
     lambda row: _workload(row),
+    attrgetter("workload_id"),
 )
 
 
@@ -198,7 +201,7 @@ _WORKLOAD_FIELDS: Final = tuple(field.name for field in fields(Workload))
 
 
 def _cluster_values(cluster: Cluster) -> dict[str, Any]:
-    request = asdict(cluster.request) | {"kind": cluster.request.kind.value}
+    request = flat(cluster.request) | {"kind": cluster.request.kind.value}
     steps = [flat(step) for step in cluster.steps]
     return {name: getattr(cluster, name) for name in _CLUSTER_FIELDS} | {
         "name": cluster.name,

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, RowMapping, bindparam, delete, insert, select, update
 
 from windrow_master.audit.model import Wanted
-from windrow_master.store.made import Made, flat
+from windrow_master.store.made import Found, Made, flat
 from windrow_master.store.model import (
     CHAIN_START,
     AuditEntry,
@@ -28,10 +29,12 @@ _MINE: Final = Made(
 )
 _LAST_CHAIN: Final = select(audit.c.chain).order_by(audit.c.number.desc()).limit(1)
 _ADD_AUDIT: Final = Made(insert(audit), ("at_ns", "epoch", "actor", "action", "subject", "reason", "fields", "chain"))
-_RUNNING: Final = Made(
-    select(operations)
-    .where(operations.c.subject == bindparam("wanted"), operations.c.state == OperationState.RUNNING.value)
-    .order_by(operations.c.id)
+_RUNNING: Final = Found(
+    select(operations).where(
+        operations.c.subject == bindparam("wanted"), operations.c.state == OperationState.RUNNING.value
+    ),
+    lambda row: _operation(row),
+    attrgetter("id"),
 )
 _ADD_OPERATION: Final = Made(insert(operations), operations.c.keys())
 _GET_OPERATION: Final = Made(select(operations).where(operations.c.id == bindparam("wanted")))
@@ -231,8 +234,8 @@ class OperationRepository:
 
     def running(self, subject: str, kind: str | None = None) -> Sequence[Operation]:
         """What is under way on this subject, oldest first."""
-        rows = _RUNNING.rows(self._connection, {"wanted": subject})
-        return [_operation(row) for row in rows if kind is None or row["kind"] == kind]
+        found = _RUNNING.all(self._connection, {"wanted": subject})
+        return [operation for operation in found if kind is None or operation.kind == kind]
 
     def list(self, account_id: AccountId | None, before: str | None = None, limit: int = 100) -> Sequence[Operation]:
         """The latest first; of all accounts where `account_id` is None."""

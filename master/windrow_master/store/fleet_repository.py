@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
@@ -44,15 +45,16 @@ _SAVE_HOST: Final = Made(
 _ADD_SLOT: Final = Made(insert(slots), slots.c.keys())
 _GET_SLOT: Final = Found(select(slots).where(slots.c.slot_id == bindparam("wanted")), lambda row: _slot(row))
 _SLOTS_OF_HOST: Final = Found(
-    select(slots).where(slots.c.host_id == bindparam("wanted")).order_by(slots.c.slot_id), lambda row: _slot(row)
+    select(slots).where(slots.c.host_id == bindparam("wanted")), lambda row: _slot(row), attrgetter("slot_id")
 )
 _ALL_SLOTS: Final = Found(select(slots).order_by(slots.c.slot_id), lambda row: _slot(row))
 _SLOTS_OF_HOLDER: Final = Found(
-    select(slots).where(slots.c.holder == bindparam("wanted")).order_by(slots.c.slot_id), lambda row: _slot(row)
+    select(slots).where(slots.c.holder == bindparam("wanted")), lambda row: _slot(row), attrgetter("slot_id")
 )
 _EXPIRED: Final = Found(
-    select(slots).where(slots.c.hold_expires_ns <= bindparam("now_ns")).order_by(slots.c.slot_id),
+    select(slots).where(slots.c.hold_expires_ns <= bindparam("now_ns")),
     lambda row: _slot(row),
+    attrgetter("slot_id"),
 )
 _SWAP_SLOT: Final = Made(
     update(slots).where(
@@ -66,14 +68,14 @@ _SWAP_SLOT: Final = Made(
     slots.c.keys(),
 )
 _CLAIMS_OF_HOST: Final = Found(
-    select(gpu_claims).where(gpu_claims.c.host_id == bindparam("wanted")).order_by(gpu_claims.c.uuid),
+    select(gpu_claims).where(gpu_claims.c.host_id == bindparam("wanted")),
     lambda row: Claim(**row),
+    attrgetter("uuid"),
 )
 _CLAIMS_OF_CARD: Final = Found(
-    select(gpu_claims)
-    .where(or_(gpu_claims.c.uuid == bindparam("uuid"), gpu_claims.c.serial == bindparam("serial")))
-    .order_by(gpu_claims.c.host_id, gpu_claims.c.uuid),
+    select(gpu_claims).where(or_(gpu_claims.c.uuid == bindparam("uuid"), gpu_claims.c.serial == bindparam("serial"))),
     lambda row: Claim(**row),
+    attrgetter("host_id", "uuid"),
 )
 _ADD_CLAIM: Final = Made(insert(gpu_claims), gpu_claims.c.keys())
 _DROP_CLAIM: Final = Made(
@@ -91,14 +93,14 @@ _GET_COMMAND: Final = Found(
 )
 _SAVE_COMMAND: Final = Made(update(commands).where(commands.c.command_id == bindparam("was_id")), commands.c.keys())
 _OPEN_OF_HOST: Final = Found(
-    select(commands)
-    .where(commands.c.host_id == bindparam("wanted"), commands.c.done_at_ns.is_(None))
-    .order_by(commands.c.command_id),
+    select(commands).where(commands.c.host_id == bindparam("wanted"), commands.c.done_at_ns.is_(None)),
     lambda row: _command(row),
+    attrgetter("command_id"),
 )
 _OPEN: Final = Found(
-    select(commands).where(commands.c.done_at_ns.is_(None)).order_by(commands.c.command_id),
+    select(commands).where(commands.c.done_at_ns.is_(None)),
     lambda row: _command(row),
+    attrgetter("command_id"),
 )
 
 

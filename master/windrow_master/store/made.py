@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from sqlalchemy import Connection, Delete, Dialect, Insert, Select, Table, Update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 
 SQLITE: Final = "sqlite"
@@ -95,15 +95,27 @@ class Found(Generic[T]):
     """A select whose rows become values. On SQLite a row that was read before gives the value that it gave then: most
     of what a look at the whole fleet finds is as it was at the last look, and making the value costs most of it."""
 
-    __slots__ = ("_known", "_made", "_value")
+    __slots__ = ("_by", "_known", "_made", "_value")
 
-    def __init__(self, statement: Select[Any], value: Callable[[Mapping[Any, Any]], T]) -> None:
-        """value: what a row says, by the names of its columns; the same for the same row, and never changed."""
-        self._made, self._value = Made(statement), value
+    def __init__(
+        self,
+        statement: Select[Any],
+        value: Callable[[Mapping[Any, Any]], T],
+        by: Callable[[T], Any] | None = None,
+    ) -> None:
+        """value: what a row says, by the names of its columns; the same for the same row, and never changed. by: the
+        values' order, where the rows come in any: for a few rows a sorter of SQLite's costs more than all the rest."""
+        self._made, self._value, self._by = Made(statement), value, by
         self._known: dict[Sequence[Any], T] = {}
 
     def all(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> list[T]:
         """Every row's value, in their order."""
+        found = self._all(connection, values)
+        if self._by is not None and len(found) > 1:
+            found.sort(key=self._by)
+        return found
+
+    def _all(self, connection: Connection, values: Mapping[str, Any]) -> list[T]:
         if connection.dialect.name != SQLITE:
             return [self._value(row) for row in self._made.rows(connection, values)]
         known, form = self._known, self._made.made(connection)
@@ -127,27 +139,31 @@ class Found(Generic[T]):
 class Upsert:
     """An insert that changes these columns of the row that has the same key; made once, run on either database."""
 
+    __slots__ = ("_by_dialect", "_parts")
+
     def __init__(self, table: Table, key: Sequence[str], changed: Sequence[str]) -> None:
-        of_sqlite, of_postgresql = sqlite.insert(table), postgresql.insert(table)
-        columns = (*key, *changed)
-        self._by_dialect = {
-            "sqlite": Made(
-                of_sqlite.on_conflict_do_update(
-                    index_elements=key, set_={name: of_sqlite.excluded[name] for name in changed}
-                ),
-                columns,
-            ),
-            "postgresql": Made(
-                of_postgresql.on_conflict_do_update(
-                    index_elements=key, set_={name: of_postgresql.excluded[name] for name in changed}
-                ),
-                columns,
-            ),
-        }
+        self._parts = table, tuple(key), tuple(changed)
+        self._by_dialect: dict[str, Made] = {}
 
     def run(self, connection: Connection, values: Mapping[str, Any]) -> None:
         """Insert or change one row."""
-        self._by_dialect[connection.dialect.name].run(connection, values)
+        name = connection.dialect.name
+        made = self._by_dialect.get(name)
+        if made is None:
+            made = self._by_dialect[name] = self._made(name)
+        made.run(connection, values)
+
+    def _made(self, dialect: str) -> Made:
+        table, key, changed = self._parts
+        if dialect == SQLITE:
+            of_sqlite = sqlite.insert(table)
+            new = {name: of_sqlite.excluded[name] for name in changed}
+            return Made(of_sqlite.on_conflict_do_update(index_elements=key, set_=new), (*key, *changed))
+        from sqlalchemy.dialects import postgresql  # a tenth of a second, which who stays with SQLite need not wait for
+
+        of_postgresql = postgresql.insert(table)
+        new = {name: of_postgresql.excluded[name] for name in changed}
+        return Made(of_postgresql.on_conflict_do_update(index_elements=key, set_=new), (*key, *changed))
 
 
 class _Form:

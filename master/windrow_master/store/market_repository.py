@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, func, insert, literal_column, or_, select, update
@@ -35,18 +36,20 @@ _RENTAL_OF_CLUSTER: Final = Found(
     select(rentals).where(rentals.c.cluster_id == bindparam("wanted")), lambda row: _rental(row)
 )
 _LIVE: Final = Found(
-    select(rentals)
-    .where(rentals.c.state != literal_column(f"'{RentalState.CLOSED.value}'"))  # as the index of these says it
-    .order_by(rentals.c.rental_id),
+    select(rentals).where(
+        rentals.c.state != literal_column(f"'{RentalState.CLOSED.value}'")
+    ),  # as the index of these says it
     lambda row: _rental(row),
+    attrgetter("rental_id"),
 )
 _ADD_LINE: Final = Made(insert(rental_lines), rental_lines.c.keys())
 _GET_LINE: Final = Found(
     select(rental_lines).where(rental_lines.c.workload_id == bindparam("wanted")), lambda row: _line(row)
 )
 _LINES: Final = Found(
-    select(rental_lines).where(rental_lines.c.rental_id == bindparam("wanted")).order_by(rental_lines.c.workload_id),
+    select(rental_lines).where(rental_lines.c.rental_id == bindparam("wanted")),
     lambda row: _line(row),
+    attrgetter("workload_id"),
 )
 _SAVE_LINE: Final = Made(
     update(rental_lines).where(rental_lines.c.workload_id == bindparam("was_id")), rental_lines.c.keys()
@@ -133,11 +136,11 @@ class RentalRepository:
 
     def add_line(self, line: RentalLine) -> None:
         """Add a line; its workload must be new."""
-        _ADD_LINE.run(self._connection, asdict(line))
+        _ADD_LINE.run(self._connection, _line_values(line))
 
     def save_line(self, line: RentalLine) -> None:
         """Write a line as it is now."""
-        _SAVE_LINE.run(self._connection, asdict(line) | {"was_id": line.workload_id})
+        _SAVE_LINE.run(self._connection, _line_values(line) | {"was_id": line.workload_id})
 
     def line(self, workload_id: WorkloadId) -> RentalLine | None:
         """The line of a workload."""
@@ -264,6 +267,10 @@ def _rental_values(rental: Rental) -> dict[str, Any]:
 
 def _rental(row: Mapping[Any, Any]) -> Rental:
     return Rental(**dict(row) | {"state": RentalState(row["state"])})
+
+
+def _line_values(line: RentalLine) -> dict[str, Any]:
+    return flat(line) | {"slots": [flat(slot) for slot in line.slots]}
 
 
 def _line(row: Mapping[Any, Any]) -> RentalLine:

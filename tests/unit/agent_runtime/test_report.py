@@ -1,4 +1,4 @@
-"""What a host tells of itself: changes of one moment are one inventory, a later one is another."""
+"""What a host tells of itself: changes of one moment are one inventory, a later one is another, none is told twice."""
 
 import asyncio
 from typing import Any
@@ -7,8 +7,10 @@ from tests.simulation.loop import VirtualClock, VirtualLoop, run
 from windrow_agent.core.inventory import HostFacts
 from windrow_agent.gpu.port import GpuInventory
 from windrow_agent.report import Reporter, Sources
+from windrow_proto.ids import BootId
 from windrow_proto.model import Kind
 from windrow_proto.units import MILLISECOND, SECOND
+from windrow_proto.windows import RecordKey
 
 
 class ChangingSampler:
@@ -42,10 +44,16 @@ class Told:
 
     def __init__(self) -> None:
         self.kinds: list[Kind] = []
+        self.taken = 0
 
-    async def put(self, lane: object, kind: Kind, body: bytes) -> None:
+    async def put(self, lane: object, kind: Kind, body: bytes) -> RecordKey:
         """Count it."""
         self.kinds.append(kind)
+        return RecordKey(BootId(b""), len(self.kinds))
+
+    def is_on_its_way(self, lane: object, key: RecordKey) -> bool:
+        """Until the Master has taken it."""
+        return key.origin_sequence > self.taken
 
 
 def tellings(*at_ns: int) -> int:
@@ -58,6 +66,22 @@ def tellings(*at_ns: int) -> int:
         return told.kinds.count(Kind.INVENTORY)
 
     return run(1, history)
+
+
+def test_an_inventory_that_is_on_its_way_is_not_told_again_to_who_asks_for_it() -> None:
+    async def history(loop: VirtualLoop) -> list[int]:
+        clock, told, counts = VirtualClock(loop), Told(), list[int]()
+        sources = Sources(ChangingSampler(clock, ()), {}, None, "1", tuple, dict)  # type: ignore[arg-type]
+        reporter = Reporter(sources, told, clock)  # type: ignore[arg-type]
+        telling = loop.create_task(reporter.send_changes())
+        for told.taken in (0, 0, 1, 1):
+            await clock.sleep_ns(SECOND)
+            counts.append(told.kinds.count(Kind.INVENTORY))
+            reporter.inventory_wanted()
+        telling.cancel()
+        return counts
+
+    assert run(1, history) == [1, 1, 1, 2]
 
 
 def test_changes_of_one_moment_are_told_together() -> None:

@@ -77,6 +77,12 @@ def test_a_row_is_made_a_value_once_and_anew_when_it_has_changed(connection):
     assert len(read) == 3
 
 
+def test_rows_come_in_the_order_of_their_values_where_one_is_named(connection):
+    ADD.run_all(connection, [TWO | {"name": name} for name in ("b", "c", "a")])
+    names = Found(select(things), lambda row: str(row["name"]), str)
+    assert names.all(connection) == names.all(connection) == ["a", "b", "c"]
+
+
 def test_what_was_rolled_back_is_not_remembered_as_what_is(connection):
     names = Found(select(things).where(things.c.number == bindparam("wanted")), lambda row: str(row["name"]))
     ADD.run(connection, TWO)

@@ -123,12 +123,12 @@ CHANGES = [
 
 @pytest.mark.parametrize(("change", "reason"), [*CHANGES, ({"epoch": 5}, Reason.FENCED)])
 def test_the_agent_refuses_what_is_not_meant_for_this_connection(change, reason):
-    assert _agent().admit(replace(_message(Kind.ACK), **change), 50) == Refused(reason)
+    assert _agent().admit(_message(Kind.ACK)._replace(**change), 50) == Refused(reason)
 
 
 @pytest.mark.parametrize(("change", "reason"), [*CHANGES, ({"epoch": 5}, Reason.STALE_MASTER)])
 def test_the_master_refuses_what_is_not_meant_for_this_connection(change, reason):
-    assert _master().admit(replace(_message(Kind.HEARTBEAT, 9), **change)) == Refused(reason)
+    assert _master().admit(_message(Kind.HEARTBEAT, 9)._replace(**change)) == Refused(reason)
 
 
 def test_a_sequence_that_does_not_grow_within_its_lane_is_a_replay_on_both_ends():
@@ -159,7 +159,7 @@ def test_the_agents_sequences_go_on_over_connections_and_the_masters_may_begin_a
 
 @pytest.mark.parametrize("kind", sorted(EXPIRING_KINDS))
 def test_commands_and_leases_need_an_end_and_are_refused_after_it(kind):
-    assert _agent().admit(replace(_message(kind), not_after_ns=0), 50) == Refused(Reason.NO_NOT_AFTER)
+    assert _agent().admit(_message(kind)._replace(not_after_ns=0), 50) == Refused(Reason.NO_NOT_AFTER)
     assert _agent().admit(_message(kind), 101) == Refused(Reason.EXPIRED)
     assert _word(_agent().admit(_message(kind), 100)) == "ok"
     with pytest.raises(ValueError, match="not-after"):
@@ -170,8 +170,8 @@ def test_expiry_follows_the_masters_clock_carried_on_by_the_agents_monotonic_one
     agent = _agent("greeting")
     agent.on_welcome(WELCOME, DIGEST, now_ns=77_000_000)
 
-    assert _word(agent.admit(replace(_message(Kind.COMMAND), not_after_ns=1_010), 77_000_010)) == "ok"
-    assert agent.admit(replace(_message(Kind.COMMAND, 2), not_after_ns=1_010), 77_000_011) == Refused(Reason.EXPIRED)
+    assert _word(agent.admit(_message(Kind.COMMAND)._replace(not_after_ns=1_010), 77_000_010)) == "ok"
+    assert agent.admit(_message(Kind.COMMAND, 2)._replace(not_after_ns=1_010), 77_000_011) == Refused(Reason.EXPIRED)
 
 
 def test_a_welcome_must_answer_this_hello_in_this_protocol_and_of_no_older_master():
@@ -198,7 +198,7 @@ def test_a_later_master_is_followed_and_an_earlier_one_fenced_from_then_on():
 @pytest.mark.parametrize(
     ("hello", "envelope", "generation", "reason"),
     [
-        (HELLO, replace(_message(Kind.HELLO), host_id=HostId("host_x")), 3, Reason.WRONG_HOST),
+        (HELLO, _message(Kind.HELLO)._replace(host_id=HostId("host_x")), 3, Reason.WRONG_HOST),
         (HELLO, _message(Kind.HEARTBEAT), 3, Reason.WRONG_LANE),
         (HELLO, _message(Kind.HELLO), 2, Reason.WRONG_GENERATION),
         (replace(HELLO, protocol_version=2), _message(Kind.HELLO), 3, Reason.WRONG_VERSION),
@@ -243,6 +243,6 @@ def test_what_was_said_on_an_older_connection_is_old_on_the_next_in_every_lane()
     assert isinstance(master.on_hello(hello, HELLO, HELLO.generation), Admitted)
     master.envelope(Kind.WELCOME, Lane.CONTROL, FrameClass.EVIDENCE, b"")
 
-    assert [master.admit(replace(one, epoch=4)) for one in kept] == [Refused(Reason.REPLAYED)] * 3
+    assert [master.admit(one._replace(epoch=4)) for one in kept] == [Refused(Reason.REPLAYED)] * 3
     for kind, lane in ((Kind.EVENT, Lane.EVIDENCE), (Kind.HEARTBEAT, Lane.CONTROL)):
         assert isinstance(master.admit(agent.envelope(kind, lane, FrameClass.EVIDENCE, b"")), Admitted)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import is_
+from typing import Any, Final
 
 from windrow_master.clusters.launching.service import network_of
 from windrow_master.clusters.model import ClusterRequest
@@ -19,6 +21,9 @@ from windrow_proto.model import GpuFacts
 from windrow_proto.units import Bytes, Microcents
 
 _NOTHING = Committed(0, Bytes(0))
+_Known = dict[tuple[HostId, int], tuple[tuple[Any, ...], Candidate]]
+"""By host and processors asked for: what a candidate was made of, and the candidate."""
+KNOWN_MAX: Final = 16_384
 
 
 class Placer:
@@ -26,6 +31,7 @@ class Placer:
 
     def __init__(self, market: MarketService) -> None:
         self._market = market
+        self._last: tuple[PriceBook, _Known] = PriceBook(()), {}  # one value: readers have threads of their own
 
     def place(
         self,
@@ -54,13 +60,23 @@ class Placer:
         book = self._market.book(uow)
         committed = uow.workloads.committed()
         by_host = _by_host(uow.slots.list_all())
-        return Snapshot(
-            tuple(
-                _candidate(host, by_host.get(host.host_id, []), committed.get(host.host_id, _NOTHING), book, cpus, uow)
-                for host in uow.hosts.list_all()
-                if host.admin_state is not AdminState.RETIRED
-            )
-        )
+        last, known = self._last
+        if not book.says_the_same(last) or len(known) > KNOWN_MAX:
+            known = {}
+            self._last = book, known
+        found: list[Candidate] = []
+        for host in uow.hosts.list_all():
+            if host.admin_state is AdminState.RETIRED:
+                continue
+            # Rows that did not change give the values that they gave before (store/made.py), and so the same candidate.
+            is_settled = host.is_settled(uow.now_wall_ns)
+            slots, taken = tuple(by_host.get(host.host_id, ())), committed.get(host.host_id, _NOTHING)
+            made_of = host, slots, taken, is_settled
+            before = known.get((host.host_id, cpus))
+            if before is None or not _is_same(before[0], made_of):
+                before = known[host.host_id, cpus] = made_of, _candidate(host, slots, taken, book, cpus, is_settled)
+            found.append(before[1])
+        return Snapshot(tuple(found))
 
     def offers(self, uow: UnitOfWork) -> tuple[Offer, ...]:
         """What the whole fleet offers, by tier."""
@@ -77,8 +93,16 @@ def _by_host(slots: Iterable[Slot]) -> dict[HostId, list[Slot]]:
     return found
 
 
+def _is_same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether two candidates are made of the same values; of host and slots it is asked only whether they are the very
+    same, since comparing them costs as much as a candidate."""
+    (host, slots, *rest), (other_host, other_slots, *other_rest) = one, other
+    is_alike = host is other_host and len(slots) == len(other_slots) and rest == other_rest
+    return is_alike and all(map(is_, slots, other_slots))
+
+
 def _candidate(
-    host: Host, slots: Sequence[Slot], committed: Committed, book: PriceBook, cpus: int, uow: UnitOfWork
+    host: Host, slots: Sequence[Slot], committed: Committed, book: PriceBook, cpus: int, is_settled: bool
 ) -> Candidate:
     inventory = host.inventory
     return Candidate(
@@ -89,7 +113,7 @@ def _candidate(
         admin_state=host.admin_state.value,
         verify_state=host.verify_state.value,
         link_state=host.link_state.value,
-        is_settled=host.is_settled(uow.now_wall_ns),
+        is_settled=is_settled,
         runtimes=() if inventory is None else inventory.runtimes,
         cpus_free=0 if inventory is None else inventory.cpu_count - committed.cpus,
         memory_free_bytes=Bytes(0 if inventory is None else inventory.memory_bytes - committed.memory_bytes),
