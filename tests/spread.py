@@ -32,6 +32,7 @@ LONGEST: Final = (
     "one Chromium",
     "one market",
     "tests/integration/test_onboarding.py",
+    "tests/contract/test_runtimes.py",
     "tests/integration/test_kills.py",
     "one fleet",
     "tests/mission/test_mission.py",
@@ -57,7 +58,6 @@ LONGEST: Final = (
     "tests/unit/onboarding/test_installer.py",
     "tests/integration/test_slot_race.py",
     "tests/integration/test_discovery.py",
-    "tests/contract/test_runtimes.py",
     "tests/architecture/test_alone.py",
     "tests/unit/telemetry/test_rollups.py",
 )

@@ -17,6 +17,7 @@ from tests.support.name_server import NameServer, name_server
 from tests.support.pki import issue, make_ca
 from tests.waiting import PATIENCE_S, poll_async
 from windrow_agent import dialling, resolver
+from windrow_agent.core import choice
 from windrow_agent.core.discovery import Seed
 from windrow_agent.dialling import Home
 from windrow_agent.resolver import Resolver
@@ -39,6 +40,7 @@ STALE = RegionMap(1, (AccessPoint("acc_gone", "eu", NOBODY),))
 def _soon(monkeypatch):
     """Look again as soon as there is a need: the pauses are for networks with more than one host."""
     monkeypatch.setattr(dialling, "LOOK_EVERY_NS", 0)
+    monkeypatch.setattr(choice, "BACKOFF_MAX_NS", 300 * MILLISECOND)
     monkeypatch.setattr(resolver, "TRY_NS", 300 * MILLISECOND)
 
 

@@ -12,6 +12,7 @@ import pytest
 from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.build import fake_library as fake_library
 from tests.fake_nvml.build import fake_nvml as fake_nvml
+from tests.support import truth
 from tests.support.agent_world import HOST
 from tests.support.fake_mps import installed
 from tests.support.health_world import watched_host
@@ -189,3 +190,5 @@ async def test_a_shared_card_is_rented_in_parts_beside_one_another_and_shows_no_
         await world.agent.parts.sampler.wait_sample()
         await world.agent.parts.sampler.wait_sample()
         assert not (await world.look()).conditions
+        await world.agent.keeper.end_all()
+        await poll_async(lambda: not truth.naming(str(tmp_path / "program")), what="the daemon ends with the last part")

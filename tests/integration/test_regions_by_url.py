@@ -19,6 +19,7 @@ from tests.support.links import ACCESS, HOST, Acceptor, GrpcWorld, grpc_world
 from tests.support.pki import issue, make_ca
 from tests.waiting import poll_async
 from windrow_agent import dialling
+from windrow_agent.core import choice
 from windrow_agent.dialling import Home
 from windrow_agent.enrol import REGIONS_FILE, Membership
 from windrow_agent.threads import ThreadRunner
@@ -27,6 +28,7 @@ from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.enrol import IdentityFolder
 from windrow_proto.keys import DOMAIN_REGIONS, DOMAIN_UP, SigningKey, TlsIdentity, TlsKey
 from windrow_proto.messages import AccessPoint, RegionMap
+from windrow_proto.units import MILLISECOND
 from windrow_proto.wire_link import decode_region_map, encode_region_map
 
 NOBODY = "127.0.0.9:9"
@@ -37,6 +39,7 @@ STALE = RegionMap(5, (AccessPoint("acc_gone", "eu", NOBODY),))
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialling, "ASK_NS_FIRST", 0)
     monkeypatch.setattr(dialling, "ASK_NS_MAX", 0)
+    monkeypatch.setattr(choice, "BACKOFF_MAX_NS", 300 * MILLISECOND)
 
 
 def said(regions: RegionMap, signing: SigningKey, domain: str = DOMAIN_REGIONS) -> bytes:

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.services import found as services
 from tests.support import truth
 from tests.support.ports import own_port
 from tests.support.rental import Renter, body_at, renting
-from tests.support.stack import stack, wait_for
+from tests.support.stack import wait_for
 from tests.waiting import poll
 from windrow.errors import ApiProblem
 
@@ -235,38 +234,6 @@ def test_a_request_no_host_can_meet_says_why_for_each_host_and_costs_nothing(ren
     (reason,) = [one["reason"] for one in refused.value.reasons if one["host_id"] == renter.host()["id"]]
     assert "4000" in reason or "processor" in reason
     assert renter.balance() == before
-
-
-@pytest.mark.proves("after Ctrl-C no process, container or lock is left, and a second start has all records")
-def test_the_end_leaves_nothing_running_and_the_next_start_has_every_record(tmp_path: Path) -> None:
-    with stack(folder=tmp_path) as running:
-        renter = Renter(running)
-        host = renter.online()
-        done = renter.create("sh", "-c", "echo done", until="")
-        renter.exited(done["id"])
-        receipt = renter.delete(done["id"])
-        left_running = renter.create("sh", "-c", "while :; do sleep 1; done", f"left-{host['id']}")
-        transfers = renter.all("/ledger/transfers")
-        events = {event["id"] for event in renter.all("/events")}
-    left_processes = [one for one in truth.naming(str(tmp_path)) if one.argv[0] != "pytest"]
-    locks = sorted(path.name for path in running.data_dir.rglob("*.lock"))
-    lost = set(truth.produced(running.data_dir / "agent").keys) - set(truth.stored(running.data_dir))
-
-    assert (left_processes, truth.workload_processes(f"left-{host['id']}"), locks) == ([], [], [])
-    assert truth.ledger_flaws(running.data_dir) == []
-    assert not services()["docker"].version or truth.containers(host["id"]) == []
-
-    with stack(folder=tmp_path) as running:
-        renter = Renter(running)
-        renter.online()
-        assert renter.ask("GET", f"/receipts/{receipt['id']}")["amount"] == receipt["amount"]
-        assert {t["id"] for t in transfers} <= {t["id"] for t in renter.all("/ledger/transfers")}
-        assert events <= {event["id"] for event in renter.all("/events")}
-        # What ran at Ctrl-C was ended by the host; the Master hears of it now and closes the bill.
-        renter.phase(left_running["id"], "Deleted", "Failed", "Running", "Degraded")
-        renter.delete(left_running["id"])
-        assert renter.flaws(done["id"], left_running["id"]) == []
-        assert wait_for(lambda: lost <= set(truth.stored(running.data_dir)))
 
 
 def _nanoseconds(seconds: str) -> int:

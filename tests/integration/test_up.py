@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.services import found as services
+from tests.support import truth
+from tests.support.rental import Renter
 from tests.support.stack import STOP_S, WINDROW, Stack, stack, wait_for
 from tests.waiting import poll
 
@@ -63,30 +66,49 @@ def test_once_does_the_main_job_and_exits_zero(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.proves("Ctrl-C leaves no process and no lock; a second start has its accounts, hosts and events")
+@pytest.mark.proves("after Ctrl-C no process, container or lock is left, and a second start has all records")
 def test_the_end_leaves_nothing_and_a_second_start_remembers_and_retires_who_is_not_asked_for_again(
     tmp_path: Path,
 ) -> None:
     with stack("--simulate", "3", folder=tmp_path) as running:
-        first = _online(running)
+        first, renter = _online(running), Renter(running)
+        renter.online()
         three = wait_for(lambda: (found := _simulated(running, "online")) and len(found) == 3 and found)
         token = running.cli["token"]
+        done = renter.create("sh", "-c", "echo done", until="")
+        renter.exited(done["id"])
+        receipt = renter.delete(done["id"])
+        left = renter.create("sh", "-c", "while :; do sleep 1; done", f"left-{first['id']}")
+        transfers = {one["id"] for one in renter.all("/ledger/transfers")}
+        events = {one["id"] for one in renter.all("/events")}
         pids = running.pids()
         assert {"master", "access", "agent"} <= set(running.daemons())
         assert _stop(running, signal.SIGTERM) == 0
         poll(lambda: not [pid for pid in pids if _is_alive(pid)], what="every daemon has ended")
-        assert not list(running.data_dir.glob("*.lock"))
         assert "pids" not in running.cli
+    lost = set(truth.produced(running.data_dir / "agent").keys) - set(truth.stored(running.data_dir))
+    assert [one for one in truth.naming(str(tmp_path)) if one.argv[0] != "pytest"] == []
+    assert truth.workload_processes(f"left-{first['id']}") == []
+    assert not list(running.data_dir.rglob("*.lock"))
+    assert truth.ledger_flaws(running.data_dir) == []
+    assert not services()["docker"].version or truth.containers(first["id"]) == []
 
     with stack("--simulate", "1", folder=tmp_path) as running:
-        second = _online(running)
+        second, renter = _online(running), Renter(running)
         retired = wait_for(lambda: (found := _simulated(running, "retired")) and len(found) == 2 and found)
         kept = wait_for(lambda: _simulated(running, "online") - retired)
-        with running.client() as api:
-            me = api.get("/me")
-            kinds = {event["kind"] for event in api.items(f"/events?subject={first['id']}")}
+        me = renter.ask("GET", "/me")
         assert (second["id"], running.cli["token"], me["master"]["epoch"]) == (first["id"], token, 2)
-        assert "host.joined" in kinds
+        assert "host.joined" in renter.events(first["id"])
         assert (kept < three, retired) == (True, three - kept), "those that were not asked for again"
+        assert renter.ask("GET", f"/receipts/{receipt['id']}")["amount"] == receipt["amount"]
+        assert transfers <= {one["id"] for one in renter.all("/ledger/transfers")}
+        assert events <= {one["id"] for one in renter.all("/events")}
+        # What ran at the end was ended by the host; the Master hears of it now and closes the bill.
+        renter.phase(left["id"], "Deleted", "Failed", "Running", "Degraded")
+        renter.delete(left["id"])
+        assert renter.flaws(done["id"], left["id"]) == []
+        assert wait_for(lambda: lost <= set(truth.stored(running.data_dir)))
         assert _stop(running, signal.SIGHUP) == 0
 
 
