@@ -42,12 +42,12 @@ async def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 async def until(runtime: DockerRuntime, spec: WorkloadSpec, clock: SystemClock) -> Run:
     """Watch it as the keeper does, until it has ended."""
 
-    async def look() -> Run | None:
+    async def look() -> list[Run]:
         await runtime.pause(spec.workload_id, clock)
         run = await runtime.observe(spec.workload_id)
-        return run if run is not None and run.state is RunState.EXITED else None
+        return [run] if run is not None and run.state is RunState.EXITED else []
 
-    return await poll_async(look, 60, "it has ended")
+    return (await poll_async(look, 60, "it has ended"))[0]
 
 
 @pytest.mark.proves("a container that fills the disk is ended with that reason; its neighbour goes on")

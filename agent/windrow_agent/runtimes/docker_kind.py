@@ -18,6 +18,7 @@ NO_SUCH_COMMAND: Final = "unable to start container process: exec:"
 PODMAN_PATH: Final = "/v4.0.0/libpod"
 """Where Podman's own protocol is found beside Docker's: from this version on it names a network's bridge."""
 CALL_S: Final = 30.0
+ROOT: Final = "/var/lib/docker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Kind:
 
     limits: list[dict[str, Any]] | None = None
     podman_url: str = ""
-    root: str = "/var/lib/docker"
+    root: str = ROOT
     cdi: frozenset[str] = frozenset()
 
     def has_network(self, api: Any) -> bool:
@@ -53,7 +54,7 @@ def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> Kin
     is_podman = any("podman" in name.lower() for name in names)
     found = info.get("DiscoveredDevices") or []  # Docker 28.2 and later; before, CDI is not asked for
     cdi = frozenset(str(one.get("ID")) for one in found if one.get("Source") == "cdi")
-    root = str(info.get("DockerRootDir") or Kind.root)
+    root = str(info.get("DockerRootDir") or ROOT)
     return Kind(own_limits(), base_url, root, cdi) if is_podman else Kind(root=root, cdi=cdi)
 
 
