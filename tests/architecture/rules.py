@@ -12,7 +12,7 @@ from tests.architecture.tree import Module, attributes, calls, imports, members,
 DOORS: dict[str, tuple[str, ...]] = {
     "pynvml": ("agent/windrow_agent/gpu/nvml.py",),
     "psutil": ("agent/windrow_agent/host.py",),
-    "docker": ("agent/windrow_agent/runtimes/docker.py",),
+    "docker": ("agent/windrow_agent/runtimes/docker.py", "agent/windrow_agent/runtimes/images.py"),
     "duckdb": ("master/windrow_master/telemetry/duckdb_view.py", "master/windrow_master/telemetry/parquet.py"),
     "sqlalchemy": ("master/windrow_master/store/*",),
     "redis": ("master/windrow_master/store/bus_redis.py",),

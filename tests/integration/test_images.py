@@ -17,6 +17,7 @@ from tests.waiting import poll_async
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import SlotId
+from windrow_proto.image_names import parsed
 from windrow_proto.link_memory import MemoryNetwork
 from windrow_proto.model import Command, CommandPhase, SlotGrant
 from windrow_proto.sealed import RegistryLogin, SealKey, seal_login
@@ -162,12 +163,12 @@ async def test_a_digest_names_the_same_image_after_its_tag_has_moved(
         registry.hold(2, Path(str(shutil.which("busybox"))).read_bytes())
         assert registry.digest != was, "control: the tag has moved"
 
-        again, newest = asked(pinned), asked(image, slot=1)
+        again, newest = asked(pinned, slot=1), asked(image, slot=2)
         status, other = await ran(world, again), await ran(world, newest)
         for one in (again, newest):
             await ended(world, one)
 
-    assert (pinned, status.result["image"]) == (f"{image}@{was}", f"{image}@{was}")
+    assert (pinned, parsed(status.result["image"]).digest) == (f"{image}@{was}", was)
     assert other.result["image"] == f"{image}@{registry.digest}"
 
 

@@ -19,8 +19,8 @@ from typing import Any, Final, TypeVar
 
 from windrow_agent import fence
 from windrow_agent.core import devices, egress
+from windrow_agent.runtimes import docker_disk, docker_kind, docker_socket, files
 from windrow_agent.runtimes import docker_facts as facts_of
-from windrow_agent.runtimes import docker_kind, docker_socket, files
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
 from windrow_agent.runtimes.images import Images
 from windrow_agent.runtimes.port import (
@@ -76,25 +76,27 @@ class DockerRuntime:
     ) -> None:
         self._folder, self._host_id, self._base_url = folder, host_id, base_url
         self.images = Images(folder, registries, self._call)
+        self.images.is_podman = lambda: bool(self._kind.podman_url)
         self.driver_of: facts_of.DriverOf = facts_of.no_driver
         self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, "windrow-docker")
         self._made: Any = None
         self._ids: dict[WorkloadId, str] = {}
         self._unstarted: dict[WorkloadId, str] = {}
         self._is_fenced = False
+        self._disk = docker_disk.DiskWatch(folder, host_id)
         self._kind = docker_kind.Kind()
 
     async def facts(self) -> RuntimeFacts:
         """Ask the daemon for its version, and have the fence stand."""
         try:
             answer = await asyncio.to_thread(docker_socket.ask, self._base_url, "/version", CALL_S)
+            users = docker_kind.users_of(await asyncio.to_thread(docker_socket.ask, self._base_url, "/info", CALL_S))
         except WindrowError as error:
             return RuntimeFacts(False, "", error.detail)
         failed = await asyncio.to_thread(fence.stand, is_anew=not self._is_fenced)
         self._is_fenced = not failed
-        detail = "containers without capabilities, read-only root, kept away from this host's network"
-        if failed:
-            detail = f"containers without capabilities, read-only root; they reach this host's network: {failed}"
+        away = f"they reach this host's network: {failed}" if failed else "kept away from this host's network"
+        detail = f"containers without capabilities, {users}, read-only root; {away}"
         return RuntimeFacts(True, str(answer.get("Version", "")), detail, UNFENCED if failed else "")
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
@@ -203,6 +205,9 @@ class DockerRuntime:
     async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
         """For a while: a look is a question to the daemon."""
         await clock.sleep_ns(LOOK_NS)
+        if self._disk.is_due(clock):
+            with contextlib.suppress(WindrowError):  # what it is asked next says so
+                await self._call(functools.partial(self._disk.look, kill=_kill), CALL_S)
 
     async def observe(self, workload_id: WorkloadId) -> Run | None:
         """Inspect the container of this workload."""
@@ -266,7 +271,7 @@ class DockerRuntime:
         try:
             if self._made is None:
                 self._made = docker.APIClient(base_url=self._base_url, version="auto", timeout=CALL_S)
-                self._kind = docker_kind.kind_of(self._made.version(), self._base_url)
+                self._kind = docker_kind.kind_of(self._made.version(), self._made.info(), self._base_url)
             return work(self._made)
         except docker.errors.NotFound as error:
             raise NotFound(f"The container daemon knows nothing of it: {facts_of.explained(error)}") from error
@@ -303,13 +308,14 @@ class DockerRuntime:
         """image: as inspected; None where the request names the command. Raises NotFound if the image is not here."""
         import docker.errors
 
-        labels = facts_of.labels(spec, self._host_id, min(spec.log_cap_bytes or LOG_CAP_BYTES, LOG_CAP_BYTES))
+        log_cap = min(spec.log_cap_bytes or LOG_CAP_BYTES, LOG_CAP_BYTES)
+        labels = facts_of.labels(spec, self._host_id, log_cap, docker_disk.share(self._kind.root))
         volume = facts_of.volume_name(spec.workload_id)
         api.create_volume(volume, labels=labels)
         config = (image or {}).get("Config", {})
         has_command = bool(config.get("Cmd") or config.get("Entrypoint"))
-        given = devices.of(spec, self.cards())
-        if not self._kind.has_network(api):
+        given, kind = devices.of(spec, self.cards()), self._kind
+        if not kind.has_network(api):
             _make_network(api)
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         try:
@@ -318,11 +324,17 @@ class DockerRuntime:
                 command=list(spec.argv) or (None if has_command else ["sleep", "2147483647"]),
                 name=facts_of.container_name(spec),
                 labels=labels,
-                environment={**facts_of.OWN_ENVIRONMENT, **spec.env, **facts_of.fixed_environment(spec)},
+                environment={
+                    **facts_of.OWN_ENVIRONMENT,
+                    **spec.env,
+                    **facts_of.fixed_environment(spec, kind.cdi),
+                },
                 working_dir=facts_of.WORKSPACE,
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),
-                host_config=api.create_host_config(**facts_of.host_config(spec, *machine, given, self._kind.limits)),
+                host_config=api.create_host_config(
+                    **facts_of.host_config(spec, *machine, given, kind.limits, kind.cdi)
+                ),
             )
         except docker.errors.APIError:
             if self._inspect(api, spec.workload_id) is not None:
@@ -349,13 +361,14 @@ class DockerRuntime:
         start = facts_of.read_start(self._folder / facts_of.workload_of(container) / "start.json")
         run = facts_of.run_of(container, start, now_ns, wall_ns)
         if run.state is RunState.EXITED:
-            kept = facts_of.keep_end(self._own_folder(run.workload_id) / "end.json", run.running_ns)
-            run = replace(run, running_ns=kept)
+            folder = self._own_folder(run.workload_id)
+            kept = facts_of.keep_end(folder / "end.json", run.running_ns)
+            run = replace(run, running_ns=kept, detail=docker_disk.note_of(folder) or run.detail)
         return run
 
     def _forget(self, workload_id: WorkloadId) -> None:
         folder = self._folder / workload_id
-        for name in ("spec.json", "start.json", "end.json", "manifest.json", "incoming.tar"):
+        for name in ("spec.json", "start.json", "end.json", "manifest.json", "incoming.tar", docker_disk.NOTE):
             (folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             folder.rmdir()

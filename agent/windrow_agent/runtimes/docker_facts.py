@@ -1,7 +1,7 @@
 """What Docker is asked for and what its answers mean: names, labels, limits, times. It opens no connection itself."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ HOST: Final = "windrow.host"
 TOKEN: Final = "windrow.token"
 SLOTS: Final = "windrow.slots"
 LOG_CAP: Final = "windrow.log_cap"
+DISK: Final = "windrow.disk"
 NAME: Final = "docker"
 PROCESSES_MAX: Final = 4096
 TMP_BYTES: Final = 512 * MIB
@@ -48,7 +49,7 @@ def volume_name(workload_id: WorkloadId) -> str:
     return f"windrow-{workload_id}"
 
 
-def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int) -> dict[str, str]:
+def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int, disk_bytes: int) -> dict[str, str]:
     """What a container tells an agent that finds it."""
     slots = [[slot.slot_id, slot.token, slot.gpu_uuid] for slot in spec.slots]
     return {
@@ -58,6 +59,7 @@ def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int) -> dict[str,
         TOKEN: str(max((slot.token for slot in spec.slots), default=0)),
         SLOTS: json.dumps(slots),
         LOG_CAP: str(log_cap_bytes),
+        DISK: str(disk_bytes),
     }
 
 
@@ -65,9 +67,20 @@ OWN_ENVIRONMENT: Final = {"HOME": "/tmp", "CKPT_DIR": f"{WORKSPACE}/{checkpoints
 """What the renter may set otherwise."""
 
 
-def fixed_environment(spec: WorkloadSpec) -> dict[str, str]:
-    """What the renter cannot set otherwise: which GPUs there are, and who it is."""
-    gpus = ",".join(devices.by_id(spec).nvidia)
+CDI: Final = "nvidia.com/gpu="
+"""How NVIDIA's toolkit calls the devices that it describes for all container runtimes (nvidia-ctk cdi generate)."""
+
+
+def cdi_names(gpus: Iterable[str], known: frozenset[str]) -> list[str]:
+    """These cards as the daemon knows them by CDI; none unless it knows all of them, by their ids."""
+    names = [f"{CDI}{gpu}" for gpu in gpus]
+    return names if names and known.issuperset(names) else []
+
+
+def fixed_environment(spec: WorkloadSpec, cdi: frozenset[str] = frozenset()) -> dict[str, str]:
+    """What the renter cannot set otherwise: which GPUs there are, and who it is. cdi: the devices the daemon knows."""
+    nvidia = devices.by_id(spec).nvidia
+    gpus = "" if cdi_names(nvidia, cdi) else ",".join(nvidia)  # given once, and not by NVIDIA's hook as well
     own = {"WINDROW_WORKLOAD_ID": str(spec.workload_id), "WINDROW_CLUSTER_ID": str(spec.cluster_id)}
     # `void` keeps NVIDIA's hook from injecting every card into an image that asks for `all`.
     return {**own, "NVIDIA_VISIBLE_DEVICES": gpus or "void"}
@@ -146,6 +159,15 @@ def read_start(path: Path) -> StartNote | None:
         return StartNote(str(record["boot_id"]), int(record["monotonic_ns"]))
     except (OSError, ValueError, OverflowError, KeyError, TypeError):
         return None
+
+
+def read_note(path: Path) -> dict[str, Any]:
+    """A note of ours; empty where there is none."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def keep_end(path: Path, running_ns: int) -> int:
@@ -236,16 +258,23 @@ def memory_limit(asked_bytes: int, host_bytes: int) -> int:
 
 
 def host_config(
-    spec: WorkloadSpec, processors: int, memory_bytes: int, given: Devices, limits: list[dict[str, Any]] | None = None
+    spec: WorkloadSpec,
+    processors: int,
+    memory_bytes: int,
+    given: Devices,
+    limits: list[dict[str, Any]] | None = None,
+    cdi: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
     """The floor of isolation and the limits, as the arguments of the SDK's create_host_config.
 
     processors, memory_bytes: of this host; more than it has cannot be given. limits: as docker_kind.own_limits; None:
-    the daemon's.
+    the daemon's. cdi: the devices it knows by that name.
     """
     memory = memory_limit(spec.memory_bytes, memory_bytes)
     gpus = list(given.nvidia)
-    request = {"Driver": "", "Count": 0, "DeviceIDs": gpus, "Capabilities": [["gpu"]], "Options": {}}
+    named = cdi_names(gpus, cdi)
+    by_id = {"Driver": "", "Count": 0, "DeviceIDs": gpus, "Capabilities": [["gpu"]], "Options": {}}
+    request = {"Driver": "cdi", "Count": 0, "DeviceIDs": named, "Capabilities": [], "Options": {}} if named else by_id
     return {
         "binds": {volume_name(spec.workload_id): {"bind": WORKSPACE, "mode": "rw"}},
         "network_mode": egress.NETWORK,

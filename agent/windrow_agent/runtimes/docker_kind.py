@@ -18,14 +18,18 @@ NO_SUCH_COMMAND: Final = "unable to start container process: exec:"
 PODMAN_PATH: Final = "/v4.0.0/libpod"
 """Where Podman's own protocol is found beside Docker's: from this version on it names a network's bridge."""
 CALL_S: Final = 30.0
+ROOT: Final = "/var/lib/docker"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One daemon's ways. limits: of a container's processes, where it has to be told. podman_url: empty for Docker."""
+    """One daemon's ways. limits: of a container's processes, where it has to be told. podman_url: empty for Docker.
+    root: where it keeps volumes; cdi: the devices that it knows by CDI."""
 
     limits: list[dict[str, Any]] | None = None
     podman_url: str = ""
+    root: str = ROOT
+    cdi: frozenset[str] = frozenset()
 
     def has_network(self, api: Any) -> bool:
         """Whether the network of all workloads of this machine is there, whose bridge the fence knows by name. Raises
@@ -44,10 +48,21 @@ class Kind:
         return isinstance(found, dict) and found.get("network_interface") == egress.BRIDGE
 
 
-def kind_of(version: dict[str, Any], base_url: str) -> Kind:
-    """Which daemon has answered so to `/version`."""
+def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> Kind:
+    """Which daemon has answered so to `/version` and `/info`."""
     names = [str(one.get("Name", "")) for one in version.get("Components") or []]
-    return Kind(own_limits(), base_url) if any("podman" in name.lower() for name in names) else Kind()
+    is_podman = any("podman" in name.lower() for name in names)
+    found = info.get("DiscoveredDevices") or []  # Docker 28.2 and later; before, CDI is not asked for
+    cdi = frozenset(str(one.get("ID")) for one in found if one.get("Source") == "cdi")
+    root = str(info.get("DockerRootDir") or ROOT)
+    return Kind(own_limits(), base_url, root, cdi) if is_podman else Kind(root=root, cdi=cdi)
+
+
+def users_of(info: dict[str, Any]) -> str:
+    """Whose users a container's are, in words: a daemon with a user namespace says so of itself."""
+    options = " ".join(str(one) for one in info.get("SecurityOptions") or [])
+    is_apart = "name=userns" in options or "name=rootless" in options
+    return "in a user namespace" if is_apart else "without a user namespace (dockerd --userns-remap=default adds one)"
 
 
 def own_limits() -> list[dict[str, Any]]:

@@ -53,6 +53,7 @@ class Images:
     def __init__(self, folder: Path, allowed: tuple[str, ...], call: Call, seal_key: SealKey | None = None) -> None:
         """folder: where it is remembered which images are private. allowed: the owner's list of registries."""
         self.seal_key = seal_key
+        self.is_podman: Callable[[], bool] = lambda: False
         self._file, self._allowed, self._call = folder / PRIVATE_FILE, allowed, call
         self._private = _read(self._file)
         self._pins: dict[tuple[str, str], str] = {}
@@ -89,6 +90,8 @@ class Images:
         try:
             login = self._login(spec)
             await asyncio.to_thread(registries.check, spec.image, self._allowed)
+            if was is not None and not self.is_podman():
+                await self._call(functools.partial(_ask, name=name, login=login), CALL_S)
             client = await self._call(lambda api: api, CALL_S)
             pull = functools.partial(_pull, client, name, login)
             pipe: ThreadPipe[int] = ThreadPipe(pull, "windrow-docker-pull")
@@ -103,7 +106,9 @@ class Images:
             why = error.detail if isinstance(error, WindrowError) else "no progress for two minutes"
             detail = f"The image {spec.image!r} is not on this host and could not be pulled: {why}"
             raise ImageUnavailable(detail, subject=spec.workload_id) from error
-        await self._mark(str(found.get("Id")), login is not None and (was is None or was.get("Id") != found.get("Id")))
+        image_id = str(found.get("Id"))
+        if login is None or was is None or was.get("Id") != image_id:
+            await self._mark(image_id, is_private=login is not None)
         return found
 
     def _login(self, spec: WorkloadSpec) -> RegistryLogin | None:
@@ -113,9 +118,9 @@ class Images:
             raise ImageUnavailable("this host has no key to open the registry's login with")
         return self.seal_key.open_login(spec.registry_login, spec.workload_id)
 
-    async def _mark(self, image_id: str, is_new_by_login: bool) -> None:
+    async def _mark(self, image_id: str, *, is_private: bool) -> None:
         """Remember whose it is, before anybody runs it; what was pulled without a login is everybody's."""
-        if is_new_by_login == (image_id in self._private):
+        if is_private == (image_id in self._private):
             return
         self._private ^= {image_id}
         await asyncio.to_thread(_write, self._file, self._private)
@@ -184,17 +189,26 @@ def _remove_unused(api: Any, ids: frozenset[str]) -> set[str]:
     return gone
 
 
-def _pull(api: Any, name: image_names.ImageName, login: RegistryLogin | None, pipe: ThreadPipe[int]) -> None:
-    """Pull in a thread, saying how far it is. Raises ImageUnavailable.
+def _ask(api: Any, name: image_names.ImageName, login: RegistryLogin | None) -> None:
+    """Have the registry say whether who shows this may have the image; raises what the daemon says otherwise.
 
-    The daemon is told to show what the renter gave or nothing: never what the host's owner has logged in with.
+    Docker keeps manifests: what it has by digest it "pulls" without asking anybody. Podman asks with every pull.
     """
+    api.inspect_distribution(name.asked, auth_config=_shown(login))
+
+
+def _shown(login: RegistryLogin | None) -> dict[str, str]:
+    """What the daemon is told to show: the renter's own or nothing, never what the host's owner has logged in with."""
+    return {} if login is None else {"username": login.username, "password": login.password}
+
+
+def _pull(api: Any, name: image_names.ImageName, login: RegistryLogin | None, pipe: ThreadPipe[int]) -> None:
+    """Pull in a thread, saying how far it is. Raises ImageUnavailable."""
     import docker.errors
 
-    shown = {} if login is None else {"username": login.username, "password": login.password}
     layers: dict[str, tuple[int, int]] = {}
     try:
-        lines = api.pull(name.repository, tag=name.reference, stream=True, decode=True, auth_config=shown)
+        lines = api.pull(name.repository, tag=name.reference, stream=True, decode=True, auth_config=_shown(login))
         for line in lines:
             pipe.put(facts_of.progress_of(line, layers))
     except (docker.errors.DockerException, OSError) as error:

@@ -1,10 +1,12 @@
 """A workload sees just the device that it was granted, whole or a slice, whatever its image or its renter asks for."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from windrow_agent.core import devices
+from windrow_agent.runtimes import docker_kind
 from windrow_agent.runtimes.docker_facts import fixed_environment, host_config
 from windrow_agent.runtimes.sandbox import environment
 from windrow_proto.errors import RuntimeUnavailable
@@ -62,6 +64,48 @@ def test_a_container_gets_the_files_of_its_own_cards_and_of_no_other(
     assert config["devices"] == ([f"{node}:{node}:rw" for node in nodes] or None)
     assert bool(config["device_requests"]) is (NVIDIAS in held)
     assert {**spec.env, **fixed_environment(spec)}["NVIDIA_VISIBLE_DEVICES"] == nvidia
+
+
+OTHER = "GPU-00000002-0000-4000-8000-000000000000"
+ALL = {"Source": "cdi", "ID": "nvidia.com/gpu=all"}
+BY_CDI = frozenset({f"nvidia.com/gpu={NVIDIAS}", "nvidia.com/gpu=all", "nvidia.com/gpu=0"})
+
+
+def test_a_daemon_that_knows_the_card_by_cdi_is_asked_so_and_no_hook_adds_another() -> None:
+    spec = holding(NVIDIAS)
+    (request,) = host_config(spec, 4, 8 << 30, devices.of(spec, CARDS), None, BY_CDI)["device_requests"]
+
+    assert (request["Driver"], request["DeviceIDs"]) == ("cdi", [f"nvidia.com/gpu={NVIDIAS}"])
+    assert fixed_environment(spec, BY_CDI)["NVIDIA_VISIBLE_DEVICES"] == "void"
+
+
+def test_a_daemon_that_does_not_know_all_of_the_cards_by_cdi_is_asked_for_devices() -> None:
+    spec = holding(NVIDIAS, OTHER)
+    (request,) = host_config(spec, 4, 8 << 30, devices.of(spec, CARDS), None, BY_CDI)["device_requests"]
+
+    assert (request["Driver"], request["DeviceIDs"]) == ("", [NVIDIAS, OTHER])
+    assert fixed_environment(spec, BY_CDI)["NVIDIA_VISIBLE_DEVICES"] == f"{NVIDIAS},{OTHER}"
+
+
+@pytest.mark.parametrize(
+    ("info", "cdi", "users"),
+    [
+        ({"SecurityOptions": ["name=seccomp,profile=default"]}, set(), "without a user namespace"),
+        ({"SecurityOptions": ["name=userns"], "DiscoveredDevices": None}, set(), "in a user namespace"),
+        (
+            {
+                "SecurityOptions": ["name=rootless"],
+                "DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=all"}],
+            },
+            {"nvidia.com/gpu=all"},
+            "in a user namespace",
+        ),
+        ({}, set(), "without a user namespace"),
+    ],
+)
+def test_what_a_daemon_says_of_devices_and_users(info: dict[str, Any], cdi: set[str], users: str) -> None:
+    assert docker_kind.kind_of({}, info, "unix:///x").cdi == cdi
+    assert docker_kind.users_of(info).startswith(users)
 
 
 @pytest.mark.parametrize("held", ["GPU-0123456789abcdef", "PCI-" + "11" * 16, "PCI-" + "00" * 16])

@@ -159,6 +159,11 @@ def test_names_lose_their_control_and_direction_characters_and_arguments_keep_th
             kind="COMMAND_KIND_CREATE",
             create=host_pb2.WorkloadSpec(workload_id="w", argv=["a" * 60_000] * 5),
         ),
+        host_pb2.Command(
+            command_id="c",
+            kind="COMMAND_KIND_CREATE",
+            create=host_pb2.WorkloadSpec(workload_id="w", registry_login=bytes(20_000)),
+        ),
     ],
 )
 def test_a_malformed_command_is_refused(bad):
