@@ -227,7 +227,8 @@ def _cluster(row: Mapping[Any, Any]) -> Cluster:
             "phase": ClusterPhase(row["phase"]),
             "steps": tuple(Step(**step) for step in row["steps"]),
             "decision": bytes(row["decision"]),
-            "network": NetworkMode(row["network"]),
+            "network": NetworkMode(row["network"] or ""),
+            "network_reason": row["network_reason"] or "",
         }
     )
 

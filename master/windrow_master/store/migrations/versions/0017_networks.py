@@ -12,8 +12,8 @@ depends_on = None
 def upgrade() -> None:
     """Lead from the revision before to this one; what there was met directly, and nobody wrote down why."""
     with op.batch_alter_table("clusters") as clusters:
-        clusters.add_column(sa.Column("network", sa.String(length=20), nullable=False, server_default=""))
-        clusters.add_column(sa.Column("network_reason", sa.Text(), nullable=False, server_default=""))
+        clusters.add_column(sa.Column("network", sa.String(length=20), nullable=True))
+        clusters.add_column(sa.Column("network_reason", sa.Text(), nullable=True))
 
 
 def downgrade() -> None:
