@@ -27,6 +27,7 @@ from windrow_proto.model import (
     WorkloadSpec,
 )
 from windrow_proto.units import DAY, MINUTE, SECOND
+from windrow_proto.windows import RecordKey
 from windrow_proto.wire_host import decode_receipt
 
 GPU = SlotId("GPU-1")
@@ -96,9 +97,10 @@ class Host:
         outbox = Outbox(spool, runner, self.clock)
         put_all, receipts = outbox.put_all, self.receipts
 
-        async def noting(lane: Any, messages: Sequence[tuple[Kind, bytes]]) -> None:
-            await put_all(lane, messages)
+        async def noting(lane: Any, messages: Sequence[tuple[Kind, bytes]]) -> RecordKey:
+            key = await put_all(lane, messages)
             receipts.extend(decode_receipt(body) for kind, body in messages if kind is Kind.RECEIPT)
+            return key
 
         outbox.put_all = noting  # type: ignore[method-assign]
         tasks: set[asyncio.Task[None]] = set()
