@@ -283,7 +283,9 @@ class ProcessRuntime:
         for name in ("work", "home", "tmp"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
-        shim.write_whole(str(folder), "spec.json", asdict(replace(spec, log_cap_bytes=_log_cap(spec))))
+        kept = asdict(replace(spec, log_cap_bytes=_log_cap(spec)))
+        del kept["registry_login"]  # bytes, and nothing for a disk
+        shim.write_whole(str(folder), "spec.json", kept)
 
     async def _until(self, condition: Callable[[], bool], workload_id: WorkloadId) -> None:
         end = time.monotonic() + START_S
