@@ -34,10 +34,15 @@ from tests.provision import daemon_answers
 from tests.support.rental import Renter, local_image
 from tests.support.stack import Stack, stack, wait_for
 from windrow_agent import footprint
+from windrow_agent.spool import SpoolCaps
+from windrow_proto.units import SECOND
 
 SECONDS, SECONDS_MIN = 600.0, 40.0
 SETTLE_S = 100.0
 """After the rental: the host has been measured, and the agent has given back what that and its start needed."""
+FILLED_S = SpoolCaps().ring_age_ns / SECOND
+"""Longer, where growth is told: for so long telemetry is kept beyond its acknowledgement, and more of it from minute to
+minute until then."""
 GROWTH_LOOKS_MIN = 300
 """A fifth of them is two of the half minutes after which the agent gives memory back."""
 RESTARTS = 5
@@ -269,8 +274,10 @@ def measure(seconds: float) -> dict[str, Any]:
         renter.online()
         wait_for(lambda: sum(slot["slot_state"] == "free" for slot in renter.all("/gpus")) >= COUNT)
         rented = renter.create("sleep", "100000", gpus=COUNT)
-        all_of_it.enter_context(Moving(fake.state, seconds + 300).running())  # before, it would be somebody else's work
-        time.sleep(SETTLE_S)
+        settle_s = SETTLE_S + (FILLED_S if seconds >= GROWTH_LOOKS_MIN else 0.0)
+        moving = Moving(fake.state, settle_s + seconds + 200)
+        all_of_it.enter_context(moving.running())  # before, it would be somebody else's work
+        time.sleep(settle_s)
         steady = watch(running, seconds, peer)
         with_docker = rss_with_docker(running, renter)
         renter.delete(rented["id"])
