@@ -33,7 +33,6 @@ from bench._wire import Traffic, Wire
 from tests.provision import daemon_answers
 from tests.support.rental import Renter, local_image
 from tests.support.stack import Stack, stack, wait_for
-from windrow_agent import footprint
 from windrow_agent.spool import SpoolCaps
 from windrow_proto.units import SECOND
 
@@ -217,17 +216,15 @@ def metadata_name(requirement: str) -> str:
 
 
 def growth_mib(rss: list[float], seconds: float) -> float | None:
-    """By how much resident memory grew per 10,000 samples, each one card's readings of one second: between the first
-    and the last fifth of the time, of what was left after the agent had given back. That is the least of every two of
-    its rounds; in between it takes and gives back ten times what is looked for. None where a fifth is shorter.
+    """By how much resident memory grew per 10,000 samples, each one card's readings of one second: between the medians
+    of the first and of the last fifth of the looks, which lie four fifths of the time apart. None where a fifth is
+    shorter than two rounds of giving back: it would show where in a round it was.
     """
     if len(rss) < GROWTH_LOOKS_MIN:
         return None
-    looks = max(1, round(2 * footprint.EVERY_S * len(rss) / seconds))
-    left = [min(rss[at : at + looks]) for at in range(0, len(rss) - looks + 1, looks)]
-    fifth = max(1, len(left) // 5)
-    samples = COUNT * seconds * (len(left) - fifth) / len(left)
-    return (median(left[-fifth:]) - median(left[:fifth])) / samples * 10_000
+    fifth = len(rss) // 5
+    samples = COUNT * seconds * (len(rss) - fifth) / len(rss)
+    return (median(rss[-fifth:]) - median(rss[:fifth])) / samples * 10_000
 
 
 def detail_of(
