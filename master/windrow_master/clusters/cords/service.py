@@ -20,7 +20,7 @@ from windrow_master.clusters.fellows import members_of
 from windrow_master.clusters.model import Cluster, ClusterPhase, NetworkMode, Traffic, Workload, WorkPhase
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.public import Tally
-from windrow_master.clusters.tunnels.service import TunnelAddresses
+from windrow_master.clusters.tunnels.service import TunnelAddresses, write_down
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.cords import UP, packed
@@ -225,23 +225,7 @@ class CordService:
     async def _keep_traffic(self) -> None:
         while True:
             await self._clock.sleep_ns(int(TRAFFIC_S * SECOND))
-            await self._note_traffic()
-
-    async def _note_traffic(self) -> None:
-        taken = self._tally.take()
-        if not taken:
-            return
-
-        def note(uow: UnitOfWork) -> None:
-            for cluster_id, traffic in taken.items():
-                uow.traffic.add(cluster_id, traffic)
-
-        try:
-            await self._store.write(note, name="cord.traffic")
-        except WindrowError as error:
-            log.error("traffic_not_written", clusters=len(taken), code=error.code, detail=error.detail)
-            for cluster_id, traffic in taken.items():
-                self._tally.add(cluster_id, traffic)
+            await write_down(self._tally, self._store, "cord.traffic")
 
 
 class _Count:

@@ -168,7 +168,7 @@ class TunnelService:
                 with suppress(WindrowError):
                     await live.channel.close(ChannelClose())
             self._live.clear()
-            await self._note_traffic()
+            await write_down(self._tally, self._store, "tunnel.traffic")
 
     async def open(
         self, principal: Principal, cluster_id: ClusterId, port: int, is_allowed: Callable[[], Awaitable[bool]]
@@ -275,23 +275,7 @@ class TunnelService:
     async def _keep_traffic(self) -> None:
         while True:
             await self._clock.sleep_ns(TRAFFIC_NS)
-            await self._note_traffic()
-
-    async def _note_traffic(self) -> None:
-        taken = self._tally.take()
-        if not taken:
-            return
-
-        def note(uow: UnitOfWork) -> None:
-            for cluster_id, traffic in taken.items():
-                uow.traffic.add(cluster_id, traffic)
-
-        try:
-            await self._store.write(note, name="tunnel.traffic")
-        except WindrowError as error:
-            log.error("traffic_not_written", clusters=len(taken), code=error.code, detail=error.detail)
-            for cluster_id, traffic in taken.items():
-                self._tally.add(cluster_id, traffic)
+            await write_down(self._tally, self._store, "tunnel.traffic")
 
     # --- watching --------------------------------------------------------------------------------------------------
 
@@ -395,3 +379,21 @@ def _note_end(uow: UnitOfWork, live: _Live, end: ChannelClose) -> None:
 
 def _size(count: int) -> str:
     return f"{count:,} bytes"
+
+
+async def write_down(tally: Tally, store: Store, name: str) -> None:
+    """All that was counted, in one write of this name; what cannot be written is counted on."""
+    taken = tally.take()
+    if not taken:
+        return
+
+    def note(uow: UnitOfWork) -> None:
+        for cluster_id, traffic in taken.items():
+            uow.traffic.add(cluster_id, traffic)
+
+    try:
+        await store.write(note, name=name)
+    except WindrowError as error:
+        log.error("traffic_not_written", clusters=len(taken), code=error.code, detail=error.detail)
+        for cluster_id, traffic in taken.items():
+            tally.add(cluster_id, traffic)
