@@ -17,6 +17,7 @@ from tests.support import truth
 from tests.support.stack import WINDROW, Stack, stack, wait_for
 from tests.waiting import PATIENCE_S
 from windrow.errors import ApiProblem
+from windrow.soon import SOON_S, patiently
 
 COMMAND_S = 120
 PHASE_S = 120
@@ -85,8 +86,9 @@ class Renter:
         return found
 
     def create(self, *argv: str, until: str = "Running", **more: Any) -> dict[str, Any]:
-        """Ask for a cluster that runs `argv` and wait for a phase."""
-        asked = self.ask("POST", "/clusters", {"kind": "box", "argv": list(argv), **more})["cluster"]
+        """Ask for a cluster that runs `argv`, as soon as cards that are being challenged are back; wait for a phase."""
+        body = {"kind": "box", "argv": list(argv), **more}
+        asked = patiently(lambda: self.ask("POST", "/clusters", body), SOON_S)["cluster"]
         return self.phase(asked["id"], until, *ENDED) if until else asked
 
     def phase(self, cluster_id: str, *phases: str, within_s: float = PHASE_S) -> dict[str, Any]:
