@@ -139,7 +139,7 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
     seal_key = SealKey.of(membership.identity.signing)
     if "docker" in config.runtimes:
         docker = DockerRuntime(data_dir / "docker", membership.host_id, config.docker_url, config.registries)
-        docker.images.seal_key = seal_key
+        docker.images.seal_key, docker.pause_containers.is_wanted = seal_key, True
         docker.cards = lambda: sampler.gpus.gpus
         docker.driver_of = lambda uuids: driver_of(uuids, sampler.gpus)
         runtimes["docker"] = docker

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(240)]
 
 IMAGE = "windrow-test-probes:local"
 PROBES_MIN = 40
-GATEWAY = "{{(index .IPAM.Config 0).Gateway}}"
+DOCKERS_BRIDGE = "docker0"
 LEFT = "10.77.0.1"
 RIGHT = ("10.77.0.2/24", "172.31.9.2/32", "192.168.77.2/32", "100.64.7.2/32", "169.254.169.254/32", "169.254.170.2/32")
 OUTSIDE = "11.22.33.2/32"
@@ -96,7 +96,7 @@ def neighbourhood() -> Iterator[None]:
             _ip("route", "replace", address, "via", RIGHT[0].split("/")[0])
         with far.entered():
             cleanup.callback(_end, _served("80,25,587,53", *(one.split("/")[0] for one in (*RIGHT, OUTSIDE))))
-        own = (LEFT, _network("bridge", GATEWAY), _network(egress.NETWORK, GATEWAY))
+        own = (LEFT, _gateway(DOCKERS_BRIDGE), _gateway(egress.BRIDGE))
         cleanup.callback(_end, _served("2375,5353", *own))
         yield
 
@@ -104,6 +104,7 @@ def neighbourhood() -> Iterator[None]:
 @pytest.fixture
 async def runtime(tmp_path: Path) -> AsyncIterator[DockerRuntime]:
     made = DockerRuntime(tmp_path / "docker", HOST)
+    made.pause_containers.is_wanted = True
     try:
         yield made
     finally:
@@ -124,7 +125,7 @@ async def test_nothing_that_a_renter_tries_passes(image: str, neighbourhood: Non
 
 
 async def test_what_the_probes_look_for_is_there_to_be_found(image: str, neighbourhood: None) -> None:
-    words = ("network", _network("bridge", GATEWAY), LEFT)
+    words = ("network", _gateway(DOCKERS_BRIDGE), LEFT)
     open_ones = _passed(_docker("run", "--rm", "--network=bridge", image, "/probes", *words))
 
     assert {"metadata", "metadata of tasks", "metadata by datagram", "the host by its bridge"} <= open_ones
@@ -146,8 +147,9 @@ async def _tried(runtime: DockerRuntime, image: str, *words: str) -> dict[str, s
     try:
         await runtime.prepare(peer, no_progress)
         await runtime.start(peer.workload_id)
+        await poll_async(lambda: runtime.pause_containers.is_ready)  # which the attacker joins
         at = _docker("inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", _name(peer))
-        spec = _spec(image, *words, _network(egress.NETWORK, GATEWAY), at.strip())
+        spec = _spec(image, *words, _gateway(egress.BRIDGE), at.strip())
         await runtime.prepare(spec, no_progress)
         await runtime.start(spec.workload_id)
         await poll_async(lambda: _has_ended(runtime, spec))
@@ -181,8 +183,9 @@ def _passed(text: str) -> set[str]:
     return {name for name, said in _results(text).items() if said == "passed"}
 
 
-def _network(name: str, form: str) -> str:
-    return _docker("network", "inspect", "--format", form, name).strip()
+def _gateway(bridge: str) -> str:
+    """Its address, by the link: a daemon that has just made its first bridge does not say it."""
+    return _told("ip", "-4", "-o", "address", "show", "dev", bridge).split("inet ")[1].split("/")[0]
 
 
 def _docker(*words: str) -> str:

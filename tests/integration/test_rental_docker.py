@@ -13,6 +13,7 @@ from tests.support import truth
 from tests.support.rental import Renter, body_at, local_image, renting
 from tests.support.stack import wait_for
 from tests.waiting import poll
+from windrow_agent.runtimes import docker_pause
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -36,7 +37,8 @@ def renter(image: str) -> Iterator[Renter]:
         yield found
         found.create("sh", "-c", OBEDIENT, image=image)
         assert len(truth.containers(host_id)) == 1
-    assert truth.containers(host_id) == []
+        wait_for(lambda: truth.containers(host_id, docker_pause.LABEL))
+    assert truth.containers(host_id) == truth.containers(host_id, docker_pause.LABEL) == []
 
 
 @pytest.mark.proves("a container is rented from a local image, billed by its signed life, and gone afterwards")

@@ -216,9 +216,9 @@ def workload_processes(marker: str) -> list[Running]:
     return [one for one in found if one.parent not in shells]
 
 
-def containers(host_id: str) -> list[str]:
-    """Every container, running or not, that carries this host's label."""
-    words = ["docker", "ps", "-aq", "--no-trunc", "--filter", f"label=windrow.host={host_id}"]
+def containers(host_id: str, label: str = "windrow.host") -> list[str]:
+    """Every container, running or not, that carries this label of this host."""
+    words = ["docker", "ps", "-aq", "--no-trunc", "--filter", f"label={label}={host_id}"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=DOCKER_S, check=True)
     return done.stdout.split()
 

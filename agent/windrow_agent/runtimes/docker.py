@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 from windrow_agent import fence
 from windrow_agent.core import devices, egress
-from windrow_agent.runtimes import docker_disk, docker_kind, docker_socket, files
+from windrow_agent.runtimes import docker_disk, docker_kind, docker_pause, docker_socket, files
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
 from windrow_agent.runtimes.images import Images
@@ -85,6 +85,7 @@ class DockerRuntime:
         self._is_fenced = False
         self._disk = docker_disk.DiskWatch(folder, host_id)
         self._kind = docker_kind.Kind()
+        self.pause_containers = docker_pause.Pause(base_url, host_id)
 
     async def facts(self) -> RuntimeFacts:
         """Ask the daemon for its version, and have the fence stand."""
@@ -195,7 +196,8 @@ class DockerRuntime:
         container = await self._known(workload_id)
         if container["State"]["Status"] != "running":
             raise Conflict(f"{workload_id} does not run; nothing listens in it.", subject=workload_id)
-        own = tuple((ip, port) for ip, gateway in facts_of.networks(container) if docker_socket.is_here(gateway))
+        joined = await asyncio.to_thread(self.pause_containers.networks, container)
+        own = tuple((ip, port) for ip, gateway in facts_of.networks(joined) if docker_socket.is_here(gateway))
         found = own or facts_of.published(container, port)
         if not found:
             words = f"Port {port} of this container is not published, and its network is not this host's."
@@ -236,11 +238,12 @@ class DockerRuntime:
                 await self._call(lambda api: _kill(api, container["Id"]), CALL_S)
 
     async def remove(self, workload_id: WorkloadId) -> None:
-        """Container, volume and our own notes."""
+        """Container, its network's holder, volume and our own notes."""
         container = await self._find(workload_id)
         if container is not None:
             with contextlib.suppress(NotFound):
                 await self._call(lambda api: api.remove_container(container["Id"], force=True), CALL_S)
+        await asyncio.to_thread(self.pause_containers.release, workload_id, container)
         name = facts_of.volume_name(workload_id)
         await self._call(functools.partial(_remove_volume, name=name, host_id=self._host_id), CALL_S)
         await asyncio.to_thread(self._forget, workload_id)
@@ -249,7 +252,8 @@ class DockerRuntime:
         await self.images.clear()
 
     async def close(self) -> None:
-        """Close the connection; containers go on."""
+        """Close the connection; containers go on, but for the one that only holds a network ahead."""
+        await asyncio.to_thread(self.pause_containers.close)
         if self._made is not None:
             self._made.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -318,6 +322,9 @@ class DockerRuntime:
         if not kind.has_network(api):
             _make_network(api)
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        host_config = facts_of.host_config(spec, *machine, given, kind.limits, kind.cdi)
+        if not spec.ports:  # ports are published with the network they are of
+            host_config["network_mode"] = self.pause_containers.take(spec.workload_id) or egress.NETWORK
         try:
             made = api.create_container(
                 image_names.parsed(spec.image).asked,
@@ -332,11 +339,10 @@ class DockerRuntime:
                 working_dir=facts_of.WORKSPACE,
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),
-                host_config=api.create_host_config(
-                    **facts_of.host_config(spec, *machine, given, kind.limits, kind.cdi)
-                ),
+                host_config=api.create_host_config(**host_config),
             )
         except docker.errors.APIError:
+            self.pause_containers.release(spec.workload_id, None)
             if self._inspect(api, spec.workload_id) is not None:
                 return  # made before a crash; taken as it is (Docker says 409, Podman 500)
             raise
@@ -346,11 +352,25 @@ class DockerRuntime:
         """Note the time, start it, and say what runs: its own answer, since the daemon's says when it began."""
         note = self._own_folder(workload_id) / "start.json"
         facts_of.write_start(note, time.monotonic_ns())
-        api.start(container_id)
+        self._begin(api, container_id)
         now_ns, wall_ns = time.monotonic_ns(), time.time_ns()
         container = _dict(api.inspect_container(container_id))
         facts_of.correct_start(note, container, now_ns, wall_ns)
         return replace(self._run(container, now_ns, wall_ns), image=self.images.pin_of(api, container))
+
+    def _begin(self, api: Any, container_id: str) -> None:
+        import docker.errors
+
+        try:
+            api.start(container_id)
+        except docker.errors.APIError as error:
+            if docker_pause.NOT_RUNNING not in facts_of.explained(error):
+                raise
+            self.pause_containers.start_again(_dict(api.inspect_container(container_id)))
+            api.start(container_id)
+        if not self._kind.podman_url:
+            with contextlib.suppress(RuntimeError):  # just closed
+                self._threads.submit(self.pause_containers.tend)
 
     def _own_folder(self, workload_id: WorkloadId) -> Path:
         folder = self._folder / workload_id

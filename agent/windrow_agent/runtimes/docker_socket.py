@@ -33,35 +33,42 @@ def containers_path(label: str) -> str:
 
 def ask(base_url: str, path: str, timeout_s: float) -> Any:
     """GET and read JSON; raises RuntimeUnavailable with the reason. Blocking."""
-    return _call(base_url, "GET", path, timeout_s)
+    return _wanted(call(base_url, "GET", path, timeout_s))
 
 
 def remove_network(base_url: str, name: str, timeout_s: float) -> None:
     """Take away a network that nobody uses; raises RuntimeUnavailable with the reason. Blocking."""
-    _call(base_url, "DELETE", f"/networks/{quote(name)}", timeout_s)
+    _wanted(call(base_url, "DELETE", f"/networks/{quote(name)}", timeout_s))
 
 
-def _call(base_url: str, method: str, path: str, timeout_s: float) -> Any:
+def call(base_url: str, method: str, path: str, timeout_s: float, body: Any = None) -> tuple[int, Any]:
+    """One request: its status and the last line of its answer, read as JSON. body: bytes as they are, else JSON.
+    Raises RuntimeUnavailable with the reason. Blocking."""
     parts = urlsplit(base_url)
     if parts.scheme == "unix":
         connection: http.client.HTTPConnection = _UnixConnection(parts.path, timeout_s)
     else:
         connection = http.client.HTTPConnection(parts.hostname or "localhost", parts.port or 2375, timeout=timeout_s)
+    kind = "application/x-tar" if isinstance(body, bytes) else "application/json"
+    sent = body if body is None or isinstance(body, bytes) else json.dumps(body)
     try:
-        connection.request(method, path)
+        connection.request(method, path, sent, {} if body is None else {"Content-Type": kind})
         answer = connection.getresponse()
-        body = answer.read(ANSWER_BYTES_MAX)
-        if answer.status == 204:
-            return None
-        if answer.status != 200:
-            raise RuntimeUnavailable(f"The container daemon answered {answer.status}.")
-        return json.loads(body)
+        lines = answer.read(ANSWER_BYTES_MAX).strip().splitlines()
+        return answer.status, json.loads(lines[-1]) if lines else None
     except FileNotFoundError as error:
         raise RuntimeUnavailable(f"There is no container daemon at {base_url}.") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise RuntimeUnavailable(f"The container daemon at {base_url} cannot be asked: {error}") from error
     finally:
         connection.close()
+
+
+def _wanted(answer: tuple[int, Any]) -> Any:
+    status, told = answer
+    if status not in (200, 204):
+        raise RuntimeUnavailable(f"The container daemon answered {status}.")
+    return told
 
 
 def is_here(address: str) -> bool:
