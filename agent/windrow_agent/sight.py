@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from windrow_agent.private import trial
+from windrow_agent.private import device, trial
 from windrow_proto import sight, tunnel_socket
 from windrow_proto.errors import RuntimeUnavailable, WindrowError
 from windrow_proto.sight import Eyes, Place, Seen
@@ -37,7 +37,8 @@ async def serve(hear: Callable[[], Awaitable[bytes | None]], say: Callable[[byte
             showing = tasks.create_task(_show(listener, token.encode()))
             try:
                 async with asyncio.timeout(seconds(sight.LISTEN_NS)):
-                    await say(sight.encode_eyes(Eyes(listener.getsockname()[1], token, await trial.refusal())))
+                    refusals = await trial.refusal(), device.cannot(in_container=True)
+                    await say(sight.encode_eyes(Eyes(listener.getsockname()[1], token, *refusals)))
                     while (words := await hear()) is not None:
                         await say(sight.encode_seen(await _look(sight.decode_places(words))))
             except TimeoutError:

@@ -24,16 +24,19 @@ DIAL_NS: Final = 3 * SECOND
 and after three."""
 LISTEN_NS: Final = 15 * SECOND
 """How long a host listens for the others."""
+OLD: Final = "its agent is of an older release"
 _TEXT_MAX: Final = 32_768
 
 
 @dataclass(frozen=True, slots=True)
 class Eyes:
-    """Where a host listens. cannot: why it can be in no private network; empty: it can."""
+    """Where a host listens. cannot: why it can be in no private network; empty: it can. cannot_contained: why its
+    containers can be in none."""
 
     port: int
     token: str
     cannot: str = ""
+    cannot_contained: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,9 @@ class Seen:
 
 def encode_eyes(eyes: Eyes) -> bytes:
     """As one message."""
-    return json.dumps({"port": eyes.port, "token": eyes.token, "cannot": eyes.cannot[:WHY_MAX]}).encode()
+    told = {"port": eyes.port, "token": eyes.token}
+    cannot = {"cannot": eyes.cannot[:WHY_MAX], "cannot_contained": eyes.cannot_contained[:WHY_MAX]}
+    return json.dumps(told | cannot).encode()
 
 
 def decode_eyes(data: bytes) -> Eyes:
@@ -62,7 +67,8 @@ def decode_eyes(data: bytes) -> Eyes:
     found = _loaded(data)
     if not isinstance(found, dict):
         raise InvalidInput("What a host says of its eyes is an object.")
-    return Eyes(_port(found.get("port")), _text(found.get("token")), _text(found.get("cannot")))
+    contained = _text(found.get("cannot_contained", OLD))
+    return Eyes(_port(found.get("port")), _text(found.get("token")), _text(found.get("cannot")), contained)
 
 
 def encode_places(places: Sequence[Place]) -> bytes:

@@ -16,15 +16,23 @@ WANTED = ("ray[tune]>=2.60,<2.61", "distributed>=2026.8,<2027", "numpy>=2.4,<3")
 PROGRAMS = ("ray", "dask", "torchrun", "python")
 
 
-def need_engines() -> Path:
-    """The folder of programs of the environment; skips the calling test where there is none."""
+def found_engines() -> Path | str:
+    """The folder of programs of the environment; or why there is none."""
     given = os.environ.get(VARIABLE, "")
     programs = Path(given) / "bin"
     missing = [name for name in PROGRAMS if not (programs / name).exists()] if given else list(PROGRAMS)
-    if missing:
-        where = f"{given} has no {', '.join(missing)}" if given else f"{VARIABLE} is not set"
-        pytest.skip(f"no Ray, Dask and PyTorch: {where}; `python -m tests.support.engines FOLDER` makes it")
-    return programs
+    if not missing:
+        return programs
+    where = f"{given} has no {', '.join(missing)}" if given else f"{VARIABLE} is not set"
+    return f"no Ray, Dask and PyTorch: {where}; `python -m tests.support.engines FOLDER` makes it"
+
+
+def need_engines() -> Path:
+    """The folder of programs of the environment; skips the calling test where there is none."""
+    found = found_engines()
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
 
 
 def make(folder: Path) -> None:

@@ -71,7 +71,7 @@ class Several:
         """End what hosts left whose agents were killed: with its shim, all of a workload ends."""
         for folder in {path.parent for name in HOSTS for path in self._host(name).glob("**/workload_*/start.json")}:
             record = json.loads((folder / "start.json").read_text())
-            if shim.is_alive(record["shim_pid"], record["shim_ticks"]):
+            if "shim_pid" in record and shim.is_alive(record["shim_pid"], record["shim_ticks"]):
                 os.kill(record["shim_pid"], signal.SIGUSR1)
                 wait_for(lambda r=record: not shim.is_alive(r["shim_pid"], r["shim_ticks"]))
 

@@ -8,6 +8,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -17,6 +18,7 @@ from windrow_agent.host import addresses
 from windrow_agent.private.cord import Cord
 from windrow_agent.private.device import NAME, cannot
 from windrow_agent.private.network import PrivateNetwork
+from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import Progress
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_agent.workloads import Keeper
@@ -72,6 +74,7 @@ class PrivateDesk:
         """keeper: says which workloads are here; asked for once something is asked."""
         self._keeper, self._clock, self._spawn = keeper, clock, spawn
         self._networks: dict[WorkloadId, tuple[PrivateNetwork, asyncio.Task[None]]] = {}
+        self._raising = asyncio.Lock()
 
     @property
     def count(self) -> int:
@@ -86,10 +89,13 @@ class PrivateDesk:
                 raise InvalidInput(f"A private network has at most {PEERS_MAX + 1} members of one /{PREFIX_BITS}.")
         except InvalidInput as error:
             return error
-        if spec.runtime != ProcessRuntime.name:
-            return RuntimeUnavailable(f"Workloads of the runtime {spec.runtime!r} are in no private network yet.")
-        if why := cannot():
+        is_container = spec.runtime == DockerRuntime.name
+        if spec.runtime != ProcessRuntime.name and not is_container:
+            return RuntimeUnavailable(f"Workloads of the runtime {spec.runtime!r} are in no private network.")
+        if why := cannot(in_container=is_container):
             return RuntimeUnavailable(f"This host can be in no private network: {why}.", subject=spec.workload_id)
+        if is_container:
+            return None  # its network is its own
         near = [name for found, name in addresses().items() if socket.inet_aton(found)[:3] == own]
         if taken := [name for name in near if not name.startswith(NAME)]:
             return Conflict(f"{taken[0]} of this host has addresses near {spec.address}.", subject=spec.workload_id)
@@ -99,7 +105,7 @@ class PrivateDesk:
         """Return once there is a cord to every fellow; raises RuntimeUnavailable, or Unavailable naming the missing."""
         if not spec.peers:
             return
-        network = self._raised(spec.workload_id, spec.address)
+        network = await self._raised(spec.workload_id, spec.address)
         progress("connecting", 0)
         try:
             async with asyncio.timeout(seconds(JOIN_NS)):
@@ -136,7 +142,7 @@ class PrivateDesk:
         Raises LinkClosed at the end of what was up, and what was in the way of it: NotFound, RuntimeUnavailable,
         InvalidInput, Unavailable.
         """
-        network = self._raised(asked.workload_id, asked.cord_own)
+        network = await self._raised(asked.workload_id, asked.cord_own)
         own = lone_identity(HOST_NAME)
         await say(own.certificate_pem)
         try:
@@ -195,20 +201,27 @@ class PrivateDesk:
             raise
         return tls
 
-    def _raised(self, workload_id: WorkloadId, address: str) -> PrivateNetwork:
+    async def _raised(self, workload_id: WorkloadId, address: str) -> PrivateNetwork:
         """The network of a workload that is here, raised if it is not yet."""
-        keeper = self._keeper()
-        runtime, state = keeper.runtime_of(workload_id), keeper.state(workload_id)
-        if state is None or state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.FAILED):
-            raise Conflict("It is being ended.", subject=workload_id)
-        known = self._networks.get(workload_id)
-        if known is not None:
-            return known[0]
-        if not isinstance(runtime, ProcessRuntime):
-            raise RuntimeUnavailable("Only plain processes are in private networks.", subject=workload_id)
-        if len(self._networks) >= NETWORKS_MAX:
-            raise RuntimeUnavailable(f"This host is in {NETWORKS_MAX} private networks already.", subject=workload_id)
-        network = PrivateNetwork(address, lambda: runtime.sockets(workload_id))
-        self._networks[workload_id] = network, self._spawn(network.run(), f"private network {workload_id}")
-        log.info("private_network_up", workload_id=workload_id, address=address)
-        return network
+        async with self._raising:
+            keeper = self._keeper()
+            runtime, inside = keeper.runtime_of(workload_id), None
+            if workload_id not in self._networks and isinstance(runtime, DockerRuntime):
+                inside = await runtime.network(workload_id)
+            state, known = keeper.state(workload_id), self._networks.get(workload_id)
+            if state is None or state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.FAILED):
+                raise Conflict("It is being ended.", subject=workload_id)
+            if known is not None:
+                return known[0]
+            if len(self._networks) >= NETWORKS_MAX:
+                words = f"This host is in {NETWORKS_MAX} private networks already."
+                raise RuntimeUnavailable(words, subject=workload_id)
+            if inside is not None:
+                network = PrivateNetwork(address, None, inside)
+            elif isinstance(runtime, ProcessRuntime):
+                network = PrivateNetwork(address, partial(runtime.sockets, workload_id))
+            else:
+                raise RuntimeUnavailable("It is in no private network.", subject=workload_id)
+            self._networks[workload_id] = network, self._spawn(network.run(), f"private network {workload_id}")
+            log.info("private_network_up", workload_id=workload_id, address=address)
+            return network

@@ -4,13 +4,15 @@ Asked of the kernel itself, by ioctl, so that no program has to be installed for
 """
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import os
 import re
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -21,22 +23,32 @@ TUN: Final = "/dev/net/tun"
 NAME: Final = "windrown"
 """How the devices' names begin; what follows is the number of the network. The host's figures leave them out."""
 CAP_NET_ADMIN: Final = 12
+ENTERING: Final = {"CAP_SYS_ADMIN": 21, "CAP_SYS_PTRACE": 19}
+"""What it takes to enter the network of a container (setns(2), ptrace(2))."""
 PACKET_BYTES_MAX: Final = 65_535
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK, _SIOCSIFMTU = 0x8913, 0x8914, 0x8916, 0x891C, 0x8922
 _IFF_UP: Final = 0x1
-"""Numbers of Linux's if_tun.h, sockios.h and if.h."""
+_CLONE_NEWNET: Final = 0x40000000
+"""Numbers of Linux's if_tun.h, sockios.h, if.h and sched.h."""
 
 
-def cannot() -> str:
-    """Why this agent can make no such device; empty: nothing is known to be in the way."""
+def device_name(address: str) -> str:
+    """Of the device with this private address, on every host and in every container."""
+    return f"{NAME}{address.split('.')[2]}"
+
+
+def cannot(*, in_container: bool = False) -> str:
+    """Why this agent can make no such device, here or in a container's network; empty: nothing is known to be in the
+    way."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
         return "this host is not Linux"
     found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
-    if found is None or not int(found[1], 16) >> CAP_NET_ADMIN & 1:
-        return "its agent lacks CAP_NET_ADMIN"
+    needed = {"CAP_NET_ADMIN": CAP_NET_ADMIN} | (ENTERING if in_container else {})
+    if lacks := [name for name, bit in needed.items() if found is None or not int(found[1], 16) >> bit & 1]:
+        return f"its agent lacks {' and '.join(lacks)}"
     if not os.path.exists(TUN):
         return f"there is no {TUN}"
     return "" if os.access(TUN, os.R_OK | os.W_OK) else f"its agent may not open {TUN}"
@@ -45,9 +57,17 @@ def cannot() -> str:
 class Device:
     """One device, up, with its address. Reading and writing never wait."""
 
-    def __init__(self, address: str) -> None:
-        """Raises RuntimeUnavailable with what the kernel said."""
-        self.name = f"{NAME}{address.split('.')[2]}"
+    def __init__(self, address: str, network: Path | None = None) -> None:
+        """network: the file of the network it is made in, as of /proc/PID/ns/net; None: this host's own. Raises
+        RuntimeUnavailable with what the kernel said."""
+        self.name = device_name(address)
+        self.fd = -1
+        if network is None:
+            self._make(address)
+        else:
+            _inside(network, lambda: self._make(address))
+
+    def _make(self, address: str) -> None:
         try:
             self.fd = os.open(TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
@@ -95,6 +115,22 @@ class Device:
             ask(_SIOCSIFNETMASK, _sockaddr(mask))
             flags = struct.unpack("16sH22x", ask(_SIOCGIFFLAGS, b""))[1]
             ask(_SIOCSIFFLAGS, struct.pack("H", flags | _IFF_UP))
+
+
+def _inside(network: Path, work: Callable[[], None]) -> None:
+    """Do it in this network: a network is a thread's, so a thread of its own enters it and ends there."""
+
+    def enter() -> None:
+        try:
+            with network.open("rb") as found:
+                if ctypes.CDLL(None, use_errno=True).setns(found.fileno(), _CLONE_NEWNET):
+                    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        except OSError as error:
+            raise RuntimeUnavailable(f"The network of the container cannot be entered: {error.strerror}.") from error
+        work()
+
+    with ThreadPoolExecutor(1, "windrow-network") as thread:
+        thread.submit(enter).result()
 
 
 def _sockaddr(address: str) -> bytes:

@@ -5,6 +5,7 @@ workload itself opens or takes.
 """
 
 import asyncio
+from pathlib import Path
 from typing import Final
 
 from windrow_agent.private.cord import Cord
@@ -19,21 +20,23 @@ PACKETS_AT_ONCE: Final = 32
 class PrivateNetwork:
     """One workload's. `run` beside it; `close` ends the device."""
 
-    def __init__(self, address: str, owned: Owned) -> None:
-        """Raises RuntimeUnavailable, InvalidInput."""
+    def __init__(self, address: str, owned: Owned | None, inside: Path | None = None) -> None:
+        """owned: the sockets that may speak here; None: all of them, where the workload is alone in a network. inside:
+        that network, as `Device` takes it. Raises RuntimeUnavailable, InvalidInput."""
         self.address, self.stray = address, 0
         self.changed = asyncio.Event()
         self._own = packed(address)
         self._cords: dict[bytes, Cord] = {}
         self._problems: dict[bytes, str] = {}
-        self._gate = Gate(address, owned)
-        self._device = Device(address)
+        self._gate = Gate(address, owned) if owned is not None else None
+        self._device = Device(address, inside)
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._device.fd, self._outward)
 
     async def run(self) -> None:
         """Judge who opens connections, until cancelled."""
-        await self._gate.run()
+        if self._gate is not None:
+            await self._gate.run()
 
     def close(self) -> None:
         """End the device, and every cord."""
@@ -75,7 +78,7 @@ class PrivateNetwork:
             found = ends(packet)
             if found is None or found[0] != self._own or found[1] not in self._cords:
                 self.stray += 1
-            elif self._gate.pass_through(packet, True, self._send_one):
+            elif self._gate is None or self._gate.pass_through(packet, True, self._send_one):
                 cord = touched[found[1]] = self._cords[found[1]]
                 cord.send(packet)
         for cord in touched.values():
@@ -92,7 +95,7 @@ class PrivateNetwork:
         """A packet has come by the cord of this fellow."""
         if ends(packet) != (peer, self._own):
             self.stray += 1
-        elif self._gate.pass_through(packet, False, self._give_one):
+        elif self._gate is None or self._gate.pass_through(packet, False, self._give_one):
             self._device.write(packet)
 
     def _give_one(self, packet: bytes) -> None:

@@ -9,7 +9,6 @@ import asyncio
 import concurrent.futures
 import contextlib
 import functools
-import http
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -204,6 +203,14 @@ class DockerRuntime:
             raise Conflict(f"{words} Name it when you create it: --port {port}.", subject=workload_id)
         return found
 
+    async def network(self, workload_id: WorkloadId) -> Path:
+        """Where the kernel has this workload's network, made ahead of its container if need be."""
+        container = await self._find(workload_id)
+        if self._kind.podman_url:
+            raise RuntimeUnavailable("Podman's containers are in no private network yet.", subject=workload_id)
+        await self._call(lambda api: self._kind.have_network(api, self._base_url), CALL_S)
+        return await asyncio.to_thread(self.pause_containers.network, workload_id, container)
+
     async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
         """For a while: a look is a question to the daemon."""
         await clock.sleep_ns(LOOK_NS)
@@ -319,12 +326,14 @@ class DockerRuntime:
         config = (image or {}).get("Config", {})
         has_command = bool(config.get("Cmd") or config.get("Entrypoint"))
         given, kind = devices.of(spec, self.cards()), self._kind
-        if not kind.has_network(api):
-            _make_network(api)
+        kind.have_network(api, self._base_url)
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         host_config = facts_of.host_config(spec, *machine, given, kind.limits, kind.cdi)
         if not spec.ports:  # ports are published with the network they are of
-            host_config["network_mode"] = self.pause_containers.take(spec.workload_id) or egress.NETWORK
+            joined = self.pause_containers.take(spec.workload_id)
+            if spec.peers and not joined:
+                raise RuntimeUnavailable("The network that was held for it is gone.")
+            host_config["network_mode"] = joined or egress.NETWORK
         try:
             made = api.create_container(
                 image_names.parsed(spec.image).asked,
@@ -332,7 +341,7 @@ class DockerRuntime:
                 name=facts_of.container_name(spec),
                 labels=labels,
                 environment={
-                    **facts_of.OWN_ENVIRONMENT,
+                    **facts_of.own_environment(spec),
                     **spec.env,
                     **facts_of.fixed_environment(spec, kind.cdi),
                 },
@@ -427,16 +436,6 @@ def _by_labels(api: Any, host_id: HostId, workload_id: WorkloadId | None) -> lis
 
 def _own_containers(api: Any, host_id: HostId) -> list[str]:
     return sorted({str(found["Labels"].get(facts_of.WORKLOAD, "")) for found in _by_labels(api, host_id, None)} - {""})
-
-
-def _make_network(api: Any) -> None:
-    import docker.errors
-
-    try:
-        api.create_network(egress.NETWORK, driver="bridge", options=facts_of.BRIDGE, check_duplicate=True)
-    except docker.errors.APIError as error:
-        if error.status_code != http.HTTPStatus.CONFLICT:
-            raise
 
 
 def _remove_volume(api: Any, name: str, host_id: HostId) -> None:

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from windrow_agent.core import devices, egress, image_needs
 from windrow_agent.core.devices import Devices
+from windrow_agent.private.device import device_name
 from windrow_agent.runtimes.port import Run, RunState
+from windrow_agent.runtimes.sandbox import INTERFACES
 from windrow_agent.runtimes.shim import OOM_SCORE, boot_id, write_whole
 from windrow_proto import checkpoints
 from windrow_proto.errors import ImageUnavailable, WorkloadFailed
@@ -63,10 +65,6 @@ def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int, disk_bytes: 
     }
 
 
-OWN_ENVIRONMENT: Final = {"HOME": "/tmp", "CKPT_DIR": f"{WORKSPACE}/{checkpoints.FOLDER}"}
-"""What the renter may set otherwise."""
-
-
 CDI: Final = "nvidia.com/gpu="
 """How NVIDIA's toolkit calls the devices that it describes for all container runtimes (nvidia-ctk cdi generate)."""
 
@@ -84,6 +82,12 @@ def fixed_environment(spec: WorkloadSpec, cdi: frozenset[str] = frozenset()) -> 
     own = {"WINDROW_WORKLOAD_ID": str(spec.workload_id), "WINDROW_CLUSTER_ID": str(spec.cluster_id)}
     # `void` keeps NVIDIA's hook from injecting every card into an image that asks for `all`.
     return {**own, "NVIDIA_VISIBLE_DEVICES": gpus or "void"}
+
+
+def own_environment(spec: WorkloadSpec) -> dict[str, str]:
+    """What the renter may set otherwise."""
+    interfaces = dict.fromkeys(INTERFACES, device_name(spec.address)) if spec.peers else {}
+    return {"HOME": "/tmp", "CKPT_DIR": f"{WORKSPACE}/{checkpoints.FOLDER}", **interfaces}
 
 
 DriverOf = Callable[[frozenset[str]], image_needs.Driver]
@@ -281,6 +285,7 @@ def host_config(
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
         "read_only": True,
+        "shm_size": memory,  # its pages count as the container's own memory
         "tmpfs": {"/tmp": f"rw,nosuid,nodev,mode=1777,size={TMP_BYTES}", "/run": "rw,nosuid,nodev,size=16m"},
         "pids_limit": PROCESSES_MAX,
         "mem_limit": memory,

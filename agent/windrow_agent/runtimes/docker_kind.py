@@ -31,14 +31,18 @@ class Kind:
     root: str = ROOT
     cdi: frozenset[str] = frozenset()
 
-    def has_network(self, api: Any) -> bool:
-        """Whether the network of all workloads of this machine is there, whose bridge the fence knows by name. Raises
+    def have_network(self, api: Any, base_url: str) -> None:
+        """Have the network of all workloads of this machine, whose bridge the fence knows by name. Raises
         RuntimeUnavailable where another has its name."""
         found = [one for one in api.networks(names=[egress.NETWORK]) if one.get("Name") == egress.NETWORK]
         if found and not self._is_own(found[0]):
             words = f"The container daemon's network {egress.NETWORK!r} is not the agent's own"
             raise RuntimeUnavailable(f"{words}: rename or remove it.")
-        return bool(found)
+        if not found:
+            wanted = {"Name": egress.NETWORK, "Driver": "bridge", "Options": facts_of.BRIDGE, "CheckDuplicate": True}
+            status, told = docker_socket.call(base_url, "POST", "/networks/create", CALL_S, wanted)
+            if status not in (200, 201, 409):  # 409: somebody was faster
+                raise RuntimeUnavailable(f"The container daemon made no network: {str(told)[:200]}")
 
     def _is_own(self, network: dict[str, Any]) -> bool:
         if not self.podman_url:

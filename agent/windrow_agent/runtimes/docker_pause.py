@@ -14,6 +14,7 @@ import struct
 import tarfile
 import threading
 import uuid
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -61,8 +62,9 @@ class Pause:
     def take(self, workload_id: WorkloadId) -> str:
         """Give this workload the network that is held ahead, as the network mode to create it with; empty: none is."""
         with self._state:
-            holder, self._spare = self._spare, ""
-            if holder:
+            holder = self._taken.get(workload_id, "")
+            if not holder and self._spare:
+                holder, self._spare = self._spare, ""
                 self._taken[workload_id] = holder
         if not holder:
             return ""
@@ -79,6 +81,23 @@ class Pause:
         holder = holder_of(container or {}) or noted
         if holder:
             self._remove(holder, CALL_S)
+
+    def network(self, workload_id: WorkloadId, container: dict[str, Any] | None) -> Path:
+        """Where the kernel has this workload's network, which is made now if it has none. container: as inspected, if
+        it is there. Raises RuntimeUnavailable."""
+        if container is not None and not holder_of(container):
+            raise RuntimeUnavailable("Its container has a network of its own that nothing can be added to.")
+        holder = holder_of(container or {}) or self.take(workload_id).removeprefix(OF_CONTAINER)
+        if not holder and (holder := self._made()):
+            with self._state:
+                self._taken[workload_id] = holder
+        if not holder:
+            raise RuntimeUnavailable(f"No container's network can be held on a machine of kind {platform.machine()}.")
+        found = docker_socket.ask(self._base_url, f"/containers/{holder}/json", CALL_S)
+        if not found["State"]["Running"]:
+            self._ask("POST", f"/containers/{holder}/start")
+            found = docker_socket.ask(self._base_url, f"/containers/{holder}/json", CALL_S)
+        return Path(f"/proc/{found['State']['Pid']}/ns/net")
 
     def start_again(self, container: dict[str, Any]) -> None:
         """Have the holder of this container run, which a daemon that was restarted has ended."""

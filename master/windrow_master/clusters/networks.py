@@ -2,11 +2,12 @@
 
 direct    every host was shown the token of every other at the address that the members will be told
 tunnels   one was not, or they are in networks of which none leads to the other: a private network, whose
-          packets go through Accesses; every host has to be able to be in one, and there are at most 16
+          packets go through Accesses; every host has to be able to be in one, and there are at most 16.
+          Containers always meet so: nobody comes to the addresses that they have on their hosts
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Final, Protocol
 
@@ -20,12 +21,14 @@ PRIVATE_HOSTS_MAX: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """One host of a cluster to be. address: where the others would meet it; network: see Candidate.network."""
+    """One host of a cluster to be. address: where the others would meet it; network: see Candidate.network;
+    is_contained: its member is a container."""
 
     host_id: HostId
     host_name: str
     address: str
     network: str | None
+    is_contained: bool = False
 
 
 class Sight(Protocol):
@@ -69,17 +72,26 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class Sighted:
     """All that is known of some hosts. pairs: who looked, at whom; cannot: why a host can be in no private network,
-    empty where it can, absent where it is not known."""
+    empty where it can, absent where it is not known; cannot_contained: the same of its containers."""
 
     pairs: Mapping[tuple[HostId, HostId], Found]
     cannot: Mapping[HostId, str]
+    cannot_contained: Mapping[HostId, str] = field(default_factory=dict)
+
+    def refusals(self, hosts: Sequence[Meeting]) -> Mapping[HostId, str]:
+        """Those of containers, or of hosts: what the members of one cluster are."""
+        return self.cannot_contained if hosts[0].is_contained else self.cannot
 
 
 def is_known(hosts: Sequence[Meeting], sighted: Sighted) -> bool:
     """Whether enough is known to decide."""
-    if any(host.host_id not in sighted.cannot for host in hosts):
+    if any(host.host_id not in sighted.refusals(hosts) for host in hosts):
         return False
-    return _parted(hosts) or all((one.host_id, other.host_id) in sighted.pairs for one, other in permutations(hosts, 2))
+    return (
+        hosts[0].is_contained
+        or _parted(hosts)
+        or all((one.host_id, other.host_id) in sighted.pairs for one, other in permutations(hosts, 2))
+    )
 
 
 def decide(hosts: Sequence[Meeting], sighted: Sighted) -> Network:
@@ -90,8 +102,9 @@ def decide(hosts: Sequence[Meeting], sighted: Sighted) -> Network:
     if len(hosts) > PRIVATE_HOSTS_MAX:
         raise NoCapacity(f"{why}, and a private network has at most {PRIVATE_HOSTS_MAX} hosts.")
     for host in hosts:
-        if cannot := sighted.cannot.get(host.host_id, ""):
-            raise NoCapacity(f"{why}, and {host.host_name} can be in no private network: {cannot}.")
+        if cannot := sighted.refusals(hosts).get(host.host_id, ""):
+            whose = "containers of " if host.is_contained else ""
+            raise NoCapacity(f"{why}, and {whose}{host.host_name} can be in no private network: {cannot}.")
     return Network(NetworkMode.TUNNELS, why)
 
 
@@ -101,6 +114,8 @@ def _parted(hosts: Sequence[Meeting]) -> bool:
 
 
 def _why_not_direct(hosts: Sequence[Meeting], sighted: Sighted) -> str:
+    if hosts[0].is_contained:
+        return "containers have networks of their own"
     if _parted(hosts):
         other = next((one for one in hosts if one.network != hosts[0].network), hosts[-1])
         return f"{hosts[0].host_name} and {other.host_name} are in different networks"

@@ -329,12 +329,13 @@ class ClusterService:
 
     def _network(self, uow: UnitOfWork, request: ClusterRequest, found: Placement) -> Network:
         """How its members will meet. Raises NoCapacity where they cannot, Unsighted where the hosts have to look."""
-        hosts = [host for member in found.members if (host := uow.hosts.get(member.host_id)) is not None]
+        runtimes = {member.host_id: member.runtime for member in found.members}
+        hosts = [host for host_id in runtimes if (host := uow.hosts.get(host_id)) is not None]
         if request.hosts == 1 or any(host.simulated for host in hosts):
             return Network()
         if self.sight is None:
             return Network(NetworkMode.DIRECT, "their hosts are in one network")
-        meetings = tuple(meeting_of(host) for host in hosts)
+        meetings = tuple(meeting_of(host, runtimes[host.host_id]) for host in hosts)
         network = self.sight.decide(meetings)
         if network is None:
             raise Unsighted(meetings)

@@ -36,6 +36,8 @@ from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, Microcents
 
 KEPT_LOSERS: Final = 16
 """How many hosts beside the chosen one a record keeps whole: enough to explain, small enough to store."""
+CONTAINED: Final = "of containers"
+"""In the place of a network's name: that of containers is made for them, wherever their hosts are."""
 DEFAULT_WEIGHTS: Final = Weights()
 Fitting = tuple[Candidate, Verdict, Chosen]
 """A host that fits, with what was found about it and how it would take the request."""
@@ -87,8 +89,9 @@ def together(request: Request, fitting: list[Fitting]) -> list[Fitting] | str:
         return fitting[:1]
     networks: dict[str, list[Fitting]] = {}
     for entry in fitting:
-        if entry[0].network is not None:
-            networks.setdefault(entry[0].network, []).append(entry)
+        network = _meets_in(entry[0], entry[2].runtime)
+        if network is not None:
+            networks.setdefault(network, []).append(entry)
     whole = [entries for entries in networks.values() if len(entries) >= request.hosts]
     if not whole:
         most = max((len(entries) for entries in networks.values()), default=0)
@@ -102,6 +105,11 @@ def together(request: Request, fitting: list[Fitting]) -> list[Fitting] | str:
     if not affordable:
         return f"it fits, but {request.hosts} hosts together cost more an hour than you allow"
     return max(affordable, key=lambda found: sum(_score(one) for one in found))
+
+
+def _meets_in(host: Candidate, runtime: Runtime) -> str | None:
+    """The network in which a member here meets others; None: in none. Containers meet in one that is made for them."""
+    return CONTAINED if runtime is Runtime.DOCKER else host.network
 
 
 def _score(entry: Fitting) -> int:
@@ -168,9 +176,7 @@ def _try(request: Request, host: Candidate, verification_exists: bool) -> Chosen
     if isinstance(way, str):
         return way
     runtime, image = way
-    if request.hosts > 1 and runtime is Runtime.DOCKER:
-        return "containers on several hosts have no network of their own here yet: ask for --runtime process"
-    if request.hosts > 1 and host.network is None:
+    if request.hosts > 1 and _meets_in(host, runtime) is None:
         return "no other host sees it: it tells no address, or one that others cannot come to"
     if request.cpus > host.cpus_free:
         return f"it has {max(0, host.cpus_free)} processors free, you ask for {request.cpus}"

@@ -341,9 +341,15 @@ def test_the_price_limit_is_for_all_hosts_together() -> None:
     assert first == "it fits, but 2 hosts together cost more an hour than you allow"
 
 
-def test_containers_on_several_hosts_are_refused_with_what_to_ask_for() -> None:
-    (first, *_) = reasons(plan(request(hosts=2), Snapshot((own("a"), own("b")))))
-    assert "--runtime process" in first
+def test_containers_on_several_hosts_need_no_host_to_see_another_and_do_not_mix_with_processes() -> None:
+    hidden, other = own("a", network=None), own("b", network="elsewhere")
+    found = placed(plan(request(hosts=2), Snapshot((hidden, other))))
+    assert {one.runtime for one in found.members} == {Runtime.DOCKER}
+
+    one_way = replace(other, default_image=None, runtimes=("process",))
+    contained = replace(hidden, runtimes=("docker",), default_image="busybox")
+    (first, *_) = reasons(plan(gang(2), Snapshot((contained, one_way))))
+    assert "only 2 of the 2 hosts" in first and "at most 1" in first
 
 
 def test_a_decision_over_several_hosts_replays_and_survives_its_record() -> None:

@@ -18,7 +18,7 @@ from windrow_master.fleet.model import Host
 from windrow_master.fleet.service import FleetService
 from windrow_master.market.model import RentalLine
 from windrow_master.market.service import HOLD_NS, LEASE_NS
-from windrow_master.placement.model import Chosen
+from windrow_master.placement.model import Chosen, Runtime
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, NoCapacity
 from windrow_proto.ids import ClusterId, CommandId, HostId, WorkloadId
@@ -172,9 +172,9 @@ def _meets_at(cluster: Cluster, rank: int, host: Host) -> str:
     return rules.member_address(cluster.network, cluster.first_port or 0, rank) or address_of(host)
 
 
-def meeting_of(host: Host) -> Meeting:
-    """Where this host would meet others."""
-    return Meeting(host.host_id, host.name, address_of(host), network_of(host))
+def meeting_of(host: Host, runtime: Runtime) -> Meeting:
+    """Where a member on this host would meet others."""
+    return Meeting(host.host_id, host.name, address_of(host), network_of(host), runtime is Runtime.DOCKER)
 
 
 def network_of(host: Host) -> str | None:

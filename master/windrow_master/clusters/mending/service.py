@@ -10,10 +10,18 @@ from windrow_master.clusters import fellows
 from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.life.service import LifeDesk
 from windrow_master.clusters.machine import noted
-from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterKind, NetworkMode, Step, Workload
+from windrow_master.clusters.model import (
+    OVER_HOSTS,
+    Cluster,
+    ClusterKind,
+    ClusterRequest,
+    NetworkMode,
+    Step,
+    Workload,
+)
 from windrow_master.clusters.placing.service import Placer
 from windrow_master.market.service import MarketService
-from windrow_master.placement.model import Refusal
+from windrow_master.placement.model import Refusal, Runtime
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NoCapacity
 from windrow_proto.units import Microcents
@@ -34,7 +42,9 @@ class Mender:
         if found.leaving:
             self._let_go(uow, cluster, found.leaving)
         elif found.ranks:
-            self._fill(uow, cluster, fellows.members_of(workloads), found.ranks)
+            is_contained = any(one.runtime == Runtime.DOCKER for one in workloads)
+            asked = replace(cluster.request, runtime=Runtime.DOCKER) if is_contained else cluster.request
+            self._fill(uow, cluster, asked, fellows.members_of(workloads), found.ranks)
 
     def _let_go(self, uow: UnitOfWork, cluster: Cluster, leaving: Sequence[Workload]) -> None:
         for member in leaving:
@@ -45,12 +55,20 @@ class Mender:
         self._life.keep(uow, noted(after, Step(uow.now_wall_ns, "replacing", None, said)))
         uow.audit("master", "cluster.replace", cluster.cluster_id, said)
 
-    def _fill(self, uow: UnitOfWork, cluster: Cluster, members: Sequence[Workload], ranks: Sequence[int]) -> None:
+    def _fill(
+        self,
+        uow: UnitOfWork,
+        cluster: Cluster,
+        request: ClusterRequest,
+        members: Sequence[Workload],
+        ranks: Sequence[int],
+    ) -> None:
+        """request: the cluster's, for members like those that it has."""
         taken = frozenset(member.host_id for member in members)
         spent = sum(self._market.line_price(uow, member.workload_id) for member in members)
         # What was agreed on at the start is never exceeded: the price is frozen for as long as the cluster is rented.
         limit = Microcents(max(0, cluster.price_per_hour - spent))
-        asked = replace(cluster.request, hosts=len(ranks), max_price_per_hour=limit)
+        asked = replace(request, hosts=len(ranks), max_price_per_hour=limit)
         is_private = cluster.network is NetworkMode.TUNNELS
         found = self._placer.place(uow, asked, cluster.account_id, but=taken, is_private=is_private)
         if isinstance(found, Refusal):

@@ -23,7 +23,7 @@ from windrow_proto.ids import HostId
 from windrow_proto.messages import ChannelClose, ChannelData, ChannelOpen
 from windrow_proto.model import ChannelPurpose
 from windrow_proto.ports import Clock
-from windrow_proto.sight import DIAL_NS, Eyes, Place, Seen, decode_eyes, decode_seen, encode_places
+from windrow_proto.sight import DIAL_NS, OLD, Eyes, Place, Seen, decode_eyes, decode_seen, encode_places
 from windrow_proto.units import MINUTE, SECOND, seconds
 
 log = structlog.get_logger(__name__)
@@ -40,7 +40,6 @@ EYES_NS: Final = 4 * SECOND
 """For a host to listen."""
 SEEN_NS: Final = DIAL_NS + 3 * SECOND
 """For it to look, and to say what it saw."""
-OLD: Final = "its agent is of an older release"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,8 @@ class SightService:
     def __init__(self, broker: ChannelBroker, clock: Clock) -> None:
         self._broker, self._clock = broker, clock
         self._pairs: dict[tuple[HostId, str, HostId, str], _Known] = {}
-        self._cannot: dict[HostId, tuple[str, int]] = {}
+        self._cannot: dict[tuple[HostId, bool], tuple[str, int]] = {}
+        """Of a host, and whether of its containers."""
 
     def decide(self, hosts: Sequence[Meeting]) -> Network | None:
         """How these hosts meet; None: `look` first. Raises NoCapacity where they cannot."""
@@ -99,6 +99,8 @@ class SightService:
             for one, found in eyes.items()
             if one is not host and isinstance(found, Eyes) and one.network == host.network is not None
         }
+        if host.is_contained:
+            return {}  # what they are in is no network of their hosts'
         if not others or channel is None or not isinstance(eyes[host], Eyes):
             return {}
         try:
@@ -111,10 +113,12 @@ class SightService:
 
     def _note(self, host: Meeting, eyes: Mapping[Meeting, Eyes | str], seen: Mapping[HostId, Seen]) -> None:
         now_ns, own = self._clock.monotonic_ns(), eyes[host]
-        cannot = own.cannot if isinstance(own, Eyes) else own
-        self._cannot[host.host_id] = cannot, now_ns + (CANNOT_KEPT_NS if cannot else BLIND_KEPT_NS)
+        refusals = (own.cannot, own.cannot_contained) if isinstance(own, Eyes) else (own, own)
+        for is_contained, cannot in enumerate(refusals):
+            until_ns = now_ns + (CANNOT_KEPT_NS if cannot else BLIND_KEPT_NS)
+            self._cannot[host.host_id, bool(is_contained)] = cannot, until_ns
         for other, found in eyes.items():
-            if other is host:
+            if other is host or host.is_contained:
                 continue
             known = _judged(own, found, seen.get(other.host_id, Seen(why="it was not looked for")))
             until_ns = now_ns + (KEPT_NS if known.is_seen else BLIND_KEPT_NS)
@@ -131,8 +135,11 @@ class SightService:
                 known = self._pairs.get((one.host_id, one.address, other.host_id, other.address))
                 if known is not None and known.until_ns > now_ns:
                     pairs[one.host_id, other.host_id] = known.found
-        entries = {one.host_id: self._cannot.get(one.host_id, ("", 0)) for one in hosts}
-        return Sighted(pairs, {host_id: why for host_id, (why, until_ns) in entries.items() if until_ns > now_ns})
+        return Sighted(pairs, *(self._refusals(hosts, is_contained, now_ns) for is_contained in (False, True)))
+
+    def _refusals(self, hosts: Sequence[Meeting], is_contained: bool, now_ns: int) -> dict[HostId, str]:
+        entries = {one.host_id: self._cannot.get((one.host_id, is_contained), ("", 0)) for one in hosts}
+        return {host_id: why for host_id, (why, until_ns) in entries.items() if until_ns > now_ns}
 
 
 def _judged(own: Eyes | str, other: Eyes | str, seen: Seen) -> Found:
