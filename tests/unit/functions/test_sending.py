@@ -10,7 +10,6 @@ import os
 import pickle
 import subprocess
 import sys
-import tarfile
 import types
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import numpy
 import pytest
 
 import windrow
-from tests.support.worker import PYTHON
+from tests.support.worker import PYTHON, unpack_worker
 from windrow.errors import CannotSend, FunctionError, PythonMismatch, UntrustedResult, WindrowClientError
 from windrow.remote import cluster as clusters
 from windrow.remote import pickles
@@ -244,8 +243,7 @@ def test_a_function_on_no_cluster_says_what_to_do() -> None:
 
 
 def test_scripts_import_us_where_none_of_our_libraries_is(tmp_path: Path) -> None:
-    with tarfile.open(fileobj=io.BytesIO(clusters.packed_worker())) as tar:
-        tar.extractall(tmp_path, filter="data")
+    unpack_worker(tmp_path)
     text = "import windrow as rh; f = rh.function(len); rh.cluster('a', 'CPU:4+', default_env=rh.env(reqs=['numpy']))"
     done = subprocess.run(
         [PYTHON, "-S", "-c", text], env={"PYTHONPATH": str(tmp_path / clusters.LIB)}, capture_output=True, check=False
