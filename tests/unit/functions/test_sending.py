@@ -118,6 +118,24 @@ def test_classes_of_the_code_that_was_sent_are_made() -> None:
         Reader(None, None, False).load(data)
 
 
+def test_members_of_enumerations_are_made_as_each_python_pickles_them_and_nothing_else_is_read() -> None:
+    reader = Reader(Path(__file__).parent, None, False)
+    assert reader.load(pickle.dumps(ByGetattr(Colour, "RED"), 5)) is Colour.RED
+    for owner, name in ((Colour, "__class__"), (Colour.RED, "value"), (dict, "fromkeys")):
+        with pytest.raises(UntrustedResult):
+            reader.load(pickle.dumps(ByGetattr(owner, name), 5))
+
+
+class ByGetattr:
+    """Pickles as the reading of an attribute."""
+
+    def __init__(self, *what: Any) -> None:
+        self.what = what
+
+    def __reduce__(self) -> Any:
+        return getattr, self.what
+
+
 class Hostile:
     """Pickles as a call of whatever."""
 
