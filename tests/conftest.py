@@ -11,7 +11,7 @@ from tests import as_it_was
 from tests.waiting import poll as poll
 from tests.waiting import poll_async as poll_async
 
-pytest_plugins = ["tests.ledger", "tests.spread", "tests.support.postgres"]
+pytest_plugins = ["tests.ledger", "tests.leftovers", "tests.spread", "tests.support.postgres"]
 
 # A busy machine is no counter-example: no input is judged by the time it took. And every machine draws the same inputs,
 # so that what passed on one is not refused on another: SEED=n asks for fresh ones. TORTURE=1 and SEED=n draw more.

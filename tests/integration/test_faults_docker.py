@@ -24,7 +24,7 @@ from tests.waiting import poll_async
 from windrow_agent import workloads
 from windrow_agent.core.image_needs import Driver
 from windrow_agent.runtimes import docker as docker_runtime
-from windrow_agent.runtimes import docker_facts, port
+from windrow_agent.runtimes import docker_facts, images, port
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import CommandId, GpuUuid, SlotId
@@ -262,7 +262,7 @@ async def test_a_pull_that_fails_says_why(
 ) -> None:
     registry.hold(size_bytes)
     registry.is_denying = is_denying
-    images = _images(daemon)
+    before = _images(daemon)
     create = asked("true", image=f"{registry.address}/zeros:1")
     async with world.running():
         await world.master.command(create)
@@ -270,7 +270,53 @@ async def test_a_pull_that_fails_says_why(
 
     assert status.error_code == "image_unavailable"
     assert said in status.error_detail and "/zeros:1" in status.error_detail
-    assert (left(daemon), _images(daemon)) == (([], []), images)
+    assert (left(daemon), _images(daemon)) == (([], []), before)
+    assert create.create is not None and world.master.receipts(create.create.workload_id) == []
+
+
+@pytest.fixture
+def stalled(registry: TinyRegistry) -> Iterator[TinyRegistry]:
+    """A registry that says which layers an image has, and then gives none."""
+    registry.hold(MIB, os.urandom(32))  # another image in each test: the daemon has its layers not yet
+    registry.is_denying = False
+    registry.goes_on.clear()
+    try:
+        yield registry
+    finally:
+        registry.goes_on.set()
+
+
+@pytest.mark.proves("a registry that gives no more ends a creation in time, and a deletion does not wait for it")
+async def test_a_pull_that_does_not_go_on_is_given_up(
+    world: World, daemon: OwnDocker, stalled: TinyRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(images, "PULL_SILENCE_S", 2)
+    create = asked("true", image=f"{stalled.address}/stalled:1")
+    async with world.running():
+        await world.master.command(create)
+        status = await until_done(world, create, CommandPhase.FAILED)
+
+    assert (status.error_code, stalled.waiting > 0) == ("image_unavailable", True)
+    assert "no progress" in status.error_detail and "/stalled:1" in status.error_detail
+    assert left(daemon) == ([], [])
+
+
+async def test_what_is_deleted_while_its_image_comes_is_gone_and_does_not_come_back(
+    world: World, daemon: OwnDocker, stalled: TinyRegistry
+) -> None:
+    create = asked("true", image=f"{stalled.address}/slow:1")
+    async with world.running():
+        await world.master.command(create)
+        await poll_async(lambda: stalled.waiting > 0, what="the daemon asks for the image")
+        await deleted(world, create)
+        ended = await until_done(world, create, CommandPhase.FAILED)
+        assert stalled.waiting > 0, "the deletion waited for the image"
+        stalled.goes_on.set()
+        again = asked(*OBEDIENT, token=2)
+        await running(world, again)
+        await deleted(world, again)
+
+    assert ended.error_detail and left(daemon) == ([], [])
     assert create.create is not None and world.master.receipts(create.create.workload_id) == []
 
 

@@ -19,13 +19,15 @@ MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 CONFIG = "application/vnd.docker.container.image.v1+json"
 LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
 STOP_S = 10
+STALLED_S = 60
+"""Longer than any test waits; nobody waits for it in vain."""
 
 
 @dataclass(slots=True)
 class TinyRegistry:
     """address: as an image's name begins. is_denying: it answers every question for the image with a refusal. login:
     name and password that it asks for; by_token: for which it gives a token first, as large registries do. said: what
-    it was shown, in turn."""
+    it was shown, in turn. goes_on: while it is not set, what was asked for of an image does not come."""
 
     address: str
     is_denying: bool = False
@@ -36,6 +38,8 @@ class TinyRegistry:
     blobs: dict[str, bytes] = field(default_factory=dict)
     manifest: bytes = b""
     manifests: dict[str, bytes] = field(default_factory=dict)
+    goes_on: threading.Event = field(default_factory=threading.Event)
+    waiting: int = 0
 
     def hold(self, size_bytes: int, program: bytes = b"") -> None:
         """Hold an image of one file of zeros of this size; it is small on the line. program: /bin/sleep there."""
@@ -89,6 +93,9 @@ class TinyRegistry:
             wanted = path.rpartition("/")[2]
             found = self.manifests.get(wanted) if wanted.startswith("sha256:") else self.manifest
             return (404, "text/plain", b"") if found is None else (200, MANIFEST, found)
+        self.waiting += 1
+        self.goes_on.wait(STALLED_S)
+        self.waiting -= 1
         blob = self.blobs.get(path.rpartition("/")[2])
         return (404, "text/plain", b"") if blob is None else (200, "application/octet-stream", blob)
 
@@ -127,11 +134,13 @@ def tiny_registry(network: Namespace) -> Iterator[TinyRegistry]:
     with network.entered():
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     held = TinyRegistry(f"127.0.0.1:{server.server_address[1]}")
+    held.goes_on.set()
     serving = threading.Thread(target=server.serve_forever, name="tiny-registry")
     serving.start()
     try:
         yield held
     finally:
+        held.goes_on.set()
         server.shutdown()
         server.server_close()
         serving.join(STOP_S)

@@ -10,6 +10,8 @@ import concurrent.futures
 import contextlib
 import functools
 import os
+import shutil
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -81,6 +83,7 @@ class DockerRuntime:
         self._made: Any = None
         self._ids: dict[WorkloadId, str] = {}
         self._unstarted: dict[WorkloadId, str] = {}
+        self._notes = threading.Lock()
         self._is_fenced = False
         self._disk = docker_disk.DiskWatch(folder, host_id)
         self._kind = docker_kind.Kind()
@@ -389,18 +392,16 @@ class DockerRuntime:
     def _run(self, container: dict[str, Any], now_ns: int, wall_ns: int) -> Run:
         start = facts_of.read_start(self._folder / facts_of.workload_of(container) / "start.json")
         run = facts_of.run_of(container, start, now_ns, wall_ns)
-        if run.state is RunState.EXITED:
-            folder = self._own_folder(run.workload_id)
-            kept = facts_of.keep_end(folder / "end.json", run.running_ns)
-            run = replace(run, running_ns=kept, detail=docker_disk.note_of(folder) or run.detail)
-        return run
+        if run.state is not RunState.EXITED:
+            return run
+        folder = self._folder / run.workload_id
+        with self._notes:  # of several that look at once the first one's time stands
+            kept = facts_of.keep_end(folder / "end.json", run.running_ns) if folder.is_dir() else run.running_ns
+        return replace(run, running_ns=kept, detail=docker_disk.note_of(folder) or run.detail)
 
     def _forget(self, workload_id: WorkloadId) -> None:
-        folder = self._folder / workload_id
-        for name in ("spec.json", "start.json", "end.json", "manifest.json", "incoming.tar", docker_disk.NOTE):
-            (folder / name).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+        with self._notes:  # nobody who still looks makes it anew
+            shutil.rmtree(self._folder / workload_id, ignore_errors=True)
 
 
 def _dict(value: Any) -> dict[str, Any]:

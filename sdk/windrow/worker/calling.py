@@ -132,12 +132,25 @@ def _raised(error: BaseException) -> dict[str, Any]:
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
-    text = "".join(traceback.format_exception(type(error), error, trace))
+    name = f"{type(error).__module__}.{type(error).__qualname__}"
+    try:
+        text = "".join(traceback.format_exception(type(error), error, trace))
+    except BaseException:  # what it says of itself, its notes for one, fails in turn
+        text = "".join([*traceback.format_tb(trace), f"{name}: {_message(error)}\n"])
     return {
-        "type": f"{type(error).__module__}.{type(error).__qualname__}",
+        "type": name,
         "message": _message(error),
-        "traceback": text[-TRACE_CHARACTERS_MAX:],
+        "traceback": _both_ends(text),
     }
+
+
+def _both_ends(text: str) -> str:
+    """A traceback too long to be sent: where it began and how it ended, and how much was between them."""
+    left_out = len(text) - TRACE_CHARACTERS_MAX
+    if left_out <= 0:
+        return text
+    half = TRACE_CHARACTERS_MAX // 2
+    return f"{text[:half]}\n[windrow: {left_out} characters of this traceback were left out here]\n{text[-half:]}"
 
 
 def _message(error: BaseException) -> str:

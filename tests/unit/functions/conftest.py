@@ -22,6 +22,18 @@ class Odd(Exception):
     def __init__(self, a, b):
         super().__init__(f"{a} and {b}")
 
+class Mute(Exception):
+    def __str__(self): raise OSError("no words")
+
+class Rude(BaseException): pass
+
+class Glued(Exception):
+    def __reduce__(self): raise SystemExit(9)
+
+class Noted(Exception):
+    @property
+    def __notes__(self): raise OSError("no notes")
+
 class Point:
     def __init__(self, x): self.x = x
     def __eq__(self, other): return self.x == other.x
@@ -52,6 +64,16 @@ def unpicklable(): return threading.Lock()
 def a_lambda(): return lambda: 1
 def a_program(): return subprocess.CompletedProcess([], 0)
 def odd(): raise Odd(1, 2)
+def mute(): raise Mute
+def rude(): raise Rude("rude")
+def glued(): raise Glued("glued")
+def noted(): raise Noted("noted")
+def several(): raise ExceptionGroup("several", [ValueError("one of them"), Odd(1, 2)])
+def undecodable(): raise ValueError("\\udcff")
+def wordy(): raise ValueError("w" * (8 << 20))
+def ping(left): return pong(left - 1)
+def pong(left): return ping(left - 1) if left else fails()
+def deep(): return ping(401)
 def fails(): raise KeyError("nothing")
 def exits(): sys.exit(3)
 def dies(): os.kill(os.getpid(), signal.SIGKILL)

@@ -10,7 +10,6 @@ import os
 import pickle
 import subprocess
 import sys
-import tarfile
 import types
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import numpy
 import pytest
 
 import windrow
-from tests.support.worker import PYTHON
+from tests.support.worker import PYTHON, unpack_worker
 from windrow.errors import CannotSend, FunctionError, PythonMismatch, UntrustedResult, WindrowClientError
 from windrow.remote import cluster as clusters
 from windrow.remote import pickles
@@ -117,6 +116,24 @@ def test_classes_of_the_code_that_was_sent_are_made() -> None:
     assert Reader(Path(__file__).parent, None, False).load(data) is Colour.RED
     with pytest.raises(UntrustedResult):
         Reader(None, None, False).load(data)
+
+
+def test_members_of_enumerations_are_made_as_each_python_pickles_them_and_nothing_else_is_read() -> None:
+    reader = Reader(Path(__file__).parent, None, False)
+    assert reader.load(pickle.dumps(ByGetattr(Colour, "RED"), 5)) is Colour.RED
+    for owner, name in ((Colour, "__class__"), (Colour.RED, "value"), (dict, "fromkeys")):
+        with pytest.raises(UntrustedResult):
+            reader.load(pickle.dumps(ByGetattr(owner, name), 5))
+
+
+class ByGetattr:
+    """Pickles as the reading of an attribute."""
+
+    def __init__(self, *what: Any) -> None:
+        self.what = what
+
+    def __reduce__(self) -> Any:
+        return getattr, self.what
 
 
 class Hostile:
@@ -244,8 +261,7 @@ def test_a_function_on_no_cluster_says_what_to_do() -> None:
 
 
 def test_scripts_import_us_where_none_of_our_libraries_is(tmp_path: Path) -> None:
-    with tarfile.open(fileobj=io.BytesIO(clusters.packed_worker())) as tar:
-        tar.extractall(tmp_path, filter="data")
+    unpack_worker(tmp_path)
     text = "import windrow as rh; f = rh.function(len); rh.cluster('a', 'CPU:4+', default_env=rh.env(reqs=['numpy']))"
     done = subprocess.run(
         [PYTHON, "-S", "-c", text], env={"PYTHONPATH": str(tmp_path / clusters.LIB)}, capture_output=True, check=False

@@ -183,6 +183,37 @@ def test_an_exception_that_cannot_be_made_again_is_told_by_name(worker: Worker, 
 @pytest.mark.parametrize(
     ("name", "error", "text"),
     [
+        ("mute", "Mute", "exception str() failed"),
+        ("rude", "Rude", "rude"),
+        ("glued", "RemoteError", "glued"),
+        ("noted", "Noted", "noted"),
+        ("several", "RemoteError", "one of them"),
+        ("undecodable", "ValueError", "\udcff"),
+        ("wordy", "ValueError", "wwww"),
+    ],
+)
+def test_an_exotic_exception_is_raised_here_as_what_it_can_be(
+    worker: Worker, code: Code, name: str, error: str, text: str
+) -> None:
+    with pytest.raises(BaseException) as caught:
+        code.on(worker, name)()
+    assert type(caught.value).__name__ == error
+    assert f"in {name}" in (told := str(caught.value.__cause__)) and text in told
+    assert code.on(worker, "number")() == 1
+
+
+def test_a_long_traceback_keeps_both_ends_and_says_what_is_left_out(worker: Worker, code: Code) -> None:
+    with pytest.raises(KeyError) as caught:
+        code.on(worker, "deep")()
+    lines = str(caught.value.__cause__).strip().splitlines()
+    (cut,) = [number for number, line in enumerate(lines) if "characters of this traceback were left out here" in line]
+    assert "in deep" in "\n".join(lines[:5]) and "in ping" in "\n".join(lines[:cut])
+    assert "in fails" in "\n".join(lines[-5:]) and lines[-1] == "KeyError: 'nothing'"
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "text"),
+    [
         ("unpicklable", ResultLost, "of type lock, cannot be pickled"),
         ("a_program", UntrustedResult, "subprocess.CompletedProcess"),
         ("a_lambda", UntrustedResult, "cloudpickle"),
