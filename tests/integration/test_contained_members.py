@@ -22,7 +22,8 @@ CONTAINED = ("one", "two")
 MEET = """
 me=$WINDROW_RANK; if [ $me = 0 ]; then other=${WINDROW_MEMBERS#*,}; else other=${WINDROW_MEMBERS%,*}; fi
 cd /tmp; echo "a word of $me" > index.html; httpd -p $WINDROW_ADDRESS:$WINDROW_PORT -h /tmp
-hear() { { echo "GET /index.html HTTP/1.0"; echo; } | busybox nc -w 2 $other $WINDROW_PORT 2>/dev/null | grep "a word"; }
+ask() { echo "GET /index.html HTTP/1.0"; echo; }
+hear() { ask | busybox nc -w 2 $other $WINDROW_PORT 2>/dev/null | grep "a word"; }
 """
 ONCE = f"""{MEET}
 until hear; do sleep 1; done
