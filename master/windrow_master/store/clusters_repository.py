@@ -18,7 +18,7 @@ from windrow_master.clusters.model import (
     Workload,
     WorkPhase,
 )
-from windrow_master.store.made import Found, Made, flat
+from windrow_master.store.made import Found, Made, flat, settable
 from windrow_master.store.tables_clusters import clusters, service_traffic, workloads
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
@@ -56,14 +56,14 @@ _ALL_LIVING: Final = Found(
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
-_CLUSTER_COLUMNS: Final = tuple(c.key for c in clusters.c if c.key not in ("request_key", "request_sha256"))
+_CLUSTER_COLUMNS: Final = tuple(name for name in settable(clusters) if name not in ("request_key", "request_sha256"))
 _SAVE_CLUSTER: Final = Made(update(clusters).where(clusters.c.cluster_id == bindparam("was_id")), _CLUSTER_COLUMNS)
 _ADD_WORKLOAD: Final = Made(insert(workloads), workloads.c.keys())
 _GET_WORKLOAD: Final = Found(
     select(workloads).where(workloads.c.workload_id == bindparam("wanted")), lambda row: _workload(row)
 )
 _SAVE_WORKLOAD: Final = Made(
-    update(workloads).where(workloads.c.workload_id == bindparam("was_id")), workloads.c.keys()
+    update(workloads).where(workloads.c.workload_id == bindparam("was_id")), settable(workloads)
 )
 _OF_CLUSTER: Final = Found(
     select(workloads).where(workloads.c.cluster_id == bindparam("wanted")),
