@@ -51,8 +51,14 @@ _COMMITTED: Final = Made(
     .where(workloads.c.is_released.is_(False))
     .group_by(workloads.c.host_id)
 )
+_IS_LIVING: Final = or_(*(clusters.c.phase == phase for phase in _LIVING))
 _ALL_LIVING: Final = Found(
-    select(clusters).where(or_(*(clusters.c.phase == phase for phase in _LIVING))),
+    select(clusters).where(_IS_LIVING),
+    lambda row: _cluster(row),
+    attrgetter("cluster_id"),
+)
+_IN_TUNNELS: Final = Found(
+    select(clusters).where(clusters.c.network == NetworkMode.TUNNELS.value, _IS_LIVING),
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
@@ -125,6 +131,10 @@ class ClusterRepository:
     def living(self) -> Sequence[Cluster]:
         """Whatever is neither deleted nor failed."""
         return _ALL_LIVING.all(self._connection)
+
+    def in_tunnels(self) -> Sequence[Cluster]:
+        """Those of them whose members are joined by tunnels."""
+        return _IN_TUNNELS.all(self._connection)
 
     def count(self, account_id: AccountId) -> int:
         """How many clusters an account ever asked for."""
