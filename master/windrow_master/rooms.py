@@ -8,9 +8,7 @@ from typing import Any
 from windrow_master import __version__, rooms_history
 from windrow_master.accesses.service import AccessService
 from windrow_master.accesses.trials.service import TrialService
-from windrow_master.api.context import Services
-from windrow_master.api.health import HealthSources
-from windrow_master.api.metrics import Figure
+from windrow_master.api.services import Figure, HealthSources, Services
 from windrow_master.api.sse import Broadcaster
 from windrow_master.api.trunk import LinkHub
 from windrow_master.audit.service import AuditService

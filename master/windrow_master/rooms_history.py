@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_master.api.metrics import Figure
+from windrow_master.api.services import Figure
 from windrow_master.fleet.service import FleetService
 from windrow_master.store.room import Room, Tell
 from windrow_master.store.seat import Claim

@@ -19,9 +19,9 @@ from windrow_master import rooms
 from windrow_master.api import event_tail
 from windrow_master.api.app import build_app
 from windrow_master.api.context import Services
-from windrow_master.api.health import HealthSources
 from windrow_master.api.limits import Limits
 from windrow_master.api.record_routes import _resumed
+from windrow_master.api.services import HealthSources
 from windrow_master.api.sse import Broadcaster, Message
 from windrow_master.identity.model import Principal
 from windrow_master.store.bus import Bus, Exchange, MemoryBus

@@ -150,15 +150,17 @@ class PowerFile:
         return bytes(self._file.content[offset : offset + amount])
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        self._power.step()
-        file, end = self._file, offset + len(data)
-        self._power.take(max(0, end - len(file.content)))
-        kept = bytes(data)
-        if len(file.content) < offset:
-            file.write(offset, kept)
+        power, file, end = self._power, self._file, offset + len(data)
+        power.step()
+        content = file.content
+        size = len(content)
+        if size < end:
+            power.take(end - size)
+        if size < offset:
+            file.write(offset, data)
             return
-        file.content[offset:end] = kept
-        file.pending.append((offset, kept))
+        content[offset:end] = data
+        file.pending.append((offset, data))
 
     def xTruncate(self, size: int) -> None:  # noqa: N802
         self._power.step()

@@ -295,15 +295,20 @@ def play(plan: Plan, directory: Path, keep_trace: bool = False, is_last: bool = 
         with listening(world), terms(plan), remembered():
             await world.play(is_last)
 
-    with _collecting_seldom():
+    with _collecting_seldom(is_last):
         loops.run(plan.seed, history)
     return worlds[0]
 
 
 @contextmanager
-def _collecting_seldom() -> Iterator[None]:
-    """Look for cycles less often, and not in what was there before: histories keep much of what they make."""
+def _collecting_seldom(is_last: bool) -> Iterator[None]:
+    """Look for cycles less often, and not in what was there before: histories keep much of what they make.
+
+    What is left of the history before is put away first: frozen, it would be kept for as long as the process lives.
+    """
     kept = gc.get_threshold()
+    if not is_last:
+        gc.collect()
     gc.freeze()
     gc.set_threshold(200_000, 20, 50)
     try:

@@ -1,11 +1,10 @@
 """How the Master fares: /healthz for machines, /operators/health for people, /metrics for Prometheus.
 
-Rooms add to it by callables in HealthSources; it asks them and knows none of them.
+Rooms add to it by callables in HealthSources (services.py); it asks them and knows none of them.
 """
 
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -15,24 +14,10 @@ from windrow_master.api import metrics, out, out_health
 from windrow_master.api.context import Services, Serving, principal_of
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import time_or_none
+from windrow_master.api.services import Figure
 from windrow_master.identity.decide import Permission, is_allowed
 from windrow_master.store.bus import Bus
 from windrow_proto.errors import Forbidden
-
-
-@dataclass(slots=True)
-class HealthSources:
-    """What the rooms say of themselves. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per attached Access;
-    departed: one per Access that went."""
-
-    telemetry: Callable[[], Mapping[str, Any]] = lambda: {"log_lag": None, "duckdb_lag_s": None}
-    accesses: Callable[[], Iterable[Mapping[str, Any]]] = tuple
-    departed: Callable[[], Iterable[Mapping[str, Any]]] = tuple
-    figures: list[Callable[[], Iterable[metrics.Figure]]] = field(default_factory=list)
-    problems: list[Callable[[], str | None]] = field(default_factory=list)
-    conditions: list[Callable[[], Iterable[tuple[str, str, int]]]] = field(default_factory=list)
-    """Each tells the code, the detail and since when (wall nanoseconds) of what is not as it should be."""
-
 
 router = make_router("operators")
 root = APIRouter()
@@ -116,7 +101,7 @@ async def _bus(services: Services) -> dict[str, Any]:
     return {"kind": health.kind, "is_well": health.problem is None, "peers": peers}
 
 
-def bus_figures(bus: Bus, refused: Mapping[str, int]) -> Iterable[metrics.Figure]:
+def bus_figures(bus: Bus, refused: Mapping[str, int]) -> Iterable[Figure]:
     """What the bus and the limits count."""
     health = bus.health
     yield "bus_up", "1 while wake-ups and counts reach every process, 0 while this one only", health.problem is None, {}
@@ -129,10 +114,10 @@ def bus_figures(bus: Bus, refused: Mapping[str, int]) -> Iterable[metrics.Figure
         yield "http_limited_total", "Requests refused because there were too many", count, {"limit": limit}
 
 
-def gauges(services: Services) -> Callable[[], Iterable[metrics.Figure]]:
+def gauges(services: Services) -> Callable[[], Iterable[Figure]]:
     """The store's and the streams' figures, and what the rooms add."""
 
-    def collect() -> Iterable[metrics.Figure]:
+    def collect() -> Iterable[Figure]:
         figures = services.store.figures
         yield "store_commits_total", "Transactions committed since the start", figures.commits, {}
         yield "store_writes_total", "Functions committed since the start", figures.writes, {}

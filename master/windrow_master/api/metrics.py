@@ -7,13 +7,11 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from windrow_master.api.services import Figure
 from windrow_proto.units import SECOND
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS_S: Final = (0.001, 0.005, 0.02, 0.05, 0.2, 1.0, 5.0, 30.0)
-
-Figure = tuple[str, str, float, dict[str, str]]
-"""Name (with unit, without the prefix), help, value, labels."""
 
 
 class HttpFigures:

@@ -8,11 +8,12 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-from fastapi import Request
+from typing import TYPE_CHECKING, Any, Final
 
 from windrow_proto.errors import InvalidInput, TooMany
+
+if TYPE_CHECKING:
+    from fastapi import Request
 
 QUEUE_MAX: Final = 512
 """Messages one listener may lag; at the limit it loses them all and is told to read again."""
@@ -151,7 +152,7 @@ class Broadcaster:
                 listener.end()
 
 
-def last_event_id(request: Request) -> int | None:
+def last_event_id(request: "Request") -> int | None:
     """The number a returning listener saw last; None for a new one."""
     text = request.headers.get("last-event-id", "")
     if not text:

@@ -18,7 +18,7 @@ from windrow_master.clusters.model import (
     Workload,
     WorkPhase,
 )
-from windrow_master.store.made import Found, Made, flat
+from windrow_master.store.made import Found, Made, flat, settable
 from windrow_master.store.tables_clusters import clusters, service_traffic, workloads
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
@@ -51,19 +51,25 @@ _COMMITTED: Final = Made(
     .where(workloads.c.is_released.is_(False))
     .group_by(workloads.c.host_id)
 )
+_IS_LIVING: Final = or_(*(clusters.c.phase == phase for phase in _LIVING))
 _ALL_LIVING: Final = Found(
-    select(clusters).where(or_(*(clusters.c.phase == phase for phase in _LIVING))),
+    select(clusters).where(_IS_LIVING),
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
-_CLUSTER_COLUMNS: Final = tuple(c.key for c in clusters.c if c.key not in ("request_key", "request_sha256"))
+_IN_TUNNELS: Final = Found(
+    select(clusters).where(clusters.c.network == NetworkMode.TUNNELS.value, _IS_LIVING),
+    lambda row: _cluster(row),
+    attrgetter("cluster_id"),
+)
+_CLUSTER_COLUMNS: Final = tuple(name for name in settable(clusters) if name not in ("request_key", "request_sha256"))
 _SAVE_CLUSTER: Final = Made(update(clusters).where(clusters.c.cluster_id == bindparam("was_id")), _CLUSTER_COLUMNS)
 _ADD_WORKLOAD: Final = Made(insert(workloads), workloads.c.keys())
 _GET_WORKLOAD: Final = Found(
     select(workloads).where(workloads.c.workload_id == bindparam("wanted")), lambda row: _workload(row)
 )
 _SAVE_WORKLOAD: Final = Made(
-    update(workloads).where(workloads.c.workload_id == bindparam("was_id")), workloads.c.keys()
+    update(workloads).where(workloads.c.workload_id == bindparam("was_id")), settable(workloads)
 )
 _OF_CLUSTER: Final = Found(
     select(workloads).where(workloads.c.cluster_id == bindparam("wanted")),
@@ -125,6 +131,10 @@ class ClusterRepository:
     def living(self) -> Sequence[Cluster]:
         """Whatever is neither deleted nor failed."""
         return _ALL_LIVING.all(self._connection)
+
+    def in_tunnels(self) -> Sequence[Cluster]:
+        """Those of them whose members are joined by tunnels."""
+        return _IN_TUNNELS.all(self._connection)
 
     def count(self, account_id: AccountId) -> int:
         """How many clusters an account ever asked for."""

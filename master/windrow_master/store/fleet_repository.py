@@ -24,7 +24,7 @@ from windrow_master.fleet.model import (
     SlotState,
     VerifyState,
 )
-from windrow_master.store.made import Found, Made, flat
+from windrow_master.store.made import Found, Made, flat, settable
 from windrow_master.store.tables_fleet import commands, gpu_claims, grants, hosts, slots
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId
@@ -40,7 +40,7 @@ _GET_HOST: Final = Found(select(hosts).where(hosts.c.host_id == bindparam("wante
 _ALL_HOSTS: Final = Found(select(hosts).order_by(hosts.c.host_id), lambda row: _host(row))
 _SAVE_HOST: Final = Made(
     update(hosts).where(hosts.c.host_id == bindparam("was_id"), hosts.c.version == bindparam("was_version")),
-    hosts.c.keys(),
+    settable(hosts),
 )
 _ADD_SLOT: Final = Made(insert(slots), slots.c.keys())
 _GET_SLOT: Final = Found(select(slots).where(slots.c.slot_id == bindparam("wanted")), lambda row: _slot(row))
@@ -65,7 +65,7 @@ _SWAP_SLOT: Final = Made(
         slots.c.holder.is_not_distinct_from(bindparam("was_holder")),
         slots.c.unavailable.is_not_distinct_from(bindparam("was_unavailable")),
     ),
-    slots.c.keys(),
+    settable(slots),
 )
 _CLAIMS_OF_HOST: Final = Found(
     select(gpu_claims).where(gpu_claims.c.host_id == bindparam("wanted")),
@@ -91,7 +91,7 @@ _ADD_COMMAND: Final = Made(insert(commands), commands.c.keys())
 _GET_COMMAND: Final = Found(
     select(commands).where(commands.c.command_id == bindparam("wanted")), lambda row: _command(row)
 )
-_SAVE_COMMAND: Final = Made(update(commands).where(commands.c.command_id == bindparam("was_id")), commands.c.keys())
+_SAVE_COMMAND: Final = Made(update(commands).where(commands.c.command_id == bindparam("was_id")), settable(commands))
 _OPEN_OF_HOST: Final = Found(
     select(commands).where(commands.c.host_id == bindparam("wanted"), commands.c.done_at_ns.is_(None)),
     lambda row: _command(row),

@@ -27,6 +27,12 @@ def flat(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
+def settable(table: Table) -> tuple[str, ...]:
+    """What of a row may change: all but its key. Set to what it was, SQLite would write the key's index anew all the
+    same, and look for whatever refers to it."""
+    return tuple(str(column.key) for column in table.c if not column.primary_key)
+
+
 def say(connection: Connection, words: str) -> None:
     """Run words without parameters, such as those of a savepoint."""
     if connection.dialect.name == SQLITE:

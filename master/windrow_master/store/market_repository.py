@@ -19,7 +19,7 @@ from windrow_master.market.model import (
     TransferKind,
     may_be_negative,
 )
-from windrow_master.store.made import Found, Made, Upsert, flat
+from windrow_master.store.made import Found, Made, Upsert, flat, settable
 from windrow_master.store.tables_market import asks, balances, receipts, rental_lines, rentals, transfers
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId
@@ -31,7 +31,7 @@ _PUT_ASK: Final = Upsert(asks, ["account_id", "tier"], ["price_per_hour", "set_a
 # Made once: building a statement costs more than running it, and these run for every receipt.
 _ADD_RENTAL: Final = Made(insert(rentals), rentals.c.keys())
 _GET_RENTAL: Final = Found(select(rentals).where(rentals.c.rental_id == bindparam("wanted")), lambda row: _rental(row))
-_SAVE_RENTAL: Final = Made(update(rentals).where(rentals.c.rental_id == bindparam("was_id")), rentals.c.keys())
+_SAVE_RENTAL: Final = Made(update(rentals).where(rentals.c.rental_id == bindparam("was_id")), settable(rentals))
 _RENTAL_OF_CLUSTER: Final = Found(
     select(rentals).where(rentals.c.cluster_id == bindparam("wanted")), lambda row: _rental(row)
 )
@@ -52,7 +52,7 @@ _LINES: Final = Found(
     attrgetter("workload_id"),
 )
 _SAVE_LINE: Final = Made(
-    update(rental_lines).where(rental_lines.c.workload_id == bindparam("was_id")), rental_lines.c.keys()
+    update(rental_lines).where(rental_lines.c.workload_id == bindparam("was_id")), settable(rental_lines)
 )
 _ADD_RECEIPT: Final = Made(insert(receipts), receipts.c.keys())
 _GET_RECEIPT: Final = Made(

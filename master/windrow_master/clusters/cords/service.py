@@ -272,7 +272,7 @@ async def _ended(channels: Sequence[ChannelStream], count: _Count) -> None:
 
 
 def _wanted(uow: UnitOfWork) -> tuple[Pair, ...]:
-    private = [one for one in uow.clusters.living() if one.network is NetworkMode.TUNNELS]
+    private = uow.clusters.in_tunnels()
     return tuple(pair for one in private for pair in pairs_of(one, uow.workloads.of_cluster(one.cluster_id)))
 
 

@@ -1,0 +1,105 @@
+"""Every room's service in one place, for the routes to use; nothing here needs the web framework, so that a Master's
+rooms can be put together without it."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from windrow_master.accesses.service import AccessService
+from windrow_master.accesses.trials.service import TrialService
+from windrow_master.api.sse import Broadcaster
+from windrow_master.audit.service import AuditService
+from windrow_master.clusters.access.service import WorkAccess
+from windrow_master.clusters.artefacts.moving.service import CheckpointService
+from windrow_master.clusters.artefacts.service import ArtefactService
+from windrow_master.clusters.cords.service import CordService
+from windrow_master.clusters.jobs.service import JobService
+from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.tunnels.service import TunnelService
+from windrow_master.fleet.service import FleetService
+from windrow_master.fleet.verification.checks.service import VerificationService
+from windrow_master.identity.service import IdentityService
+from windrow_master.market.service import MarketService
+from windrow_master.onboarding.packages.service import Packages
+from windrow_master.onboarding.proofs.service import ProofService
+from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.store.bus import Bus
+from windrow_master.store.room import Room
+from windrow_master.store.store import Store
+from windrow_master.telemetry.service import TelemetryService
+from windrow_proto.ids import AccountId
+from windrow_proto.ports import Clock, Rng
+from windrow_proto.units import CURRENCY_TEST, Microcents, money_text
+
+if TYPE_CHECKING:
+    from windrow_master.api.event_tail import EventTail
+    from windrow_master.api.limits import Limits
+
+Figure = tuple[str, str, float, dict[str, str]]
+"""Name (with unit, without the prefix), help, value, labels."""
+
+
+@dataclass(slots=True)
+class HealthSources:
+    """What the rooms say of themselves. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per attached Access;
+    departed: one per Access that went."""
+
+    telemetry: Callable[[], Mapping[str, Any]] = lambda: {"log_lag": None, "duckdb_lag_s": None}
+    accesses: Callable[[], Iterable[Mapping[str, Any]]] = tuple
+    departed: Callable[[], Iterable[Mapping[str, Any]]] = tuple
+    figures: list[Callable[[], Iterable[Figure]]] = field(default_factory=list)
+    problems: list[Callable[[], str | None]] = field(default_factory=list)
+    conditions: list[Callable[[], Iterable[tuple[str, str, int]]]] = field(default_factory=list)
+    """Each tells the code, the detail and since when (wall nanoseconds) of what is not as it should be."""
+
+
+async def _no_market(_account_id: AccountId) -> dict[str, str]:
+    return {"amount": money_text(Microcents(0)), "currency": CURRENCY_TEST}
+
+
+@dataclass(slots=True)
+class Services:
+    """Every room's service; filled in main."""
+
+    store: Store
+    audit: AuditService
+    identity: IdentityService
+    clock: Clock
+    rng: Rng
+    broadcaster: Broadcaster
+    bus: Bus
+    health: HealthSources
+    wheelhouse: Wheelhouse
+    packages: Packages
+    fleet: FleetService
+    accesses: AccessService
+    trials: TrialService
+    telemetry: TelemetryService
+    market: MarketService
+    clusters: ClusterService
+    artefacts: ArtefactService
+    version: str = "0"
+    https_url: str = ""
+    https_pin: str = ""
+    """`sha256//...` of the key that HTTPS shows, as curl pins it."""
+    started_at_ns: int = 0
+    balance: Callable[[AccountId], Awaitable[dict[str, str]]] = _no_market
+    limits: "Limits | None" = None
+    """How often anybody may ask; None: as often as they like."""
+    tail: "EventTail | None" = None
+    """What tells the streams; made with the application, and it runs while the Master serves."""
+    room: Room | None = None
+    """Watches the disks, where they are this Master's own."""
+    inside: WorkAccess | None = None
+    """The way into workloads, once there is a link to hosts: `WorkAccess(clusters, broker)`."""
+    checkpoints: CheckpointService | None = None
+    """Moves checkpoints of workloads, likewise."""
+    tunnels: TunnelService | None = None
+    cords: CordService | None = None
+    """The way to their ports, likewise."""
+    verification: VerificationService | None = None
+    """Challenges hosts, likewise."""
+    jobs: JobService | None = None
+    """Jobs, likewise."""
+    proofs: ProofService | None = None
+    """Rents hosts to try them, likewise."""
