@@ -237,8 +237,9 @@ class Connection:
         ).SerializeToString()
 
     def on_letter(self, letter: bytes) -> bool:
-        """The answer, or what somebody says it is; returns whether it is certain now that messages are kept back."""
-        if self._canary is None:
+        """The answer, or what somebody says it is, empty if none came in time; returns whether it is certain now that
+        messages are kept back."""
+        if self._canary is None or not letter:
             return False
         try:
             envelope = self._open(parse(link_pb2.Frame, letter, LETTER_BYTES_MAX))

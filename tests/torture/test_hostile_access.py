@@ -216,3 +216,16 @@ async def test_what_a_hostile_access_makes_of_messages_is_never_taken() -> None:
                 assert made is None or not ends.deliver(to_master, made), f"taken: {made}"
     assert tried >= CASES
     assert said / 2 < taken <= said  # the others came out of turn, or were overtaken
+
+
+async def test_an_empty_letter_is_no_answer_of_the_master_and_one_that_somebody_made_up_is_dropped() -> None:
+    luck = random.Random(SEED)
+    ends = await connect(SigningKey.generate(), AgentSession(HostId("host_1"), BootId(bytes(16)), 0), 1, luck)
+    assert ends.agent.canary()
+
+    assert not ends.agent.on_letter(b"")
+    assert ends.agent.dropped == 0
+
+    ends.speak(is_up=False)
+    assert not ends.agent.on_letter(forged(luck, ends, is_up=False).SerializeToString())
+    assert ends.agent.dropped == 1

@@ -66,7 +66,8 @@ def second(
     """Where to keep a second connection warm: the best in another region than the one in use, so that one outage does
     not take both, or else the best other one. Only who answered a ping and does not drain.
 
-    held: where it is now; it stays there unless another is clearly better.
+    All than which none is clearly nearer are equals here, in this host's own order: whoever is measured while a crowd
+    connects does not find the nearer one. held: where it is now; it stays there while that is among them.
     """
     here = next((point.region for point in regions.points if point.address == current), None)
     able = [
@@ -75,11 +76,12 @@ def second(
         if point.address != current and point.address in measured and not _drains(point, measured)
     ]
     able = [point for point in able if point.region != here] or able
-    best = _by_nearness(host_id, able, measured)
-    if held is not None and any(point.address == held for point in able):
-        is_left = is_clearly_nearer(measured[best[0].address].rtt_ns, measured[held].rtt_ns)
-        return best[0].address if is_left else held
-    return best[0].address if best else None
+    nearest_ns = min((measured[point.address].rtt_ns for point in able), default=0)
+    equals = [point for point in able if not is_clearly_nearer(nearest_ns, measured[point.address].rtt_ns)]
+    if any(point.address == held for point in equals):
+        return held
+    equals.sort(key=lambda point: _own_turn(host_id, point, measured))
+    return equals[0].address if equals else None
 
 
 def mixed(host_id: HostId, addresses: Iterable[str]) -> list[str]:
@@ -134,11 +136,15 @@ def _by_nearness(
             groups.append([])
         groups[-1].append(point)
 
-    def own(point: AccessPoint) -> float:
-        room = max(1, LOAD_FULL_PERMILLE - measured[point.address].load_permille)
-        return turn(f"{host_id}|{point.access_id}", room)
+    return tuple(
+        point for group in groups for point in sorted(group, key=lambda one: _own_turn(host_id, one, measured))
+    )
 
-    return tuple(point for group in groups for point in sorted(group, key=own))
+
+def _own_turn(host_id: HostId, point: AccessPoint, measured: Mapping[str, Measured]) -> float:
+    """Where this one stands among equals for this host."""
+    room = max(1, LOAD_FULL_PERMILLE - measured[point.address].load_permille)
+    return turn(f"{host_id}|{point.access_id}", room)
 
 
 def _drains(point: AccessPoint, measured: Mapping[str, Measured]) -> bool:

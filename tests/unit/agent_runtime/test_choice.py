@@ -129,6 +129,17 @@ def test_the_second_connections_of_many_hosts_spread_over_equals():
     assert set(counts) == {"b:1", "c:1"} and min(counts.values()) > 400
 
 
+def test_a_crowd_that_makes_one_of_two_equals_slow_for_a_moment_still_spreads_its_second_connections_over_both():
+    points = tuple(AccessPoint(name, name, f"{name}:1") for name in ("a", "b", "c"))
+    hosts = [HostId(f"host_{n}") for n in range(1000)]
+    calm = [choice.second(host, RegionMap(1, points), _ms(a=1, b=4, c=4), "a:1") for host in hosts]
+    busy = [choice.second(host, RegionMap(1, points), _ms(a=1, b=4, c=13), "a:1") for host in hosts]
+    counts = Counter(busy)
+    assert busy == calm and set(counts) == {"b:1", "c:1"}
+    assert max(counts.values()) - min(counts.values()) <= 0.2 * len(hosts) / 2
+    assert {choice.second(host, RegionMap(1, points), _ms(a=1, b=4, c=14), "a:1") for host in hosts} == {"b:1"}
+
+
 def test_the_second_connection_stays_where_it_is_unless_another_is_clearly_better():
     points = (AccessPoint("a", "eu", "a:1"), AccessPoint("b", "us", "b:1"), AccessPoint("c", "us", "c:1"))
     regions = RegionMap(1, points)
