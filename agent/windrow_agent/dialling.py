@@ -25,7 +25,7 @@ DIAL_NS_MAX: Final = 12 * SECOND
 """A dial has twice as long after each round that led nowhere: a handshake over a satellite's line (0.8 s there and
 back, 64 kbit/s, some loss) does not fit into the first."""
 MEASURE_EVERY_NS: Final = 5 * MINUTE
-AGREE_NS: Final = 10 * SECOND
+AGREE_NS: Final = 30 * SECOND
 """Between the two measurements that have to agree on a move: a crowd that makes an Access slow is gone by then."""
 PINGS_MAX: Final = 16
 BLIND_ROUNDS: Final = 2
@@ -363,13 +363,14 @@ class Home:
                 self._move.set()
 
     def _measure_pause_ns(self) -> int:
-        """Soon after a connection whose round trip nobody knows; with one Access, which its whole region has, any time
-        until the second measurement: a connection each, and it has just had one of each."""
+        """Soon after a connection whose round trip nobody knows; a crowd at once would measure itself. With one
+        Access, which its whole region has, any time until the second measurement: a connection each, and it has just
+        had one of each."""
         if self.address in self.answers:
             return int(MEASURE_EVERY_NS * (0.8 + 0.4 * self._rng.uniform()))
         if len(self.regions.points) == 1:
             return WARM_AFTER_NS + int(MEASURE_EVERY_NS * self._rng.uniform())
-        return int(WARM_AFTER_NS * (0.8 + 0.4 * self._rng.uniform()))
+        return int(WARM_AFTER_NS * (0.8 + 2.4 * self._rng.uniform()))
 
     def _better(self) -> str | None:
         """Another Access that answered and is worth the move."""
@@ -386,7 +387,7 @@ class Home:
             address = self._second()
             if address is None:
                 if any(point.address != self.address for point in self.regions.points):
-                    await self._clock.sleep_ns(WARM_LOOK_NS)
+                    await self._clock.sleep_ns(int(WARM_LOOK_NS * (0.5 + self._rng.uniform())))
                     await self.measure()
                 continue
             try:
