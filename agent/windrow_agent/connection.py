@@ -24,11 +24,9 @@ from windrow_proto.session import Admitted, AgentSession, Phase
 from windrow_proto.units import MILLISECOND, SECOND, seconds
 from windrow_proto.v1 import link_pb2
 from windrow_proto.wire import (
-    TOGETHER_BYTES_MAX,
-    TOGETHER_MAX,
     Envelope,
     encode_record,
-    put_together,
+    gathered,
     seal,
     signed_digest,
     unseal,
@@ -142,10 +140,10 @@ class Connection:
             await self._serve()
             async with asyncio.TaskGroup() as group:
                 self.group = group
+                group.create_task(on_open(self), name="open")  # first: what it says goes with the resume
                 group.create_task(self._send_all(), name="send")
                 group.create_task(self._receive_all(), name="receive")
                 group.create_task(self._watch_silence(), name="silence")
-                group.create_task(on_open(self), name="open")
         except* WindrowError as errors:
             ended = _first(errors)  # raised below: until Python 3.11.4 what is raised here comes out as a group
         finally:
@@ -194,7 +192,7 @@ class Connection:
         self._heard_ns = self.clock.monotonic_ns()
         await self._receiver.welcomed(welcome, self)
         if self.is_second:
-            self.say(Kind.RESUME, encode_resume(await self._outbox.named()))
+            self.say(Kind.RESUME, encode_resume(await self._outbox.unacknowledged()))
             self._outbox.resumed(self.settings or welcome.settings)
         else:
             self.answered.set()
@@ -263,39 +261,32 @@ class Connection:
 
     async def _send_samples(self, records: list[tuple[Record, FrameClass]]) -> None:
         """What is ready goes together, as far as what is more urgent can wait behind it."""
-        frames: list[link_pb2.Frame] = []
-        size = 0
-        for number, (record, frame_class) in enumerate(records, start=1):
-            frame = self._sealed(record.kind, Lane.TELEMETRY, frame_class, encode_record(record))
-            frames.append(frame)
-            size += len(frame.sealed)
-            if number == len(records) or len(frames) == TOGETHER_MAX or size >= TOGETHER_BYTES_MAX:
-                await self._link.send(put_together(frames))
-                await self._send_urgent()
-                frames, size = [], 0
+        frames = (self._sealed(one.kind, Lane.TELEMETRY, kind, encode_record(one)) for one, kind in records)
+        for message in gathered(frames):
+            await self._link.send(message)
+            await self._send_urgent()
 
     async def _send_urgent(self) -> bool:
-        """Everything more urgent than telemetry; returns whether there was any."""
+        """Everything more urgent than telemetry, control messages together; returns whether there was any."""
         is_any = False
         while True:
             if self._control:
-                kind, body = self._control.popleft()
-                await self._send(kind, Lane.CONTROL, FrameClass.EVIDENCE, body)
+                said = [self._control.popleft() for _ in range(len(self._control))]
+                frames = (self._sealed(kind, Lane.CONTROL, FrameClass.EVIDENCE, body) for kind, body in said)
+                for message in gathered(frames):
+                    await self._link.send(message)
             elif self._outbox.may_go(Lane.EVIDENCE) and (
                 records := await self._outbox.take(Lane.EVIDENCE, RECORDS_PER_TURN)
             ):
                 for record, frame_class in records:
-                    await self._send(record.kind, Lane.EVIDENCE, frame_class, encode_record(record))
+                    await self._link.send(self._sealed(record.kind, Lane.EVIDENCE, frame_class, encode_record(record)))
             elif self._channel:
                 body = encode_channel(self._channel.popleft())
                 self._channel_room.set()
-                await self._send(Kind.CHANNEL, Lane.CHANNEL, FrameClass.CHANNEL, body)
+                await self._link.send(self._sealed(Kind.CHANNEL, Lane.CHANNEL, FrameClass.CHANNEL, body))
             else:
                 return is_any
             is_any = True
-
-    async def _send(self, kind: Kind, lane: Lane, frame_class: FrameClass, body: bytes) -> None:
-        await self._link.send(self._sealed(kind, lane, frame_class, body))
 
     def _sealed(self, kind: Kind, lane: Lane, frame_class: FrameClass, body: bytes) -> link_pb2.Frame:
         return seal(self.session.envelope(kind, lane, frame_class, body), self._prover)

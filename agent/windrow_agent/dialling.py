@@ -7,9 +7,9 @@ from typing import Final
 
 import structlog
 
+from windrow_agent import dialling_ports as ports
 from windrow_agent.core import choice
 from windrow_agent.core.choice import Measured
-from windrow_agent.dialling_ports import Ask, Canaries, Look, Prepare, Ready, Serve, ask_nobody, look_nowhere
 from windrow_proto.errors import Banned, CertificateRefused, LinkClosed, WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap
@@ -25,6 +25,8 @@ DIAL_NS_MAX: Final = 12 * SECOND
 """A dial has twice as long after each round that led nowhere: a handshake over a satellite's line (0.8 s there and
 back, 64 kbit/s, some loss) does not fit into the first."""
 MEASURE_EVERY_NS: Final = 5 * MINUTE
+AGREE_NS: Final = 30 * SECOND
+"""Between the two measurements that have to agree on a move: a crowd that makes an Access slow is gone by then."""
 PINGS_MAX: Final = 16
 BLIND_ROUNDS: Final = 2
 """In which a host with one Access dials it again without a ping before: in a storm a ping that comes through takes as
@@ -44,7 +46,7 @@ WARM_AFTER_NS: Final = 20 * SECOND
 WARM_LOOK_NS: Final = 30 * SECOND
 """Before the others are measured again, while none of them answers: they may just be starting."""
 WARM_PING_NS: Final = 12 * SECOND
-"""Between two pings of the second connection, and canaries on it: four of them take less than a minute."""
+"""Between two pings of the second connection, which carry canaries: four of them take less than a minute."""
 WARM_PING_NS_MAX: Final = 40 * SECOND
 """An Access gives a silent connection up after two minutes, however rare canaries are."""
 WARM_ANSWER_NS: Final = 10 * SECOND
@@ -77,7 +79,7 @@ class Second:
 
     address: str
     warm: WarmLink
-    ready: Ready | None = None
+    ready: ports.Ready | None = None
 
 
 class Home:
@@ -95,11 +97,11 @@ class Home:
         clock: Clock,
         rng: Rng,
         regions: RegionMap,
-        serve: Serve,
-        look: Look = look_nowhere,
-        ask: Ask = ask_nobody,
-        canaries: Canaries | None = None,
-        prepare: Prepare | None = None,
+        serve: ports.Serve,
+        look: ports.Look = ports.look_nowhere,
+        ask: ports.Ask = ports.ask_nobody,
+        canaries: ports.Canaries | None = None,
+        prepare: ports.Prepare | None = None,
     ) -> None:
         self.regions = regions
         self.address: str | None = None
@@ -242,7 +244,7 @@ class Home:
         try:
             serve = await self._dialled(address)
         except WindrowError as error:
-            log.info("dial_failed", address=address, detail=error.detail, told_s=_told_s(error))
+            log.info("dial_failed", address=address, detail=error.detail, told_s=ports.told_s(error))
             self.answers.pop(address, None)
             self._note(address, error)
             return False
@@ -309,9 +311,8 @@ class Home:
             for task in (serving, watching, warming, moving, letting_go):
                 task.cancel()
         for error in ended:
-            log.warning(
-                "connection_ended", address=self.address, code=error.code, detail=error.detail, told_s=_told_s(error)
-            )
+            said = {"code": error.code, "detail": error.detail, "told_s": ports.told_s(error)}
+            log.warning("connection_ended", address=self.address, **said)
             self._note(self.address or "", error)
         return is_moving
 
@@ -325,7 +326,7 @@ class Home:
                 await warm.close()
 
     def _note(self, address: str, error: WindrowError) -> None:
-        cause = _named(error)
+        cause = ports.named(error)
         self.refused = cause if isinstance(cause, Banned | CertificateRefused) else None
         self._note_busy(address, cause)
 
@@ -341,7 +342,7 @@ class Home:
             self._busy_until_ns[address] = max(self._busy_until_ns.get(address, 0), now_ns + int(wait_ns))
 
     async def _watch_regions(self) -> None:
-        """Measure now and then, and move when it is worth it or this Access drains."""
+        """Measure now and then, and move when it is worth it, or this Access drains, twice in a row."""
         while True:
             await self._clock.sleep_ns(self._measure_pause_ns())
             before = self.answers
@@ -350,6 +351,7 @@ class Home:
                 self.answers.setdefault(self.address, before[self.address])
             if self._better() is not None:
                 first = self.answers
+                await self._clock.sleep_ns(int(AGREE_NS * (0.5 + self._rng.uniform())))
                 await self.measure()
                 self.answers = first | {
                     address: _shorter(answer, first.get(address)) for address, answer in self.answers.items()
@@ -361,13 +363,14 @@ class Home:
                 self._move.set()
 
     def _measure_pause_ns(self) -> int:
-        """Soon after a connection whose round trip nobody knows; with one Access, which its whole region has, any time
-        until the second measurement: a connection each, and it has just had one of each."""
+        """Soon after a connection whose round trip nobody knows; a crowd at once would measure itself. With one
+        Access, which its whole region has, any time until the second measurement: a connection each, and it has just
+        had one of each."""
         if self.address in self.answers:
             return int(MEASURE_EVERY_NS * (0.8 + 0.4 * self._rng.uniform()))
         if len(self.regions.points) == 1:
             return WARM_AFTER_NS + int(MEASURE_EVERY_NS * self._rng.uniform())
-        return int(WARM_AFTER_NS * (0.8 + 0.4 * self._rng.uniform()))
+        return int(WARM_AFTER_NS * (0.8 + 2.4 * self._rng.uniform()))
 
     def _better(self) -> str | None:
         """Another Access that answered and is worth the move."""
@@ -384,7 +387,7 @@ class Home:
             address = self._second()
             if address is None:
                 if any(point.address != self.address for point in self.regions.points):
-                    await self._clock.sleep_ns(WARM_LOOK_NS)
+                    await self._clock.sleep_ns(int(WARM_LOOK_NS * (0.5 + self._rng.uniform())))
                     await self.measure()
                 continue
             try:
@@ -395,7 +398,7 @@ class Home:
                 await self._ping_warm(second)
             except WindrowError as error:
                 log.info("second_connection_ended", address=address, detail=error.detail)
-                self._note_busy(address, _named(error))
+                self._note_busy(address, ports.named(error))
                 if not self._busy_ns(address):
                     self.answers.pop(address, None)  # the next measurement finds it again
             await self._cool()
@@ -410,18 +413,22 @@ class Home:
         address, warm, ready = second.address, second.warm, second.ready
         due_ns, before = 0, None
         while self._second(address) == address and not (ready is not None and ready.link.is_closed):
-            answer = await warm.ping(WARM_ANSWER_NS)
-            self.answers[address], before = _shorter(answer, before), answer
             pause_ns = WARM_PING_NS if self._canaries is None else max(WARM_PING_NS, self._canaries.pause_ns())
-            if self._canaries is not None and self._clock.monotonic_ns() >= due_ns:
-                await self._ask_about_this(warm, self._canaries)
+            letter = b""  # the first one measures; with a letter the way to the Master counts as well
+            if self._canaries is not None and before is not None and self._clock.monotonic_ns() >= due_ns:
+                letter = self._canaries.canary()
                 due_ns = self._clock.monotonic_ns() + int(0.8 * pause_ns)
+            answer = await warm.ping(WARM_ANSWER_NS, letter)
+            self.answers[address] = _shorter(answer, self.answers.get(address) if letter else before)
+            if letter:
+                self._judge(answer.letter)
+            else:
+                before = answer
             await self._clock.sleep_ns(int(min(pause_ns, WARM_PING_NS_MAX) * (0.8 + 0.4 * self._rng.uniform())))
 
-    async def _ask_about_this(self, warm: WarmLink, canaries: Canaries) -> None:
+    def _judge(self, letter: bytes) -> None:
         """Leave the Access in use if it keeps messages back, as the Master says by the other one."""
-        letter = canaries.canary()
-        if letter and canaries.on_letter((await warm.ping(WARM_ANSWER_NS, letter)).letter) and self.address is not None:
+        if self._canaries is not None and self._canaries.on_letter(letter) and self.address is not None:
             log.error("messages_kept_back", address=self.address)
             self._busy_until_ns[self.address] = self._clock.monotonic_ns() + DISTRUST_NS
             self.move()
@@ -438,13 +445,3 @@ class Home:
 def _shorter(answer: PingAnswer, before: PingAnswer | None) -> PingAnswer:
     """With the shorter of two round trips: a busy machine at either end adds to one, and nothing makes one shorter."""
     return answer if before is None else replace(answer, rtt_ns=min(answer.rtt_ns, before.rtt_ns))
-
-
-def _named(error: WindrowError) -> WindrowError:
-    """What the other side said, if it said anything."""
-    return error.__cause__ if isinstance(error.__cause__, WindrowError) else error
-
-
-def _told_s(error: WindrowError) -> float:
-    """When the other side said to come back, in seconds from now; 0 if it did not."""
-    return round(_named(error).retry_after_ns / SECOND, 2)

@@ -1,11 +1,13 @@
-"""What dialling is given: who serves a connection, who knows of more Accesses, who asks what is kept back."""
+"""What dialling is given: who serves a connection, who knows of more Accesses, who asks what is kept back, why not."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from windrow_proto.errors import WindrowError
 from windrow_proto.messages import RegionMap
 from windrow_proto.ports import DialledLink, FrameLink
+from windrow_proto.units import SECOND
 
 Serve = Callable[[FrameLink], Awaitable[None]]
 
@@ -46,3 +48,13 @@ async def look_nowhere() -> tuple[str, ...]:
 
 async def ask_nobody(judge: Judge) -> None:
     """There is nobody to ask."""
+
+
+def named(error: WindrowError) -> WindrowError:
+    """What the other side said, if it said anything."""
+    return error.__cause__ if isinstance(error.__cause__, WindrowError) else error
+
+
+def told_s(error: WindrowError) -> float:
+    """When the other side said to come back, in seconds from now; 0 if it did not."""
+    return round(named(error).retry_after_ns / SECOND, 2)

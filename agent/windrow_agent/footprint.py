@@ -26,6 +26,9 @@ millisecond or two."""
 EVEN_S: Final = (30.0, 60.0, 120.0)
 """From one such moment to the next: hosts of a large fleet come one after the other, their second connections later. No
 more than these, since what is left out is not found when it is garbage one day."""
+SEARCH_EVERY_S: Final = 600.0
+"""And from then on for garbage: what ended connections leave behind."""
+NEVER: Final = 1 << 30
 SMAPS: Final = Path("/proc/self/smaps")
 Mapping = tuple[int, int, str]
 """Begin, end, and the file that it is of."""
@@ -54,12 +57,17 @@ def keep_small() -> None:
 
 
 async def stay_even() -> None:
-    """Leave what came with the start out of every later search for garbage: through the objects of
-    five hundred hosts it takes most of a second, in which each of them seems to be late by itself."""
+    """Search all of the memory for garbage at moments of our own only, and leave what came with the start out of it:
+    through the objects of five hundred hosts it takes most of a second, in which each of them seems to be late by
+    itself."""
+    gc.set_threshold(*gc.get_threshold()[:2], NEVER)
     for pause_s in EVEN_S:
         await asyncio.sleep(pause_s)
         gc.collect()
         gc.freeze()
+    while True:
+        await asyncio.sleep(SEARCH_EVERY_S)
+        gc.collect()
 
 
 async def stay_small() -> None:

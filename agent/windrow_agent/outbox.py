@@ -70,10 +70,14 @@ class Outbox:
         self._unoffered = dict.fromkeys(LANES, True)
         self.wake.set()
 
+    async def unacknowledged(self) -> tuple[LaneMarks, ...]:
+        """What of the spool the Master may lack, for a resume: mostly nothing, and no disk is asked then."""
+        return await self.named() if any(map(self._is_waiting, LANES)) else ()
+
     def resumed(self, settings: Settings) -> None:
         """Another connection takes the place of one that was open: offer everything that is not acknowledged."""
         self.set_credits(settings)
-        self._unoffered = dict.fromkeys(LANES, True)
+        self._unoffered = {lane: self._is_waiting(lane) for lane in LANES}
 
     def set_credits(self, settings: Settings) -> None:
         """How many records may be in flight."""
@@ -98,8 +102,11 @@ class Outbox:
     @property
     def is_evidence_waiting(self) -> bool:
         """Whether the Master has not taken everything that was offered."""
-        window = self._windows[Lane.EVIDENCE]
-        return window.pending + window.in_flight > 0 or self._unoffered[Lane.EVIDENCE]
+        return self._is_waiting(Lane.EVIDENCE)
+
+    def _is_waiting(self, lane: Lane) -> bool:
+        window = self._windows[lane]
+        return window.pending + window.in_flight > 0 or self._unoffered[lane]
 
     def may_go(self, lane: Lane) -> bool:
         """Whether `take` might find something."""

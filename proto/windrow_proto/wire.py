@@ -5,7 +5,7 @@ own messages), wire_command.py and wire_host.py.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, cast
 
 from google.protobuf.message import DecodeError
@@ -86,6 +86,20 @@ def put_together(frames: Sequence[link_pb2.Frame]) -> link_pb2.Frame:
     first, *more = frames
     first.more.extend(more)
     return first
+
+
+def gathered(frames: Iterable[link_pb2.Frame]) -> Iterator[link_pb2.Frame]:
+    """Frames in as few messages as may be, none of which grows much beyond TOGETHER_BYTES_MAX."""
+    some: list[link_pb2.Frame] = []
+    size = 0
+    for frame in frames:
+        some.append(frame)
+        size += len(frame.sealed)
+        if len(some) == TOGETHER_MAX or size >= TOGETHER_BYTES_MAX:
+            yield put_together(some)
+            some, size = [], 0
+    if some:
+        yield put_together(some)
 
 
 def frame_from(message: bytes) -> link_pb2.Frame:

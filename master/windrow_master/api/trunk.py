@@ -148,7 +148,7 @@ class LinkHub:
         for route in trunk.routes.values():
             self._close(route, "its Access is gone")
         self.accesses.went(trunk)
-        self._maps.changed()
+        self._maps.changed(is_loss=True)
         log.info("trunk_gone", access_id=trunk.access_id, worker=trunk.worker, routes=len(trunk.routes))
 
     # --- up --------------------------------------------------------------------------------------------------------
@@ -166,7 +166,8 @@ class LinkHub:
                 self._connections += 1
                 put = partial(trunk.put_frame, item.route)
                 named = opening, trunk.access_id, self._epoch, self._connections
-                trunk.routes[item.route] = HostRoute(*named, put, (trunk.tunnel_address, trunk.tunnel_host_address))
+                tunnels = trunk.tunnel_address, trunk.tunnel_host_address
+                trunk.routes[item.route] = HostRoute(*named, put, tunnels, item.route)
             case "closed":
                 if (gone := trunk.routes.pop(item.route, None)) is not None:
                     self._close(gone, "the agent has disconnected")
@@ -318,7 +319,7 @@ class LinkHub:
         self._routes[route.host_id] = route
         region = next((t.region for t in self._trunks if t.access_id == route.access_id), "")
         self._fleet.presence.opened(route.host_id, Route(route.access_id, region, route.opening.address, boot))
-        self.down.wake(route.host_id)
+        self.down.wake(route.host_id, is_urgent=False)
 
     def _on_clone(self, route: HostRoute) -> None:
         """A boot that another had replaced is alive as well: two agents hold one identity."""
@@ -352,9 +353,10 @@ class LinkHub:
             trunk.put_bans(banned)
 
     def _end_route(self, route: HostRoute, error: WindrowError) -> None:
-        for trunk, number in [(t, n) for t in self._trunks for n, one in t.routes.items() if one is route]:
-            self._end(trunk, number, route, error)
-            return
+        for trunk in self._trunks:
+            if trunk.routes.get(route.number) is route:
+                self._end(trunk, route.number, route, error)
+                return
         self._close(route, error.code)
 
     def _end(self, trunk: Trunk, number: int, route: HostRoute, error: WindrowError) -> None:
@@ -407,7 +409,7 @@ class LinkHub:
                         route.keep_time(now_ns)
                         sent = route.commands_sent
                         if sent and min(sent.values()) + RESEND_NS <= now_ns:
-                            self.down.wake(route.host_id)
+                            self.down.wake(route.host_id, is_urgent=False)
             self._maps.tick()
 
     # --- what others ask -------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The map of Accesses on its way to the hosts: a change is told to a tenth of them a second.
+"""The map of Accesses on its way to the hosts: a change is told to a tenth of them a second, a loss seconds later.
 
 An Access has just died then, and its hosts want the Master, the other Accesses and their own processors for the way
 back; that it is dead they have seen for themselves.
@@ -19,6 +19,8 @@ from windrow_proto.wire_link import encode_region_map
 
 TICKS: Final = 10
 """In which all hosts hear of a change."""
+TICKS_AFTER_LOSS: Final = 5
+"""Before the first of them does, once an Access has gone: until then its hosts are on their way."""
 TOLD_MIN: Final = 50
 """In one tick, of few hosts."""
 
@@ -29,11 +31,14 @@ class RegionMaps:
     def __init__(self, accesses: Accesses, routes: Mapping[HostId, HostRoute], clock: Clock) -> None:
         self._accesses, self._routes, self._clock = accesses, routes, clock
         self._is_changed = True
+        self._ticks_left = 0
         self._version, self._body = 0, b""
 
-    def changed(self) -> None:
+    def changed(self, *, is_loss: bool = False) -> None:
         """An Access came, went, or is (no longer) drained."""
         self._is_changed = True
+        if is_loss and not self._ticks_left:
+            self._ticks_left = TICKS_AFTER_LOSS
 
     def tell(self, route: HostRoute) -> None:
         """Send the newest map this way. Raises LinkClosed when the route has ended."""
@@ -48,6 +53,9 @@ class RegionMaps:
     def tick(self) -> None:
         """Once a second: tell some of those that have an older one."""
         self._is_changed |= self._accesses.forget()
+        if self._ticks_left:
+            self._ticks_left -= 1
+            return
         behind = [one for one in self._routes.values() if self._is_changed or one.map_version != self._version]
         for route in behind[: max(TOLD_MIN, len(self._routes) // TICKS)]:
             try:

@@ -74,9 +74,10 @@ class HostRoute:
         connection: int,
         put: Callable[[link_pb2.Frame, bool], None],
         tunnels: tuple[str, str] = ("", ""),
+        number: int = 0,
     ) -> None:
-        """tunnels: where renters, and the host, find its Access for tunnels; empty: it has none."""
-        self.tunnels = tunnels
+        """tunnels: where renters, and the host, find its Access for tunnels; empty: none. number: on its trunk."""
+        self.tunnels, self.number = tunnels, number
         self.opening, self.access_id = opening, access_id
         self.host_id = opening.host_id
         self.figures = RouteFigures()

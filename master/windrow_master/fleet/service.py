@@ -5,7 +5,7 @@ trunk ── heartbeat ──▶ presence (memory) ──┐ each second: verdic
 rooms ── grant, issue ▶ (their uow)        └ each 30 s: desired against observed
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -238,8 +238,8 @@ class FleetService:
             await self._time_out()
         if self._is_due("reconcile", reconcile.RECONCILE_NS):
             await self.reconcile()
-        for host_id in self._settled_returns():
-            await self.reconcile(host_id)
+        if settled := self._settled_returns():
+            await self.reconcile(settled)
         if self._is_due("claims", CLAIMS_EVERY_NS):
             await self._judge_claims()
         if self._is_due("forget", FORGET_EVERY_NS):
@@ -253,7 +253,7 @@ class FleetService:
             await self._measure_due()
 
     async def flush(self) -> None:
-        """Write down what changed of presence, all of it in one unit of work."""
+        """Write down what changed of presence, all that is due in one unit of work."""
         changes = self.presence.take_changes()
         if not changes:
             return
@@ -317,9 +317,9 @@ class FleetService:
             relays = self.ports.relays()
             await self._store.write(lambda uow: self.measures.ask_all(uow, due, bare, relays), name="fleet.measure")
 
-    async def reconcile(self, only: HostId | None = None) -> None:
-        """Compare desired with observed, on one host or on all that have reported since the start."""
-        reports = {h: o for h, o in self._observed.items() if only in (None, h) and self._is_online(h)}
+    async def reconcile(self, only: Collection[HostId] | None = None) -> None:
+        """Compare desired with observed, on these hosts or on all that have reported since the start."""
+        reports = {h: o for h, o in self._observed.items() if (only is None or h in only) and self._is_online(h)}
         if not reports:
             return
         now_ns = self._clock.monotonic_ns()
@@ -332,14 +332,14 @@ class FleetService:
             if found.ask:
                 self.ports.on_ask(host_id)
 
-    def _settled_returns(self) -> list[HostId]:
+    def _settled_returns(self) -> set[HostId]:
         """Hosts that are back, once what is known of their workloads is what their heartbeat says it is."""
-        settled = []
-        for host_id in sorted(self._returned):
+        settled = set()
+        for host_id in self._returned:
             live, observed = self.presence.get(host_id), self._observed.get(host_id)
             if live is not None and observed is not None and live.observed_digest == observed.digest:
-                settled.append(host_id)
-        self._returned -= set(settled)
+                settled.add(host_id)
+        self._returned -= settled
         return settled
 
     def _compare(self, uow: UnitOfWork, reports: dict[HostId, Observed], now_ns: int) -> dict[HostId, Findings]:

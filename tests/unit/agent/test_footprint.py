@@ -1,5 +1,7 @@
 """What was only needed for a start is given back, and what is needed still works."""
 
+import asyncio
+import gc
 import importlib
 import subprocess
 import sys
@@ -95,3 +97,19 @@ def test_the_agent_loads_no_coloured_console_even_where_one_is_installed():
     line = f"import windrow_agent.main, sys; print(sorted({unwanted} & set(sys.modules)))"
     said = subprocess.run([sys.executable, "-c", line], check=True, capture_output=True, text=True, timeout=60).stdout
     assert said.strip() == "[]"
+
+
+async def test_a_process_that_plays_many_hosts_searches_all_of_its_memory_at_moments_of_its_own(monkeypatch):
+    monkeypatch.setattr(footprint, "EVEN_S", ())
+    monkeypatch.setattr(footprint, "SEARCH_EVERY_S", 0.0)
+    searched = asyncio.Event()
+    monkeypatch.setattr(footprint, "gc", SimpleNamespace(**{**vars(gc), "collect": searched.set}))
+    before = gc.get_threshold()
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(footprint.stay_even())
+            await searched.wait()
+            assert gc.get_threshold() == (*before[:2], footprint.NEVER)
+            task.cancel()
+    finally:
+        gc.set_threshold(*before)

@@ -385,6 +385,8 @@ def test_all_accesses_are_away_for_a_moment_and_the_host_is_there_soon_after():
 async def test_a_host_leaves_its_access_only_when_a_second_measurement_says_so_too(slow_until, rtt_ms, is_left):
     """One round trip may be long since a machine at either end was busy; who serves the host need not answer pings."""
 
+    asked_ns: list[int] = []
+
     class Slowing(Network):
         asked = 0
 
@@ -396,6 +398,7 @@ async def test_a_host_leaves_its_access_only_when_a_second_measurement_says_so_t
             answer = await super().ping(address, deadline_ns)
             if address == NEAR:
                 self.asked += 1
+                asked_ns.append(self.clock.monotonic_ns())
                 if 2 <= self.asked <= slow_until:
                     if rtt_ms is None:
                         raise LinkClosed("No answer in time.")
@@ -414,7 +417,7 @@ async def test_a_host_leaves_its_access_only_when_a_second_measurement_says_so_t
         for _ in range(2000):
             await asyncio.sleep(0)
         task.cancel()
-    assert network.asked > 2
+    assert network.asked > 2 and asked_ns[2] - asked_ns[1] >= dialling.AGREE_NS / 2
     assert [to for to, _ in network.dialled] == ([NEAR, FAR] if is_left else [NEAR])
 
 

@@ -64,6 +64,22 @@ def test_of_many_hosts_a_tenth_hears_at_a_time_and_all_in_the_end() -> None:
     assert {len(line.heard) for line in many.values()} == {1}
 
 
+def test_that_an_access_has_gone_they_hear_seconds_later_also_while_others_go() -> None:
+    found = lines(1)
+    one = maps(found)
+    (line,) = found.values()
+    one.tick()
+
+    counts: list[int] = []
+    for _ in range(trunk_maps.TICKS_AFTER_LOSS + 1):
+        if len(counts) < trunk_maps.TICKS_AFTER_LOSS:
+            one.changed(is_loss=True)
+        one.tick()
+        counts.append(len(line.heard))
+
+    assert counts == [1] * trunk_maps.TICKS_AFTER_LOSS + [2]
+
+
 def test_a_host_that_comes_by_a_second_connection_hears_what_it_missed() -> None:
     found = lines(1)
     one = maps(found)

@@ -18,6 +18,10 @@ from windrow_proto.units import SECOND
 CLOCK_SKEW_NS: Final = 5 * SECOND
 ASK_AGAIN_NS: Final = 60 * SECOND
 """Between two questions for the same thing, should a host not answer as hoped."""
+MOVES_MIN: Final = 64
+MOVES_TURNS: Final = 10
+"""Of hosts that came another way and are otherwise as they were, so many are written down in one turn, or a tenth of
+all: what a move takes of the Master, the hosts of a dead Access want for the way back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,11 @@ class Change:
     route: Route | None = None
     conditions: tuple[str, ...] | None = None
     seen_ns: int | None = None
+
+    @property
+    def is_move(self) -> bool:
+        """Whether it says nothing but the way by which the host is connected."""
+        return self.event is None and self.conditions is None
 
     def merged(self, newer: "Change") -> "Change":
         """Both, the newer one where they differ."""
@@ -153,9 +162,12 @@ class PresenceBook:
         return frozenset(host_id for host_id, live in self._hosts.items() if live.is_open)
 
     def take_changes(self) -> tuple[Change, ...]:
-        """What has to be written down; the caller gives back (`put_back`) what it could not write."""
-        changes = tuple(self._changes.values())
-        self._changes.clear()
+        """What has to be written down now; the caller gives back (`put_back`) what it could not write."""
+        moves = [change for change in self._changes.values() if change.is_move]
+        later = moves[max(MOVES_MIN, len(self._hosts) // MOVES_TURNS) :]
+        waiting = {change.host_id: change for change in later}
+        changes = tuple(change for host_id, change in self._changes.items() if host_id not in waiting)
+        self._changes = waiting
         return changes
 
     def put_back(self, changes: tuple[Change, ...]) -> None:

@@ -1,0 +1,55 @@
+"""What is written down of hosts that all come another way at once, and when."""
+
+from tests.master_support import ManualClock
+from windrow_master.fleet.presence.service import MOVES_MIN, MOVES_TURNS, PresenceBook, Route
+from windrow_proto.ids import BootId, HostId
+from windrow_proto.messages import Heartbeat
+
+BOOT = BootId(b"b" * 16)
+
+
+def moved(count: int) -> PresenceBook:
+    """A book of so many hosts that are online, and have just come by another Access."""
+    book = PresenceBook(ManualClock())
+    for access_id in ("access_1", "access_2"):
+        for number in range(count):
+            book.opened(HostId(f"host_{number}"), Route(access_id, "", "", BOOT))
+            book.heard(HostId(f"host_{number}"), Heartbeat(book._clock.wall_ns(), 1, "", b""))
+        if access_id == "access_1":
+            book.take_changes()
+    return book
+
+
+def test_the_moves_of_a_crowd_are_written_down_over_some_turns_each_once_the_first_ones_first() -> None:
+    book = moved(20 * MOVES_MIN)
+
+    turns = []
+    while book.has_changes:
+        turns.append(book.take_changes())
+
+    assert len(turns) == MOVES_TURNS
+    assert [change.host_id for turn in turns for change in turn] == [f"host_{n}" for n in range(20 * MOVES_MIN)]
+
+
+def test_few_are_written_down_at_once() -> None:
+    assert len(moved(MOVES_MIN).take_changes()) == MOVES_MIN
+
+
+def test_what_is_more_than_a_move_does_not_wait() -> None:
+    book = moved(2 * MOVES_MIN)
+    last = HostId(f"host_{2 * MOVES_MIN - 1}")
+    book.heard(last, Heartbeat(book._clock.wall_ns(), 1, "", b"", ("gpu.no_driver",)))
+
+    (change,) = [change for change in book.take_changes() if not change.is_move]
+
+    assert change.host_id == last
+    assert change.route is not None and change.route.access_id == "access_2"
+
+
+def test_what_could_not_be_written_is_no_reason_to_forget_what_waits() -> None:
+    book = moved(2 * MOVES_MIN)
+
+    book.put_back(book.take_changes())
+
+    hosts = {change.host_id for _ in range(2) for change in book.take_changes()}
+    assert len(hosts) == 2 * MOVES_MIN
