@@ -1,4 +1,4 @@
-"""The pytest plugin that fails a run if it leaves anything on the machine: what is there at its end and was not before.
+"""The pytest plugin that says what a run leaves on the machine, and fails it for that with LEFTOVERS=1.
 
 Containers, volumes, networks, interfaces, named namespaces, mounts, rules, shared memory, files named after us, and the
 processes of tests and of workloads. Where another run of these tests is at work, nobody can say whose something is, and
@@ -46,13 +46,14 @@ class Leftovers:
         self.left: Found = set()
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Wait for what is going, and fail where something stays."""
+        """Wait for what is going, and note what stays."""
         end = time.monotonic() + PATIENCE_S
         while (left := here() - self.before) and self._is_alone() and time.monotonic() < end:
             time.sleep(LOOK_S)
         if left and self._is_alone():
             self.left = left
-            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+            if os.environ.get("LEFTOVERS") == "1":
+                session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
     def _is_alone(self) -> bool:
         self.was_alone = self.was_alone and not others()
