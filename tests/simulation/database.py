@@ -150,17 +150,15 @@ class PowerFile:
         return bytes(self._file.content[offset : offset + amount])
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        power, file, end = self._power, self._file, offset + len(data)
-        power.step()
-        content = file.content
-        size = len(content)
-        if size < end:
-            power.take(end - size)
-        if size < offset:
-            file.write(offset, data)
+        self._power.step()
+        file, end = self._file, offset + len(data)
+        self._power.take(max(0, end - len(file.content)))
+        kept = bytes(data)
+        if len(file.content) < offset:
+            file.write(offset, kept)
             return
-        content[offset:end] = data
-        file.pending.append((offset, data))
+        file.content[offset:end] = kept
+        file.pending.append((offset, kept))
 
     def xTruncate(self, size: int) -> None:  # noqa: N802
         self._power.step()
