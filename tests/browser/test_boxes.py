@@ -119,7 +119,8 @@ async def test_its_renter_logs_in_and_runs_a_cell_and_nobody_else_does(site: Sit
     assert site.host.hits() >= 3
     deleted = site.windrow("cluster", "delete", "lab", "--yes")
     assert deleted.returncode == 0, deleted.stderr
-    poll(lambda: docker(site.docker_url, "ps", "-aq") == "", what="the container is gone")
+    ours = ("ps", "-aq", "--filter", "label=windrow.host")
+    poll(lambda: docker(site.docker_url, *ours) == "", what="the container is gone")
     assert docker(site.docker_url, "volume", "ls", "-q") == ""
 
 

@@ -189,7 +189,6 @@ def test_an_exception_that_cannot_be_made_again_is_told_by_name(worker: Worker, 
         ("noted", "Noted", "noted"),
         ("several", "RemoteError", "one of them"),
         ("undecodable", "ValueError", "\udcff"),
-        ("wordy", "ValueError", "wwww"),
     ],
 )
 def test_an_exotic_exception_is_raised_here_as_what_it_can_be(
