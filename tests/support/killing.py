@@ -180,8 +180,7 @@ def telemetry_flaws(data_dir: Path, *agent_dirs: Path) -> list[str]:
     The agents send from the spool and keep what was acknowledged for ten minutes: the spool holds all that was ever
     acknowledged in a short test, and more. Waits for what is still on its way.
     """
-    spooled = {key for folder in agent_dirs for key in truth.produced(folder).keys}
-    assert spooled
+    spooled = wait_for(lambda: {key for folder in agent_dirs for key in truth.produced(folder).keys})
     try:
         wait_for(lambda: spooled <= set(truth.stored(data_dir)), pause_s=0.2)
     except TimeoutError:
