@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime, Field
 
 from windrow_master.api import lasting, out, out_clusters, out_jobs
-from windrow_master.api.cluster_routes import ENTITY_MAX, money_of
+from windrow_master.api.cluster_routes import ENTITY_MAX, SECONDS_MAX, money_of, nanoseconds_of
 from windrow_master.api.cluster_shapes import plan_json
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.idempotency import make_router
@@ -24,7 +24,6 @@ from windrow_proto.units import SECOND, Bytes
 
 router = make_router("jobs")
 
-SECONDS_MAX = 10**8
 WhichAttempt = Annotated[int | None, Query(ge=1, le=1_000)]
 _SAFE = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
@@ -76,7 +75,7 @@ class JobBody(Body):
             max_price_per_hour=None if self.max_price_per_hour is None else money_of(self.max_price_per_hour),
             retries=self.retries,
             retries_on_exit=self.retries_on_exit,
-            max_duration_ns=None if self.max_duration_seconds is None else int(self.max_duration_seconds * SECOND),
+            max_duration_ns=nanoseconds_of(self.max_duration_seconds),
             deadline_ns=None if self.deadline is None else _ns(self.deadline),
             budget=None if self.budget is None else money_of(self.budget),
             priority=self.priority,
