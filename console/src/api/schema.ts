@@ -777,6 +777,8 @@ export interface JobBody {
   /** So many of them, each with its index */
   array_size?: number;
   await_files?: boolean;
+  /** Of Python (PEP 508), installed before the command */
+  packages?: string[];
   /** While it runs; 0: never */
   checkpoint_every_seconds?: number;
 }
@@ -831,6 +833,7 @@ export interface JobRequestOut {
   after: string[];
   array_size: number;
   await_files: boolean;
+  packages: string[];
   checkpoint_every_seconds: number;
 }
 

@@ -54,6 +54,10 @@ class JobBody(Body):
     after: Annotated[list[str], Field(default_factory=list, max_length=1_000, description="Jobs to succeed first")]
     array_size: Annotated[int, Field(ge=0, le=100_000, description="So many of them, each with its index")] = 0
     await_files: bool = False
+    packages: Annotated[
+        list[str],
+        Field(default_factory=list, max_length=1_000, description="Of Python (PEP 508), installed before the command"),
+    ]
     checkpoint_every_seconds: Annotated[float, Field(ge=0, le=SECONDS_MAX, description="While it runs; 0: never")] = 60
 
     def parsed(self) -> JobRequest:
@@ -82,6 +86,7 @@ class JobBody(Body):
             after=tuple(JobId(one) for one in dict.fromkeys(self.after)),
             array_size=self.array_size,
             await_files=self.await_files,
+            packages=tuple(self.packages),
             checkpoint_every_ns=int(self.checkpoint_every_seconds * SECOND),
         )
 

@@ -12,7 +12,7 @@ from windrow import folder
 from windrow.cli.clusters import Cpus, Env, Gpu, Image, MaxPrice, Memory, Runtime, Slice, Tier, print_plan
 from windrow.cli.context import AsJson, client
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, Column, facts, print_json, print_list, say, size_text
-from windrow.cli.request import cluster_request, parse_span
+from windrow.cli.request import cluster_request, parse_span, read_requirements
 from windrow.client import Client
 from windrow.errors import WindrowClientError
 
@@ -34,6 +34,10 @@ Every = Annotated[str, typer.Option("--checkpoint-every", help="Look so often fo
 Script = Annotated[Path | None, typer.Option("--script", help="A Python or shell script to run, sent alone.")]
 Folder = Annotated[Path | None, typer.Option("--folder", help="The folder to send; by default this one.")]
 Files = Annotated[bool, typer.Option(help="Send the folder.")]
+Requirements = Annotated[
+    Path | None, typer.Option("--requirements", help="A file of Python packages, installed before the command.")
+]
+With = Annotated[list[str] | None, typer.Option("--with", help="A Python package, as numpy==2.4; repeatable.")]
 
 WAIT_S = 7 * 86_400.0
 
@@ -79,6 +83,8 @@ def job_submit(
     tier: Tier = None,
     runtime: Runtime = None,
     max_price: MaxPrice = None,
+    requirements: Requirements = None,
+    packages: With = None,
     retries: Retries = 0,
     on_exit: OnExit = False,
     max_duration: MaxDuration = None,
@@ -111,6 +117,7 @@ def job_submit(
         "deadline": deadline,
         "budget": budget,
         "after": [job_id(api, one) for one in after or []] or None,
+        "packages": [*(read_requirements(requirements) if requirements else []), *(packages or [])] or None,
     }
     request |= {key: value for key, value in optional.items() if value is not None}
     if plan:
@@ -203,6 +210,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             ("Job", f"{item['name']} {item['id']}"),
             ("State", f"{item['state']} {item['reason'] or ''}"),
             ("Command", " ".join(asked["argv"])),
+            *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
             ("Exit code", item["exit_code"]),
             ("Cost so far", item["cost_so_far"]),
             ("Budget", asked["budget"]),

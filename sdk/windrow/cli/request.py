@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from windrow.errors import WindrowClientError
@@ -53,6 +54,19 @@ def parse_env(pairs: Sequence[str]) -> dict[str, str]:
             raise WindrowClientError(f"--env {pair!r}: write NAME=value.")
         env[name] = value
     return env
+
+
+def read_requirements(path: Path) -> list[str]:
+    """The packages that a requirements file names; raises WindrowClientError for options, which are the host's own."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WindrowClientError(f"{path} cannot be read: {error}") from None
+    found = [line for raw in lines if (line := re.sub(r"(^|\s)#.*$", "", raw).strip())]
+    for line in found:
+        if line.startswith("-") or line.endswith("\\"):
+            raise WindrowClientError(f"{path}: {line[:80]!r} is no package. Write one a line, as numpy or numpy==2.4.")
+    return found
 
 
 def registry_login(text: str) -> dict[str, str]:
