@@ -152,10 +152,11 @@ function PinnedHost({ id, clear }: { id: string; clear: () => void }) {
 function Preview({ request, sound }: { request: ClusterRequest; sound: boolean }) {
   const [settled] = useDebouncedValue(request, TYPING_MS);
   const me = useQuery(meQuery);
-  const query = useQuery({ ...planQuery(settled), placeholderData: keepPreviousData });
+  const lacksCommand = settled.kind === "gang" && !settled.argv?.length;
+  const query = useQuery({ ...planQuery(settled), placeholderData: keepPreviousData, enabled: !lacksCommand });
   return (
     <Panel title="Where and for how much" actions={<TestMoney />}>
-      {query.data ? <Fit plan={query.data} seconds={settled.max_duration_seconds ?? null} currency={me.data?.balance.currency ?? ""} /> : query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : <Waiting />}
+      {lacksCommand ? <Text size="sm" className="wr-quiet">Say what its members run first.</Text> : query.data ? <Fit plan={query.data} seconds={settled.max_duration_seconds ?? null} currency={me.data?.balance.currency ?? ""} /> : query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : <Waiting />}
       {!sound && query.data?.fits && <Text size="xs" className="wr-quiet" mt={8}>The form is not complete yet.</Text>}
     </Panel>
   );

@@ -128,7 +128,7 @@ def _traffic(traffic: dict[str, Any]) -> str:
 
 def _ends(cluster: dict[str, Any]) -> str:
     """What of it ends it by itself, in words; empty: nothing does."""
-    asked = cluster.get("request") or {}
+    asked = (cluster.get("request") or {}) if cluster["phase"] not in ENDED else {}
     at = [f"at {cluster['ends_at']}"] if cluster.get("ends_at") else []
     idle = [f"after {asked['idle_seconds']:g} s with nobody in it"] if asked.get("idle_seconds") else []
     return ", or ".join(at + idle)

@@ -72,6 +72,13 @@ async def test_a_duration_ends_it_and_says_so(m):
     assert await phase(m, cluster_id) == (ClusterPhase.DELETING, "it ran for the 3600 s that it may")
 
 
+async def test_why_it_ended_is_said_when_it_is_gone_too(m):
+    cluster_id, spec = await m.running(max_duration_ns=HOUR)
+    await later(m, HOUR)
+    await m.ended(cluster_id, spec, 2, 3600)
+    assert await phase(m, cluster_id) == (ClusterPhase.DELETED, "it ran for the 3600 s that it may")
+
+
 async def test_a_budget_ends_it_a_minute_before_it_is_passed(m):
     cluster_id = await running(m, budget=Microcents(100 * CENT))
     price = (await m.cluster(cluster_id)).price_per_hour
