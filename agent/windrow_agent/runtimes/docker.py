@@ -324,10 +324,6 @@ class DockerRuntime:
 
         log_cap = min(spec.log_cap_bytes or LOG_CAP_BYTES, LOG_CAP_BYTES)
         labels = facts_of.labels(spec, self._host_id, log_cap, docker_disk.share(self._kind.root))
-        volume = facts_of.volume_name(spec.workload_id)
-        api.create_volume(volume, labels=labels)
-        config = (image or {}).get("Config", {})
-        has_command = bool(config.get("Cmd") or config.get("Entrypoint"))
         given, kind = devices.of(spec, self.cards()), self._kind
         kind.have_network(api, self._base_url)
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -337,17 +333,15 @@ class DockerRuntime:
             if spec.peers and not joined:
                 raise RuntimeUnavailable("The network that was held for it is gone.")
             host_config["network_mode"] = joined or egress.NETWORK
+        volume = facts_of.volume_name(spec.workload_id)
         try:
+            api.create_volume(volume, labels=labels)
             made = api.create_container(
                 image_names.parsed(spec.image).asked,
-                command=list(spec.argv) or (None if has_command else ["sleep", "2147483647"]),
+                command=facts_of.command(spec, image),
                 name=facts_of.container_name(spec),
                 labels=labels,
-                environment={
-                    **facts_of.own_environment(spec),
-                    **spec.env,
-                    **facts_of.fixed_environment(spec, kind.cdi),
-                },
+                environment=facts_of.environment(spec, kind.cdi),
                 working_dir=facts_of.WORKSPACE,
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),
@@ -357,6 +351,8 @@ class DockerRuntime:
             self.pause_containers.release(spec.workload_id, None)
             if self._inspect(api, spec.workload_id) is not None:
                 return  # made before a crash; taken as it is (Docker says 409, Podman 500)
+            with contextlib.suppress(docker.errors.APIError):
+                _remove_volume(api, volume, self._host_id)  # nobody would look for it: what is listed are containers
             raise
         self._ids[spec.workload_id] = self._unstarted[spec.workload_id] = made["Id"]
 

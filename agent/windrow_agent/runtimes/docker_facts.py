@@ -11,7 +11,7 @@ from windrow_agent.core import devices, egress, image_needs
 from windrow_agent.core.devices import Devices
 from windrow_agent.private.device import device_name
 from windrow_agent.runtimes.port import Run, RunState
-from windrow_agent.runtimes.sandbox import INTERFACES
+from windrow_agent.runtimes.sandbox import INTERFACES, STAY_UP
 from windrow_agent.runtimes.shim import OOM_SCORE, boot_id, write_whole
 from windrow_proto import checkpoints
 from windrow_proto.errors import ImageUnavailable, WorkloadFailed
@@ -75,19 +75,27 @@ def cdi_names(gpus: Iterable[str], known: frozenset[str]) -> list[str]:
     return names if names and known.issuperset(names) else []
 
 
-def fixed_environment(spec: WorkloadSpec, cdi: frozenset[str] = frozenset()) -> dict[str, str]:
-    """What the renter cannot set otherwise: which GPUs there are, and who it is. cdi: the devices the daemon knows."""
+def command(spec: WorkloadSpec, image: dict[str, Any] | None) -> list[str] | None:
+    """What it runs; None: what its image, as inspected, says; it stays up where neither says anything."""
+    config = (image or {}).get("Config", {})
+    return list(spec.argv) or (None if config.get("Cmd") or config.get("Entrypoint") else list(STAY_UP))
+
+
+def environment(spec: WorkloadSpec, cdi: frozenset[str]) -> dict[str, str]:
+    """What the renter set wins, save which GPUs there are and who it is. cdi: the devices that the daemon knows."""
     nvidia = devices.by_id(spec).nvidia
     gpus = "" if cdi_names(nvidia, cdi) else ",".join(nvidia)  # given once, and not by NVIDIA's hook as well
-    own = {"WINDROW_WORKLOAD_ID": str(spec.workload_id), "WINDROW_CLUSTER_ID": str(spec.cluster_id)}
-    # `void` keeps NVIDIA's hook from injecting every card into an image that asks for `all`.
-    return {**own, "NVIDIA_VISIBLE_DEVICES": gpus or "void"}
-
-
-def own_environment(spec: WorkloadSpec) -> dict[str, str]:
-    """What the renter may set otherwise."""
     interfaces = dict.fromkeys(INTERFACES, device_name(spec.address)) if spec.peers else {}
-    return {"HOME": "/tmp", "CKPT_DIR": f"{WORKSPACE}/{checkpoints.FOLDER}", **interfaces}
+    return {
+        "HOME": "/tmp",
+        "CKPT_DIR": f"{WORKSPACE}/{checkpoints.FOLDER}",
+        **interfaces,
+        **spec.env,
+        "WINDROW_WORKLOAD_ID": spec.workload_id,
+        "WINDROW_CLUSTER_ID": spec.cluster_id,
+        # `void` keeps NVIDIA's hook from injecting every card into an image that asks for `all`.
+        "NVIDIA_VISIBLE_DEVICES": gpus or "void",
+    }
 
 
 DriverOf = Callable[[frozenset[str]], image_needs.Driver]
