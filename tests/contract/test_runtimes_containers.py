@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.places import CONTAINERS, IMAGE, Place, log_of, no_progress, only, run_to_end
+from tests.support.places import CONTAINERS, DOCKER, IMAGE, Place, log_of, no_progress, only, run_to_end
+from tests.waiting import poll_async
 from windrow_agent.runtimes.docker_facts import container_name
+from windrow_agent.runtimes.port import Run, RunState
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.units import MIB
@@ -42,6 +44,30 @@ async def test_containers_of_others_are_never_touched(place: Place):
         assert await _docker(place, "inspect", "-f", "{{.State.Running}}", foreign) == "true"
     finally:
         await _docker(place, "rm", "-f", foreign)
+
+
+@only(DOCKER)
+@pytest.mark.parametrize(
+    ("ended", "state", "code"),
+    [("by itself", RunState.EXITED, 137), ("by its agent", RunState.EXITED, 137), ("by hand", RunState.LOST, None)],
+)
+async def test_an_end_is_its_own_unless_its_host_brought_it_about(
+    place: Place, ended: str, state: RunState, code: int | None
+):
+    spec = place.spec("sh", "-c", "exit 137" if ended == "by itself" else "sleep 300")
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    if ended == "by its agent":
+        await place.runtime.stop(spec.workload_id, 0)
+    elif ended == "by hand":
+        await _docker(place, "kill", container_name(spec))
+
+    async def over() -> Run | None:
+        run = await place.runtime.observe(spec.workload_id)
+        return run if run is not None and run.state is not RunState.RUNNING else None
+
+    seen = (await poll_async(over), await place.again().observe(spec.workload_id))
+    assert [(one.state, one.exit_code) for one in seen if one] == [(state, code)] * 2
 
 
 @only(CONTAINERS)

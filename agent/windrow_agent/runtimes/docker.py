@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 
 from windrow_agent import fence
 from windrow_agent.core import devices, egress
-from windrow_agent.runtimes import docker_disk, docker_kind, docker_pause, docker_socket, files
+from windrow_agent.runtimes import docker_disk, docker_ends, docker_kind, docker_pause, docker_socket, files
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
 from windrow_agent.runtimes.images import Images
@@ -83,6 +83,7 @@ class DockerRuntime:
         self._made: Any = None
         self._ids: dict[WorkloadId, str] = {}
         self._unstarted: dict[WorkloadId, str] = {}
+        self._stopped: set[WorkloadId] = set()
         self._notes = threading.Lock()
         self._is_fenced = False
         self._disk = docker_disk.DiskWatch(folder, host_id)
@@ -238,6 +239,7 @@ class DockerRuntime:
     async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
         """Docker's own stop: SIGTERM, then SIGKILL; all of a container's processes end with its first."""
         container = await self._find(workload_id)
+        self._stopped.add(workload_id)
         if container is None or container["State"]["Status"] not in ("running", "restarting", "paused"):
             return
         grace_s = -(-grace_ns // SECOND)  # rounded up: never less than was promised
@@ -259,6 +261,7 @@ class DockerRuntime:
         await asyncio.to_thread(self._forget, workload_id)
         self._ids.pop(workload_id, None)
         self._unstarted.pop(workload_id, None)
+        self._stopped.discard(workload_id)
         await self.images.clear()
 
     async def close(self) -> None:
@@ -391,9 +394,9 @@ class DockerRuntime:
         if run.state is not RunState.EXITED:
             return run
         folder = self._folder / run.workload_id
-        with self._notes:  # of several that look at once the first one's time stands
-            kept = facts_of.keep_end(folder / "end.json", run.running_ns) if folder.is_dir() else run.running_ns
-        return replace(run, running_ns=kept, detail=docker_disk.note_of(folder) or run.detail)
+        run = replace(run, detail=docker_disk.note_of(folder) or run.detail)
+        is_known = run.detail or run.workload_id in self._stopped or self._kind.podman_url
+        return docker_ends.seen(folder, self._notes, run, "" if is_known else self._base_url, str(container["Id"]))
 
     def _forget(self, workload_id: WorkloadId) -> None:
         with self._notes:  # nobody who still looks makes it anew

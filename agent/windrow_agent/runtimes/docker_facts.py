@@ -12,7 +12,7 @@ from windrow_agent.core.devices import Devices
 from windrow_agent.private.device import device_name
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_agent.runtimes.sandbox import INTERFACES, STAY_UP
-from windrow_agent.runtimes.shim import OOM_SCORE, boot_id, write_whole
+from windrow_agent.runtimes.shim import OOM_SCORE, boot_id
 from windrow_proto import checkpoints
 from windrow_proto.errors import ImageUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
@@ -180,15 +180,6 @@ def read_note(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def keep_end(path: Path, running_ns: int) -> int:
-    """The running time that was first seen after the end: it never changes again."""
-    try:
-        return int(json.loads(path.read_bytes())["running_ns"])
-    except (OSError, ValueError, OverflowError, KeyError, TypeError):
-        write_whole(str(path.parent), path.name, {"running_ns": running_ns})
-        return running_ns
 
 
 def run_of(container: dict[str, Any], start: StartNote | None, now_ns: int, wall_ns: int) -> Run:
