@@ -24,7 +24,7 @@ from tests.waiting import poll_async
 from windrow_agent import workloads
 from windrow_agent.core.image_needs import Driver
 from windrow_agent.runtimes import docker as docker_runtime
-from windrow_agent.runtimes import docker_facts, images, port
+from windrow_agent.runtimes import images, limits, port
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import CommandId, GpuUuid, SlotId
@@ -74,7 +74,7 @@ async def world(
 ) -> AsyncIterator[World]:
     """An agent that waits seconds for its daemon where the shipped one waits half a minute."""
     monkeypatch.setattr(docker_runtime, "CALL_S", 6)
-    monkeypatch.setattr(docker_facts, "PROCESSES_MAX", PROCESSES)
+    monkeypatch.setattr(limits, "PROCESSES_MAX", PROCESSES)
     monkeypatch.setattr(workloads, "LOOK_NS", 200 * MILLISECOND)
     runtime = DockerRuntime(tmp_path / "docker", HOST, daemon.url, (registry.address,))
     runtime.driver_of = lambda uuids: Driver("525.147.05", "12.0")

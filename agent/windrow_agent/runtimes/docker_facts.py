@@ -10,6 +10,7 @@ from typing import Any, Final
 from windrow_agent.core import devices, egress, image_needs
 from windrow_agent.core.devices import Devices
 from windrow_agent.private.device import device_name
+from windrow_agent.runtimes import limits as limits_of
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_agent.runtimes.sandbox import INTERFACES, STAY_UP
 from windrow_agent.runtimes.shim import OOM_SCORE, boot_id
@@ -28,10 +29,7 @@ SLOTS: Final = "windrow.slots"
 LOG_CAP: Final = "windrow.log_cap"
 DISK: Final = "windrow.disk"
 NAME: Final = "docker"
-PROCESSES_MAX: Final = 4096
 TMP_BYTES: Final = 512 * MIB
-MEMORY_KEPT_BYTES: Final = 1024 * MIB
-"""Of the host's, for itself: its system, its container daemon and its agent."""
 BRIDGE: Final = {
     "com.docker.network.bridge.name": egress.BRIDGE,
     "com.docker.network.bridge.enable_icc": "false",
@@ -216,8 +214,7 @@ def run_of(container: dict[str, Any], start: StartNote | None, now_ns: int, wall
 def _why(container: dict[str, Any]) -> str:
     """What the daemon knows of an end beyond its exit code."""
     if container["State"].get("OOMKilled"):
-        limit = int((container.get("HostConfig") or {}).get("Memory") or 0) // MIB
-        return f"it ran out of memory at its limit of {limit} MiB" if limit else "the host ran out of memory"
+        return limits_of.out_of_memory(int((container.get("HostConfig") or {}).get("Memory") or 0))
     return str(container["State"].get("Error") or "")[:300]
 
 
@@ -254,12 +251,6 @@ def published(container: dict[str, Any], port: int) -> tuple[tuple[str, int], ..
     return () if bound is None else (("127.0.0.1", bound),)
 
 
-def memory_limit(asked_bytes: int, host_bytes: int) -> int:
-    """What a container may use, in bytes: what was asked for, never what the host itself needs to live."""
-    most = max(host_bytes - MEMORY_KEPT_BYTES, host_bytes // 2)
-    return min(asked_bytes, most) if asked_bytes else most
-
-
 def host_config(
     spec: WorkloadSpec,
     processors: int,
@@ -273,7 +264,7 @@ def host_config(
     processors, memory_bytes: of this host; more than it has cannot be given. limits: as docker_kind.own_limits; None:
     the daemon's. cdi: the devices it knows by that name.
     """
-    memory = memory_limit(spec.memory_bytes, memory_bytes)
+    memory = limits_of.memory_limit(spec.memory_bytes, memory_bytes)
     gpus = list(given.nvidia)
     named = cdi_names(gpus, cdi)
     by_id = {"Driver": "", "Count": 0, "DeviceIDs": gpus, "Capabilities": [["gpu"]], "Options": {}}
@@ -286,7 +277,7 @@ def host_config(
         "read_only": True,
         "shm_size": memory,  # its pages count as the container's own memory
         "tmpfs": {"/tmp": f"rw,nosuid,nodev,mode=1777,size={TMP_BYTES}", "/run": "rw,nosuid,nodev,size=16m"},
-        "pids_limit": PROCESSES_MAX,
+        "pids_limit": limits_of.PROCESSES_MAX,
         "mem_limit": memory,
         "memswap_limit": memory,
         "oom_score_adj": OOM_SCORE,

@@ -1,14 +1,18 @@
-"""How the end of a process is waited for that is no child of this one, and how those of a workload's are brought
-about."""
+"""How the end of a process is waited for that is no child of this one, how those of a workload's are brought about,
+and how what is left of it is taken away."""
 
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
-from windrow_agent.runtimes import shim
+from windrow_agent.runtimes import limits, sandbox, shim
+from windrow_proto.errors import RuntimeUnavailable
 from windrow_proto.ids import WorkloadId
 
 KILL_S: Final = 15.0
@@ -61,3 +65,20 @@ def _has(pid: int, marked: bytes) -> bool:
             return pid != os.getpid() and marked in file.read().split(b"\0")
     except OSError:
         return False
+
+
+def delete_tree(folder: Path, groups: Sequence[limits.Group]) -> None:
+    """Delete a workload's folder, even where it made it unreadable, and first its control groups and shared memory."""
+    limits.end(groups)
+    limits.drop(groups)
+    shutil.rmtree(sandbox.shared_memory(folder.name), ignore_errors=True)
+
+    def again(function: Callable[..., object], path: str, _: object) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(os.path.dirname(path), 0o700)
+            os.chmod(path, 0o700)
+            function(path)
+
+    shutil.rmtree(folder, onerror=again)
+    if folder.exists():
+        raise RuntimeUnavailable(f"The folder of {folder.name} could not be deleted.", subject=folder.name)

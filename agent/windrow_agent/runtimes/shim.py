@@ -155,6 +155,23 @@ def go_first() -> None:
         return  # a kernel without it
 
 
+def enter_groups(spec: dict[str, Any]) -> None:
+    """This process, and all that it begins from now on, is limited by these control groups."""
+    for group in spec["groups"]:
+        with open(os.path.join(group["folder"], "cgroup.procs"), "w") as members:
+            members.write("0")
+
+
+def close_groups(spec: dict[str, Any]) -> None:
+    """Nothing more begins in them: what forks all the time is then killed in one go."""
+    for group in spec["groups"]:
+        try:
+            with open(os.path.join(group["folder"], "pids.max"), "r+") as most:
+                most.write("0")
+        except OSError:
+            continue  # this group limits something else
+
+
 def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tuple[int, int, int]:
     """Fork the command up to a gate. Returns pid, the gate (write a byte to let it run), and where an errno comes."""
     gate_read, gate_write = os.pipe()
@@ -181,6 +198,7 @@ def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tupl
             os.dup2(out, 1)
             os.dup2(out, 2)
         go_first()
+        enter_groups(spec)
         for name, (soft, hard) in spec["limits"].items():
             resource.setrlimit(getattr(resource, name), (soft, hard))
         os.chdir(spec["cwd"])
@@ -284,6 +302,7 @@ def supervise(folder: str, spec: dict[str, Any]) -> int:
         os.dup2(null, descriptor)
     code = attend(pid, out_read, wake_read, log)
     ran_ns = time.monotonic_ns() - began_ns
+    close_groups(spec)
     kill_below()
     while pump(out_read, log) and select.select([out_read], [], [], 0)[0]:
         pass
