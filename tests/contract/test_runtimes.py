@@ -28,7 +28,7 @@ from tests.support.places import (
     until_ended,
 )
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_agent.runtimes.port import RunState
+from windrow_agent.runtimes.port import ENDED_BY_HOST, Run, RunState
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_proto.errors import (
     Conflict,
@@ -341,6 +341,25 @@ async def test_a_killed_shim_takes_its_workload_with_it_and_the_end_counts_as_un
     await poll_async(lost, what="the loss is seen")
     await runtime.stop(spec.workload_id, 0)
     assert not _sleepers(nap)
+
+
+@only(PROCESSES)
+@pytest.mark.parametrize("said", ["exit 143", "exit 0"])
+async def test_what_somebody_else_ends_on_its_host_is_lost_whatever_it_says(place: Place, said: str):
+    words = f"trap '{said}' TERM; echo ready; while :; do sleep 0.1; done"
+    runtime, spec = place.runtime, place.spec("sh", "-c", words)
+    assert isinstance(runtime, ProcessRuntime)
+    await runtime.prepare(spec, no_progress)
+    await runtime.start(spec.workload_id)
+    await _until_ready(place, spec)
+    os.kill(runtime.shim_pid(spec.workload_id) or 0, signal.SIGTERM)
+
+    async def over() -> Run | None:
+        run = await runtime.observe(spec.workload_id)
+        return run if run is not None and run.state is not RunState.RUNNING else None
+
+    run = await poll_async(over, what="its end is seen")
+    assert run is not None and (run.state, run.exit_code, run.detail) == (RunState.LOST, None, ENDED_BY_HOST)
 
 
 @only(REAL)

@@ -26,6 +26,7 @@ from windrow_agent.runtimes.ending import KILL_S, delete_tree, ends_within, kill
 from windrow_agent.runtimes.limits import Group
 from windrow_agent.runtimes.port import (
     CHUNK_BYTES,
+    ENDED_BY_HOST,
     FILES_CAP_BYTES,
     LOG_CAP_BYTES,
     ByteStream,
@@ -224,6 +225,8 @@ class ProcessRuntime:
         folder = self._path(workload_id)
         if not (folder / "spec.json").exists():
             return
+        with contextlib.suppress(OSError):  # a full disk keeps nothing from ending
+            (folder / shim.ASKED).touch()
         if grace_ns > 0:
             _signal(folder, signal.SIGTERM)
         if not await self._ends(folder, grace_ns / SECOND):
@@ -379,6 +382,8 @@ def _observe(folder: Path) -> Run:
     is_alive = _shim_pid(folder) is not None  # looked at before end.json: it may be written in between
     ended = read_record(folder / "end.json")
     run = replace(run, started_wall_ns=int(began["wall_ns"]), ports={str(port): port for port in spec.ports})
+    if ended.get("is_by_host"):
+        return replace(run, state=RunState.LOST, running_ns=int(ended["running_ns"]), detail=ENDED_BY_HOST)
     if ended:
         code, oom_limit = int(ended["exit_code"]), limits.oom_limit(_groups(folder)) if ended["exit_code"] else None
         why = "" if oom_limit is None else limits.out_of_memory(oom_limit)
