@@ -21,7 +21,6 @@ from windrow_agent.leaving import Leaving
 from windrow_agent.meeting import Waits
 from windrow_agent.orphans import ORPHANS_EVERY_NS, Orphans
 from windrow_agent.outbox import Outbox
-from windrow_agent.runtimes.ending import own_end
 from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime, worded
 from windrow_proto.errors import Conflict, NotFound, RuntimeUnavailable, StorageFailed, WindrowError
 from windrow_proto.ids import WorkloadId
@@ -380,23 +379,19 @@ class Keeper:
         runtime = self.runtime_of(workload_id)
         if was_seen:
             await runtime.pause(workload_id, self._clock)
-        receipt_ns, was_silent = self._clock.monotonic_ns() + work.RECEIPT_EVERY_NS, False
+        receipt_ns = self._clock.monotonic_ns() + work.RECEIPT_EVERY_NS
         while True:
             state = self.state(workload_id)
             if state is None or state.phase is not WorkloadPhase.RUNNING:
                 return
-            try:
-                with contextlib.suppress(StorageFailed):  # told again
-                    run = await runtime.observe(workload_id)
-                    if run is None or run.state is not RunState.RUNNING:
-                        await self._saw_end(state, await own_end(runtime, run, was_silent, self._clock))
-                        return
-                    was_silent = False
-                    if self._clock.monotonic_ns() >= receipt_ns:
-                        receipt_ns += work.RECEIPT_EVERY_NS
-                        await self._apply(workload_id, work.Ran(run.running_ns))
-            except RuntimeUnavailable:
-                was_silent = True  # looked at again
+            with contextlib.suppress(StorageFailed, RuntimeUnavailable):  # told again, looked at again
+                run = await runtime.observe(workload_id)
+                if run is None or run.state is not RunState.RUNNING:
+                    await self._saw_end(state, run)
+                    return
+                if self._clock.monotonic_ns() >= receipt_ns:
+                    receipt_ns += work.RECEIPT_EVERY_NS
+                    await self._apply(workload_id, work.Ran(run.running_ns))
             await runtime.pause(workload_id, self._clock)
 
     async def _saw_end(self, state: WorkloadState, run: Run | None) -> None:

@@ -24,7 +24,7 @@ from tests.waiting import poll_async
 from windrow_agent import workloads
 from windrow_agent.core.image_needs import Driver
 from windrow_agent.runtimes import docker as docker_runtime
-from windrow_agent.runtimes import docker_facts, images, port
+from windrow_agent.runtimes import images, limits, port
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import CommandId, GpuUuid, SlotId
@@ -40,6 +40,7 @@ pytestmark = [
 
 IMAGE, NEEDY = "windrow-test-faults:local", "windrow-test-needy:local"
 OBEDIENT = ("sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1; done")
+DEAF = (*OBEDIENT[:2], "trap '' TERM; while :; do sleep 1; done")
 PROCESSES = 200
 """In place of the shipped limit: a bomb is a bomb, and this machine has other things to do."""
 
@@ -73,7 +74,7 @@ async def world(
 ) -> AsyncIterator[World]:
     """An agent that waits seconds for its daemon where the shipped one waits half a minute."""
     monkeypatch.setattr(docker_runtime, "CALL_S", 6)
-    monkeypatch.setattr(docker_facts, "PROCESSES_MAX", PROCESSES)
+    monkeypatch.setattr(limits, "PROCESSES_MAX", PROCESSES)
     monkeypatch.setattr(workloads, "LOOK_NS", 200 * MILLISECOND)
     runtime = DockerRuntime(tmp_path / "docker", HOST, daemon.url, (registry.address,))
     runtime.driver_of = lambda uuids: Driver("525.147.05", "12.0")
@@ -165,11 +166,15 @@ async def test_while_the_daemon_hangs_a_creation_fails_with_the_reason_and_an_en
 
 
 @pytest.mark.proves("work whose container daemon is restarted or killed ends by a stated fault of its host")
-@pytest.mark.parametrize("how", ["stopped", "killed"])
+@pytest.mark.parametrize(
+    ("how", "command"),
+    [("stopped", DEAF), ("stopped", OBEDIENT), ("killed", DEAF)],
+    ids=["stopped", "stopped and it obeyed", "killed"],
+)
 async def test_a_daemon_that_is_restarted_ends_the_work_by_no_fault_of_its_own(
-    world: World, daemon: OwnDocker, how: str
+    world: World, daemon: OwnDocker, how: str, command: tuple[str, ...]
 ) -> None:
-    create = asked(*OBEDIENT[:2], "trap '' TERM; while :; do sleep 1; done")
+    create = asked(*command)
     async with world.running():
         await running(world, create)
         await asyncio.to_thread(daemon.stop if how == "stopped" else daemon.kill)
@@ -181,7 +186,7 @@ async def test_a_daemon_that_is_restarted_ends_the_work_by_no_fault_of_its_own(
         await running(world, again)
         await deleted(world, again)
 
-    assert (ended.exit_code, ended.detail) == (None, port.RESTARTED)
+    assert (ended.exit_code, ended.detail) == (None, port.ENDED_BY_HOST)
     assert (final.end_reason, final.exit_code) == ("lost", None)
     assert 0 < final.running_ns <= final.at_wall_ns - final.started_wall_ns + SECOND
     assert left(daemon) == ([], [])

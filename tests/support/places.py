@@ -45,7 +45,7 @@ class Place:
     """A runtime and how to make another one over the same state, as a restarted agent does."""
 
     def __init__(self, kind: str, folder, docker_url: str = DEFAULT_URL) -> None:
-        self.kind, self._folder, self.docker_url = kind, folder, docker_url
+        self.kind, self.folder, self.docker_url = kind, folder, docker_url
         self.clock = SystemClock()
         self._machine = SimulatedMachine(self.clock)
         self.runtime = self.again()
@@ -72,11 +72,11 @@ class Place:
             return SimulatedRuntime(self._machine)
         if self.has_containers:
             return self.of(HOST)
-        return ProcessRuntime(self._folder / "process", self._folder, self.kind == "bubblewrap")
+        return ProcessRuntime(self.folder / "process", self.folder, self.kind == "bubblewrap")
 
     def of(self, host_id: HostId) -> DockerRuntime:
         """The runtime of a host on this daemon; one host cannot tell another's containers."""
-        folder = self._folder / "docker" if host_id == HOST else self._folder / "other"
+        folder = self.folder / "docker" if host_id == HOST else self.folder / "other"
         return DockerRuntime(folder, host_id, self.docker_url)
 
     def spec(self, *argv: str, **more) -> WorkloadSpec:

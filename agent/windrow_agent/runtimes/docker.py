@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 
 from windrow_agent import fence
 from windrow_agent.core import devices, egress
-from windrow_agent.runtimes import docker_disk, docker_kind, docker_pause, docker_socket, files
+from windrow_agent.runtimes import docker_disk, docker_ends, docker_kind, docker_pause, docker_socket, files
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
 from windrow_agent.runtimes.images import Images
@@ -83,6 +83,7 @@ class DockerRuntime:
         self._made: Any = None
         self._ids: dict[WorkloadId, str] = {}
         self._unstarted: dict[WorkloadId, str] = {}
+        self._stopped: set[WorkloadId] = set()
         self._notes = threading.Lock()
         self._is_fenced = False
         self._disk = docker_disk.DiskWatch(folder, host_id)
@@ -238,6 +239,7 @@ class DockerRuntime:
     async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
         """Docker's own stop: SIGTERM, then SIGKILL; all of a container's processes end with its first."""
         container = await self._find(workload_id)
+        self._stopped.add(workload_id)
         if container is None or container["State"]["Status"] not in ("running", "restarting", "paused"):
             return
         grace_s = -(-grace_ns // SECOND)  # rounded up: never less than was promised
@@ -259,6 +261,7 @@ class DockerRuntime:
         await asyncio.to_thread(self._forget, workload_id)
         self._ids.pop(workload_id, None)
         self._unstarted.pop(workload_id, None)
+        self._stopped.discard(workload_id)
         await self.images.clear()
 
     async def close(self) -> None:
@@ -324,10 +327,6 @@ class DockerRuntime:
 
         log_cap = min(spec.log_cap_bytes or LOG_CAP_BYTES, LOG_CAP_BYTES)
         labels = facts_of.labels(spec, self._host_id, log_cap, docker_disk.share(self._kind.root))
-        volume = facts_of.volume_name(spec.workload_id)
-        api.create_volume(volume, labels=labels)
-        config = (image or {}).get("Config", {})
-        has_command = bool(config.get("Cmd") or config.get("Entrypoint"))
         given, kind = devices.of(spec, self.cards()), self._kind
         kind.have_network(api, self._base_url)
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -337,17 +336,15 @@ class DockerRuntime:
             if spec.peers and not joined:
                 raise RuntimeUnavailable("The network that was held for it is gone.")
             host_config["network_mode"] = joined or egress.NETWORK
+        volume = facts_of.volume_name(spec.workload_id)
         try:
+            api.create_volume(volume, labels=labels)
             made = api.create_container(
                 image_names.parsed(spec.image).asked,
-                command=list(spec.argv) or (None if has_command else ["sleep", "2147483647"]),
+                command=facts_of.command(spec, image),
                 name=facts_of.container_name(spec),
                 labels=labels,
-                environment={
-                    **facts_of.own_environment(spec),
-                    **spec.env,
-                    **facts_of.fixed_environment(spec, kind.cdi),
-                },
+                environment=facts_of.environment(spec, kind.cdi),
                 working_dir=facts_of.WORKSPACE,
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),
@@ -357,6 +354,8 @@ class DockerRuntime:
             self.pause_containers.release(spec.workload_id, None)
             if self._inspect(api, spec.workload_id) is not None:
                 return  # made before a crash; taken as it is (Docker says 409, Podman 500)
+            with contextlib.suppress(docker.errors.APIError):
+                _remove_volume(api, volume, self._host_id)  # nobody would look for it: what is listed are containers
             raise
         self._ids[spec.workload_id] = self._unstarted[spec.workload_id] = made["Id"]
 
@@ -395,9 +394,9 @@ class DockerRuntime:
         if run.state is not RunState.EXITED:
             return run
         folder = self._folder / run.workload_id
-        with self._notes:  # of several that look at once the first one's time stands
-            kept = facts_of.keep_end(folder / "end.json", run.running_ns) if folder.is_dir() else run.running_ns
-        return replace(run, running_ns=kept, detail=docker_disk.note_of(folder) or run.detail)
+        run = replace(run, detail=docker_disk.note_of(folder) or run.detail)
+        is_known = run.detail or run.workload_id in self._stopped or self._kind.podman_url
+        return docker_ends.seen(folder, self._notes, run, "" if is_known else self._base_url, str(container["Id"]))
 
     def _forget(self, workload_id: WorkloadId) -> None:
         with self._notes:  # nobody who still looks makes it anew

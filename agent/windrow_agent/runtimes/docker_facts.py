@@ -10,9 +10,10 @@ from typing import Any, Final
 from windrow_agent.core import devices, egress, image_needs
 from windrow_agent.core.devices import Devices
 from windrow_agent.private.device import device_name
+from windrow_agent.runtimes import limits as limits_of
 from windrow_agent.runtimes.port import Run, RunState
-from windrow_agent.runtimes.sandbox import INTERFACES
-from windrow_agent.runtimes.shim import OOM_SCORE, boot_id, write_whole
+from windrow_agent.runtimes.sandbox import INTERFACES, STAY_UP
+from windrow_agent.runtimes.shim import OOM_SCORE, boot_id
 from windrow_proto import checkpoints
 from windrow_proto.errors import ImageUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
@@ -28,10 +29,7 @@ SLOTS: Final = "windrow.slots"
 LOG_CAP: Final = "windrow.log_cap"
 DISK: Final = "windrow.disk"
 NAME: Final = "docker"
-PROCESSES_MAX: Final = 4096
 TMP_BYTES: Final = 512 * MIB
-MEMORY_KEPT_BYTES: Final = 1024 * MIB
-"""Of the host's, for itself: its system, its container daemon and its agent."""
 BRIDGE: Final = {
     "com.docker.network.bridge.name": egress.BRIDGE,
     "com.docker.network.bridge.enable_icc": "false",
@@ -75,19 +73,27 @@ def cdi_names(gpus: Iterable[str], known: frozenset[str]) -> list[str]:
     return names if names and known.issuperset(names) else []
 
 
-def fixed_environment(spec: WorkloadSpec, cdi: frozenset[str] = frozenset()) -> dict[str, str]:
-    """What the renter cannot set otherwise: which GPUs there are, and who it is. cdi: the devices the daemon knows."""
+def command(spec: WorkloadSpec, image: dict[str, Any] | None) -> list[str] | None:
+    """What it runs; None: what its image, as inspected, says; it stays up where neither says anything."""
+    config = (image or {}).get("Config", {})
+    return list(spec.argv) or (None if config.get("Cmd") or config.get("Entrypoint") else list(STAY_UP))
+
+
+def environment(spec: WorkloadSpec, cdi: frozenset[str]) -> dict[str, str]:
+    """What the renter set wins, save which GPUs there are and who it is. cdi: the devices that the daemon knows."""
     nvidia = devices.by_id(spec).nvidia
     gpus = "" if cdi_names(nvidia, cdi) else ",".join(nvidia)  # given once, and not by NVIDIA's hook as well
-    own = {"WINDROW_WORKLOAD_ID": str(spec.workload_id), "WINDROW_CLUSTER_ID": str(spec.cluster_id)}
-    # `void` keeps NVIDIA's hook from injecting every card into an image that asks for `all`.
-    return {**own, "NVIDIA_VISIBLE_DEVICES": gpus or "void"}
-
-
-def own_environment(spec: WorkloadSpec) -> dict[str, str]:
-    """What the renter may set otherwise."""
     interfaces = dict.fromkeys(INTERFACES, device_name(spec.address)) if spec.peers else {}
-    return {"HOME": "/tmp", "CKPT_DIR": f"{WORKSPACE}/{checkpoints.FOLDER}", **interfaces}
+    return {
+        "HOME": "/tmp",
+        "CKPT_DIR": f"{WORKSPACE}/{checkpoints.FOLDER}",
+        **interfaces,
+        **spec.env,
+        "WINDROW_WORKLOAD_ID": spec.workload_id,
+        "WINDROW_CLUSTER_ID": spec.cluster_id,
+        # `void` keeps NVIDIA's hook from injecting every card into an image that asks for `all`.
+        "NVIDIA_VISIBLE_DEVICES": gpus or "void",
+    }
 
 
 DriverOf = Callable[[frozenset[str]], image_needs.Driver]
@@ -174,15 +180,6 @@ def read_note(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def keep_end(path: Path, running_ns: int) -> int:
-    """The running time that was first seen after the end: it never changes again."""
-    try:
-        return int(json.loads(path.read_bytes())["running_ns"])
-    except (OSError, ValueError, OverflowError, KeyError, TypeError):
-        write_whole(str(path.parent), path.name, {"running_ns": running_ns})
-        return running_ns
-
-
 def run_of(container: dict[str, Any], start: StartNote | None, now_ns: int, wall_ns: int) -> Run:
     """A container as its inspection and our note of its start show it.
 
@@ -217,8 +214,7 @@ def run_of(container: dict[str, Any], start: StartNote | None, now_ns: int, wall
 def _why(container: dict[str, Any]) -> str:
     """What the daemon knows of an end beyond its exit code."""
     if container["State"].get("OOMKilled"):
-        limit = int((container.get("HostConfig") or {}).get("Memory") or 0) // MIB
-        return f"it ran out of memory at its limit of {limit} MiB" if limit else "the host ran out of memory"
+        return limits_of.out_of_memory(int((container.get("HostConfig") or {}).get("Memory") or 0))
     return str(container["State"].get("Error") or "")[:300]
 
 
@@ -255,12 +251,6 @@ def published(container: dict[str, Any], port: int) -> tuple[tuple[str, int], ..
     return () if bound is None else (("127.0.0.1", bound),)
 
 
-def memory_limit(asked_bytes: int, host_bytes: int) -> int:
-    """What a container may use, in bytes: what was asked for, never what the host itself needs to live."""
-    most = max(host_bytes - MEMORY_KEPT_BYTES, host_bytes // 2)
-    return min(asked_bytes, most) if asked_bytes else most
-
-
 def host_config(
     spec: WorkloadSpec,
     processors: int,
@@ -274,7 +264,7 @@ def host_config(
     processors, memory_bytes: of this host; more than it has cannot be given. limits: as docker_kind.own_limits; None:
     the daemon's. cdi: the devices it knows by that name.
     """
-    memory = memory_limit(spec.memory_bytes, memory_bytes)
+    memory = limits_of.memory_limit(spec.memory_bytes, memory_bytes)
     gpus = list(given.nvidia)
     named = cdi_names(gpus, cdi)
     by_id = {"Driver": "", "Count": 0, "DeviceIDs": gpus, "Capabilities": [["gpu"]], "Options": {}}
@@ -287,7 +277,7 @@ def host_config(
         "read_only": True,
         "shm_size": memory,  # its pages count as the container's own memory
         "tmpfs": {"/tmp": f"rw,nosuid,nodev,mode=1777,size={TMP_BYTES}", "/run": "rw,nosuid,nodev,size=16m"},
-        "pids_limit": PROCESSES_MAX,
+        "pids_limit": limits_of.PROCESSES_MAX,
         "mem_limit": memory,
         "memswap_limit": memory,
         "oom_score_adj": OOM_SCORE,

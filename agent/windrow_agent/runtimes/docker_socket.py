@@ -41,9 +41,24 @@ def remove_network(base_url: str, name: str, timeout_s: float) -> None:
     _wanted(call(base_url, "DELETE", f"/networks/{quote(name)}", timeout_s))
 
 
+def lines(base_url: str, path: str, timeout_s: float) -> list[Any]:
+    """GET and read an answer that is JSON in each line; raises RuntimeUnavailable with the reason. Blocking."""
+    status, told = _asked(base_url, "GET", path, timeout_s, None, every=True)
+    found: list[Any] = _wanted((status, told))
+    return found
+
+
 def call(base_url: str, method: str, path: str, timeout_s: float, body: Any = None) -> tuple[int, Any]:
     """One request: its status and the last line of its answer, read as JSON. body: bytes as they are, else JSON.
     Raises RuntimeUnavailable with the reason. Blocking."""
+    status, told = _asked(base_url, method, path, timeout_s, body)
+    return status, told[-1] if told else None
+
+
+def _asked(
+    base_url: str, method: str, path: str, timeout_s: float, body: Any, *, every: bool = False
+) -> tuple[int, list[Any]]:
+    """every: all lines, and not only the last."""
     parts = urlsplit(base_url)
     if parts.scheme == "unix":
         connection: http.client.HTTPConnection = _UnixConnection(parts.path, timeout_s)
@@ -54,8 +69,8 @@ def call(base_url: str, method: str, path: str, timeout_s: float, body: Any = No
     try:
         connection.request(method, path, sent, {} if body is None else {"Content-Type": kind})
         answer = connection.getresponse()
-        lines = answer.read(ANSWER_BYTES_MAX).strip().splitlines()
-        return answer.status, json.loads(lines[-1]) if lines else None
+        told = answer.read(ANSWER_BYTES_MAX).strip().splitlines()
+        return answer.status, [json.loads(line) for line in (told if every else told[-1:])]
     except FileNotFoundError as error:
         raise RuntimeUnavailable(f"There is no container daemon at {base_url}.") from error
     except (OSError, http.client.HTTPException, ValueError) as error:

@@ -1,27 +1,24 @@
-"""How ends are waited for and whose they were: of a process that is no child of this one, of a killed container; and
-how those of a workload's processes are brought about."""
+"""How the end of a process is waited for that is no child of this one, how those of a workload's are brought about,
+and how what is left of it is taken away."""
 
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
-from windrow_agent.runtimes import shim
-from windrow_agent.runtimes.port import Run, Runtime, after_silence
+from windrow_agent.runtimes import limits, sandbox, shim
 from windrow_proto.errors import RuntimeUnavailable
 from windrow_proto.ids import WorkloadId
-from windrow_proto.ports import Clock
-from windrow_proto.units import SECOND
 
 KILL_S: Final = 15.0
 """For SIGKILL to end a tree; what is in uninterruptible sleep may not."""
 LOOK_S: Final = 0.02
 """Between two looks for what was killed."""
-DAEMON: Final = "docker"
-GOING_LOOKS: Final = 15
-"""A second apart: a daemon that is being stopped gives its containers ten, and answers meanwhile."""
 
 
 async def ends_within(pid: int, ticks: int, span_s: float) -> bool:
@@ -70,15 +67,18 @@ def _has(pid: int, marked: bytes) -> bool:
         return False
 
 
-async def own_end(runtime: Runtime, run: Run | None, was_silent: bool, clock: Clock) -> Run | None:
-    """The end of a run as it is told: its own, or that of its daemon, which was silent before or goes soon after it."""
-    ended = after_silence(run)
-    if was_silent or ended == run or runtime.name != DAEMON:
-        return ended if was_silent else run
-    for _ in range(GOING_LOOKS):
-        try:
-            await runtime.list()
-        except RuntimeUnavailable:
-            return ended
-        await clock.sleep_ns(SECOND)
-    return run
+def delete_tree(folder: Path, groups: Sequence[limits.Group]) -> None:
+    """Delete a workload's folder, even where it made it unreadable, and first its control groups and shared memory."""
+    limits.end(groups)
+    limits.drop(groups)
+    shutil.rmtree(sandbox.shared_memory(folder.name), ignore_errors=True)
+
+    def again(function: Callable[..., object], path: str, _: object) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(os.path.dirname(path), 0o700)
+            os.chmod(path, 0o700)
+            function(path)
+
+    shutil.rmtree(folder, onerror=again)
+    if folder.exists():
+        raise RuntimeUnavailable(f"The folder of {folder.name} could not be deleted.", subject=folder.name)

@@ -6,7 +6,7 @@ is there already stays, and nothing runs twice. An adapter touches only what car
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol
@@ -24,9 +24,8 @@ FILES_CAP_BYTES: Final = 1 * GIB
 CHUNK_BYTES: Final = 64 * KIB
 """The largest piece of any stream: a channel's chunk."""
 
-ENDED_BY_OTHERS: Final = frozenset({137, 143})
-"""Exit codes of what SIGKILL and SIGTERM ended."""
-RESTARTED: Final = "the container daemon of its host was restarted, and ended it"
+ENDED_BY_HOST: Final = "it was ended on its host, which was shut down, or by its container daemon, or by hand"
+"""The end of a run whose command has not ended by itself; how it would have ended nobody knows."""
 
 
 class Progress(Protocol):
@@ -37,7 +36,7 @@ class Progress(Protocol):
 
 
 class RunState(Enum):
-    """What a runtime knows of a workload. LOST: it ran, and its end was seen by nobody."""
+    """What a runtime knows of a workload. LOST: it ran, and its end was seen by nobody or was not its own."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -69,17 +68,6 @@ class Run:
         """What the result of its creation says."""
         image = {"image": self.image} if self.image else {}
         return {"runtime": self.runtime, **image, **{f"port.{port}": str(at) for port, at in self.ports.items()}}
-
-
-def after_silence(run: Run | None) -> Run | None:
-    """The end of a run whose runtime had not answered when it was looked at last.
-
-    A container daemon that stops, or comes back after a crash, ends what it ran with SIGTERM and SIGKILL: an end by
-    those is then not the command's own, and how it would have ended nobody knows.
-    """
-    if run is None or run.state is not RunState.EXITED or run.detail or run.exit_code not in ENDED_BY_OTHERS:
-        return run
-    return replace(run, state=RunState.LOST, exit_code=None, detail=RESTARTED)
 
 
 @dataclass(frozen=True, slots=True)

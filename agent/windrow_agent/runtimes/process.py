@@ -11,21 +11,22 @@ import functools
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.runtimes import files, listening, sandbox, shim
+from windrow_agent.runtimes import files, limits, listening, sandbox, shim
 from windrow_agent.runtimes.attached import AttachedExec
-from windrow_agent.runtimes.ending import KILL_S, ends_within, kill_marked, mark
+from windrow_agent.runtimes.ending import KILL_S, delete_tree, ends_within, kill_marked, mark
+from windrow_agent.runtimes.limits import Group
 from windrow_agent.runtimes.port import (
     CHUNK_BYTES,
+    ENDED_BY_HOST,
     FILES_CAP_BYTES,
     LOG_CAP_BYTES,
     ByteStream,
@@ -88,6 +89,7 @@ class ProcessRuntime:
         self._folder = folder
         self._find = functools.partial(sandbox.find_sandbox, hidden, is_bubblewrap_wanted)
         self._sandbox: sandbox.Sandbox | None = None
+        self._limited: limits.Parents | None = None
         self._interpreters = folder / "bin"
         self._live: dict[WorkloadId, _Live] = {}
 
@@ -96,7 +98,7 @@ class ProcessRuntime:
         found = await self._wrapper()
         version = "bubblewrap" if found.bwrap else "plain"
         detail = "own name spaces, read-only system" if found.bwrap else "no isolation beyond this user's rights"
-        return RuntimeFacts(sys.platform == "linux", version, detail)
+        return RuntimeFacts(sys.platform == "linux", version, f"{detail}; {limits.words(await self._parents())}")
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
         """Make the folder. A repeated call for the same workload changes nothing."""
@@ -126,7 +128,7 @@ class ProcessRuntime:
         folder = self._known(workload_id)
         spec = _load_spec(folder)
         argv = spec.argv or sandbox.STAY_UP
-        record = await self._record(spec, argv, folder)
+        record = await self._record(spec, argv, folder, _groups(folder) or limits.of(await self._parents(), spec))
         if not (folder / "start.json").exists():
             if not sandbox.resolve(argv[0], record["env"], folder / "work"):
                 raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
@@ -150,7 +152,7 @@ class ProcessRuntime:
             raise InvalidInput("A command needs at least one word.", subject=workload_id)
         spec = _load_spec(folder)
         beside = await asyncio.to_thread(sandbox.inner, int(read_record(folder / "start.json")["pid"]))
-        record = await self._record(spec, argv, folder, beside)
+        record = await self._record(spec, argv, folder, _groups(folder), beside)
         if not sandbox.resolve(argv[0], record["env"], folder / "work"):
             raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
         return await AttachedExec.start(folder, record, SHIM)
@@ -223,6 +225,8 @@ class ProcessRuntime:
         folder = self._path(workload_id)
         if not (folder / "spec.json").exists():
             return
+        with contextlib.suppress(OSError):  # a full disk keeps nothing from ending
+            (folder / shim.ASKED).touch()
         if grace_ns > 0:
             _signal(folder, signal.SIGTERM)
         if not await self._ends(folder, grace_ns / SECOND):
@@ -231,6 +235,7 @@ class ProcessRuntime:
                 _signal(folder, signal.SIGKILL)
         if (folder / "start.json").exists() and not (folder / "end.json").exists():
             await asyncio.to_thread(kill_marked, workload_id)
+            await asyncio.to_thread(limits.end, _groups(folder))
 
     async def remove(self, workload_id: WorkloadId) -> None:
         """Stop it at once and delete its folder."""
@@ -239,7 +244,7 @@ class ProcessRuntime:
             return
         await self.stop(workload_id, 0)
         (folder / "spec.json").unlink(missing_ok=True)  # first: half a folder must not look like a workload
-        await to_its_end(functools.partial(_delete_tree, folder))
+        await to_its_end(functools.partial(delete_tree, folder, _groups(folder)))
 
     async def close(self) -> None:
         """Nothing is held open."""
@@ -262,10 +267,15 @@ class ProcessRuntime:
         return folder
 
     async def _record(
-        self, spec: WorkloadSpec, argv: tuple[str, ...], folder: Path, beside: int | None = None
+        self,
+        spec: WorkloadSpec,
+        argv: tuple[str, ...],
+        folder: Path,
+        groups: Sequence[Group],
+        beside: int | None = None,
     ) -> dict[str, Any]:
-        wrapper = await self._wrapper()
-        return sandbox.launch_record(wrapper, spec, argv, folder, self._interpreters, self._told(folder), beside)
+        wrapper, told = await self._wrapper(), self._told(folder)
+        return sandbox.launch_record(wrapper, spec, argv, folder, self._interpreters, told, beside, groups)
 
     def _told(self, _folder: Path) -> sandbox.Told:
         """What more the workload of this folder is told of its GPU, and what it may see of the hidden folder."""
@@ -275,6 +285,11 @@ class ProcessRuntime:
         if self._sandbox is None:
             self._sandbox = await asyncio.to_thread(self._find)
         return self._sandbox
+
+    async def _parents(self) -> limits.Parents:
+        if self._limited is None:
+            self._limited = await asyncio.to_thread(limits.find)
+        return self._limited
 
     def _make(self, folder: Path, spec: WorkloadSpec) -> None:
         sandbox.interpreter_folder(self._interpreters)
@@ -323,6 +338,7 @@ def _log_cap(spec: WorkloadSpec) -> int:
 def _launch(folder: Path, record: dict[str, Any]) -> None:
     shim.write_whole(str(folder), "launch.json", record)
     (folder / "launch.json").chmod(0o600)
+    limits.make(record["groups"])
     with open(folder / "shim.err", "ab") as errors:
         done = subprocess.run(
             [sys.executable, "-I", "-S", SHIM, "run", str(folder)],
@@ -366,10 +382,12 @@ def _observe(folder: Path) -> Run:
     is_alive = _shim_pid(folder) is not None  # looked at before end.json: it may be written in between
     ended = read_record(folder / "end.json")
     run = replace(run, started_wall_ns=int(began["wall_ns"]), ports={str(port): port for port in spec.ports})
+    if ended.get("is_by_host"):
+        return replace(run, state=RunState.LOST, running_ns=int(ended["running_ns"]), detail=ENDED_BY_HOST)
     if ended:
-        return replace(
-            run, state=RunState.EXITED, running_ns=int(ended["running_ns"]), exit_code=int(ended["exit_code"])
-        )
+        code, oom_limit = int(ended["exit_code"]), limits.oom_limit(_groups(folder)) if ended["exit_code"] else None
+        why = "" if oom_limit is None else limits.out_of_memory(oom_limit)
+        return replace(run, state=RunState.EXITED, running_ns=int(ended["running_ns"]), exit_code=code, detail=why)
     if is_alive:
         return replace(run, state=RunState.RUNNING, running_ns=time.monotonic_ns() - int(began["monotonic_ns"]))
     return replace(run, state=RunState.LOST)
@@ -420,16 +438,6 @@ def _read_piece(path: Path, offset: int) -> bytes:
         return b""
 
 
-def _delete_tree(folder: Path) -> None:
-    """Delete even folders that the workload made unreadable, and first what it left in its shared memory."""
-    shutil.rmtree(sandbox.shared_memory(folder.name), ignore_errors=True)
-
-    def again(function: Callable[..., object], path: str, _: object) -> None:
-        with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(path), 0o700)
-            os.chmod(path, 0o700)
-            function(path)
-
-    shutil.rmtree(folder, onerror=again)
-    if folder.exists():
-        raise RuntimeUnavailable(f"The folder of {folder.name} could not be deleted.", subject=folder.name)
+def _groups(folder: Path) -> list[Group]:
+    """The control groups that it was to have."""
+    return list(read_record(folder / "launch.json").get("groups", ()))

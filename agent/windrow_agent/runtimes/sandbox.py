@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from typing import Any, Final
 from windrow_agent.core import devices
 from windrow_agent.host import addresses
 from windrow_agent.runtimes import shim
+from windrow_agent.runtimes.limits import Group, has_memory
 from windrow_proto import checkpoints
 from windrow_proto.model import WorkloadSpec
 
@@ -192,10 +193,11 @@ def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path) -
     return {**own, **spec.env, **fixed}
 
 
-def limits(spec: WorkloadSpec) -> dict[str, tuple[int, int]]:
+def limits(spec: WorkloadSpec, has_memory_group: bool) -> dict[str, tuple[int, int]]:
     """Resource limits by the names of the `resource` module.
 
-    Memory is limited per process by its data segment, and only without GPUs: CUDA reserves far more than it uses.
+    Where no control group limits memory, each process is by its data segment, and only without GPUs: CUDA reserves far
+    more than it uses.
     """
     import resource
 
@@ -205,7 +207,7 @@ def limits(spec: WorkloadSpec) -> dict[str, tuple[int, int]]:
     _, processes_hard = resource.getrlimit(resource.RLIMIT_NPROC)
     if processes_hard == resource.RLIM_INFINITY or processes_hard > PROCESSES_MAX:
         found["RLIMIT_NPROC"] = (PROCESSES_MAX, PROCESSES_MAX)
-    if spec.memory_bytes and not any(slot.gpu_uuid for slot in spec.slots):
+    if spec.memory_bytes and not has_memory_group and not any(slot.gpu_uuid for slot in spec.slots):
         found["RLIMIT_DATA"] = (spec.memory_bytes, spec.memory_bytes)
     return found
 
@@ -225,6 +227,7 @@ def launch_record(
     interpreters: Path,
     told: Told = NOTHING_MORE,
     beside: int | None = None,
+    groups: Sequence[Group] = (),
 ) -> dict[str, Any]:
     """What the shim needs to know; `folder` is the workload's own, `beside` a process of it that this one joins."""
     work, home, tmp = folder / "work", folder / "home", folder / "tmp"
@@ -235,7 +238,8 @@ def launch_record(
         "program": argv[0],
         "env": {**environment(spec, home, inner_tmp, interpreters), **told.env},
         "cwd": str(work),
-        "limits": limits(spec),
+        "limits": limits(spec, has_memory(groups)),
+        "groups": list(groups),
         "nice": NICE,
         "log_cap_bytes": spec.log_cap_bytes,
     }

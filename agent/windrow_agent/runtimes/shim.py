@@ -3,7 +3,8 @@
 Run by path with `python -I -S` and the standard library alone. `run FOLDER` detaches, starts what `launch.json` says
 and keeps `log`, `start.json`, `end.json`; `exec FILE` stays attached and ends with its command. Whatever the command
 leaves behind is killed: this process adopts all orphans below it.
-SIGTERM asks everything below to end, SIGUSR1 kills it.
+SIGTERM asks everything below to end, SIGUSR1 kills it. Where the agent has not noted before that it asks, somebody else
+ends this process, such as a host that is shut down: then that end is not the command's own, whatever it says to that.
 """
 
 import ctypes
@@ -24,6 +25,10 @@ MARKER = b"\n[windrow: the log was cut here, at its limit of %d bytes; later out
 PIECE = 65536
 OOM_SCORE = 500
 """Of a workload; everybody else has 0. Where the host runs out of memory it goes before the agent and the system."""
+ASKED = "asked"
+"""The file by which the agent says that what ends this workload from now on is its doing."""
+SIGNALLED = (137, 143)
+"""Exit codes of what SIGKILL and SIGTERM ended."""
 TICK_S = 0.5
 """How often an exit is looked for even if its signal was missed."""
 
@@ -155,6 +160,23 @@ def go_first() -> None:
         return  # a kernel without it
 
 
+def enter_groups(spec: dict[str, Any]) -> None:
+    """This process, and all that it begins from now on, is limited by these control groups."""
+    for group in spec["groups"]:
+        with open(os.path.join(group["folder"], "cgroup.procs"), "w") as members:
+            members.write("0")
+
+
+def close_groups(spec: dict[str, Any]) -> None:
+    """Nothing more begins in them: what forks all the time is then killed in one go."""
+    for group in spec["groups"]:
+        try:
+            with open(os.path.join(group["folder"], "pids.max"), "r+") as most:
+                most.write("0")
+        except OSError:
+            continue  # this group limits something else
+
+
 def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tuple[int, int, int]:
     """Fork the command up to a gate. Returns pid, the gate (write a byte to let it run), and where an errno comes."""
     gate_read, gate_write = os.pipe()
@@ -181,6 +203,7 @@ def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tupl
             os.dup2(out, 1)
             os.dup2(out, 2)
         go_first()
+        enter_groups(spec)
         for name, (soft, hard) in spec["limits"].items():
             resource.setrlimit(getattr(resource, name), (soft, hard))
         os.chdir(spec["cwd"])
@@ -282,34 +305,49 @@ def supervise(folder: str, spec: dict[str, Any]) -> int:
         write_whole(folder, "running.json", {})
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    code = attend(pid, out_read, wake_read, log)
+    code, is_told = attend(pid, out_read, wake_read, log)
     ran_ns = time.monotonic_ns() - began_ns
+    close_groups(spec)
     kill_below()
+    # Who ends a group of processes may come to the command first, and to this one while that is cleared away.
+    is_told = is_told or (code in SIGNALLED and signal.SIGTERM in heard(wake_read))
     while pump(out_read, log) and select.select([out_read], [], [], 0)[0]:
         pass
     end: dict[str, Any] = {"exit_code": code, "running_ns": ran_ns, "wall_ns": time.time_ns(), "log_cut": log.cut}
     if reason:
         end["exec_error"] = os.strerror(int(reason))
+    if is_told and not os.path.exists(os.path.join(folder, ASKED)):
+        end["is_by_host"] = True
     write_whole(folder, "end.json", end)
     return 0
 
 
-def attend(pid: int, out: int, wake: int, log: Log | None) -> int:
-    """Serve output and signals until the command itself has ended; returns its exit code."""
-    sources = [wake, out] if log is not None else [wake]
+def heard(wake: int) -> bytes:
+    """The signals that have come and were not read yet."""
+    try:
+        return os.read(wake, 4096)
+    except BlockingIOError:
+        return b""
+
+
+def attend(pid: int, out: int, wake: int, log: Log | None) -> tuple[int, bool]:
+    """Serve output and signals until the command itself has ended; its exit code, and whether SIGTERM came before."""
+    sources, is_told = [wake, out] if log is not None else [wake], False
     while True:
         ready, _, _ = select.select(sources, [], [], TICK_S)
         if log is not None and out in ready and not pump(out, log):
             sources.remove(out)
-        if wake in ready:
-            for number in os.read(wake, 64):
-                if number == signal.SIGTERM:
-                    send_below(signal.SIGTERM, True)
-                elif number == signal.SIGUSR1:
-                    send_below(signal.SIGKILL, False)
         code = reap(pid)
+        # Read afterwards: what a host that ends all at once has sent to both is then among them.
+        signals = heard(wake)
+        is_told = is_told or signal.SIGTERM in signals
         if code is not None:
-            return code
+            return code, is_told
+        for number in signals:
+            if number == signal.SIGTERM:
+                send_below(signal.SIGTERM, True)
+            elif number == signal.SIGUSR1:
+                send_below(signal.SIGKILL, False)
 
 
 def end_attached(*_: object) -> None:
@@ -333,7 +371,7 @@ def attached(path: str) -> int:
     signal.signal(signal.SIGTERM, end_attached)
     pid, gate, failed = launch(spec, None, None)
     os.write(gate, b"g")
-    code = attend(pid, -1, wake_read, None)
+    code, _ = attend(pid, -1, wake_read, None)
     kill_below()
     reason = os.read(failed, 16)
     if reason:

@@ -17,7 +17,7 @@ from windrow_agent.runtimes.docker_facts import (
     run_of,
     write_start,
 )
-from windrow_agent.runtimes.port import RESTARTED, Run, RunState, after_silence
+from windrow_agent.runtimes.port import Run
 from windrow_proto.ids import ClusterId, WorkloadId
 from windrow_proto.model import WorkloadSpec
 from windrow_proto.units import GIB, MIB, MILLISECOND, SECOND
@@ -71,22 +71,6 @@ def test_an_end_for_want_of_memory_says_so_with_the_limit() -> None:
     assert ended(ExitCode=137, OOMKilled=True).detail == "it ran out of memory at its limit of 64 MiB"
     assert ended(ExitCode=137, OOMKilled=False).detail == ""
     assert ended(ExitCode=128, Error="no such device").detail == "no such device"
-
-
-@pytest.mark.parametrize(("code", "is_lost"), [(137, True), (143, True), (0, False), (1, False), (139, False)])
-def test_what_a_daemon_ended_while_it_was_silent_has_no_exit_code_of_its_own(code: int, is_lost: bool) -> None:
-    run = ended(ExitCode=code)
-    after = after_silence(run)
-    assert after is not None
-    assert (after.state, after.exit_code, after.detail) == (
-        (RunState.LOST, None, RESTARTED) if is_lost else (RunState.EXITED, code, "")
-    )
-    assert after.running_ns == run.running_ns == SECOND
-
-
-def test_what_ended_for_a_reason_of_its_own_keeps_it() -> None:
-    assert after_silence(ended(ExitCode=137, OOMKilled=True)) == ended(ExitCode=137, OOMKilled=True)
-    assert after_silence(None) is None
 
 
 @pytest.mark.parametrize(

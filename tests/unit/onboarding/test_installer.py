@@ -359,4 +359,6 @@ def test_the_unit_is_one_that_systemd_accepts_and_hides_no_gpu(tmp_path: Path) -
     unit.write_text(text, encoding="utf-8")
     command = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(unit)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, [line for line in done.stderr.splitlines() if str(unit) in line]) == (0, [])
+    told = [line for line in done.stderr.splitlines() if str(unit) in line]
+    unknown = [line for line in told if "'DelegateSubgroup'" in line]  # to one before 254, which passes over it
+    assert (done.returncode, told) == (1 if unknown else 0, unknown)

@@ -1,0 +1,105 @@
+"""What holds for containers alone, on a real Docker and on Podman."""
+
+import asyncio
+import os
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from tests.support.places import CONTAINERS, DOCKER, IMAGE, Place, log_of, no_progress, only, run_to_end
+from tests.waiting import poll_async
+from windrow_agent.runtimes.docker_facts import container_name
+from windrow_agent.runtimes.port import Run, RunState
+from windrow_proto.errors import WindrowError
+from windrow_proto.ids import HostId
+from windrow_proto.units import MIB
+
+
+@only(CONTAINERS)
+async def test_a_container_has_the_floor_of_isolation(place: Place):
+    probe = "touch /x 2>/dev/null && echo writable; touch /workspace/y && echo own; cat /proc/self/status"
+    spec = place.spec("sh", "-c", probe, memory_bytes=64 * MIB)
+    await run_to_end(place, spec)
+    log = (await log_of(place, spec.workload_id))[0].decode()
+    assert "writable" not in log and "own" in log
+    assert "CapEff:\t0000000000000000" in log
+    assert "NoNewPrivs:\t1" in log
+
+
+@only(CONTAINERS)
+async def test_containers_of_others_are_never_touched(place: Place):
+    limits = ("--ulimit", "nofile=1024", "--ulimit", "nproc=1024")  # Podman's own defaults need more rights
+    foreign = await _docker(place, "run", "-d", "--network", "none", *limits, IMAGE, "sleep", "300")
+    try:
+        stranger = place.of(HostId("host_" + "0" * 31 + "2"))
+        spec = place.spec()
+        await stranger.prepare(spec, no_progress)
+        assert await place.runtime.list() == ()
+        assert await place.runtime.observe(spec.workload_id) is None
+        await place.runtime.remove(spec.workload_id)
+        assert len(await stranger.list()) == 1
+        await stranger.remove(spec.workload_id)
+        await stranger.close()
+        assert await _docker(place, "inspect", "-f", "{{.State.Running}}", foreign) == "true"
+    finally:
+        await _docker(place, "rm", "-f", foreign)
+
+
+@only(DOCKER)
+@pytest.mark.parametrize(
+    ("ended", "state", "code"),
+    [("by itself", RunState.EXITED, 137), ("by its agent", RunState.EXITED, 137), ("by hand", RunState.LOST, None)],
+)
+async def test_an_end_is_its_own_unless_its_host_brought_it_about(
+    place: Place, ended: str, state: RunState, code: int | None
+):
+    spec = place.spec("sh", "-c", "exit 137" if ended == "by itself" else "sleep 300")
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    if ended == "by its agent":
+        await place.runtime.stop(spec.workload_id, 0)
+    elif ended == "by hand":
+        await _docker(place, "kill", container_name(spec))
+
+    async def over() -> Run | None:
+        run = await place.runtime.observe(spec.workload_id)
+        return run if run is not None and run.state is not RunState.RUNNING else None
+
+    seen = (await poll_async(over), await place.again().observe(spec.workload_id))
+    assert [(one.state, one.exit_code) for one in seen if one] == [(state, code)] * 2
+
+
+@only(CONTAINERS)
+async def test_ports_are_published_on_the_loopback_only(place: Place):
+    spec = place.spec("sleep", "300", ports=(8080,))
+    await place.runtime.prepare(spec, no_progress)
+    run = await place.runtime.start(spec.workload_id)
+    assert run.ports["8080"] > 1024
+
+
+@only(CONTAINERS)
+@pytest.mark.parametrize("lacks", ["its image", "a free name", "a network to join"])
+async def test_what_cannot_be_created_leaves_no_volume(place: Place, lacks: str):
+    spec, foreign = place.spec("echo"), ""
+    if lacks == "its image":
+        spec = replace(spec, image="missing.invalid/none:1")
+    elif lacks == "a free name":
+        foreign = await _docker(place, "create", "--network", "none", "--name", container_name(spec), IMAGE, "true")
+    else:
+        spec = replace(spec, peers=("10.0.0.2",))
+    try:
+        with pytest.raises(WindrowError):
+            await place.runtime.prepare(spec, no_progress)
+        assert await _docker(place, "volume", "ls", "--quiet", "--filter", f"name={spec.workload_id}") == ""
+    finally:
+        if foreign:
+            await _docker(place, "rm", foreign)
+
+
+async def _docker(place: Place, *words: str) -> str:
+    own = os.environ | {"DOCKER_HOST": place.docker_url}
+    done = await asyncio.to_thread(
+        subprocess.run, ["docker", *words], check=True, capture_output=True, text=True, timeout=60, env=own
+    )
+    return done.stdout.strip()
