@@ -372,6 +372,26 @@ def test_a_stopped_worker_leaves_no_process(tmp_path: Path, code: Code, there: P
     poll(lambda: not _processes(tmp_path))
 
 
+@pytest.mark.parametrize("is_importing", [False, True])
+def test_a_killed_worker_leaves_no_process(
+    tmp_path: Path, code: Code, there: Path, monkeypatch: pytest.MonkeyPatch, is_importing: bool
+) -> None:
+    monkeypatch.setattr("windrow.remote.session.RECONNECT_S", 0.5)
+    with working(tmp_path) as own:
+        assert code.on(own, "number").distribute("pool", 1)() == 1
+        if is_importing:
+            (code.folder / f"{code.name}.py").write_text(
+                f"open({str(there / 'begun')!r}, 'w').close()\nimport time\nwhile True: time.sleep(0.1)\n"
+            )
+        run = code.on(own, "busy").remote(str(there))
+        poll(lambda: (there / "begun").exists())
+        own.process.kill()
+        own.process.wait()
+        poll(lambda: not _processes(tmp_path), what="all that the worker began has ended")
+        with pytest.raises(LineBroken):
+            run.result(PATIENCE_S)
+
+
 def _processes(place: Path) -> list[str]:
     """Those that run in the environment of this worker."""
     return [pid for pid in filter(str.isdigit, os.listdir("/proc")) if str(place).encode() in _environment(pid)]
