@@ -21,6 +21,7 @@ from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.service import JobService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.sight.service import SightService
+from windrow_master.clusters.templates.service import TemplateService
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.model import HostFacts
 from windrow_master.fleet.ports import FleetPorts
@@ -183,6 +184,7 @@ def _furnished(
         telemetry=telemetry,
         market=market,
         clusters=clusters,
+        templates=TemplateService(store),
         artefacts=ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts),
         inside=WorkAccess(clusters, hub),
         tunnels=TunnelService(

@@ -1547,6 +1547,20 @@ export interface StretchOut {
   throttled_ratio: number | null;
 }
 
+/** A request for a cluster, to be sent to `POST /clusters` as it is or changed. */
+export interface TemplateOut {
+  name: string;
+  request: KeptRequestOut;
+  /** RFC 3339 in UTC, with milliseconds */
+  saved_at: string;
+}
+
+/** All of the account, by name. */
+export interface TemplatesOut {
+  items: TemplateOut[];
+  next_cursor: null;
+}
+
 /** One tier, real and simulated apart. */
 export interface TierCounts {
   tier: string;

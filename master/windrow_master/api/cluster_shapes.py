@@ -6,7 +6,7 @@ from typing import Any
 from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.paging import time_or_none
 from windrow_master.clusters import box, limits
-from windrow_master.clusters.model import ClusterRequest, NetworkMode, Step, Workload
+from windrow_master.clusters.model import ClusterRequest, NetworkMode, Step, Template, Workload
 from windrow_master.clusters.service import ClusterView, Preview
 from windrow_master.clusters.tunnels.service import Ticket
 from windrow_master.placement.model import Chosen, Decision
@@ -43,6 +43,15 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "first_port": cluster.first_port,
         "restarts": cluster.restarts,
         "version": cluster.version,
+    }
+
+
+def template_json(template: Template) -> dict[str, Any]:
+    """A template, whose request is what `POST /clusters` takes."""
+    return {
+        "name": template.name,
+        "request": _request_json(template.request),
+        "saved_at": time_text(template.saved_at_ns),
     }
 
 

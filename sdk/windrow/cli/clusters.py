@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from windrow import folder
-from windrow.cli import entering
+from windrow.cli import entering, kept
 from windrow.cli.context import AsJson, Watch, Yes, client
 from windrow.cli.output import (
     EXIT_FAILURE,
@@ -225,6 +225,7 @@ def cluster_create(
     tier: Tier = None,
     runtime: Runtime = None,
     max_price: MaxPrice = None,
+    template: Annotated[str | None, typer.Option("--template", help="Begin with what is kept by this name.")] = None,
     max_duration: Annotated[str | None, typer.Option("--max-duration", help="End it then: 90s, 30m, 8h, 2d.")] = None,
     budget: Annotated[str | None, typer.Option("--budget", help="End it before it costs more.")] = None,
     idle: Annotated[
@@ -242,13 +243,18 @@ def cluster_create(
 ) -> None:
     """Create a cluster."""
     api = client(context)
-    keys, has_notebook = entering.asked(kind, argv or [], ssh_key or [], ssh, notebook)
+    base = kept.template_named(api, template)["request"] if template else {}
+    written = kept.written(context)
+    if base and "kind" not in written:
+        kind = base["kind"]
+    keys, has_notebook = entering.asked(kind, argv or base.get("argv", []), ssh_key or [], ssh, notebook)
     request = cluster_request(
         argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image, env=env or [],
         ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
         restart_members=restart_members, ssh_keys=keys, notebook=has_notebook,
         login=None if login is None else login.read(LOGIN_MAX), max_duration=max_duration, budget=budget, idle=idle,
     )  # fmt: skip
+    request = kept.changed(base, request, written) if base else request
     if plan:
         _show_plan(api.plan(request), as_json)
         return
