@@ -1372,6 +1372,15 @@ export interface RenewBody {
   proof: string;
 }
 
+/** How many hosts a Ray or Dask cluster is to have, and what all of them may cost. */
+export interface ResizeBody {
+  hosts: number;
+  /** Of all of it; else as was asked */
+  max_price_per_hour?: string | null;
+  /** For the image, on new hosts */
+  registry_login?: RegistryLoginBody | null;
+}
+
 /** Whose checkpoint. */
 export interface RestoreBody {
   source: string;

@@ -81,6 +81,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("GET", f"{V1}/clusters/{{cluster_id}}"): Permission.RENT_READ,
     ("GET", f"{V1}/clusters/{{cluster_id}}/box"): Permission.RENT,
     ("DELETE", f"{V1}/clusters/{{cluster_id}}"): Permission.RENT,
+    ("POST", f"{V1}/clusters/{{cluster_id}}/resize"): Permission.RENT,
     ("GET", f"{V1}/clusters/{{cluster_id}}/explain"): Permission.RENT_READ,
     ("GET", f"{V1}/clusters/{{cluster_id}}/stream"): Permission.RENT_READ,
     ("GET", f"{V1}/clusters/{{cluster_id}}/logs"): Permission.RENT,

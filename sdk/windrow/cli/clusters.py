@@ -25,7 +25,7 @@ from windrow.cli.output import (
     say,
     size_text,
 )
-from windrow.cli.request import cluster_request
+from windrow.cli.request import cluster_request, registry_login
 from windrow.client import Client
 from windrow.errors import WindrowClientError
 
@@ -270,6 +270,36 @@ def cluster_create(
         sys.stdout.write(cluster["id"] + "\n")
     if cluster["phase"] == "Failed":
         raise typer.Exit(EXIT_FAILURE)
+
+
+@cluster_app.command("resize")
+def cluster_resize(
+    context: typer.Context,
+    cluster: Which,
+    hosts: Annotated[int, typer.Argument(min=1, help="How many it is to have.")],
+    max_price: MaxPrice = None,
+    login: Login = None,
+    wait: Annotated[bool, typer.Option(help="Wait until all of them run.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """More or fewer hosts of a Ray or Dask cluster that runs."""
+    api = client(context)
+    body: dict[str, Any] = {"hosts": hosts}
+    body |= {"max_price_per_hour": max_price} if max_price else {}
+    body |= {"registry_login": registry_login(login.read(LOGIN_MAX))} if login is not None else {}
+    named = cluster_id(api, cluster)
+    found = api.request("POST", f"/clusters/{named}/resize", body=body)
+    if wait:
+        found = api.wait_cluster(named, _are_up, CREATE_TIMEOUT_S, None if as_json else Progress())
+    if as_json:
+        print_json(found)
+        return
+    say(f"{found['name']} has {found['request']['hosts']} hosts, {found['price_per_hour']} per hour in all.")
+
+
+def _are_up(cluster: dict[str, Any]) -> bool:
+    """Whether every member runs, or it is over."""
+    return cluster["phase"] in ENDED or all(one["phase"] == "running" for one in _members(cluster))
 
 
 def _show_plan(answer: dict[str, Any], as_json: bool) -> None:

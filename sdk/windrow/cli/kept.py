@@ -3,7 +3,6 @@
 from typing import Any
 
 import typer
-from click.core import ParameterSource
 
 from windrow.client import Client
 from windrow.errors import WindrowClientError
@@ -23,9 +22,8 @@ def template_named(api: Client, name: str) -> Json:
 
 def written(context: typer.Context) -> frozenset[str]:
     """The parameters that somebody wrote."""
-    return frozenset(
-        name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    )
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return frozenset(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
 
 
 def changed(kept: Json, request: Json, by_hand: frozenset[str]) -> Json:

@@ -16,7 +16,8 @@ from windrow_master.clusters.jobs.machine import FINAL, JobEvent
 from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.clusters.jobs.request import checked, cluster_request, digest
 from windrow_master.clusters.model import Workload
-from windrow_master.clusters.service import ClusterService, Preview
+from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.views import Preview
 from windrow_master.identity.model import Principal, Role
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
