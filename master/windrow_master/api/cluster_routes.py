@@ -44,6 +44,10 @@ class RegistryLoginBody(Body):
     username: Annotated[str, Field(min_length=1, max_length=256)]
     password: Annotated[SecretStr, Field(min_length=1, max_length=8_192)]
 
+    def parsed(self) -> RegistryLogin:
+        """The same as a value."""
+        return RegistryLogin(self.username, self.password.get_secret_value())
+
 
 class ClusterBody(Body):
     """What to rent and run. `simulated` asks for simulated hosts; without it only real ones serve."""
@@ -173,7 +177,7 @@ async def create_cluster(
 ) -> Response:
     """Rent and start; the operation ends when it runs."""
     shown = body.registry_login
-    login = None if shown is None else RegistryLogin(shown.username, shown.password.get_secret_value())
+    login = None if shown is None else shown.parsed()
     operation, view = await services.clusters.create(principal, body.parsed(), idempotency_key, login=login)
     return accepted(operation, {"cluster": cluster_json(view)})
 
