@@ -51,6 +51,7 @@ from windrow_proto.disk import OsDisk
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.renter_end import RenterTicket
+from windrow_proto.sealed import SealKey
 from windrow_proto.units import CURRENCY_TEST, money_text
 
 
@@ -288,7 +289,8 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
         *(store, rooms.clusters, hub, hub.down.tunnel_addresses, rooms.authority.signing, services.clock)
     )
     files = JobFiles(services.artefacts.objects, lambda: services.inside)
-    services.jobs = JobService(store, services.clock, rooms.clusters, files)
+    seal_key = SealKey.of(rooms.authority.signing)
+    services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key)
     services.jobs.course.move_by(services.checkpoints)
     services.artefacts.owners["job"] = services.jobs.owner
     services.jobs.course.free_slots = rooms.fleet.view.free_slots

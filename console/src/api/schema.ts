@@ -781,6 +781,8 @@ export interface JobBody {
   packages?: string[];
   /** While it runs; 0: never */
   checkpoint_every_seconds?: number;
+  /** For the pulls of the image; kept sealed until the job has ended, and never shown again */
+  registry_login?: RegistryLoginBody | null;
 }
 
 /** A job. */

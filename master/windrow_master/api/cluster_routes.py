@@ -44,6 +44,10 @@ class RegistryLoginBody(Body):
     username: Annotated[str, Field(min_length=1, max_length=256)]
     password: Annotated[SecretStr, Field(min_length=1, max_length=8_192)]
 
+    def parsed(self) -> RegistryLogin:
+        """The same as a value."""
+        return RegistryLogin(self.username, self.password.get_secret_value())
+
 
 class ClusterBody(Body):
     """What to rent and run. `simulated` asks for simulated hosts; without it only real ones serve."""
@@ -145,7 +149,7 @@ class FilesArrived(BaseModel):
 
 def login_of(shown: RegistryLoginBody | None) -> RegistryLogin | None:
     """A registry's login in a request."""
-    return None if shown is None else RegistryLogin(shown.username, shown.password.get_secret_value())
+    return None if shown is None else shown.parsed()
 
 
 def nanoseconds_of(span_s: float | None) -> int | None:
