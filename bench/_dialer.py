@@ -8,7 +8,6 @@ what small messages need: no flow control, no pings of its own (an Access pings 
 import asyncio
 import socket
 import time
-from contextlib import nullcontext
 
 from bench import _http2 as http2
 from bench._tls import Shown, Tls, TlsError
@@ -194,18 +193,12 @@ class Connection:
 class LeanDialer:
     """A host's Dialer. It opens streams and pings, which is all that a host with one Access does at first."""
 
-    def __init__(self, identity: TlsIdentity, gate: asyncio.Semaphore | None = None) -> None:
-        """gate: as GrpcDialer's."""
+    def __init__(self, identity: TlsIdentity) -> None:
         self._shown = Shown(identity)
-        self._gate = gate or nullcontext()
         self._links: list[Connection] = []
 
     async def connect(self, address: str, deadline_ns: int) -> FrameLink:
         """As GrpcDialer's."""
-        async with self._gate:
-            return await self._connect(address, deadline_ns)
-
-    async def _connect(self, address: str, deadline_ns: int) -> FrameLink:
         connection = self._connection()
         try:
             async with asyncio.timeout(max(0, deadline_ns) / SECOND):
@@ -226,10 +219,6 @@ class LeanDialer:
 
     async def ping(self, address: str, deadline_ns: int) -> PingAnswer:
         """As GrpcDialer's: three calls on a connection of their own."""
-        async with self._gate:
-            return await self._ping(address, deadline_ns)
-
-    async def _ping(self, address: str, deadline_ns: int) -> PingAnswer:
         connection, times = self._connection(), list[float]()
         try:
             async with asyncio.timeout(max(0, deadline_ns) / SECOND):

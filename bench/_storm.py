@@ -5,7 +5,7 @@ how long to wait, and when to come back is the shipped agent's (`Home`); what di
 dialler, or one that costs a fraction of it and shows an Access the same (bench/_dialer.py).
 
 `python -m bench._storm FOLDER` obeys lines of JSON on its standard input and answers each with one:
-storm {port, first, count, seconds, shipped, at_once?} | stop
+storm {port, first, count, seconds, shipped} | held | stop
 """
 
 import asyncio
@@ -30,34 +30,37 @@ from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.ports import BandwidthLink, Dialer, FrameLink, PingAnswer, WarmLink
 
 DIALS_AT_ONCE = 128
-"""Dials under way in this process, which shares two processors with the Access: with more of the shipped dialler's one
-is late before its first byte, as on no host. Who waits for its turn has not begun, and will not have given up."""
+"""Dials of the shipped dialler under way in this process, which shares two processors with the Access: with more of
+them one is late before its first byte, as on no host. Who waits for its turn has not begun, and will not have given up.
+Lean hosts have no turns: a storm in which 128 dial at once lasts as long as they wait for one another."""
+BEGIN_AT_ONCE = 32
+"""Hosts that begin between two looks at what came: all of them together would keep the first ones waiting for long."""
 FIRST_ADDRESS = IPv4Address("10.0.0.1")
 """Whoever dials an address of its own network's loopback comes from that address, so each comes from another one."""
 
 
 class Storm:
     """So many hosts, and when each had its first frame back, in seconds from the beginning. opened: streams that were
-    let in; tries: dials and pings, each of which is a connection."""
+    let in; dials, pings: tries, each of which is a connection; held: streams that are open."""
 
-    def __init__(self, port: int, records: list[dict[str, str]], *, is_shipped: bool, at_once: int) -> None:
+    def __init__(self, port: int, records: list[dict[str, str]], *, is_shipped: bool) -> None:
         self.absorbed_s: list[float] = []
-        self.opened = self.dials = self.pings = 0
+        self.opened = self.dials = self.pings = self.held = 0
         self.cpu_s = 0.0
         self._port = port
         identities = [identity_of(record) for record in records]
         self._dialers: list[Dialer] = []
-        gate = asyncio.Semaphore(at_once)
         if is_shipped:
+            gate = asyncio.Semaphore(DIALS_AT_ONCE)
             self._dialers += [link_grpc.GrpcDialer(identity, gate) for identity in identities]
         else:
-            self._dialers += [LeanDialer(identity, gate) for identity in identities]
+            self._dialers += [LeanDialer(identity) for identity in identities]
         self._done = asyncio.Event()
         gc.freeze()
         gc.disable()  # a search through thousands of hosts is no host's work
 
-    async def run(self, seconds: float) -> None:
-        """All at once, until the last is served or the time is over."""
+    async def run(self, seconds: float, tasks: asyncio.TaskGroup) -> None:
+        """All at once, until the last is served or the time is over; they stay connected as tasks of this group."""
         clock, rng, began, cpu_s = BootClock(), SystemRng(), time.monotonic(), time.process_time()
 
         async def one(number: int, dialer: Dialer) -> None:
@@ -67,28 +70,32 @@ class Storm:
             async def serve(link: FrameLink) -> None:
                 nonlocal told
                 self.opened += 1
-                await link.send(frame_of(answered=True))
-                while True:
-                    await link.receive()
-                    if not told:
-                        told = True
-                        self.absorbed_s.append(time.monotonic() - began)
-                        if len(self.absorbed_s) == len(self._dialers):
-                            self._done.set()
+                self.held += 1
+                try:
+                    await link.send(frame_of(answered=True))
+                    while True:
+                        await link.receive()
+                        if not told:
+                            told = True
+                            self.absorbed_s.append(time.monotonic() - began)
+                            if len(self.absorbed_s) == len(self._dialers):
+                                self._done.set()
+                finally:
+                    self.held -= 1
 
             counted = Counted(dialer, self)
             await Home(HostId(f"host_{number:032x}"), counted, clock, rng, RegionMap(1, (point,)), serve).run()
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(number, dialer)) for number, dialer in enumerate(self._dialers)]
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._done.wait()
-            except TimeoutError:
-                pass
-            self.cpu_s = time.process_time() - cpu_s
-            for task in tasks:
-                task.cancel()
+        for number, dialer in enumerate(self._dialers, 1):
+            tasks.create_task(one(number - 1, dialer))
+            if number % BEGIN_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._done.wait()
+        except TimeoutError:
+            pass
+        self.cpu_s = time.process_time() - cpu_s
 
 
 class Counted:
@@ -120,20 +127,34 @@ class Counted:
         await self._dialer.close()
 
 
+async def obey(order: dict[str, Any], storms: list[Storm], folder: Path, tasks: asyncio.TaskGroup) -> Any:
+    """Carry out one order."""
+    match order["do"]:
+        case "storm":
+            records = json.loads((folder / "hosts.json").read_text())[order["first"] : order["first"] + order["count"]]
+            storm = Storm(order["port"], records, is_shipped=order["shipped"])
+            storms.append(storm)
+            await storm.run(order["seconds"], tasks)
+            absorbed_s = sorted(round(one, 3) for one in storm.absorbed_s)
+            counts = {"opened": storm.opened, "dials": storm.dials, "pings": storm.pings}
+            return {"absorbed_s": absorbed_s, "cpu_s": round(storm.cpu_s, 3), **counts}
+        case "held":
+            return {"held": sum(storm.held for storm in storms)}
+        case other:
+            raise ValueError(f"there is no order {other!r}")
+
+
 async def main(folder: Path) -> None:
     """Obey orders until `stop` or the end of the input."""
-    while line := await asyncio.to_thread(sys.stdin.readline):
-        order: dict[str, Any] = json.loads(line)
-        if order["do"] == "stop":
-            break
-        records = json.loads((folder / "hosts.json").read_text())[order["first"] : order["first"] + order["count"]]
-        storm = Storm(order["port"], records, is_shipped=order["shipped"], at_once=order.get("at_once", DIALS_AT_ONCE))
-        await storm.run(order["seconds"])
-        absorbed_s = sorted(round(one, 3) for one in storm.absorbed_s)
-        counts = {"opened": storm.opened, "dials": storm.dials, "pings": storm.pings, "cpu_s": round(storm.cpu_s, 3)}
-        sys.stdout.write(json.dumps({"absorbed_s": absorbed_s, **counts}) + "\n")
-        sys.stdout.flush()
-    os._exit(0)  # thousands of streams need no farewell: the other end sees their connections end
+    storms: list[Storm] = []
+    async with asyncio.TaskGroup() as tasks:
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            order = json.loads(line)
+            if order["do"] == "stop":
+                break
+            sys.stdout.write(json.dumps(await obey(order, storms, folder, tasks)) + "\n")
+            sys.stdout.flush()
+        os._exit(0)  # thousands of streams need no farewell: the other end sees their connections end
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """`relay`: what an Access adds between an agent and the Master: time to a message, memory to each agent.
 
 The shipped Access with its defaults stands between streams with own connections and certificates (bench/_streams.py)
-and the far end of its trunk (bench/_far.py), which has a door for direct streams as well. The same streams go directly,
-through the Access and through nginx' `grpc_pass`, in turn, at the same pace. Goals: at 2,000 messages a second a p50 at
-most 0.5 ms above the direct stream's and a p99 at most three times its; 10,000 agents in at most 1.2 GB.
+and the far end of its trunk (bench/_far.py), which has a door for direct streams as well.
 
-Then the cold storm: so many hosts want in at the same moment by the agent's own dialling (bench/_storm.py), each from
+First the cold storm: so many hosts want in at the same moment by the agent's own dialling (bench/_storm.py), each from
 an address of its own in a network of the benchmark's own, while STREAMS that were there before go on sending. Goals:
-10,000 absorbed in 45 s, a p99 of the others' round trips under a second. It needs root, for the network.
+10,000 absorbed in 45 s, a p99 of the others' round trips under a second, at most 1.2 GB. The network needs root.
+
+Then, while all of them are connected, the same streams go directly, through the Access and through nginx' `grpc_pass`,
+in turn, at the same pace. Goals: at 2,000 messages a second a p50 at most 0.5 ms above the direct stream's and a p99 at
+most three times its.
 """
 
 import base64
@@ -17,8 +19,9 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,12 +39,13 @@ RUN_S, RUN_S_MIN = 6.0, 2.0
 WARM_S = 1.0
 MESSAGES_PER_S = 2_000
 STREAMS = 100
-AGENTS, AGENTS_MIN, AGENTS_MAX = 2_000, 200, 10_000
-"""Opened for the memory. What 10,000 need is told by the slope; BENCH_SCALE=5 opens them all."""
+AGENTS, AGENTS_MIN, AGENTS_MAX = 10_000, 200, 10_000
+"""Hosts of the storm. What 10,000 need where there are fewer is told by the slope."""
 AGENTS_GOAL = 10_000
 BURST = 200
-"""Of these the handshakes are timed: an Access takes the first 400 of an address at once."""
-STEPS = 4
+"""The handshakes of so many by the shipped dialler are timed: an Access takes the first 400 of an address at once."""
+SETTLE_S = 3.0
+"""From the storm's end to the look at the memory."""
 DESCRIPTORS_BESIDE = 500
 STORM_S = 60.0
 """As long as the storm is waited for."""
@@ -68,18 +72,19 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The Access' resident memory by agents connected, and what opening the first BURST of them took."""
+    """The Access' resident memory by agents connected, and what opening BURST of them by the shipped dialler took.
+    gone: of the storm's hosts, meanwhile or while messages were timed."""
 
     points: tuple[tuple[int, float], ...]
     opened: int
     open_s: float
     open_cpu_s: float
-    lost: int
+    gone: int = 0
 
     @property
     def kib_per_agent(self) -> float:
-        """The slope between the first and the last step, in KiB."""
-        (first, low), (last, high) = self.points[1], self.points[-1]
+        """The slope of the last step, in KiB."""
+        (first, low), (last, high) = self.points[-2:]
         return (high - low) * 1024 / max(1, last - first)
 
     @property
@@ -160,87 +165,121 @@ def allow_descriptors(wanted: int) -> int:
     return soft
 
 
-def measure_ways(
-    streams: Ordered, far: Ordered, addresses: dict[str, str], pid: int, part: float
-) -> dict[str, list[Way]]:
-    """All ways in turn, RUNS times; each has its own streams, open throughout."""
+@contextmanager
+def own_network() -> Iterator[str]:
+    """Be in a network in which whoever dials 10.x comes from that very address; or why there is none here."""
+    with ExitStack() as stack:
+        why_not = ""
+        try:
+            network = stack.enter_context(namespace())
+            # Without an address to prefer, whoever dials 10.x comes from that very address.
+            network.call("ip", "route", "add", "local", "10.0.0.0/8", "dev", "lo")
+            stack.enter_context(network.entered())
+        except (OSError, NetworkError) as error:
+            why_not = f"no cold storm, and few agents: no network of its own ({error})"
+        yield why_not
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The processes at both ends, and the Access between."""
+
+    far: Ordered
+    streams: Ordered
+    hosts: Ordered
+    pid: int
+    port: int
+
+    def open(self, name: str, address: str, first: int, count: int) -> dict[str, Any]:
+        """Streams by the shipped dialler, which all end in use."""
+        return self.streams.ask(do="open", name=name, address=address, first=first, count=count)
+
+
+@contextmanager
+def ends(folder: Path) -> Iterator[Ends]:
+    """A fresh Access and what is at both ends of it."""
+    with ExitStack() as stack:
+        far, streams, hosts = (Ordered(f"bench.{name}", [str(folder)]) for name in ("_far", "_streams", "_storm"))
+        for one in (far, streams, hosts):
+            stack.callback(one.close)
+        address, pid = stack.enter_context(access(folder, far.ask(do="where")["trunk"], "0.0.0.0:0"))
+        yield Ends(far, streams, hosts, pid, int(address.rpartition(":")[2]))
+
+
+def open_ways(at: Ends, addresses: dict[str, str]) -> None:
+    """Each way has its own streams, open throughout."""
     for number, (name, address) in enumerate(addresses.items()):
-        streams.ask(do="open", name=name, address=address, first=number * STREAMS, count=STREAMS)
-        streams.ask(do="pace", name=name, seconds=WARM_S, per_s=MESSAGES_PER_S)
-        far.ask(do="take", wanted=int(WARM_S * MESSAGES_PER_S))
+        at.open(name, address, number * STREAMS, STREAMS)
+        at.streams.ask(do="pace", name=name, seconds=WARM_S, per_s=MESSAGES_PER_S)
+        at.far.ask(do="take", wanted=int(WARM_S * MESSAGES_PER_S))
+
+
+def measure_ways(at: Ends, names: Sequence[str], part: float) -> dict[str, list[Way]]:
+    """All ways in turn, RUNS times."""
+    at.far.ask(do="take", wanted=0)
     seconds = max(RUN_S_MIN, RUN_S * min(1.0, part))
-    found: dict[str, list[Way]] = {name: [] for name in addresses}
+    found: dict[str, list[Way]] = {name: [] for name in names}
     for _ in range(RUNS):
-        for name in addresses:
-            before = cpu_seconds([pid])
-            answer = streams.ask(do="pace", name=name, seconds=seconds, per_s=MESSAGES_PER_S)
-            cpu_s = cpu_seconds([pid]) - before
-            ms = far.ask(do="take", wanted=answer["sent"])["ms"]
+        for name in names:
+            before = cpu_seconds([at.pid])
+            answer = at.streams.ask(do="pace", name=name, seconds=seconds, per_s=MESSAGES_PER_S)
+            cpu_s = cpu_seconds([at.pid]) - before
+            ms = at.far.ask(do="take", wanted=answer["sent"])["ms"]
             found[name].append(Way(ms, answer["back_ms"], answer["sent"], answer["seconds"], cpu_s, answer["lost"]))
     return found
 
 
-def measure_memory(streams: Ordered, address: str, pid: int, first: int, agents: int) -> Memory:
-    """Open agents in steps, each used once, and read the Access' memory. first: of the unused certificates."""
-    points = [(0, rss_mib(pid))]
-    before = cpu_seconds([pid])
-    opened = min(BURST, agents // STEPS)
-    answer = streams.ask(do="open", name="many", address=address, first=first, count=opened)
-    cpu_s = cpu_seconds([pid]) - before
-    done = opened
-    for step in range(1, STEPS + 1):
-        wanted = agents * step // STEPS
-        order = {"name": "many", "address": address, "first": first + done, "count": wanted - done}
-        lost = streams.ask(do="open", **order)["lost"]
-        done = wanted
-        points.append((wanted, rss_mib(pid)))
-    return Memory(tuple(points), opened, answer["seconds"], cpu_s, lost)
-
-
-def measure_storm(folder: Path, agents: int, *, is_shipped: bool = False) -> Weather | str:
-    """All dial at once a fresh Access that serves STREAMS already; or why there is none here."""
-    try:
-        with namespace() as network:
-            # Without an address to prefer, whoever dials 10.x comes from that very address.
-            network.call("ip", "route", "add", "local", "10.0.0.0/8", "dev", "lo")
-            with network.entered():
-                return _storm(folder, agents, is_shipped)
-    except (OSError, NetworkError) as error:
-        return f"no cold storm: no network of its own ({error})"
-
-
-def _storm(folder: Path, agents: int, is_shipped: bool) -> Weather:
-    ordered = [Ordered(f"bench.{name}", [str(folder)]) for name in ("_far", "_streams", "_storm")]
-    far, streams, hosts = ordered
-    try:
-        with access(folder, far.ask(do="where")["trunk"], "0.0.0.0:0") as (address, pid):
-            port = int(address.rpartition(":")[2])
-            streams.ask(do="open", name="calm", address=f"127.0.0.1:{port}", first=0, count=STREAMS)
-            streams.ask(do="pace", name="calm", seconds=WARM_S, per_s=CALM_PER_S)
-            before = cpu_seconds([pid])
-            order = {"port": port, "first": STREAMS, "count": agents, "seconds": STORM_S, "shipped": is_shipped}
-            hosts.tell(do="storm", **order)
-            calm: dict[str, Any] = {"back_ms": []}
-            assert hosts.process.stdout is not None
-            while not select.select([hosts.process.stdout], [], [], 0)[0]:
-                part = streams.ask(do="pace", name="calm", seconds=1.0, per_s=CALM_PER_S)
-                calm = {"back_ms": [*calm["back_ms"], *part["back_ms"]], "lost": part["lost"]}
-            told = hosts.answer()
-            cpu_s = cpu_seconds([pid]) - before
-    finally:
-        for one in ordered:
-            one.close()
-    counts = {name: told[name] for name in ("opened", "dials", "pings")}
+def measure_storm(at: Ends, first: int, hosts: int, *, is_shipped: bool = False) -> Weather:
+    """All dial at once an Access that serves the streams called `access` already. first: of the unused certificates."""
+    before = cpu_seconds([at.pid])
+    at.hosts.tell(do="storm", port=at.port, first=first, count=hosts, seconds=STORM_S, shipped=is_shipped)
+    back_ms, lost = list[float](), 0
+    assert at.hosts.process.stdout is not None
+    while not select.select([at.hosts.process.stdout], [], [], 0)[0]:
+        told = at.streams.ask(do="pace", name="access", seconds=1.0, per_s=CALM_PER_S)
+        back_ms, lost = [*back_ms, *told["back_ms"]], told["lost"]
+    told = at.hosts.answer()
     return Weather(
-        agents,
+        hosts,
         told["absorbed_s"],
-        calm["back_ms"],
-        lost=calm.get("lost", 0),
-        cpu_s=cpu_s,
-        generator_cpu_s=told["cpu_s"],
-        is_shipped=is_shipped,
-        **counts,
+        back_ms,
+        told["opened"],
+        told["dials"],
+        told["pings"],
+        lost,
+        cpu_seconds([at.pid]) - before,
+        told["cpu_s"],
+        is_shipped,
     )
+
+
+def measure_shipped(folder: Path, first: int, hosts: int) -> Weather:
+    """A storm by the shipped dialler, at an Access of its own."""
+    with ends(folder) as at:
+        open_ways(at, {"access": f"127.0.0.1:{at.port}"})
+        return measure_storm(at, first, hosts, is_shipped=True)
+
+
+def measure(
+    folder: Path, authority: TestAuthority, hosts: int, part: float
+) -> tuple[dict[str, list[Way]], Memory, list[Weather]]:
+    """The streams of all ways, the storm beside them, and what the ways take while its hosts are connected."""
+    with ends(folder) as at, nginx(authority, direct := at.far.ask(do="where")["direct"]) as peer:
+        points = [(0, rss_mib(at.pid))]
+        addresses = {"direct": direct, "access": f"127.0.0.1:{at.port}", **({"nginx": peer} if peer else {})}
+        before = cpu_seconds([at.pid])
+        answer = at.open("burst", addresses["access"], 3 * STREAMS, BURST)
+        burst = BURST, answer["seconds"], cpu_seconds([at.pid]) - before
+        open_ways(at, addresses)
+        points.append((BURST + STREAMS, rss_mib(at.pid)))
+        storms = [measure_storm(at, 3 * STREAMS + BURST, hosts)] if hosts else []
+        time.sleep(SETTLE_S)
+        held = at.hosts.ask(do="held")["held"]
+        if held:
+            points.append((BURST + STREAMS + held, rss_mib(at.pid)))
+        ways = measure_ways(at, tuple(addresses), part)
+        gone = max(0, hosts - at.hosts.ask(do="held")["held"])
+    return ways, Memory(tuple(points), *burst, gone), storms
 
 
 # --- what is said ------------------------------------------------------------------------------------------------
@@ -264,6 +303,7 @@ def detail_of_storm(weather: Weather) -> dict[str, Any]:
         "dials_per_host": round(weather.dials / max(1, weather.hosts), 2),
         "pings_per_host": round(weather.pings / max(1, weather.hosts), 2),
         "cpu_s": round(weather.cpu_s, 1),
+        "generator_cpu_s": round(weather.generator_cpu_s, 1),
         "generator_ms_per_connection": round(weather.generator_cpu_s * 1000 / max(1, weather.dials + weather.pings), 2),
     }
     return {f"{'storm_shipped' if weather.is_shipped else 'storm'}_{name}": value for name, value in found.items()}
@@ -314,10 +354,12 @@ def missing(ways: dict[str, list[Way]], memory: Memory, wanted: int, descriptors
         if slowest < 0.95 * MESSAGES_PER_S:
             said.append(f"{name}: only {slowest:,.0f} messages a second were sent in the slowest run")
     if memory.points[-1][0] < wanted:
-        said.append(f"{wanted} agents were wanted; {descriptors} open files allow {memory.points[-1][0]}")
+        said.append(f"{wanted} agents were wanted; there were {memory.points[-1][0]}, with {descriptors} open files")
+    if memory.gone:
+        said.append(f"{memory.gone} of the storm's hosts were not there any more when messages had been timed")
     if memory.points[-1][0] < AGENTS_GOAL:
         said.append(f"rss_mib is carried on to {AGENTS_GOAL:,} agents from {memory.points[-1][0]:,}")
-    if lost := memory.lost + sum(runs[-1].lost for runs in ways.values()):
+    if lost := sum(runs[-1].lost for runs in ways.values()):
         said.append(f"{lost} streams ended on the way")
     return said
 
@@ -326,34 +368,19 @@ def main() -> None:
     """Measure, print, end."""
     part = scale()
     wanted = min(AGENTS_MAX, max(AGENTS_MIN, round(AGENTS * part)))
-    descriptors = allow_descriptors(wanted + 3 * STREAMS + DESCRIPTORS_BESIDE)
-    agents = min(wanted, descriptors - 3 * STREAMS - DESCRIPTORS_BESIDE)
+    beside = 3 * STREAMS + BURST
+    descriptors = allow_descriptors(wanted + beside + DESCRIPTORS_BESIDE)
     authority = make_ca()
-    with tempfile.TemporaryDirectory(prefix="windrow-relay-") as name:
+    with tempfile.TemporaryDirectory(prefix="windrow-relay-") as name, own_network() as why_not:
         folder = Path(name)
-        write_identities(folder, authority, 3 * STREAMS + agents)
-        far, streams = Ordered("bench._far", [name]), Ordered("bench._streams", [name])
-        try:
-            where = far.ask(do="where")
-            with access(folder, where["trunk"]) as (address, pid), nginx(authority, where["direct"]) as peer:
-                addresses = {"direct": where["direct"], "access": address, **({"nginx": peer} if peer else {})}
-                # First, while nothing that was let go of can be used again.
-                memory = measure_memory(streams, address, pid, 3 * STREAMS, agents)
-                streams.ask(do="shut", name="many")
-                ways = measure_ways(streams, far, addresses, pid, part)
-        finally:
-            streams.close()
-            far.close()
-        storms = [
-            measure_storm(folder, min(agents, SHIPPED_STORM), is_shipped=True),
-            measure_storm(folder, agents),
-        ]
+        hosts = 0 if why_not else min(wanted, descriptors - beside - DESCRIPTORS_BESIDE)
+        write_identities(folder, authority, beside + hosts)
+        ways, memory, storms = measure(folder, authority, hosts, part)
+        if hosts:
+            storms.append(measure_shipped(folder, beside, min(hosts, SHIPPED_STORM)))
     detail = detail_of(ways, memory, descriptors)
-    said = missing(ways, memory, wanted, descriptors)
+    said = missing(ways, memory, wanted, descriptors) + ([why_not] if why_not else [])
     for weather in storms:
-        if isinstance(weather, str):
-            said.append(weather)
-            continue
         detail |= detail_of_storm(weather)
         if weather.lost or len(weather.absorbed_s) < weather.hosts:
             late = weather.hosts - len(weather.absorbed_s)

@@ -32,16 +32,19 @@ from windrow_access.door import Door, socket_of
 from windrow_proto.errors import TooMany
 from windrow_proto.ports import AgentAcceptor, BandwidthLink, Clock, FrameLink, PeerFacts, PingFacts, PingLink
 from windrow_proto.scrape import Figure
-from windrow_proto.units import MILLISECOND
+from windrow_proto.units import MILLISECOND, SECOND
 
 log = structlog.get_logger()
 
 OWN_SOCKETS = Path("/proc/self/fd")
 LOOK_PERIOD_NS = 500 * MILLISECOND
-"""A look costs the listing of the open files, eleven milliseconds for 10,000 agents, and those in between a tenth of
-that. Meanwhile gRPC's own count holds."""
+"""Meanwhile gRPC's own count holds. A look costs half a millisecond with 10,000 agents."""
+LISTING_PERIOD_NS = 10 * SECOND
+"""Between two looks that list the open files, which takes twenty milliseconds then: frames that come meanwhile wait for
+a turn each. The others know where new files must be."""
 NUMBERS_AHEAD = 256
-"""Above the highest open file of the listing before: the system gives new files the lowest numbers that are free."""
+"""Above as many numbers as files are open, and above the highest of the listing before: the system gives new files the
+lowest numbers that are free."""
 LOOK_TURN_NS = MILLISECOND
 """Of a look at once, before frames that came meanwhile are carried on. In a thread of its own a look is no cheaper, and
 contends for the interpreter with whoever carries frames."""
@@ -189,12 +192,13 @@ class Guard:
         return found
 
     def _numbers(self) -> Iterator[int]:
-        """Of open files: all of them once in LOOK_PERIOD_NS, and otherwise where those that are new must be."""
+        """Of open files: all of them once in LISTING_PERIOD_NS, and otherwise where those that are new must be."""
         now_ns = self._clock.monotonic_ns()
         # Not so where most have gone, and those who came beside them are high up: each number costs a call.
         is_dense = self._highest < 2 * (len(self._known) + self.strangers) + NUMBERS_AHEAD
-        if is_dense and self._listed_ns is not None and now_ns - self._listed_ns < LOOK_PERIOD_NS:
-            yield from filterfalse(frozenset(self._known).__contains__, range(self._highest + NUMBERS_AHEAD))
+        if is_dense and self._listed_ns is not None and now_ns - self._listed_ns < LISTING_PERIOD_NS:
+            ends = max(self._highest, _open_files()) + NUMBERS_AHEAD
+            yield from filterfalse(frozenset(self._known).__contains__, range(ends))
             return
         self._listed_ns, self._highest = now_ns, max(self._known, default=0)
         with os.scandir(OWN_SOCKETS) as files:

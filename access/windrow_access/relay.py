@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from windrow_access.core.admission import Admission, Limits, Wait, masterless_ns
+from windrow_access.core.admission import Admission, Greetings, Limits, Wait, masterless_ns
 from windrow_access.core.inspect import objection
 from windrow_access.core.leaving import leave_gap_ns
 from windrow_access.core.queues import FairQueues
@@ -53,6 +53,8 @@ HELLO_NS_MAX = 10 * SECOND
 """From an open stream to the first whole message: an agent sends its hello at once."""
 SILENCE_NS_MAX = 30 * MINUTE
 """Between two whole messages: heartbeats come every 5 s, in a fleet of a million hosts every 17 min."""
+CROWD_WAIT_NS = 2 * SECOND
+"""For who comes while so many wait for the Master's first word that it needs some seconds for them."""
 CONTROL_MAX = 50_000
 """Openings and ends of streams that wait for a slow trunk; beyond it nobody new is let in."""
 ANSWER_NS = 20 * SECOND
@@ -109,6 +111,7 @@ class Relay:
             QUEUE_BYTES_MAX, QUEUE_ROUTE_BYTES_MAX, QUEUE_ROUTE_ALL_BYTES_MAX
         )
         self._due_ns: dict[int, int] = {}
+        self._greetings = Greetings(HELLO_NS_MAX)
         self._seconds: set[int] = set()
         self._control: deque[services_pb2.TrunkItem] = deque()
         self._gather = Gather()
@@ -143,7 +146,9 @@ class Relay:
         route, older = self._routes.open(peer.subject_id, peer.not_after_ns, outbox)
         if older is not None:
             older.stream.end(LinkClosed("The host has opened a newer stream."))
-        self._due_ns[route.route] = self._clock.monotonic_ns() + HELLO_NS_MAX
+        now_ns = self._clock.monotonic_ns()
+        self._due_ns[route.route] = now_ns + HELLO_NS_MAX
+        self._greetings.begin(route.route, now_ns)
         if self._warm.is_of(peer.subject_id):
             self._seconds.add(route.route)
         self._say_opened(route.route, peer)
@@ -168,8 +173,12 @@ class Relay:
             raise Unavailable(words, retry_after_ns=self._masterless_ns())
         if len(self._control) >= CONTROL_MAX:
             raise TooMany("This Access is busy: its trunk to the Master is slow; come back in a while.")
+        now_ns = self._clock.monotonic_ns()
+        if self._greetings.waiting(now_ns) >= self._limits.greetings_max:
+            words = "The Master is busy with others that came; come back in a while."
+            raise TooMany(words, retry_after_ns=CROWD_WAIT_NS)
         network = network_of(endpoint_of(peer.address)[0])
-        answer = self._admission.ask(network, self._agents, self._clock.monotonic_ns())
+        answer = self._admission.ask(network, self._agents, now_ns)
         if isinstance(answer, Wait):
             words = f"This Access is busy; come back in {answer.retry_after_ns // MILLISECOND} ms."
             raise TooMany(words, retry_after_ns=answer.retry_after_ns)
@@ -229,6 +238,7 @@ class Relay:
 
     def _forget(self, route: int, reason: str) -> None:
         self._due_ns.pop(route, None)
+        self._greetings.end(route)
         self._seconds.discard(route)
         if self._routes.close(route) is None:
             return
@@ -353,6 +363,7 @@ class Relay:
                 kind = item.WhichOneof("what")
                 route = self._routes.get(item.route)
                 if kind == "frame" and route is not None:
+                    self._greetings.end(item.route)
                     route.stream.put(item.frame)
                 elif kind == "close" and route is not None:
                     self._end(route, from_code(item.close.code, item.close.reason, route.host_id))

@@ -25,3 +25,10 @@ test("GPUs are asked for by model, by memory or by tier, as the command writes t
   expect(asked("<b>").faults.gpu).toContain("24GB");
   expect(toJob({ ...BLANK_JOB, command: "true", gpu: "H100" }).faults.gpu).toContain("above 0");
 });
+
+test("Python packages are a line each", () => {
+  const { request, faults } = toJob({ ...BLANK_JOB, command: "python train.py", packages: "numpy>=2,<3\n\n torch \n" });
+  expect([request.packages, faults]).toEqual([["numpy>=2,<3", "torch"], {}]);
+  expect(asJobCommand(request)).toBe("windrow job submit --no-files --with 'numpy>=2,<3' --with torch -- python train.py");
+  expect(toJob({ ...BLANK_JOB, command: "true", packages: "-r more.txt" }).faults.packages).toBeDefined();
+});

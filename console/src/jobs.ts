@@ -4,6 +4,7 @@ import { quoted, splitCommand } from "./request.ts";
 
 export interface JobDraft {
   command: string;
+  packages: string;
   name: string;
   image: string;
   gpus: number;
@@ -18,7 +19,7 @@ export interface JobDraft {
   simulated: boolean;
 }
 
-export const BLANK_JOB: JobDraft = { command: "", name: "", image: "", gpus: 0, gpu: "", tier: "", cpus: 1, retries: 0, minutes: "", budget: "", after: "", simulated: false };
+export const BLANK_JOB: JobDraft = { command: "", packages: "", name: "", image: "", gpus: 0, gpu: "", tier: "", cpus: 1, retries: 0, minutes: "", budget: "", after: "", simulated: false };
 
 export type JobFaults = Partial<Record<keyof JobDraft, string>>;
 
@@ -53,6 +54,9 @@ export function toJob(draft: JobDraft): { request: JobRequest; faults: JobFaults
     if (NUMBER.test(draft.budget.trim()) && Number(draft.budget) > 0) request.budget = draft.budget.trim();
     else faults.budget = "An amount such as 0.50";
   }
+  const packages = draft.packages.split("\n").map((one) => one.trim()).filter(Boolean);
+  if (packages.some((one) => one.startsWith("-"))) faults.packages = "Packages such as numpy or numpy==2.4, a line each";
+  else if (packages.length) request.packages = packages;
   const after = draft.after.split(/[\s,]+/).filter(Boolean);
   if (after.some((id) => !id.startsWith("job_"))) faults.after = "Ids of jobs: job_…";
   else if (after.length) request.after = after;
@@ -71,6 +75,7 @@ export function asJobCommand(request: JobRequest): string {
   flag("--retries", request.retries);
   if (request.max_duration_seconds) flag("--max-duration", `${request.max_duration_seconds}s`);
   flag("--budget", request.budget);
+  for (const one of request.packages ?? []) flag("--with", one);
   for (const id of request.after ?? []) flag("--after", id);
   return [...words, "--", ...request.argv.map(quoted)].join(" ");
 }

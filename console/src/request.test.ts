@@ -51,3 +51,19 @@ test("a call carries the entered values and only the name of a token", () => {
   expect(callOf("DELETE", "/tokens/t", undefined, "http://m")).toContain("-X DELETE");
   expect(callOf("GET", "/hosts?q=a b", undefined, "http://m")).toContain("'http://m/api/v1/hosts?q=a b'");
 });
+
+test("what ends a cluster by itself is said in seconds and money, and only where it means something", () => {
+  const { request, faults } = toRequest({ ...BLANK, hours: "1.5", budget: "20", idleMinutes: "30" });
+  expect([request.max_duration_seconds, request.budget, request.idle_seconds, faults]).toEqual([5400, "20", 1800, {}]);
+  expect(asCommand(request)).toBe("windrow cluster create --max-duration 5400s --budget 20 --idle 1800s --no-ssh");
+  expect(toRequest({ ...BLANK, command: "train", idleMinutes: "30" }).request.idle_seconds).toBeUndefined();
+  expect(Object.keys(toRequest({ ...BLANK, hours: "soon", budget: "all", idleMinutes: "0.5" }).faults).sort()).toEqual(["budget", "hours", "idleMinutes"]);
+});
+
+test("kinds over several hosts say how many; a gang has a command", () => {
+  const { request, faults } = toRequest({ ...BLANK, kind: "ray", hosts: 3 });
+  expect([request.hosts, faults]).toEqual([3, {}]);
+  expect(asCommand(request)).toBe("windrow cluster create --kind ray --hosts 3");
+  expect(toRequest({ ...BLANK, kind: "gang" }).faults.command).toMatch(/every member/);
+  expect(toRequest({ ...BLANK, hosts: 3 }).request.hosts).toBeUndefined();
+});

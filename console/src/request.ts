@@ -1,9 +1,15 @@
 // A cluster's request from what a person typed, and the same as a command and as an HTTP call. Pure.
 import type { ClusterRequest, KeptRequest } from "./api/types.ts";
 
+export type Kind = "box" | "service" | "gang" | "ray" | "dask";
+
+/** Kinds whose members may be on several hosts. */
+export const overHosts = (kind: Kind) => kind === "gang" || kind === "ray" || kind === "dask";
+
 export interface Draft {
   name: string;
-  kind: "box" | "service";
+  kind: Kind;
+  hosts: number;
   hardware: "cpu" | "gpu";
   gpus: number;
   gpuMemoryGib: string;
@@ -19,12 +25,15 @@ export interface Draft {
   notebook: boolean;
   host: string;
   maxPrice: string;
+  hours: string;
+  budget: string;
+  idleMinutes: string;
   simulated: boolean;
 }
 
 export const BLANK: Draft = {
-  name: "", kind: "box", hardware: "cpu", gpus: 1, gpuMemoryGib: "", tier: "", cpus: 1, memoryGib: "", runtime: "", image: "",
-  command: "", env: "", ports: "", sshKeys: "", notebook: true, host: "", maxPrice: "", simulated: false,
+  name: "", kind: "box", hosts: 2, hardware: "cpu", gpus: 1, gpuMemoryGib: "", tier: "", cpus: 1, memoryGib: "", runtime: "", image: "",
+  command: "", env: "", ports: "", sshKeys: "", notebook: true, host: "", maxPrice: "", hours: "", budget: "", idleMinutes: "", simulated: false,
 };
 
 /** What is wrong with a field, by its name. */
@@ -51,10 +60,10 @@ export function toRequest(draft: Draft): { request: ClusterRequest; faults: Faul
   readEnv(draft, request, faults);
   readPorts(draft, request, faults);
   if (draft.kind === "box") readDoors(draft, request, faults);
-  if (draft.maxPrice.trim()) {
-    if (/^\d+(\.\d+)?$/.test(draft.maxPrice.trim())) request.max_price_per_hour = draft.maxPrice.trim();
-    else faults.maxPrice = "An amount such as 0.50";
-  }
+  money(draft, "maxPrice", faults, (amount) => (request.max_price_per_hour = amount));
+  readLimits(draft, request, faults);
+  if (overHosts(draft.kind)) request.hosts = draft.hosts;
+  if (draft.kind === "gang" && !request.argv?.length && !faults.command) faults.command = "A gang needs a command: every member runs it";
   if (draft.kind === "service" && !request.ports?.length && !faults.ports) faults.ports = "A service serves at least one port";
   return { request, faults };
 }
@@ -64,6 +73,28 @@ function gib(draft: Draft, field: "gpuMemoryGib" | "memoryGib", faults: Faults, 
   if (!text) return;
   if (/^\d+(\.\d+)?$/.test(text) && Number(text) > 0) put(Math.round(Number(text) * GIB));
   else faults[field] = "A number of GiB";
+}
+
+function money(draft: Draft, field: "maxPrice" | "budget", faults: Faults, put: (amount: string) => void): void {
+  const text = draft[field].trim();
+  if (!text) return;
+  if (/^\d+(\.\d+)?$/.test(text)) put(text);
+  else faults[field] = "An amount such as 0.50";
+}
+
+/** Whether a cluster may be ended because nobody is in it: work with an end of its own is not. */
+export const mayIdle = (draft: Draft) => draft.kind === "service" || !draft.command.trim();
+
+function readLimits(draft: Draft, request: ClusterRequest, faults: Faults): void {
+  money(draft, "budget", faults, (amount) => (request.budget = amount));
+  const span = (field: "hours" | "idleMinutes", unit: number, least: number, what: string, put: (seconds: number) => void) => {
+    const text = draft[field].trim();
+    if (!text) return;
+    if (/^\d+(\.\d+)?$/.test(text) && Number(text) * unit >= least) put(Math.round(Number(text) * unit));
+    else faults[field] = what;
+  };
+  span("hours", 3600, 1, "A number of hours", (seconds) => (request.max_duration_seconds = seconds));
+  if (mayIdle(draft)) span("idleMinutes", 60, 60, "A number of minutes, 1 or more", (seconds) => (request.idle_seconds = seconds));
 }
 
 function readEnv(draft: Draft, request: ClusterRequest, faults: Faults): void {
@@ -148,6 +179,10 @@ export function asCommand(request: KeptRequest): string {
   if (request.gpu_model && request.gpus) flag("--gpu", `${request.gpu_model}:${request.gpus}`);
   flag("--host", request.host_id);
   flag("--max-price", request.max_price_per_hour);
+  if (request.hosts && request.hosts > 1) flag("--hosts", request.hosts);
+  flag("--max-duration", request.max_duration_seconds && `${request.max_duration_seconds}s`);
+  flag("--budget", request.budget);
+  flag("--idle", request.idle_seconds && `${request.idle_seconds}s`);
   for (const [name, value] of Object.entries(request.env ?? {})) flag("--env", `${name}=${value}`);
   for (const port of request.ports ?? []) flag("--port", port);
   // Keys come from files there: those of ~/.ssh by themselves, into a box without a command.

@@ -1,6 +1,7 @@
 """One end of a TCP or TLS connection as tunnels use it: written to, held and let go on, ended in order or at once."""
 
 import asyncio
+from contextlib import suppress
 from typing import Final, cast
 
 from windrow_proto.units import KIB
@@ -46,13 +47,17 @@ class Connection(asyncio.Protocol):
     def close(self, flush_s: float = FLUSH_S) -> None:
         """End it once it took what was written, and at the latest after so many seconds."""
         if self._transport is not None and not self.ended.is_set():
-            self._transport.close()
-            asyncio.get_running_loop().call_later(flush_s, self._transport.abort)
+            if not self._transport.is_closing():  # closed a second time, it could not be aborted: see `abort`
+                self._transport.close()
+            asyncio.get_running_loop().call_later(flush_s, self.abort)
 
     def abort(self) -> None:
         """End it now."""
-        if self._transport is not None:
-            self._transport.abort()
+        if self._transport is not None and not self.ended.is_set():
+            # Up to Python 3.11.4 TLS that asyncio itself closed twice, as it does where the peer went in the moment of
+            # the handshake and the task is cancelled, has nothing left to abort: it ends by its own shutdown's timeout.
+            with suppress(AttributeError):
+                self._transport.abort()
 
     async def gone(self) -> None:
         """Wait until it has ended, as it does some time after `close`."""

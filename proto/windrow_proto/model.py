@@ -320,6 +320,8 @@ class DeleteSpec:
     grace_ns: int = 0
 
 
+ENVIRONMENT: Final = ".venv"
+"""In a working folder: installed packages, which never count among the files that the work changed."""
 RELAYS_MAX: Final = 3
 """That measure one host's line, one after the other."""
 

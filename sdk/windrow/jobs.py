@@ -269,6 +269,13 @@ class Job:
         return await asyncio.to_thread(self.cancel)
 
 
+def _check(command: Sequence[str], deadline: datetime | None) -> None:
+    if isinstance(command, str) or not command:
+        raise WindrowClientError('command is a list of words: platform.submit(command=["python", "train.py"]).')
+    if deadline is not None and deadline.tzinfo is None:
+        raise WindrowClientError("deadline needs a time zone: datetime.now(UTC) + timedelta(hours=8).")
+
+
 class Platform:
     """The market, for programs. Use as a context manager, or close it. url, token: of the Master; by default the one
     that is configured here. Raises NoMaster."""
@@ -309,18 +316,17 @@ class Platform:
         budget: str | Decimal | int | None = None,
         priority: int = 0,
         after: Iterable[Job | str] = (),
+        packages: Sequence[str] = (),
     ) -> Job:
         """Submit a job; it needs nobody afterwards. docs/jobs.md says what each limit does.
 
         command: a list of words. folder: what is sent; None: nothing. gpu: "24GB", "H100:2", "2". memory: "8GB".
         max_price: per hour. retries: after a host was lost, with `retry_on_exit` also after an exit code other than 0.
-        deadline: with its time zone. after: jobs (or names or ids) that have to succeed first.
+        deadline: with its time zone. after: jobs (or names or ids) that have to succeed first. packages: of Python,
+        as numpy==2.4, installed before the command.
         Raises WindrowClientError; then no job is left behind.
         """
-        if isinstance(command, str) or not command:
-            raise WindrowClientError('command is a list of words: platform.submit(command=["python", "train.py"]).')
-        if deadline is not None and deadline.tzinfo is None:
-            raise WindrowClientError("deadline needs a time zone: datetime.now(UTC) + timedelta(hours=8).")
+        _check(command, deadline)
         if isinstance(after, str | Job):
             after = [after]
         request: Json = {
@@ -344,6 +350,7 @@ class Platform:
             "deadline": deadline.isoformat() if deadline else None,
             "budget": f"{budget:f}" if isinstance(budget, Decimal) else None if budget is None else str(budget),
             "after": [one.id if isinstance(one, Job) else self._id(one) for one in after] or None,
+            "packages": list(packages) or None,
         }
         request |= {key: value for key, value in optional.items() if value is not None}
         return self._sent(request, folder)

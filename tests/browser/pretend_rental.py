@@ -35,6 +35,9 @@ UNSAID: Json = {
     "restart_members": False,
     "ssh_keys": [],
     "notebook": False,
+    "budget": None,
+    "max_duration_seconds": None,
+    "idle_seconds": None,
 }
 """Of a request."""
 
@@ -124,6 +127,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "cost_so_far": "0.000000",
         "started_at": None,
         "ended_at": None,
+        "ends_at": None,
         "created_at": at(),
         "rental_id": f"rental_{number}",
         "first_port": None,

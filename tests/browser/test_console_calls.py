@@ -114,7 +114,7 @@ def forms(page: Page, pretend: Pretend, monkeypatch: pytest.MonkeyPatch) -> Form
 async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms) -> None:
     page, main = forms.page, forms.page.get_by_role("main")
     await signed_in(page, forms.served, "/clusters/new")
-    await page.get_by_text("Service: serves ports").click()
+    await page.get_by_text("Service", exact=True).click()
     await page.get_by_role("textbox", name="Command").fill("sh -c 'echo \"it'\\''s $HOME\"; sleep 9' -- ''")
     await page.get_by_role("textbox", name="Name").fill(NASTY)
     await page.get_by_role("textbox", name="Ports").fill("8080, 9090")

@@ -189,9 +189,9 @@ def gone(several: Several, cluster: Mapping[str, Any], links: Mapping[str, str])
 
 
 def interfaces(several: Several) -> dict[str, str]:
-    """The devices of every host, with their addresses."""
+    """The devices of every host, with their addresses; an address of a second ago is still tried."""
     shown = {name: several.market.networks[name].call("ip", "-o", "address") for name in HOSTS}
-    return {name: re.sub(r"valid_lft.*", "", text) for name, text in shown.items()}
+    return {name: re.sub(r"valid_lft.*| tentative", "", text) for name, text in shown.items()}
 
 
 @pytest.mark.proves("torchrun: DDP over two hosts to the loss of one")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.rental import Renter
 from tests.support.stack import wait_for
+from tests.support.wheels import wheel
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
@@ -59,6 +60,17 @@ def test_a_job_reads_its_folder_prints_leaves_a_file_and_lets_go(renter: Renter,
     renter.phase(attempt["cluster_id"], "Deleted")
     assert renter.receipt(attempt["cluster_id"])["ended_at"]
     assert renter.flaws(attempt["cluster_id"]) == []
+
+
+def test_a_job_brings_its_packages_and_they_are_no_files_of_its_own(renter: Renter, here: Path, tmp_path: Path) -> None:
+    (here / "requirements.txt").write_text(f"# what it needs\n{wheel(here)}\n")
+    command = "import tiny_thing; open('out.txt','w').write(str(tiny_thing.answer()))"
+
+    job = submit(renter, here, "--requirements", "requirements.txt", "--", "python", "-c", command)
+
+    assert renter.windrow("job", "wait", job, "--timeout", "2m").returncode == 0, renter.windrow("job", "logs", job)
+    renter.windrow("job", "artefacts", job, str(tmp_path / "back"))
+    assert [(path.name, path.read_text()) for path in (tmp_path / "back").iterdir()] == [("out.txt", "42")]
 
 
 def test_what_comes_after_a_job_that_fails_never_runs(renter: Renter, here: Path) -> None:

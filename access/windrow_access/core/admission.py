@@ -16,31 +16,45 @@ MASTERLESS_NS_EACH: Final = 5 * MILLISECOND
 """For each agent: two hundred a second, beside the handshakes of others."""
 
 
+TOLD_NS_MAX: Final = 15 * SECOND
+
+
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A token bucket. rate_per_s: tokens per second; burst: at most this many; tokens are counted in thousandths."""
+    """A token bucket. rate_per_s: tokens per second; burst: at most this many; tokens are counted in thousandths.
+    told_ns: the latest moment that anybody was told to come again at."""
 
     rate_per_s: int
     burst: int
     milli: int
     at_ns: int
+    told_ns: int = 0
 
     def take(self, now_ns: int) -> tuple["Bucket", int]:
-        """Take one token; returns the bucket and 0, or the wait in nanoseconds until there is one (nothing taken)."""
+        """Take one token; returns the bucket and 0, or the wait in nanoseconds until there is one (nothing taken).
+
+        Each is told a moment of his own, up to TOLD_NS_MAX: a crowd that is told the next token's would come for that
+        one together, and each try costs a handshake.
+        """
         grown = (now_ns - self.at_ns) * self.rate_per_s // MILLISECOND if now_ns > self.at_ns else 0
         milli = min(self.burst * 1000, self.milli + grown)
         at_ns = max(now_ns, self.at_ns) if grown or milli == self.burst * 1000 else self.at_ns
         if milli >= 1000:
             return replace(self, milli=milli - 1000, at_ns=at_ns), 0
-        return replace(self, milli=milli, at_ns=at_ns), -(-(1000 - milli) * MILLISECOND // self.rate_per_s)
+        token_ns = now_ns - (milli - 1000) * MILLISECOND // self.rate_per_s
+        told_ns = min(max(token_ns, self.told_ns + SECOND // self.rate_per_s), max(token_ns, now_ns + TOLD_NS_MAX))
+        return replace(self, milli=milli, at_ns=at_ns, told_ns=told_ns), told_ns - now_ns
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Reasons: reliability figures of TLS handshakes on one core (570 to 690 a second) leave half of it for traffic."""
+    """handshakes_*: above what the door lets in (600 a second at most), since who is refused here has cost a handshake.
+    greetings_max: of streams whose Master has not answered yet; it greets hundreds a second, and an agent waits for ten
+    seconds."""
 
-    handshakes_per_s: int = 300
+    handshakes_per_s: int = 600
     handshakes_burst: int = 600
+    greetings_max: int = 1_000
     per_peer_per_s: int = 50
     per_peer_burst: int = 400
     routes_max: int = 12_000
@@ -91,6 +105,29 @@ class Admission:
             return Wait("too_many", wait_ns)
         self._all, wait_ns = self._all.take(now_ns)
         return Wait("too_many", wait_ns) if wait_ns else Admitted()
+
+
+class Greetings:
+    """Streams that wait for their Master's first word. Who has waited for too long is counted no more: it is the
+    Master's affair, or nobody's, and keeps nobody out."""
+
+    def __init__(self, patience_ns: int) -> None:
+        self._patience_ns = patience_ns
+        self._since_ns: dict[int, int] = {}  # the longest first
+
+    def begin(self, route: int, now_ns: int) -> None:
+        """This stream was let in."""
+        self._since_ns[route] = now_ns
+
+    def end(self, route: int) -> None:
+        """It was answered, or has gone."""
+        self._since_ns.pop(route, None)
+
+    def waiting(self, now_ns: int) -> int:
+        """How many wait."""
+        while self._since_ns and now_ns - self._since_ns[first := next(iter(self._since_ns))] > self._patience_ns:
+            del self._since_ns[first]
+        return len(self._since_ns)
 
 
 class Callers:

@@ -17,6 +17,7 @@ from typing import IO, Final
 from windrow_agent.runtimes.port import CHUNK_BYTES, ByteStream, FilesTaken
 from windrow_agent.runtimes.streams import ThreadPipe
 from windrow_proto.errors import InvalidInput, TooLarge
+from windrow_proto.model import ENVIRONMENT
 
 ENTRIES_MAX: Final = 200_000
 """Of one archive; a folder of code and data has fewer, and each costs an inode."""
@@ -106,7 +107,7 @@ def pack(folder: Path, known: Manifest | None, cap_bytes: int, put: Sink) -> boo
     truncated, total = False, 0
     with tarfile.open(fileobj=Chunked(put), mode="w|", bufsize=CHUNK_BYTES, format=tarfile.PAX_FORMAT) as tar:
         for name, entry in _walk(folder):
-            if known is not None and (stat.S_ISDIR(entry.st_mode) or known.get(name) == _mark(entry)):
+            if known is not None and (stat.S_ISDIR(entry.st_mode) or not _counts(name, known.get(name), _mark(entry))):
                 continue
             member = _member(folder, name, entry)
             if member is None:
@@ -130,7 +131,7 @@ def sift(stream: IO[bytes], prefix: str, known: Manifest | None, cap_bytes: int,
             name = member.name.removeprefix(prefix).strip("/")
             if not name or not (member.isreg() or member.issym() or member.isdir()):
                 continue
-            if known is not None and (member.isdir() or known.get(name) == _tar_mark(member)):
+            if known is not None and (member.isdir() or not _counts(name, known.get(name), _tar_mark(member))):
                 continue
             if total + member.size > cap_bytes:
                 truncated = True
@@ -197,6 +198,11 @@ def _checked_name(member: tarfile.TarInfo) -> str:
     if member.islnk() and os.path.normpath(member.linkname).startswith(("../", "/")):
         raise InvalidInput(f"The link {name!r} leads out of the folder.")
     return name
+
+
+def _counts(name: str, before: tuple[int, int] | None, now: tuple[int, int]) -> bool:
+    """Whether this is a file that the work changed."""
+    return before != now and not name.startswith(f"{ENVIRONMENT}/")
 
 
 def _parents(name: str) -> Iterator[str]:

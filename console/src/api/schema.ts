@@ -324,6 +324,12 @@ export interface ClusterBody {
   ssh_keys?: string[];
   /** Whether a box starts Jupyter */
   notebook?: boolean;
+  /** It is ended then */
+  max_duration_seconds?: number | null;
+  /** It is ended before it costs more */
+  budget?: string | null;
+  /** It is ended after so long without a command, file or tunnel in it */
+  idle_seconds?: number | null;
   /** For one pull of the image on each host, sealed to it; kept nowhere and never shown again */
   registry_login?: RegistryLoginBody | null;
 }
@@ -354,6 +360,8 @@ export interface ClusterOut {
   cost_so_far: string | null;
   started_at: string | null;
   ended_at: string | null;
+  /** When its duration or its budget ends it; null: neither does */
+  ends_at: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   rental_id: string | null;
@@ -769,6 +777,8 @@ export interface JobBody {
   /** So many of them, each with its index */
   array_size?: number;
   await_files?: boolean;
+  /** Of Python (PEP 508), installed before the command */
+  packages?: string[];
   /** While it runs; 0: never */
   checkpoint_every_seconds?: number;
 }
@@ -823,6 +833,7 @@ export interface JobRequestOut {
   after: string[];
   array_size: number;
   await_files: boolean;
+  packages: string[];
   checkpoint_every_seconds: number;
 }
 
@@ -892,6 +903,10 @@ export interface KeptRequestOut {
   slice: string | null;
   /** A decimal amount of money */
   max_price_per_hour: string | null;
+  /** A decimal amount of money */
+  budget: string | null;
+  max_duration_seconds: number | null;
+  idle_seconds: number | null;
   hosts: number;
   restart_members: boolean;
   ssh_keys: string[];

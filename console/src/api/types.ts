@@ -53,6 +53,7 @@ export type History = Schema.HistoryOut;
 export type ClusterPlan = Schema.PlanOut;
 export type Job = Schema.JobOut;
 export type JobAttempt = Schema.AttemptOut;
+export type ClusterRequest = Schema.ClusterBody;
 export type JobRequest = Schema.JobBody;
 export type JobsSubmitted = Schema.JobsOut;
 export type JobImpact = Schema.ImpactOut;
@@ -87,27 +88,4 @@ export interface HostLiveFrame {
   at: Iso;
   host: Record<string, number | null>;
   gpus: Record<string, Record<string, number | null>>;
-}
-
-export interface ClusterRequest {
-  name?: string;
-  kind: "box" | "service";
-  gpus?: number;
-  gpu_model?: string;
-  gpu_memory_bytes?: number;
-  cpus?: number;
-  memory_bytes?: number;
-  image?: string;
-  argv: string[];
-  env?: Record<string, string>;
-  ports?: number[];
-  ssh_keys?: string[];
-  notebook?: boolean;
-  await_files?: boolean;
-  host_id?: string;
-  tier?: string;
-  runtime?: "process" | "docker" | "simulated";
-  /** Only simulated hosts serve; without it only real ones. */
-  simulated?: boolean;
-  max_price_per_hour?: Decimal;
 }

@@ -3,7 +3,7 @@ import { Button, Checkbox, Group, Modal, Stack, Tabs, Text, TextInput } from "@m
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 import { remove } from "../api/client.ts";
 import { box as boxQuery, cluster as clusterQuery, explain as explainQuery, me as meQuery, receipts as receiptsQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
@@ -192,10 +192,21 @@ function Workloads({ cluster }: { cluster: Cluster }) {
   );
 }
 
+/** What of it ends it by itself. */
+function limitsOf(cluster: Cluster): [string, ReactNode][] {
+  const asked = cluster.request;
+  return [
+    ...(asked.max_duration_seconds === null ? [] : [["At most", duration(asked.max_duration_seconds)] as [string, ReactNode]]),
+    ...(asked.budget === null ? [] : [["Budget", amount(asked.budget)] as [string, ReactNode]]),
+    ...(asked.idle_seconds === null ? [] : [["Idle at most", duration(asked.idle_seconds)] as [string, ReactNode]]),
+    ...(cluster.ends_at === null ? [] : [["Ends", <When key="n" at={cluster.ends_at} />] as [string, ReactNode]]),
+  ];
+}
+
 function Asked({ cluster }: { cluster: Cluster }) {
   return (
     <Stack gap="xs">
-      <Facts rows={[["Kind", words(cluster.kind)], ["Created", <When key="c" at={cluster.created_at} />], ["Started", <When key="s" at={cluster.started_at} />], ["Ended", <When key="e" at={cluster.ended_at} />]]} />
+      <Facts rows={[["Kind", words(cluster.kind)], ["Created", <When key="c" at={cluster.created_at} />], ["Started", <When key="s" at={cluster.started_at} />], ["Ended", <When key="e" at={cluster.ended_at} />], ...limitsOf(cluster)]} />
       {!cluster.request.simulated && <Command text={asCommand(cluster.request)} label="the same by command" />}
     </Stack>
   );

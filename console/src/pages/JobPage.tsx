@@ -114,6 +114,7 @@ function Asked({ job }: { job: Job }) {
         rows={[
           ["Command", <code key="c" className="wr-break">{asked.argv.map(quoted).join(" ")}</code>],
           ["Image", plain(asked.image)],
+          ...(asked.packages.length ? [["Python packages", plain(asked.packages.join(", "))] as const] : []),
           ["GPUs", `${asked.gpus}${asked.gpu_model ? ` ${plain(asked.gpu_model)}` : asked.gpu_memory_bytes ? ` of at least ${bytes(asked.gpu_memory_bytes)}` : ""}`],
           ["Tier", plain(asked.tier)],
           ["Processors", String(asked.cpus)],

@@ -7,14 +7,21 @@ import { useMemo, useState } from "react";
 import { freshKey, post } from "../api/client.ts";
 import { host as hostQuery, me as meQuery, offers as offersQuery, plan as planQuery } from "../api/queries.ts";
 import type { ClusterAccepted, ClusterPlan, ClusterRequest } from "../api/types.ts";
-import { amount, count, perHour, plain } from "../format.ts";
+import { amount, count, perHour, plain, words } from "../format.ts";
 import { Facts, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { State, TestMoney } from "../parts/state.tsx";
-import { asCommand, BLANK, toRequest, type Draft } from "../request.ts";
+import { asCommand, BLANK, mayIdle, overHosts, toRequest, type Draft, type Kind } from "../request.ts";
 
 const TYPING_MS = 350;
 const REFUSALS_SHOWN = 8;
+const KINDS: Record<Kind, string> = {
+  box: "One command, or a machine that stays up for you to work in.",
+  service: "Serves ports over HTTPS to whoever knows the address.",
+  gang: "The same command on every host at once, as torchrun wants it.",
+  ray: "A Ray cluster: the command runs beside its head; without one it stays up.",
+  dask: "A Dask cluster: the command runs beside its scheduler; without one it stays up.",
+};
 
 export function NewClusterPage() {
   const search = useSearch({ from: "/clusters/new" });
@@ -79,10 +86,12 @@ function Form({ draft, change, faults }: FormProps) {
     <div className="wr-stack">
       <Panel title="What runs">
         <Stack gap="sm">
-          <SegmentedControl aria-label="Kind" value={draft.kind} onChange={(kind) => change({ kind: kind as Draft["kind"] })} data={[{ value: "box", label: "Box: one command, or stays up" }, { value: "service", label: "Service: serves ports" }]} />
+          <SegmentedControl aria-label="Kind" value={draft.kind} onChange={(kind) => change({ kind: kind as Kind })} data={Object.keys(KINDS).map((kind) => ({ value: kind, label: words(kind) }))} />
+          <Text size="xs" className="wr-quiet">{KINDS[draft.kind]}</Text>
           <Textarea label="Command" description="Split as a shell would; for pipes and variables write: sh -c '…'. Empty: it stays up until deleted." placeholder="python -c 'print(6 * 7)'" autosize minRows={2} maxRows={8} {...field("command")} styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }} data-autofocus />
           <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
             <TextInput label="Name" placeholder="chosen for you" {...field("name")} />
+            {overHosts(draft.kind) && <NumberInput label="Hosts" description="Each gives all that is asked for." min={1} max={64} value={draft.hosts} onChange={(value) => change({ hosts: Number(value) || 1 })} />}
             {draft.kind === "service" && <TextInput label="Ports" placeholder="8080" {...field("ports")} />}
           </SimpleGrid>
           {draft.kind === "box" && (
@@ -107,6 +116,13 @@ function Form({ draft, change, faults }: FormProps) {
           <Checkbox label="Rehearse on simulated hosts" description="Nothing is computed there; output and readings are made up. Without this only real hosts serve." checked={draft.simulated} onChange={(event) => change({ simulated: event.currentTarget.checked })} />
           {draft.host && <PinnedHost id={draft.host} clear={() => change({ host: "" })} />}
         </Stack>
+      </Panel>
+      <Panel title="Until when">
+        <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="sm">
+          <TextInput label="At most (hours)" placeholder="no limit" inputMode="decimal" {...field("hours")} />
+          <TextInput label="Budget" placeholder="no limit" inputMode="decimal" {...field("budget")} />
+          {mayIdle(draft) && <TextInput label="Idle (minutes)" description="With no command, file or tunnel in it." placeholder="no limit" inputMode="decimal" {...field("idleMinutes")} />}
+        </SimpleGrid>
       </Panel>
       <Panel title="How" actions={<Button variant="subtle" color="gray" onClick={toggle} aria-expanded={more}>{more ? "Less" : "More"}</Button>}>
         <Stack gap="sm">
@@ -136,16 +152,17 @@ function PinnedHost({ id, clear }: { id: string; clear: () => void }) {
 function Preview({ request, sound }: { request: ClusterRequest; sound: boolean }) {
   const [settled] = useDebouncedValue(request, TYPING_MS);
   const me = useQuery(meQuery);
-  const query = useQuery({ ...planQuery(settled), placeholderData: keepPreviousData });
+  const lacksCommand = settled.kind === "gang" && !settled.argv?.length;
+  const query = useQuery({ ...planQuery(settled), placeholderData: keepPreviousData, enabled: !lacksCommand });
   return (
     <Panel title="Where and for how much" actions={<TestMoney />}>
-      {query.data ? <Fit plan={query.data} currency={me.data?.balance.currency ?? ""} /> : query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : <Waiting />}
+      {lacksCommand ? <Text size="sm" className="wr-quiet">Say what its members run first.</Text> : query.data ? <Fit plan={query.data} seconds={settled.max_duration_seconds ?? null} currency={me.data?.balance.currency ?? ""} /> : query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : <Waiting />}
       {!sound && query.data?.fits && <Text size="xs" className="wr-quiet" mt={8}>The form is not complete yet.</Text>}
     </Panel>
   );
 }
 
-function Fit({ plan, currency }: { plan: ClusterPlan; currency: string }) {
+function Fit({ plan, seconds, currency }: { plan: ClusterPlan; seconds: number | null; currency: string }) {
   return (
     <Stack gap="sm" aria-live="polite" data-testid="plan">
       {plan.fits ? (
@@ -157,6 +174,7 @@ function Fit({ plan, currency }: { plan: ClusterPlan; currency: string }) {
           <Facts
             rows={[
               ...plan.placement.map((place) => [plain(place.tier), <Link key={place.host_id} className="wr-link" to="/hosts/$hostId" params={{ hostId: place.host_id }}>{plain(place.host_name)}</Link>] as const),
+              ...(seconds === null || plan.price_per_hour === null ? [] : [["In all", `at most ${amount(((Number(plan.price_per_hour) * seconds) / 3600).toFixed(6))} ${currency}`] as const]),
               ["Held first", `${amount(plan.hold)} ${currency}: 15 minutes, renewed while it runs; what is not used comes back`],
               ["Balance", `${amount(plan.balance)} ${currency}`],
             ]}

@@ -45,6 +45,7 @@ export function NewJobPage() {
             <Panel title="What runs">
               <Stack gap="sm">
                 <Textarea label="Command" description="Split as a shell would; for pipes and variables write: sh -c '…'. A folder is sent from a terminal: windrow job submit." placeholder="python -c 'print(6 * 7)'" autosize minRows={2} maxRows={8} {...field("command")} styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }} data-autofocus />
+                <Textarea label="Python packages" description="Installed before the command, a line each." placeholder={"numpy\ntorch==2.13"} autosize minRows={1} maxRows={6} {...field("packages")} styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }} />
                 <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
                   <TextInput label="Name" placeholder="chosen for you" {...field("name")} />
                   <TextInput label="Container image" placeholder="none" {...field("image")} />

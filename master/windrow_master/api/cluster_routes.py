@@ -28,11 +28,12 @@ from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.sealed import RegistryLogin
-from windrow_proto.units import Bytes, Microcents, parse_money
+from windrow_proto.units import SECOND, Bytes, Microcents, parse_money
 
 router = make_router("clusters")
 
 Rank = Annotated[int, Query(ge=0, lt=HOSTS_MAX, description="Of which member, where there are several")]
+SECONDS_MAX = 10**8
 ENTITY_MAX = 2**53
 """Sizes that JavaScript still counts exactly."""
 
@@ -71,6 +72,12 @@ class ClusterBody(Body):
         list[str], Field(default_factory=list, max_length=16, description="Who may log in to a box: public keys")
     ]
     notebook: Annotated[bool, Field(description="Whether a box starts Jupyter")] = False
+    max_duration_seconds: Annotated[float | None, Field(gt=0, le=SECONDS_MAX, description="It is ended then")] = None
+    budget: Annotated[str | None, Field(max_length=30, description="It is ended before it costs more")] = None
+    idle_seconds: Annotated[
+        float | None,
+        Field(gt=0, le=SECONDS_MAX, description="It is ended after so long without a command, file or tunnel in it"),
+    ] = None
     registry_login: Annotated[
         RegistryLoginBody | None,
         Field(description="For one pull of the image on each host, sealed to it; kept nowhere and never shown again"),
@@ -101,6 +108,9 @@ class ClusterBody(Body):
             restart_members=self.restart_members,
             ssh_keys=tuple(key.strip() for key in self.ssh_keys),
             notebook=self.notebook,
+            max_duration_ns=nanoseconds_of(self.max_duration_seconds),
+            budget=None if self.budget is None else money_of(self.budget),
+            idle_ns=nanoseconds_of(self.idle_seconds),
         )
 
 
@@ -121,6 +131,11 @@ class FilesArrived(BaseModel):
 
     bytes: int
     files: int
+
+
+def nanoseconds_of(span_s: float | None) -> int | None:
+    """A span in a request."""
+    return None if span_s is None else int(span_s * SECOND)
 
 
 def money_of(text: str) -> Microcents:

@@ -5,7 +5,7 @@ from typing import Any
 
 from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.paging import time_or_none
-from windrow_master.clusters import box
+from windrow_master.clusters import box, limits
 from windrow_master.clusters.model import ClusterRequest, NetworkMode, Step, Workload
 from windrow_master.clusters.service import ClusterView, Preview
 from windrow_master.clusters.tunnels.service import Ticket
@@ -37,6 +37,7 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "cost_so_far": money_text(view.cost),
         "started_at": time_or_none(cluster.started_at_ns),
         "ended_at": time_or_none(cluster.ended_at_ns),
+        "ends_at": time_or_none(limits.ends_at_ns(cluster)),
         "created_at": time_text(cluster.created_at_ns),
         "rental_id": cluster.rental_id,
         "first_port": cluster.first_port,
@@ -143,14 +144,26 @@ def _chosen_json(chosen: Chosen) -> dict[str, Any]:
 
 
 def _request_json(request: ClusterRequest) -> dict[str, Any]:
-    limit = request.max_price_per_hour
-    return asdict(request) | {
+    spans = {"max_duration_ns": "max_duration_seconds", "idle_ns": "idle_seconds"}
+    said = {spans.get(name, name): value for name, value in asdict(request).items()}
+    return said | {
         "kind": request.kind.value,
         "argv": list(request.argv),
         "ports": list(request.ports),
         "ssh_keys": list(request.ssh_keys),
-        "max_price_per_hour": None if limit is None else money_text(Microcents(limit)),
+        "max_price_per_hour": _amount(request.max_price_per_hour),
+        "budget": _amount(request.budget),
+        "max_duration_seconds": _seconds(request.max_duration_ns),
+        "idle_seconds": _seconds(request.idle_ns),
     }
+
+
+def _amount(amount: Microcents | None) -> str | None:
+    return None if amount is None else money_text(Microcents(amount))
+
+
+def _seconds(span_ns: int | None) -> float | None:
+    return None if span_ns is None else seconds(span_ns)
 
 
 def _step_json(step: Step) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime, Field
 
 from windrow_master.api import lasting, out, out_clusters, out_jobs
-from windrow_master.api.cluster_routes import ENTITY_MAX, money_of
+from windrow_master.api.cluster_routes import ENTITY_MAX, SECONDS_MAX, money_of, nanoseconds_of
 from windrow_master.api.cluster_shapes import plan_json
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.idempotency import make_router
@@ -24,7 +24,6 @@ from windrow_proto.units import SECOND, Bytes
 
 router = make_router("jobs")
 
-SECONDS_MAX = 10**8
 WhichAttempt = Annotated[int | None, Query(ge=1, le=1_000)]
 _SAFE = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
@@ -55,6 +54,10 @@ class JobBody(Body):
     after: Annotated[list[str], Field(default_factory=list, max_length=1_000, description="Jobs to succeed first")]
     array_size: Annotated[int, Field(ge=0, le=100_000, description="So many of them, each with its index")] = 0
     await_files: bool = False
+    packages: Annotated[
+        list[str],
+        Field(default_factory=list, max_length=1_000, description="Of Python (PEP 508), installed before the command"),
+    ]
     checkpoint_every_seconds: Annotated[float, Field(ge=0, le=SECONDS_MAX, description="While it runs; 0: never")] = 60
 
     def parsed(self) -> JobRequest:
@@ -76,13 +79,14 @@ class JobBody(Body):
             max_price_per_hour=None if self.max_price_per_hour is None else money_of(self.max_price_per_hour),
             retries=self.retries,
             retries_on_exit=self.retries_on_exit,
-            max_duration_ns=None if self.max_duration_seconds is None else int(self.max_duration_seconds * SECOND),
+            max_duration_ns=nanoseconds_of(self.max_duration_seconds),
             deadline_ns=None if self.deadline is None else _ns(self.deadline),
             budget=None if self.budget is None else money_of(self.budget),
             priority=self.priority,
             after=tuple(JobId(one) for one in dict.fromkeys(self.after)),
             array_size=self.array_size,
             await_files=self.await_files,
+            packages=tuple(self.packages),
             checkpoint_every_ns=int(self.checkpoint_every_seconds * SECOND),
         )
 

@@ -77,6 +77,7 @@ def _request_json(request: JobRequest) -> dict[str, Any]:
         "after": list(request.after),
         "array_size": request.array_size,
         "await_files": request.await_files,
+        "packages": list(request.packages),
         "checkpoint_every_seconds": seconds(request.checkpoint_every_ns),
     }
 

@@ -59,6 +59,9 @@ class KeptRequestOut(Out):
     simulated: bool
     slice: str | None
     max_price_per_hour: Amount
+    budget: Amount
+    max_duration_seconds: float | None
+    idle_seconds: float | None
     hosts: int
     restart_members: bool
     ssh_keys: list[str]
@@ -107,6 +110,7 @@ class ClusterOut(Out):
     cost_so_far: Amount
     started_at: Time | None
     ended_at: Time | None
+    ends_at: Annotated[Time | None, Field(description="When its duration or its budget ends it; null: neither does")]
     created_at: Time
     rental_id: str | None
     first_port: Annotated[int | None, Field(description="Of its block of ports on its hosts; null where it has none")]

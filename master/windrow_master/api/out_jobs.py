@@ -50,6 +50,7 @@ class JobRequestOut(Out):
     after: list[str]
     array_size: int
     await_files: bool
+    packages: list[str]
     checkpoint_every_seconds: float
 
 

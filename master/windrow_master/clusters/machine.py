@@ -117,6 +117,7 @@ def step(cluster: Cluster, event: ClusterEvent, reason: str, now_ns: int) -> tup
             said = replace(cluster, reason=reason)
             return noted(said, Step(now_ns, name, None, reason)), move.effects
         return cluster, move.effects
+    reason = reason or (cluster.reason if event is _E.GONE else "")  # why it ends is why it has ended
     after = replace(
         cluster,
         phase=move.phase,

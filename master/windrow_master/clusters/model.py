@@ -80,6 +80,7 @@ class ClusterRequest:
 
     gpus, cpus, memory_bytes: of each host. max_price_per_hour: for all of them. restart_members: where one is lost,
     start all members of a gang again instead of failing. ssh_keys, notebook: how a box is entered (box.py).
+    max_duration_ns, budget, idle_ns: how long it runs, what it costs, how long nobody is in it, at most (limits.py).
     """
 
     kind: ClusterKind = ClusterKind.BOX
@@ -104,6 +105,9 @@ class ClusterRequest:
     restart_members: bool = False
     ssh_keys: tuple[str, ...] = ()
     notebook: bool = False
+    max_duration_ns: int | None = None
+    budget: Microcents | None = None
+    idle_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

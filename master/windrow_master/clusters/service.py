@@ -284,11 +284,11 @@ class ClusterService:
         return await self._store.write(renew, name="cluster.renew")
 
     async def tick(self) -> None:
-        """What time alone brings about: lost hosts given up, ended work cleared away, rentals closed. Every 5 s."""
+        """What time alone brings about: lost hosts given up, limits reached, ended work cleared away. Every 5 s."""
 
         def judge(uow: UnitOfWork) -> None:
             for cluster in uow.clusters.living():
-                self._mender.mend(uow, self.life.judge(uow, cluster))
+                self._mender.mend(uow, self.life.limit(uow, self.life.judge(uow, cluster)))
             self.life.order_again(uow)
             self._market.tick(uow)
 

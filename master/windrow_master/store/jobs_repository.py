@@ -91,7 +91,10 @@ def _job(row: Mapping[Any, Any]) -> Job:
         **values
         | {
             "group": row["group_id"],
-            "request": JobRequest(**raw | {"argv": tuple(raw["argv"]), "after": tuple(raw["after"])}),
+            "request": JobRequest(
+                **raw
+                | {"argv": tuple(raw["argv"]), "after": tuple(raw["after"]), "packages": tuple(raw.get("packages", ()))}
+            ),
             "state": JobState(row["state"]),
             "attempts": tuple(Attempt(**one) for one in row["attempts"]),
             "verdict": None if row["verdict"] is None else Verdict(row["verdict"]),

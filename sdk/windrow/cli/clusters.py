@@ -126,6 +126,14 @@ def _traffic(traffic: dict[str, Any]) -> str:
     return f"{traffic['connections']} connections over HTTPS, {carried}"
 
 
+def _ends(cluster: dict[str, Any]) -> str:
+    """What of it ends it by itself, in words; empty: nothing does."""
+    asked = (cluster.get("request") or {}) if cluster["phase"] not in ENDED else {}
+    at = [f"at {cluster['ends_at']}"] if cluster.get("ends_at") else []
+    idle = [f"after {asked['idle_seconds']:g} s with nobody in it"] if asked.get("idle_seconds") else []
+    return ", or ".join(at + idle)
+
+
 class Progress:
     """Prints each step of a cluster once, and each tenth of a pull."""
 
@@ -217,6 +225,11 @@ def cluster_create(
     tier: Tier = None,
     runtime: Runtime = None,
     max_price: MaxPrice = None,
+    max_duration: Annotated[str | None, typer.Option("--max-duration", help="End it then: 90s, 30m, 8h, 2d.")] = None,
+    budget: Annotated[str | None, typer.Option("--budget", help="End it before it costs more.")] = None,
+    idle: Annotated[
+        str | None, typer.Option("--idle", help="End it after so long without a command, file or tunnel: 30m.")
+    ] = None,
     login: Login = None,
     ssh_key: SshKey = None,
     ssh: Annotated[bool, typer.Option(help="Let your keys of ~/.ssh into a box without a command.")] = True,
@@ -234,7 +247,7 @@ def cluster_create(
         argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image, env=env or [],
         ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
         restart_members=restart_members, ssh_keys=keys, notebook=has_notebook,
-        login=None if login is None else login.read(LOGIN_MAX),
+        login=None if login is None else login.read(LOGIN_MAX), max_duration=max_duration, budget=budget, idle=idle,
     )  # fmt: skip
     if plan:
         _show_plan(api.plan(request), as_json)
@@ -279,6 +292,7 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
             ("Tier", item.get("tier")),
             ("Price per hour", item.get("price_per_hour")),
             ("Cost so far", item.get("cost_so_far")),
+            *([("Ends", ends)] if (ends := _ends(item)) else []),
             *[
                 ("Workload" if one.get("address") is None else "Member", _member_text(item, one))
                 for one in _members(item)

@@ -1,6 +1,5 @@
 """`windrow job`: submit a command, a script or a folder and go; look, follow the log, fetch what it left, cancel."""
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from windrow import folder
 from windrow.cli.clusters import Cpus, Env, Gpu, Image, MaxPrice, Memory, Runtime, Slice, Tier, print_plan
 from windrow.cli.context import AsJson, client
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, Column, facts, print_json, print_list, say, size_text
-from windrow.cli.request import cluster_request
+from windrow.cli.request import cluster_request, parse_span, read_requirements
 from windrow.client import Client
 from windrow.errors import WindrowClientError
 
@@ -35,18 +34,12 @@ Every = Annotated[str, typer.Option("--checkpoint-every", help="Look so often fo
 Script = Annotated[Path | None, typer.Option("--script", help="A Python or shell script to run, sent alone.")]
 Folder = Annotated[Path | None, typer.Option("--folder", help="The folder to send; by default this one.")]
 Files = Annotated[bool, typer.Option(help="Send the folder.")]
+Requirements = Annotated[
+    Path | None, typer.Option("--requirements", help="A file of Python packages, installed before the command.")
+]
+With = Annotated[list[str] | None, typer.Option("--with", help="A Python package, as numpy==2.4; repeatable.")]
 
-_SPAN = re.compile(r"^(\d+(?:\.\d+)?)([smhd]?)$")
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 WAIT_S = 7 * 86_400.0
-
-
-def parse_span(text: str) -> float:
-    """`90s`, `30m`, `8h`, `2d` or seconds; raises WindrowClientError on anything else."""
-    match = _SPAN.match(text.strip())
-    if match is None or float(match[1]) <= 0:
-        raise WindrowClientError(f"{text!r} is not a time. Write for example 90s, 30m, 8h or 2d.")
-    return float(match[1]) * _SECONDS[match[2]]
 
 
 def job_id(api: Client, name: str) -> str:
@@ -90,6 +83,8 @@ def job_submit(
     tier: Tier = None,
     runtime: Runtime = None,
     max_price: MaxPrice = None,
+    requirements: Requirements = None,
+    packages: With = None,
     retries: Retries = 0,
     on_exit: OnExit = False,
     max_duration: MaxDuration = None,
@@ -122,6 +117,7 @@ def job_submit(
         "deadline": deadline,
         "budget": budget,
         "after": [job_id(api, one) for one in after or []] or None,
+        "packages": [*(read_requirements(requirements) if requirements else []), *(packages or [])] or None,
     }
     request |= {key: value for key, value in optional.items() if value is not None}
     if plan:
@@ -214,6 +210,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             ("Job", f"{item['name']} {item['id']}"),
             ("State", f"{item['state']} {item['reason'] or ''}"),
             ("Command", " ".join(asked["argv"])),
+            *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
             ("Exit code", item["exit_code"]),
             ("Cost so far", item["cost_so_far"]),
             ("Budget", asked["budget"]),

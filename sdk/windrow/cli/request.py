@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from windrow.errors import WindrowClientError
 
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?$", re.IGNORECASE)
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
+_SPAN = re.compile(r"^(\d+(?:\.\d+)?)([smhd]?)$")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def parse_size(text: str) -> int:
@@ -17,6 +20,14 @@ def parse_size(text: str) -> int:
         raise WindrowClientError(f"{text!r} is not a size. Write for example 24GB or 512MiB.")
     number, unit, binary = match.groups()
     return int(float(number) * (1024 if binary else 1000) ** _POWERS[unit.upper()])
+
+
+def parse_span(text: str) -> float:
+    """`90s`, `30m`, `8h`, `2d` or seconds; raises WindrowClientError on anything else."""
+    match = _SPAN.match(text.strip())
+    if match is None or float(match[1]) <= 0:
+        raise WindrowClientError(f"{text!r} is not a time. Write for example 90s, 30m, 8h or 2d.")
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def parse_gpu(text: str) -> dict[str, Any]:
@@ -43,6 +54,19 @@ def parse_env(pairs: Sequence[str]) -> dict[str, str]:
             raise WindrowClientError(f"--env {pair!r}: write NAME=value.")
         env[name] = value
     return env
+
+
+def read_requirements(path: Path) -> list[str]:
+    """The packages that a requirements file names; raises WindrowClientError for options, which are the host's own."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WindrowClientError(f"{path} cannot be read: {error}") from None
+    found = [line for raw in lines if (line := re.sub(r"(^|\s)#.*$", "", raw).strip())]
+    for line in found:
+        if line.startswith("-") or line.endswith("\\"):
+            raise WindrowClientError(f"{path}: {line[:80]!r} is no package. Write one a line, as numpy or numpy==2.4.")
+    return found
 
 
 def registry_login(text: str) -> dict[str, str]:
@@ -75,6 +99,9 @@ def cluster_request(
     ssh_keys: Sequence[str] = (),
     notebook: bool = False,
     login: str | None = None,
+    max_duration: str | None = None,
+    budget: str | None = None,
+    idle: str | None = None,
 ) -> dict[str, Any]:
     """The body of POST /clusters; what was not said is left out. login: NAME:PASSWORD for the image's registry."""
     request: dict[str, Any] = {"kind": kind, "cpus": cpus, "argv": list(argv), "await_files": await_files}
@@ -95,5 +122,8 @@ def cluster_request(
         "ssh_keys": list(ssh_keys) or None,
         "notebook": notebook or None,
         "registry_login": registry_login(login) if login is not None else None,
+        "max_duration_seconds": parse_span(max_duration) if max_duration else None,
+        "budget": budget,
+        "idle_seconds": parse_span(idle) if idle else None,
     }
     return request | {key: value for key, value in optional.items() if value is not None}

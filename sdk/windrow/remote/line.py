@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final
 
 from windrow import tunnel
-from windrow.errors import LineBroken, WindrowClientError, WorkerRefused, WrongSecret
+from windrow.errors import CannotSend, LineBroken, WindrowClientError, WorkerRefused, WrongSecret
 from windrow.pump import Pump
 from windrow.remote.memory import Memory
 from windrow.worker import frames
@@ -103,12 +103,14 @@ class Exchange:
         self.came: asyncio.Queue[Frame | None] = asyncio.Queue(FRAMES_WAITING)
 
     async def say(self, kind: Kind, record: dict[str, Any], body: bytes = b"") -> None:
-        """A frame that holds a record, after its body; raises LineBroken."""
-        last = b""
+        """A frame that holds a record, after its body; raises LineBroken, and CannotSend for too long a record."""
+        asked, last = frames.encode_record(kind, self.number, record), b""
+        if len(asked) > frames.FRAME_BYTES_MAX:
+            raise CannotSend(f"What is said with a {kind.name} is {len(asked)} bytes; send such things as arguments.")
         for at in range(0, len(body), PIECE_BYTES):
             await self._line.send(last)
             last = frames.encode(Kind.DATA, self.number, body[at : at + PIECE_BYTES])
-        await self._line.send(last + frames.encode_record(kind, self.number, record))
+        await self._line.send(last + asked)
 
     async def next(self) -> Frame:
         """What comes next; raises LineBroken, and WorkerRefused for a refusal."""
@@ -209,6 +211,9 @@ class Line:
                 while True:
                     async with asyncio.timeout(frames.SILENT_S):
                         frame = await frames.read_frame(reader)
+                    if frame.kind is Kind.REFUSED and frame.number == 0:
+                        refusal = frame.record()  # of all that is asked here
+                        raise WorkerRefused(str(refusal.get("code")), str(refusal.get("text")))
                     if (exchange := self._exchanges.get(frame.number)) is not None:
                         await exchange.came.put(frame)
             finally:

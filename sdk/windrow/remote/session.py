@@ -110,6 +110,7 @@ class Session:
 
     async def _kept(self, attempt: Callable[[], Coroutine[Any, Any, Ended]], asked: Asked) -> Ended:
         ends = time.monotonic() + RECONNECT_S
+        may_be_old = self._line is not None  # a worker lets go of a line that has been idle, perhaps just now
         while True:
             offset = asked.offset
             try:
@@ -117,9 +118,9 @@ class Session:
             except (LineBroken, MasterUnreachable, TunnelRefused) as error:
                 if asked.offset > offset:
                     ends = time.monotonic() + RECONNECT_S
-                if time.monotonic() > ends or not asked.is_sent:
+                if time.monotonic() > ends or not (asked.is_sent or may_be_old):
                     raise
-                lost = error
+                lost, may_be_old = error, False
             asked.rest.clear()
             await asyncio.sleep(PAUSE_S)
             attempt = partial(self._again, asked, lost)
@@ -191,7 +192,7 @@ class Session:
             if self._known:
                 missing = [one for one in tree.files if one not in self._known]
             else:
-                missing = list((await exchange.next()).record()["files"])
+                missing = await _needed(exchange)
         for digest in missing:
             data = await asyncio.to_thread(_content, tree.files[digest], digest)
             with line.exchange() as exchange:
@@ -199,6 +200,16 @@ class Session:
         self._trees.add(tree.digest)
         self._known.update(tree.files)
         self._on_known(set(tree.files))
+
+
+async def _needed(exchange: Exchange) -> list[str]:
+    """The digests of files that the worker asks for; many come in several frames."""
+    found: list[str] = []
+    while True:
+        record = (await exchange.next()).record()
+        found += record["files"]
+        if not record.get("more"):
+            return found
 
 
 def _packed(tree: Tree) -> bytes:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import importlib
 import inspect
+import json
 import os
 import pickle
 import signal
@@ -16,6 +17,9 @@ from windrow.worker.frames import BODY_BYTES_MAX
 PROTOCOL: Final = 5
 TRACE_CHARACTERS_MAX: Final = 24_000
 MESSAGE_CHARACTERS_MAX: Final = 4_000
+NAME_CHARACTERS_MAX: Final = 500
+BYTES_A_CHARACTER: Final = 3
+"""Of these on average, as JSON, which escapes by up to twelve: all of an outcome is one packet."""
 
 _entry: dict[str, Any] = {}
 """What this process has loaded: the module of the function, where there is one."""
@@ -80,11 +84,7 @@ def call(job: dict[str, Any]) -> dict[str, Any]:
         outcome = {**_raised(error), "status": "cancelled"}
     except BaseException as error:
         outcome = {**_raised(error), "status": "raised"}
-        try:
-            _write(error.with_traceback(None), job["result"])
-        except BaseException:  # the client gets its name, its message and its traceback
-            with contextlib.suppress(OSError):
-                os.unlink(job["result"])
+        write_raised(error, job["result"])
     with contextlib.suppress(BaseException):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     for stream in (sys.stdout, sys.stderr):
@@ -112,7 +112,7 @@ def _returned(answer: Any, path: str) -> dict[str, Any]:
         text = f"The result is larger than {BODY_BYTES_MAX >> 20} MiB. Write it to a file or a store, and return where."
         return {"status": "too_large", "message": text}
     except BaseException as error:
-        text = f"The result, of type {type(answer).__name__}, cannot be pickled: {_message(error)}"
+        text = f"The result, of type {_name(type(answer).__name__)}, cannot be pickled: {_message(error)}"
         return {"status": "unpicklable", "message": text}
     return {"status": "returned"}
 
@@ -128,11 +128,44 @@ def _write(value: Any, path: str) -> None:
             cloudpickle.Pickler(_Capped(file), PROTOCOL).dump(value)
 
 
+def write_raised(error: BaseException, path: str) -> None:
+    """What was raised; where that is too large the same with less in it, and where it cannot be pickled nothing: the
+    client then has its name, its message and its traceback."""
+    try:
+        try:
+            _write(error.with_traceback(None), path)
+        except _TooLarge:
+            _write(_cut(error), path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def _cut(error: BaseException) -> BaseException:
+    """One of the same type with what fits of its arguments, and a note that says so."""
+    made = type(error).__new__(type(error))
+    made.args = tuple(map(_shortened, error.args))
+    made.add_note(f"[windrow: what was raised is larger than {BODY_BYTES_MAX >> 20} MiB, and this is not all of it]")
+    return made
+
+
+def _shortened(argument: Any) -> Any:
+    match argument:
+        case str():
+            return _both_ends(argument, MESSAGE_CHARACTERS_MAX, "this text")
+        case bytes():
+            return argument[:MESSAGE_CHARACTERS_MAX]
+        case None | bool() | int() | float():
+            return argument
+        case _:
+            return f"[windrow: of type {_name(type(argument).__name__)}, left out]"
+
+
 def _raised(error: BaseException) -> dict[str, Any]:
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
-    name = f"{type(error).__module__}.{type(error).__qualname__}"
+    name = _name(f"{type(error).__module__}.{type(error).__qualname__}")
     try:
         text = "".join(traceback.format_exception(type(error), error, trace))
     except BaseException:  # what it says of itself, its notes for one, fails in turn
@@ -140,21 +173,33 @@ def _raised(error: BaseException) -> dict[str, Any]:
     return {
         "type": name,
         "message": _message(error),
-        "traceback": _both_ends(text),
+        "traceback": _both_ends(text, TRACE_CHARACTERS_MAX, "this traceback"),
     }
 
 
-def _both_ends(text: str) -> str:
-    """A traceback too long to be sent: where it began and how it ended, and how much was between them."""
-    left_out = len(text) - TRACE_CHARACTERS_MAX
-    if left_out <= 0:
-        return text
-    half = TRACE_CHARACTERS_MAX // 2
-    return f"{text[:half]}\n[windrow: {left_out} characters of this traceback were left out here]\n{text[-half:]}"
+def _both_ends(text: str, most: int, what: str) -> str:
+    """A text of more than `most` characters, or that JSON makes too long: how it began and how it ended, and how much
+    was between them."""
+    half, short = min(most, len(text)) // 2, text
+    if len(text) > most:
+        short = _without_middle(text, half, what)
+    while len(json.dumps(short)) > most * BYTES_A_CHARACTER:
+        half //= 2
+        short = _without_middle(text, half, what)
+    return short
+
+
+def _without_middle(text: str, half: int, what: str) -> str:
+    left_out = max(0, len(text) - 2 * half)
+    return f"{text[:half]}\n[windrow: {left_out} characters of {what} were left out here]\n{text[-half:]}"
 
 
 def _message(error: BaseException) -> str:
     try:
-        return str(error)[:MESSAGE_CHARACTERS_MAX]
+        return _both_ends(str(error), MESSAGE_CHARACTERS_MAX, "this message")
     except BaseException:
-        return f"{type(error).__name__} whose message cannot be made"
+        return f"{_name(type(error).__name__)} whose message cannot be made"
+
+
+def _name(of_a_type: str) -> str:
+    return of_a_type[:NAME_CHARACTERS_MAX]

@@ -62,6 +62,8 @@ class _Loaded:
     watch: "asyncio.Task[None]"
     spare: Child | None = None
     is_sparing: bool = False
+    forking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the spare is: a call that comes meanwhile waits for it, which takes less than another."""
     is_over: bool = False
     pools: dict[tuple[int, str], _Pool] = field(default_factory=dict)
 
@@ -172,7 +174,8 @@ class Runner:
     @asynccontextmanager
     async def _child(self, loaded: _Loaded, call: Call) -> AsyncIterator[Child]:
         if not call.pool or not loaded.code.forks:
-            child, loaded.spare = loaded.spare, None
+            async with loaded.forking:
+                child, loaded.spare = loaded.spare, None
             if child is None or loaded.code.has_ended(child):
                 if child is not None:
                     loaded.code.let_go(child)
@@ -216,8 +219,9 @@ class Runner:
         """Have a process ready for the next call, that it need not wait for a fork."""
         await asyncio.sleep(SPARE_S)
         try:
-            if loaded.spare is None and not loaded.is_over:
-                loaded.spare = await loaded.code.child(False)
+            async with loaded.forking:
+                if loaded.spare is None and not loaded.is_over:
+                    loaded.spare = await loaded.code.child(False)
         except Died:
             pass  # the next call says so, if it is still so then
         finally:

@@ -7,6 +7,7 @@ import re
 import secrets
 import sys
 import zlib
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,18 +19,24 @@ from windrow.worker.runs import Run, Runs
 from windrow.worker.trees import BadCode, Trees
 
 CONNECTIONS_MAX: Final = 64
+"""Of clients that proved the secret. One more takes the place of the one that has asked for nothing for longest, whose
+next call connects again."""
+STRANGERS_MAX: Final = 256
+"""Of those that have not proved it yet; more are turned away."""
 WAITING_MAX: Final = 1024
 """Calls that have not ended; more are refused."""
 BODIES_BYTES_MAX: Final = 512 << 20
 """Of one connection, of bodies that are still coming."""
+PART_S: Final = 2.0
 MANIFEST_BYTES_MAX: Final = 64 << 20
+NEED_FILES: Final = 1000
+"""Digests in one frame: a fifteenth of what fits."""
+VARIABLES_BYTES_MAX: Final = 64 * 1024
+"""Of one call, as JSON: its process gets all of the call in one packet."""
+NAME_CHARACTERS_MAX: Final = 500
 _RUN: Final = re.compile(r"[0-9a-f]{32}")
 _NAME: Final = re.compile(r"[^\d\W]\w*(\.[^\d\W]\w*)*")
 _MODULE: Final = re.compile(r"[\w.-]{1,500}")
-
-
-class _Gone(Exception):
-    """The other side has ended the connection, or what it said cannot be gone on with."""
 
 
 class _Refused(Exception):
@@ -49,7 +56,7 @@ class Server:
         self.envs = Envs(home / "envs", lib)
         self.runs = Runs(home / "runs")
         self._work, self._lib = work, lib
-        self.connections = 0
+        self._open: set[Connection] = set()
         self.runner: Runner
 
     async def serve(self, host: str, port: int, ready: "asyncio.Future[int]") -> None:
@@ -65,13 +72,24 @@ class Server:
                 self.runner.close()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
+        one = Connection(self, reader, writer)
+        self._open.add(one)
         try:
-            if self.connections <= CONNECTIONS_MAX:
-                await Connection(self, reader, writer).serve()
+            if len(self._open) <= CONNECTIONS_MAX + STRANGERS_MAX:
+                await one.serve()
         finally:
-            self.connections -= 1
+            self._open.discard(one)
             writer.close()
+
+    def has_place(self) -> bool:
+        """Whether one more client may be served; an idle one gives its place up for it."""
+        known = [one for one in self._open if one.is_known]
+        if len(known) >= CONNECTIONS_MAX:
+            idle = [one for one in known if one.is_idle]
+            if not idle:
+                return False
+            min(idle, key=lambda one: one.used_at).leave()
+        return True
 
 
 class Connection:
@@ -81,11 +99,30 @@ class Connection:
         self._server, self._reader, self._writer = server, reader, writer
         self._bodies: dict[int, bytearray] = {}
         self._bodies_bytes = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.is_known = False
+        """It proved the secret, and has its place."""
+        self.used_at = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing that it asked for is under way."""
+        return not self._tasks and not self._bodies
+
+    def leave(self) -> None:
+        """End it."""
+        self.is_known = False
+        self._writer.close()
 
     async def serve(self) -> None:
         """To its end."""
         try:
             await self._meet()
+            if not self._server.has_place():
+                raise _Refused(
+                    "too_many", f"{CONNECTIONS_MAX} programs wait for calls of this worker. Try again later."
+                )
+            self.is_known = True
             async with asyncio.TaskGroup() as group:
                 while True:
                     async with asyncio.timeout(frames.SILENT_S):
@@ -94,11 +131,22 @@ class Connection:
                         await self._take(frame, group)
                     except _Refused as refused:
                         await self._refuse(frame.number, refused.code, str(refused))
+        except* _Refused as refused:
+            await self._turn_away(refused.exceptions[0])
         except* BadFrame as bad:
-            with contextlib.suppress(OSError):
-                await self._refuse(0, "bad_frame", str(bad.exceptions[0]))
-        except* (_Gone, OSError, EOFError, TimeoutError):
+            await self._turn_away(_Refused("bad_frame", str(bad.exceptions[0])))
+        except* (OSError, EOFError, TimeoutError):
             pass  # runs go on; whoever wants them attaches to them
+
+    async def _turn_away(self, why: "_Refused | BaseExceptionGroup[_Refused]") -> None:
+        """Say why, and read on until the other side has read that: what is closed unread takes it along."""
+        if isinstance(why, _Refused):
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(PART_S):
+                    await self._refuse(0, why.code, str(why))
+                    self._writer.write_eof()
+                    while await self._reader.read(PIECE_BYTES):
+                        pass
 
     async def _meet(self) -> None:
         nonce = secrets.token_bytes(frames.NONCE_BYTES)
@@ -111,10 +159,11 @@ class Connection:
             shown = await frames.read_frame(self._reader)
         is_known = shown.kind is Kind.PROOF
         if not is_known or not frames.is_proof(shown.record().get("proof"), self._server.secret, b"client", nonce):
-            await self._refuse(0, "wrong_secret", "Whoever connects here must know this worker's secret.")
-            raise _Gone
+            raise _Refused("wrong_secret", "Whoever connects here must know this worker's secret.")
 
     async def _take(self, frame: Frame, group: asyncio.TaskGroup) -> None:
+        if frame.kind is not Kind.PING:
+            self.used_at = asyncio.get_running_loop().time()
         match frame.kind:
             case Kind.PING:
                 await self._send(frames.encode(Kind.PONG, 0))
@@ -129,16 +178,22 @@ class Connection:
             case Kind.CALL:
                 asked = frame.record()
                 run = self._called(frame.number, asked)
-                group.create_task(self._tell(frame.number, run, 0, asked.get("begun") is not False))
+                self._begin(group, self._tell(frame.number, run, 0, asked.get("begun") is not False))
             case Kind.ATTACH:
                 asked = frame.record()
-                group.create_task(self._tell(frame.number, self._run(asked), _natural(asked.get("offset"), 1 << 40)))
+                run, offset = self._run(asked), _natural(asked.get("offset"), 1 << 40)
+                self._begin(group, self._tell(frame.number, run, offset))
             case Kind.CANCEL:
                 self._server.runner.cancel(self._run(frame.record()))
             case Kind.ENV:
-                group.create_task(self._env(frame.number, frame.record().get("requirements")))
+                self._begin(group, self._env(frame.number, frame.record().get("requirements")))
             case _:
                 raise BadFrame(f"A client sends no {frame.kind.name}.")
+
+    def _begin(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
+        task = group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _collect(self, frame: Frame) -> None:
         body = self._bodies.setdefault(frame.number, bytearray())
@@ -164,7 +219,9 @@ class Connection:
             raise _Refused("bad_code", f"A manifest could not be read: {error}") from error
         except BadCode as error:
             raise _Refused("bad_code", str(error)) from error
-        await self._say(Kind.NEED, frame.number, {"files": missing})
+        for at in range(0, len(missing) or 1, NEED_FILES):
+            record = {"files": missing[at : at + NEED_FILES], "more": at + NEED_FILES < len(missing)}
+            await self._say(Kind.NEED, frame.number, record)
 
     def _file(self, frame: Frame) -> None:
         try:
@@ -270,11 +327,14 @@ def _call(asked: dict[str, Any]) -> Call:
     tree, env, timeout_s = asked.get("tree"), asked.get("env"), asked.get("timeout_s")
     module, name = str(asked.get("module") or ""), str(asked.get("name") or "")
     variables = asked.get("variables") or {}
-    is_named = bool(_NAME.fullmatch(name)) and bool(module)
+    is_named = bool(_NAME.fullmatch(name)) and len(name) <= NAME_CHARACTERS_MAX and bool(module)
     if (name and not is_named) or (module and not _MODULE.fullmatch(module)):
-        raise _Refused("bad_call", f"{module}:{name} is not a module and a function of it.")
+        raise _Refused("bad_call", f"{module:.80}:{name:.80} is not a module and a function of it.")
     if not isinstance(variables, dict) or not all(_is_variable(*pair) for pair in variables.items()):
         raise _Refused("bad_call", "Variables of the environment are names and texts without NUL.")
+    if len(json.dumps(variables)) > VARIABLES_BYTES_MAX:
+        most = f"{VARIABLES_BYTES_MAX >> 10} KiB"
+        raise _Refused("bad_call", f"Variables of the environment are more than {most}. Send that as an argument.")
     if timeout_s is not None and not (isinstance(timeout_s, int | float) and timeout_s > 0):
         raise _Refused("bad_call", "A time limit is a number of seconds above 0.")
     return Call(

@@ -2,6 +2,9 @@
 
 A zygote has imported what calls need beside the code. Forked from it, a code process imports one state of the code.
 Forked from that, a child runs calls. Messages are JSON in one packet each, with descriptors beside them.
+
+Where the server has gone, however it went, all of them end: who waits for it reads the end of its channel, who imports
+is killed with its parent, and a code process kills its children with what they have started.
 """
 
 import contextlib
@@ -23,13 +26,15 @@ PACKET_BYTES_MAX: Final = 128 * 1024
 FDS_MAX: Final = 4
 REAP_S: Final = 0.2
 """Between two looks whether a child has ended that could not say so itself."""
+PR_SET_PDEATHSIG: Final = 1
 OOM_SCORE: Final = "500"
 """Children are ended before the worker where memory runs out (proc(5), oom_score_adj)."""
 
 
 def main(descriptor: int) -> None:
     """Fork code processes until the server has gone."""
-    server = socket.socket(fileno=descriptor)
+    server, own = socket.socket(fileno=descriptor), os.getpid()
+    _end_with_parent(signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         message, descriptors = receive(server)
@@ -40,6 +45,9 @@ def main(descriptor: int) -> None:
             _preload(message["modules"])
         elif os.fork() == 0:
             server.close()
+            _end_with_parent(signal.SIGKILL)
+            if os.getppid() != own:  # it was over before we asked for that
+                os._exit(1)
             _code(message, descriptors)
         for one in descriptors:
             os.close(one)
@@ -64,6 +72,14 @@ def _preload(modules: list[str]) -> None:
     for name in modules:
         with contextlib.suppress(BaseException):
             importlib.import_module(name)
+
+
+def _end_with_parent(number: int) -> None:
+    """Get this signal when the parent has ended; 0: none."""
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import ctypes  # not every Python has it
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
 
 
 def _reap() -> dict[int, int]:
@@ -105,6 +121,7 @@ def _code(message: dict[str, Any], descriptors: list[int]) -> None:
 
 
 def _fork_children(channel: socket.socket) -> None:
+    _end_with_parent(0)
     children: set[int] = set()
     while True:
         for pid, status in _reap().items():
@@ -115,8 +132,12 @@ def _fork_children(channel: socket.socket) -> None:
             continue
         message, descriptors = receive(channel)
         if message is None:
+            for pid in children:
+                with contextlib.suppress(OSError):
+                    os.killpg(pid, signal.SIGKILL)
             return
         if message["inside"]:
+            _end_with_parent(signal.SIGKILL)
             channel.close()
             _child(message, descriptors)
         pid = os.fork()
@@ -124,6 +145,8 @@ def _fork_children(channel: socket.socket) -> None:
             channel.close()
             _child(message, descriptors)
         children.add(pid)
+        with contextlib.suppress(OSError):  # it does so, too; whoever comes first
+            os.setpgid(pid, pid)
         for one in descriptors:
             os.close(one)
 

@@ -2,7 +2,16 @@
 
 import pytest
 
-from windrow_access.core.admission import Admission, Admitted, Bucket, Limits, Wait, masterless_ns
+from windrow_access.core.admission import (
+    TOLD_NS_MAX,
+    Admission,
+    Admitted,
+    Bucket,
+    Greetings,
+    Limits,
+    Wait,
+    masterless_ns,
+)
 from windrow_access.core.routing import Routes
 from windrow_proto.units import SECOND
 
@@ -32,6 +41,37 @@ def test_many_tiny_steps_of_time_still_refill() -> None:
         now_ns += 100_000  # a tenth of a millisecond: less than one thousandth of a token
         bucket, wait_ns = bucket.take(now_ns)
     assert SECOND <= now_ns <= SECOND + 200_000
+
+
+def test_each_of_a_crowd_is_told_a_moment_of_its_own_and_finds_its_token_then() -> None:
+    bucket, waits = Bucket(rate_per_s=2, burst=1, milli=0, at_ns=0), []
+    for _ in range(4):
+        bucket, wait_ns = bucket.take(0)
+        waits.append(wait_ns)
+    assert waits == [SECOND // 2, SECOND, 3 * SECOND // 2, 2 * SECOND]
+    for now_ns in waits:
+        bucket, wait_ns = bucket.take(now_ns)
+        assert wait_ns == 0
+    bucket, wait_ns = bucket.take(2 * SECOND)
+    assert wait_ns == SECOND // 2  # all whom it told are there
+
+
+def test_nobody_of_a_crowd_is_told_to_wait_for_ever() -> None:
+    bucket, wait_ns = Bucket(rate_per_s=1, burst=1, milli=0, at_ns=0), 0
+    for _ in range(100):
+        bucket, wait_ns = bucket.take(0)
+    assert wait_ns == TOLD_NS_MAX
+
+
+def test_streams_wait_for_their_masters_first_word_until_it_comes_or_nobody_expects_it() -> None:
+    greetings = Greetings(patience_ns=10 * SECOND)
+    for route in range(4):
+        greetings.begin(route, route * SECOND)
+    greetings.end(1)
+    greetings.end(1)
+    assert greetings.waiting(10 * SECOND) == 3
+    assert greetings.waiting(12 * SECOND) == 2
+    assert greetings.waiting(14 * SECOND) == 0
 
 
 def test_one_address_cannot_use_up_the_door() -> None:

@@ -20,6 +20,7 @@ from windrow_proto.errors import (
     Forbidden,
     InvalidInput,
     LinkClosed,
+    TooMany,
     Unavailable,
     WindrowError,
 )
@@ -109,13 +110,13 @@ def frame(sequence: int = 1, frame_class: int = 0, lane: int = 1, sealed: bytes 
 class World:
     """A relay with its trunk's far end in the test's hands."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
         self.trunks: asyncio.Queue[Pipe] = asyncio.Queue()
         clock, rng = TestClock(), TestRng()
         self.signing = keys.SigningKey.generate()
         facts = RelayFacts("access_1", "local-a", 0, "127.0.0.1:7443", "0.1.0", self.signing.public)
         bandwidth = Bandwidth(AccessId("access_1"), self.signing, clock, rng)
-        self.relay = Relay(facts, self.dial, bandwidth, clock, rng, Limits())
+        self.relay = Relay(facts, self.dial, bandwidth, clock, rng, limits or Limits())
         self.master: Pipe
 
     async def dial(self) -> Pipe:
@@ -139,8 +140,8 @@ class World:
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
-    made = World()
+async def world(limits: Limits | None = None) -> AsyncIterator[World]:
+    made = World(limits)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(made.relay.run())
         await made.welcome()
@@ -235,6 +236,27 @@ async def test_nobody_is_let_in_without_a_master_a_host_role_or_a_live_certifica
     async with world() as w:
         await expect(Forbidden, w.relay.accepted(peer(role="access"), pair()[0]))
         await expect(CertificateRefused, w.relay.accepted(peer(not_after_ns=1), pair()[0]))
+
+
+async def test_nobody_is_let_in_while_too_many_wait_for_the_masters_first_word() -> None:
+    other, third = "host_" + "6" * 32, "host_" + "7" * 32
+    async with world(Limits(greetings_max=1)) as w, asyncio.TaskGroup() as tasks:
+        serving = [tasks.create_task(w.relay.accepted(peer(), pair()[0]))]
+        first = await w.next_item("opened")
+        refused = await expect(TooMany, w.relay.accepted(peer(host=other), pair()[0]))
+        assert refused.retry_after_ns == relay.CROWD_WAIT_NS
+        down = services_pb2.TrunkItem(route=first.route, frame=frame(1, sealed=b"welcome"))
+        await w.master.send(services_pb2.TrunkBatch(items=[down]))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        serving.append(tasks.create_task(w.relay.accepted(peer(host=other), pair()[0])))
+        await w.next_item("opened")
+        serving[-1].cancel()  # gone without an answer
+        await w.next_item("closed")
+        serving.append(tasks.create_task(w.relay.accepted(peer(host=third), pair()[0])))
+        await w.next_item("opened")
+        for one in serving:
+            one.cancel()
 
 
 async def test_a_ban_ends_the_stream() -> None:

@@ -29,7 +29,7 @@ from windrow_access.core.strangers import (
     overstaying,
 )
 from windrow_access.door import Door
-from windrow_access.guard import LOOK_PERIOD_NS, LOOK_TURN_NS, Guard
+from windrow_access.guard import LISTING_PERIOD_NS, LOOK_TURN_NS, Guard
 from windrow_access.outbox import Outbox
 from windrow_proto.errors import Banned
 from windrow_proto.units import SECOND
@@ -238,9 +238,9 @@ async def test_between_two_listings_newcomers_are_seen_and_who_has_gone_is_not()
         await guard._look(port, 0)
         assert guard.strangers == 15
         listed_ns = guard._listed_ns
-        clock.now_ns += LOOK_PERIOD_NS
+        clock.now_ns += LISTING_PERIOD_NS
         await guard._look(port, 0)
-        assert (guard.strangers, guard._listed_ns) == (15, (listed_ns or 0) + LOOK_PERIOD_NS)
+        assert (guard.strangers, guard._listed_ns) == (15, (listed_ns or 0) + LISTING_PERIOD_NS)
 
 
 async def test_where_most_have_gone_a_look_is_for_those_that_are_left() -> None:

@@ -11,7 +11,7 @@ from windrow_proto import enrol, keys
 from windrow_proto.v1 import link_pb2
 
 TIMES = [float(n) for n in range(1, 101)]
-MEMORY = relay.Memory(((0, 70.0), (50, 75.0), (100, 80.0)), opened=50, open_s=0.5, open_cpu_s=0.25, lost=0)
+MEMORY = relay.Memory(((0, 70.0), (50, 75.0), (100, 80.0)), opened=50, open_s=0.5, open_cpu_s=0.25)
 
 
 def way(extra=0.0, **changes):
@@ -39,7 +39,7 @@ def test_relay_names_every_figure_of_its_budget():
 def test_the_memory_of_the_goal_is_carried_on_along_the_slope_and_measured_where_so_many_are_open():
     assert MEMORY.kib_per_agent == 102.4
     assert MEMORY.at_goal_mib == pytest.approx(80.0 + 9_900 * 0.1)
-    measured = relay.Memory(((0, 70.0), (5_000, 500.0), (10_000, 900.0)), 1, 1.0, 1.0, 0)
+    measured = relay.Memory(((0, 70.0), (5_000, 500.0), (10_000, 900.0)), 1, 1.0, 1.0)
     assert measured.at_goal_mib == 900.0
 
 

@@ -58,6 +58,9 @@ def deaf(folder):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     open(os.path.join(folder, "begun"), "w").close()
     while True: time.sleep(0.1)
+def busy(folder):
+    subprocess.Popen(["sleep", "600"])
+    deaf(folder)
 def offspring():
     return subprocess.Popen(["sleep", "600"]).pid
 def unpicklable(): return threading.Lock()
@@ -70,6 +73,21 @@ def glued(): raise Glued("glued")
 def noted(): raise Noted("noted")
 def several(): raise ExceptionGroup("several", [ValueError("one of them"), Odd(1, 2)])
 def undecodable(): raise ValueError("\\udcff")
+class Unspeakable(Exception):
+    def __repr__(self): return "r" * (8 << 20)
+    __str__ = __repr__
+
+def wordy(): raise ValueError("w" * (8 << 20))
+def colourful(): raise ValueError("\\U0001f3a8" * 20_000)
+def unspeakable(): raise Unspeakable
+def annotated():
+    error = ValueError("annotated")
+    error.add_note("n" * (8 << 20))
+    raise error
+def chained():
+    try: wordy()
+    except ValueError as error: raise KeyError("chained") from error
+def renamed(): raise type("N" * (1 << 20), (Exception,), {})("renamed")
 def ping(left): return pong(left - 1)
 def pong(left): return ping(left - 1) if left else fails()
 def deep(): return ping(401)
@@ -83,6 +101,7 @@ def binary():
 def endless(size):
     line = b"x" * 1023 + b"\\n"
     for _ in range(size // 1024): os.write(1, line)
+def one_line(size): os.write(1, b"x" * size)
 def huge(size): return bytes(size)
 def said():
     print("one"); print("two", file=sys.stderr); print("three", end="")

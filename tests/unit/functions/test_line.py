@@ -1,4 +1,4 @@
-"""The line to a worker: who is let in, and what garbage does."""
+"""The line to a worker: who is let in, what garbage does, and what too much of something does."""
 
 import socket
 import struct
@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+import windrow
 from tests.support.worker import Worker
-from tests.unit.functions.conftest import Code
+from tests.unit.functions.conftest import CODE, Code
 from tests.waiting import PATIENCE_S
-from windrow.errors import (
-    WrongSecret,
-)
+from windrow.errors import CannotSend, WorkerRefused, WrongSecret
 from windrow.remote import loop
 from windrow.worker import frames
+from windrow.worker.serving import CONNECTIONS_MAX, NEED_FILES, VARIABLES_BYTES_MAX
 
 
 def test_whoever_does_not_know_the_secret_is_turned_away(worker: Worker, code: Code) -> None:
@@ -88,3 +88,35 @@ def test_the_worker_welcomes_nobody_without_the_secret(worker: Worker) -> None:
     said = _said(stranger, frames.encode_record(frames.Kind.ATTACH, 1, {"run": "1" * 32}))
     assert b"wrong_secret" in said
     assert b"unknown_run" not in said
+
+
+def test_many_files_are_asked_for_in_several_frames(worker: Worker, code: Code) -> None:
+    for number in range(2 * NEED_FILES + 1):
+        (code.folder / f"{number}.txt").write_text(f"{number} {code.name}")
+    code.write(CODE + "\ndef files():\n    return len(os.listdir(os.path.dirname(__file__)))\n")
+    assert code.on(worker, "files")() >= 2 * NEED_FILES + 2
+
+
+def test_more_programs_than_a_worker_serves_at_once_take_the_places_of_idle_ones(worker: Worker, code: Code) -> None:
+    sessions = [worker.session() for _ in range(CONNECTIONS_MAX + 3)]
+    for session in [*sessions, sessions[0]]:
+        assert code.on(worker, "number", session=session)() == 1
+
+
+def test_a_program_without_a_place_is_told_so_and_served_once_there_is_one(
+    worker: Worker, code: Code, there: Path
+) -> None:
+    runs = [code.on(worker, "together").remote(str(there), CONNECTIONS_MAX + 1) for _ in range(CONNECTIONS_MAX)]
+    assert b"too_many" in _said(worker)
+    (there / "one more").touch()
+    assert len({run.result(PATIENCE_S) for run in runs}) == CONNECTIONS_MAX
+    assert code.on(worker, "number")() == 1
+
+
+def test_too_much_for_the_environment_of_a_call_is_refused_and_the_line_goes_on(worker: Worker, code: Code) -> None:
+    session = worker.session()
+    for size, error in ((VARIABLES_BYTES_MAX, WorkerRefused), (frames.FRAME_BYTES_MAX, CannotSend)):
+        function = code.on(worker, "number", session=session, env=windrow.env(variables={"LONG": "x" * size}))
+        with pytest.raises(error, match="argument"):
+            function()
+    assert code.on(worker, "number", session=session)() == 1

@@ -164,6 +164,12 @@ def test_output_without_end_is_cut_and_says_so(worker: Worker, code: Code) -> No
     assert b"the rest was dropped" in found[-1][1]
 
 
+def test_a_line_without_end_comes_whole(worker: Worker, code: Code) -> None:
+    function, found = gathered(code.on(worker, "one_line"))
+    function(8 << 20)
+    assert b"".join(data for _, data in found) == b"x" * (8 << 20)
+
+
 def test_what_a_function_raises_is_raised_here_with_where_it_was(worker: Worker, code: Code) -> None:
     with pytest.raises(KeyError, match="nothing") as caught:
         code.on(worker, "fails")()
@@ -189,6 +195,12 @@ def test_an_exception_that_cannot_be_made_again_is_told_by_name(worker: Worker, 
         ("noted", "Noted", "noted"),
         ("several", "RemoteError", "one of them"),
         ("undecodable", "ValueError", "\udcff"),
+        ("wordy", "ValueError", "characters of this traceback were left out here"),
+        ("colourful", "ValueError", "characters of this traceback were left out here"),
+        ("unspeakable", "Unspeakable", "rrrr"),
+        ("annotated", "ValueError", "nnnn"),
+        ("chained", "KeyError", "KeyError: 'chained'"),
+        ("renamed", "RemoteError", "renamed"),
     ],
 )
 def test_an_exotic_exception_is_raised_here_as_what_it_can_be(
@@ -357,11 +369,35 @@ def test_a_stopped_worker_leaves_no_process(tmp_path: Path, code: Code, there: P
     with working(tmp_path) as own:
         code.on(own, "deaf").remote(str(there))
         poll(lambda: (there / "begun").exists())
-    mark = str(tmp_path).encode()
-    poll(lambda: not [pid for pid in filter(str.isdigit, os.listdir("/proc")) if mark in _command(pid)])
+    poll(lambda: not _processes(tmp_path))
 
 
-def _command(pid: str) -> bytes:
+@pytest.mark.parametrize("is_importing", [False, True])
+def test_a_killed_worker_leaves_no_process(
+    tmp_path: Path, code: Code, there: Path, monkeypatch: pytest.MonkeyPatch, is_importing: bool
+) -> None:
+    monkeypatch.setattr("windrow.remote.session.RECONNECT_S", 0.5)
+    with working(tmp_path) as own:
+        assert code.on(own, "number").distribute("pool", 1)() == 1
+        if is_importing:
+            (code.folder / f"{code.name}.py").write_text(
+                f"open({str(there / 'begun')!r}, 'w').close()\nimport time\nwhile True: time.sleep(0.1)\n"
+            )
+        run = code.on(own, "busy").remote(str(there))
+        poll(lambda: (there / "begun").exists())
+        own.process.kill()
+        own.process.wait()
+        poll(lambda: not _processes(tmp_path), what="all that the worker began has ended")
+        with pytest.raises(LineBroken):
+            run.result(PATIENCE_S)
+
+
+def _processes(place: Path) -> list[str]:
+    """Those that run in the environment of this worker."""
+    return [pid for pid in filter(str.isdigit, os.listdir("/proc")) if str(place).encode() in _environment(pid)]
+
+
+def _environment(pid: str) -> bytes:
     try:
         return Path("/proc", pid, "environ").read_bytes()
     except OSError:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from windrow.cli.jobs import _code, parse_span, script_command
+from windrow.cli.jobs import _code, script_command
+from windrow.cli.request import parse_span
 from windrow.errors import WindrowClientError
 
 

@@ -8,7 +8,7 @@ Only the account that rents a cluster goes inside it.
 import asyncio
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Final, TypeVar
 
@@ -228,10 +228,13 @@ class WorkAccess:
         if self._open >= CHANNELS_MAX:
             raise TooMany(f"{CHANNELS_MAX} channels are open already. Try again in a moment.")
         self._open += 1
+        is_reader = opening.purpose is ChannelPurpose.LOGS
+        inside = nullcontext() if is_reader else self._clusters.life.uses.inside(workload.cluster_id)
         try:
             channel = await _within(OPEN_S, self._broker.open(workload.host_id, opening))
             try:
-                yield channel
+                with inside:
+                    yield channel
             finally:
                 # Shielded: also a reader that was cancelled tells the host that nobody reads any more.
                 with suppress(WindrowError):

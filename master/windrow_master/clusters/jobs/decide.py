@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from windrow_master.clusters import limits
 from windrow_master.clusters.jobs.machine import FINAL, PLACEABLE, JobEvent
 from windrow_master.clusters.jobs.model import Job, JobId, JobState, Verdict
 from windrow_master.clusters.model import Cluster, ClusterPhase, Workload, WorkPhase
-from windrow_proto.units import HOUR, SECOND, Microcents, money_text
+from windrow_proto.units import SECOND, Microcents
 
 NOTHING: Final = Microcents(0)
-BUDGET_MARGIN_NS: Final = 60 * SECOND
-"""Before its budget is used up a job is ended: 30 s for its files, 10 s of grace, 20 s for a host that is slow."""
 COLLECT_NS: Final = 30 * SECOND
 """For the files of work that goes on costing money while they are brought in."""
 COLLECT_ENDED_NS: Final = 600 * SECOND
@@ -156,17 +155,13 @@ def _limit(job: Job, seen: Seen, now_ns: int) -> str:
     began_ns = job.attempts[-1].started_at_ns if job.has_cluster else None
     running_ns = 0 if began_ns is None else max(0, now_ns - began_ns)
     if asked.max_duration_ns is not None and running_ns >= asked.max_duration_ns:
-        return f"it ran for the {asked.max_duration_ns // SECOND} s that it may"
+        return limits.ran_out(asked.max_duration_ns)
     if asked.budget is not None and owed_soon(seen, running_ns) > asked.budget:
-        return f"its budget of {money_text(asked.budget)} would be passed"
+        return limits.used_up(asked.budget)
     return ""
 
 
 def owed_soon(seen: Seen, running_ns: int) -> int:
-    """At most what it will have cost by the time it can be ended, in microcents, rounded up.
-
-    Receipts come every 10 s and later where a link is down, so running time by our own clock counts where it is more.
-    """
+    """At most what all of its attempts will have cost by the time it can be ended, in microcents."""
     price = 0 if seen.cluster is None else seen.cluster.price_per_hour
-    by_clock = -(-price * running_ns // HOUR)
-    return seen.earlier + max(seen.charged, by_clock) - (-price * BUDGET_MARGIN_NS // HOUR)
+    return seen.earlier + limits.owed_soon(price, running_ns, seen.charged)

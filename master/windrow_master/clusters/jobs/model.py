@@ -37,7 +37,8 @@ class JobRequest:
     retries: further attempts after a host was lost; retries_on_exit: also after an exit code other than 0.
     max_duration_ns: of one attempt; deadline_ns: wall time by which all of it has to have ended. budget: of all
     attempts together. priority: -100 to 100, the higher goes first. after: jobs that have to succeed first.
-    checkpoint_every_ns: between two looks for a newer checkpoint while it runs; 0: none is saved.
+    checkpoint_every_ns: between two looks for a newer checkpoint while it runs; 0: none is saved. packages: of Python,
+    made ready before its command (packages.py).
     """
 
     argv: tuple[str, ...]
@@ -64,6 +65,7 @@ class JobRequest:
     array_size: int = 0
     await_files: bool = False
     checkpoint_every_ns: int = 60 * SECOND
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

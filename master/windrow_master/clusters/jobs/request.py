@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Final
 
 from windrow_master.clusters import request as clusters
+from windrow_master.clusters.jobs import packages
 from windrow_master.clusters.jobs.model import Job, JobId, JobRequest
 from windrow_master.clusters.model import ClusterRequest
 from windrow_proto.errors import InvalidInput
@@ -32,6 +33,7 @@ def checked(request: JobRequest, job_id: JobId, now_ns: int) -> JobRequest:
     _check("array_size", 0 <= request.array_size <= ARRAY_MAX, f"between 0 and {ARRAY_MAX}")
     _check("after", len(request.after) <= AFTER_MAX, f"at most {AFTER_MAX} jobs")
     _check("priority", abs(request.priority) <= PRIORITY_MAX, f"between -{PRIORITY_MAX} and {PRIORITY_MAX}")
+    packages.check(request.packages)
     duration = request.max_duration_ns
     _check("max_duration_seconds", duration is None or SECOND <= duration <= DURATION_MAX_NS, "from 1 s to 30 days")
     _check("deadline", request.deadline_ns is None or request.deadline_ns > now_ns, "in the future")
@@ -73,7 +75,7 @@ def _cluster(request: JobRequest, given: dict[str, str]) -> ClusterRequest:
         cpus=request.cpus,
         memory_bytes=request.memory_bytes,
         image=request.image,
-        argv=request.argv,
+        argv=packages.command(request.packages, request.argv),
         env=dict(request.env) | given,
         await_files=request.await_files,
         tier=request.tier,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from windrow_master.clusters import fellows, images
+from windrow_master.clusters import fellows, images, limits
 from windrow_master.clusters import workloads as rules
 from windrow_master.clusters.machine import HOLDING, ClusterEvent, Effect, noted, step
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, Step, Workload, WorkPhase
@@ -19,7 +19,7 @@ from windrow_master.market.service import MarketService
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import ClusterId, CommandId, HostId, OperationId, WorkloadId
 from windrow_proto.model import Command, CommandKind, DeleteSpec, ObservedWorkload, Receipt, StartSpec
-from windrow_proto.units import DAY, MINUTE, SECOND
+from windrow_proto.units import DAY, MINUTE, SECOND, Microcents
 
 DELETE_GRACE_NS: Final = 10 * SECOND
 """Between asking a workload to end and ending it."""
@@ -48,6 +48,7 @@ class LifeDesk:
         self._fleet = fleet
         self._market = market
         self._changed = changed
+        self.uses = limits.Uses()
 
     # --- what the fleet tells ----------------------------------------------------------------------------------------
 
@@ -137,6 +138,17 @@ class LifeDesk:
         else:
             found = rules.judge(cluster.phase, workloads, uow.now_wall_ns)
         return cluster if found is None else self._apply(uow, cluster, found.event, found.reason, actor)
+
+    def limit(self, uow: UnitOfWork, cluster: Cluster) -> Cluster:
+        """End a cluster that has come to one of its own limits."""
+        asked = cluster.request
+        if asked.max_duration_ns is None and asked.budget is None and asked.idle_ns is None:
+            return cluster
+        rental = uow.rentals.get(cluster.rental_id)
+        charged = rental.charged if rental is not None else Microcents(0)
+        idle_ns = self.uses.idle_ns(cluster.cluster_id, uow.now_wall_ns)
+        reason = limits.reached(cluster, charged, idle_ns, uow.now_wall_ns)
+        return self.end(uow, cluster, reason, "master") if reason else cluster
 
     def order_again(self, uow: UnitOfWork) -> None:
         """Order the end once more of what a host refused or failed to end, a minute after it said so."""
@@ -231,6 +243,7 @@ class LifeDesk:
                 for workload in fellows.members_of(uow.workloads.of_cluster(cluster.cluster_id)):
                     self._order_start(uow, workload)
             case Effect.END_WORK:
+                self.uses.forget(cluster.cluster_id)
                 for workload in uow.workloads.of_cluster(cluster.cluster_id):
                     self._order_end(uow, workload, actor)
                 self._market.end_rental(uow, cluster.rental_id, cluster.reason or cluster.phase.value.lower())

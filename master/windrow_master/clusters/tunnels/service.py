@@ -311,14 +311,15 @@ class TunnelService:
     async def _watch(self, live: _Live) -> None:
         """Until the host has said that it is over, or is gone."""
         end = ChannelClose("link_closed", "The host went before it could say how much there was.")
-        async with asyncio.TaskGroup() as tasks:
-            looking = tasks.create_task(self._end_without_right(live))
-            with suppress(LinkClosed, TimeoutError):
-                async with asyncio.timeout(None) as self._patience[live.tunnel_id]:
-                    while not isinstance(step := await live.channel.receive(), ChannelClose):
-                        pass
-                    end = step
-            looking.cancel()
+        with self._clusters.life.uses.inside(live.asked.cluster_id):
+            async with asyncio.TaskGroup() as tasks:
+                looking = tasks.create_task(self._end_without_right(live))
+                with suppress(LinkClosed, TimeoutError):
+                    async with asyncio.timeout(None) as self._patience[live.tunnel_id]:
+                        while not isinstance(step := await live.channel.receive(), ChannelClose):
+                            pass
+                        end = step
+                looking.cancel()
         self._patience.pop(live.tunnel_id, None)
         self._live.pop(live.tunnel_id, None)
         log.info("tunnel_over", tunnel=live.tunnel_id, cluster=live.asked.cluster_id, code=end.error_code)

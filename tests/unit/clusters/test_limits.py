@@ -1,0 +1,175 @@
+"""What ends a cluster by itself: its duration, its budget, nobody in it."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.clusters.test_routes import ScriptedStream
+from tests.unit.clusters.test_tunnels import HeldStream, tunnelling
+from tests.unit.clusters.world import market_world, principal
+from tests.waiting import poll_async
+from windrow_master.clusters import limits
+from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
+from windrow_master.clusters.request import checked
+from windrow_proto.errors import InvalidInput
+from windrow_proto.ids import ClusterId
+from windrow_proto.messages import ChannelClose
+from windrow_proto.units import DAY, HOUR, MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
+
+CENT = Microcents(MICROCENTS_PER_UNIT // 100)
+
+
+@pytest.fixture
+def m(tmp_path):
+    with market_world(tmp_path) as made:
+        yield made
+
+
+async def running(m, **request):
+    """A cluster that runs on the one host."""
+    cluster_id, _ = await m.running(**request)
+    return cluster_id
+
+
+async def phase(m, cluster_id):
+    cluster = (await m.clusters.get(principal(), cluster_id)).cluster
+    return cluster.phase, cluster.reason
+
+
+async def later(m, span_ns):
+    m.clock.advance(span_ns)
+    await m.clusters.tick()
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        ({"max_duration_ns": SECOND - 1}, "max_duration_seconds"),
+        ({"max_duration_ns": 366 * DAY}, "max_duration_seconds"),
+        ({"budget": Microcents(0)}, "budget"),
+        ({"idle_ns": MINUTE - 1}, "idle_seconds"),
+        ({"idle_ns": 31 * DAY}, "idle_seconds"),
+        ({"idle_ns": HOUR, "argv": ("python", "train.py")}, "idle_seconds"),
+        ({"idle_ns": HOUR, "kind": ClusterKind.GANG, "argv": ("torchrun",)}, "idle_seconds"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused_by_its_name(request_, field):
+    with pytest.raises(InvalidInput) as refused:
+        checked(ClusterRequest(**request_), ClusterId("cluster_1"))
+    assert refused.value.subject == field
+
+
+def test_a_service_may_be_idle_though_its_command_runs():
+    asked = ClusterRequest(kind=ClusterKind.SERVICE, argv=("serve",), ports=(80,), idle_ns=HOUR)
+    assert checked(asked, ClusterId("cluster_1")).idle_ns == HOUR
+
+
+async def test_a_duration_ends_it_and_says_so(m):
+    cluster_id = await running(m, max_duration_ns=HOUR)
+    await later(m, HOUR - SECOND)
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.RUNNING
+    await later(m, SECOND)
+    assert await phase(m, cluster_id) == (ClusterPhase.DELETING, "it ran for the 3600 s that it may")
+
+
+async def test_why_it_ended_is_said_when_it_is_gone_too(m):
+    cluster_id, spec = await m.running(max_duration_ns=HOUR)
+    await later(m, HOUR)
+    await m.ended(cluster_id, spec, 2, 3600)
+    assert await phase(m, cluster_id) == (ClusterPhase.DELETED, "it ran for the 3600 s that it may")
+
+
+async def test_a_budget_ends_it_a_minute_before_it_is_passed(m):
+    cluster_id = await running(m, budget=Microcents(100 * CENT))
+    price = (await m.cluster(cluster_id)).price_per_hour
+    whole_ns = 100 * CENT * HOUR // price
+    await later(m, whole_ns - limits.BUDGET_MARGIN_NS - SECOND)
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.RUNNING
+    await later(m, 2 * SECOND)
+    assert await phase(m, cluster_id) == (
+        ClusterPhase.DELETING,
+        "its budget of 1.00 would be passed",
+    )
+
+
+async def test_nobody_in_it_for_so_long_ends_it(m):
+    cluster_id = await running(m, argv=(), idle_ns=10 * MINUTE)
+    await later(m, SECOND)
+    await later(m, 10 * MINUTE - SECOND)
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.RUNNING
+    await later(m, SECOND)
+    assert await phase(m, cluster_id) == (ClusterPhase.DELETING, "nobody was in it for 600 s")
+
+
+async def test_whoever_is_in_it_keeps_it_and_its_idle_time_begins_when_the_last_has_left(m):
+    cluster_id = await running(m, argv=(), idle_ns=10 * MINUTE)
+    uses = m.clusters.life.uses
+    with uses.inside(cluster_id):
+        with uses.inside(cluster_id):
+            await later(m, HOUR)
+        await later(m, HOUR)
+    await later(m, SECOND)
+    await later(m, 9 * MINUTE)
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.RUNNING
+    with uses.inside(cluster_id):
+        pass
+    await later(m, 9 * MINUTE)
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.RUNNING
+    await later(m, 10 * MINUTE)
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.DELETING
+
+
+async def test_what_does_not_run_yet_comes_to_no_limit(m):
+    view = await m.create(argv=(), max_duration_ns=MINUTE, idle_ns=MINUTE)
+    waiting = replace(view.cluster, phase=ClusterPhase.CREATING)
+    assert limits.reached(waiting, Microcents(0), HOUR, waiting.created_at_ns + HOUR) == ""
+    assert limits.ends_at_ns(waiting) is None
+
+
+async def test_the_sooner_of_duration_and_budget_is_when_it_ends(m):
+    cluster_id = await running(m, max_duration_ns=HOUR, budget=Microcents(100 * CENT))
+    cluster = (await m.clusters.get(principal(), cluster_id)).cluster
+    assert limits.ends_at_ns(cluster) == cluster.started_at_ns + HOUR
+    dear = replace(cluster, price_per_hour=Microcents(400 * CENT))
+    assert limits.ends_at_ns(dear) == cluster.started_at_ns + 14 * MINUTE
+    assert limits.ends_at_ns(replace(cluster, price_per_hour=Microcents(0))) == cluster.started_at_ns + HOUR
+
+
+async def test_a_command_inside_counts_as_somebody_and_a_reader_of_the_log_does_not(site):
+    cluster_id, _ = await site.running(argv=[], idle_seconds=600, max_duration_seconds=3600)
+    uses, seen = site.rooms.clusters.life.uses, []
+
+    class Looking(ScriptedStream):
+        async def receive(self):
+            seen.append(cluster_id in uses._inside)
+            return await super().receive()
+
+    site.broker.streams = [Looking([ChannelClose(exit_code=0)]), Looking([ChannelClose()])]
+    await site.client.post(f"/api/v1/clusters/{cluster_id}/exec", json={"argv": ["ls"]})
+    await site.client.get(f"/api/v1/clusters/{cluster_id}/logs")
+    assert seen == [True, False] and not uses._inside
+    shown = (await site.client.get(f"/api/v1/clusters/{cluster_id}")).json()
+    asked = shown["request"]
+    assert (asked["idle_seconds"], asked["max_duration_seconds"], asked["budget"]) == (600, 3600, None)
+    assert shown["ends_at"] > shown["started_at"]
+
+
+async def test_a_tunnel_counts_as_somebody_until_it_is_closed(site):
+    cluster_id, _ = await site.running()
+    uses = site.rooms.clusters.life.uses
+    async with tunnelling(site):
+        channel = HeldStream()
+        site.broker.streams = [channel]
+        await site.client.post(f"/api/v1/clusters/{cluster_id}/tunnels", json={"port": 80})
+        await poll_async(lambda: cluster_id in uses._inside)
+        await channel.close(ChannelClose())
+        await poll_async(lambda: cluster_id not in uses._inside)
+
+
+def test_nothing_is_remembered_of_what_has_ended():
+    uses = limits.Uses()
+    with uses.inside(ClusterId("cluster_1")):
+        assert uses.idle_ns(ClusterId("cluster_1"), 5) == 0
+    assert uses.idle_ns(ClusterId("cluster_1"), 5) == 0
+    uses.forget(ClusterId("cluster_1"))
+    assert not uses._inside and not uses._idle_since_ns
