@@ -14,8 +14,7 @@ from tests.support import truth
 from tests.support.namespaces import Namespace, switched
 from tests.support.regions import RegionalMarket, regional_market
 from tests.support.stack import wait_for
-from windrow_agent.runtimes import shim
-from windrow_agent.runtimes.sandbox import SHARED_MEMORY
+from windrow_agent.runtimes import shared_memory, shim
 
 HOSTS = ("one", "two", "three")
 WAIT_S = 120
@@ -63,8 +62,8 @@ class Several:
         prove them: what runs there for it is none of this cluster's."""
         ids = [one["id"] for one in self.cluster(cluster["id"])["workloads"]]
         assert ids
-        places = [*(self._host(name) for name in HOSTS), SHARED_MEMORY]
-        folders = [str(path) for place in places for one in ids for path in place.glob(f"**/*{one}")]
+        folders = [str(path) for name in HOSTS for one in ids for path in self._host(name).glob(f"**/*{one}")]
+        folders += [str(path) for path in map(shared_memory.of, ids) if path is not None]
         return folders + [line for line in _commands() if any(one in line for one in ids)]
 
     def end_shims(self) -> None:
