@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { callOf, asCommand, BLANK, operand, quoted, splitCommand, toRequest } from "./request.ts";
+import { callOf, asCommand, BLANK, operand, quoted, splitCommand, toDraft, toRequest } from "./request.ts";
 
 test("commands split as a shell would", () => {
   expect(splitCommand(`python -c 'print("a b")'`)).toEqual(["python", "-c", 'print("a b")']);
@@ -66,4 +66,16 @@ test("kinds over several hosts say how many; a gang has a command", () => {
   expect(asCommand(request)).toBe("windrow cluster create --kind ray --hosts 3");
   expect(toRequest({ ...BLANK, kind: "gang" }).faults.command).toMatch(/every member/);
   expect(toRequest({ ...BLANK, hosts: 3 }).request.hosts).toBeUndefined();
+});
+
+test("a template fills the form so that the form asks for the same", () => {
+  const full = toRequest({
+    ...BLANK, kind: "ray", hosts: 3, hardware: "gpu", gpus: 2, gpuModel: "H100", memoryGib: "1.5", command: "sh -c 'echo hi'", env: "A=b=c\nD=", image: "x/y",
+    runtime: "docker", maxPrice: "0.50", hours: "1.5", budget: "20", host: "host_1", tier: "h100/A", more: { slice: "1g.10gb" },
+  }).request;
+  expect(toRequest(toDraft(full)).request).toEqual(full);
+  const box = toRequest({ ...BLANK, sshKeys: "ssh-ed25519 AAAA me", notebook: false, idleMinutes: "30", gpuMemoryGib: "" }).request;
+  expect(toRequest(toDraft({ ...box, notebook: false })).request).toEqual(box);
+  const service = toRequest({ ...BLANK, kind: "service", command: "serve", ports: "80, 81", simulated: true }).request;
+  expect(toRequest(toDraft(service)).request).toEqual(service);
 });

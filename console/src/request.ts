@@ -12,6 +12,7 @@ export interface Draft {
   hosts: number;
   hardware: "cpu" | "gpu";
   gpus: number;
+  gpuModel: string;
   gpuMemoryGib: string;
   tier: string;
   cpus: number;
@@ -29,11 +30,13 @@ export interface Draft {
   budget: string;
   idleMinutes: string;
   simulated: boolean;
+  /** What a template says that this form has no field for. */
+  more: Pick<ClusterRequest, "slice" | "restart_members">;
 }
 
 export const BLANK: Draft = {
-  name: "", kind: "box", hosts: 2, hardware: "cpu", gpus: 1, gpuMemoryGib: "", tier: "", cpus: 1, memoryGib: "", runtime: "", image: "",
-  command: "", env: "", ports: "", sshKeys: "", notebook: true, host: "", maxPrice: "", hours: "", budget: "", idleMinutes: "", simulated: false,
+  name: "", kind: "box", hosts: 2, hardware: "cpu", gpus: 1, gpuModel: "", gpuMemoryGib: "", tier: "", cpus: 1, memoryGib: "", runtime: "", image: "",
+  command: "", env: "", ports: "", sshKeys: "", notebook: true, host: "", maxPrice: "", hours: "", budget: "", idleMinutes: "", simulated: false, more: {},
 };
 
 /** What is wrong with a field, by its name. */
@@ -43,13 +46,14 @@ const GIB = 1024 ** 3;
 
 export function toRequest(draft: Draft): { request: ClusterRequest; faults: Faults } {
   const faults: Faults = {};
-  const request: ClusterRequest = { kind: draft.kind, gpus: draft.hardware === "gpu" ? draft.gpus : 0, cpus: draft.cpus, argv: [] };
+  const request: ClusterRequest = { kind: draft.kind, gpus: draft.hardware === "gpu" ? draft.gpus : 0, cpus: draft.cpus, argv: [], ...draft.more };
   try {
     request.argv = splitCommand(draft.command);
   } catch (failure) {
     faults.command = (failure as Error).message;
   }
   if (draft.name.trim()) request.name = draft.name.trim();
+  if (draft.hardware === "gpu" && draft.gpuModel.trim()) request.gpu_model = draft.gpuModel.trim();
   if (draft.hardware === "gpu") gib(draft, "gpuMemoryGib", faults, (bytes) => (request.gpu_memory_bytes = bytes));
   gib(draft, "memoryGib", faults, (bytes) => (request.memory_bytes = bytes));
   if (draft.simulated) request.simulated = true;
@@ -66,6 +70,37 @@ export function toRequest(draft: Draft): { request: ClusterRequest; faults: Faul
   if (draft.kind === "gang" && !request.argv?.length && !faults.command) faults.command = "A gang needs a command: every member runs it";
   if (draft.kind === "service" && !request.ports?.length && !faults.ports) faults.ports = "A service serves at least one port";
   return { request, faults };
+}
+
+/** What a person would have typed for this; `more` is what no field shows. */
+export function toDraft(request: KeptRequest): Draft {
+  const many = (unit: number, value: number | null | undefined) => (value ? String(value / unit) : "");
+  return {
+    ...BLANK,
+    kind: (request.kind ?? BLANK.kind) as Kind,
+    hosts: overHosts((request.kind ?? BLANK.kind) as Kind) ? (request.hosts ?? BLANK.hosts) : BLANK.hosts,
+    hardware: request.gpus ? "gpu" : "cpu",
+    gpus: request.gpus || BLANK.gpus,
+    gpuModel: request.gpu_model ?? "",
+    gpuMemoryGib: many(GIB, request.gpu_memory_bytes),
+    tier: request.tier ?? "",
+    cpus: request.cpus ?? BLANK.cpus,
+    memoryGib: many(GIB, request.memory_bytes),
+    runtime: request.runtime === "process" || request.runtime === "docker" ? request.runtime : "",
+    image: request.image ?? "",
+    command: (request.argv ?? []).map(quoted).join(" "),
+    env: Object.entries(request.env ?? {}).map(([name, value]) => `${name}=${value}`).join("\n"),
+    ports: (request.ports ?? []).join(", "),
+    sshKeys: (request.ssh_keys ?? []).join("\n"),
+    notebook: request.notebook ?? BLANK.notebook,
+    host: request.host_id ?? "",
+    maxPrice: request.max_price_per_hour ?? "",
+    hours: many(3600, request.max_duration_seconds),
+    budget: request.budget ?? "",
+    idleMinutes: many(60, request.idle_seconds),
+    simulated: request.simulated ?? false,
+    more: { ...(request.slice ? { slice: request.slice } : {}), ...(request.restart_members ? { restart_members: true } : {}) },
+  };
 }
 
 function gib(draft: Draft, field: "gpuMemoryGib" | "memoryGib", faults: Faults, put: (bytes: number) => void): void {
@@ -177,6 +212,8 @@ export function asCommand(request: KeptRequest): string {
   flag("--runtime", request.runtime);
   flag("--image", request.image);
   if (request.gpu_model && request.gpus) flag("--gpu", `${request.gpu_model}:${request.gpus}`);
+  flag("--slice", request.slice);
+  if (request.restart_members) words.push("--restart-members");
   flag("--host", request.host_id);
   flag("--max-price", request.max_price_per_hour);
   if (request.hosts && request.hosts > 1) flag("--hosts", request.hosts);

@@ -21,6 +21,7 @@ from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.service import JobService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.sight.service import SightService
+from windrow_master.clusters.templates.service import TemplateService
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.model import HostFacts
 from windrow_master.fleet.ports import FleetPorts
@@ -50,6 +51,7 @@ from windrow_proto.disk import OsDisk
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.renter_end import RenterTicket
+from windrow_proto.sealed import SealKey
 from windrow_proto.units import CURRENCY_TEST, money_text
 
 
@@ -183,6 +185,7 @@ def _furnished(
         telemetry=telemetry,
         market=market,
         clusters=clusters,
+        templates=TemplateService(store),
         artefacts=ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts),
         inside=WorkAccess(clusters, hub),
         tunnels=TunnelService(
@@ -286,7 +289,8 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
         *(store, rooms.clusters, hub, hub.down.tunnel_addresses, rooms.authority.signing, services.clock)
     )
     files = JobFiles(services.artefacts.objects, lambda: services.inside)
-    services.jobs = JobService(store, services.clock, rooms.clusters, files)
+    seal_key = SealKey.of(rooms.authority.signing)
+    services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key)
     services.jobs.course.move_by(services.checkpoints)
     services.artefacts.owners["job"] = services.jobs.owner
     services.jobs.course.free_slots = rooms.fleet.view.free_slots

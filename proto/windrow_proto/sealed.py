@@ -2,6 +2,7 @@
 
 X25519 with a key that is drawn for each secret, HKDF-SHA256, AES-256-GCM. The host's key comes from its signing key,
 and its public half stands in its signed inventory; what a secret is for is bound in, so that it opens for nothing else.
+The Master has one as well: for what it holds until it is known which host is to have it.
 """
 
 import json
@@ -37,13 +38,13 @@ class RegistryLogin:
 
 @dataclass(frozen=True, slots=True)
 class SealKey:
-    """The private half; a host makes it again from its signing key whenever it starts."""
+    """The private half; whose it is makes it again from the signing key at each start."""
 
     _key: x25519.X25519PrivateKey = field(repr=False)
 
     @staticmethod
     def of(signing: SigningKey) -> "SealKey":
-        """The one of this host."""
+        """The one of whoever has this signing key: a host, or the Master."""
         raw = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"windrow-seal-key-1").derive(signing.raw)
         return SealKey(x25519.X25519PrivateKey.from_private_bytes(raw))
 
@@ -61,9 +62,9 @@ class SealKey:
         except (InvalidTag, ValueError) as error:
             raise BadProof("This secret was sealed for another host or purpose, or is not whole.") from error
 
-    def open_login(self, sealed: bytes, workload_id: str) -> RegistryLogin:
-        """The login of this workload's pull; raises BadProof."""
-        found = json.loads(self.open(sealed, workload_id))
+    def open_login(self, sealed: bytes, purpose: str) -> RegistryLogin:
+        """The login that was sealed for this workload, or jobs; raises BadProof."""
+        found = json.loads(self.open(sealed, purpose))
         return RegistryLogin(str(found["username"]), str(found["password"]))
 
 
@@ -79,12 +80,13 @@ def seal(public: str, secret: bytes, purpose: str) -> bytes:
     return drawn + _cipher(shared, drawn, peer).encrypt(_NONCE, secret, _for(purpose))
 
 
-def seal_login(public: str, login: RegistryLogin, workload_id: str) -> bytes:
-    """The login for the pull of this workload's image on the host of this public half. Raises InvalidInput."""
+def seal_login(public: str, login: RegistryLogin, purpose: str) -> bytes:
+    """The login for whoever has this public half, for the pull of a workload's image or for jobs until they are placed.
+    Raises InvalidInput."""
     said = json.dumps({"username": login.username, "password": login.password}).encode()
     if len(said) > LOGIN_MAX:
         raise InvalidInput(f"A registry's name and password have at most {LOGIN_MAX} bytes together.")
-    return seal(public, said, workload_id)
+    return seal(public, said, purpose)
 
 
 def _cipher(shared: bytes, drawn: bytes, peer: x25519.X25519PublicKey) -> AESGCM:

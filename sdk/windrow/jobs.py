@@ -317,13 +317,14 @@ class Platform:
         priority: int = 0,
         after: Iterable[Job | str] = (),
         packages: Sequence[str] = (),
+        registry_login: Mapping[str, str] | None = None,
     ) -> Job:
         """Submit a job; it needs nobody afterwards. docs/jobs.md says what each limit does.
 
         command: a list of words. folder: what is sent; None: nothing. gpu: "24GB", "H100:2", "2". memory: "8GB".
         max_price: per hour. retries: after a host was lost, with `retry_on_exit` also after an exit code other than 0.
         deadline: with its time zone. after: jobs (or names or ids) that have to succeed first. packages: of Python,
-        as numpy==2.4, installed before the command.
+        as numpy==2.4, installed before the command. registry_login: `username` and `password` for the image's registry.
         Raises WindrowClientError; then no job is left behind.
         """
         _check(command, deadline)
@@ -351,9 +352,9 @@ class Platform:
             "budget": f"{budget:f}" if isinstance(budget, Decimal) else None if budget is None else str(budget),
             "after": [one.id if isinstance(one, Job) else self._id(one) for one in after] or None,
             "packages": list(packages) or None,
+            "registry_login": dict(registry_login) if registry_login else None,
         }
-        request |= {key: value for key, value in optional.items() if value is not None}
-        return self._sent(request, folder)
+        return self._sent(request | {key: value for key, value in optional.items() if value is not None}, folder)
 
     def _sent(self, request: Json, folder: str | PathLike[str] | None) -> Job:
         """Submitted, with its folder if it has one."""

@@ -20,7 +20,7 @@ from tests.browser.pretend_accesses import access_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_records import overview_routes, record_routes
-from tests.browser.pretend_rental import cluster_routes, cluster_streams, health_routes, market_routes
+from tests.browser.pretend_rental import cluster_routes, cluster_streams, health_routes, market_routes, template_routes
 from tests.browser.pretend_world import Asked, Json, World, add_host, at, make_world, token
 from tests.support.ports import own_port
 from tests.waiting import PATIENCE_S, poll
@@ -46,6 +46,7 @@ def make_app(world: World) -> FastAPI:
     cluster_routes(app, world)
     cluster_streams(app, world)
     market_routes(app, world)
+    template_routes(app, world)
     access_routes(app, world)
     health_routes(app, world)
     overview_routes(app, world)

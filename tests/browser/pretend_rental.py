@@ -183,6 +183,24 @@ def cluster_routes(app: FastAPI, world: World) -> None:
     _looked_at(app, world)
 
 
+def template_routes(app: FastAPI, world: World) -> None:
+    """Requests that are kept by name."""
+
+    @app.get("/api/v1/templates")
+    async def templates() -> Json:
+        return listed([world.templates[name] for name in sorted(world.templates)])
+
+    @app.put("/api/v1/templates/{name}")
+    async def keep(name: str, body: Json = Body()) -> Json:
+        world.templates[name] = {"name": name, "request": UNSAID | body, "saved_at": at()}
+        return world.templates[name]
+
+    @app.delete("/api/v1/templates/{name}", status_code=204)
+    async def forget(name: str) -> Response:
+        del world.templates[name]
+        return Response(status_code=204)
+
+
 def _looked_at(app: FastAPI, world: World) -> None:
     """How a cluster is entered, and why it is where it is."""
 

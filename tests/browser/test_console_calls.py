@@ -179,3 +179,21 @@ async def test_the_forms_of_hosts_prices_and_tokens_and_the_lists_show_the_calls
     await forms.same(main, reload, "GET", "/audit")
     await page.goto(f"{forms.served.url}/commands/{COMMAND}")
     await forms.same(main, reload, "GET", "/commands/[^/]+")
+
+
+async def test_what_a_form_says_is_kept_by_a_name_and_fills_it_again(forms: Forms) -> None:
+    page = forms.page
+    await signed_in(page, forms.served, "/clusters/new")
+    await page.get_by_text("Ray", exact=True).click()
+    await page.get_by_role("textbox", name="Hosts").fill("3")
+    await page.get_by_role("textbox", name="Budget").fill("20")
+    await page.get_by_label("Keep it as").fill("big-ray")
+    await page.get_by_role("button", name="Keep", exact=True).click()
+    await expect(page.get_by_role("status")).to_contain_text("windrow cluster create --template big-ray")
+    await page.reload()
+    await page.get_by_label("Template", exact=True).select_option("big-ray")
+    await expect(page.get_by_role("textbox", name="Hosts")).to_have_value("3")
+    await expect(page.get_by_role("textbox", name="Budget")).to_have_value("20")
+    await expect(page.get_by_role("radio", name="Ray")).to_be_checked()
+    await page.get_by_role("button", name="Forget it").click()
+    await expect(page.get_by_label("Template", exact=True)).to_have_count(0)

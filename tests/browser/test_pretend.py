@@ -17,6 +17,7 @@ from windrow_master.api import (
     out_verification,
     overview_routes,
     standing_routes,
+    template_routes,
 )
 
 HOST = "host_019a0000-0000-7000-9000-000000000000"
@@ -39,6 +40,7 @@ READS: dict[str, type[BaseModel]] = {
     "/tokens": out.Page[out.TokenOut],
     "/join-tokens": out.Page[out.JoinTokenOut],
     "/offers": market_routes.OffersOut,
+    "/templates": template_routes.TemplatesOut,
     f"/clusters/{CLUSTER}": out_clusters.ClusterOut,
     f"/clusters/{CLUSTER}/explain": out_clusters.ExplanationOut,
     "/receipts": out.Page[market_routes.ReceiptOut],
@@ -56,6 +58,7 @@ async def test_the_pretend_master_answers_as_described() -> None:
         asked = {"kind": "box", "gpus": 0, "cpus": 1, "argv": ["true"]}
         assert_described(await client.post("/clusters/plan", json=asked), out_clusters.PlanOut)
         assert_described(await client.post("/clusters", json=asked), out_clusters.ClusterAcceptedOut, 202)
+        assert_described(await client.put("/templates/one", json=asked), template_routes.TemplateOut)
         assert_described(await client.post("/tokens", json={"name": "a", "roles": ["renter"]}), out.TokenMadeOut)
         assert_described(await client.post("/join-tokens", json={}), out.JoinTokenMadeOut)
         assert_described(await client.put("/offers/cpu/A", json={"price_per_hour": "1"}), market_routes.OffersOut)

@@ -303,9 +303,11 @@ def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Sto
         after=(JobId("job_0"),),
     )
     one = Job(
-        *(JobId("job_1"), ACCOUNT, "job_1", request, JobState.CHECKPOINTING, LARGE, 0, TEXT, (had,), Verdict.AGAIN, 7)
+        *(JobId("job_1"), ACCOUNT, "job_1", request, JobState.CHECKPOINTING, LARGE, 0, TEXT, (had,), Verdict.AGAIN, 7),
+        login=BYTES,
     )
     over = replace(one, job_id=JobId("job_2"), array_index=1, state=JobState.LOST, verdict=None, ended_at_ns=LARGE)
+    over = replace(over, login=b"")
     with unit(store) as uow:
         uow.jobs.add(one, "key", BYTES[:32])
         uow.jobs.add(replace(over, ended_at_ns=None), "key", BYTES[:32])

@@ -781,6 +781,8 @@ export interface JobBody {
   packages?: string[];
   /** While it runs; 0: never */
   checkpoint_every_seconds?: number;
+  /** For the pulls of the image; kept sealed until the job has ended, and never shown again */
+  registry_login?: RegistryLoginBody | null;
 }
 
 /** A job. */
@@ -1372,6 +1374,15 @@ export interface RenewBody {
   proof: string;
 }
 
+/** How many hosts a Ray or Dask cluster is to have, and what all of them may cost. */
+export interface ResizeBody {
+  hosts: number;
+  /** Of all of it; else as was asked */
+  max_price_per_hour?: string | null;
+  /** For the image, on new hosts */
+  registry_login?: RegistryLoginBody | null;
+}
+
 /** Whose checkpoint. */
 export interface RestoreBody {
   source: string;
@@ -1545,6 +1556,20 @@ export interface StretchOut {
   power_watts: FiguresOut;
   /** Of the steps, in how many its clocks were held back */
   throttled_ratio: number | null;
+}
+
+/** A request for a cluster, to be sent to `POST /clusters` as it is or changed. */
+export interface TemplateOut {
+  name: string;
+  request: KeptRequestOut;
+  /** RFC 3339 in UTC, with milliseconds */
+  saved_at: string;
+}
+
+/** All of the account, by name. */
+export interface TemplatesOut {
+  items: TemplateOut[];
+  next_cursor: null;
 }
 
 /** One tier, real and simulated apart. */

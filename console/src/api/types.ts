@@ -36,6 +36,7 @@ export type ClusterStep = Schema.StepOut;
 export type Workload = Schema.WorkloadOut;
 export type Cluster = Schema.ClusterOut;
 export type Box = Schema.BoxOut;
+export type Template = Schema.TemplateOut;
 export type ClusterAccepted = Schema.ClusterAcceptedOut;
 export type ReceiptLine = Schema.LineOut;
 export type ReceiptTransfer = Schema.TransferOut;

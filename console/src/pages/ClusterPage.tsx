@@ -1,10 +1,10 @@
 // One cluster from asking to gone: its steps, its output, a command inside, its files, its cost, its end.
-import { Button, Checkbox, Group, Modal, Stack, Tabs, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, Modal, NumberInput, Stack, Tabs, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { useEffect, useState, type ReactNode } from "react";
-import { remove } from "../api/client.ts";
+import { post, remove } from "../api/client.ts";
 import { box as boxQuery, cluster as clusterQuery, explain as explainQuery, me as meQuery, receipts as receiptsQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Cluster, Explanation } from "../api/types.ts";
@@ -42,6 +42,7 @@ export function ClusterPage() {
 
 function ClusterView({ cluster }: { cluster: Cluster }) {
   const [deleting, setDeleting] = useState(false);
+  const [resizing, setResizing] = useState(false);
   const me = useQuery(meQuery);
   const currency = me.data?.balance.currency ?? "";
   const over = isOver(cluster);
@@ -52,7 +53,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
         above={<Link className="wr-link" to="/clusters">Clusters</Link>}
         title={plain(cluster.name)}
         beside={<><span data-testid="phase"><State state={cluster.phase} /></span>{cluster.request.simulated && <Simulated />}<Text size="xs" className="wr-quiet"><Id id={cluster.id} /></Text></>}
-        actions={is(cluster, "deleted") ? <ReceiptLink cluster={cluster} /> : <Button color="red" variant="light" onClick={() => setDeleting(true)} disabled={is(cluster, "deleting")}>{is(cluster, "deleting") ? "Deleting…" : "Delete"}</Button>}
+        actions={is(cluster, "deleted") ? <ReceiptLink cluster={cluster} /> : <>{is(cluster, "running") && (cluster.kind === "ray" || cluster.kind === "dask") && <Button variant="default" onClick={() => setResizing(true)}>Resize</Button>}<Button color="red" variant="light" onClick={() => setDeleting(true)} disabled={is(cluster, "deleting")}>{is(cluster, "deleting") ? "Deleting…" : "Delete"}</Button></>}
       />
       {cluster.reason && <div className={`wr-note ${is(cluster, "failed") ? "wr-note-bad" : ""}`} style={{ marginBottom: 14 }}><strong>{words(cluster.phase)}</strong><span className="wr-break">{plain(cluster.reason)}</span></div>}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
@@ -75,6 +76,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
           <Panel title="Asked for"><Asked cluster={cluster} /></Panel>
         </aside>
       </div>
+      {resizing && <ResizeAsked cluster={cluster} close={() => setResizing(false)} />}
       {deleting && <DeleteAsked cluster={cluster} close={() => setDeleting(false)} />}
     </>
   );
@@ -256,6 +258,31 @@ function ReceiptLink({ cluster }: { cluster: Cluster }) {
   const mine = query.data?.items.find((one) => one.cluster_id === cluster.id);
   if (!mine) return <Button component={Link} to="/receipts" variant="default">Receipts</Button>;
   return <Link to="/receipts/$receiptId" params={{ receiptId: mine.id }} style={{ textDecoration: "none" }}><Button component="span">Receipt: {amount(mine.amount)} {mine.currency}</Button></Link>;
+}
+
+/** More hosts join, or the highest ranks go. */
+function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
+  const client = useQueryClient();
+  const [hosts, setHosts] = useState(cluster.request.hosts);
+  const path = `/clusters/${encodeURIComponent(cluster.id)}/resize`;
+  const resize = useMutation({
+    mutationFn: () => post<Cluster>(path, { hosts }),
+    onSuccess: (after) => {
+      client.setQueryData(["cluster", cluster.id], after);
+      close();
+    },
+  });
+  return (
+    <Modal opened onClose={close} title={`Resize ${plain(cluster.name)}`}>
+      <Stack gap="sm">
+        <NumberInput label="Hosts" description="New ones join its head; with fewer, the highest ranks go, and what they run is done again elsewhere or lost." min={1} max={64} value={hosts} onChange={(value) => setHosts(Number(value) || 1)} data-autofocus />
+        <Text size="sm" className="wr-quiet">Now {count(cluster.request.hosts)} for {perHour(cluster.price_per_hour)} in all. A new host is paid for from its start.</Text>
+        {resize.error && <ProblemNote error={resize.error} />}
+        <Button loading={resize.isPending} disabled={hosts === cluster.request.hosts} onClick={() => resize.mutate()}>Resize</Button>
+        <Same method="POST" path={path} body={{ hosts }} command={`windrow cluster resize ${quoted(cluster.id)} ${hosts}`} />
+      </Stack>
+    </Modal>
+  );
 }
 
 function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {

@@ -4,17 +4,18 @@ import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { freshKey, post } from "../api/client.ts";
-import { host as hostQuery, me as meQuery, offers as offersQuery, plan as planQuery } from "../api/queries.ts";
-import type { ClusterAccepted, ClusterPlan, ClusterRequest } from "../api/types.ts";
+import { freshKey, post, put, remove } from "../api/client.ts";
+import { host as hostQuery, me as meQuery, offers as offersQuery, plan as planQuery, templates as templatesQuery } from "../api/queries.ts";
+import type { ClusterAccepted, ClusterPlan, ClusterRequest, Template } from "../api/types.ts";
 import { amount, count, perHour, plain, words } from "../format.ts";
 import { Facts, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { State, TestMoney } from "../parts/state.tsx";
-import { asCommand, BLANK, mayIdle, overHosts, toRequest, type Draft, type Kind } from "../request.ts";
+import { asCommand, BLANK, mayIdle, overHosts, toDraft, toRequest, type Draft, type Kind } from "../request.ts";
 
 const TYPING_MS = 350;
 const REFUSALS_SHOWN = 8;
+const TEMPLATE = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 const KINDS: Record<Kind, string> = {
   box: "One command, or a machine that stays up for you to work in.",
   service: "Serves ports over HTTPS to whoever knows the address.",
@@ -51,17 +52,60 @@ export function NewClusterPage() {
       <PageHead above={<Link className="wr-link" to="/clusters">Clusters</Link>} title="New cluster" />
       <form onSubmit={(event) => { event.preventDefault(); submit(); }} noValidate>
         <div className="wr-columns">
-          <Form draft={draft} change={change} faults={tried ? faults : {}} />
+          <div className="wr-stack">
+            <Templates begin={(template) => { setDraft(toDraft(template.request)); setTried(false); }} />
+            <Form draft={draft} change={change} faults={tried ? faults : {}} />
+          </div>
           <aside className="wr-stack">
             <Preview request={request} sound={sound} />
             {create.error && <Panel label="Error"><ProblemNote error={create.error} /></Panel>}
             <Button type="submit" size="md" loading={create.isPending}>Create cluster</Button>
             {tried && !sound && <Text size="sm" role="alert" className="wr-tone-bad">Something is missing: {Object.values(faults).join("; ")}.</Text>}
             <Same method="POST" path="/clusters" body={request} command={request.simulated ? undefined : asCommand(request)} none="The command line rents real hosts only." />
+            <Keep request={request} sound={sound} />
           </aside>
         </div>
       </form>
     </div>
+  );
+}
+
+/** What the account keeps to begin with; nothing where it keeps none. */
+function Templates({ begin }: { begin: (template: Template) => void }) {
+  const query = useQuery(templatesQuery);
+  const client = useQueryClient();
+  const [chosen, setChosen] = useState("");
+  const forget = useMutation({ mutationFn: (name: string) => remove(`/templates/${encodeURIComponent(name)}`), onSuccess: () => { setChosen(""); void client.invalidateQueries({ queryKey: ["templates"] }); } });
+  const found = query.data ?? [];
+  if (!found.length) return null;
+  const choose = (name: string) => {
+    setChosen(name);
+    const template = found.find((one) => one.name === name);
+    if (template) begin(template);
+  };
+  return (
+    <Panel title="Begin with" actions={chosen && <Button variant="subtle" color="gray" loading={forget.isPending} onClick={() => forget.mutate(chosen)}>Forget it</Button>}>
+      <NativeSelect label="Template" value={chosen} onChange={(event) => choose(event.currentTarget.value)} data={[{ value: "", label: "none" }, ...found.map((one) => ({ value: one.name, label: `${one.name} · ${words(one.request.kind)}` }))]} />
+      {forget.error && <ProblemNote error={forget.error} />}
+    </Panel>
+  );
+}
+
+/** Keeps what the form says now under a name. */
+function Keep({ request, sound }: { request: ClusterRequest; sound: boolean }) {
+  const client = useQueryClient();
+  const [name, setName] = useState("");
+  const keep = useMutation({ mutationFn: () => put<Template>(`/templates/${encodeURIComponent(name)}`, request), onSuccess: () => void client.invalidateQueries({ queryKey: ["templates"] }) });
+  const fits = TEMPLATE.test(name);
+  return (
+    <Panel title="Keep as a template">
+      <Group align="end" wrap="nowrap" gap="xs">
+        <TextInput label="Keep it as" placeholder="big-ray" style={{ flex: 1 }} value={name} error={name && !fits ? "Lower-case letters, digits, . _ -" : undefined} onChange={(event) => { setName(event.currentTarget.value); keep.reset(); }} />
+        <Button variant="default" disabled={!fits || !sound} loading={keep.isPending} onClick={() => keep.mutate()}>Keep</Button>
+      </Group>
+      {keep.isSuccess && <Text size="sm" role="status" mt={6}>Kept. By command: windrow cluster create --template {name}</Text>}
+      {keep.error && <ProblemNote error={keep.error} />}
+    </Panel>
   );
 }
 
@@ -107,6 +151,7 @@ function Form({ draft, change, faults }: FormProps) {
           <SegmentedControl aria-label="Hardware" value={draft.hardware} onChange={(hardware) => change({ hardware: hardware as Draft["hardware"] })} data={[{ value: "cpu", label: "Processors" }, { value: "gpu", label: "GPUs" }]} />
           <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
             {draft.hardware === "gpu" && <NumberInput label="GPUs" min={1} max={64} value={draft.gpus} onChange={(value) => change({ gpus: Number(value) || 1 })} />}
+            {draft.hardware === "gpu" && <TextInput label="Model" placeholder="any" {...field("gpuModel")} />}
             {draft.hardware === "gpu" && <TextInput label="GPU memory from (GiB)" placeholder="any" inputMode="decimal" {...field("gpuMemoryGib")} />}
             <NumberInput label="Processors" min={1} max={1024} value={draft.cpus} onChange={(value) => change({ cpus: Number(value) || 1 })} />
             <TextInput label="Memory from (GiB)" placeholder="any" inputMode="decimal" {...field("memoryGib")} />

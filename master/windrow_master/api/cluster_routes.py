@@ -22,7 +22,7 @@ from windrow_master.api.paging import Cursor, Limit, accepted, page, read_cursor
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.model import ClusterKind, ClusterRequest
 from windrow_master.clusters.request import HOSTS_MAX
-from windrow_master.clusters.service import ClusterView
+from windrow_master.clusters.views import ClusterView
 from windrow_master.identity.model import Principal
 from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.ids import ClusterId, HostId
@@ -43,6 +43,10 @@ class RegistryLoginBody(Body):
 
     username: Annotated[str, Field(min_length=1, max_length=256)]
     password: Annotated[SecretStr, Field(min_length=1, max_length=8_192)]
+
+    def parsed(self) -> RegistryLogin:
+        """The same as a value."""
+        return RegistryLogin(self.username, self.password.get_secret_value())
 
 
 class ClusterBody(Body):
@@ -120,6 +124,16 @@ class ExecBody(Body):
     argv: Annotated[list[str], Field(min_length=1, max_length=256)]
 
 
+class ResizeBody(Body):
+    """How many hosts a Ray or Dask cluster is to have, and what all of them may cost."""
+
+    hosts: Annotated[int, Field(ge=1, le=HOSTS_MAX)]
+    max_price_per_hour: Annotated[str | None, Field(max_length=30, description="Of all of it; else as was asked")] = (
+        None
+    )
+    registry_login: Annotated[RegistryLoginBody | None, Field(description="For the image, on new hosts")] = None
+
+
 class TunnelBody(Body):
     """Which TCP port of the workload to reach."""
 
@@ -131,6 +145,11 @@ class FilesArrived(BaseModel):
 
     bytes: int
     files: int
+
+
+def login_of(shown: RegistryLoginBody | None) -> RegistryLogin | None:
+    """A registry's login in a request."""
+    return None if shown is None else shown.parsed()
 
 
 def nanoseconds_of(span_s: float | None) -> int | None:
@@ -172,8 +191,7 @@ async def create_cluster(
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
     """Rent and start; the operation ends when it runs."""
-    shown = body.registry_login
-    login = None if shown is None else RegistryLogin(shown.username, shown.password.get_secret_value())
+    login = login_of(body.registry_login)
     operation, view = await services.clusters.create(principal, body.parsed(), idempotency_key, login=login)
     return accepted(operation, {"cluster": cluster_json(view)})
 
@@ -199,6 +217,16 @@ async def delete_cluster(services: Serving, principal: Asking, cluster_id: str) 
     """End it; safe to repeat, also when it is gone."""
     operation, view = await services.clusters.delete(principal, ClusterId(cluster_id))
     return accepted(operation, {"cluster": cluster_json(view)})
+
+
+@router.post("/clusters/{cluster_id}/resize", responses=out_clusters.CLUSTER)
+async def resize_cluster(services: Serving, principal: Asking, cluster_id: str, body: ResizeBody) -> Any:
+    """More or fewer hosts of a Ray or Dask cluster that runs, all or none; safe to repeat. New ones join in a while."""
+    most = None if body.max_price_per_hour is None else money_of(body.max_price_per_hour)
+    view = await services.clusters.resize(
+        principal, ClusterId(cluster_id), body.hosts, most, login_of(body.registry_login)
+    )
+    return cluster_json(view)
 
 
 @router.get("/clusters/{cluster_id}/explain", responses=out_clusters.EXPLANATION)

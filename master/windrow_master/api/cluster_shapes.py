@@ -5,10 +5,10 @@ from typing import Any
 
 from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.paging import time_or_none
-from windrow_master.clusters import box, limits
-from windrow_master.clusters.model import ClusterRequest, NetworkMode, Step, Workload
-from windrow_master.clusters.service import ClusterView, Preview
+from windrow_master.clusters import box
+from windrow_master.clusters.model import ClusterRequest, NetworkMode, Step, Template, Workload
 from windrow_master.clusters.tunnels.service import Ticket
+from windrow_master.clusters.views import ClusterView, Preview
 from windrow_master.placement.model import Chosen, Decision
 from windrow_proto.keys import SERVER_NAMES
 from windrow_proto.model import Isolation
@@ -37,12 +37,21 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "cost_so_far": money_text(view.cost),
         "started_at": time_or_none(cluster.started_at_ns),
         "ended_at": time_or_none(cluster.ended_at_ns),
-        "ends_at": time_or_none(limits.ends_at_ns(cluster)),
+        "ends_at": time_or_none(view.ends_at_ns),
         "created_at": time_text(cluster.created_at_ns),
         "rental_id": cluster.rental_id,
         "first_port": cluster.first_port,
         "restarts": cluster.restarts,
         "version": cluster.version,
+    }
+
+
+def template_json(template: Template) -> dict[str, Any]:
+    """A template, whose request is what `POST /clusters` takes."""
+    return {
+        "name": template.name,
+        "request": _request_json(template.request),
+        "saved_at": time_text(template.saved_at_ns),
     }
 
 

@@ -5,6 +5,7 @@ what was cut short (a crash, a deadline) stays reserved, and its repetition is t
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ KEEP_NS: Final = DAY
 KEY_MAX: Final = 200
 BODY_MAX: Final = 256 * 1024
 """Longer answers are not remembered; no POST of ours gives one."""
+LOGIN: Final = "registry_login"
 REPLAYED: Final = "Idempotency-Replayed"
 SECRET_ANSWERS: Final = frozenset({f"{V1}/tokens", f"{V1}/join-tokens", f"{V1}/clusters/{{cluster_id}}/tunnels"})
 """Their answers hold a secret that is shown once and stored nowhere, so they are made again instead."""
@@ -72,7 +74,7 @@ def make_router(tag: str) -> APIRouter:
 async def _once(request: Request, handler: Handler, key: str) -> Response:
     services, principal = services_of(request), await principal_of(request)
     digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
-    digest.update(await request.body())
+    digest.update(_without_login(await request.body()))
     asked = digest.digest()
 
     def reserve(uow: UnitOfWork) -> RememberedAnswer | None:
@@ -99,6 +101,19 @@ async def _once(request: Request, handler: Handler, key: str) -> Response:
         raise
     await _remember(request, key, answer)
     return answer
+
+
+def _without_login(body: bytes) -> bytes:
+    """The body without a registry's login: not even a digest that is kept lets anybody try passwords."""
+    if LOGIN.encode() not in body:
+        return body
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return body  # it is refused, and forgotten with that
+    if not isinstance(said, dict):
+        return body
+    return json.dumps({key: value for key, value in said.items() if key != LOGIN}).encode()
 
 
 def _replay(present: RememberedAnswer, asked: bytes) -> Response:

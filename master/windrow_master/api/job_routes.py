@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime, Field
 
 from windrow_master.api import lasting, out, out_clusters, out_jobs
-from windrow_master.api.cluster_routes import ENTITY_MAX, SECONDS_MAX, money_of, nanoseconds_of
+from windrow_master.api.cluster_routes import ENTITY_MAX, SECONDS_MAX, RegistryLoginBody, money_of, nanoseconds_of
 from windrow_master.api.cluster_shapes import plan_json
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.idempotency import make_router
@@ -59,6 +59,10 @@ class JobBody(Body):
         Field(default_factory=list, max_length=1_000, description="Of Python (PEP 508), installed before the command"),
     ]
     checkpoint_every_seconds: Annotated[float, Field(ge=0, le=SECONDS_MAX, description="While it runs; 0: never")] = 60
+    registry_login: Annotated[
+        RegistryLoginBody | None,
+        Field(description="For the pulls of the image; kept sealed until the job has ended, and never shown again"),
+    ] = None
 
     def parsed(self) -> JobRequest:
         """The same as a value of the room."""
@@ -116,7 +120,8 @@ async def submit_job(
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Any:
     """Take a job, or all of an array. It waits for a place, runs, leaves its log and files here, and lets go."""
-    found = await jobs_of(services).submit(principal, body.parsed(), idempotency_key)
+    login = None if body.registry_login is None else body.registry_login.parsed()
+    found = await jobs_of(services).submit(principal, body.parsed(), idempotency_key, login=login)
     return {"jobs": [job_json(view) for view in found]}
 
 

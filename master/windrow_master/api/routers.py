@@ -22,6 +22,7 @@ from windrow_master.api import (
     record_routes,
     standing_routes,
     telemetry_routes,
+    template_routes,
     verification_routes,
 )
 
@@ -30,6 +31,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     record_routes.router,
     audit_routes.router,
     cluster_routes.router,
+    template_routes.router,
     artefact_routes.router,
     checkpoint_routes.router,
     job_routes.router,

@@ -15,6 +15,7 @@ from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.cords.service import CordService
 from windrow_master.clusters.jobs.service import JobService
 from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.templates.service import TemplateService
 from windrow_master.clusters.tunnels.service import TunnelService
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.verification.checks.service import VerificationService
@@ -77,6 +78,7 @@ class Services:
     telemetry: TelemetryService
     market: MarketService
     clusters: ClusterService
+    templates: TemplateService
     artefacts: ArtefactService
     version: str = "0"
     https_url: str = ""

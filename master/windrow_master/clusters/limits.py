@@ -2,11 +2,13 @@
 `Uses`, which knows who is in one now."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest
+from windrow_master.market.model import Rental, RentalLine
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND, Microcents, money_text
@@ -19,6 +21,14 @@ BUDGET_MARGIN_NS: Final = 60 * SECOND
 _RUNS: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What something has cost so far, microcents: by its receipts, and by our own clock."""
+
+    charged: int
+    by_clock: int
+
+
 def check(request: ClusterRequest) -> None:
     """Raises InvalidInput naming the field."""
     duration, idle = request.max_duration_ns, request.idle_ns
@@ -29,39 +39,51 @@ def check(request: ClusterRequest) -> None:
     _check("idle_seconds", idle is None or not ends_itself, "left out where a command runs: its end is the cluster's")
 
 
-def reached(cluster: Cluster, charged: Microcents, idle_ns: int, now_ns: int) -> str:
-    """Which limit a cluster has come to, in words; empty: none. charged: so far; idle_ns: of `Uses`."""
+def are_any(request: ClusterRequest) -> bool:
+    """Whether a cluster was asked for with limits."""
+    return request.max_duration_ns is not None or request.budget is not None or request.idle_ns is not None
+
+
+def reached(cluster: Cluster, spent: Spent, idle_ns: int, now_ns: int) -> str:
+    """Which limit a cluster has come to, in words; empty: none. idle_ns: of `Uses`."""
     asked = cluster.request
     if cluster.phase not in _RUNS or cluster.started_at_ns is None:
         return ""
-    running_ns = max(0, now_ns - cluster.started_at_ns)
-    if asked.max_duration_ns is not None and running_ns >= asked.max_duration_ns:
+    if asked.max_duration_ns is not None and now_ns - cluster.started_at_ns >= asked.max_duration_ns:
         return ran_out(asked.max_duration_ns)
-    if asked.budget is not None and owed_soon(cluster.price_per_hour, running_ns, charged) > asked.budget:
+    if asked.budget is not None and owed_soon(cluster.price_per_hour, spent) > asked.budget:
         return used_up(asked.budget)
     if asked.idle_ns is not None and idle_ns >= asked.idle_ns:
         return f"nobody was in it for {asked.idle_ns // SECOND} s"
     return ""
 
 
-def ends_at_ns(cluster: Cluster) -> int | None:
+def ends_at_ns(cluster: Cluster, spent: Spent, now_ns: int) -> int | None:
     """When its duration or its budget ends it if it goes on as it does, in wall time; None: neither does."""
     asked, began_ns, price = cluster.request, cluster.started_at_ns, cluster.price_per_hour
     if cluster.phase not in _RUNS or began_ns is None:
         return None
-    spans_ns = [] if asked.max_duration_ns is None else [asked.max_duration_ns]
+    ends = [] if asked.max_duration_ns is None else [began_ns + asked.max_duration_ns]
     if asked.budget is not None and price:
-        spans_ns.append(max(0, asked.budget * HOUR // price - BUDGET_MARGIN_NS))
-    return began_ns + min(spans_ns) if spans_ns else None
+        left = max(0, asked.budget - owed_soon(price, spent)) * HOUR // price
+        ends.append((now_ns + left + SECOND // 2) // SECOND * SECOND)  # two looks at one moment agree
+    return min(ends, default=None)
 
 
-def owed_soon(price_per_hour: int, running_ns: int, charged: int) -> int:
-    """At most what it will have cost by the time it can be ended, in microcents, rounded up.
+def spent_of(rental: Rental | None, lines: Sequence[RentalLine], now_ns: int) -> Spent:
+    """What a rental has cost. Receipts come every 10 s and later where a link is down, so each line's running time by
+    our own clock is told, too."""
+    clock = 0
+    for line in lines:
+        until_ns = min(now_ns, line.lease_until_ns)
+        since_ns = until_ns if line.started_at_ns is None or line.is_final else line.started_at_ns
+        clock += -(-line.price_per_hour * max(line.signed_ns, until_ns - since_ns) // HOUR)
+    return Spent(Microcents(0) if rental is None else rental.charged, clock)
 
-    Receipts come every 10 s and later where a link is down, so running time by our own clock counts where it is more.
-    """
-    by_clock = -(-price_per_hour * running_ns // HOUR)
-    return max(charged, by_clock) - (-price_per_hour * BUDGET_MARGIN_NS // HOUR)
+
+def owed_soon(price_per_hour: int, spent: Spent) -> int:
+    """At most what it will have cost by the time it can be ended, in microcents, rounded up."""
+    return max(spent.charged, spent.by_clock) - (-price_per_hour * BUDGET_MARGIN_NS // HOUR)
 
 
 def ran_out(duration_ns: int) -> str:

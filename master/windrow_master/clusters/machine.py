@@ -87,7 +87,7 @@ def answer(phase: ClusterPhase, event: ClusterEvent) -> Move:
     """Answer one event. Total over every pair."""
     target = MOVES.get((phase, event))
     if target is None:
-        if event is _E.ASSEMBLED and phase in (_P.CREATING, _P.DEGRADED):
+        if event is _E.ASSEMBLED and phase in HOLDING:
             return Move(phase, (Effect.START_MEMBERS,))
         # Asking twice is answered twice: nothing is left to do for what is on its way or gone.
         told = (Effect.FINISH_DELETE,) if event is _E.DELETE and phase in FINAL else ()

@@ -111,6 +111,16 @@ class ClusterRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Template:
+    """A request that an account keeps by name, to ask for it again."""
+
+    account_id: AccountId
+    name: str
+    request: ClusterRequest
+    saved_at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One line of progress: pulling, preparing, starting, ...; permille of it done, where the host says so.
 

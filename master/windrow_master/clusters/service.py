@@ -4,10 +4,11 @@ Creating is one unit of work: the key of the request, the plan, the hold, the sl
 together or not at all. What happens afterwards is life/service.py's, reaching into a workload access/service.py's.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
 
+from windrow_master.clusters import limits
 from windrow_master.clusters.launching.service import Launcher, meeting_of
 from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, LifeDesk
 from windrow_master.clusters.machine import HOLDING, ClusterEvent, answer
@@ -20,20 +21,21 @@ from windrow_master.clusters.model import (
     Network,
     NetworkMode,
     Step,
-    Traffic,
     Workload,
     WorkPhase,
 )
 from windrow_master.clusters.networks import Cord, Sight, Unsighted
 from windrow_master.clusters.placing.service import Placer
 from windrow_master.clusters.request import checked, digest
+from windrow_master.clusters.resizing.service import Resizer
 from windrow_master.clusters.tunnels.public import public_ports
+from windrow_master.clusters.views import ClusterView, Preview
 from windrow_master.fleet.model import DesiredWorkload, LinkState
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.model import Offer, Rental, RentalId, RentalState
 from windrow_master.market.service import MarketService
-from windrow_master.placement.model import Chosen, Decision, Placement, Refusal, Verdict
+from windrow_master.placement.model import Chosen, Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record, record_bytes
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
@@ -53,6 +55,7 @@ REASON_MAX: Final = 400
 LOOKS_MAX: Final = 3
 """How often the hosts of one request look for each other: others may fit each time."""
 _Login = RegistryLogin | None
+_T = TypeVar("_T")
 _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 _ENDS_ALL: Final = frozenset({Role.OPERATOR})
 _RENEWED: Final = frozenset(
@@ -61,41 +64,6 @@ _RENEWED: Final = frozenset(
         WorkPhase.RUNNING,
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterView:
-    """A cluster with its workloads and what was charged so far."""
-
-    cluster: Cluster
-    workloads: tuple[Workload, ...]
-    cost: Microcents
-    urls: Mapping[int, str] = field(default_factory=dict)
-    """Of a service, where anybody reaches each of its ports."""
-    traffic: Traffic = field(default_factory=Traffic)
-    cords: tuple[bool, ...] = ()
-    """Of a private network, of each two members whether they are joined now."""
-    cord_problem: str = ""
-    """Why two of them are not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What creating would mean: where, for how much, what must be set aside; or the reasons of each host.
-
-    is_soon: whether it would fit with the slots that are back in a moment.
-    """
-
-    members: tuple[Chosen, ...]
-    hold: Microcents | None
-    balance: Microcents
-    refusals: tuple[Verdict, ...]
-    is_soon: bool = False
-
-    @property
-    def chosen(self) -> Chosen | None:
-        """The best place, rank 0's; None where nothing fits."""
-        return self.members[0] if self.members else None
 
 
 async def _nothing_gives_way(_request: ClusterRequest) -> bool:
@@ -120,6 +88,7 @@ class ClusterService:
         self._launcher = Launcher(fleet)
         self.life = LifeDesk(fleet, market, self._changed)
         self._mender = Mender(market, self._placer, self._launcher, self.life)
+        self._resizer = Resizer(market, self._placer, self._launcher, self.life)
 
     def touch(self, cluster_id: ClusterId) -> None:
         """Something about a cluster is worth showing."""
@@ -170,13 +139,37 @@ class ClusterService:
     async def _create(
         self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool, login: _Login
     ) -> tuple[Operation, ClusterView]:
+        return await self._seeing(lambda: self._order(principal, request, key, is_proof, login))
+
+    async def _seeing(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+        """Ask, and again once hosts have looked for each other."""
         for _ in range(LOOKS_MAX):
             try:
-                return await self._order(principal, request, key, is_proof, login)
+                return await ask()
             except Unsighted as unseen:
                 assert self.sight is not None, "nobody else says so"
                 await self.sight.look(unseen.hosts)
         raise Unavailable("Which hosts fit has changed again and again meanwhile; nothing was made. Ask again.")
+
+    async def resize(
+        self,
+        principal: Principal,
+        cluster_id: ClusterId,
+        hosts: int,
+        most: Microcents | None = None,
+        login: RegistryLogin | None = None,
+    ) -> ClusterView:
+        """Give it so many hosts; asked again it answers again. More in resizing/service.py."""
+
+        def change(uow: UnitOfWork) -> ClusterView:
+            cluster = self._load(uow, principal, cluster_id, frozenset())
+            self._store.admit()
+            found = self._resizer.resize(uow, cluster, hosts, principal.actor, self.sight, most, login)
+            if isinstance(found, Refusal):
+                raise _no_capacity(found)
+            return self._view(uow, found)
+
+        return await self._seeing(lambda: self._store.write(change, name="cluster.resize"))
 
     async def _order(
         self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool, login: _Login
@@ -408,20 +401,23 @@ class ClusterService:
         return cluster
 
     def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
-        rental = uow.rentals.get(cluster.rental_id)
-        cost = rental.charged if rental is not None else Microcents(0)
+        rental, now_ns = uow.rentals.get(cluster.rental_id), uow.now_wall_ns
         workloads = uow.workloads.of_cluster(cluster.cluster_id)
+        view = ClusterView(cluster, workloads, rental.charged if rental is not None else Microcents(0))
+        if limits.are_any(cluster.request):
+            spent = limits.spent_of(rental, uow.rentals.lines([cluster.rental_id]), now_ns)
+            view = replace(view, ends_at_ns=limits.ends_at_ns(cluster, spent, now_ns))
         if cluster.network is NetworkMode.TUNNELS:
             cords = self.cords(cluster.cluster_id)
             problem = next((one.problem for one in cords if one.problem), "")
             up = tuple(one.is_up for one in cords)
-            return ClusterView(cluster, workloads, cost, {}, uow.traffic.get(cluster.cluster_id), up, problem)
+            return replace(view, traffic=uow.traffic.get(cluster.cluster_id), cords=up, cord_problem=problem)
         if cluster.kind is not ClusterKind.SERVICE:
-            return ClusterView(cluster, workloads, cost)
+            return view
         place = self.service_place(workloads[0].host_id if workloads else HostId(""))
         ports = public_ports(cluster) if place else ()
         urls = {port: service_url(cluster.cluster_id, port, place) for port in ports}
-        return ClusterView(cluster, workloads, cost, urls, uow.traffic.get(cluster.cluster_id))
+        return replace(view, urls=urls, traffic=uow.traffic.get(cluster.cluster_id))
 
     def _changed(self, cluster_id: ClusterId) -> None:
         for listener in self._listeners:
@@ -442,6 +438,3 @@ def _no_capacity(refusal: Refusal) -> NoCapacity:
     again_ns = SOON_NS if refusal.is_soon else 0
     only = f"{reasons[0]['host_name']} does not fit: {reasons[0]['reason']}." if len(refusal.reasons) == 1 else None
     return NoCapacity(only, reasons=reasons, retry_after_ns=again_ns)
-
-
-__all__ = ["ClusterService", "ClusterView", "Preview"]

@@ -164,6 +164,27 @@ class MarketService:
         uow.audit(account_of(rental.renter), "rental.open", rental.rental_id, rental.cluster_id, fields)
         return rental
 
+    def reprice(
+        self, uow: UnitOfWork, rental_id: RentalId, price: Microcents, lines: Sequence[RentalLine] = ()
+    ) -> None:
+        """More or fewer hosts run of a rental from now on, at this price for all of them; lines: of those that are
+        new. Raises InsufficientFunds where the next 15 minutes cannot be set aside for more."""
+        rental = uow.rentals.get(rental_id)
+        assert rental is not None, "its cluster runs"
+        balance = self.balance(uow, rental.renter)
+        needed = Microcents(ledger.hold_amount(price) - rental.held_left)
+        if lines and balance < needed:
+            have = money_text(balance)
+            words = f"15 minutes of all of it need {money_text(needed)} more than is held, the account has {have}."
+            raise InsufficientFunds(f"{words} Add test credits or ask for less.", subject=rental.renter)
+        for line in lines:
+            uow.rentals.add_line(line)
+        changed = replace(rental, price_per_hour=price)
+        uow.rentals.save(changed)
+        self._fill(uow, changed, ledger.filling(changed, balance, uow.now_wall_ns))
+        fields = {"from": money_text(rental.price_per_hour), "to": money_text(price)}
+        uow.audit(account_of(rental.renter), "rental.reprice", rental_id, rental.cluster_id, fields)
+
     def add_lines(self, uow: UnitOfWork, lines: Sequence[RentalLine]) -> None:
         """More hosts run of a rental, in the place of others: its own price stays, and is not exceeded."""
         for line in lines:

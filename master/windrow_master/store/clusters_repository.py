@@ -210,12 +210,24 @@ _CLUSTER_FIELDS: Final = tuple(field.name for field in fields(Cluster))
 _WORKLOAD_FIELDS: Final = tuple(field.name for field in fields(Workload))
 
 
+def request_values(request: ClusterRequest) -> dict[str, Any]:
+    """A request as a column keeps it."""
+    return flat(request) | {"kind": request.kind.value}
+
+
+def request_of(raw: Mapping[str, Any]) -> ClusterRequest:
+    """A request as a column has kept it; what there was no word for then was not asked for."""
+    return ClusterRequest(
+        **{**raw, "kind": ClusterKind(raw["kind"]), "argv": tuple(raw["argv"]), "ports": tuple(raw["ports"])}
+        | {"ssh_keys": tuple(raw.get("ssh_keys", ()))}
+    )
+
+
 def _cluster_values(cluster: Cluster) -> dict[str, Any]:
-    request = flat(cluster.request) | {"kind": cluster.request.kind.value}
     steps = [flat(step) for step in cluster.steps]
     return {name: getattr(cluster, name) for name in _CLUSTER_FIELDS} | {
         "name": cluster.name,
-        "request": request,
+        "request": request_values(cluster.request),
         "steps": steps,
         "phase": cluster.phase.value,
         "network": cluster.network.value,
@@ -223,17 +235,11 @@ def _cluster_values(cluster: Cluster) -> dict[str, Any]:
 
 
 def _cluster(row: Mapping[Any, Any]) -> Cluster:
-    raw = row["request"]
-    request = ClusterRequest(
-        **raw
-        | {"kind": ClusterKind(raw["kind"]), "argv": tuple(raw["argv"]), "ports": tuple(raw["ports"])}
-        | {"ssh_keys": tuple(raw.get("ssh_keys", ()))}
-    )
     values = {key: value for key, value in row.items() if key not in ("name", "request_key", "request_sha256")}
     return Cluster(
         **values
         | {
-            "request": request,
+            "request": request_of(row["request"]),
             "phase": ClusterPhase(row["phase"]),
             "steps": tuple(Step(**step) for step in row["steps"]),
             "decision": bytes(row["decision"]),

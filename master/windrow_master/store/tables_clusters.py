@@ -69,6 +69,14 @@ service_traffic = Table(
     Column("bytes_in", Whole, nullable=False),
     Column("bytes_out", Whole, nullable=False),
 )
+templates = Table(
+    "templates",
+    metadata,
+    Column("account_id", String(64), primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Column("request", JSON, nullable=False),
+    Column("saved_at_ns", Whole, nullable=False),
+)
 artefacts = Table(
     "artefacts",
     metadata,

@@ -22,6 +22,7 @@ jobs = Table(
     Column("version", Whole, nullable=False),
     Column("request_key", String(200)),
     Column("request_sha256", LargeBinary(32), nullable=False),
+    Column("login", LargeBinary),
     Index("uq_jobs_request_key", "account_id", "request_key", "array_index", unique=True),
 )
 # What has not ended, in one small index: it is looked at every second.

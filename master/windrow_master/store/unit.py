@@ -42,6 +42,7 @@ from windrow_master.store.market_repository import (
 from windrow_master.store.model import AuditEntry, EventRow, Operation, OperationState
 from windrow_master.store.proof_repository import ProofRepository
 from windrow_master.store.reliability_repository import ReliabilityRepository
+from windrow_master.store.template_repository import TemplateRepository
 from windrow_master.store.verification_repository import VerificationRepository
 from windrow_proto.ids import AccountId, EventId, OperationId, mint
 
@@ -205,6 +206,10 @@ class UnitOfWork:
         return TrafficRepository(self.connection)
 
     @cached_property
+    def templates(self) -> TemplateRepository:
+        return TemplateRepository(self.connection)
+
+    @property
     def artefacts(self) -> ArtefactRepository:
         return ArtefactRepository(self.connection)
 

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from windrow import folder
-from windrow.cli import entering
+from windrow.cli import entering, kept
 from windrow.cli.context import AsJson, Watch, Yes, client
 from windrow.cli.output import (
     EXIT_FAILURE,
@@ -25,7 +25,7 @@ from windrow.cli.output import (
     say,
     size_text,
 )
-from windrow.cli.request import cluster_request
+from windrow.cli.request import cluster_request, registry_login
 from windrow.client import Client
 from windrow.errors import WindrowClientError
 
@@ -225,6 +225,7 @@ def cluster_create(
     tier: Tier = None,
     runtime: Runtime = None,
     max_price: MaxPrice = None,
+    template: Annotated[str | None, typer.Option("--template", help="Begin with what is kept by this name.")] = None,
     max_duration: Annotated[str | None, typer.Option("--max-duration", help="End it then: 90s, 30m, 8h, 2d.")] = None,
     budget: Annotated[str | None, typer.Option("--budget", help="End it before it costs more.")] = None,
     idle: Annotated[
@@ -242,13 +243,18 @@ def cluster_create(
 ) -> None:
     """Create a cluster."""
     api = client(context)
-    keys, has_notebook = entering.asked(kind, argv or [], ssh_key or [], ssh, notebook)
+    base = kept.template_named(api, template)["request"] if template else {}
+    written = kept.written(context)
+    if base and "kind" not in written:
+        kind = base["kind"]
+    keys, has_notebook = entering.asked(kind, argv or base.get("argv", []), ssh_key or [], ssh, notebook)
     request = cluster_request(
         argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image, env=env or [],
         ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
         restart_members=restart_members, ssh_keys=keys, notebook=has_notebook,
         login=None if login is None else login.read(LOGIN_MAX), max_duration=max_duration, budget=budget, idle=idle,
     )  # fmt: skip
+    request = kept.changed(base, request, written) if base else request
     if plan:
         _show_plan(api.plan(request), as_json)
         return
@@ -264,6 +270,36 @@ def cluster_create(
         sys.stdout.write(cluster["id"] + "\n")
     if cluster["phase"] == "Failed":
         raise typer.Exit(EXIT_FAILURE)
+
+
+@cluster_app.command("resize")
+def cluster_resize(
+    context: typer.Context,
+    cluster: Which,
+    hosts: Annotated[int, typer.Argument(min=1, help="How many it is to have.")],
+    max_price: MaxPrice = None,
+    login: Login = None,
+    wait: Annotated[bool, typer.Option(help="Wait until all of them run.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """More or fewer hosts of a Ray or Dask cluster that runs."""
+    api = client(context)
+    body: dict[str, Any] = {"hosts": hosts}
+    body |= {"max_price_per_hour": max_price} if max_price else {}
+    body |= {"registry_login": registry_login(login.read(LOGIN_MAX))} if login is not None else {}
+    named = cluster_id(api, cluster)
+    found = api.request("POST", f"/clusters/{named}/resize", body=body)
+    if wait:
+        found = api.wait_cluster(named, _are_up, CREATE_TIMEOUT_S, None if as_json else Progress())
+    if as_json:
+        print_json(found)
+        return
+    say(f"{found['name']} has {found['request']['hosts']} hosts, {found['price_per_hour']} per hour in all.")
+
+
+def _are_up(cluster: dict[str, Any]) -> bool:
+    """Whether every member runs, or it is over."""
+    return cluster["phase"] in ENDED or all(one["phase"] == "running" for one in _members(cluster))
 
 
 def _show_plan(answer: dict[str, Any], as_json: bool) -> None:

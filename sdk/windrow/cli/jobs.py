@@ -9,7 +9,20 @@ from typing import Annotated, Any
 import typer
 
 from windrow import folder
-from windrow.cli.clusters import Cpus, Env, Gpu, Image, MaxPrice, Memory, Runtime, Slice, Tier, print_plan
+from windrow.cli.clusters import (
+    LOGIN_MAX,
+    Cpus,
+    Env,
+    Gpu,
+    Image,
+    Login,
+    MaxPrice,
+    Memory,
+    Runtime,
+    Slice,
+    Tier,
+    print_plan,
+)
 from windrow.cli.context import AsJson, client
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, Column, facts, print_json, print_list, say, size_text
 from windrow.cli.request import cluster_request, parse_span, read_requirements
@@ -79,6 +92,7 @@ def job_submit(
     cpus: Cpus = 1,
     memory: Memory = None,
     image: Image = None,
+    login: Login = None,
     env: Env = None,
     tier: Tier = None,
     runtime: Runtime = None,
@@ -107,15 +121,14 @@ def job_submit(
     request = cluster_request(
         argv=command, name=name or Path(command[-1 if script else 0]).name[:40], gpu=gpu, part=part, cpus=cpus,
         memory=memory, image=image, env=env or [], tier=tier, runtime=runtime, max_price=max_price,
-        await_files=parcel is not None,
+        await_files=parcel is not None, login=None if login is None else login.read(LOGIN_MAX),
+        max_duration=max_duration, budget=budget,
     )  # fmt: skip
     del request["kind"]
     request |= {"retries": retries, "retries_on_exit": on_exit, "priority": priority, "array_size": array}
     request["checkpoint_every_seconds"] = 0 if every == "0" else parse_span(every)
     optional = {
-        "max_duration_seconds": parse_span(max_duration) if max_duration else None,
         "deadline": deadline,
-        "budget": budget,
         "after": [job_id(api, one) for one in after or []] or None,
         "packages": [*(read_requirements(requirements) if requirements else []), *(packages or [])] or None,
     }

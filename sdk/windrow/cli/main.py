@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli import accesses, account, artefacts, audit, clusters, doctor, forward, host_facts, hosts, jobs, run
+from windrow.cli import (
+    accesses,
+    account,
+    artefacts,
+    audit,
+    clusters,
+    doctor,
+    forward,
+    host_facts,
+    hosts,
+    jobs,
+    run,
+    templates,
+)  # fmt: skip
 from windrow.cli.context import Options
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, err, exit_code, print_error
 from windrow.errors import WindrowClientError
@@ -27,6 +40,7 @@ for name, group in (
     ("gpu", hosts.gpu_app),
     ("offer", hosts.offer_app),
     ("cluster", clusters.cluster_app),
+    ("template", templates.template_app),
     ("artefact", artefacts.artefact_app),
     ("checkpoint", artefacts.checkpoint_app),
     ("job", jobs.job_app),

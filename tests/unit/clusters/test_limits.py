@@ -11,11 +11,13 @@ from tests.waiting import poll_async
 from windrow_master.clusters import limits
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
 from windrow_master.clusters.request import checked
+from windrow_master.market.model import RentalId, RentalLine
 from windrow_proto.errors import InvalidInput
-from windrow_proto.ids import ClusterId
+from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.messages import ChannelClose
 from windrow_proto.units import DAY, HOUR, MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
 
+NOTHING = limits.Spent(0, 0)
 CENT = Microcents(MICROCENTS_PER_UNIT // 100)
 
 
@@ -37,7 +39,10 @@ async def phase(m, cluster_id):
 
 
 async def later(m, span_ns):
-    m.clock.advance(span_ns)
+    while span_ns > 0:
+        m.clock.advance(min(span_ns, 20 * MINUTE))
+        span_ns -= 20 * MINUTE
+        await m.clusters.renewals()
     await m.clusters.tick()
 
 
@@ -122,17 +127,29 @@ async def test_whoever_is_in_it_keeps_it_and_its_idle_time_begins_when_the_last_
 async def test_what_does_not_run_yet_comes_to_no_limit(m):
     view = await m.create(argv=(), max_duration_ns=MINUTE, idle_ns=MINUTE)
     waiting = replace(view.cluster, phase=ClusterPhase.CREATING)
-    assert limits.reached(waiting, Microcents(0), HOUR, waiting.created_at_ns + HOUR) == ""
-    assert limits.ends_at_ns(waiting) is None
+    assert limits.reached(waiting, NOTHING, HOUR, waiting.created_at_ns + HOUR) == ""
+    assert limits.ends_at_ns(waiting, NOTHING, waiting.created_at_ns) is None
 
 
 async def test_the_sooner_of_duration_and_budget_is_when_it_ends(m):
     cluster_id = await running(m, max_duration_ns=HOUR, budget=Microcents(100 * CENT))
     cluster = (await m.clusters.get(principal(), cluster_id)).cluster
-    assert limits.ends_at_ns(cluster) == cluster.started_at_ns + HOUR
+    began = cluster.started_at_ns
+    assert limits.ends_at_ns(cluster, NOTHING, began) == began + HOUR
     dear = replace(cluster, price_per_hour=Microcents(400 * CENT))
-    assert limits.ends_at_ns(dear) == cluster.started_at_ns + 14 * MINUTE
-    assert limits.ends_at_ns(replace(cluster, price_per_hour=Microcents(0))) == cluster.started_at_ns + HOUR
+    assert limits.ends_at_ns(dear, NOTHING, began) == began + 14 * MINUTE
+    assert limits.ends_at_ns(dear, limits.Spent(0, 50 * CENT), began) == began + 6 * MINUTE + 30 * SECOND
+    assert limits.ends_at_ns(replace(cluster, price_per_hour=Microcents(0)), NOTHING, began) == began + HOUR
+
+
+def test_the_clock_counts_each_line_from_its_own_start_and_a_final_one_as_it_was_signed():
+    named = WorkloadId("w1"), RentalId("r"), HostId("h"), AccountId("p")
+    one = RentalLine(*named, Microcents(60), (), 0, 100 * HOUR, 0, started_at_ns=HOUR)
+    late = replace(one, workload_id=WorkloadId("w2"), started_at_ns=2 * HOUR)
+    done = replace(one, workload_id=WorkloadId("w3"), signed_ns=HOUR // 2, final_number=3)
+    gone = replace(one, workload_id=WorkloadId("w4"), lease_until_ns=2 * HOUR)
+    unborn = replace(one, workload_id=WorkloadId("w5"), started_at_ns=None)
+    assert limits.spent_of(None, [one, late, done, gone, unborn], 3 * HOUR).by_clock == 120 + 60 + 30 + 60
 
 
 async def test_a_command_inside_counts_as_somebody_and_a_reader_of_the_log_does_not(site):

@@ -47,7 +47,7 @@ Creating  gone      =
 Running   queue     =
 Running   place     =
 Running   granted   =
-Running   assembled =
+Running   assembled = ! start_members
 Running   ready     =
 Running   impaired  Degraded
 Running   broken    Failed ! end_work, fail_create

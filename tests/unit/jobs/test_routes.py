@@ -45,6 +45,35 @@ async def test_the_same_key_makes_one_job(site) -> None:
     assert len((await site.client.get("/api/v1/jobs")).json()["items"]) == 1
 
 
+async def test_a_registry_login_is_taken_and_stands_in_no_answer_row_or_digest(site, tmp_path) -> None:
+    secret = "their-very-own-password"
+    login = {"username": "a-renter", "password": secret}
+    asked = ASKED | {"image": "reg.example/train:1", "registry_login": login}
+    headers = {"Idempotency-Key": "once"}
+    first = await site.client.post("/api/v1/jobs", json=asked, headers=headers)
+    assert_described(first, out_jobs.JobsOut, 201)
+    other = asked | {"registry_login": login | {"password": "as it is now"}}
+    second = await site.client.post("/api/v1/jobs", json=other, headers=headers)
+    assert second.json() == first.json(), "a login is no part of the request"
+    path = f"/api/v1/jobs/{first.json()['jobs'][0]['id']}"
+    refused = []
+    for bad in ({"password": ""}, {"password": secret * 400}, {"passwort": secret}, {"username": ""}):
+        refused.append(await site.client.post("/api/v1/jobs", json=asked | {"registry_login": login | bad}))
+    assert [one.status_code for one in refused] == [422] * len(refused)
+    planned = await site.client.post("/api/v1/jobs/plan", json=asked)
+    cancelled = await site.client.post(f"{path}/cancel")
+    again = await site.client.post(f"{path}/rerun")
+    assert (again.status_code, "submit it again" in again.json()["detail"]) == (409, True)
+
+    listed = [await site.client.get(one) for one in (path, "/api/v1/jobs", "/api/v1/events", "/api/v1/audit")]
+    assert [one.status_code for one in listed] == [200] * len(listed)
+    for answer in (first, planned, cancelled, again, *refused, *listed):
+        assert secret not in answer.text
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"reg.example/train:1" in kept, "control: this is where it would be"
+    assert secret.encode() not in kept
+
+
 async def test_a_folder_is_kept_for_the_job_that_waits_for_it(site) -> None:
     (job,) = (await site.client.post("/api/v1/jobs", json=ASKED | {"await_files": True})).json()["jobs"]
     path = f"/api/v1/jobs/{job['id']}/files"

@@ -71,9 +71,9 @@ async def test_what_finds_no_place_is_tried_more_and_more_rarely_and_at_once_whe
         tried = []
         create = it.market.clusters.create
 
-        async def counted(*asked):
+        async def counted(*asked, **more):
             tried.append(it.clock.monotonic_ns())
-            return await create(*asked)
+            return await create(*asked, **more)
 
         it.market.clusters.create = counted
         job = await it.submit()

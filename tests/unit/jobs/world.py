@@ -13,7 +13,9 @@ from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.model import JobRequest
 from windrow_master.clusters.jobs.service import JobService
 from windrow_proto.errors import Conflict
+from windrow_proto.keys import SigningKey
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
+from windrow_proto.sealed import SealKey
 
 
 class Inside:
@@ -53,17 +55,18 @@ class World:
         self.store, self.clock, self.folder = store, clock, folder
         self.market = Market(store, clock)
         self.inside: Any = Inside()
+        self.signing = SigningKey.generate()
         self.start_again()
 
     def start_again(self) -> None:
         """A Master's rooms after a restart: nothing is left but the store and the objects."""
         files = JobFiles(FolderStore(self.folder), lambda: self.inside)
-        self.jobs = JobService(self.store, self.clock, self.market.clusters, files)
+        self.jobs = JobService(self.store, self.clock, self.market.clusters, files, SealKey.of(self.signing))
         self.jobs.course.free_slots = self.market.fleet.view.free_slots
 
-    async def submit(self, *argv, key=None, who=None, **more):
+    async def submit(self, *argv, key=None, who=None, login=None, **more):
         asked = JobRequest(argv=argv or ("true",), **more)
-        (view,) = await self.jobs.submit(who or principal(), asked, key)
+        (view,) = await self.jobs.submit(who or principal(), asked, key, login=login)
         return view.job
 
     async def get(self, job):

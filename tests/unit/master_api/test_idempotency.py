@@ -77,6 +77,19 @@ async def test_the_same_key_for_another_request_is_refused(counting) -> None:
     assert (answer.status_code, answer.json()["code"]) == (409, "idempotency_mismatch")
 
 
+async def test_what_is_kept_of_a_request_is_the_same_whatever_login_came_with_it(counting) -> None:
+    client, counter = counting
+    bodies = [{"x": 1, "registry_login": {"username": "a", "password": one}} for one in ("first", "second")]
+    answers = [await _post(client, "a", body) for body in bodies]
+    other = await _post(client, "a", bodies[0] | {"x": 2})
+
+    assert ([answer.json()["number"] for answer in answers], other.status_code) == ([1, 1], 409)
+    for key, content in (("b", b'{"registry_login"'), ("c", b'["registry_login"]'), ("d", b'"registry_login"')):
+        told = {"Idempotency-Key": key}
+        numbers = [(await client.post("/api/v1/things", content=content, headers=told)).json()["number"] for _ in "12"]
+        assert numbers == [counter.calls] * 2
+
+
 async def test_a_refusal_changed_nothing_so_the_key_may_be_used_again(counting) -> None:
     client, counter = counting
     counter.refusals = 1

@@ -1,11 +1,18 @@
 """What a person types about jobs."""
 
+import json
 from pathlib import Path
 
+import httpx2
 import pytest
+from typer.main import get_command
 
+from windrow.cli import jobs
 from windrow.cli.jobs import _code, script_command
+from windrow.cli.main import app
 from windrow.cli.request import parse_span
+from windrow.client import Client
+from windrow.config import Config
 from windrow.errors import WindrowClientError
 
 
@@ -38,3 +45,26 @@ def test_a_script_is_run_by_what_its_name_says(tmp_path: Path) -> None:
 )
 def test_the_shell_sees_zero_only_of_what_succeeded(state: str, code: int | None, shown: int) -> None:
     assert _code({"state": state, "exit_code": code}) == shown
+
+
+def test_a_login_is_read_from_its_file_and_sent_with_the_limits_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bodies = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        bodies.append(json.loads(request.content))
+        return httpx2.Response(201, json={"jobs": [{"id": "job_1"}]})
+
+    told = Client(Config("http://master", "wr_x"), transport=httpx2.MockTransport(answer))
+    monkeypatch.setattr(jobs, "client", lambda context: context.with_resource(told))
+    (tmp_path / "login.txt").write_text("a-renter:a:b\n")
+    words = ["--no-files", "--image", "reg.example/a:1", "--registry-login", str(tmp_path / "login.txt")]
+
+    limits = ["--budget", "5", "--max-duration", "30m"]
+    get_command(app)(["job", "submit", *words, *limits, "--", "true"], standalone_mode=False)
+
+    (body,) = bodies
+    assert body["registry_login"] == {"username": "a-renter", "password": "a:b"}
+    assert (body["budget"], body["max_duration_seconds"]) == ("5", 1800.0)
+    assert "a:b" not in "".join(capsys.readouterr())

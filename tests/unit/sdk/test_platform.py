@@ -192,6 +192,12 @@ def test_without_a_folder_it_starts_at_once_also_asynchronously() -> None:
     assert taker.calls == [("POST", "/jobs")]
 
 
+def test_a_login_of_its_registry_goes_with_the_request_in_the_words_of_the_api() -> None:
+    taker, login = Taker(), {"username": "a-renter", "password": "a:b"}
+    platform(taker).submit(["true"], None, image="reg.example/train:1", registry_login=login)
+    assert (taker.body["image"], taker.body["registry_login"]) == ("reg.example/train:1", login)
+
+
 def test_a_job_whose_folder_could_not_be_sent_is_cancelled(tmp_path: Path) -> None:
     taker = Taker(files=507)
     with pytest.raises(ApiProblem, match="full"):

@@ -11,7 +11,7 @@ from windrow_master.clusters import limits
 from windrow_master.clusters.jobs.machine import FINAL, PLACEABLE, JobEvent
 from windrow_master.clusters.jobs.model import Job, JobId, JobState, Verdict
 from windrow_master.clusters.model import Cluster, ClusterPhase, Workload, WorkPhase
-from windrow_proto.units import SECOND, Microcents
+from windrow_proto.units import HOUR, SECOND, Microcents
 
 NOTHING: Final = Microcents(0)
 COLLECT_NS: Final = 30 * SECOND
@@ -164,4 +164,5 @@ def _limit(job: Job, seen: Seen, now_ns: int) -> str:
 def owed_soon(seen: Seen, running_ns: int) -> int:
     """At most what all of its attempts will have cost by the time it can be ended, in microcents."""
     price = 0 if seen.cluster is None else seen.cluster.price_per_hour
-    return seen.earlier + limits.owed_soon(price, running_ns, seen.charged)
+    spent = limits.Spent(seen.charged, -(-price * running_ns // HOUR))
+    return seen.earlier + limits.owed_soon(price, spent)

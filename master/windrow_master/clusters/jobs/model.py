@@ -101,6 +101,7 @@ class Job:
     """One job. group: the submission it came with; an array has several of one group, and they share its folder.
 
     verdict: set while it is Checkpointing. folder_bytes: of the folder that the Master keeps for it; None: not there.
+    login: of its image's registry, sealed (logins.py); None: none was given; empty: it was, and is dropped.
     """
 
     job_id: JobId
@@ -116,6 +117,7 @@ class Job:
     folder_bytes: int | None = None
     ended_at_ns: int | None = None
     version: int = 1
+    login: bytes | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.clusters.jobs import decide as rules
-from windrow_master.clusters.jobs import moving
+from windrow_master.clusters.jobs import logins, moving
 from windrow_master.clusters.jobs.course.service import LOOK_NS, JobCourse
 from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.life.service import JobDesk, known_image, spent
@@ -16,7 +16,8 @@ from windrow_master.clusters.jobs.machine import FINAL, JobEvent
 from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.clusters.jobs.request import checked, cluster_request, digest
 from windrow_master.clusters.model import Workload
-from windrow_master.clusters.service import ClusterService, Preview
+from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.views import Preview
 from windrow_master.identity.model import Principal, Role
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -29,6 +30,7 @@ from windrow_proto.errors import (
 )
 from windrow_proto.ids import AccountId
 from windrow_proto.ports import Clock
+from windrow_proto.sealed import RegistryLogin, SealKey
 from windrow_proto.units import Microcents
 
 LIVING_MAX: Final = 2_000
@@ -50,10 +52,13 @@ class JobView:
 class JobService:
     """Jobs of all accounts. Used on the loop only."""
 
-    def __init__(self, store: Store, clock: Clock, clusters: ClusterService, files: JobFiles) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, clusters: ClusterService, files: JobFiles, seal_key: SealKey
+    ) -> None:
+        """seal_key: the Master's own, for the logins of jobs that wait."""
         self._store, self._clock, self._clusters, self._files = store, clock, clusters, files
-        self._desk = JobDesk(clusters)
-        self.course = JobCourse(store, clock, clusters, files, self._desk)
+        self._desk, self._seal_key = JobDesk(clusters), seal_key
+        self.course = JobCourse(store, clock, clusters, files, self._desk, seal_key)
         self.on_change = self._desk.on_change
         """Call a listener on the loop whenever a job has changed."""
 
@@ -64,10 +69,13 @@ class JobService:
         asked = checked(request, JobId("job_preview"), self._clock.wall_ns())
         return await self._clusters.plan(principal, cluster_request(moving.preview(asked, principal.account_id)))
 
-    async def submit(self, principal: Principal, request: JobRequest, key: str | None = None) -> tuple[JobView, ...]:
+    async def submit(
+        self, principal: Principal, request: JobRequest, key: str | None = None, *, login: RegistryLogin | None = None
+    ) -> tuple[JobView, ...]:
         """Take a job, or all of an array; raises InvalidInput, NotFound for a job it should come after, TooMany.
 
-        key: the request's Idempotency-Key; the same one again answers with the jobs that it made.
+        key: the request's Idempotency-Key; the same one again answers with the jobs that it made. login: for the pulls
+        of its image; it is no part of the request, and is kept sealed until the job has ended.
         """
 
         def change(uow: UnitOfWork) -> tuple[JobView, ...]:
@@ -80,21 +88,29 @@ class JobService:
             count = max(1, request.array_size)
             if uow.jobs.count_living(principal.account_id) + count > LIVING_MAX:
                 raise TooMany(f"{LIVING_MAX} jobs of this account have not ended. Wait for some, or cancel them.")
-            return self._add(uow, principal, request, key, count)
+            return self._add(uow, principal, request, key, count, login)
 
         return await self._store.write(change, name="job.submit")
 
     def _add(
-        self, uow: UnitOfWork, principal: Principal, request: JobRequest, key: str | None, count: int
+        self,
+        uow: UnitOfWork,
+        principal: Principal,
+        request: JobRequest,
+        key: str | None,
+        count: int,
+        login: RegistryLogin | None,
     ) -> tuple[JobView, ...]:
         ids = [JobId(uow.mint("job")) for _ in range(count)]
         asked = checked(request, ids[0], uow.now_wall_ns)
+        sealed = logins.sealed(self._seal_key, login, ids[0])
         for parent_id in asked.after:
             self._load(uow, principal, parent_id, frozenset())
         found = []
         for index, job_id in enumerate(ids):
             job = Job(
                 *(job_id, principal.account_id, ids[0], asked, JobState.SUBMITTED, uow.now_wall_ns, index),
+                login=sealed,
             )
             parents = uow.jobs.all_of(asked.after)
             job = replace(job, reason=rules.blocked_by(job, parents) or rules.waits_for(job, parents))
@@ -156,7 +172,8 @@ class JobService:
             return await self._store.write(change, name="job.cancel")
 
     async def rerun(self, principal: Principal, job_id: JobId, key: str | None = None) -> JobView:
-        """The same once more, with the folder that was sent then. Raises Conflict while it has not ended."""
+        """The same once more, with the folder that was sent then. Raises Conflict while it has not ended, and where it
+        was given a registry's login."""
 
         def change(uow: UnitOfWork) -> JobView:
             known = uow.jobs.by_key(principal.account_id, key) if key is not None else None
@@ -167,6 +184,8 @@ class JobService:
                 raise Conflict(f"It has not ended: it is {job.state.value}.", subject=job_id)
             if job.request.await_files and job.folder_bytes is None:
                 raise Conflict("Its folder was never sent; submit it again.", subject=job_id)
+            if job.login is not None:
+                raise Conflict("Its registry login went with its end; submit it again with it.", subject=job_id)
             self._store.admit()
             request = replace(job.request, after=(), deadline_ns=None, image=known_image(uow, job))
             fresh = Job(

@@ -19,7 +19,7 @@ from windrow_master.market.service import MarketService
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import ClusterId, CommandId, HostId, OperationId, WorkloadId
 from windrow_proto.model import Command, CommandKind, DeleteSpec, ObservedWorkload, Receipt, StartSpec
-from windrow_proto.units import DAY, MINUTE, SECOND, Microcents
+from windrow_proto.units import DAY, MINUTE, SECOND
 
 DELETE_GRACE_NS: Final = 10 * SECOND
 """Between asking a workload to end and ending it."""
@@ -141,13 +141,12 @@ class LifeDesk:
 
     def limit(self, uow: UnitOfWork, cluster: Cluster) -> Cluster:
         """End a cluster that has come to one of its own limits."""
-        asked = cluster.request
-        if asked.max_duration_ns is None and asked.budget is None and asked.idle_ns is None:
+        if not limits.are_any(cluster.request):
             return cluster
         rental = uow.rentals.get(cluster.rental_id)
-        charged = rental.charged if rental is not None else Microcents(0)
+        spent = limits.spent_of(rental, uow.rentals.lines([cluster.rental_id]), uow.now_wall_ns)
         idle_ns = self.uses.idle_ns(cluster.cluster_id, uow.now_wall_ns)
-        reason = limits.reached(cluster, charged, idle_ns, uow.now_wall_ns)
+        reason = limits.reached(cluster, spent, idle_ns, uow.now_wall_ns)
         return self.end(uow, cluster, reason, "master") if reason else cluster
 
     def order_again(self, uow: UnitOfWork) -> None:

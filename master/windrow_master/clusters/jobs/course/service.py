@@ -16,6 +16,7 @@ from typing import Any, Final
 import structlog
 
 from windrow_master.clusters.jobs import decide as rules
+from windrow_master.clusters.jobs import logins
 from windrow_master.clusters.jobs.checkpoints.service import JobCheckpoints, Mover
 from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.life.service import JobDesk, known_image, seen
@@ -34,6 +35,7 @@ from windrow_proto.errors import (
 )
 from windrow_proto.ids import AccountId, ClusterId, TokenId
 from windrow_proto.ports import Clock
+from windrow_proto.sealed import SealKey
 from windrow_proto.units import SECOND
 
 LOOK_NS: Final = SECOND
@@ -60,9 +62,17 @@ log = structlog.get_logger(__name__)
 class JobCourse:
     """Used on the loop only. `placing` is held while a cluster is made for a job: a cancellation waits for that."""
 
-    def __init__(self, store: Store, clock: Clock, clusters: ClusterService, files: JobFiles, desk: JobDesk) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        clusters: ClusterService,
+        files: JobFiles,
+        desk: JobDesk,
+        seal_key: SealKey,
+    ) -> None:
         self._store, self._clock, self._clusters = store, clock, clusters
-        self._files, self._desk = files, desk
+        self._files, self._desk, self._seal_key = files, desk, seal_key
         self.placing = asyncio.Lock()
         self.free_slots: Callable[[], int] = lambda: 0
         """Slots that could be rented now: with more of them than before, jobs that wait are tried again at once."""
@@ -139,7 +149,8 @@ class JobCourse:
             try:
                 image = await self._store.read(partial(known_image, job=job))
                 asked = replace(cluster_request(job), image=image)
-                _, made = await self._clusters.create(_principal(job, self._clock), asked, attempt_key(job))
+                who, login = _principal(job, self._clock), logins.opened(self._seal_key, job)
+                _, made = await self._clusters.create(who, asked, attempt_key(job), login=login)
             except WindrowError as error:
                 now_ns = self._clock.monotonic_ns()
                 self._tries[job.job_id] = rules.refused(self._tries.get(job.job_id), now_ns)

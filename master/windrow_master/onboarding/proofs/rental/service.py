@@ -13,8 +13,9 @@ from typing import Final
 
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
-from windrow_master.clusters.service import ClusterService, ClusterView
+from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.service import TunnelService
+from windrow_master.clusters.views import ClusterView
 from windrow_master.fleet.model import Host
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.model import PROOF_ACCOUNT, RentalId, RentalState, receipt_of

@@ -1,0 +1,52 @@
+"""Routes of templates: requests for clusters that are kept by name."""
+
+from typing import Annotated, Any
+
+from fastapi import Path, Response
+from pydantic import Field
+
+from windrow_master.api import out
+from windrow_master.api.cluster_routes import ClusterBody
+from windrow_master.api.cluster_shapes import template_json
+from windrow_master.api.context import Asking, Serving
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.out_clusters import KeptRequestOut
+from windrow_master.clusters.templates.service import TEMPLATES_MAX
+
+router = make_router("templates")
+
+Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+
+
+class TemplateOut(out.Out):
+    """A request for a cluster, to be sent to `POST /clusters` as it is or changed."""
+
+    name: str
+    request: KeptRequestOut
+    saved_at: out.Time
+
+
+class TemplatesOut(out.Out):
+    """All of the account, by name."""
+
+    items: Annotated[list[TemplateOut], Field(max_length=TEMPLATES_MAX)]
+    next_cursor: None
+
+
+@router.get("/templates", responses=out.described(TemplatesOut))
+async def templates(services: Serving, principal: Asking) -> Any:
+    """All templates of the account."""
+    return {"items": [template_json(one) for one in await services.templates.list(principal)], "next_cursor": None}
+
+
+@router.put("/templates/{name}", responses=out.described(TemplateOut))
+async def save_template(services: Serving, principal: Asking, name: Name, body: ClusterBody) -> Any:
+    """Keep a request under a name, in place of what was kept there. A login for a registry is not kept."""
+    return template_json(await services.templates.save(principal, name, body.parsed()))
+
+
+@router.delete("/templates/{name}", status_code=204)
+async def delete_template(services: Serving, principal: Asking, name: Name) -> Response:
+    """Forget it; clusters that were made from it stay."""
+    await services.templates.delete(principal, name)
+    return Response(status_code=204)

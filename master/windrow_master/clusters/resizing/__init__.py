@@ -1,0 +1,1 @@
+"""More or fewer hosts of a cluster that runs."""

@@ -1,0 +1,57 @@
+"""Requests for clusters that an account keeps by name. Nothing runs from one here: whoever wants one reads it, changes
+what they like, and asks for a cluster as always."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windrow_master.clusters.model import ClusterRequest, Template
+from windrow_master.clusters.request import checked
+from windrow_master.identity.model import Principal
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import InvalidInput, NotFound, TooMany
+from windrow_proto.ids import ClusterId
+
+TEMPLATES_MAX: Final = 200
+"""Of one account."""
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateService:
+    """Templates of all accounts."""
+
+    store: Store
+
+    async def save(self, principal: Principal, name: str, request: ClusterRequest) -> Template:
+        """Keep a request under this name, in place of what was kept there. Raises InvalidInput, TooMany."""
+        if not _NAME.fullmatch(name):
+            raise InvalidInput("name must be lower-case letters, digits, '.', '_' and '-', 64 at most.", subject="name")
+        asked = replace(checked(request, ClusterId("cluster_template")), name="")  # each cluster has its own
+
+        def change(uow: UnitOfWork) -> Template:
+            kept = Template(principal.account_id, name, asked, uow.now_wall_ns)
+            known = {one.name for one in uow.templates.of_account(principal.account_id)}
+            if name not in known and len(known) >= TEMPLATES_MAX:
+                raise TooMany(f"This account has {TEMPLATES_MAX} templates. Delete some.")
+            uow.templates.save(kept)
+            uow.audit(principal.actor, "template.save", name, "kept", {})
+            return kept
+
+        return await self.store.write(change, name="template.save")
+
+    async def list(self, principal: Principal) -> Sequence[Template]:
+        """All of the account, by name."""
+        return await self.store.read(lambda uow: uow.templates.of_account(principal.account_id))
+
+    async def delete(self, principal: Principal, name: str) -> None:
+        """Forget one. Raises NotFound."""
+
+        def change(uow: UnitOfWork) -> None:
+            if not uow.templates.delete(principal.account_id, name):
+                raise NotFound("There is no such template.", subject=name)
+            uow.audit(principal.actor, "template.delete", name, "asked for", {})
+
+        await self.store.write(change, name="template.delete")

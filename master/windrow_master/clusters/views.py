@@ -1,0 +1,45 @@
+"""Clusters as they are shown, and what creating one would mean. Values; nothing here decides."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from windrow_master.clusters.model import Cluster, Traffic, Workload
+from windrow_master.placement.model import Chosen, Verdict
+from windrow_proto.units import Microcents
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """A cluster with its workloads and what was charged so far."""
+
+    cluster: Cluster
+    workloads: tuple[Workload, ...]
+    cost: Microcents
+    ends_at_ns: int | None = None
+    """When its duration or its budget ends it."""
+    urls: Mapping[int, str] = field(default_factory=dict)
+    """Of a service, where anybody reaches each of its ports."""
+    traffic: Traffic = field(default_factory=Traffic)
+    cords: tuple[bool, ...] = ()
+    """Of a private network, of each two members whether they are joined now."""
+    cord_problem: str = ""
+    """Why two of them are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What creating would mean: where, for how much, what must be set aside; or the reasons of each host.
+
+    is_soon: whether it would fit with the slots that are back in a moment.
+    """
+
+    members: tuple[Chosen, ...]
+    hold: Microcents | None
+    balance: Microcents
+    refusals: tuple[Verdict, ...]
+    is_soon: bool = False
+
+    @property
+    def chosen(self) -> Chosen | None:
+        """The best place, rank 0's; None where nothing fits."""
+        return self.members[0] if self.members else None

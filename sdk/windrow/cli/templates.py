@@ -1,0 +1,67 @@
+"""`windrow template`: requests for clusters that are kept by name, and creating from one."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from windrow.cli.clusters import cluster_named
+from windrow.cli.context import AsJson, Yes, client
+from windrow.cli.kept import template_named
+from windrow.cli.output import facts, print_json, print_list, say
+
+template_app = typer.Typer(help="Templates: requests for clusters, kept by name.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
+
+
+@template_app.command("save")
+def template_save(
+    context: typer.Context,
+    name: Name,
+    of: Annotated[str, typer.Option("--of", metavar="CLUSTER", help="A cluster, by name or id: what it was asked.")],
+    as_json: AsJson = False,
+) -> None:
+    """Keep what a cluster was asked for, in place of what had this name."""
+    api = client(context)
+    cluster = cluster_named(api, of, ended=True)
+    kept = api.request("PUT", f"/templates/{name}", body=cluster["request"])
+    if as_json:
+        print_json(kept)
+    else:
+        say(f"{name} is kept. Ask for it: windrow cluster create --template {name}")
+
+
+@template_app.command("ls")
+def template_ls(context: typer.Context, as_json: AsJson = False) -> None:
+    """List templates."""
+    columns = [
+        ("NAME", lambda t: t["name"]),
+        ("KIND", lambda t: t["request"]["kind"]),
+        ("HOSTS", lambda t: t["request"]["hosts"]),
+        ("GPUS", lambda t: t["request"]["gpus"]),
+        ("IMAGE", lambda t: t["request"]["image"]),
+        ("SAVED", lambda t: t["saved_at"]),
+    ]
+    empty = "No templates. Keep what a cluster was asked for: windrow template save NAME --of CLUSTER"
+    print_list(client(context).items("/templates"), columns, empty, as_json)
+
+
+@template_app.command("show")
+def template_show(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
+    """What it asks for."""
+    one = template_named(client(context), name)
+    if as_json:
+        print_json(one)
+        return
+    asked = [(key, value) for key, value in one["request"].items() if value not in (None, [], {}, False, "")]
+    facts([("Template", one["name"]), ("Saved", one["saved_at"]), *((key, str(value)) for key, value in asked)])
+
+
+@template_app.command("delete")
+def template_delete(context: typer.Context, name: Name, yes: Yes = False) -> None:
+    """Forget it; clusters that were made from it stay."""
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Forget the template {name}?", abort=True, err=True)
+    client(context).request("DELETE", f"/templates/{name}")
+    say(f"{name} is forgotten.")

@@ -1,0 +1,172 @@
+"""More and fewer hosts of a cluster that runs, on a real store with hosts that report."""
+
+import pytest
+
+from tests.unit.clusters.test_over_hosts import ADDRESSES, FULL, THIRD, by_rank, gone, look, lose, met, running
+from tests.unit.clusters.world import OTHER, OWNER, STRANGER, market_world, principal
+from windrow_master.clusters.model import ClusterKind, ClusterPhase, Network, NetworkMode, WorkPhase
+from windrow_proto.errors import Conflict, InsufficientFunds, InvalidInput, NoCapacity, NotFound
+from windrow_proto.model import CommandKind, WorkloadPhase
+from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
+
+
+@pytest.fixture
+def m(tmp_path):
+    with market_world(tmp_path) as made:
+        for host_id in (OTHER, THIRD):
+            made.join(host_id)
+        for host_id, address in ADDRESSES.items():
+            met(made, host_id, address)
+        yield made
+
+
+async def ray(m, hosts=2, **more):
+    return await running(m, hosts, kind=ClusterKind.RAY, argv=(), **more)
+
+
+async def resize(m, view, hosts, **more):
+    return await m.clusters.resize(principal(), view.cluster.cluster_id, hosts, **more)
+
+
+async def test_a_new_host_gets_the_next_rank_and_is_started_by_itself(m):
+    view = await ray(m)
+    grown = await resize(m, view, 3)
+    members, before = by_rank(grown), by_rank(view)
+    assert [members[rank].workload_id for rank in (0, 1)] == [before[rank].workload_id for rank in (0, 1)]
+    added = members[2]
+    spec = m.spec(added.host_id)
+    assert spec.env["WINDROW_MEMBERS"] == ",".join(ADDRESSES[members[rank].host_id] for rank in (0, 1, 2))
+    assert spec.env["RAY_ADDRESS"].startswith(f"{members[0].address}:") and spec.env["WINDROW_RANK"] == "2"
+    assert grown.cluster.phase is ClusterPhase.RUNNING and grown.cluster.request.hosts == 3
+
+    m.report(spec, WorkloadPhase.WAITING_MEMBERS, added.host_id)
+    assert len(m.commands(CommandKind.START, added.host_id)) == 1
+    m.report(spec, WorkloadPhase.RUNNING, added.host_id)
+    after = await look(m, view)
+    assert {one.phase for one in by_rank(after).values()} == {WorkPhase.RUNNING}
+    assert after.cluster.phase is ClusterPhase.RUNNING
+    assert "cluster.resized" in m.events(view.cluster.cluster_id)
+
+
+async def test_the_price_follows_and_the_hold_with_it(m):
+    view = await ray(m, 1)
+    one = view.cluster.price_per_hour
+    grown = await resize(m, view, 3)
+    assert grown.cluster.price_per_hour == m.rental(view.cluster.cluster_id).price_per_hour == 3 * one
+    assert m.rental(view.cluster.cluster_id).held >= 3 * one // 4
+    assert len(m.read(lambda uow: uow.rentals.lines([grown.cluster.rental_id]))) == 3
+    shrunk = await resize(m, view, 1)
+    assert shrunk.cluster.price_per_hour == m.rental(view.cluster.cluster_id).price_per_hour == one
+
+
+async def test_the_highest_ranks_go_and_cost_nothing_from_then_on(m):
+    view = await ray(m, 3)
+    last = by_rank(view)[2]
+    spec = m.spec_of(last.workload_id)
+    m.clock.advance(100 * SECOND)
+    shrunk = await resize(m, view, 2)
+    assert set(by_rank(shrunk)) == {0, 1} and shrunk.cluster.phase is ClusterPhase.RUNNING
+    assert len(m.commands(CommandKind.DELETE, last.host_id)) == 1
+    m.clock.advance(10 * MINUTE)
+    m.receipt(spec, 2, 700, last.host_id)
+    line = m.read(lambda uow: uow.rentals.line(last.workload_id))
+    assert line.charged == line.price_per_hour * 100 // 3600
+    gone(m, {last.host_id: spec}, last.host_id)
+    assert set(m.slots(last.host_id).values()) == {"free"}
+    await m.clusters.tick()
+    assert (await look(m, view)).cluster.phase is ClusterPhase.RUNNING
+
+
+async def test_the_same_again_changes_nothing(m):
+    view = await ray(m)
+    await resize(m, view, 3)
+    before = await look(m, view)
+    assert await resize(m, view, 3) == before
+
+
+async def test_a_new_host_that_fails_on_the_way_is_replaced_like_a_lost_one(m):
+    m.join("host_d")
+    met(m, "host_d", "10.0.0.4")
+    view = await ray(m)
+    added = by_rank(await resize(m, view, 3))[2]
+    lose(m, added.host_id)
+    await m.clusters.tick()
+    await m.clusters.tick()
+    again = by_rank(await look(m, view))[2]
+    assert again.host_id not in {one.host_id for one in by_rank(view).values()} | {added.host_id}
+
+
+async def test_all_that_is_asked_for_fits_or_nothing_is_leased(m):
+    view = await ray(m)
+    free = next(host for host in ADDRESSES if host not in {one.host_id for one in view.workloads})
+    with pytest.raises(NoCapacity) as refused:
+        await resize(m, view, 4)
+    assert [reason["host_id"] for reason in refused.value.reasons] == [free]
+    assert (await look(m, view)).cluster.request.hosts == 2 and set(m.slots(free).values()) == {"free"}
+
+
+async def test_it_costs_no_more_than_was_asked_unless_more_is_said(m):
+    view = await ray(m, max_price_per_hour=Microcents(50 * MICROCENTS_PER_UNIT // 1000))
+    assert view.cluster.price_per_hour * 3 > 50 * MICROCENTS_PER_UNIT // 1000
+    with pytest.raises(NoCapacity):
+        await resize(m, view, 3)
+    assert (await resize(m, view, 3, most=Microcents(MICROCENTS_PER_UNIT))).cluster.request.hosts == 3
+
+
+async def test_where_the_money_does_not_reach_nothing_is_leased(m):
+    view = await ray(m)
+    await m.market.set_ask(OWNER, view.cluster.tier, Microcents(5 * FULL), "account/owner")
+    with pytest.raises(InsufficientFunds):
+        await resize(m, view, 3)
+    assert (await look(m, view)).cluster.price_per_hour == view.cluster.price_per_hour
+
+
+async def test_what_cannot_be_resized_says_why(m):
+    gang = await running(m)
+    with pytest.raises(InvalidInput, match="its members know how many they are"):
+        await resize(m, gang, 3)
+    with pytest.raises(NotFound):
+        await m.clusters.resize(principal(STRANGER), gang.cluster.cluster_id, 1)
+    await m.clusters.delete(principal(), gang.cluster.cluster_id)
+
+
+@pytest.mark.parametrize("hosts", [0, -1, 65])
+async def test_a_number_of_hosts_that_is_none_is_refused(m, hosts):
+    view = await ray(m)
+    with pytest.raises(InvalidInput, match="hosts must be between 1 and 64"):
+        await resize(m, view, hosts)
+
+
+async def test_only_what_runs_is_resized(m):
+    view = await m.create(kind=ClusterKind.DASK, hosts=2, argv=())
+    with pytest.raises(Conflict, match="Only what runs is resized: it is Creating"):
+        await resize(m, view, 3)
+
+
+class Seen:
+    """Hosts that meet like this, once they have looked."""
+
+    def __init__(self, network):
+        self.network, self.looked = network, []
+
+    def decide(self, hosts):
+        return self.network if self.looked or len(hosts) < 2 else None
+
+    async def look(self, hosts):
+        self.looked.append({host.host_id for host in hosts})
+
+
+async def test_new_hosts_look_for_those_that_are_there_first(m):
+    view = await ray(m, 1)
+    m.clusters.sight = Seen(Network(NetworkMode.DIRECT, "every host sees every other"))
+    grown = await resize(m, view, 3)
+    assert m.clusters.sight.looked == [set(ADDRESSES)]
+    assert (grown.cluster.network, grown.cluster.request.hosts) == (NetworkMode.DIRECT, 3)
+
+
+async def test_members_at_their_hosts_addresses_take_none_that_does_not_see_them(m):
+    view = await ray(m, 1)
+    m.clusters.sight = Seen(Network(NetworkMode.TUNNELS, "host_a does not see host_b"))
+    with pytest.raises(NoCapacity, match="create a cluster over more hosts from the start"):
+        await resize(m, view, 2)
+    assert (await look(m, view)).cluster.request.hosts == 1
