@@ -406,10 +406,10 @@ async def _serve_stream(context: Any, role: str, accept: Callable[[PeerFacts, An
     async def work() -> None:
         try:
             await accept(peer, link)
-        except LinkClosed:
-            pass
         except WindrowError as error:
-            outcome.append(error)
+            error.__traceback__ = None  # it leads to all of the stream, of which some lead to the error: a ring
+            if not isinstance(error, LinkClosed):
+                outcome.append(error)
         finally:
             await link.end("it was served")
 

@@ -180,8 +180,7 @@ class GrpcLink(Generic[T]):
 
     def _raise_if_closed(self) -> None:
         if self._fault is not None:
-            fault = type(self._fault)(self._fault.detail)
-            raise fault from self._fault.__cause__
+            raise type(self._fault)(self._fault.detail) from self._fault.__cause__  # by no name here: that is a ring
 
     async def _read_ahead(self) -> None:
         try:

@@ -29,14 +29,17 @@ async def together(*works: Coroutine[Any, Any, None]) -> None:
         if not left:
             over.set()
 
-    async with asyncio.TaskGroup() as tasks:
-        running = [tasks.create_task(watched(work)) for work in works]
-        if running:
-            await over.wait()
-        for task in running:
-            task.cancel()
-    if failures:
-        raise _plain(BaseExceptionGroup("what ended several works", failures))
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(watched(work)) for work in works]
+            if running:
+                await over.wait()
+            for task in running:
+                task.cancel()
+        if failures:
+            raise _plain(BaseExceptionGroup("what ended several works", failures))
+    finally:
+        failures.clear()  # by its traceback each leads here: a ring, which only a search for garbage would free
 
 
 def _plain(group: BaseExceptionGroup[BaseException]) -> BaseException:

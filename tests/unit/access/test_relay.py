@@ -259,6 +259,27 @@ async def test_nobody_is_let_in_while_too_many_wait_for_the_masters_first_word()
             one.cancel()
 
 
+async def test_a_stream_that_was_greeted_and_kept_still_serves_while_newcomers_are_kept_out() -> None:
+    """The Access of its host has died, and others come by the thousand."""
+    limits = Limits(greetings_max=1, handshakes_per_s=1, handshakes_burst=2, per_peer_per_s=1, per_peer_burst=2)
+    async with world(limits) as w, asyncio.TaskGroup() as tasks:
+        near, agent = pair()
+        kept = tasks.create_task(w.relay.accepted(peer(), near))
+        await agent.send(frame(1, sealed=b"hello"))
+        route = (await w.next_item("frame")).route
+        down = services_pb2.TrunkItem(route=route, frame=frame(1, sealed=b"welcome"))
+        await w.master.send(services_pb2.TrunkBatch(items=[down]))
+        assert (await agent.receive()).sealed == b"welcome"
+        newcomer = tasks.create_task(w.relay.accepted(peer(host="host_" + "6" * 32), pair()[0]))
+        await w.next_item("opened")
+        await expect(TooMany, w.relay.accepted(peer(host="host_" + "7" * 32), pair()[0]))
+
+        await agent.send(frame(2, sealed=b"resume"))
+        assert (await w.next_item("frame")).frame.sealed == b"resume"
+        kept.cancel()
+        newcomer.cancel()
+
+
 async def test_a_ban_ends_the_stream() -> None:
     async with world() as w, asyncio.TaskGroup() as tasks:
         ended = tasks.create_task(expect(Banned, w.relay.accepted(peer(), pair()[0])))

@@ -1,6 +1,9 @@
 """Several coroutines as one: whose error comes out, and that a cancellation is never lost."""
 
 import asyncio
+import gc
+import weakref
+from contextlib import suppress
 
 import pytest
 
@@ -37,6 +40,26 @@ async def test_an_expected_error_ends_the_others_and_comes_out_plain(error: Exce
         await together(_for_ever(), _fail(error))
 
     assert raised.value is error
+
+
+async def test_what_a_work_held_that_failed_is_free_without_a_search_for_garbage() -> None:
+    class Held:
+        pass
+
+    held: list[weakref.ref[Held]] = []
+
+    async def fail() -> None:
+        one = Held()
+        held.append(weakref.ref(one))
+        raise LinkClosed("gone")
+
+    gc.disable()
+    try:
+        with suppress(LinkClosed):
+            await together(_for_ever(), fail())
+        assert [one() for one in held] == [None]
+    finally:
+        gc.enable()
 
 
 async def test_a_bug_comes_out_as_a_group_beside_what_was_expected() -> None:
