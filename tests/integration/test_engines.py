@@ -125,7 +125,8 @@ while alive() < 3:
     time.sleep(0.5)
 print("THREE", flush=True)
 where = lambda: (time.sleep(0.2), ray.util.get_node_ip_address())[1]
-hosts = sorted(set(ray.get([ray.remote(where).remote() for _ in range(60)])))
+task = ray.remote(where).options(scheduling_strategy="SPREAD")
+hosts = sorted(set(ray.get([task.remote() for _ in range(30)])))
 while alive() > 1:
     time.sleep(0.5)
 print("DONE", json.dumps({"hosts": hosts}), flush=True)
