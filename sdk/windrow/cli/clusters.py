@@ -258,6 +258,10 @@ def cluster_create(
     if plan:
         _show_plan(api.plan(request), as_json)
         return
+    _create(api, request, wait, as_json)
+
+
+def _create(api: Client, request: dict[str, Any], wait: bool, as_json: bool) -> None:
     cluster = api.create_cluster(request, tell=say)
     if wait:
         cluster = api.wait_cluster(cluster["id"], is_up, CREATE_TIMEOUT_S, None if as_json else Progress())
