@@ -1,8 +1,8 @@
 """The pytest plugin that says what a run leaves on the machine, and fails it for that with LEFTOVERS=1.
 
-Containers, volumes, networks, interfaces, named namespaces, mounts, rules, shared memory, files named after us, and the
-processes of tests and of workloads. Where another run of these tests is at work, nobody can say whose something is, and
-nothing is judged.
+Containers, volumes, networks, interfaces, named namespaces, mounts, rules, shared memory, control groups, files named
+after us, and the processes of tests and of workloads. Where another run of these tests is at work, nobody can say whose
+something is, and nothing is judged.
 """
 
 import contextlib
@@ -18,14 +18,15 @@ from typing import Final
 import pytest
 
 from windrow_agent.core import egress
+from windrow_agent.runtimes import limits
 
 ASK_S: Final = 20
 PATIENCE_S: Final = 20.0
 """For what is just going: the kernel takes a network apart after its last process."""
 LOOK_S: Final = 0.5
 MARK: Final = "WINDROW_TEST_RUN"
-WORKLOAD: Final = "work_"
-"""How a workload's id begins, which stands for that mark: none has it, whoever's it is."""
+WORKLOADS: Final = ("work_", "workload_")
+"""How a workload's id begins, a test's or a Master's; it stands for that mark: none has it, whoever's it is."""
 RUNS: Final = re.compile(r"\S*python\S* (-\S+ )*(-m (pytest|tests\.again)|\S*/pytest)\b")
 """The command line of a run that carries no mark."""
 OURS: Final = ("windrow", "wr-", "wrp-", "wrd-")
@@ -85,6 +86,8 @@ def here() -> Found:
     ):
         with contextlib.suppress(OSError):
             found |= {(kind, f"{folder}/{name}") for name in os.listdir(folder) if kind != "file" or _is_ours(name)}
+    for parent in limits.find().folders.values():
+        found |= {("control group", str(path)) for path in parent.glob("windrow-work*")}
     found |= {("container", one) for one in _said("docker", "ps", "--all", "--format={{.Names}}")}
     found |= {("volume", one) for one in _said("docker", "volume", "ls", "--format={{.Name}}")}
     found |= {("network", one) for one in _said("docker", "network", "ls", "--format={{.Name}}")}
@@ -92,14 +95,16 @@ def here() -> Found:
     for pid, words, run in _processes():
         if run == os.environ[MARK]:
             found.add(("process", f"{pid} {words}"))
-        elif run.startswith(WORKLOAD):  # by its id: it begins processes all the time
+        elif run.startswith(WORKLOADS):  # by its id: it begins processes all the time
             found.add(("workload", run))
     return {one for one in found if one[1] not in KEPT}
 
 
 def others() -> list[int]:
     """The processes of other runs."""
-    found = [(pid, words, run) for pid, words, run in _processes() if not run.startswith((os.environ[MARK], WORKLOAD))]
+    found = [
+        (pid, words, run) for pid, words, run in _processes() if not run.startswith((os.environ[MARK], *WORKLOADS))
+    ]
     return [pid for pid, words, run in found if run or RUNS.match(words)]
 
 

@@ -132,7 +132,7 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
     if "process" in config.runtimes:
         hidden = data_dir.parent if (data_dir.parent / "cli.json").exists() else data_dir
         runtimes["process"] = SharedRuntime(
-            *(data_dir / "process", hidden, config.is_bubblewrap_wanted),
+            *(data_dir / "process", hidden, membership.host_id, config.is_bubblewrap_wanted),
             share_of=lambda uuid: share_of(uuid, sampler.gpus.gpus),
             control=NvidiaMps(),
         )

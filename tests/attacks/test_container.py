@@ -9,15 +9,17 @@ import contextlib
 import subprocess
 import sys
 import tarfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.services import need
+from tests.support.containers import host_id as host_id
+from tests.support.containers import runtime as runtime
 from tests.support.namespaces import namespace, need_networks
-from tests.support.places import HOST, new_id, no_progress
+from tests.support.places import new_id, no_progress
 from tests.waiting import poll_async
 from windrow_agent.core import egress
 from windrow_agent.runtimes import docker_facts
@@ -99,18 +101,6 @@ def neighbourhood() -> Iterator[None]:
         own = (LEFT, _gateway(DOCKERS_BRIDGE), _gateway(egress.BRIDGE))
         cleanup.callback(_end, _served("2375,5353", *own))
         yield
-
-
-@pytest.fixture
-async def runtime(tmp_path: Path) -> AsyncIterator[DockerRuntime]:
-    made = DockerRuntime(tmp_path / "docker", HOST)
-    made.pause_containers.is_wanted = True
-    try:
-        yield made
-    finally:
-        for run in await made.list():
-            await made.remove(run.workload_id)
-        await made.close()
 
 
 @pytest.mark.proves("a renter in a container tries 70 ways to the host, its network and its neighbours: none passes")

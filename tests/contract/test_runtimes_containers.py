@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.places import CONTAINERS, DOCKER, IMAGE, Place, log_of, no_progress, only, run_to_end
+from tests.support.places import CONTAINERS, DOCKER, HOST, IMAGE, Place, log_of, new_id, no_progress, only, run_to_end
 from tests.waiting import poll_async
-from windrow_agent.runtimes.docker_facts import container_name
+from windrow_agent.runtimes.docker_facts import container_name, volume_name
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import HostId
@@ -44,6 +44,21 @@ async def test_containers_of_others_are_never_touched(place: Place):
         assert await _docker(place, "inspect", "-f", "{{.State.Running}}", foreign) == "true"
     finally:
         await _docker(place, "rm", "-f", foreign)
+
+
+@only(CONTAINERS)
+async def test_a_volume_whose_container_never_came_is_found_and_goes(place: Place):
+    workload_id, labels = new_id(), {"windrow.host": HOST, "windrow.cluster": "cluster_x"}
+    name = volume_name(workload_id)
+    labels["windrow.workload"] = workload_id
+    await _docker(place, "volume", "create", *(f"--label={key}={value}" for key, value in labels.items()), name)
+    fresh = place.again()  # that has asked the daemon for nothing yet
+    (run,) = await fresh.list()
+    assert (run.workload_id, run.cluster_id, run.state) == (workload_id, "cluster_x", RunState.CREATED)
+    await fresh.remove(workload_id)
+    assert await fresh.list() == ()
+    assert await _docker(place, "volume", "ls", "--quiet", "--filter", f"name={name}") == ""
+    await fresh.close()
 
 
 @only(DOCKER)

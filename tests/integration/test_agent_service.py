@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.agent_world import World, creation, deletion, final_receipt, new_id, until_done
+from tests.support.agent_world import HOST, World, creation, deletion, final_receipt, new_id, until_done
 from tests.waiting import PATIENCE_S, poll_async
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_proto.ids import CommandId, SlotId, WorkloadId
@@ -240,7 +240,7 @@ async def test_ending_all_leaves_no_process_and_tells_the_next_master(world: Wor
 
     await world.killed(life)
     await world.agent().end_workloads()
-    cleaner = ProcessRuntime(world.folder / "process", world.folder, False)
+    cleaner = ProcessRuntime(world.folder / "process", world.folder, HOST, False)
     assert await cleaner.list() == ()
     async with world.running():
         final = await final_receipt(world, create)

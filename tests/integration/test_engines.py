@@ -115,6 +115,22 @@ with Client() as client:
     print("DONE", json.dumps({"total": total, "hosts": sorted(where.values())}), flush=True)
 """
 
+GROWING = """
+import json, time
+import ray
+
+ray.init(log_to_driver=False)
+alive = lambda: sum(node["Alive"] for node in ray.nodes())
+while alive() < 3:
+    time.sleep(0.5)
+print("THREE", flush=True)
+where = lambda: (time.sleep(0.2), ray.util.get_node_ip_address())[1]
+hosts = sorted(set(ray.get([ray.remote(where).remote() for _ in range(60)])))
+while alive() > 1:
+    time.sleep(0.5)
+print("DONE", json.dumps({"hosts": hosts}), flush=True)
+"""
+
 
 @pytest.fixture(scope="module")
 def programs() -> Path:
@@ -246,4 +262,26 @@ def test_a_tune_run_finishes_on_three_hosts_of_which_one_dies_halfway(
     assert found["best"] == 0.12
 
     several.come_back(victim)
+    gone(several, cluster, links)
+
+
+@pytest.mark.proves("Ray: a cluster that runs is given more hosts, and fewer again")
+def test_a_ray_cluster_grows_to_three_hosts_and_shrinks_to_one(
+    several: Several, programs: Path, tmp_path: Path
+) -> None:
+    links = interfaces(several)
+    cluster = created(several, programs, "ray", 1)
+    windrow = several.market.renter.windrow
+    with beside(several, cluster, GROWING, tmp_path) as (process, said):
+        several.fits({"kind": "ray", "hosts": 2})
+        grown = windrow("cluster", "resize", str(cluster["id"]), "3", "--json")
+        assert grown.returncode == 0, grown.stderr
+        wait_for(lambda: "THREE" in said() or process.poll() is not None, FINISHED_S)
+        assert "THREE" in said(), said()
+        members = json.loads(grown.stdout)["workloads"]
+        wait_for(lambda: windrow("cluster", "resize", str(cluster["id"]), "1").returncode == 0, WAIT_S)
+        code = process.wait(FINISHED_S)
+    assert code == 0, said()
+    assert done(said())["hosts"] == sorted(one["address"] for one in members) and len(members) == 3
+    assert several.cluster(str(cluster["id"]))["phase"] == "Running"
     gone(several, cluster, links)

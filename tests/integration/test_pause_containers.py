@@ -2,16 +2,16 @@
 
 import asyncio
 import subprocess
-import uuid
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.services import need
 from tests.support import truth
+from tests.support.containers import holding
+from tests.support.containers import host_id as host_id
+from tests.support.containers import image as image
+from tests.support.containers import runtime as runtime
 from tests.support.places import new_id, no_progress
-from tests.support.rental import local_image
 from tests.waiting import poll_async
 from windrow_agent.runtimes import docker_pause
 from windrow_agent.runtimes.docker import DockerRuntime
@@ -22,32 +22,6 @@ from windrow_proto.model import SlotGrant, WorkloadSpec
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(120)]
 
 SERVES = ("sh", "-c", "trap 'exit 0' TERM; echo served > index.html; httpd -p 8080; sleep 300 & wait")
-
-
-@pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    need("docker")
-    need("busybox")
-    with local_image(tmp_path_factory.mktemp("image")) as name:
-        yield name
-
-
-@pytest.fixture
-def host_id() -> HostId:
-    return HostId(f"host_{uuid.uuid4().hex}")
-
-
-@pytest.fixture
-async def runtime(tmp_path: Path, host_id: HostId) -> AsyncIterator[DockerRuntime]:
-    """One that holds a network ahead already."""
-    made = _runtime(tmp_path, host_id)
-    try:
-        yield made
-    finally:
-        for run in await made.list():
-            await made.remove(run.workload_id)
-        await made.close()
-        assert truth.containers(host_id) == _holders(host_id) == []
 
 
 async def test_a_workload_joins_the_network_that_is_held_and_takes_its_holder_along(
@@ -117,7 +91,7 @@ async def test_the_next_agent_takes_over_what_one_that_was_killed_left(
     left = await _spare(runtime, host_id)
     stray = _docker("create", "--label", f"{docker_pause.LABEL}={host_id}", image, "true").strip()
 
-    after = _runtime(tmp_path, host_id)
+    after = holding(tmp_path, host_id)
     joins = await _started(after, image)
     assert used is not None
     assert await _spare(after, host_id) == left
@@ -129,19 +103,13 @@ async def test_the_next_agent_takes_over_what_one_that_was_killed_left(
 
 
 async def test_who_closes_while_a_network_is_made_leaves_none(image: str, host_id: HostId, tmp_path: Path) -> None:
-    made = _runtime(tmp_path, host_id)
+    made = holding(tmp_path, host_id)
     only = await _started(made, image)
     await made.remove(only)
     async with asyncio.TaskGroup() as group:
         group.create_task(asyncio.to_thread(made.pause_containers.tend))
         await made.close()
     assert _holders(host_id) == []
-
-
-def _runtime(folder: Path, host_id: HostId) -> DockerRuntime:
-    made = DockerRuntime(folder / "docker", host_id)
-    made.pause_containers.is_wanted = True
-    return made
 
 
 async def _started(runtime: DockerRuntime, image: str, ports: tuple[int, ...] = ()) -> WorkloadId:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.services import need
 from tests.support import truth
-from tests.support.rental import Renter, body_at, local_image, renting
+from tests.support.containers import image as image
+from tests.support.containers import left
+from tests.support.rental import Renter, body_at, renting
 from tests.support.stack import wait_for
 from tests.waiting import poll
 from windrow_agent.runtimes import docker_pause
@@ -22,14 +23,6 @@ OBEDIENT = "trap 'exit 0' TERM; sleep 300 & wait"
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    need("docker")
-    need("busybox")
-    with local_image(tmp_path_factory.mktemp("image")) as name:
-        yield name
-
-
-@pytest.fixture(scope="module")
 def renter(image: str) -> Iterator[Renter]:
     """A market that leaves no container when it ends, although one runs then."""
     with renting() as found:
@@ -38,7 +31,7 @@ def renter(image: str) -> Iterator[Renter]:
         found.create("sh", "-c", OBEDIENT, image=image)
         assert len(truth.containers(host_id)) == 1
         wait_for(lambda: truth.containers(host_id, docker_pause.LABEL))
-    assert truth.containers(host_id) == truth.containers(host_id, docker_pause.LABEL) == []
+    assert left(host_id) == []
 
 
 @pytest.mark.proves("a container is rented from a local image, billed by its signed life, and gone afterwards")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import clean_debian
-from tests.support.places import new_id, no_progress
+from tests.support.places import HOST, new_id, no_progress
 from tests.support.second_host import CLEAN, STEP_S, WITH_SYSTEMD, SecondHost, need_namespaces
 from tests.waiting import poll
 from windrow_agent.runtimes import sandbox, shim
@@ -50,7 +50,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.proves("a host that is shut down loses its process work, which neither fails nor is done by that")
 async def test_what_a_host_ends_while_it_is_shut_down_is_lost_and_has_no_exit_code(root: Path, tmp_path: Path) -> None:
-    runtime, begun = ProcessRuntime(tmp_path / "process", tmp_path, is_bubblewrap_wanted=False), {}
+    runtime, begun = ProcessRuntime(tmp_path / "process", tmp_path, HOST, is_bubblewrap_wanted=False), {}
     for name, argv in COMMANDS.items():
         begun[name] = await _prepared(runtime, tmp_path, argv)
     with _booted(root, tmp_path, list(begun.values())) as machine:

@@ -90,7 +90,7 @@ class World:
             runner=ThreadRunner("test-disk"),
             kernel_boot=boot_id(),
             sampler=Sampler(self.clock, NoGpus(), Reader()),
-            runtimes=self.runtimes or {"process": ProcessRuntime(self.folder / "process", self.folder, False)},
+            runtimes=self.runtimes or {"process": ProcessRuntime(self.folder / "process", self.folder, HOST, False)},
             agent_version="test",
             measure_benchmarks=no_benchmarks,
         )
@@ -131,7 +131,7 @@ async def world(tmp_path):
         try:
             yield here
         finally:
-            cleaner = ProcessRuntime(tmp_path / "process", tmp_path, False)
+            cleaner = ProcessRuntime(tmp_path / "process", tmp_path, HOST, False)
             for run in await cleaner.list():
                 await cleaner.remove(run.workload_id)
 

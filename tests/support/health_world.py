@@ -174,7 +174,7 @@ def agent_of(
         sampler=sampler,
         runtimes={
             "process": SharedRuntime(
-                *(folder / "process", folder, False),
+                *(folder / "process", folder, HOST, False),
                 share_of=lambda uuid: share_of(uuid, sampler.gpus.gpus),
                 control=control or NvidiaMps(),
             )
@@ -237,6 +237,6 @@ async def watched_host(
             await asyncio.wait({serving}, timeout=PATIENCE_S)
             relaying.cancel()
             await master.stop()
-            cleaner = ProcessRuntime(folder / "agent" / "process", folder / "agent", False)
+            cleaner = ProcessRuntime(folder / "agent" / "process", folder / "agent", HOST, False)
             for run in await cleaner.list():
                 await cleaner.remove(run.workload_id)

@@ -85,7 +85,9 @@ def nursery() -> Iterator[Nursery]:
 
 def runtime_of(folder: Path, url: str, host: HostId) -> Runtime:
     """That of each of them, and of whoever comes after."""
-    return DockerRuntime(folder / "docker", host, url) if url else ProcessRuntime(folder / "process", folder, False)
+    if url:
+        return DockerRuntime(folder / "docker", host, url)
+    return ProcessRuntime(folder / "process", folder, host, is_bubblewrap_wanted=False)
 
 
 class Steps:

@@ -14,8 +14,7 @@ from tests.support import truth
 from tests.support.namespaces import Namespace, switched
 from tests.support.regions import RegionalMarket, regional_market
 from tests.support.stack import wait_for
-from windrow_agent.runtimes import shim
-from windrow_agent.runtimes.sandbox import SHARED_MEMORY
+from windrow_agent.runtimes import shared_memory
 
 HOSTS = ("one", "two", "three")
 WAIT_S = 120
@@ -63,17 +62,9 @@ class Several:
         prove them: what runs there for it is none of this cluster's."""
         ids = [one["id"] for one in self.cluster(cluster["id"])["workloads"]]
         assert ids
-        places = [*(self._host(name) for name in HOSTS), SHARED_MEMORY]
-        folders = [str(path) for place in places for one in ids for path in place.glob(f"**/*{one}")]
+        folders = [str(path) for name in HOSTS for one in ids for path in self._host(name).glob(f"**/*{one}")]
+        folders += [str(path) for path in map(shared_memory.of, ids) if path is not None]
         return folders + [line for line in _commands() if any(one in line for one in ids)]
-
-    def end_shims(self) -> None:
-        """End what hosts left whose agents were killed: with its shim, all of a workload ends."""
-        for folder in {path.parent for name in HOSTS for path in self._host(name).glob("**/workload_*/start.json")}:
-            record = json.loads((folder / "start.json").read_text())
-            if "shim_pid" in record and shim.is_alive(record["shim_pid"], record["shim_ticks"]):
-                os.kill(record["shim_pid"], signal.SIGUSR1)
-                wait_for(lambda r=record: not shim.is_alive(r["shim_pid"], r["shim_ticks"]))
 
     def die(self, name: str) -> list[str]:
         """The power of this host fails: its cable is silent, and nothing of it lives on. Returns what ended."""
@@ -140,8 +131,4 @@ def several_hosts(folder: Path, network: str) -> Iterator[Several]:
             return len(hosts) == len(HOSTS) and all(h["link_state"] == "online" and h["price_per_hour"] for h in hosts)
 
         wait_for(are_up)
-        found = Several(market, agents)
-        try:
-            yield found
-        finally:
-            found.end_shims()
+        yield Several(market, agents)

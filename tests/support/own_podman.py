@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.support import truth
 from tests.support.namespaces import namespace
 from tests.waiting import poll
 
@@ -17,7 +18,7 @@ STOP_S: Final = 30.0
 @contextmanager
 def own_podman() -> Iterator[str]:
     """What DOCKER_HOST has to say to reach it; ended with all its state at the end."""
-    with tempfile.TemporaryDirectory(prefix="wrp-", dir="/tmp", ignore_cleanup_errors=True) as name, namespace() as own:
+    with tempfile.TemporaryDirectory(prefix="wrp-", dir="/tmp") as name, namespace() as own:
         state = Path(name)
         socket, url = state / "sock", f"unix://{state / 'sock'}"
         # crun refuses machines where both kinds of control groups are mounted.
@@ -40,4 +41,6 @@ def own_podman() -> Iterator[str]:
                 process.wait()
             with own.entered():
                 subprocess.run([*words, "rm", "--all", "--force"], capture_output=True, timeout=STOP_S, check=False)
+            # What watches over a container says to Podman that it has ended: its state would be made anew by that.
+            poll(lambda: not truth.naming(f"{state}/"), STOP_S, "Podman's last words are said")
             subprocess.run(["umount", "-l", str(state / "data" / "overlay")], capture_output=True, check=False)

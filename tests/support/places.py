@@ -72,7 +72,7 @@ class Place:
             return SimulatedRuntime(self._machine)
         if self.has_containers:
             return self.of(HOST)
-        return ProcessRuntime(self.folder / "process", self.folder, self.kind == "bubblewrap")
+        return ProcessRuntime(self.folder / "process", self.folder, HOST, self.kind == "bubblewrap")
 
     def of(self, host_id: HostId) -> DockerRuntime:
         """The runtime of a host on this daemon; one host cannot tell another's containers."""

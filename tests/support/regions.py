@@ -20,7 +20,10 @@ from tests.support.namespaces import Namespace
 from tests.support.rental import Renter
 from tests.support.stack import MEASURE_MIB, START_S, Stack, wait_for
 from tests.waiting import PATIENCE_S
+from windrow_agent.runtimes import shared_memory
+from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_proto import enrol
+from windrow_proto.ids import HostId, WorkloadId
 
 HTTPS_PORT, TRUNK_PORT, ACCESS_PORT = 8443, 7444, 7443
 STOP_S = 30.0
@@ -187,6 +190,7 @@ def regional_market(
     arguments = ["--data-dir", str(data_dir), "--listen", "0.0.0.0", "--public", addresses["master"]]
     arguments += ["--https-port", str(HTTPS_PORT), "--trunk-port", str(TRUNK_PORT)]
     with ExitStack() as cleanup, networks["master"].entered():
+        cleanup.callback(clear_hosts, folder)
         with (folder / "master.log").open("ab") as log:
             own = {"WINDROW_MEASURE_MIB": MEASURE_MIB, **os.environ, **(environment or {})}
             process = subprocess.Popen([sys.executable, "-m", master, *arguments], stderr=log, stdout=log, env=own)
@@ -194,6 +198,20 @@ def regional_market(
         renter = Renter(Stack(process, data_dir, 0.0))
         wait_for(lambda: renter.ask("GET", "/me"))
         yield RegionalMarket(folder, networks, addresses, renter, cleanup=cleanup)
+
+
+def clear_hosts(folder: Path) -> None:
+    """Take away what its hosts have left of their work, also those that are lost for good."""
+
+    async def clear() -> None:
+        for host in folder.glob("host-*"):
+            host_id = HostId(json.loads((host / "identity" / "identity.json").read_text())["id"])
+            runtime = ProcessRuntime(host / "process", host, host_id)
+            begun = {path.name for path in (host / "process").glob("work*")}
+            for workload_id in begun.union(shared_memory.all_of(host_id)):
+                await runtime.remove(WorkloadId(workload_id))
+
+    asyncio.run(clear())
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:

@@ -223,6 +223,13 @@ def containers(host_id: str, label: str = "windrow.host") -> list[str]:
     return done.stdout.split()
 
 
+def volumes(host_id: str) -> list[str]:
+    """Every volume that is this host's."""
+    words = ["docker", "volume", "ls", "--quiet", "--filter", f"label=windrow.host={host_id}"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=DOCKER_S, check=True)
+    return done.stdout.split()
+
+
 # --- telemetry -------------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 
 from windrow_agent import fence
 from windrow_agent.core import devices, egress
-from windrow_agent.runtimes import docker_disk, docker_ends, docker_kind, docker_pause, docker_socket, files
+from windrow_agent.runtimes import docker_disk, docker_ends, docker_kind, docker_own, docker_pause, docker_socket, files
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
 from windrow_agent.runtimes.images import Images
@@ -229,12 +229,13 @@ class DockerRuntime:
         return None if container is None else await asyncio.to_thread(self._run, container, now_ns, wall_ns)
 
     async def list(self) -> tuple[Run, ...]:
-        """Every container with this host's mark."""
+        """Every container with this host's mark, and every volume whose container never came."""
         if self._made is None and not await self._has_any():
             return ()  # seen without the SDK, which stays unloaded on a host that runs no containers
-        names = await self._call(functools.partial(_own_containers, host_id=self._host_id), CALL_S)
+        names = await self._call(functools.partial(docker_own.names, host_id=self._host_id), CALL_S)
         found = [await self.observe(WorkloadId(name)) for name in names]
-        return tuple(run for run in found if run is not None)
+        bare = await self._call(functools.partial(docker_own.bare, host_id=self._host_id, known=names), CALL_S)
+        return (*(run for run in found if run is not None), *bare)
 
     async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
         """Docker's own stop: SIGTERM, then SIGKILL; all of a container's processes end with its first."""
@@ -300,8 +301,8 @@ class DockerRuntime:
             raise RuntimeUnavailable(f"The container daemon cannot be reached: {str(error)[:200]}") from error
 
     async def _has_any(self) -> bool:
-        path = docker_socket.containers_path(f"{facts_of.HOST}={self._host_id}")
-        return bool(await asyncio.to_thread(docker_socket.ask, self._base_url, path, CALL_S))
+        label = f"{facts_of.HOST}={self._host_id}"
+        return await asyncio.to_thread(docker_socket.has_any, self._base_url, label, CALL_S)
 
     async def _find(self, workload_id: WorkloadId) -> dict[str, Any] | None:
         return await self._call(functools.partial(self._inspect, workload_id=workload_id), CALL_S)
@@ -355,7 +356,7 @@ class DockerRuntime:
             if self._inspect(api, spec.workload_id) is not None:
                 return  # made before a crash; taken as it is (Docker says 409, Podman 500)
             with contextlib.suppress(docker.errors.APIError):
-                _remove_volume(api, volume, self._host_id)  # nobody would look for it: what is listed are containers
+                _remove_volume(api, volume, self._host_id)  # or it is found minutes later
             raise
         self._ids[spec.workload_id] = self._unstarted[spec.workload_id] = made["Id"]
 
@@ -413,7 +414,7 @@ def _kill(api: Any, container: str) -> None:
 
 
 def _inspect_own(api: Any, workload_id: WorkloadId, host_id: HostId) -> dict[str, Any] | None:
-    found = (_inspect_one(api, one["Id"]) for one in _by_labels(api, host_id, workload_id))
+    found = (_inspect_one(api, one["Id"]) for one in docker_own.by_labels(api, host_id, workload_id))
     return next((container for container in found if container is not None), None)
 
 
@@ -426,16 +427,6 @@ def _inspect_one(api: Any, container_id: str) -> dict[str, Any] | None:
     except docker.errors.NotFound:
         return None
     return None if container["State"]["Status"] == "removing" else container
-
-
-def _by_labels(api: Any, host_id: HostId, workload_id: WorkloadId | None) -> list[dict[str, Any]]:
-    wanted = [f"{facts_of.HOST}={host_id}"] + ([f"{facts_of.WORKLOAD}={workload_id}"] if workload_id else [])
-    found = api.containers(all=True, filters={"label": wanted})
-    return [container for container in found if container.get("State") != "removing"]
-
-
-def _own_containers(api: Any, host_id: HostId) -> list[str]:
-    return sorted({str(found["Labels"].get(facts_of.WORKLOAD, "")) for found in _by_labels(api, host_id, None)} - {""})
 
 
 def _remove_volume(api: Any, name: str, host_id: HostId) -> None:

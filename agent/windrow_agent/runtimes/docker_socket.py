@@ -28,7 +28,18 @@ class _UnixConnection(http.client.HTTPConnection):
 
 def containers_path(label: str) -> str:
     """The question for all containers that carry a label."""
-    return "/containers/json?all=1&filters=" + quote(json.dumps({"label": [label]}))
+    return f"/containers/json?all=1&filters={_labelled(label)}"
+
+
+def has_any(base_url: str, label: str, timeout_s: float) -> bool:
+    """Whether a container or a volume carries this label; raises RuntimeUnavailable with the reason. Blocking."""
+    if ask(base_url, containers_path(label), timeout_s):
+        return True
+    return bool((ask(base_url, f"/volumes?filters={_labelled(label)}", timeout_s) or {}).get("Volumes"))
+
+
+def _labelled(label: str) -> str:
+    return quote(json.dumps({"label": [label]}))
 
 
 def ask(base_url: str, path: str, timeout_s: float) -> Any:

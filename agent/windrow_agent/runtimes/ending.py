@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from windrow_agent.runtimes import limits, sandbox, shim
+from windrow_agent.runtimes import limits, shared_memory, shim
 from windrow_proto.errors import RuntimeUnavailable
 from windrow_proto.ids import WorkloadId
 
@@ -68,10 +68,13 @@ def _has(pid: int, marked: bytes) -> bool:
 
 
 def delete_tree(folder: Path, groups: Sequence[limits.Group]) -> None:
-    """Delete a workload's folder, even where it made it unreadable, and first its control groups and shared memory."""
+    """Delete a workload's folder, even where it made it unreadable, and first what else there may be of it: processes,
+    control groups, shared memory."""
+    workload_id = WorkloadId(folder.name)
     limits.end(groups)
+    kill_marked(workload_id)
     limits.drop(groups)
-    shutil.rmtree(sandbox.shared_memory(folder.name), ignore_errors=True)
+    shared_memory.delete(workload_id)
 
     def again(function: Callable[..., object], path: str, _: object) -> None:
         with contextlib.suppress(OSError):

@@ -115,6 +115,12 @@ def groups(parents: Parents, spec: WorkloadSpec, processors: int, memory_bytes: 
     return [{"folder": folder, "settings": settings} for folder, settings in made.items() if settings]
 
 
+def left(parents: Parents, workload_id: str) -> list[Group]:
+    """Those that may be there of a workload whose own record of them is gone."""
+    folders = {str(parent / f"windrow-{workload_id}") for parent in parents.folders.values()}
+    return [{"folder": folder, "settings": {"pids.max": 0}} for folder in sorted(folders)]
+
+
 def has_memory(made: Sequence[Group]) -> bool:
     """Whether these limit memory."""
     return any(name.startswith("memory.") for group in made for name in group["settings"])

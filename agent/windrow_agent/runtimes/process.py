@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.runtimes import files, limits, listening, sandbox, shim
+from windrow_agent.runtimes import files, limits, listening, sandbox, shared_memory, shim
 from windrow_agent.runtimes.attached import AttachedExec
 from windrow_agent.runtimes.ending import KILL_S, delete_tree, ends_within, kill_marked, mark
 from windrow_agent.runtimes.limits import Group
@@ -38,7 +38,7 @@ from windrow_agent.runtimes.port import (
 )
 from windrow_agent.threads import to_its_end
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, RuntimeUnavailable, WorkloadFailed
-from windrow_proto.ids import ClusterId, GpuUuid, SlotId, WorkloadId
+from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
 from windrow_proto.ports import Clock
 from windrow_proto.units import MILLISECOND, SECOND
@@ -85,8 +85,8 @@ class ProcessRuntime:
 
     name = NAME
 
-    def __init__(self, folder: Path, hidden: Path, is_bubblewrap_wanted: bool = True) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, hidden: Path, host_id: HostId, is_bubblewrap_wanted: bool = True) -> None:
+        self._folder, self._host_id = folder, host_id
         self._find = functools.partial(sandbox.find_sandbox, hidden, is_bubblewrap_wanted)
         self._sandbox: sandbox.Sandbox | None = None
         self._limited: limits.Parents | None = None
@@ -125,7 +125,10 @@ class ProcessRuntime:
 
     async def start(self, workload_id: WorkloadId) -> Run:
         """Launch the shim and wait until the command has begun, or has failed to."""
+        wrapper = await self._wrapper()
         folder = self._known(workload_id)
+        if wrapper.bwrap and not self._told(folder).shares_memory:
+            shared_memory.make(workload_id, self._host_id)
         spec = _load_spec(folder)
         argv = spec.argv or sandbox.STAY_UP
         record = await self._record(spec, argv, folder, _groups(folder) or limits.of(await self._parents(), spec))
@@ -153,6 +156,7 @@ class ProcessRuntime:
         spec = _load_spec(folder)
         beside = await asyncio.to_thread(sandbox.inner, int(read_record(folder / "start.json")["pid"]))
         record = await self._record(spec, argv, folder, _groups(folder), beside)
+        self._known(workload_id)  # a removal takes what the record names away after that, and nothing of it comes again
         if not sandbox.resolve(argv[0], record["env"], folder / "work"):
             raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
         return await AttachedExec.start(folder, record, SHIM)
@@ -214,11 +218,10 @@ class ProcessRuntime:
             await clock.sleep_ns(LOOK_NS)
 
     async def list(self) -> tuple[Run, ...]:
-        """Every folder that holds a whole specification."""
-        if not self._folder.is_dir():
-            return ()
-        specs = sorted(self._folder.glob("*/spec.json"))
-        return tuple(_observe(path.parent) for path in specs)
+        """Every folder that holds a whole specification, and all shared memory of this host's without one."""
+        runs = tuple(_observe(path.parent) for path in sorted(self._folder.glob("*/spec.json")))
+        bare = [one for one in shared_memory.all_of(self._host_id) if not (self._path(one) / "spec.json").exists()]
+        return (*runs, *(Run(one, ClusterId(""), (), NAME, RunState.CREATED) for one in bare))
 
     async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
         """SIGTERM through the shim, then SIGKILL; and if the shim itself was killed, whatever it left."""
@@ -238,13 +241,12 @@ class ProcessRuntime:
             await asyncio.to_thread(limits.end, _groups(folder))
 
     async def remove(self, workload_id: WorkloadId) -> None:
-        """Stop it at once and delete its folder."""
+        """Stop it at once and delete its folder; where that is gone already, whatever else is left of it."""
         folder = self._path(workload_id)
-        if not folder.exists():
-            return
         await self.stop(workload_id, 0)
         (folder / "spec.json").unlink(missing_ok=True)  # first: half a folder must not look like a workload
-        await to_its_end(functools.partial(delete_tree, folder, _groups(folder)))
+        groups = _groups(folder) or limits.left(await self._parents(), workload_id)
+        await to_its_end(functools.partial(delete_tree, folder, groups))
 
     async def close(self) -> None:
         """Nothing is held open."""

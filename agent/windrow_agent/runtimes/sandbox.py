@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from windrow_agent.core import devices
 from windrow_agent.host import addresses
-from windrow_agent.runtimes import shim
+from windrow_agent.runtimes import shared_memory, shim
 from windrow_agent.runtimes.limits import Group, has_memory
 from windrow_proto import checkpoints
 from windrow_proto.model import WorkloadSpec
@@ -33,7 +33,6 @@ NICE: Final = 5
 STAY_UP: Final = ("sleep", "2147483647")
 """What runs when nothing is asked for: it stays until it is deleted."""
 
-SHARED_MEMORY: Final = Path("/dev/shm")
 INTERFACES: Final = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 """Where PyTorch's transports look for the interface that leads to the other ranks; by the host's name they find
 another one, or none."""
@@ -80,7 +79,7 @@ class Sandbox:
             return argv
         binds = [part for path in (work, home, *seen) for part in ("--bind", str(path), str(path))]
         binds += ["--ro-bind", str(interpreters), str(interpreters)]
-        binds += [] if memory is None else ["--bind", str(memory), str(SHARED_MEMORY)]
+        binds += [] if memory is None else ["--bind", str(memory), str(shared_memory.FOLDER)]
         before, spaces = ([], ["--unshare-pid"]) if beside is None else _joined(beside)
         return [
             *before,
@@ -113,20 +112,6 @@ def _space(pid: int, kind: str) -> str:
         return os.readlink(f"/proc/{pid}/ns/{kind}")
     except OSError:
         return ""
-
-
-def shared_memory(workload_id: str) -> Path:
-    """What such a workload has for /dev/shm: a folder of its own there, or what its killed processes leave would hold
-    memory until somebody finds it."""
-    return SHARED_MEMORY / f"windrow-{workload_id}"
-
-
-def _own_memory(workload_id: str) -> Path | None:
-    try:
-        shared_memory(workload_id).mkdir(mode=0o700, exist_ok=True)
-    except OSError:  # this host has no /dev/shm, or it is full
-        return None
-    return shared_memory(workload_id)
 
 
 def find_sandbox(hidden: Path, is_wanted: bool = True) -> Sandbox:
@@ -232,7 +217,7 @@ def launch_record(
     """What the shim needs to know; `folder` is the workload's own, `beside` a process of it that this one joins."""
     work, home, tmp = folder / "work", folder / "home", folder / "tmp"
     inner_tmp = Path("/tmp") if sandbox.bwrap else tmp
-    memory = _own_memory(spec.workload_id) if sandbox.bwrap and not told.shares_memory else None
+    memory = shared_memory.of(spec.workload_id)
     return {
         "argv": sandbox.wrap(list(argv), work, home, tmp, interpreters, told.seen, memory, beside),
         "program": argv[0],

@@ -12,7 +12,7 @@ from windrow_agent.runtimes import sandbox, shim
 from windrow_agent.runtimes.port import Progress, Run, RunState
 from windrow_agent.runtimes.process import ProcessRuntime, read_record
 from windrow_proto.errors import Conflict
-from windrow_proto.ids import MPS_PREFIX, GpuUuid, WorkloadId
+from windrow_proto.ids import MPS_PREFIX, GpuUuid, HostId, WorkloadId
 from windrow_proto.model import WorkloadSpec
 
 NOTE: Final = "share.json"
@@ -26,11 +26,12 @@ class SharedRuntime(ProcessRuntime):
         self,
         folder: Path,
         hidden: Path,
+        host_id: HostId,
         is_bubblewrap_wanted: bool,
         share_of: Callable[[str], Share | None],
         control: MpsControl,
     ) -> None:
-        super().__init__(folder, hidden, is_bubblewrap_wanted)
+        super().__init__(folder, hidden, host_id, is_bubblewrap_wanted)
         self._share_of = share_of
         self.daemons = Daemons(folder / "mps", control, self._used)
 
