@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { asJobCommand, BLANK_JOB, toJob } from "./jobs.ts";
+import { shownWith, withLogin } from "./request.ts";
 
 test("what was typed becomes a request, and the same command", () => {
   const { request, faults } = toJob({ ...BLANK_JOB, command: "sh -c 'echo hi'", name: " mine ", retries: 2, minutes: "1.5", budget: "0.50", after: "job_1, job_2" });
@@ -31,4 +32,20 @@ test("Python packages are a line each", () => {
   expect([request.packages, faults]).toEqual([["numpy>=2,<3", "torch"], {}]);
   expect(asJobCommand(request)).toBe("windrow job submit --no-files --with 'numpy>=2,<3' --with torch -- python train.py");
   expect(toJob({ ...BLANK_JOB, command: "true", packages: "-r more.txt" }).faults.packages).toBeDefined();
+});
+
+test("a registry's login is sent, and neither planned with nor shown", () => {
+  const { request, login, faults } = toJob({ ...BLANK_JOB, command: "true", image: "reg.example/a:1", registryUser: " me ", registryPassword: " its:own " });
+  expect([login, faults]).toEqual([{ username: "me", password: " its:own " }, {}]);
+  expect(JSON.stringify(request)).not.toContain("its:own");
+  expect(withLogin(request, login).registry_login).toEqual(login);
+  expect(JSON.stringify(shownWith(request, login))).toBe(JSON.stringify({ ...request, registry_login: { username: "me", password: "YOUR_PASSWORD" } }));
+  expect(asJobCommand(request, login !== null)).toBe("windrow job submit --no-files --image reg.example/a:1 --registry-login login.txt -- true");
+  expect([toJob({ ...BLANK_JOB, command: "true" }).login, withLogin(request, null), shownWith(request, null)]).toEqual([null, request, request]);
+});
+
+test("half a login, and one for no image, are said beside their fields", () => {
+  const asked = { ...BLANK_JOB, command: "true" };
+  expect(Object.keys(toJob({ ...asked, registryUser: "me" }).faults).sort()).toEqual(["image", "registryPassword"]);
+  expect(Object.keys(toJob({ ...asked, image: "a", registryPassword: "x" }).faults)).toEqual(["registryUser"]);
 });

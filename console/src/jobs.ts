@@ -1,12 +1,14 @@
 // A job's request from what a person typed, the same as a command, and what a job waits for. Pure.
-import type { Job, JobRequest } from "./api/types.ts";
-import { quoted, splitCommand } from "./request.ts";
+import type { Job, JobRequest, RegistryLogin } from "./api/types.ts";
+import { LOGIN_FILE, NO_LOGIN, quoted, readLogin, splitCommand } from "./request.ts";
 
 export interface JobDraft {
   command: string;
   packages: string;
   name: string;
   image: string;
+  registryUser: string;
+  registryPassword: string;
   gpus: number;
   /** A model, or a memory that each has at least: `H100`, `24GB`. */
   gpu: string;
@@ -19,7 +21,7 @@ export interface JobDraft {
   simulated: boolean;
 }
 
-export const BLANK_JOB: JobDraft = { command: "", packages: "", name: "", image: "", gpus: 0, gpu: "", tier: "", cpus: 1, retries: 0, minutes: "", budget: "", after: "", simulated: false };
+export const BLANK_JOB: JobDraft = { command: "", packages: "", name: "", image: "", ...NO_LOGIN, gpus: 0, gpu: "", tier: "", cpus: 1, retries: 0, minutes: "", budget: "", after: "", simulated: false };
 
 export type JobFaults = Partial<Record<keyof JobDraft, string>>;
 
@@ -27,7 +29,7 @@ const MEMORY = /^(\d+(?:\.\d+)?)\s*([GT])(i?)B?$/i;
 const MODEL = /^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}$/;
 const NUMBER = /^\d+(\.\d+)?$/;
 
-export function toJob(draft: JobDraft): { request: JobRequest; faults: JobFaults } {
+export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLogin | null; faults: JobFaults } {
   const faults: JobFaults = {};
   const request: JobRequest = { argv: [], gpus: draft.gpus, cpus: draft.cpus, retries: draft.retries };
   try {
@@ -60,15 +62,16 @@ export function toJob(draft: JobDraft): { request: JobRequest; faults: JobFaults
   const after = draft.after.split(/[\s,]+/).filter(Boolean);
   if (after.some((id) => !id.startsWith("job_"))) faults.after = "Ids of jobs: job_…";
   else if (after.length) request.after = after;
-  return { request, faults };
+  return { request, login: readLogin(draft, faults), faults };
 }
 
 /** The same as the `windrow` command, which knows real hosts only. */
-export function asJobCommand(request: JobRequest): string {
+export function asJobCommand(request: JobRequest, hasLogin = false): string {
   const words = ["windrow", "job", "submit", "--no-files"];
   const flag = (name: string, value: string | number | null | undefined) => value && words.push(name, quoted(String(value)));
   flag("--name", request.name);
   flag("--image", request.image);
+  if (hasLogin) flag("--registry-login", LOGIN_FILE);
   flag("--gpu", gpuWords(request));
   flag("--tier", request.tier);
   if (request.cpus !== 1) flag("--cpus", request.cpus);

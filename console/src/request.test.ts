@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { callOf, asCommand, BLANK, operand, quoted, splitCommand, toDraft, toRequest } from "./request.ts";
+import { callOf, asCommand, BLANK, operand, quoted, shownWith, splitCommand, toDraft, toRequest } from "./request.ts";
 
 test("commands split as a shell would", () => {
   expect(splitCommand(`python -c 'print("a b")'`)).toEqual(["python", "-c", 'print("a b")']);
@@ -78,4 +78,13 @@ test("a template fills the form so that the form asks for the same", () => {
   expect(toRequest(toDraft({ ...box, notebook: false })).request).toEqual(box);
   const service = toRequest({ ...BLANK, kind: "service", command: "serve", ports: "80, 81", simulated: true }).request;
   expect(toRequest(toDraft(service)).request).toEqual(service);
+});
+
+test("a cluster's registry login is in what is sent alone, and the command reads it from a file", () => {
+  const { request, login, faults } = toRequest({ ...BLANK, image: "reg.example/a:1", registryUser: "me", registryPassword: "its-own" });
+  expect([login, faults]).toEqual([{ username: "me", password: "its-own" }, {}]);
+  const shown = [asCommand(request, login !== null), callOf("POST", "/clusters", shownWith(request, login), "http://m")];
+  expect(shown[0]).toBe("windrow cluster create --image reg.example/a:1 --registry-login login.txt --no-ssh");
+  expect(shown[1]).toContain('"registry_login":{"username":"me","password":"YOUR_PASSWORD"}');
+  expect(shown.join()).not.toContain("its-own");
 });

@@ -1,5 +1,5 @@
 // A cluster's request from what a person typed, and the same as a command and as an HTTP call. Pure.
-import type { ClusterRequest, KeptRequest } from "./api/types.ts";
+import type { ClusterRequest, KeptRequest, RegistryLogin } from "./api/types.ts";
 
 export type Kind = "box" | "service" | "gang" | "ray" | "dask";
 
@@ -19,6 +19,8 @@ export interface Draft {
   memoryGib: string;
   runtime: "" | "process" | "docker";
   image: string;
+  registryUser: string;
+  registryPassword: string;
   command: string;
   env: string;
   ports: string;
@@ -34,9 +36,11 @@ export interface Draft {
   more: Pick<ClusterRequest, "slice" | "restart_members">;
 }
 
+export const NO_LOGIN = { registryUser: "", registryPassword: "" };
+
 export const BLANK: Draft = {
   name: "", kind: "box", hosts: 2, hardware: "cpu", gpus: 1, gpuModel: "", gpuMemoryGib: "", tier: "", cpus: 1, memoryGib: "", runtime: "", image: "",
-  command: "", env: "", ports: "", sshKeys: "", notebook: true, host: "", maxPrice: "", hours: "", budget: "", idleMinutes: "", simulated: false, more: {},
+  ...NO_LOGIN, command: "", env: "", ports: "", sshKeys: "", notebook: true, host: "", maxPrice: "", hours: "", budget: "", idleMinutes: "", simulated: false, more: {},
 };
 
 /** What is wrong with a field, by its name. */
@@ -44,7 +48,7 @@ export type Faults = Partial<Record<keyof Draft, string>>;
 
 const GIB = 1024 ** 3;
 
-export function toRequest(draft: Draft): { request: ClusterRequest; faults: Faults } {
+export function toRequest(draft: Draft): { request: ClusterRequest; login: RegistryLogin | null; faults: Faults } {
   const faults: Faults = {};
   const request: ClusterRequest = { kind: draft.kind, gpus: draft.hardware === "gpu" ? draft.gpus : 0, cpus: draft.cpus, argv: [], ...draft.more };
   try {
@@ -69,7 +73,7 @@ export function toRequest(draft: Draft): { request: ClusterRequest; faults: Faul
   if (overHosts(draft.kind)) request.hosts = draft.hosts;
   if (draft.kind === "gang" && !request.argv?.length && !faults.command) faults.command = "A gang needs a command: every member runs it";
   if (draft.kind === "service" && !request.ports?.length && !faults.ports) faults.ports = "A service serves at least one port";
-  return { request, faults };
+  return { request, login: readLogin(draft, faults), faults };
 }
 
 /** What a person would have typed for this; `more` is what no field shows. */
@@ -102,6 +106,28 @@ export function toDraft(request: KeptRequest): Draft {
     more: { ...(request.slice ? { slice: request.slice } : {}), ...(request.restart_members ? { restart_members: true } : {}) },
   };
 }
+
+/** What a form for a registry's login holds; both empty: there is none. */
+export interface LoginDraft {
+  image: string;
+  registryUser: string;
+  registryPassword: string;
+}
+
+/** The login, which stays out of the request: that is planned with, kept and shown. */
+export function readLogin(draft: LoginDraft, faults: Partial<Record<keyof LoginDraft, string>>): RegistryLogin | null {
+  const username = draft.registryUser.trim();
+  const password = draft.registryPassword;
+  if (!username && !password) return null;
+  if (!username) faults.registryUser = "A user name beside the password";
+  if (!password) faults.registryPassword = "A password beside the user name";
+  if (!draft.image.trim()) faults.image = "The image that the registry's login is for";
+  return { username, password };
+}
+
+/** A request as it is sent, with the login; or as it is shown, which never has the password. */
+export const withLogin = <T extends object>(request: T, login: RegistryLogin | null): T => (login ? { ...request, registry_login: login } : request);
+export const shownWith = <T extends object>(request: T, login: RegistryLogin | null): T => withLogin(request, login && { ...login, password: "YOUR_PASSWORD" });
 
 function gib(draft: Draft, field: "gpuMemoryGib" | "memoryGib", faults: Faults, put: (bytes: number) => void): void {
   const text = draft[field].trim();
@@ -199,8 +225,11 @@ export function operand(word: string): string {
   return word.startsWith("-") ? `-- ${quoted(word)}` : quoted(word);
 }
 
+/** A file that holds NAME:PASSWORD, for the command line. */
+export const LOGIN_FILE = "login.txt";
+
 /** The same request as the `windrow` command, which knows real hosts only. */
-export function asCommand(request: KeptRequest): string {
+export function asCommand(request: KeptRequest, hasLogin = false): string {
   const words = ["windrow", "cluster", "create"];
   const flag = (name: string, value: string | number | null | undefined) => value !== undefined && value !== null && value !== "" && words.push(name, quoted(String(value)));
   if (request.kind !== "box") flag("--kind", request.kind);
@@ -211,6 +240,7 @@ export function asCommand(request: KeptRequest): string {
   flag("--tier", request.tier);
   flag("--runtime", request.runtime);
   flag("--image", request.image);
+  if (hasLogin) flag("--registry-login", LOGIN_FILE);
   if (request.gpu_model && request.gpus) flag("--gpu", `${request.gpu_model}:${request.gpus}`);
   flag("--slice", request.slice);
   if (request.restart_members) words.push("--restart-members");

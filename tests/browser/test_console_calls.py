@@ -197,3 +197,38 @@ async def test_what_a_form_says_is_kept_by_a_name_and_fills_it_again(forms: Form
     await expect(page.get_by_role("radio", name="Ray")).to_be_checked()
     await page.get_by_role("button", name="Forget it").click()
     await expect(page.get_by_label("Template", exact=True)).to_have_count(0)
+
+
+@pytest.mark.parametrize(("path", "button"), [("clusters", "Create cluster"), ("jobs", "Submit job")])
+async def test_a_registry_login_is_in_what_is_sent_alone(forms: Forms, path: str, button: str) -> None:
+    page, secret = forms.page, "their-very-own-password"
+    asked: list[Request] = []
+    page.on("request", lambda one: asked.append(one))
+    await signed_in(page, forms.served, f"/{path}/new")
+    await page.get_by_role("textbox", name="Command").fill("true")
+    await page.get_by_label("Container image").fill("registry.example/a:1")
+    if path == "clusters":
+        await page.get_by_role("button", name="More").click()
+    await page.get_by_label("Registry password").first.fill(secret)
+    await page.get_by_role("button", name=button).click()
+    await expect(page.get_by_text("A user name beside the password").first).to_be_visible()
+    await page.get_by_label("Registry user").fill("a-renter")
+    await page.get_by_role("button", name="Show API and CLI call").click()
+    shown = [await page.get_by_label(name, exact=True).inner_text() for name in ("HTTP call", "windrow command")]
+    if path == "clusters":
+        await page.get_by_label("Keep it as").fill("private")
+        await page.get_by_role("button", name="Keep", exact=True).click()
+        await expect(page.get_by_role("status")).to_contain_text("Kept")
+    async with page.expect_request(lambda one: one.method == "POST" and one.url.endswith(f"/api/v1/{path}")) as waited:
+        await page.get_by_role("button", name=button).click()
+
+    assert sent(await waited.value).body["registry_login"] == {"username": "a-renter", "password": secret}
+    assert '"password":"YOUR_PASSWORD"' in shown[0] and "--registry-login login.txt" in shown[1]
+    assert secret not in "".join(shown)
+    told = [one for one in asked if secret in f"{one.url}{one.post_data}"]
+    assert [(one.method, sent(one).path) for one in told] == [("POST", f"/{path}")]
+    assert any(sent(one).path == f"/{path}/plan" for one in asked), "control: it was planned with meanwhile"
+    if path == "clusters":
+        await expect(page).to_have_url(re.compile(r"/clusters/cluster_"))
+        await page.go_back()
+        await expect(page.get_by_label("Registry password").first).to_have_value("")

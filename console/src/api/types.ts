@@ -56,6 +56,7 @@ export type Job = Schema.JobOut;
 export type JobAttempt = Schema.AttemptOut;
 export type ClusterRequest = Schema.ClusterBody;
 export type JobRequest = Schema.JobBody;
+export type RegistryLogin = Schema.RegistryLoginBody;
 export type JobsSubmitted = Schema.JobsOut;
 export type JobImpact = Schema.ImpactOut;
 export type CardImpact = Schema.CardImpactOut;

@@ -9,9 +9,10 @@ import { host as hostQuery, me as meQuery, offers as offersQuery, plan as planQu
 import type { ClusterAccepted, ClusterPlan, ClusterRequest, Template } from "../api/types.ts";
 import { amount, count, perHour, plain, words } from "../format.ts";
 import { Facts, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import { RegistryLogin } from "../parts/RegistryLogin.tsx";
 import { Same } from "../parts/Same.tsx";
 import { State, TestMoney } from "../parts/state.tsx";
-import { asCommand, BLANK, mayIdle, overHosts, toDraft, toRequest, type Draft, type Kind } from "../request.ts";
+import { asCommand, BLANK, mayIdle, NO_LOGIN, overHosts, shownWith, toDraft, toRequest, withLogin, type Draft, type Kind } from "../request.ts";
 
 const TYPING_MS = 350;
 const REFUSALS_SHOWN = 8;
@@ -29,15 +30,17 @@ export function NewClusterPage() {
   const [draft, setDraft] = useState<Draft>(() => ({ ...BLANK, host: search["host"] ?? "", tier: search["tier"] ?? "", hardware: search["hardware"] === "gpu" ? "gpu" : "cpu", simulated: search["simulated"] === "true" }));
   const [tried, setTried] = useState(false);
   const change = (part: Partial<Draft>) => setDraft((before) => ({ ...before, ...part }));
-  const { request, faults } = useMemo(() => toRequest(draft), [draft]);
+  const { request, login, faults } = useMemo(() => toRequest(draft), [draft]);
   const sound = Object.keys(faults).length === 0;
   const navigate = useNavigate();
   const client = useQueryClient();
   // The same request asked again, after an answer that got lost, must not rent twice; a changed one is another.
   const key = useMemo(() => ({ request, text: freshKey() }), [request]);
   const create = useMutation({
-    mutationFn: (asked: ClusterRequest) => post<ClusterAccepted>("/clusters", asked, key.text),
+    mutationFn: () => post<ClusterAccepted>("/clusters", withLogin(request, login), key.text),
+    gcTime: 0, // what was sent has the login
     onSuccess: ({ cluster }) => {
+      change(NO_LOGIN);
       client.setQueryData(["cluster", cluster.id], cluster);
       void client.invalidateQueries({ queryKey: ["clusters"] });
       void navigate({ to: "/clusters/$clusterId", params: { clusterId: cluster.id } });
@@ -45,7 +48,7 @@ export function NewClusterPage() {
   });
   const submit = () => {
     setTried(true);
-    if (sound) create.mutate(request);
+    if (sound) create.mutate();
   };
   return (
     <div className="wr-page">
@@ -61,7 +64,7 @@ export function NewClusterPage() {
             {create.error && <Panel label="Error"><ProblemNote error={create.error} /></Panel>}
             <Button type="submit" size="md" loading={create.isPending}>Create cluster</Button>
             {tried && !sound && <Text size="sm" role="alert" className="wr-tone-bad">Something is missing: {Object.values(faults).join("; ")}.</Text>}
-            <Same method="POST" path="/clusters" body={request} command={request.simulated ? undefined : asCommand(request)} none="The command line rents real hosts only." />
+            <Same method="POST" path="/clusters" body={shownWith(request, login)} command={request.simulated ? undefined : asCommand(request, login !== null)} none="The command line rents real hosts only." />
             <Keep request={request} sound={sound} />
           </aside>
         </div>
@@ -174,6 +177,7 @@ function Form({ draft, change, faults }: FormProps) {
           <TextInput label="Container image" description="Without one, a host of your own runs a plain process; on others you get the host's default image." placeholder="none" {...field("image")} />
           <Collapse expanded={more}>
             <Stack gap="sm">
+              <RegistryLogin draft={draft} change={change} faults={faults} />
               <NativeSelect label="Runtime" data={[{ value: "", label: "whichever fits" }, { value: "process", label: "process (own hosts only)" }, { value: "docker", label: "docker" }]} {...field("runtime")} />
               <Textarea label="Environment" placeholder={"NAME=value\nOTHER=value"} autosize minRows={2} maxRows={8} {...field("env")} styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }} />
             </Stack>

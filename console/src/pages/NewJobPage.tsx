@@ -10,8 +10,10 @@ import type { JobRequest, JobsSubmitted } from "../api/types.ts";
 import { perHour, plain } from "../format.ts";
 import { asJobCommand, BLANK_JOB, toJob, type JobDraft } from "../jobs.ts";
 import { PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import { RegistryLogin } from "../parts/RegistryLogin.tsx";
 import { Same } from "../parts/Same.tsx";
 import { State, TestMoney } from "../parts/state.tsx";
+import { NO_LOGIN, shownWith, withLogin } from "../request.ts";
 
 const TYPING_MS = 350;
 
@@ -19,14 +21,16 @@ export function NewJobPage() {
   const [draft, setDraft] = useState<JobDraft>(BLANK_JOB);
   const [tried, setTried] = useState(false);
   const change = (part: Partial<JobDraft>) => setDraft((before) => ({ ...before, ...part }));
-  const { request, faults } = useMemo(() => toJob(draft), [draft]);
+  const { request, login, faults } = useMemo(() => toJob(draft), [draft]);
   const sound = Object.keys(faults).length === 0;
   const navigate = useNavigate();
   const client = useQueryClient();
   const key = useMemo(() => ({ request, text: freshKey() }), [request]);
   const submit = useMutation({
-    mutationFn: (asked: JobRequest) => post<JobsSubmitted>("/jobs", asked, key.text),
+    mutationFn: () => post<JobsSubmitted>("/jobs", withLogin(request, login), key.text),
+    gcTime: 0, // what was sent has the login
     onSuccess: ({ jobs }) => {
+      change(NO_LOGIN);
       void client.invalidateQueries({ queryKey: ["jobs"] });
       void navigate({ to: "/jobs/$jobId", params: { jobId: jobs[0]!.id } });
     },
@@ -39,7 +43,7 @@ export function NewJobPage() {
   return (
     <div className="wr-page">
       <PageHead above={<Link className="wr-link" to="/jobs">Jobs</Link>} title="New job" />
-      <form onSubmit={(event) => { event.preventDefault(); setTried(true); if (sound) submit.mutate(request); }} noValidate>
+      <form onSubmit={(event) => { event.preventDefault(); setTried(true); if (sound) submit.mutate(); }} noValidate>
         <div className="wr-columns">
           <div className="wr-stack">
             <Panel title="What runs">
@@ -54,6 +58,7 @@ export function NewJobPage() {
                   <TextInput label="Tier" placeholder="any" {...field("tier")} />
                   <NumberInput label="Processors" min={1} max={1024} value={draft.cpus} onChange={(value) => change({ cpus: Number(value) || 1 })} />
                 </SimpleGrid>
+                {(draft.image || login) && <RegistryLogin draft={draft} change={change} faults={tried ? faults : {}} />}
                 <Checkbox label="Rehearse on simulated hosts" description="Nothing is computed there; output and readings are made up." checked={draft.simulated} onChange={(event) => change({ simulated: event.currentTarget.checked })} />
               </Stack>
             </Panel>
@@ -71,7 +76,7 @@ export function NewJobPage() {
             {submit.error && <Panel label="Error"><ProblemNote error={submit.error} /></Panel>}
             <Button type="submit" size="md" loading={submit.isPending}>Submit job</Button>
             {tried && !sound && <Text size="sm" role="alert" className="wr-tone-bad">Something is missing: {Object.values(faults).join("; ")}.</Text>}
-            <Same method="POST" path="/jobs" body={request} command={request.simulated ? undefined : asJobCommand(request)} none="The command line rents real hosts only." />
+            <Same method="POST" path="/jobs" body={shownWith(request, login)} command={request.simulated ? undefined : asJobCommand(request, login !== null)} none="The command line rents real hosts only." />
           </aside>
         </div>
       </form>

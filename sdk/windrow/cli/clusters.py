@@ -53,6 +53,18 @@ Rank = Annotated[int, typer.Option("--rank", min=0, help="Of which member, where
 SshKey = Annotated[
     list[Path] | None, typer.Option("--ssh-key", help="A .pub file whose keys may log in to a box, repeatable.")
 ]
+RestartMembers = Annotated[
+    bool, typer.Option("--restart-members", help="Start a whole gang again when a member is lost.")
+]
+Idle = Annotated[
+    str | None, typer.Option("--idle", help="End it after so long without a command, file or tunnel: 30m.")
+]
+Notebook = Annotated[
+    bool | None,
+    typer.Option(
+        "--notebook/--no-notebook", help="Start Jupyter in a box; without a command it is.", show_default=False
+    ),
+]
 MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Per hour, for all of it.")]
 Login = Annotated[
     typer.FileText | None,
@@ -210,9 +222,7 @@ def cluster_create(
     argv: Annotated[list[str] | None, typer.Argument(help="Command to run; none: stay up until deleted.")] = None,
     kind: Annotated[str, typer.Option(help="box, service, gang, ray or dask.")] = "box",
     hosts: Annotated[int, typer.Option("--hosts", min=1, help="Of a gang, ray or dask: each gives all of this.")] = 1,
-    restart_members: Annotated[
-        bool, typer.Option("--restart-members", help="Start a whole gang again when a member is lost.")
-    ] = False,
+    restart_members: RestartMembers = False,
     name: Annotated[str | None, typer.Option(help="What you call it.")] = None,
     gpu: Gpu = None,
     part: Slice = None,
@@ -228,15 +238,11 @@ def cluster_create(
     template: Annotated[str | None, typer.Option("--template", help="Begin with what is kept by this name.")] = None,
     max_duration: Annotated[str | None, typer.Option("--max-duration", help="End it then: 90s, 30m, 8h, 2d.")] = None,
     budget: Annotated[str | None, typer.Option("--budget", help="End it before it costs more.")] = None,
-    idle: Annotated[
-        str | None, typer.Option("--idle", help="End it after so long without a command, file or tunnel: 30m.")
-    ] = None,
+    idle: Idle = None,
     login: Login = None,
     ssh_key: SshKey = None,
     ssh: Annotated[bool, typer.Option(help="Let your keys of ~/.ssh into a box without a command.")] = True,
-    notebook: Annotated[
-        bool | None, typer.Option(help="Start Jupyter in a box; without a command it is.", show_default=False)
-    ] = None,
+    notebook: Notebook = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run and its price.")] = False,
     wait: Annotated[bool, typer.Option(help="Wait until it runs.")] = True,
     as_json: AsJson = False,
@@ -252,7 +258,8 @@ def cluster_create(
         argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image, env=env or [],
         ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
         restart_members=restart_members, ssh_keys=keys, notebook=has_notebook,
-        login=None if login is None else login.read(LOGIN_MAX), max_duration=max_duration, budget=budget, idle=idle,
+        login=None if login is None or plan else login.read(LOGIN_MAX),
+        max_duration=max_duration, budget=budget, idle=idle,
     )  # fmt: skip
     request = kept.changed(base, request, written) if base else request
     if plan:

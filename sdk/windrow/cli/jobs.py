@@ -121,7 +121,7 @@ def job_submit(
     request = cluster_request(
         argv=command, name=name or Path(command[-1 if script else 0]).name[:40], gpu=gpu, part=part, cpus=cpus,
         memory=memory, image=image, env=env or [], tier=tier, runtime=runtime, max_price=max_price,
-        await_files=parcel is not None, login=None if login is None else login.read(LOGIN_MAX),
+        await_files=parcel is not None, login=None if login is None or plan else login.read(LOGIN_MAX),
         max_duration=max_duration, budget=budget,
     )  # fmt: skip
     del request["kind"]

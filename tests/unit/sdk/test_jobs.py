@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import httpx2
 import pytest
 from typer.main import get_command
 
-from windrow.cli import jobs
+from windrow.cli import clusters, jobs
 from windrow.cli.jobs import _code, script_command
 from windrow.cli.main import app
 from windrow.cli.request import parse_span
@@ -68,3 +69,28 @@ def test_a_login_is_read_from_its_file_and_sent_with_the_limits_beside_it(
     assert body["registry_login"] == {"username": "a-renter", "password": "a:b"}
     assert (body["budget"], body["max_duration_seconds"]) == ("5", 1800.0)
     assert "a:b" not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("module", "words"), [(jobs, ["job", "submit", "--no-files"]), (clusters, ["cluster", "create"])]
+)
+def test_a_plan_is_asked_for_without_the_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, words: list[str]
+) -> None:
+    asked = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append((request.url.path, json.loads(request.content)))
+        return httpx2.Response(200, json={"fits": True})
+
+    told = Client(Config("http://master", "wr_x"), transport=httpx2.MockTransport(answer))
+    monkeypatch.setattr(module, "client", lambda context: context.with_resource(told))
+    (tmp_path / "login.txt").write_text("a-renter:a:b\n")
+    words = [*words, "--image", "reg.example/a:1", "--registry-login", str(tmp_path / "login.txt"), "--plan", "--json"]
+
+    get_command(app)([*words, "--", "true"], standalone_mode=False)
+
+    ((path, body),) = asked
+    assert path.endswith("/plan")
+    assert body["image"] == "reg.example/a:1"
+    assert "registry_login" not in body
