@@ -118,15 +118,16 @@ with Client() as client:
 GROWING = """
 import json, time
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 ray.init(log_to_driver=False)
 alive = lambda: sum(node["Alive"] for node in ray.nodes())
 while alive() < 3:
     time.sleep(0.5)
 print("THREE", flush=True)
-where = lambda: (time.sleep(0.2), ray.util.get_node_ip_address())[1]
-task = ray.remote(where).options(scheduling_strategy="SPREAD")
-hosts = sorted(set(ray.get([task.remote() for _ in range(30)])))
+task = ray.remote(ray.util.get_node_ip_address)
+on = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in ray.nodes()]
+hosts = sorted(ray.get([task.options(scheduling_strategy=one).remote() for one in on]))
 while alive() > 1:
     time.sleep(0.5)
 print("DONE", json.dumps({"hosts": hosts}), flush=True)
