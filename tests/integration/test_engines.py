@@ -124,10 +124,10 @@ ray.init(log_to_driver=False)
 alive = lambda: sum(node["Alive"] for node in ray.nodes())
 while alive() < 3:
     time.sleep(0.5)
-print("THREE", flush=True)
 task = ray.remote(ray.util.get_node_ip_address)
 on = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in ray.nodes()]
 hosts = sorted(ray.get([task.options(scheduling_strategy=one).remote() for one in on]))
+print("THREE", flush=True)
 while alive() > 1:
     time.sleep(0.5)
 print("DONE", json.dumps({"hosts": hosts}), flush=True)
