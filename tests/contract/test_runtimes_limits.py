@@ -38,7 +38,8 @@ async def test_a_memory_hog_ends_at_its_limit_and_says_so(place: Place) -> None:
     await _started(place, spec)
     run = await until_ended(place, spec.workload_id)
     again = await place.again().observe(spec.workload_id)
-    assert (run.exit_code, run.detail) == (137, "it ran out of memory at its limit of 64 MiB")
+    log = (place.folder / "process" / spec.workload_id / "log").read_bytes()[-400:]
+    assert (run.exit_code, run.detail) == (137, "it ran out of memory at its limit of 64 MiB"), log
     assert again == run
 
 

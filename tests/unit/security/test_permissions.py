@@ -75,6 +75,7 @@ class World:
         body = b'{"argv": ["true"]}' if path.endswith("/exec") else body
         body = b'{"source": "%b"}' % path.split("/")[4].encode() if path.endswith("/restore") else body
         body = b'{"port": 80}' if path.endswith("/tunnels") else body
+        body = b'{"hosts": 2}' if path.endswith("/resize") else body
         path, _, query = path.partition("?")
         scope = {
             "type": "http",
@@ -173,6 +174,7 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
     join_token, _ = await identity.make_join_token(owner, MemberRole.HOST)
     for name in ("GET", "DELETE"):
         await opened.services.artefacts.put(owner, ("account", OWNER), name, _nothing())
+    await opened.services.templates.save(owner, "windrow.whl", ClusterRequest())
     opened.services.health.departed = lambda: [{"access_id": "access_1", "region": "local-a"}]
     return {
         "{host_id}": HOST,
