@@ -2,22 +2,13 @@
 
 import pytest
 
-from tests.unit.clusters.test_over_hosts import ADDRESSES, FULL, THIRD, by_rank, gone, look, lose, met, running
-from tests.unit.clusters.world import OTHER, OWNER, STRANGER, market_world, principal
+from tests.unit.clusters.test_over_hosts import ADDRESSES, FULL, by_rank, gone, look, lose, met, running
+from tests.unit.clusters.test_over_hosts import m as m
+from tests.unit.clusters.world import OWNER, STRANGER, principal
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, Network, NetworkMode, WorkPhase
 from windrow_proto.errors import Conflict, InsufficientFunds, InvalidInput, NoCapacity, NotFound
 from windrow_proto.model import CommandKind, WorkloadPhase
 from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
-
-
-@pytest.fixture
-def m(tmp_path):
-    with market_world(tmp_path) as made:
-        for host_id in (OTHER, THIRD):
-            made.join(host_id)
-        for host_id, address in ADDRESSES.items():
-            met(made, host_id, address)
-        yield made
 
 
 async def ray(m, hosts=2, **more):
