@@ -110,6 +110,7 @@ def write_cli(config: Config, opened: Rooms, cli: serving.CliFile, doors: Doors)
         {
             **record,
             "url": f"http://{LOOPBACK}:{ports['http']}",
+            "local_url": f"https://{_in_url(_at_hand(config.listen))}:{ports['https']}",
             "https_url": opened.services.https_url,
             "token": token,
             "ca_sha256": opened.identity.ca_sha256,
@@ -122,6 +123,11 @@ def write_cli(config: Config, opened: Rooms, cli: serving.CliFile, doors: Doors)
 
 def _https_url(config: Config, doors: Doors) -> str:
     return f"https://{_in_url(config.public)}:{serving.port_of(doors.https)}"
+
+
+def _at_hand(listen: str) -> str:
+    """An address of this machine at which what listens there answers."""
+    return LOOPBACK if listen in {"0.0.0.0", "::"} else listen
 
 
 def _in_url(address: str) -> str:

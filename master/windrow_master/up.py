@@ -115,7 +115,7 @@ class Market:
 
     async def _start_all(self) -> None:
         record = await self._start_master()
-        https_url = f"https://127.0.0.1:{record['ports']['https']}"
+        https_url = record["local_url"]
         assert self._http is not None
         had_identity = self._has_joined(self._data / "agent")
         await asyncio.gather(*(self._start_access(n, region, https_url) for n, region in enumerate(REGIONS)))
@@ -160,12 +160,12 @@ class Market:
         return bool(self._current().call("GET", "/healthz")["status"] == "ok")
 
     def _current(self) -> MasterHttp:
-        """Where the Master of this moment answers: one that was restarted may have found its port taken by a stranger,
-        who is not to be given our token. Raises Unavailable between two Masters."""
+        """Where the Master of this moment answers. A stranger may have taken its port since: over TLS, by the market's
+        own authority, he is told nothing. Raises Unavailable between two Masters."""
         pids, record = {daemon.pid for daemon in self._masters().values()} - {None}, self._cli.read()
         if (record.get("pids") or {}).get("master") not in pids:
             raise Unavailable("The Master is starting.")
-        self._http = MasterHttp(record["url"], record["token"])
+        self._http = MasterHttp(record["local_url"], record["token"], Path(record["ca_pem"]))
         return self._http
 
     async def _start_access(self, number: int, region: str, https_url: str) -> None:

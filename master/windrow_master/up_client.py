@@ -3,10 +3,12 @@
 import contextlib
 import http.client
 import json
+import ssl
 import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from windrow_proto.errors import Unavailable, WindrowError, from_code
@@ -18,11 +20,16 @@ CHUNK: Final = 16 * 1024
 
 
 class MasterHttp:
-    """A client of one Master with the token of its first account."""
+    """A client of one Master with the token of its first account. authority: the file of who vouches for an https URL;
+    nothing is sent to whom it does not vouch for."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, authority: Path | None = None) -> None:
         self.url = url
         self._token = token
+        try:
+            self._trust = ssl.create_default_context(cafile=authority)
+        except OSError as error:
+            raise Unavailable(f"The authority of the Master, {authority}, cannot be read: {error}") from error
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """One call; returns the JSON answer. Raises what the problem names, Unavailable without a whole answer: the
@@ -66,7 +73,8 @@ class MasterHttp:
         base = self.url if path.startswith("/healthz") else f"{self.url}/api/v1"
         request = urllib.request.Request(base + path, data=data, headers=headers, method=method)
         # The Master is on this machine's loopback: a proxy from the environment must not come between.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._trust)
+        opener = urllib.request.build_opener(*handlers)
         try:
             answer: http.client.HTTPResponse = opener.open(request, timeout=timeout_s)
             return answer

@@ -58,6 +58,9 @@ def _read(path: Path) -> Config | None:
                     f"{path} can be read by others, so `windrow` did not write it. If it is yours: chmod 600 {path}"
                 )
             record = json.load(file)
+        if "local_url" in record:
+            # A Master of this machine: whoever took its port while it was down is told no token.
+            return Config(str(record["local_url"]), str(record["token"]), str(record["ca_pem"]), source=str(path))
         return Config(str(record["url"]), str(record["token"]), record.get("ca_file"), source=str(path))
     except (FileNotFoundError, NotADirectoryError):
         return None

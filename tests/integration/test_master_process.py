@@ -48,7 +48,7 @@ def _cli(data_dir: Path, process: "subprocess.Popen[bytes]") -> dict[str, Any]:
 
 
 def _ready(record: dict[str, Any]) -> MasterHttp:
-    http = MasterHttp(record["url"], record["token"])
+    http = MasterHttp(record["local_url"], record["token"], Path(record["ca_pem"]))
 
     def answers() -> bool:
         try:

@@ -2,11 +2,14 @@
 
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.support.pki import TestAuthority, issue, make_ca
 from windrow_master.up_client import MasterHttp
 from windrow_proto.errors import NotFound, Unavailable, WindrowError
 
@@ -47,3 +50,42 @@ def test_an_answer_that_breaks_off_anywhere_is_a_master_that_is_unavailable(whol
         with answering(whole[:end]) as client, pytest.raises(WindrowError) as raised:
             client.call("GET", "/hosts/host_1")
         assert isinstance(raised.value, Unavailable), whole[:end]
+
+
+@contextlib.contextmanager
+def secured(ca: TestAuthority, folder: Path) -> Iterator[tuple[str, list[bytes]]]:
+    """Whoever listens there has a certificate of this authority; what it was sent, once, is kept."""
+    identity, heard = issue(ca, "master", "master_1"), list[bytes]()
+    (folder / "chain.pem").write_bytes(identity.certificate_pem + identity.key_pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "chain.pem")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            caller, _ = server.accept()
+            with contextlib.suppress(OSError), context.wrap_socket(caller, server_side=True) as line:
+                heard.append(line.recv(1 << 16))
+                line.sendall(HEAD % (b"200 OK", len(HOST)) + HOST)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"https://127.0.0.1:{server.getsockname()[1]}", heard
+        thread.join(10)
+
+
+def test_who_the_markets_authority_vouches_for_is_the_master_and_nobody_else_is_told_the_token(tmp_path: Path) -> None:
+    ours, theirs, authority = make_ca(), make_ca(), tmp_path / "ca.pem"
+    authority.write_bytes(ours.certificate_pem)
+
+    with secured(ours, tmp_path) as (url, heard):
+        assert MasterHttp(url, "the-token", authority).call("GET", "/hosts/host_1") == {"id": "host_1"}
+    assert b"Bearer the-token" in heard[0]
+
+    with secured(theirs, tmp_path) as (url, heard), pytest.raises(Unavailable, match="does not answer"):
+        MasterHttp(url, "the-token", authority).call("GET", "/hosts/host_1")
+    assert heard == []
+
+
+def test_without_its_authority_the_master_is_not_asked(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"ca\.pem, cannot be read"):
+        MasterHttp("https://127.0.0.1:1", "token", tmp_path / "ca.pem")

@@ -147,6 +147,10 @@ def test_the_nearest_data_directory_upward_names_the_master(tmp_path: Path, monk
     file.chmod(0o600)
     assert find(start=below).url == "http://127.0.0.1:8000"
 
+    file.write_text(json.dumps({**record, "local_url": "https://127.0.0.1:8443", "ca_pem": "/data/identity/ca.pem"}))
+    found = find(start=below)
+    assert (found.url, found.ca_file) == ("https://127.0.0.1:8443", "/data/identity/ca.pem")
+
 
 def test_a_login_is_readable_by_its_owner_alone_and_never_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
