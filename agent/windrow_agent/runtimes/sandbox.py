@@ -23,6 +23,7 @@ from windrow_proto import checkpoints
 from windrow_proto.model import WorkloadSpec
 
 SEARCH_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PROBES: Final = 5
 PROBE_S: Final = 5.0
 """Bubblewrap starts in milliseconds; one that needs longer is of no use."""
 OPEN_FILES: Final = 65_536
@@ -83,7 +84,8 @@ class Sandbox:
         before, spaces = ([], ["--unshare-pid"]) if beside is None else _joined(beside)
         return [
             *before,
-            *(self.bwrap, "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"),
+            *(self.bwrap, "--json-status-fd", str(shim.STATUS_FD)),
+            *("--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"),
             *("--bind", str(tmp), "/tmp", "--tmpfs", str(self.hidden), *binds),
             *(*spaces, "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--chdir", str(work)),
             *("--", *argv),
@@ -115,20 +117,37 @@ def _space(pid: int, kind: str) -> str:
 
 
 def find_sandbox(hidden: Path, is_wanted: bool = True) -> Sandbox:
-    """Look for bubblewrap and start it once to see whether it works here."""
+    """Look for bubblewrap and start it to see whether it works here."""
     found = shutil.which("bwrap", path=SEARCH_PATH) if is_wanted else None
     return Sandbox(found if found and _starts(found) else None, hidden)
 
 
 @functools.cache
 def _starts(bwrap: str) -> bool:
-    probe = [bwrap, "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+    probe = [
+        bwrap,
+        "--json-status-fd",
+        "1",
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev-bind",
+        "/dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--tmpfs",
+        "/tmp",
+    ]
     probe += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--", "/bin/sh", "-c", "exit 0"]
-    try:
-        done = subprocess.run(probe, capture_output=True, timeout=PROBE_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+    for _ in range(PROBES):  # shim.is_unmade
+        try:
+            done = subprocess.run(probe, capture_output=True, timeout=PROBE_S, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        if done.returncode == 0 and shim.BEGAN in done.stdout:
+            return True
+    return False
 
 
 def interpreter_folder(folder: Path) -> Path:
@@ -222,6 +241,7 @@ def launch_record(
         "argv": sandbox.wrap(list(argv), work, home, tmp, interpreters, told.seen, memory, beside),
         "program": argv[0],
         "env": {**environment(spec, home, inner_tmp, interpreters), **told.env},
+        "is_sandboxed": sandbox.bwrap is not None,
         "cwd": str(work),
         "limits": limits(spec, has_memory(groups)),
         "groups": list(groups),

@@ -29,6 +29,16 @@ ASKED = "asked"
 """The file by which the agent says that what ends this workload from now on is its doing."""
 SIGNALLED = (137, 143)
 """Exit codes of what SIGKILL and SIGTERM ended."""
+STATUS_FD = 63
+"""Where bubblewrap says what became of it, in lines of JSON; closed in what it runs."""
+BEGAN = b'"exit-code"'
+"""In that: said at the end of a command that had begun."""
+UNMADE = 1
+"""How bubblewrap ends when it cannot make the sandbox."""
+NO_SANDBOX = 125
+"""The exit code when it could not be made at all, as Docker has it."""
+LAUNCHES = 6
+AGAIN_S = 0.1
 TICK_S = 0.5
 """How often an exit is looked for even if its signal was missed."""
 
@@ -177,16 +187,19 @@ def close_groups(spec: dict[str, Any]) -> None:
             continue  # this group limits something else
 
 
-def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tuple[int, int, int]:
-    """Fork the command up to a gate. Returns pid, the gate (write a byte to let it run), and where an errno comes."""
+def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tuple[int, int, int, int]:
+    """Fork the command up to a gate. Returns pid, the gate (write a byte to let it run), where an errno comes, and
+    where bubblewrap says what became of it."""
     gate_read, gate_write = os.pipe()
     fail_read, fail_write = os.pipe()
+    said_read, said_write = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid:
         os.close(gate_read)
         os.close(fail_write)
-        return pid, gate_write, fail_read
+        os.close(said_write)
+        return pid, gate_write, fail_read, said_read
     try:
         os.close(gate_write)
         os.close(fail_read)
@@ -202,6 +215,8 @@ def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tupl
         if out is not None:
             os.dup2(out, 1)
             os.dup2(out, 2)
+        if spec["is_sandboxed"]:
+            os.dup2(said_write, STATUS_FD)
         go_first()
         enter_groups(spec)
         for name, (soft, hard) in spec["limits"].items():
@@ -217,6 +232,15 @@ def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tupl
         os.write(fail_write, str(errno.EINVAL).encode())
         os.write(2, f"windrow: {error}\n".encode())
     os._exit(127)
+
+
+def is_unmade(spec: dict[str, Any], code: int, said: int) -> bool:
+    """Whether what ended is bubblewrap, before it began the command. A mount of the host that goes while it makes the
+    sandbox is enough: it then finds its copy of it gone, too."""
+    os.set_blocking(said, False)
+    status = heard(said)
+    os.close(said)
+    return bool(spec["is_sandboxed"]) and code == UNMADE and BEGAN not in status
 
 
 class Log:
@@ -283,8 +307,39 @@ def supervise(folder: str, spec: dict[str, Any]) -> int:
     os.set_blocking(out_read, False)
     null = os.open(os.devnull, os.O_RDWR)
     log = Log(os.path.join(folder, "log"), spec["log_cap_bytes"])
-    pid, gate, failed = launch(spec, null, out_write)
-    os.close(out_write)
+    ends = out_read, out_write, wake_read
+    for left in reversed(range(LAUNCHES)):
+        began_ns, reason, code, is_told, unmade = once(folder, spec, null, ends, log)
+        ran_ns = time.monotonic_ns() - began_ns
+        is_asked = is_told or os.path.exists(os.path.join(folder, ASKED))
+        if not unmade or is_asked or not left:
+            break
+        pump(out_read, log)
+        log.write(b"[windrow: the sandbox could not be made; trying again]\n")
+        time.sleep(AGAIN_S)
+    close_groups(spec)
+    kill_below()
+    # Who ends a group of processes may come to the command first, and to this one while that is cleared away.
+    is_told = is_told or (code in SIGNALLED and signal.SIGTERM in heard(wake_read))
+    while select.select([out_read], [], [], 0)[0] and pump(out_read, log):
+        pass
+    code = NO_SANDBOX if unmade else code
+    end: dict[str, Any] = {"exit_code": code, "running_ns": ran_ns, "wall_ns": time.time_ns(), "log_cut": log.cut}
+    if reason:
+        end["exec_error"] = os.strerror(int(reason))
+    if is_told and not os.path.exists(os.path.join(folder, ASKED)):
+        end["is_by_host"] = True
+    write_whole(folder, "end.json", end)
+    return 0
+
+
+def once(
+    folder: str, spec: dict[str, Any], null: int, ends: tuple[int, int, int], log: Log
+) -> tuple[int, bytes, int, bool, bool]:
+    """Launch the command and see it through. Returns when it began (monotonic ns), the errno of what could not be run,
+    the exit code, whether SIGTERM came before, and whether its sandbox could not be made, so that it has not run."""
+    out_read, out_write, wake = ends
+    pid, gate, failed, said = launch(spec, null, out_write)
     began_ns = time.monotonic_ns()
     write_whole(
         folder,
@@ -303,29 +358,17 @@ def supervise(folder: str, spec: dict[str, Any]) -> int:
     reason = os.read(failed, 16)  # empty once the command has taken the child's place
     if not reason:
         write_whole(folder, "running.json", {})
+    os.close(failed)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    code, is_told = attend(pid, out_read, wake_read, log)
-    ran_ns = time.monotonic_ns() - began_ns
-    close_groups(spec)
-    kill_below()
-    # Who ends a group of processes may come to the command first, and to this one while that is cleared away.
-    is_told = is_told or (code in SIGNALLED and signal.SIGTERM in heard(wake_read))
-    while pump(out_read, log) and select.select([out_read], [], [], 0)[0]:
-        pass
-    end: dict[str, Any] = {"exit_code": code, "running_ns": ran_ns, "wall_ns": time.time_ns(), "log_cut": log.cut}
-    if reason:
-        end["exec_error"] = os.strerror(int(reason))
-    if is_told and not os.path.exists(os.path.join(folder, ASKED)):
-        end["is_by_host"] = True
-    write_whole(folder, "end.json", end)
-    return 0
+    code, is_told = attend(pid, out_read, wake, log)
+    return began_ns, reason, code, is_told, is_unmade(spec, code, said)
 
 
-def heard(wake: int) -> bytes:
-    """The signals that have come and were not read yet."""
+def heard(source: int) -> bytes:
+    """What has come there and was not read yet."""
     try:
-        return os.read(wake, 4096)
+        return os.read(source, 4096)
     except BlockingIOError:
         return b""
 
@@ -369,10 +412,16 @@ def attached(path: str) -> int:
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGTERM, end_attached)
-    pid, gate, failed = launch(spec, None, None)
-    os.write(gate, b"g")
-    code, _ = attend(pid, -1, wake_read, None)
+    for left in reversed(range(LAUNCHES)):
+        pid, gate, failed, said = launch(spec, None, None)
+        os.write(gate, b"g")
+        code, _ = attend(pid, -1, wake_read, None)
+        unmade = is_unmade(spec, code, said)
+        if not unmade or not left:
+            break
+        time.sleep(AGAIN_S)
     kill_below()
+    code = NO_SANDBOX if unmade else code
     reason = os.read(failed, 16)
     if reason:
         os.write(2, f"windrow: cannot run {spec['program']!r}: {os.strerror(int(reason))}\n".encode())
