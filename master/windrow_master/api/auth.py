@@ -81,6 +81,8 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("GET", f"{V1}/clusters/{{cluster_id}}"): Permission.RENT_READ,
     ("GET", f"{V1}/clusters/{{cluster_id}}/box"): Permission.RENT,
     ("DELETE", f"{V1}/clusters/{{cluster_id}}"): Permission.RENT,
+    ("POST", f"{V1}/clusters/{{cluster_id}}/stop"): Permission.RENT,
+    ("POST", f"{V1}/clusters/{{cluster_id}}/start"): Permission.RENT,
     ("POST", f"{V1}/clusters/{{cluster_id}}/resize"): Permission.RENT,
     ("GET", f"{V1}/clusters/{{cluster_id}}/explain"): Permission.RENT_READ,
     ("GET", f"{V1}/clusters/{{cluster_id}}/stream"): Permission.RENT_READ,

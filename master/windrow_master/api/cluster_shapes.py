@@ -42,6 +42,7 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "rental_id": cluster.rental_id,
         "first_port": cluster.first_port,
         "restarts": cluster.restarts,
+        "needs_login": cluster.needs_login,
         "version": cluster.version,
     }
 

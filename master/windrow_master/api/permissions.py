@@ -71,6 +71,8 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("GET", f"{V1}/clusters/{{cluster_id}}/stream"): Reach.OWN_OR_OVERSEEN,
     ("GET", f"{V1}/clusters/{{cluster_id}}/logs"): Reach.OWN,
     ("POST", f"{V1}/clusters/{{cluster_id}}/exec"): Reach.OWN,
+    ("POST", f"{V1}/clusters/{{cluster_id}}/stop"): Reach.OWN,
+    ("POST", f"{V1}/clusters/{{cluster_id}}/start"): Reach.OWN,
     ("POST", f"{V1}/clusters/{{cluster_id}}/resize"): Reach.OWN,
     ("POST", f"{V1}/clusters/{{cluster_id}}/tunnels"): Reach.OWN,
     ("PUT", f"{V1}/clusters/{{cluster_id}}/files"): Reach.OWN,
