@@ -1,9 +1,16 @@
 """Requests that an account keeps by name, over HTTP."""
 
+import json
+
+import httpx2
 import pytest
+from typer.main import get_command
 
 from tests.unit.master_api.described import assert_described
-from windrow.cli import kept
+from windrow.cli import clusters, kept
+from windrow.cli.main import app
+from windrow.client import Client
+from windrow.config import Config
 from windrow_master.api.template_routes import TemplateOut, TemplatesOut
 from windrow_master.clusters.templates import service
 
@@ -74,3 +81,50 @@ def test_what_is_written_counts_before_what_is_kept():
     asked = kept.changed({"kind": "ray", "cpus": 4, "argv": ["x"], "image": None}, request, frozenset({"env"}))
     assert asked == {"kind": "ray", "cpus": 4, "argv": ["x"], "env": {"C": "d"}}
     assert kept.changed({"cpus": 4}, request, frozenset({"cpus"}))["cpus"] == 1
+
+
+KEPT = {
+    "kind": "ray",
+    "hosts": 3,
+    "gpus": 2,
+    "gpu_model": "H100",
+    "slice": "1g.10gb",
+    "cpus": 4,
+    "notebook": True,
+    "restart_members": True,
+    "ssh_keys": ["ssh-ed25519 AAAA"],
+    "idle_seconds": 60,
+    "argv": ["serve"],
+    "image": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        ([], {}),
+        (["--hosts", "1"], {"hosts": None}),
+        (["--cpus", "1"], {"cpus": 1}),
+        (["--gpu", "0"], {"gpus": 0, "gpu_model": None, "slice": None}),
+        (["--gpu", "24GB"], {"gpus": 1, "gpu_model": None, "gpu_memory_bytes": 24 * 10**9}),
+        (["--kind", "gang", "--hosts", "2"], {"kind": "gang", "hosts": 2}),
+        (["--no-notebook"], {"notebook": None}),
+        (["--no-ssh"], {"ssh_keys": None}),
+        (["--idle", "2h"], {"idle_seconds": 7200.0}),
+        (["--", "train"], {"argv": ["train"]}),
+    ],
+)
+def test_what_the_command_line_says_wins_also_where_it_is_what_nobody_has_to_say(monkeypatch, words, changes):
+    asked = []
+
+    def answer(request):
+        if request.method == "GET":
+            return httpx2.Response(200, json={"items": [{"name": "big", "request": KEPT}], "next_cursor": None})
+        asked.append(json.loads(request.content))
+        return httpx2.Response(200, json={"fits": True})
+
+    told = Client(Config("http://master", "wr_x"), transport=httpx2.MockTransport(answer))
+    monkeypatch.setattr(clusters, "client", lambda context: context.with_resource(told))
+    get_command(app)(["cluster", "create", "--template", "big", "--plan", "--json", *words], standalone_mode=False)
+    wanted = {key: value for key, value in (KEPT | changes).items() if value is not None}
+    assert asked == [wanted]
