@@ -4,6 +4,7 @@ Creating is one unit of work: the key of the request, the plan, the hold, the sl
 together or not at all. What happens afterwards is life/service.py's, reaching into a workload access/service.py's.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -12,6 +13,7 @@ from windrow_master.clusters import limits, stopping
 from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
 from windrow_master.clusters.machine import HOLDING
+from windrow_master.clusters.meeting.service import Meeter
 from windrow_master.clusters.mending.service import Mender
 from windrow_master.clusters.model import (
     Cluster,
@@ -20,7 +22,7 @@ from windrow_master.clusters.model import (
     NetworkMode,
     WorkPhase,
 )
-from windrow_master.clusters.networks import Cord, Sight, Unsighted
+from windrow_master.clusters.networks import Cord, Meeting, Sight, Unsighted
 from windrow_master.clusters.placing.service import Placer
 from windrow_master.clusters.request import checked, digest
 from windrow_master.clusters.resizing.service import Resizer
@@ -79,19 +81,20 @@ class ClusterService:
         self.cords: Callable[[ClusterId], Sequence[Cord]] = lambda cluster_id: ()
         """The cords of a cluster's private network."""
         self._launcher = Launcher(fleet)
-        self._starter = Starter(market, self._placer, self._launcher)
+        self._meeter = Meeter(self._placer)
+        self._starter = Starter(market, self._placer, self._launcher, self._meeter)
         self.life = LifeDesk(fleet, market, self._changed)
-        self._mender = Mender(market, self._placer, self._launcher, self.life)
-        self._resizer = Resizer(market, self._placer, self._launcher, self.life)
+        self._mender = Mender(market, self._meeter, self._launcher, self.life)
+        self._resizer = Resizer(market, self._meeter, self._launcher, self.life)
 
     @property
     def sight(self) -> Sight | None:
         """Which hosts see each other."""
-        return self._starter.sight
+        return self._meeter.sight
 
     @sight.setter
     def sight(self, sight: Sight | None) -> None:
-        self._starter.sight = sight
+        self._meeter.sight = sight
 
     def touch(self, cluster_id: ClusterId) -> None:
         """Something about a cluster is worth showing."""
@@ -167,7 +170,7 @@ class ClusterService:
         def change(uow: UnitOfWork) -> ClusterView:
             cluster = self._load(uow, principal, cluster_id, frozenset())
             self._store.admit()
-            found = self._resizer.resize(uow, cluster, hosts, principal.actor, self.sight, most, login)
+            found = self._resizer.resize(uow, cluster, hosts, principal.actor, most, login)
             if isinstance(found, Refusal):
                 raise _no_capacity(found)
             return self._view(uow, found)
@@ -341,17 +344,20 @@ class ClusterService:
     async def tick(self) -> None:
         """What time alone brings about: lost hosts given up, limits reached, ended work cleared away. Every 5 s."""
 
-        def judge(uow: UnitOfWork) -> None:
-            for cluster in uow.clusters.living():
-                self._mender.mend(uow, self.life.limit(uow, self.life.judge(uow, cluster)))
+        def judge(uow: UnitOfWork) -> Sequence[Sequence[Meeting]]:
+            judged = [self.life.limit(uow, self.life.judge(uow, cluster)) for cluster in uow.clusters.living()]
+            unseen = [hosts for cluster in judged if (hosts := self._mender.mend(uow, cluster))]
             self.life.order_again(uow)
             self._market.tick(uow)
+            return unseen
 
         def is_needed(uow: UnitOfWork) -> bool:
             return bool(uow.clusters.living()) or bool(uow.rentals.live()) or bool(uow.workloads.held())
 
         if await self._store.read(is_needed):
-            await self._store.write(judge, name="cluster.tick")
+            unseen = await self._store.write(judge, name="cluster.tick")
+            if self.sight is not None:  # within some ten seconds; the next tick knows what they saw
+                await asyncio.gather(*(self.sight.look(hosts) for hosts in unseen))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

@@ -8,10 +8,10 @@ earlier workloads and their rental are past. Its image is what it ran before, by
 from collections.abc import Sequence
 from dataclasses import replace
 
-from windrow_master.clusters.launching.service import Launcher, meeting_of
+from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.machine import ClusterEvent, answer, noted
-from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Network, NetworkMode, Step
-from windrow_master.clusters.networks import Sight, Unsighted
+from windrow_master.clusters.meeting.service import Meeter
+from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Step
 from windrow_master.clusters.placing.service import Placer
 from windrow_master.market.model import Rental, RentalId, RentalState
 from windrow_master.market.service import MarketService
@@ -26,19 +26,17 @@ REASON_MAX = 400
 
 
 class Starter:
-    """Starts clusters. sight: which hosts see each other; without it those of one network are taken to, and others are
-    not put together."""
+    """Starts clusters."""
 
-    def __init__(self, market: MarketService, placer: Placer, launcher: Launcher) -> None:
-        self._market, self._placer, self._launcher = market, placer, launcher
-        self.sight: Sight | None = None
+    def __init__(self, market: MarketService, placer: Placer, launcher: Launcher, meeter: Meeter) -> None:
+        self._market, self._placer, self._launcher, self._meeter = market, placer, launcher, meeter
 
     def placed(
         self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, is_proof: bool = False
     ) -> Placement | Refusal:
         """Where it would run: on hosts that see each other, or else on others, if a network can be made for them."""
         found = self._placer.place(uow, request, account_id, is_proof)
-        if isinstance(found, Placement) or self.sight is None or request.hosts == 1:
+        if isinstance(found, Placement) or self._meeter.sight is None or request.hosts == 1:
             return found
         private = self._placer.place(uow, request, account_id, is_proof, is_private=True)
         return private if isinstance(private, Placement) else found
@@ -110,7 +108,8 @@ class Starter:
             uow.workloads.add(workload)
 
     def _placed_on(self, uow: UnitOfWork, cluster: Cluster, found: Placement) -> Cluster:
-        network, phase = self._network(uow, cluster.request, found), cluster.phase
+        network = self._meeter.network(uow, {member.host_id: member.runtime for member in found.members})
+        phase = cluster.phase
         for event in (ClusterEvent.PLACE, ClusterEvent.GRANTED):
             phase = answer(phase, event).phase
         placed = replace(
@@ -125,20 +124,6 @@ class Starter:
         )
         said = f"on {names(found)} in tier {placed.tier}"
         return self._launcher.networked(uow, noted(placed, Step(uow.now_wall_ns, "placed", None, said)), found.members)
-
-    def _network(self, uow: UnitOfWork, request: ClusterRequest, found: Placement) -> Network:
-        """How its members will meet. Raises NoCapacity where they cannot, Unsighted where the hosts have to look."""
-        runtimes = {member.host_id: member.runtime for member in found.members}
-        hosts = [host for host_id in runtimes if (host := uow.hosts.get(host_id)) is not None]
-        if request.hosts == 1 or any(host.simulated for host in hosts):
-            return Network()
-        if self.sight is None:
-            return Network(NetworkMode.DIRECT, "their hosts are in one network")
-        meetings = tuple(meeting_of(host, runtimes[host.host_id]) for host in hosts)
-        network = self.sight.decide(meetings)
-        if network is None:
-            raise Unsighted(meetings)
-        return network
 
 
 def names(found: Placement) -> str:
