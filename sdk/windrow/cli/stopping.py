@@ -5,11 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.clusters import LOGIN_MAX, RESTS, Login, MaxPrice, Which, cluster_named, print_plan, show_plan, started
+from windrow.cli.clusters import LOGIN_MAX, RESTS, Login, MaxPrice, Which, cluster_id, print_plan, show_plan, started
 from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.output import print_json, say
 from windrow.cli.request import registry_login
-from windrow.errors import WindrowClientError
 
 STOP_TIMEOUT_S = 180.0
 
@@ -23,12 +22,12 @@ def cluster_stop(
 ) -> None:
     """End what it runs, at no cost from then on, and keep it to be started again."""
     api = client(context)
-    found = cluster_named(api, cluster)
+    found = cluster_id(api, cluster)
     if not yes and sys.stdin.isatty():
         typer.confirm(f"Stop {cluster}? What was written in it and not fetched is gone.", abort=True)
-    item = api.stop_cluster(found["id"])
+    item = api.stop_cluster(found)
     if wait:
-        item = api.wait_cluster(found["id"], lambda c: c["phase"] in RESTS, STOP_TIMEOUT_S)
+        item = api.wait_cluster(found, lambda c: c["phase"] in RESTS, STOP_TIMEOUT_S)
     if as_json:
         print_json(item)
     else:
@@ -47,22 +46,20 @@ def cluster_start(
 ) -> None:
     """Rent and start anew what was stopped."""
     api = client(context)
-    found = cluster_named(api, cluster)
-    if plan or found["phase"] == "Stopped":
-        answer = api.plan(_asked(found, max_price))
+    found = cluster_id(api, cluster)
+    if plan or not yes:
+        stopped = api.cluster(found)
+        answer = api.plan(_asked(stopped, max_price))
         if plan:
             show_plan(answer, as_json)
             return
-        if answer["fits"] and not as_json:
+        if answer["fits"] and stopped["phase"] == "Stopped":
             print_plan(answer)
-        if answer["fits"] and not yes and sys.stdin.isatty():
-            typer.confirm(f"Start {cluster} for {answer['price_per_hour']} per hour?", abort=True)
-    if found["needs_login"] and login is None and found["phase"] == "Stopped":
-        words = f"The image of {cluster} was pulled with a registry's login, which is kept nowhere."
-        raise WindrowClientError(f"{words} Give it again: --registry-login FILE")
+            if sys.stdin.isatty():
+                typer.confirm(f"Start {cluster} for {answer['price_per_hour']} per hour?", abort=True)
     body: dict[str, Any] = {"max_price_per_hour": max_price} if max_price else {}
     body |= {"registry_login": registry_login(login.read(LOGIN_MAX))} if login is not None else {}
-    item = api.start_cluster(found["id"], body, tell=say)
+    item = api.start_cluster(found, body, tell=say)
     if item["request"].get("await_files"):
         say("It waits for its files: they are sent as after its creation.")
         wait = False

@@ -12,7 +12,6 @@ from windrow.cli import stopping
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
-from windrow.errors import WindrowClientError
 
 LAB: dict[str, Any] = {
     "id": "cluster_1",
@@ -56,7 +55,7 @@ def test_a_start_shows_its_price_and_asks_for_no_more_than_was_said(
     windrow: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     master = Master()
-    windrow(master, "start", "lab", "--yes", "--no-wait", "--max-price", "3")
+    windrow(master, "start", "lab", "--no-wait", "--max-price", "3")
     (plan, asked), (path, body) = master.asked
     assert plan == "/clusters/plan" and path == "/clusters/cluster_1/start"
     assert asked == {"argv": [], "gpus": 1, "image": "reg.example/a:1", "max_price_per_hour": "3"}
@@ -70,14 +69,12 @@ def test_a_plan_starts_nothing(windrow: Any) -> None:
     assert [path for path, _ in master.asked] == ["/clusters/plan"]
 
 
-def test_a_login_that_is_needed_is_asked_for_before_anything_is_started(windrow: Any, tmp_path: Path) -> None:
+def test_who_wants_to_see_no_price_starts_at_once_with_the_login_beside_it(windrow: Any, tmp_path: Path) -> None:
     master = Master(needs_login=True)
-    with pytest.raises(WindrowClientError, match="--registry-login"):
-        windrow(master, "start", "lab", "--yes", "--no-wait")
-    assert [path for path, _ in master.asked] == ["/clusters/plan"]
     (tmp_path / "login").write_text("a-renter:a:b")
     windrow(master, "start", "lab", "--yes", "--no-wait", "--registry-login", str(tmp_path / "login"))
-    assert master.asked[-1][1] == {"registry_login": {"username": "a-renter", "password": "a:b"}}
+    login = {"registry_login": {"username": "a-renter", "password": "a:b"}}
+    assert master.asked == [("/clusters/cluster_1/start", login)]
 
 
 def test_a_start_of_what_waits_for_files_says_so_and_does_not_wait(
