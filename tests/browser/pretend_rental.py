@@ -205,6 +205,10 @@ def template_routes(app: FastAPI, world: World) -> None:
     async def templates() -> Json:
         return listed([world.templates[name] for name in sorted(world.templates)])
 
+    @app.get("/api/v1/templates/{name}")
+    async def template(name: str) -> Any:
+        return world.templates.get(name) or problem(404, "not_found", "Not found", "There is no such template.", name)
+
     @app.put("/api/v1/templates/{name}")
     async def keep(name: str, body: Json = Body()) -> Json:
         world.templates[name] = {"name": name, "request": UNSAID | body, "saved_at": at()}

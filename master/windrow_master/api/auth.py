@@ -93,6 +93,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("GET", f"{V1}/clusters/{{cluster_id}}/files"): Permission.RENT,
     ("GET", f"{V1}/templates"): Permission.RENT,
     ("PUT", f"{V1}/templates/{{name}}"): Permission.RENT,
+    ("GET", f"{V1}/templates/{{name}}"): Permission.RENT,
     ("DELETE", f"{V1}/templates/{{name}}"): Permission.RENT,
     ("GET", f"{V1}/artefacts"): Permission.RENT,
     ("GET", f"{V1}/artefacts/{{owner_kind}}/{{owner_id}}/{{name:path}}"): Permission.RENT,

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 import typer
 
 from windrow.client import Client
-from windrow.errors import WindrowClientError
+from windrow.errors import ApiProblem, WindrowClientError
 
 Json = dict[str, Any]
 ALWAYS_SAID = ("kind", "cpus", "await_files", "argv", "notebook")
@@ -28,10 +29,13 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 def template_named(api: Client, name: str) -> Json:
     """Raises ApiProblem; WindrowClientError where there is none."""
-    for one in api.items("/templates"):
-        if one["name"] == name:
-            return one
-    raise WindrowClientError(f"No template {name!r} is there. See what is: windrow template ls")
+    try:
+        found: Json = api.get(f"/templates/{quote(name, safe='')}")
+    except ApiProblem as problem:
+        if problem.status != 404:
+            raise
+        raise WindrowClientError(f"No template {name!r} is there. See what is: windrow template ls") from None
+    return found
 
 
 def written(context: typer.Context) -> frozenset[str]:

@@ -11,6 +11,7 @@ from windrow.cli import clusters, kept
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
+from windrow.errors import WindrowClientError
 from windrow_master.api.template_routes import TemplateOut, TemplatesOut
 from windrow_master.clusters.templates import service
 
@@ -28,6 +29,9 @@ async def test_a_request_is_kept_and_can_be_asked_for_as_it_comes_back(site):
     assert_described(listed, TemplatesOut)
     (one,) = listed.json()["items"]
     assert one == answer.json() and one["name"] == "big-ray"
+    alone = await site.client.get("/api/v1/templates/big-ray")
+    assert_described(alone, TemplateOut)
+    assert alone.json() == one
     request = one["request"]
     assert (request["kind"], request["hosts"], request["cpus"], request["budget"]) == ("ray", 3, 4, "5.00")
     assert (request["name"], request["idle_seconds"], request["env"]) == ("", 600, {"A": "b"})
@@ -76,6 +80,15 @@ async def test_an_account_has_so_many_and_no_more(site, monkeypatch):
     assert (await save(site)).status_code == 200
 
 
+def test_a_template_that_is_not_there_is_said_by_its_name():
+    answer = httpx2.Response(404, json={"code": "not_found", "detail": "There is no such template."})
+    with (
+        Client(Config("http://master", "wr_x"), transport=httpx2.MockTransport(lambda _: answer)) as api,
+        pytest.raises(WindrowClientError, match="No template 'bi g' is there"),
+    ):
+        kept.template_named(api, "bi g")
+
+
 def test_what_is_written_counts_before_what_is_kept():
     request = {"kind": "box", "cpus": 1, "argv": [], "await_files": False, "notebook": True, "env": {"C": "d"}}
     asked = kept.changed({"kind": "ray", "cpus": 4, "argv": ["x"], "image": None}, request, frozenset({"env"}))
@@ -119,7 +132,8 @@ def test_what_the_command_line_says_wins_also_where_it_is_what_nobody_has_to_say
 
     def answer(request):
         if request.method == "GET":
-            return httpx2.Response(200, json={"items": [{"name": "big", "request": KEPT}], "next_cursor": None})
+            assert request.url.path.endswith("/templates/big")
+            return httpx2.Response(200, json={"name": "big", "request": KEPT})
         asked.append(json.loads(request.content))
         return httpx2.Response(200, json={"fits": True})
 
