@@ -1,6 +1,6 @@
 // A job's request from what a person typed, the same as a command, and what a job waits for. Pure.
 import type { Job, JobRequest, RegistryLogin } from "./api/types.ts";
-import { LOGIN_FILE, NO_LOGIN, quoted, readLogin, splitCommand } from "./request.ts";
+import { LOGIN_FILE, NO_LOGIN, quoted, readAmount, readLogin, readSpan, splitCommand } from "./request.ts";
 
 export interface JobDraft {
   command: string;
@@ -27,7 +27,6 @@ export type JobFaults = Partial<Record<keyof JobDraft, string>>;
 
 const MEMORY = /^(\d+(?:\.\d+)?)\s*([GT])(i?)B?$/i;
 const MODEL = /^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}$/;
-const NUMBER = /^\d+(\.\d+)?$/;
 
 export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLogin | null; faults: JobFaults } {
   const faults: JobFaults = {};
@@ -48,14 +47,8 @@ export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLo
   else if (memory) request.gpu_memory_bytes = Math.floor(Number(memory[1]) * (memory[3] ? 1024 : 1000) ** (memory[2]!.toUpperCase() === "T" ? 4 : 3));
   else if (kind && MODEL.test(kind)) request.gpu_model = kind;
   else if (kind) faults.gpu = "A model such as H100, or a memory such as 24GB";
-  if (draft.minutes.trim()) {
-    if (NUMBER.test(draft.minutes.trim()) && Number(draft.minutes) > 0) request.max_duration_seconds = Number(draft.minutes) * 60;
-    else faults.minutes = "A number of minutes";
-  }
-  if (draft.budget.trim()) {
-    if (NUMBER.test(draft.budget.trim()) && Number(draft.budget) > 0) request.budget = draft.budget.trim();
-    else faults.budget = "An amount such as 0.50";
-  }
+  readSpan(draft, "minutes", faults, [60, 1, "A number of minutes"], (seconds) => (request.max_duration_seconds = seconds));
+  readAmount(draft, "budget", faults, (amount) => (request.budget = amount));
   const packages = draft.packages.split("\n").map((one) => one.trim()).filter(Boolean);
   if (packages.some((one) => one.startsWith("-"))) faults.packages = "Packages such as numpy or numpy==2.4, a line each";
   else if (packages.length) request.packages = packages;

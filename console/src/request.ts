@@ -68,7 +68,7 @@ export function toRequest(draft: Draft): { request: ClusterRequest; login: Regis
   readEnv(draft, request, faults);
   readPorts(draft, request, faults);
   if (draft.kind === "box") readDoors(draft, request, faults);
-  money(draft, "maxPrice", faults, (amount) => (request.max_price_per_hour = amount));
+  readAmount(draft, "maxPrice", faults, (amount) => (request.max_price_per_hour = amount), 0);
   readLimits(draft, request, faults);
   if (overHosts(draft.kind)) request.hosts = draft.hosts;
   if (draft.kind === "gang" && !request.argv?.length && !faults.command) faults.command = "A gang needs a command: every member runs it";
@@ -136,26 +136,34 @@ function gib(draft: Draft, field: "gpuMemoryGib" | "memoryGib", faults: Faults, 
   else faults[field] = "A number of GiB";
 }
 
-function money(draft: Draft, field: "maxPrice" | "budget", faults: Faults, put: (amount: string) => void): void {
+const NUMBER = /^\d+(\.\d+)?$/;
+
+type Texts<F extends string> = Readonly<Record<F, string>>;
+type FaultsOf<F extends string> = Partial<Record<F, string>>;
+
+/** An amount of money that a form may hold, above 0 or from `least`; it is put as it was typed. */
+export function readAmount<F extends string>(draft: Texts<F>, field: F, faults: FaultsOf<F>, put: (amount: string) => void, least = Number.MIN_VALUE): void {
   const text = draft[field].trim();
   if (!text) return;
-  if (/^\d+(\.\d+)?$/.test(text)) put(text);
+  if (NUMBER.test(text) && Number(text) >= least) put(text);
   else faults[field] = "An amount such as 0.50";
+}
+
+/** A span that a form may hold, in a unit of so many seconds and of at least so many. */
+export function readSpan<F extends string>(draft: Texts<F>, field: F, faults: FaultsOf<F>, [unit, least, what]: readonly [number, number, string], put: (seconds: number) => void): void {
+  const text = draft[field].trim();
+  if (!text) return;
+  if (NUMBER.test(text) && Number(text) * unit >= least) put(Math.round(Number(text) * unit));
+  else faults[field] = what;
 }
 
 /** Whether a cluster may be ended because nobody is in it: work with an end of its own is not. */
 export const mayIdle = (draft: Draft) => draft.kind === "service" || !draft.command.trim();
 
 function readLimits(draft: Draft, request: ClusterRequest, faults: Faults): void {
-  money(draft, "budget", faults, (amount) => (request.budget = amount));
-  const span = (field: "hours" | "idleMinutes", unit: number, least: number, what: string, put: (seconds: number) => void) => {
-    const text = draft[field].trim();
-    if (!text) return;
-    if (/^\d+(\.\d+)?$/.test(text) && Number(text) * unit >= least) put(Math.round(Number(text) * unit));
-    else faults[field] = what;
-  };
-  span("hours", 3600, 1, "A number of hours", (seconds) => (request.max_duration_seconds = seconds));
-  if (mayIdle(draft)) span("idleMinutes", 60, 60, "A number of minutes, 1 or more", (seconds) => (request.idle_seconds = seconds));
+  readAmount(draft, "budget", faults, (amount) => (request.budget = amount));
+  readSpan(draft, "hours", faults, [3600, 1, "A number of hours"], (seconds) => (request.max_duration_seconds = seconds));
+  if (mayIdle(draft)) readSpan(draft, "idleMinutes", faults, [60, 60, "A number of minutes, 1 or more"], (seconds) => (request.idle_seconds = seconds));
 }
 
 function readEnv(draft: Draft, request: ClusterRequest, faults: Faults): void {

@@ -321,7 +321,7 @@ class Market:
         return [
             cluster["id"]
             for cluster in self._http.items("/clusters")
-            if cluster["phase"] not in FINAL and {w["host_id"] for w in cluster["workloads"]} & ours
+            if cluster["phase"] not in (*FINAL, "Stopped") and {w["host_id"] for w in cluster["workloads"]} & ours
         ]
 
     async def _stop_all(self, names: list[str]) -> None:

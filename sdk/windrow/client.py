@@ -116,6 +116,24 @@ class Client:
         answer: Json = self.get(f"/clusters/{cluster_id}")
         return answer
 
+    def stop_cluster(self, cluster_id: str) -> Json:
+        """End its work, and keep it to be started again; returns the cluster as it is now. Safe to repeat."""
+        cluster: Json = self.request("POST", f"/clusters/{cluster_id}/stop")["cluster"]
+        return cluster
+
+    def start_cluster(
+        self,
+        cluster_id: str,
+        request: Json | None = None,
+        patience_s: float = SOON_S,
+        tell: Callable[[str], object] | None = None,
+    ) -> Json:
+        """Start what was stopped; the rest is as for `create_cluster`. request: max_price_per_hour, registry_login."""
+        path = f"/clusters/{cluster_id}/start"
+        answer: Json = patiently(lambda: self.request("POST", path, body=request or {}), patience_s, tell)
+        cluster: Json = answer["cluster"]
+        return cluster
+
     def delete_cluster(self, cluster_id: str) -> Json:
         """Ask for its end; safe to repeat."""
         answer: Json = self.request("DELETE", f"/clusters/{cluster_id}")

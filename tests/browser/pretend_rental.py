@@ -133,6 +133,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "first_port": None,
         "network": None,
         "restarts": 0,
+        "needs_login": False,
         "version": 1,
     }
     return cluster_id
@@ -174,6 +175,14 @@ def cluster_routes(app: FastAPI, world: World) -> None:
             404, "not_found", "Not found", "There is no such cluster.", cluster_id
         )
 
+    @app.post("/api/v1/clusters/{cluster_id}/stop")
+    async def stop(cluster_id: str) -> Response:
+        return _turned(world, cluster_id, "stop", "stopped")
+
+    @app.post("/api/v1/clusters/{cluster_id}/start")
+    async def start(cluster_id: str) -> Response:
+        return _turned(world, cluster_id, "start", "creating")
+
     @app.delete("/api/v1/clusters/{cluster_id}")
     async def delete(cluster_id: str) -> Response:
         one = world.clusters[cluster_id]
@@ -183,12 +192,22 @@ def cluster_routes(app: FastAPI, world: World) -> None:
     _looked_at(app, world)
 
 
+def _turned(world: World, cluster_id: str, what: str, phase: str) -> Response:
+    one = world.clusters[cluster_id]
+    one.update(phase=phase, version=one["version"] + 1)
+    return JSONResponse({"operation": operation(f"cluster_{what}", cluster_id), "cluster": one}, 202)
+
+
 def template_routes(app: FastAPI, world: World) -> None:
     """Requests that are kept by name."""
 
     @app.get("/api/v1/templates")
     async def templates() -> Json:
         return listed([world.templates[name] for name in sorted(world.templates)])
+
+    @app.get("/api/v1/templates/{name}")
+    async def template(name: str) -> Any:
+        return world.templates.get(name) or problem(404, "not_found", "Not found", "There is no such template.", name)
 
     @app.put("/api/v1/templates/{name}")
     async def keep(name: str, body: Json = Body()) -> Json:

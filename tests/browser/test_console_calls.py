@@ -130,8 +130,15 @@ async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms
     inside = page.get_by_role("region", name="Inside")
     await inside.get_by_placeholder("ls -la").fill("sh -c 'exit 3' --flag")
     await forms.same(inside, inside.get_by_role("button", name="Run", exact=True).click, "POST", "/clusters/[^/]+/exec")
-    await page.get_by_role("button", name="Delete").click()
     dialog = page.get_by_role("dialog")
+    for verb, phase in (("Stop", "Stopped"), ("Start", "Running")):
+        await page.get_by_role("button", name=verb, exact=True).click()
+        act = dialog.get_by_role("button", name=f"{verb} cluster").click
+        if verb == "Start":
+            await expect(dialog.get_by_test_id("plan")).to_contain_text("Fits")
+        await forms.same(dialog, act, "POST", f"/clusters/[^/]+/{verb.lower()}")
+        await expect(page.get_by_test_id("phase")).to_have_text(phase)
+    await page.get_by_role("button", name="Delete").click()
     await dialog.get_by_role("textbox").fill(NASTY)
     await forms.same(dialog, dialog.get_by_role("button", name="Delete cluster").click, "DELETE", "/clusters/[^/]+")
 

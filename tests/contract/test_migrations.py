@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect, text
+from sqlalchemy.exc import IntegrityError
 
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.migrate import MIGRATIONS, differences, downgrade, newest, upgrade
@@ -78,6 +79,34 @@ def test_the_epoch_goes_on_from_the_terms_that_were_before_there_was_a_leader(wr
 
     with writer.begin() as connection:
         assert connection.scalar(text("SELECT epoch FROM leader")) == 7
+
+
+def test_rentals_with_their_lines_are_kept_where_a_cluster_may_have_several_from_now_on(writer: Engine) -> None:
+    add = (
+        "INSERT INTO rentals (rental_id, cluster_id, cluster_name, renter, tier, price_per_hour, fee_permille,"
+        " simulated, state, opened_at_ns, end_reason, held, charged)"
+        " VALUES (:id, 'cluster_1', 'lab', 'account_1', 'cpu/C', 1, 0, false, 'open', 0, '', 0, 0)"
+    )
+    line = (
+        "INSERT INTO rental_lines (workload_id, rental_id, host_id, provider, price_per_hour, slots, lease_from_ns,"
+        " lease_until_ns, seen_at_ns, signed_ns, receipts, end_reason, charged, fee_charged)"
+        " VALUES ('workload_1', :rental, 'host_1', 'account_1', 1, '[]', 0, 0, 0, 0, 0, '', 0, 0)"
+    )
+    upgrade(writer, "0019_login_of_jobs")
+    with writer.begin() as connection:
+        connection.execute(text(add), {"id": "rental_1"})
+        connection.execute(text(line), {"rental": "rental_1"})
+    upgrade(writer)
+
+    with writer.begin() as connection:
+        connection.execute(text(add), {"id": "rental_2"})
+        assert connection.scalar(text("SELECT count(*) FROM rentals")) == 2
+        assert connection.scalar(text("SELECT rental_id FROM rental_lines")) == "rental_1"
+    with pytest.raises(IntegrityError), writer.begin() as connection:
+        connection.execute(text(line.replace("workload_1", "workload_2")), {"rental": "rental_none"})
+    with pytest.raises(IntegrityError):
+        downgrade(writer, "0019_login_of_jobs")
+    assert differences(writer) == [], "what cannot lead back has changed nothing"
 
 
 def test_masters_that_start_together_upgrade_one_after_the_other(opener: Callable[[], Engines]) -> None:

@@ -22,9 +22,11 @@ CLUSTER_MOVES: dict[str, tuple[str, ...]] = {
     "Requested": ("Queued", "Placing", "Failed", "Deleted"),
     "Queued": ("Placing", "Failed", "Deleted"),
     "Placing": ("Queued", "Creating", "Failed", "Deleted"),
-    "Creating": ("Running", "Deleting", "Failed"),
-    "Running": ("Degraded", "Deleting", "Failed"),
-    "Degraded": ("Running", "Deleting", "Failed"),
+    "Creating": ("Running", "Stopping", "Deleting", "Failed"),
+    "Running": ("Degraded", "Stopping", "Deleting", "Failed"),
+    "Degraded": ("Running", "Stopping", "Deleting", "Failed"),
+    "Stopping": ("Stopped", "Deleting"),
+    "Stopped": ("Placing", "Deleted"),
     "Deleting": ("Deleted",),
 }
 

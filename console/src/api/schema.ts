@@ -356,19 +356,23 @@ export interface ClusterOut {
   tier: string | null;
   /** A decimal amount of money */
   price_per_hour: string | null;
-  /** A decimal amount of money */
+  /** Of all its runs */
   cost_so_far: string | null;
+  /** Of its present run, from its start to its stop */
   started_at: string | null;
   ended_at: string | null;
   /** When its duration or its budget ends it; null: neither does */
   ends_at: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
+  /** Of its present run, or of the last one */
   rental_id: string | null;
   /** Of its block of ports on its hosts; null where it has none */
   first_port: number | null;
   /** How often members were replaced */
   restarts: number;
+  /** Whether to start it again takes its image's registry login */
+  needs_login: boolean;
   version: number;
 }
 
@@ -1491,6 +1495,14 @@ export interface StandingOut {
   host_id: string;
   reliability: ReliabilityOut;
   unrented: UnrentedOut[];
+}
+
+/** What all of it may cost now, and what was kept nowhere. */
+export interface StartBody {
+  /** Of all of it; else as was asked */
+  max_price_per_hour?: string | null;
+  /** For the image; to be given again where it was at the creation */
+  registry_login?: RegistryLoginBody | null;
 }
 
 /** One step of a cluster's way. */

@@ -16,10 +16,11 @@ import { Log } from "../parts/Log.tsx";
 import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Shape, Simulated, State, TestMoney, toneOf, useNow, When } from "../parts/state.tsx";
+import { StartAsked, StopAsked } from "../parts/StopStart.tsx";
 import { asCommand, quoted } from "../request.ts";
 
 const is = (cluster: Cluster, ...phases: string[]) => phases.includes(cluster.phase.toLowerCase());
-const isOver = (cluster: Cluster) => is(cluster, "deleted", "failed");
+const isOver = (cluster: Cluster) => is(cluster, "deleted", "failed", "stopped");
 
 export function ClusterPage() {
   const { clusterId } = useParams({ from: "/clusters/$clusterId" });
@@ -43,6 +44,7 @@ export function ClusterPage() {
 function ClusterView({ cluster }: { cluster: Cluster }) {
   const [deleting, setDeleting] = useState(false);
   const [resizing, setResizing] = useState(false);
+  const [turning, setTurning] = useState<"stop" | "start" | null>(null);
   const me = useQuery(meQuery);
   const currency = me.data?.balance.currency ?? "";
   const over = isOver(cluster);
@@ -53,7 +55,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
         above={<Link className="wr-link" to="/clusters">Clusters</Link>}
         title={plain(cluster.name)}
         beside={<><span data-testid="phase"><State state={cluster.phase} /></span>{cluster.request.simulated && <Simulated />}<Text size="xs" className="wr-quiet"><Id id={cluster.id} /></Text></>}
-        actions={is(cluster, "deleted") ? <ReceiptLink cluster={cluster} /> : <>{is(cluster, "running") && (cluster.kind === "ray" || cluster.kind === "dask") && <Button variant="default" onClick={() => setResizing(true)}>Resize</Button>}<Button color="red" variant="light" onClick={() => setDeleting(true)} disabled={is(cluster, "deleting")}>{is(cluster, "deleting") ? "Deleting…" : "Delete"}</Button></>}
+        actions={is(cluster, "deleted") ? <ReceiptLink cluster={cluster} /> : <>{is(cluster, "running") && (cluster.kind === "ray" || cluster.kind === "dask") && <Button variant="default" onClick={() => setResizing(true)}>Resize</Button>}{is(cluster, "creating", "running", "degraded", "stopping") && <Button variant="default" onClick={() => setTurning("stop")} disabled={is(cluster, "stopping")}>{is(cluster, "stopping") ? "Stopping…" : "Stop"}</Button>}{is(cluster, "stopped") && <Button onClick={() => setTurning("start")}>Start</Button>}<Button color="red" variant="light" onClick={() => setDeleting(true)} disabled={is(cluster, "deleting")}>{is(cluster, "deleting") ? "Deleting…" : "Delete"}</Button></>}
       />
       {cluster.reason && <div className={`wr-note ${is(cluster, "failed") ? "wr-note-bad" : ""}`} style={{ marginBottom: 14 }}><strong>{words(cluster.phase)}</strong><span className="wr-break">{plain(cluster.reason)}</span></div>}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
@@ -64,7 +66,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
       </div>
       <div className="wr-columns">
         <div className="wr-stack">
-          <Panel title="Output" bare><Log path={`/clusters/${encodeURIComponent(cluster.id)}/logs`} over={over} waiting={over ? "No log is kept." : "Waiting for the first line…"} /></Panel>
+          <Panel title="Output" bare><Log key={cluster.rental_id} path={`/clusters/${encodeURIComponent(cluster.id)}/logs`} over={over} waiting={over ? "No log is kept." : "Waiting for the first line…"} /></Panel>
           <Inside cluster={cluster} up={up} over={over} />
         </div>
         <aside className="wr-stack">
@@ -77,6 +79,8 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
         </aside>
       </div>
       {resizing && <ResizeAsked cluster={cluster} close={() => setResizing(false)} />}
+      {turning === "stop" && <StopAsked cluster={cluster} close={() => setTurning(null)} />}
+      {turning === "start" && <StartAsked cluster={cluster} close={() => setTurning(null)} />}
       {deleting && <DeleteAsked cluster={cluster} close={() => setDeleting(false)} />}
     </>
   );
@@ -92,7 +96,7 @@ function Running({ cluster }: { cluster: Cluster }) {
 /** The way a cluster goes; what has no step of its own in the record is shown as still to come. */
 function Steps({ cluster }: { cluster: Cluster }) {
   const last = cluster.steps.length - 1;
-  const waiting = is(cluster, "requested", "queued", "placing", "creating", "deleting");
+  const waiting = is(cluster, "requested", "queued", "placing", "creating", "stopping", "deleting");
   return (
     <ol className="wr-steps" aria-label="Steps" data-testid="steps">
       {cluster.steps.map((step, index) => {
@@ -219,8 +223,8 @@ function Inside({ cluster, up, over }: { cluster: Cluster; up: boolean; over: bo
     <Panel bare label="Inside">
       <Tabs defaultValue="exec" keepMounted={false}>
         <Tabs.List><Tabs.Tab value="exec">Run a command inside</Tabs.Tab><Tabs.Tab value="files">Files</Tabs.Tab><Tabs.Tab value="events">Events</Tabs.Tab><Tabs.Tab value="why">Why here</Tabs.Tab></Tabs.List>
-        <Tabs.Panel value="exec">{up ? <Exec clusterId={cluster.id} /> : <Empty title={over ? "It is over" : "Not running yet"}>A command runs inside while the cluster is running.</Empty>}</Tabs.Panel>
-        <Tabs.Panel value="files"><Files clusterId={cluster.id} name={cluster.name} over={is(cluster, "deleted")} /></Tabs.Panel>
+        <Tabs.Panel value="exec">{up ? <Exec clusterId={cluster.id} /> : <Empty title={is(cluster, "stopped") ? "It is stopped" : over ? "It is over" : "Not running yet"}>A command runs inside while the cluster is running.</Empty>}</Tabs.Panel>
+        <Tabs.Panel value="files"><Files clusterId={cluster.id} name={cluster.name} over={is(cluster, "deleted", "stopped")} /></Tabs.Panel>
         <Tabs.Panel value="events"><EventList subject={cluster.id} follow={!over} /></Tabs.Panel>
         <Tabs.Panel value="why"><Why id={cluster.id} /></Tabs.Panel>
       </Tabs>

@@ -6,16 +6,16 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { freshKey, post, put, remove } from "../api/client.ts";
 import { host as hostQuery, me as meQuery, offers as offersQuery, plan as planQuery, templates as templatesQuery } from "../api/queries.ts";
-import type { ClusterAccepted, ClusterPlan, ClusterRequest, Template } from "../api/types.ts";
-import { amount, count, perHour, plain, words } from "../format.ts";
-import { Facts, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import type { ClusterAccepted, ClusterRequest, Template } from "../api/types.ts";
+import { perHour, plain, words } from "../format.ts";
+import { Fit } from "../parts/Fit.tsx";
+import { PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { RegistryLogin } from "../parts/RegistryLogin.tsx";
 import { Same } from "../parts/Same.tsx";
-import { State, TestMoney } from "../parts/state.tsx";
+import { TestMoney } from "../parts/state.tsx";
 import { asCommand, BLANK, mayIdle, NO_LOGIN, overHosts, shownWith, toDraft, toRequest, withLogin, type Draft, type Kind } from "../request.ts";
 
 const TYPING_MS = 350;
-const REFUSALS_SHOWN = 8;
 const TEMPLATE = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 const KINDS: Record<Kind, string> = {
   box: "One command, or a machine that stays up for you to work in.",
@@ -208,39 +208,5 @@ function Preview({ request, sound }: { request: ClusterRequest; sound: boolean }
       {lacksCommand ? <Text size="sm" className="wr-quiet">Say what its members run first.</Text> : query.data ? <Fit plan={query.data} seconds={settled.max_duration_seconds ?? null} currency={me.data?.balance.currency ?? ""} /> : query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : <Waiting />}
       {!sound && query.data?.fits && <Text size="xs" className="wr-quiet" mt={8}>The form is not complete yet.</Text>}
     </Panel>
-  );
-}
-
-function Fit({ plan, seconds, currency }: { plan: ClusterPlan; seconds: number | null; currency: string }) {
-  return (
-    <Stack gap="sm" aria-live="polite" data-testid="plan">
-      {plan.fits ? (
-        <>
-          <Group justify="space-between" align="baseline">
-            <State state="Fits" tone="ok" />
-            <Text fw={650} size="xl">{perHour(plan.price_per_hour)} <Text span size="xs" className="wr-quiet">{currency}</Text></Text>
-          </Group>
-          <Facts
-            rows={[
-              ...plan.placement.map((place) => [plain(place.tier), <Link key={place.host_id} className="wr-link" to="/hosts/$hostId" params={{ hostId: place.host_id }}>{plain(place.host_name)}</Link>] as const),
-              ...(seconds === null || plan.price_per_hour === null ? [] : [["In all", `at most ${amount(((Number(plan.price_per_hour) * seconds) / 3600).toFixed(6))} ${currency}`] as const]),
-              ["Held first", `${amount(plan.hold)} ${currency}: 15 minutes, renewed while it runs; what is not used comes back`],
-              ["Balance", `${amount(plan.balance)} ${currency}`],
-            ]}
-          />
-        </>
-      ) : (
-        <State state="No host fits" tone="bad" />
-      )}
-      {plan.refusals.length > 0 && (
-        <details open={!plan.fits}>
-          <summary className="wr-quiet" style={{ fontSize: 13, cursor: "pointer" }}>Why not {plan.refusals.length === 1 ? "the other" : `${count(plan.refusals.length)} others`}</summary>
-          <ul className="wr-reasons" style={{ marginTop: 6 }}>
-            {plan.refusals.slice(0, REFUSALS_SHOWN).map((refusal, index) => <li key={index} className="wr-break">{refusal.host_name && <strong>{plain(refusal.host_name)}: </strong>}{plain(refusal.reason)}</li>)}
-            {plan.refusals.length > REFUSALS_SHOWN && <li className="wr-quiet">and {count(plan.refusals.length - REFUSALS_SHOWN)} more</li>}
-          </ul>
-        </details>
-      )}
-    </Stack>
   );
 }

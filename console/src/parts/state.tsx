@@ -10,7 +10,7 @@ const TONES: Record<Tone, readonly string[]> = {
   busy: ["starting", "creating", "placing", "queued", "requested", "verifying", "reserved", "stopping", "scrubbing", "deleting", "sent", "accepted", "pulling", "rented", "joining", "measuring", "pending", "preparing", "waiting_files", "submitted", "checkpointing", "migrating"],
   warn: ["suspect", "degraded", "draining", "maintenance", "unverified", "unknown", "waiting", "busy", "unavailable", "offline_expected"],
   bad: ["lost", "failed", "faulted", "quarantined", "timed_out", "timedout", "banned", "killed", "offline", "departed"],
-  off: ["retired", "deleted", "cancelled", "none", "expired", "revoked", "exited", "ended", "gone", "unseen"],
+  off: ["retired", "deleted", "cancelled", "none", "expired", "revoked", "exited", "ended", "gone", "unseen", "stopped"],
 };
 
 const TONE_OF = new Map<string, Tone>(Object.entries(TONES).flatMap(([tone, states]) => states.map((state) => [state, tone as Tone] as const)));

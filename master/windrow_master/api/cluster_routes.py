@@ -1,4 +1,4 @@
-"""Routes of clusters: plan, create, read, follow, delete, and what goes on inside: log, exec, files."""
+"""Routes of clusters: plan, create, read, follow, stop, start, delete, and what goes on inside: log, exec, files."""
 
 import base64
 import contextlib
@@ -134,6 +134,17 @@ class ResizeBody(Body):
     registry_login: Annotated[RegistryLoginBody | None, Field(description="For the image, on new hosts")] = None
 
 
+class StartBody(Body):
+    """What all of it may cost now, and what was kept nowhere."""
+
+    max_price_per_hour: Annotated[str | None, Field(max_length=30, description="Of all of it; else as was asked")] = (
+        None
+    )
+    registry_login: Annotated[
+        RegistryLoginBody | None, Field(description="For the image; to be given again where it was at the creation")
+    ] = None
+
+
 class TunnelBody(Body):
     """Which TCP port of the workload to reach."""
 
@@ -216,6 +227,26 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
 async def delete_cluster(services: Serving, principal: Asking, cluster_id: str) -> Response:
     """End it; safe to repeat, also when it is gone."""
     operation, view = await services.clusters.delete(principal, ClusterId(cluster_id))
+    return accepted(operation, {"cluster": cluster_json(view)})
+
+
+@router.post("/clusters/{cluster_id}/stop", status_code=202, responses=out_clusters.ACCEPTED)
+async def stop_cluster(services: Serving, principal: Asking, cluster_id: str) -> Response:
+    """End its work, which then costs nothing, and keep it to be started again. Its files are gone. Safe to repeat."""
+    operation, view = await services.clusters.stop(principal, ClusterId(cluster_id))
+    return accepted(operation, {"cluster": cluster_json(view)})
+
+
+@router.post("/clusters/{cluster_id}/start", status_code=202, responses=out_clusters.ACCEPTED)
+async def start_cluster(
+    services: Serving, principal: Asking, cluster_id: str, body: StartBody | None = None
+) -> Response:
+    """Rent and start anew what was stopped, wherever it fits now; `POST /clusters/plan` with its request says where and
+    for how much. Refused as a creation is, it stays stopped. Safe to repeat."""
+    asked = body or StartBody()
+    most = None if asked.max_price_per_hour is None else money_of(asked.max_price_per_hour)
+    login = login_of(asked.registry_login)
+    operation, view = await services.clusters.start(principal, ClusterId(cluster_id), most, login)
     return accepted(operation, {"cluster": cluster_json(view)})
 
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from windrow_master.api.fleet_shapes import isolation_text
-from windrow_master.api.paging import time_or_none
+from windrow_master.api.paging import money_or_none, seconds_or_none, time_or_none
 from windrow_master.clusters import box
 from windrow_master.clusters.model import ClusterRequest, NetworkMode, Step, Template, Workload
 from windrow_master.clusters.tunnels.service import Ticket
@@ -42,6 +42,7 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "rental_id": cluster.rental_id,
         "first_port": cluster.first_port,
         "restarts": cluster.restarts,
+        "needs_login": cluster.needs_login,
         "version": cluster.version,
     }
 
@@ -102,7 +103,7 @@ def plan_json(preview: Preview) -> dict[str, Any]:
         "fits_soon": preview.is_soon,
         "placement": [_chosen_json(member) for member in preview.members],
         "price_per_hour": None if preview.chosen is None else money_text(price),
-        "hold": None if preview.hold is None else money_text(preview.hold),
+        "hold": money_or_none(preview.hold),
         "balance": money_text(preview.balance),
         "refusals": [
             {"host_id": verdict.host_id, "host_name": verdict.host_name, "reason": verdict.reason}
@@ -160,19 +161,11 @@ def _request_json(request: ClusterRequest) -> dict[str, Any]:
         "argv": list(request.argv),
         "ports": list(request.ports),
         "ssh_keys": list(request.ssh_keys),
-        "max_price_per_hour": _amount(request.max_price_per_hour),
-        "budget": _amount(request.budget),
-        "max_duration_seconds": _seconds(request.max_duration_ns),
-        "idle_seconds": _seconds(request.idle_ns),
+        "max_price_per_hour": money_or_none(request.max_price_per_hour),
+        "budget": money_or_none(request.budget),
+        "max_duration_seconds": seconds_or_none(request.max_duration_ns),
+        "idle_seconds": seconds_or_none(request.idle_ns),
     }
-
-
-def _amount(amount: Microcents | None) -> str | None:
-    return None if amount is None else money_text(Microcents(amount))
-
-
-def _seconds(span_ns: int | None) -> float | None:
-    return None if span_ns is None else seconds(span_ns)
 
 
 def _step_json(step: Step) -> dict[str, Any]:

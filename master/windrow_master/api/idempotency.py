@@ -37,8 +37,10 @@ LOGIN: Final = "registry_login"
 REPLAYED: Final = "Idempotency-Replayed"
 SECRET_ANSWERS: Final = frozenset({f"{V1}/tokens", f"{V1}/join-tokens", f"{V1}/clusters/{{cluster_id}}/tunnels"})
 """Their answers hold a secret that is shown once and stored nowhere, so they are made again instead."""
-REPEATABLE: Final = frozenset({f"{V1}/clusters", f"{V1}/jobs", f"{V1}/jobs/{{job_id}}/rerun"})
-"""Their rooms keep the key in the transaction that does the work, so one that was cut short may simply run again."""
+_STATED: Final = frozenset({f"{V1}/clusters/{{cluster_id}}/{what}" for what in ("stop", "start")})
+"""They say how something is to be, so they are answered again where it is so already."""
+REPEATABLE: Final = _STATED | {f"{V1}/clusters", f"{V1}/jobs", f"{V1}/jobs/{{job_id}}/rerun"}
+"""Of the others the rooms keep the key in the transaction that does the work; so what was cut short may run again."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from windrow_master.api.paging import time_or_none
+from windrow_master.api.paging import money_or_none, seconds_or_none, time_or_none
 from windrow_master.clusters.jobs.impact import CardImpact, Figures, Spans, Stretch
 from windrow_master.clusters.jobs.model import Attempt, JobRequest
 from windrow_master.clusters.jobs.service import JobView
@@ -67,12 +67,12 @@ def _request_json(request: JobRequest) -> dict[str, Any]:
         "runtime": request.runtime,
         "simulated": request.simulated,
         "slice": request.slice,
-        "max_price_per_hour": _money(request.max_price_per_hour),
+        "max_price_per_hour": money_or_none(request.max_price_per_hour),
         "retries": request.retries,
         "retries_on_exit": request.retries_on_exit,
-        "max_duration_seconds": None if request.max_duration_ns is None else seconds(request.max_duration_ns),
+        "max_duration_seconds": seconds_or_none(request.max_duration_ns),
         "deadline": time_or_none(request.deadline_ns),
-        "budget": _money(request.budget),
+        "budget": money_or_none(request.budget),
         "priority": request.priority,
         "after": list(request.after),
         "array_size": request.array_size,
@@ -80,10 +80,6 @@ def _request_json(request: JobRequest) -> dict[str, Any]:
         "packages": list(request.packages),
         "checkpoint_every_seconds": seconds(request.checkpoint_every_ns),
     }
-
-
-def _money(amount: Microcents | None) -> str | None:
-    return None if amount is None else money_text(amount)
 
 
 def impact_json(

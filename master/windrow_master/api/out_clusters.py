@@ -107,14 +107,15 @@ class ClusterOut(Out):
     network: Annotated[NetworkOut | None, Field(description="Null where there are not several hosts")]
     tier: str | None
     price_per_hour: Amount
-    cost_so_far: Amount
-    started_at: Time | None
+    cost_so_far: Annotated[Amount, Field(description="Of all its runs")]
+    started_at: Annotated[Time | None, Field(description="Of its present run, from its start to its stop")]
     ended_at: Time | None
     ends_at: Annotated[Time | None, Field(description="When its duration or its budget ends it; null: neither does")]
     created_at: Time
-    rental_id: str | None
+    rental_id: Annotated[str | None, Field(description="Of its present run, or of the last one")]
     first_port: Annotated[int | None, Field(description="Of its block of ports on its hosts; null where it has none")]
     restarts: Annotated[int, Field(description="How often members were replaced")]
+    needs_login: Annotated[bool, Field(description="Whether to start it again takes its image's registry login")]
     version: int
 
 

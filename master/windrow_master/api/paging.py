@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 
 from windrow_master.store.model import EventRow, Operation
 from windrow_proto.errors import Conflict, InvalidInput
-from windrow_proto.units import time_text
+from windrow_proto.units import Microcents, money_text, seconds, time_text
 
 T = TypeVar("T")
 
@@ -76,6 +76,16 @@ def tagged(request: Request, body: Mapping[str, Any], version: int | str) -> Res
 def time_or_none(wall_ns: int | None) -> str | None:
     """A time for JSON; absent stays absent."""
     return None if wall_ns is None else time_text(wall_ns)
+
+
+def money_or_none(amount: Microcents | None) -> str | None:
+    """An amount for JSON; absent stays absent."""
+    return None if amount is None else money_text(amount)
+
+
+def seconds_or_none(span_ns: int | None) -> float | None:
+    """A span for JSON; absent stays absent."""
+    return None if span_ns is None else seconds(span_ns)
 
 
 def operation_json(operation: Operation) -> dict[str, Any]:

@@ -57,6 +57,7 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("GET", f"{V1}/commands/{{command_id}}"): Reach.OWN_OR_OVERSEEN,
     ("PUT", f"{V1}/offers/{{tier:path}}"): Reach.ALL,  # the price of one's own hosts in that tier
     ("PUT", f"{V1}/templates/{{name}}"): Reach.ALL,  # one's own of that name
+    ("GET", f"{V1}/templates/{{name}}"): Reach.OWN,
     ("DELETE", f"{V1}/templates/{{name}}"): Reach.OWN,
     ("GET", f"{V1}/artefacts/{{owner_kind}}/{{owner_id}}/{{name:path}}"): Reach.OWN,
     ("PUT", f"{V1}/artefacts/{{owner_kind}}/{{owner_id}}/{{name:path}}"): Reach.OWN,
@@ -71,6 +72,8 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("GET", f"{V1}/clusters/{{cluster_id}}/stream"): Reach.OWN_OR_OVERSEEN,
     ("GET", f"{V1}/clusters/{{cluster_id}}/logs"): Reach.OWN,
     ("POST", f"{V1}/clusters/{{cluster_id}}/exec"): Reach.OWN,
+    ("POST", f"{V1}/clusters/{{cluster_id}}/stop"): Reach.OWN,
+    ("POST", f"{V1}/clusters/{{cluster_id}}/start"): Reach.OWN,
     ("POST", f"{V1}/clusters/{{cluster_id}}/resize"): Reach.OWN,
     ("POST", f"{V1}/clusters/{{cluster_id}}/tunnels"): Reach.OWN,
     ("PUT", f"{V1}/clusters/{{cluster_id}}/files"): Reach.OWN,

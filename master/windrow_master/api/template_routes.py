@@ -39,6 +39,12 @@ async def templates(services: Serving, principal: Asking) -> Any:
     return {"items": [template_json(one) for one in await services.templates.list(principal)], "next_cursor": None}
 
 
+@router.get("/templates/{name}", responses=out.described(TemplateOut))
+async def template(services: Serving, principal: Asking, name: Name) -> Any:
+    """One template of the account."""
+    return template_json(await services.templates.get(principal, name))
+
+
 @router.put("/templates/{name}", responses=out.described(TemplateOut))
 async def save_template(services: Serving, principal: Asking, name: Name, body: ClusterBody) -> Any:
     """Keep a request under a name, in place of what was kept there. A login for a registry is not kept."""

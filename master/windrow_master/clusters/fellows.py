@@ -14,7 +14,7 @@ from typing import Final
 
 from windrow_master.clusters.machine import ClusterEvent
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Workload, WorkPhase
-from windrow_master.clusters.workloads import STARTED, Judgement, broken, judge_deleting, over, ran
+from windrow_master.clusters.workloads import STARTED, Judgement, broken, judge_ending, over, ran
 from windrow_proto.units import MINUTE
 
 HURT_KEPT_NS: Final = 5 * MINUTE
@@ -39,8 +39,8 @@ def judge(cluster: Cluster, workloads: Sequence[Workload], now_ns: int) -> Judge
     """What follows for such a cluster; None when nothing does."""
     members = members_of(workloads)
     match cluster.phase:
-        case ClusterPhase.DELETING:
-            return judge_deleting(workloads, now_ns)
+        case ClusterPhase.STOPPING | ClusterPhase.DELETING:
+            return judge_ending(workloads, now_ns)
         case ClusterPhase.CREATING:
             found = _judge_creating(members, now_ns)
         case ClusterPhase.RUNNING | ClusterPhase.DEGRADED:

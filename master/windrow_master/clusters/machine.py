@@ -1,7 +1,9 @@
 """A cluster's life as one table: what each phase answers to each event, and what must be done then. Pure.
 
     Requested -> Queued -> Placing -> Creating -> Running <-> Degraded -> Deleting -> Deleted
-    Requested, Queued, Placing -> Deleted, since nothing is held yet; Creating -> Deleting; any that lives -> Failed
+    Creating, Running, Degraded -> Stopping -> Stopped -> Placing, when it is started again
+    Requested, Queued, Placing, Stopped -> Deleted, since nothing is held; Creating, Stopping -> Deleting; what holds or
+    waits -> Failed
 
 Every (phase, event) pair has an answer: it moves, or it stays, because events come late and more than once. Deleted and
 Failed are final. The page docs/diagrams/clusters.md is generated from this table (drawings.py).
@@ -20,7 +22,8 @@ class ClusterEvent(StrEnum):
 
     ASSEMBLED: all of its members are prepared and wait for each other. READY: all of its work runs or has run.
     IMPAIRED: the host of some is not heard of, or a member has ended before the others. BROKEN: it cannot go on.
-    DELETE: somebody wants it gone, or its time is over. GONE: nothing of it is left on any host that answers.
+    STOP: somebody wants its work gone, to start it again later. DELETE: somebody wants it gone, or its time is over.
+    GONE: nothing of it is left on any host that answers.
     """
 
     QUEUE = "queue"
@@ -30,6 +33,7 @@ class ClusterEvent(StrEnum):
     READY = "ready"
     IMPAIRED = "impaired"
     BROKEN = "broken"
+    STOP = "stop"
     DELETE = "delete"
     GONE = "gone"
 
@@ -38,13 +42,15 @@ class Effect(StrEnum):
     """What to do in the same transaction; each is safe to do twice.
 
     START_MEMBERS: let those start that wait for each other. END_WORK: order every workload gone, end the rental.
-    FINISH_CREATE, FAIL_CREATE, FINISH_DELETE: answer operations.
+    FINISH_CREATE, FAIL_CREATE, FINISH_STOP, FAIL_STOP, FINISH_DELETE: answer operations; a start is a creation.
     """
 
     START_MEMBERS = "start_members"
     END_WORK = "end_work"
     FINISH_CREATE = "finish_create"
     FAIL_CREATE = "fail_create"
+    FINISH_STOP = "finish_stop"
+    FAIL_STOP = "fail_stop"
     FINISH_DELETE = "finish_delete"
 
 
@@ -57,13 +63,16 @@ MOVES: Final[Mapping[tuple[ClusterPhase, ClusterEvent], ClusterPhase]] = {
     (_P.PLACING, _E.QUEUE): _P.QUEUED,
     (_P.REQUESTED, _E.PLACE): _P.PLACING,
     (_P.QUEUED, _E.PLACE): _P.PLACING,
+    (_P.STOPPED, _E.PLACE): _P.PLACING,
     (_P.PLACING, _E.GRANTED): _P.CREATING,
     (_P.CREATING, _E.READY): _P.RUNNING,
     (_P.DEGRADED, _E.READY): _P.RUNNING,
     (_P.RUNNING, _E.IMPAIRED): _P.DEGRADED,
     **{(phase, _E.BROKEN): _P.FAILED for phase in (*_WAITING, *_HOLDING)},
-    **{(phase, _E.DELETE): _P.DELETED for phase in _WAITING},
-    **{(phase, _E.DELETE): _P.DELETING for phase in _HOLDING},
+    **{(phase, _E.STOP): _P.STOPPING for phase in _HOLDING},
+    (_P.STOPPING, _E.GONE): _P.STOPPED,
+    **{(phase, _E.DELETE): _P.DELETED for phase in (*_WAITING, _P.STOPPED)},
+    **{(phase, _E.DELETE): _P.DELETING for phase in (*_HOLDING, _P.STOPPING)},
     (_P.DELETING, _E.GONE): _P.DELETED,
 }
 
@@ -71,6 +80,9 @@ _NEWS: Final = {(_P.RUNNING, _E.READY): "ended", (_P.DEGRADED, _E.IMPAIRED): "de
 """Where the phase stays and yet there may be something new to say, and the step that says it: its work has ended, or
 another member is lost."""
 FINAL: Final = frozenset({_P.DELETED, _P.FAILED})
+_ENDED: Final = FINAL | {_P.STOPPED}
+WAITING: Final = frozenset(_WAITING)
+"""Phases in which it has no place yet."""
 HOLDING: Final = frozenset(_HOLDING)
 """Phases in which its work is meant to be there."""
 
@@ -91,19 +103,22 @@ def answer(phase: ClusterPhase, event: ClusterEvent) -> Move:
             return Move(phase, (Effect.START_MEMBERS,))
         # Asking twice is answered twice: nothing is left to do for what is on its way or gone.
         told = (Effect.FINISH_DELETE,) if event is _E.DELETE and phase in FINAL else ()
-        return Move(phase, told)
+        return Move(phase, (Effect.FINISH_STOP,) if event is _E.STOP and phase is _P.STOPPED else told)
     match event:
         case _E.READY:
             return Move(target, (Effect.FINISH_CREATE,))
         case _E.BROKEN:
             end = (Effect.END_WORK,) if phase in HOLDING else ()
             return Move(target, (*end, Effect.FAIL_CREATE))
+        case _E.STOP:
+            return Move(target, (Effect.END_WORK, Effect.FAIL_CREATE))
         case _E.DELETE:
             end = (Effect.END_WORK,) if phase in HOLDING else ()
+            given_up = Effect.FAIL_STOP if phase is _P.STOPPING else Effect.FAIL_CREATE
             done = (Effect.FINISH_DELETE,) if target is _P.DELETED else ()
-            return Move(target, (*end, Effect.FAIL_CREATE, *done))
+            return Move(target, (*end, given_up, *done))
         case _E.GONE:
-            return Move(target, (Effect.FINISH_DELETE,))
+            return Move(target, (Effect.FINISH_STOP if target is _P.STOPPED else Effect.FINISH_DELETE,))
         case _:
             return Move(target, ())
 
@@ -123,7 +138,7 @@ def step(cluster: Cluster, event: ClusterEvent, reason: str, now_ns: int) -> tup
         phase=move.phase,
         reason=reason,
         started_at_ns=now_ns if event is _E.READY and cluster.started_at_ns is None else cluster.started_at_ns,
-        ended_at_ns=now_ns if move.phase in FINAL else cluster.ended_at_ns,
+        ended_at_ns=now_ns if move.phase in _ENDED and cluster.ended_at_ns is None else cluster.ended_at_ns,
     )
     return noted(after, Step(now_ns, move.phase.value.lower(), None, reason)), move.effects
 

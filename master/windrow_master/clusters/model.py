@@ -55,6 +55,8 @@ class ClusterPhase(StrEnum):
     CREATING = "Creating"
     RUNNING = "Running"
     DEGRADED = "Degraded"
+    STOPPING = "Stopping"
+    STOPPED = "Stopped"
     DELETING = "Deleting"
     DELETED = "Deleted"
     FAILED = "Failed"
@@ -141,7 +143,8 @@ class Cluster:
     first_port: of the block of ports that its members listen on among themselves, or a box that is a process; None: it
     has none. restarts: how often its members were started anew, or one of them replaced. secret: what its members show
     each other, where their engine asks for that, and shown to nobody else; of a box, the token of its notebook.
-    network, network_reason: how its members meet, and why so.
+    network, network_reason: how its members meet, and why so. needs_login: its image was pulled with a login of its
+    registry, which was kept nowhere. started_at_ns, ended_at_ns: of its present run; stopping ends one, too.
     """
 
     cluster_id: ClusterId
@@ -163,6 +166,7 @@ class Cluster:
     secret: str | None = field(default=None, repr=False)
     network: NetworkMode = NetworkMode.NONE
     network_reason: str = ""
+    needs_login: bool = False
 
     @property
     def name(self) -> str:
@@ -194,7 +198,8 @@ class Workload:
 
     lost_since_ns: its host is not heard of since then. ended_at_ns: when it was first seen to have ended by itself.
     is_released: its slots were given back; nothing of it is left. rank: which member it is, 0 the first; address: where
-    the others reach it. replaced_at_ns: since when it only has to go, and another has its rank or will.
+    the others reach it. replaced_at_ns: since when it only has to go, and another has its rank or will. is_past: it is
+    of an earlier run, before its cluster was stopped and started again.
     """
 
     workload_id: WorkloadId
@@ -221,11 +226,12 @@ class Workload:
     address: str | None = None
     start_command: CommandId | None = None
     replaced_at_ns: int | None = None
+    is_past: bool = False
 
     @property
     def is_member(self) -> bool:
         """Whether it still is one of its cluster's; else another has its rank."""
-        return self.replaced_at_ns is None
+        return self.replaced_at_ns is None and not self.is_past
 
     @property
     def token(self) -> int:

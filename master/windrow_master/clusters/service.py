@@ -4,43 +4,42 @@ Creating is one unit of work: the key of the request, the plan, the hold, the sl
 together or not at all. What happens afterwards is life/service.py's, reaching into a workload access/service.py's.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from windrow_master.clusters import limits
-from windrow_master.clusters.launching.service import Launcher, meeting_of
-from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, LifeDesk
-from windrow_master.clusters.machine import HOLDING, ClusterEvent, answer
+from windrow_master.clusters import limits, stopping
+from windrow_master.clusters.launching.service import Launcher
+from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
+from windrow_master.clusters.machine import HOLDING
+from windrow_master.clusters.meeting.service import Meeter
 from windrow_master.clusters.mending.service import Mender
 from windrow_master.clusters.model import (
     Cluster,
     ClusterKind,
-    ClusterPhase,
     ClusterRequest,
-    Network,
     NetworkMode,
-    Step,
-    Workload,
     WorkPhase,
 )
-from windrow_master.clusters.networks import Cord, Sight, Unsighted
+from windrow_master.clusters.networks import Cord, Meeting, Sight, Unsighted
 from windrow_master.clusters.placing.service import Placer
 from windrow_master.clusters.request import checked, digest
 from windrow_master.clusters.resizing.service import Resizer
+from windrow_master.clusters.starting.service import Starter, names
 from windrow_master.clusters.tunnels.public import public_ports
 from windrow_master.clusters.views import ClusterView, Preview
 from windrow_master.fleet.model import DesiredWorkload, LinkState
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
-from windrow_master.market.model import Offer, Rental, RentalId, RentalState
+from windrow_master.market.model import Offer
 from windrow_master.market.service import MarketService
 from windrow_master.placement.model import Chosen, Decision, Placement, Refusal
-from windrow_master.placement.service import parse_record, record_bytes
+from windrow_master.placement.service import parse_record
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import IdempotencyMismatch, NoCapacity, NotFound, Unavailable
+from windrow_proto.errors import Conflict, IdempotencyMismatch, NoCapacity, NotFound, Unavailable
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
 from windrow_proto.sealed import RegistryLogin
@@ -50,8 +49,6 @@ from windrow_proto.units import SECOND, Microcents
 REASONS_MAX: Final = 200
 SOON_NS: Final = 2 * SECOND
 """When to ask again for a card that is being challenged, which is a matter of seconds."""
-REASON_MAX: Final = 400
-"""Characters of why members meet as they do."""
 LOOKS_MAX: Final = 3
 """How often the hosts of one request look for each other: others may fit each time."""
 _Login = RegistryLogin | None
@@ -81,14 +78,23 @@ class ClusterService:
         """DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host; empty: there is none."""
         self.give_way: Callable[[ClusterRequest], Awaitable[bool]] = _nothing_gives_way
         """End what only tries hosts, where a renter's request may have found no room because of it; whether it did."""
-        self.sight: Sight | None = None
-        """Which hosts see each other; without it those of one network are taken to, and others are not put together."""
         self.cords: Callable[[ClusterId], Sequence[Cord]] = lambda cluster_id: ()
         """The cords of a cluster's private network."""
         self._launcher = Launcher(fleet)
+        self._meeter = Meeter(self._placer)
+        self._starter = Starter(market, self._placer, self._launcher, self._meeter)
         self.life = LifeDesk(fleet, market, self._changed)
-        self._mender = Mender(market, self._placer, self._launcher, self.life)
-        self._resizer = Resizer(market, self._placer, self._launcher, self.life)
+        self._mender = Mender(market, self._meeter, self._launcher, self.life)
+        self._resizer = Resizer(market, self._meeter, self._launcher, self.life)
+
+    @property
+    def sight(self) -> Sight | None:
+        """Which hosts see each other."""
+        return self._meeter.sight
+
+    @sight.setter
+    def sight(self, sight: Sight | None) -> None:
+        self._meeter.sight = sight
 
     def touch(self, cluster_id: ClusterId) -> None:
         """Something about a cluster is worth showing."""
@@ -105,7 +111,7 @@ class ClusterService:
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork) -> Preview:
-            answer = self._placed(uow, principal, request)
+            answer = self._starter.placed(uow, principal.account_id, request)
             balance = self._market.balance(uow, principal.account_id)
             if isinstance(answer, Refusal):
                 return Preview((), None, balance, answer.reasons, answer.is_soon)
@@ -164,7 +170,7 @@ class ClusterService:
         def change(uow: UnitOfWork) -> ClusterView:
             cluster = self._load(uow, principal, cluster_id, frozenset())
             self._store.admit()
-            found = self._resizer.resize(uow, cluster, hosts, principal.actor, self.sight, most, login)
+            found = self._resizer.resize(uow, cluster, hosts, principal.actor, most, login)
             if isinstance(found, Refusal):
                 raise _no_capacity(found)
             return self._view(uow, found)
@@ -182,32 +188,91 @@ class ClusterService:
             self._store.admit()
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
-            found = self._placed(uow, principal, asked, is_proof)
+            found = self._starter.placed(uow, principal.account_id, asked, is_proof)
             if isinstance(found, Refusal):
                 raise _no_capacity(found)
             if is_proof:
                 found = replace(found, members=tuple(self._fair(member) for member in found.members))
-            network = self._network(uow, asked, found)
-            operation = uow.operation(CREATE_KIND, cluster_id, principal.account_id)
-            cluster = self._start(uow, principal, asked, cluster_id, found, network)
+            cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, found, login is not None)
             uow.clusters.add(cluster, key, digest(request))
-            for workload in self._rent(uow, principal, cluster, found.members, login):
-                uow.workloads.add(workload)
-            said = f"{cluster.name} starts on {_names(found)}"
-            subjects = (cluster_id, cluster.account_id, *(member.host_id for member in found.members))
-            uow.event("cluster.creating", subjects, said, actor=principal.actor)
-            uow.after_commit(lambda: self._changed(cluster_id))
-            return operation, self._view(uow, cluster)
+            self._starter.rent(uow, cluster, found.members, principal.actor, login)
+            return self._starts(uow, principal, cluster, found, CREATE_KIND)
 
         return await self._store.write(change, name="cluster.create")
+
+    def _starts(
+        self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str
+    ) -> tuple[Operation, ClusterView]:
+        cluster_id, hosts = cluster.cluster_id, [member.host_id for member in found.members]
+        slots = ",".join(slot_id for member in found.members for slot_id in member.slot_ids)
+        uow.audit(principal.actor, kind, cluster_id, "asked for", {"host": ",".join(hosts), "slots": slots})
+        said = f"{cluster.name} starts on {names(found)}"
+        uow.event("cluster.creating", (cluster_id, cluster.account_id, *hosts), said, actor=principal.actor)
+        uow.after_commit(lambda: self._changed(cluster_id))
+        return uow.operation(kind, cluster_id, principal.account_id), self._view(uow, cluster)
+
+    async def stop(self, principal: Principal, cluster_id: ClusterId) -> tuple[Operation, ClusterView]:
+        """End its work as a delete does, but keep it: it can be started again. Asked again it answers again.
+
+        Raises Conflict where nothing of it can run: of what is deleted, or waits for a place."""
+
+        def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
+            cluster = self._load(uow, principal, cluster_id, frozenset())
+            stopping.check_stop(cluster)
+            if any(attempt.cluster_id == cluster_id for job in uow.jobs.living() for attempt in job.attempts):
+                raise Conflict("It is a job's, which ends with it: cancel the job instead.", subject=cluster_id)
+            operation = self._asked(uow, principal, cluster_id, STOP_KIND)
+            after = self.life.stop(uow, cluster, principal.actor)
+            after = self.life.judge(uow, after, principal.actor)
+            return uow.operations.get(operation.id) or operation, self._view(uow, after)
+
+        return await self._store.write(change, name="cluster.stop")
+
+    async def start(
+        self,
+        principal: Principal,
+        cluster_id: ClusterId,
+        most: Microcents | None = None,
+        login: RegistryLogin | None = None,
+    ) -> tuple[Operation, ClusterView]:
+        """Place and rent anew what was stopped, or raise what `create` does: then it stays Stopped. What was started
+        already is answered again. most: what all of it may cost per hour; None: as was asked. login: as for `create`.
+
+        Raises Conflict while it is still stopping, and where it is no stopped cluster at all.
+        """
+
+        def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
+            cluster = self._load(uow, principal, cluster_id, frozenset())
+            if cluster.phase in HOLDING:
+                return self._answered(uow, principal, cluster, START_KIND)
+            stopping.check_start(cluster, login)
+            self._store.admit()
+            asked = cluster.request if most is None else replace(cluster.request, max_price_per_hour=most)
+            found = self._starter.placed(uow, cluster.account_id, asked)
+            if isinstance(found, Refusal):
+                raise _no_capacity(found)
+            after = replace(cluster, needs_login=cluster.needs_login or login is not None)
+            after = self._starter.again(uow, after, found, principal.actor, login)
+            uow.clusters.save(after)
+            return self._starts(uow, principal, after, found, START_KIND)
+
+        async def ask() -> tuple[Operation, ClusterView]:
+            return await self._seeing(lambda: self._store.write(change, name="cluster.start"))
+
+        try:
+            return await ask()
+        except NoCapacity:
+            request = (await self.get_own(principal, cluster_id)).cluster.request
+            if not await self.give_way(request):
+                raise
+        return await ask()
 
     async def delete(self, principal: Principal, cluster_id: ClusterId) -> tuple[Operation, ClusterView]:
         """End it, whatever it is doing; asked again it answers again, and what is gone stays gone."""
 
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
             cluster = self._load(uow, principal, cluster_id, _ENDS_ALL)
-            running = uow.operations.running(cluster_id, DELETE_KIND)
-            operation = running[0] if running else uow.operation(DELETE_KIND, cluster_id, principal.account_id)
+            operation = self._asked(uow, principal, cluster_id, DELETE_KIND)
             after = self.life.end(uow, cluster, "", principal.actor)
             after = self.life.judge(uow, after, principal.actor)
             return uow.operations.get(operation.id) or operation, self._view(uow, after)
@@ -279,17 +344,20 @@ class ClusterService:
     async def tick(self) -> None:
         """What time alone brings about: lost hosts given up, limits reached, ended work cleared away. Every 5 s."""
 
-        def judge(uow: UnitOfWork) -> None:
-            for cluster in uow.clusters.living():
-                self._mender.mend(uow, self.life.limit(uow, self.life.judge(uow, cluster)))
+        def judge(uow: UnitOfWork) -> Sequence[Sequence[Meeting]]:
+            judged = [self.life.limit(uow, self.life.judge(uow, cluster)) for cluster in uow.clusters.living()]
+            unseen = [hosts for cluster in judged if (hosts := self._mender.mend(uow, cluster))]
             self.life.order_again(uow)
             self._market.tick(uow)
+            return unseen
 
         def is_needed(uow: UnitOfWork) -> bool:
             return bool(uow.clusters.living()) or bool(uow.rentals.live()) or bool(uow.workloads.held())
 
         if await self._store.read(is_needed):
-            await self._store.write(judge, name="cluster.tick")
+            unseen = await self._store.write(judge, name="cluster.tick")
+            if self.sight is not None:  # within some ten seconds; the next tick knows what they saw
+                await asyncio.gather(*(self.sight.look(hosts) for hosts in unseen))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -299,99 +367,27 @@ class ClusterService:
         cluster, asked = known
         if asked != digest(request):
             raise IdempotencyMismatch(subject=cluster.cluster_id)
-        running = uow.operations.running(cluster.cluster_id, CREATE_KIND)
-        operation = running[0] if running else uow.operation(CREATE_KIND, cluster.cluster_id, principal.account_id)
+        return self._answered(uow, principal, cluster, CREATE_KIND)
+
+    def _answered(
+        self, uow: UnitOfWork, principal: Principal, cluster: Cluster, kind: str
+    ) -> tuple[Operation, ClusterView]:
+        """What was done before is answered again, with the operation that still runs or one that is over."""
+        running = uow.operations.running(cluster.cluster_id, kind)
+        operation = self._asked(uow, principal, cluster.cluster_id, kind)
         if not running:
             uow.operations.finish(operation.id, uow.now_wall_ns)
         return uow.operations.get(operation.id) or operation, self._view(uow, cluster)
+
+    def _asked(self, uow: UnitOfWork, principal: Principal, cluster_id: ClusterId, kind: str) -> Operation:
+        """The operation of this kind that goes on, or a new one."""
+        running = uow.operations.running(cluster_id, kind)
+        return running[0] if running else uow.operation(kind, cluster_id, principal.account_id)
 
     def _fair(self, chosen: Chosen) -> Chosen:
         """The same at no more than is suggested for it: nobody grows rich by being tried."""
         price = min(chosen.price_per_hour, self._market.suggested(chosen.tier) * len(chosen.slot_ids))
         return replace(chosen, price_per_hour=Microcents(price))
-
-    def _placed(
-        self, uow: UnitOfWork, principal: Principal, request: ClusterRequest, is_proof: bool = False
-    ) -> Placement | Refusal:
-        """Where it would run: on hosts that see each other, or else on others, if a network can be made for them."""
-        found = self._placer.place(uow, request, principal.account_id, is_proof)
-        if isinstance(found, Placement) or self.sight is None or request.hosts == 1:
-            return found
-        private = self._placer.place(uow, request, principal.account_id, is_proof, is_private=True)
-        return private if isinstance(private, Placement) else found
-
-    def _network(self, uow: UnitOfWork, request: ClusterRequest, found: Placement) -> Network:
-        """How its members will meet. Raises NoCapacity where they cannot, Unsighted where the hosts have to look."""
-        runtimes = {member.host_id: member.runtime for member in found.members}
-        hosts = [host for host_id in runtimes if (host := uow.hosts.get(host_id)) is not None]
-        if request.hosts == 1 or any(host.simulated for host in hosts):
-            return Network()
-        if self.sight is None:
-            return Network(NetworkMode.DIRECT, "their hosts are in one network")
-        meetings = tuple(meeting_of(host, runtimes[host.host_id]) for host in hosts)
-        network = self.sight.decide(meetings)
-        if network is None:
-            raise Unsighted(meetings)
-        return network
-
-    def _start(
-        self,
-        uow: UnitOfWork,
-        principal: Principal,
-        request: ClusterRequest,
-        cluster_id: ClusterId,
-        found: Placement,
-        network: Network,
-    ) -> Cluster:
-        """The cluster's row as it is when its command goes out: it has passed through its first phases at once."""
-        phase = ClusterPhase.REQUESTED
-        for event in (ClusterEvent.PLACE, ClusterEvent.GRANTED):
-            phase = answer(phase, event).phase
-        chosen = found.chosen
-        cluster = Cluster(
-            cluster_id=cluster_id,
-            account_id=principal.account_id,
-            request=request,
-            phase=phase,
-            rental_id=RentalId(uow.mint("rental")),
-            tier=chosen.tier,
-            price_per_hour=found.price_per_hour,
-            decision=record_bytes(found.decision),
-            created_at_ns=uow.now_wall_ns,
-            steps=(Step(uow.now_wall_ns, "placed", None, f"on {_names(found)} in tier {chosen.tier}"),),
-            network=network.mode,
-            network_reason=network.reason[:REASON_MAX],
-        )
-        slots = ",".join(slot_id for member in found.members for slot_id in member.slot_ids)
-        fields = {"host": ",".join(member.host_id for member in found.members), "slots": slots}
-        uow.audit(principal.actor, "cluster.create", cluster_id, "asked for", fields)
-        return self._launcher.networked(uow, cluster, found.members)
-
-    def _rent(
-        self,
-        uow: UnitOfWork,
-        principal: Principal,
-        cluster: Cluster,
-        members: Sequence[Chosen],
-        login: RegistryLogin | None,
-    ) -> tuple[Workload, ...]:
-        """Lease all slots, put the commands into the outbox, and set the money aside for all of them together."""
-        launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), principal.actor, login=login)
-        host = uow.hosts.get(members[0].host_id)
-        rental = Rental(
-            cluster.rental_id,
-            cluster.cluster_id,
-            cluster.name,
-            cluster.account_id,
-            cluster.tier,
-            cluster.price_per_hour,
-            0,
-            host is not None and host.simulated,
-            RentalState.OPEN,
-            uow.now_wall_ns,
-        )
-        self._market.start_rental(uow, rental, launched.lines)
-        return launched.workloads
 
     def _load(self, uow: UnitOfWork, principal: Principal, cluster_id: ClusterId, others: frozenset[Role]) -> Cluster:
         """A cluster of one's own, or of anybody with one of these roles."""
@@ -401,11 +397,11 @@ class ClusterService:
         return cluster
 
     def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
-        rental, now_ns = uow.rentals.get(cluster.rental_id), uow.now_wall_ns
+        rentals, now_ns = uow.rentals.of_cluster(cluster.cluster_id), uow.now_wall_ns
         workloads = uow.workloads.of_cluster(cluster.cluster_id)
-        view = ClusterView(cluster, workloads, rental.charged if rental is not None else Microcents(0))
+        view = ClusterView(cluster, workloads, Microcents(sum(rental.charged for rental in rentals)))
         if limits.are_any(cluster.request):
-            spent = limits.spent_of(rental, uow.rentals.lines([cluster.rental_id]), now_ns)
+            spent = limits.spent_of(rentals[-1] if rentals else None, uow.rentals.lines([cluster.rental_id]), now_ns)
             view = replace(view, ends_at_ns=limits.ends_at_ns(cluster, spent, now_ns))
         if cluster.network is NetworkMode.TUNNELS:
             cords = self.cords(cluster.cluster_id)
@@ -415,17 +411,13 @@ class ClusterService:
         if cluster.kind is not ClusterKind.SERVICE:
             return view
         place = self.service_place(workloads[0].host_id if workloads else HostId(""))
-        ports = public_ports(cluster) if place else ()
+        ports = public_ports(cluster) if place and cluster.phase not in stopping.RESTS else ()
         urls = {port: service_url(cluster.cluster_id, port, place) for port in ports}
         return replace(view, urls=urls, traffic=uow.traffic.get(cluster.cluster_id))
 
     def _changed(self, cluster_id: ClusterId) -> None:
         for listener in self._listeners:
             listener(cluster_id)
-
-
-def _names(found: Placement) -> str:
-    return ", ".join(member.host_name for member in found.members)
 
 
 def _no_capacity(refusal: Refusal) -> NoCapacity:

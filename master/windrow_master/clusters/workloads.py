@@ -91,8 +91,8 @@ class Judgement:
 
 def judge(phase: ClusterPhase, workloads: Sequence[Workload], now_ns: int) -> Judgement | None:
     """What follows for a cluster in this phase; None when nothing does."""
-    if phase is ClusterPhase.DELETING:
-        return judge_deleting(workloads, now_ns)
+    if phase in (ClusterPhase.STOPPING, ClusterPhase.DELETING):
+        return judge_ending(workloads, now_ns)
     if phase not in (ClusterPhase.CREATING, ClusterPhase.RUNNING, ClusterPhase.DEGRADED):
         return None
     for workload in workloads:
@@ -113,8 +113,8 @@ def judge(phase: ClusterPhase, workloads: Sequence[Workload], now_ns: int) -> Ju
     return None
 
 
-def judge_deleting(workloads: Sequence[Workload], now_ns: int) -> Judgement | None:
-    """Of what is being deleted: whether nothing of it is left on any host that answers."""
+def judge_ending(workloads: Sequence[Workload], now_ns: int) -> Judgement | None:
+    """Of what is being stopped or deleted: whether nothing of it is left on any host that answers."""
     if all(workload.phase is WorkPhase.GONE for workload in workloads):
         return Judgement(ClusterEvent.GONE, "")
     if all(workload.phase is WorkPhase.GONE or is_given_up(workload, now_ns) for workload in workloads):

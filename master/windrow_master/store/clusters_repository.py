@@ -24,7 +24,7 @@ from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import Bytes
 
-_LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", "Deleting")
+_LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", "Stopping", "Deleting")
 
 # Made once: building a statement costs more than running it, and these run for every receipt, command and look at a
 # workload.
@@ -72,7 +72,7 @@ _SAVE_WORKLOAD: Final = Made(
     update(workloads).where(workloads.c.workload_id == bindparam("was_id")), settable(workloads)
 )
 _OF_CLUSTER: Final = Found(
-    select(workloads).where(workloads.c.cluster_id == bindparam("wanted")),
+    select(workloads).where(workloads.c.cluster_id == bindparam("wanted"), workloads.c.is_past.is_(False)),
     lambda row: _workload(row),
     attrgetter("workload_id"),
 )
@@ -129,7 +129,7 @@ class ClusterRepository:
         return [_cluster(row._mapping) for row in self._connection.execute(query)]
 
     def living(self) -> Sequence[Cluster]:
-        """Whatever is neither deleted nor failed."""
+        """Whatever is neither deleted, failed nor stopped."""
         return _ALL_LIVING.all(self._connection)
 
     def in_tunnels(self) -> Sequence[Cluster]:
@@ -189,7 +189,7 @@ class WorkloadRepository:
         return found
 
     def of_cluster(self, cluster_id: ClusterId) -> tuple[Workload, ...]:
-        """The workloads of one cluster."""
+        """The workloads of one cluster in its present run."""
         return tuple(_OF_CLUSTER.all(self._connection, {"wanted": cluster_id}))
 
     def held_on(self, host_id: HostId) -> Sequence[Workload]:

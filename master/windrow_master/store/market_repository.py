@@ -32,8 +32,10 @@ _PUT_ASK: Final = Upsert(asks, ["account_id", "tier"], ["price_per_hour", "set_a
 _ADD_RENTAL: Final = Made(insert(rentals), rentals.c.keys())
 _GET_RENTAL: Final = Found(select(rentals).where(rentals.c.rental_id == bindparam("wanted")), lambda row: _rental(row))
 _SAVE_RENTAL: Final = Made(update(rentals).where(rentals.c.rental_id == bindparam("was_id")), settable(rentals))
-_RENTAL_OF_CLUSTER: Final = Found(
-    select(rentals).where(rentals.c.cluster_id == bindparam("wanted")), lambda row: _rental(row)
+_RENTALS_OF_CLUSTER: Final = Found(
+    select(rentals).where(rentals.c.cluster_id == bindparam("wanted")),
+    lambda row: _rental(row),
+    attrgetter("rental_id"),
 )
 _LIVE: Final = Found(
     select(rentals).where(
@@ -94,7 +96,7 @@ class RentalRepository:
         self._connection = connection
 
     def add(self, rental: Rental) -> None:
-        """Add a rental; its id and its cluster must be new."""
+        """Add a rental; its id must be new."""
         _ADD_RENTAL.run(self._connection, _rental_values(rental))
 
     def save(self, rental: Rental) -> None:
@@ -105,9 +107,9 @@ class RentalRepository:
         """One rental."""
         return _GET_RENTAL.one(self._connection, {"wanted": rental_id})
 
-    def of_cluster(self, cluster_id: ClusterId) -> Rental | None:
-        """The rental of a cluster."""
-        return _RENTAL_OF_CLUSTER.one(self._connection, {"wanted": cluster_id})
+    def of_cluster(self, cluster_id: ClusterId) -> Sequence[Rental]:
+        """The rentals of a cluster, one for each time that it was started, the first one first."""
+        return _RENTALS_OF_CLUSTER.all(self._connection, {"wanted": cluster_id})
 
     def live(self) -> Sequence[Rental]:
         """What is not closed, oldest first."""

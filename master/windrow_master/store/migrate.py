@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, inspect
 
 from windrow_master.store.engine import LOCK_MS
 from windrow_master.store.schema import load_tables
+from windrow_proto.errors import StorageFailed
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 
@@ -25,6 +26,7 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
         from alembic import command
 
         command.upgrade(_config(connection), revision)
+        _check_references(connection)
 
 
 def newest() -> str:
@@ -45,11 +47,12 @@ def downgrade(engine: Engine, revision: str) -> None:
 
     with _alone(engine) as connection:
         command.downgrade(_config(connection), revision)
+        _check_references(connection)
 
 
 @contextmanager
 def _alone(engine: Engine) -> Iterator[Connection]:
-    with engine.begin() as connection:
+    with engine.connect() as connection, _unbound(connection), connection.begin():
         if connection.dialect.name == "postgresql":
             # It waits behind another's upgrade, however long that takes, and for tables no longer than writers bear.
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
@@ -58,6 +61,29 @@ def _alone(engine: Engine) -> Iterator[Connection]:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ALONE})")
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_MS}")
         yield connection
+
+
+@contextmanager
+def _unbound(connection: Connection) -> Iterator[None]:
+    """SQLite changes some tables by making them anew; the rows that refer to the old one must not stand in the way."""
+    driver: Any = connection.connection.driver_connection
+    is_sqlite = connection.dialect.name == "sqlite"
+    if is_sqlite:
+        driver.execute("PRAGMA foreign_keys=OFF").close()
+    try:
+        yield
+    finally:
+        if is_sqlite:
+            driver.execute("PRAGMA foreign_keys=ON").close()
+
+
+def _check_references(connection: Connection) -> None:
+    """Raises StorageFailed where a row refers to one that is not there, which undoes the migration."""
+    if connection.dialect.name != "sqlite":
+        return
+    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
+    if broken is not None:
+        raise StorageFailed(f"After the migration a row of {broken[0]} refers to one of {broken[2]} that is not there.")
 
 
 def differences(engine: Engine) -> list[Any]:

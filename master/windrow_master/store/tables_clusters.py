@@ -27,6 +27,7 @@ clusters = Table(
     Column("secret", String(128)),
     Column("network", String(20)),
     Column("network_reason", Text),
+    Column("needs_login", Boolean, nullable=False, server_default="0"),
     Column("request_key", String(200)),
     Column("request_sha256", LargeBinary(32), nullable=False),
     Index("uq_clusters_request_key", "account_id", "request_key", unique=True),
@@ -59,6 +60,7 @@ workloads = Table(
     Column("address", String(64)),
     Column("start_command", String(64)),
     Column("replaced_at_ns", Whole),
+    Column("is_past", Boolean, nullable=False, server_default="0"),
 )
 
 service_traffic = Table(

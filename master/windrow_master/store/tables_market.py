@@ -19,7 +19,7 @@ rentals = Table(
     "rentals",
     metadata,
     Column("rental_id", String(64), primary_key=True),
-    Column("cluster_id", String(64), nullable=False, unique=True),
+    Column("cluster_id", String(64), nullable=False, index=True),
     Column("cluster_name", String(128), nullable=False),
     Column("renter", String(64), nullable=False, index=True),
     Column("tier", String(64), nullable=False),

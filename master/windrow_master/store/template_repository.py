@@ -1,8 +1,9 @@
 """Reads and writes templates of clusters."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select
 
 from windrow_master.clusters.model import Template
 from windrow_master.store.clusters_repository import request_of, request_values
@@ -31,12 +32,19 @@ class TemplateRepository:
     def of_account(self, account_id: AccountId) -> Sequence[Template]:
         """All of an account, by name."""
         query = select(templates).where(templates.c.account_id == account_id).order_by(templates.c.name)
-        return [
-            Template(AccountId(row.account_id), row.name, request_of(row.request), row.saved_at_ns)
-            for row in self._connection.execute(query)
-        ]
+        return [_template(row) for row in self._connection.execute(query)]
+
+    def get(self, account_id: AccountId, name: str) -> Template | None:
+        """One of an account."""
+        own = (templates.c.account_id == account_id) & (templates.c.name == name)
+        row = self._connection.execute(select(templates).where(own)).first()
+        return None if row is None else _template(row)
 
     def delete(self, account_id: AccountId, name: str) -> bool:
         """Whether there was one."""
         own = (templates.c.account_id == account_id) & (templates.c.name == name)
         return self._connection.execute(delete(templates).where(own)).rowcount > 0
+
+
+def _template(row: Row[Any]) -> Template:
+    return Template(AccountId(row.account_id), row.name, request_of(row.request), row.saved_at_ns)

@@ -32,6 +32,7 @@ from windrow.errors import WindrowClientError
 cluster_app = typer.Typer(help="Clusters: what runs on rented slots.", no_args_is_help=True)
 
 ENDED = ("Deleted", "Failed")
+RESTS = (*ENDED, "Stopped")
 OPEN_TO_ALL = "Whoever knows an address may call it: the service itself checks its callers."
 LOGIN_MAX = 16_384
 """Characters of a registry's login; more is none."""
@@ -140,7 +141,7 @@ def _traffic(traffic: dict[str, Any]) -> str:
 
 def _ends(cluster: dict[str, Any]) -> str:
     """What of it ends it by itself, in words; empty: nothing does."""
-    asked = (cluster.get("request") or {}) if cluster["phase"] not in ENDED else {}
+    asked = (cluster.get("request") or {}) if cluster["phase"] not in RESTS else {}
     at = [f"at {cluster['ends_at']}"] if cluster.get("ends_at") else []
     idle = [f"after {asked['idle_seconds']:g} s with nobody in it"] if asked.get("idle_seconds") else []
     return ", or ".join(at + idle)
@@ -191,7 +192,7 @@ def _member_text(cluster: dict[str, Any], workload: dict[str, Any]) -> str:
 
 def is_up(cluster: dict[str, Any]) -> bool:
     """Running, or past it."""
-    return cluster["phase"] in ("Running", "Degraded", *ENDED)
+    return cluster["phase"] in ("Running", "Degraded", *RESTS)
 
 
 @cluster_app.command("ls")
@@ -263,13 +264,17 @@ def cluster_create(
     )  # fmt: skip
     request = kept.changed(base, request, written) if base else request
     if plan:
-        _show_plan(api.plan(request), as_json)
+        show_plan(api.plan(request), as_json)
         return
     _create(api, request, wait, as_json)
 
 
 def _create(api: Client, request: dict[str, Any], wait: bool, as_json: bool) -> None:
-    cluster = api.create_cluster(request, tell=say)
+    started(api, api.create_cluster(request, tell=say), wait, as_json)
+
+
+def started(api: Client, cluster: dict[str, Any], wait: bool, as_json: bool) -> None:
+    """Wait until it runs, say how it went and how it is entered; exits where it failed."""
     if wait:
         cluster = api.wait_cluster(cluster["id"], is_up, CREATE_TIMEOUT_S, None if as_json else Progress())
     if as_json:
@@ -310,10 +315,11 @@ def cluster_resize(
 
 def _are_up(cluster: dict[str, Any]) -> bool:
     """Whether every member runs, or it is over."""
-    return cluster["phase"] in ENDED or all(one["phase"] == "running" for one in _members(cluster))
+    return cluster["phase"] in RESTS or all(one["phase"] == "running" for one in _members(cluster))
 
 
-def _show_plan(answer: dict[str, Any], as_json: bool) -> None:
+def show_plan(answer: dict[str, Any], as_json: bool) -> None:
+    """What a plan says; exits where nothing fits."""
     if as_json:
         print_json(answer)
         return

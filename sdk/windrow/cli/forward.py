@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli import entering
-from windrow.cli.clusters import ENDED, Which, cluster_named
+from windrow.cli.clusters import RESTS, Which, cluster_named
 from windrow.cli.context import AsJson, Options, client
 from windrow.cli.output import err, print_json, print_whole, say, size_text
 from windrow.config import user_file
@@ -43,7 +43,7 @@ def cluster_forward(
     remote, wanted = ports_of(port)
     wanted = local or wanted
     found = cluster_named(api, cluster)
-    if found["phase"] in ENDED:
+    if found["phase"] in RESTS:
         raise WindrowClientError(
             f"{found['id']} is {found['phase']}; there is nothing to reach. See: windrow cluster ls"
         )

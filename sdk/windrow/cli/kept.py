@@ -1,23 +1,41 @@
 """A kept request for a cluster, and what is written beside its name on a command line."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
 
 import typer
 
 from windrow.client import Client
-from windrow.errors import WindrowClientError
+from windrow.errors import ApiProblem, WindrowClientError
 
 Json = dict[str, Any]
 ALWAYS_SAID = ("kind", "cpus", "await_files", "argv", "notebook")
 """What a request says although nobody asked for it."""
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "gpu": ("gpus", "gpu_model", "gpu_memory_bytes"),
+    "part": ("slice",),
+    "memory": ("memory_bytes",),
+    "port": ("ports",),
+    "host": ("host_id",),
+    "max_price": ("max_price_per_hour",),
+    "max_duration": ("max_duration_seconds",),
+    "idle": ("idle_seconds",),
+    "ssh_key": ("ssh_keys",),
+    "ssh": ("ssh_keys",),
+}
+"""What each parameter of a command line says of a request; that of its own name where it is not here."""
 
 
 def template_named(api: Client, name: str) -> Json:
     """Raises ApiProblem; WindrowClientError where there is none."""
-    for one in api.items("/templates"):
-        if one["name"] == name:
-            return one
-    raise WindrowClientError(f"No template {name!r} is there. See what is: windrow template ls")
+    try:
+        found: Json = api.get(f"/templates/{quote(name, safe='')}")
+    except ApiProblem as problem:
+        if problem.status != 404:
+            raise
+        raise WindrowClientError(f"No template {name!r} is there. See what is: windrow template ls") from None
+    return found
 
 
 def written(context: typer.Context) -> frozenset[str]:
@@ -27,6 +45,10 @@ def written(context: typer.Context) -> frozenset[str]:
 
 
 def changed(kept: Json, request: Json, by_hand: frozenset[str]) -> Json:
-    """A kept request with what was written beside its name; by_hand: as `written` says."""
+    """A kept request with what was written beside its name; by_hand: as `written` says. What is written counts also
+    where it is what nobody has to say (`--hosts 1`, `--no-notebook`), and so is not in the request."""
+    said = {field for name in by_hand for field in FIELDS.get(name, (name,))}
+    if request.get("gpus") == 0:
+        said.add("slice")
     fresh = {key: value for key, value in request.items() if key not in ALWAYS_SAID or key in by_hand}
-    return {key: value for key, value in kept.items() if value is not None} | fresh
+    return {key: value for key, value in kept.items() if value is not None and key not in said} | fresh

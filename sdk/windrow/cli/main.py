@@ -20,6 +20,7 @@ from windrow.cli import (
     hosts,
     jobs,
     run,
+    stopping,
     templates,
 )  # fmt: skip
 from windrow.cli.context import Options
@@ -54,6 +55,8 @@ for name, group in (
 ):
     app.add_typer(group, name=name)
 hosts.host_app.command("facts")(host_facts.host_facts)
+clusters.cluster_app.command("stop")(stopping.cluster_stop)
+clusters.cluster_app.command("start")(stopping.cluster_start)
 clusters.cluster_app.command("forward")(forward.cluster_forward)
 clusters.cluster_app.command("ssh", context_settings={"allow_interspersed_args": False})(forward.cluster_ssh)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CREATE_S: Final = 900.0
 DELETE_S: Final = 180.0
-ENDED: Final = ("Deleted", "Failed", "Deleting")
+ENDED: Final = ("Deleted", "Failed", "Deleting", "Stopping", "Stopped")
 LIB: Final = ".windrow/lib"
 START: Final = (
     'v=$1; shift; p=$(command -v "$v" || command -v python3 || command -v python) || '

@@ -15,6 +15,7 @@ Requested assembled =
 Requested ready     =
 Requested impaired  =
 Requested broken    Failed ! fail_create
+Requested stop      =
 Requested delete    Deleted ! fail_create, finish_delete
 Requested gone      =
 Queued    queue     =
@@ -24,6 +25,7 @@ Queued    assembled =
 Queued    ready     =
 Queued    impaired  =
 Queued    broken    Failed ! fail_create
+Queued    stop      =
 Queued    delete    Deleted ! fail_create, finish_delete
 Queued    gone      =
 Placing   queue     Queued
@@ -33,6 +35,7 @@ Placing   assembled =
 Placing   ready     =
 Placing   impaired  =
 Placing   broken    Failed ! fail_create
+Placing   stop      =
 Placing   delete    Deleted ! fail_create, finish_delete
 Placing   gone      =
 Creating  queue     =
@@ -42,6 +45,7 @@ Creating  assembled = ! start_members
 Creating  ready     Running ! finish_create
 Creating  impaired  =
 Creating  broken    Failed ! end_work, fail_create
+Creating  stop      Stopping ! end_work, fail_create
 Creating  delete    Deleting ! end_work, fail_create
 Creating  gone      =
 Running   queue     =
@@ -51,6 +55,7 @@ Running   assembled = ! start_members
 Running   ready     =
 Running   impaired  Degraded
 Running   broken    Failed ! end_work, fail_create
+Running   stop      Stopping ! end_work, fail_create
 Running   delete    Deleting ! end_work, fail_create
 Running   gone      =
 Degraded  queue     =
@@ -60,8 +65,29 @@ Degraded  assembled = ! start_members
 Degraded  ready     Running ! finish_create
 Degraded  impaired  =
 Degraded  broken    Failed ! end_work, fail_create
+Degraded  stop      Stopping ! end_work, fail_create
 Degraded  delete    Deleting ! end_work, fail_create
 Degraded  gone      =
+Stopping  queue     =
+Stopping  place     =
+Stopping  granted   =
+Stopping  assembled =
+Stopping  ready     =
+Stopping  impaired  =
+Stopping  broken    =
+Stopping  stop      =
+Stopping  delete    Deleting ! fail_stop
+Stopping  gone      Stopped ! finish_stop
+Stopped   queue     =
+Stopped   place     Placing
+Stopped   granted   =
+Stopped   assembled =
+Stopped   ready     =
+Stopped   impaired  =
+Stopped   broken    =
+Stopped   stop      = ! finish_stop
+Stopped   delete    Deleted ! fail_create, finish_delete
+Stopped   gone      =
 Deleting  queue     =
 Deleting  place     =
 Deleting  granted   =
@@ -69,6 +95,7 @@ Deleting  assembled =
 Deleting  ready     =
 Deleting  impaired  =
 Deleting  broken    =
+Deleting  stop      =
 Deleting  delete    =
 Deleting  gone      Deleted ! finish_delete
 Deleted   queue     =
@@ -78,6 +105,7 @@ Deleted   assembled =
 Deleted   ready     =
 Deleted   impaired  =
 Deleted   broken    =
+Deleted   stop      =
 Deleted   delete    = ! finish_delete
 Deleted   gone      =
 Failed    queue     =
@@ -87,6 +115,7 @@ Failed    assembled =
 Failed    ready     =
 Failed    impaired  =
 Failed    broken    =
+Failed    stop      =
 Failed    delete    = ! finish_delete
 Failed    gone      ="""
 

@@ -206,6 +206,43 @@ async def test_who_takes_the_place_of_a_lost_member_has_its_private_address(m):
     assert m.spec(now[1].host_id).peers == (before[0].address,)
 
 
+class Walled:
+    """Hosts of which one is seen by nobody, once they have looked."""
+
+    def __init__(self, unseen):
+        self.unseen, self.looked = unseen, []
+
+    def decide(self, hosts):
+        known = {host.host_id for host in hosts}
+        if known not in self.looked:
+            return None
+        return TUNNELS if self.unseen in known else Network(NetworkMode.DIRECT, "every host sees every other")
+
+    async def look(self, hosts):
+        self.looked.append({host.host_id for host in hosts})
+
+
+async def test_who_takes_the_place_of_a_lost_member_is_seen_by_those_that_are_there(m):
+    m.clusters.sight = sight = Walled(unseen=None)
+    view = await running(m, kind=ClusterKind.DASK)
+    (left,) = set(ADDRESSES) - {member.host_id for member in view.workloads}
+    sight.unseen = left
+    first, lost = (by_rank(view)[rank] for rank in (0, 1))
+    lose(m, lost.host_id)
+    for _ in range(4):
+        await m.clusters.tick()
+    assert sight.looked[-1] == {first.host_id, left}, "nobody has taken it for granted"
+    assert set(by_rank(await look(m, view))) == {0}, "who is not seen is not taken"
+
+    m.join(HostId("host_d"))
+    met(m, "host_d", "10.0.0.4")
+    for _ in range(2):
+        await m.clusters.tick()
+    now = by_rank(await look(m, view))
+    assert sight.looked[-1] == {first.host_id, "host_d"}
+    assert (now[1].host_id, now[1].address) == ("host_d", "10.0.0.4")
+
+
 async def test_each_two_members_that_are_not_over_are_a_pair(m):
     m.clusters.sight = Said(TUNNELS)
     view = await running(m, hosts=3)

@@ -1,9 +1,17 @@
 """Requests that an account keeps by name, over HTTP."""
 
+import json
+
+import httpx2
 import pytest
+from typer.main import get_command
 
 from tests.unit.master_api.described import assert_described
-from windrow.cli import kept
+from windrow.cli import clusters, kept
+from windrow.cli.main import app
+from windrow.client import Client
+from windrow.config import Config
+from windrow.errors import WindrowClientError
 from windrow_master.api.template_routes import TemplateOut, TemplatesOut
 from windrow_master.clusters.templates import service
 
@@ -21,6 +29,9 @@ async def test_a_request_is_kept_and_can_be_asked_for_as_it_comes_back(site):
     assert_described(listed, TemplatesOut)
     (one,) = listed.json()["items"]
     assert one == answer.json() and one["name"] == "big-ray"
+    alone = await site.client.get("/api/v1/templates/big-ray")
+    assert_described(alone, TemplateOut)
+    assert alone.json() == one
     request = one["request"]
     assert (request["kind"], request["hosts"], request["cpus"], request["budget"]) == ("ray", 3, 4, "5.00")
     assert (request["name"], request["idle_seconds"], request["env"]) == ("", 600, {"A": "b"})
@@ -69,8 +80,65 @@ async def test_an_account_has_so_many_and_no_more(site, monkeypatch):
     assert (await save(site)).status_code == 200
 
 
+def test_a_template_that_is_not_there_is_said_by_its_name():
+    answer = httpx2.Response(404, json={"code": "not_found", "detail": "There is no such template."})
+    with (
+        Client(Config("http://master", "wr_x"), transport=httpx2.MockTransport(lambda _: answer)) as api,
+        pytest.raises(WindrowClientError, match="No template 'bi g' is there"),
+    ):
+        kept.template_named(api, "bi g")
+
+
 def test_what_is_written_counts_before_what_is_kept():
     request = {"kind": "box", "cpus": 1, "argv": [], "await_files": False, "notebook": True, "env": {"C": "d"}}
     asked = kept.changed({"kind": "ray", "cpus": 4, "argv": ["x"], "image": None}, request, frozenset({"env"}))
     assert asked == {"kind": "ray", "cpus": 4, "argv": ["x"], "env": {"C": "d"}}
     assert kept.changed({"cpus": 4}, request, frozenset({"cpus"}))["cpus"] == 1
+
+
+KEPT = {
+    "kind": "ray",
+    "hosts": 3,
+    "gpus": 2,
+    "gpu_model": "H100",
+    "slice": "1g.10gb",
+    "cpus": 4,
+    "notebook": True,
+    "restart_members": True,
+    "ssh_keys": ["ssh-ed25519 AAAA"],
+    "idle_seconds": 60,
+    "argv": ["serve"],
+    "image": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        ([], {}),
+        (["--hosts", "1"], {"hosts": None}),
+        (["--cpus", "1"], {"cpus": 1}),
+        (["--gpu", "0"], {"gpus": 0, "gpu_model": None, "slice": None}),
+        (["--gpu", "24GB"], {"gpus": 1, "gpu_model": None, "gpu_memory_bytes": 24 * 10**9}),
+        (["--kind", "gang", "--hosts", "2"], {"kind": "gang", "hosts": 2}),
+        (["--no-notebook"], {"notebook": None}),
+        (["--no-ssh"], {"ssh_keys": None}),
+        (["--idle", "2h"], {"idle_seconds": 7200.0}),
+        (["--", "train"], {"argv": ["train"]}),
+    ],
+)
+def test_what_the_command_line_says_wins_also_where_it_is_what_nobody_has_to_say(monkeypatch, words, changes):
+    asked = []
+
+    def answer(request):
+        if request.method == "GET":
+            assert request.url.path.endswith("/templates/big")
+            return httpx2.Response(200, json={"name": "big", "request": KEPT})
+        asked.append(json.loads(request.content))
+        return httpx2.Response(200, json={"fits": True})
+
+    told = Client(Config("http://master", "wr_x"), transport=httpx2.MockTransport(answer))
+    monkeypatch.setattr(clusters, "client", lambda context: context.with_resource(told))
+    get_command(app)(["cluster", "create", "--template", "big", "--plan", "--json", *words], standalone_mode=False)
+    wanted = {key: value for key, value in (KEPT | changes).items() if value is not None}
+    assert asked == [wanted]

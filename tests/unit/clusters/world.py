@@ -49,6 +49,12 @@ class Market:
     """Everything between a renter's request and a host's reports, without the link between them."""
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
+        self.wired(store, clock)
+        for account in (OWNER, STRANGER):
+            self.write(lambda uow, account=account: self.market.open_account(uow, account))
+
+    def wired(self, store: Store, clock: ManualClock) -> None:
+        """A Master on this store, whatever is in it."""
         self.store, self.clock = store, clock
         self.fleet = FleetService(store, clock, SeededRng())
         self.market = MarketService(store)
@@ -62,8 +68,6 @@ class Market:
             on_slots_lost=life.on_slots_lost,
             desired=self.clusters.desired,
         )
-        for account in (OWNER, STRANGER):
-            self.write(lambda uow, account=account: self.market.open_account(uow, account))
 
     def write(self, change):
         return self.store.write_now(change, name="test")
@@ -190,7 +194,8 @@ class Market:
         return self.read(lambda uow: self.market.balance(uow, account))
 
     def rental(self, cluster_id):
-        return self.read(lambda uow: uow.rentals.of_cluster(cluster_id))
+        """Of its present run."""
+        return self.read(lambda uow: uow.rentals.of_cluster(cluster_id))[-1]
 
     def events(self, subject):
         return [row.kind for row in self.read(lambda uow: uow.events.newest(subject, limit=100))]

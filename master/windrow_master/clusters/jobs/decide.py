@@ -11,6 +11,7 @@ from windrow_master.clusters import limits
 from windrow_master.clusters.jobs.machine import FINAL, PLACEABLE, JobEvent
 from windrow_master.clusters.jobs.model import Job, JobId, JobState, Verdict
 from windrow_master.clusters.model import Cluster, ClusterPhase, Workload, WorkPhase
+from windrow_master.clusters.stopping import RESTS
 from windrow_proto.units import HOUR, SECOND, Microcents
 
 NOTHING: Final = Microcents(0)
@@ -105,7 +106,7 @@ def _holding(job: Job, seen: Seen, now_ns: int) -> Answer | None:
     cluster, workload = seen.cluster, seen.workload
     if cluster is None or workload is None:
         return Answer(JobEvent.FAIL, "its cluster is not there")
-    is_going = cluster.phase in (ClusterPhase.DELETING, ClusterPhase.DELETED)
+    is_going = cluster.phase in (*RESTS, ClusterPhase.DELETING, ClusterPhase.DELETED)
     if workload.phase is WorkPhase.EXITED or (is_going and cluster.reason and workload.exit_code is not None):
         return _exited(job, workload)
     if is_going:

@@ -12,7 +12,7 @@ from typing import Final
 from windrow_master.clusters import fellows, images, limits
 from windrow_master.clusters import workloads as rules
 from windrow_master.clusters.machine import HOLDING, ClusterEvent, Effect, noted, step
-from windrow_master.clusters.model import OVER_HOSTS, Cluster, Step, Workload, WorkPhase
+from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterPhase, Step, Workload, WorkPhase
 from windrow_master.fleet.model import CommandRow, CommandState, LinkState
 from windrow_master.fleet.service import FleetService
 from windrow_master.market.service import MarketService
@@ -30,7 +30,10 @@ START_NOT_AFTER_NS: Final = MINUTE
 AGAIN_NS: Final = MINUTE
 _NOT_DONE: Final = (CommandState.FAILED, CommandState.TIMED_OUT, CommandState.CANCELLED)
 CREATE_KIND: Final = "cluster.create"
+START_KIND: Final = "cluster.start"
+STOP_KIND: Final = "cluster.stop"
 DELETE_KIND: Final = "cluster.delete"
+_STARTS: Final = (CREATE_KIND, START_KIND)
 UNPAID: Final = "unpaid"
 _END_WORDS: Final = {
     UNPAID: "the funds ran out, so the host ended the work at the last paid second",
@@ -130,6 +133,10 @@ class LifeDesk:
         """Somebody wants a cluster gone; what is gone or on its way stays as it is."""
         return self._apply(uow, cluster, ClusterEvent.DELETE, reason, actor)
 
+    def stop(self, uow: UnitOfWork, cluster: Cluster, actor: str) -> Cluster:
+        """Somebody wants its work gone, and will start it again."""
+        return self._apply(uow, cluster, ClusterEvent.STOP, "", actor)
+
     def judge(self, uow: UnitOfWork, cluster: Cluster, actor: str = "master") -> Cluster:
         """What all of its workloads, and time, mean for a cluster now."""
         workloads = uow.workloads.of_cluster(cluster.cluster_id)
@@ -174,7 +181,9 @@ class LifeDesk:
             after = rules.advanced(workload, WorkPhase.WAITING_FILES, uow.now_wall_ns)
             workload = self._save(uow, after) if after != workload else workload
         cluster = uow.clusters.get(workload.cluster_id)
-        if cluster is None or cluster.phase not in HOLDING or not row.step or row.state is CommandState.SUCCEEDED:
+        if cluster is None or cluster.phase not in HOLDING or not workload.is_member:
+            return
+        if not row.step or row.state is CommandState.SUCCEEDED:
             return  # the end of the command is no step of its own: the workload's report says that it runs
         who = fellows.named(workload) if cluster.kind in OVER_HOSTS else ""
         told = noted(cluster, Step(uow.now_wall_ns, row.step, row.progress_permille, member=who))
@@ -247,9 +256,15 @@ class LifeDesk:
                     self._order_end(uow, workload, actor)
                 self._market.end_rental(uow, cluster.rental_id, cluster.reason or cluster.phase.value.lower())
             case Effect.FINISH_CREATE:
-                self._finish(uow, cluster, CREATE_KIND)
+                self._finish(uow, cluster, *_STARTS)
             case Effect.FAIL_CREATE:
-                self._finish(uow, cluster, CREATE_KIND, "workload_failed", cluster.reason or "it was deleted first")
+                word = "stopped" if cluster.phase is ClusterPhase.STOPPING else "deleted"
+                said = cluster.reason or f"it was {word} first"
+                self._finish(uow, cluster, *_STARTS, error_code="workload_failed", detail=said)
+            case Effect.FINISH_STOP:
+                self._finish(uow, cluster, STOP_KIND)
+            case Effect.FAIL_STOP:
+                self._finish(uow, cluster, STOP_KIND, error_code="conflict", detail="it was deleted first")
             case Effect.FINISH_DELETE:
                 self._finish(uow, cluster, DELETE_KIND)
 
@@ -285,10 +300,11 @@ class LifeDesk:
         uow.workloads.save(after)
 
     def _finish(
-        self, uow: UnitOfWork, cluster: Cluster, kind: str, error_code: str | None = None, detail: str = ""
+        self, uow: UnitOfWork, cluster: Cluster, *kinds: str, error_code: str | None = None, detail: str = ""
     ) -> None:
-        for operation in uow.operations.running(cluster.cluster_id, kind):
-            uow.operations.finish(OperationId(operation.id), uow.now_wall_ns, error_code, detail)
+        for kind in kinds:
+            for operation in uow.operations.running(cluster.cluster_id, kind):
+                uow.operations.finish(OperationId(operation.id), uow.now_wall_ns, error_code, detail)
 
     def keep(self, uow: UnitOfWork, cluster: Cluster) -> None:
         """Write a cluster down, and tell of it once that is committed."""

@@ -10,41 +10,44 @@ from windrow_master.clusters import fellows
 from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.life.service import LifeDesk
 from windrow_master.clusters.machine import noted
+from windrow_master.clusters.meeting.service import Meeter
 from windrow_master.clusters.model import (
     OVER_HOSTS,
     Cluster,
     ClusterKind,
-    ClusterRequest,
-    NetworkMode,
     Step,
     Workload,
 )
-from windrow_master.clusters.placing.service import Placer
+from windrow_master.clusters.networks import Meeting, Unsighted
 from windrow_master.market.service import MarketService
-from windrow_master.placement.model import Refusal, Runtime
+from windrow_master.placement.model import Placement, Refusal
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NoCapacity
+from windrow_proto.ids import HostId
 from windrow_proto.units import Microcents
 
 
 class Mender:
     """Makes clusters whole again."""
 
-    def __init__(self, market: MarketService, placer: Placer, launcher: Launcher, life: LifeDesk) -> None:
-        self._market, self._placer, self._launcher, self._life = market, placer, launcher, life
+    def __init__(self, market: MarketService, meeter: Meeter, launcher: Launcher, life: LifeDesk) -> None:
+        self._market, self._meeter, self._launcher, self._life = market, meeter, launcher, life
 
-    def mend(self, uow: UnitOfWork, cluster: Cluster) -> None:
-        """Do the next thing that leads to a whole cluster; nothing where it is whole or cannot be."""
+    def mend(self, uow: UnitOfWork, cluster: Cluster) -> Sequence[Meeting]:
+        """Do the next thing that leads to a whole cluster; nothing where it is whole or cannot be. Returns the hosts
+        that have to look for each other first."""
         if cluster.kind not in OVER_HOSTS:
-            return
+            return ()
         workloads = uow.workloads.of_cluster(cluster.cluster_id)
         found = fellows.mending(cluster, workloads)
         if found.leaving:
             self._let_go(uow, cluster, found.leaving)
         elif found.ranks:
-            is_contained = any(one.runtime == Runtime.DOCKER for one in workloads)
-            asked = replace(cluster.request, runtime=Runtime.DOCKER) if is_contained else cluster.request
-            self._fill(uow, cluster, asked, fellows.members_of(workloads), found.ranks)
+            try:
+                self._fill(uow, cluster, workloads, found.ranks)
+            except Unsighted as unseen:
+                return unseen.hosts
+        return ()
 
     def _let_go(self, uow: UnitOfWork, cluster: Cluster, leaving: Sequence[Workload]) -> None:
         for member in leaving:
@@ -55,23 +58,10 @@ class Mender:
         self._life.keep(uow, noted(after, Step(uow.now_wall_ns, "replacing", None, said)))
         uow.audit("master", "cluster.replace", cluster.cluster_id, said)
 
-    def _fill(
-        self,
-        uow: UnitOfWork,
-        cluster: Cluster,
-        request: ClusterRequest,
-        members: Sequence[Workload],
-        ranks: Sequence[int],
-    ) -> None:
-        """request: the cluster's, for members like those that it has."""
-        taken = frozenset(member.host_id for member in members)
-        spent = sum(self._market.line_price(uow, member.workload_id) for member in members)
-        # What was agreed on at the start is never exceeded: the price is frozen for as long as the cluster is rented.
-        limit = Microcents(max(0, cluster.price_per_hour - spent))
-        asked = replace(request, hosts=len(ranks), max_price_per_hour=limit)
-        is_private = cluster.network is NetworkMode.TUNNELS
-        found = self._placer.place(uow, asked, cluster.account_id, but=taken, is_private=is_private)
-        if isinstance(found, Refusal):
+    def _fill(self, uow: UnitOfWork, cluster: Cluster, workloads: Sequence[Workload], ranks: Sequence[int]) -> None:
+        members = fellows.members_of(workloads)
+        found = self._found(uow, cluster, workloads, len(ranks))
+        if found is None:
             return  # asked again with the next tick, until fellows.FILL_NS is over
         try:
             is_new = cluster.kind is ClusterKind.GANG
@@ -88,3 +78,22 @@ class Mender:
         self._market.add_lines(uow, launched.lines)
         said = ", ".join(f"rank {rank} on {place.host_name}" for rank, place in places.items())
         self._life.keep(uow, noted(cluster, Step(uow.now_wall_ns, "placed", None, said)))
+
+    def _found(
+        self, uow: UnitOfWork, cluster: Cluster, workloads: Sequence[Workload], missing: int
+    ) -> Placement | None:
+        """Hosts that meet those of the members as these meet each other; those that do not are left out, and others are
+        looked for."""
+        members = fellows.members_of(workloads)
+        spent = sum(self._market.line_price(uow, member.workload_id) for member in members)
+        # What was agreed on at the start is never exceeded: the price is frozen for as long as the cluster is rented.
+        left = Microcents(max(0, cluster.price_per_hour - spent))
+        unmet: frozenset[HostId] = frozenset()
+        while not isinstance(found := self._meeter.beside(uow, cluster, workloads, missing, left, unmet), Refusal):
+            try:
+                self._meeter.met(uow, cluster, members, found)
+            except NoCapacity:
+                unmet |= {member.host_id for member in found.members}
+            else:
+                return found
+        return None

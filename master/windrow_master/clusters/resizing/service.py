@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from windrow_master.clusters import fellows
-from windrow_master.clusters.launching.service import Launcher, meeting_of
+from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.life.service import LifeDesk
 from windrow_master.clusters.machine import noted
-from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, NetworkMode, Step, Workload
-from windrow_master.clusters.networks import Sight, Unsighted
-from windrow_master.clusters.placing.service import Placer
+from windrow_master.clusters.meeting.service import Meeter
+from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Step, Workload
 from windrow_master.clusters.request import HOSTS_MAX
 from windrow_master.market.service import MarketService
-from windrow_master.placement.model import Placement, Refusal, Runtime
+from windrow_master.placement.model import Refusal
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Conflict, InvalidInput, NoCapacity
+from windrow_proto.errors import Conflict, InvalidInput
 from windrow_proto.sealed import RegistryLogin
 from windrow_proto.units import Microcents
 
@@ -29,8 +28,8 @@ RESIZED = (ClusterKind.RAY, ClusterKind.DASK)
 class Resizer:
     """Changes how many hosts a cluster has."""
 
-    def __init__(self, market: MarketService, placer: Placer, launcher: Launcher, life: LifeDesk) -> None:
-        self._market, self._placer, self._launcher, self._life = market, placer, launcher, life
+    def __init__(self, market: MarketService, meeter: Meeter, launcher: Launcher, life: LifeDesk) -> None:
+        self._market, self._meeter, self._launcher, self._life = market, meeter, launcher, life
 
     def resize(
         self,
@@ -38,7 +37,6 @@ class Resizer:
         cluster: Cluster,
         hosts: int,
         actor: str,
-        sight: Sight | None,
         most: Microcents | None = None,
         login: RegistryLogin | None = None,
     ) -> Cluster | Refusal:
@@ -57,7 +55,7 @@ class Resizer:
             raise Conflict(f"Only what runs is resized: it is {cluster.phase}. Ask again later.")
         members = fellows.members_of(uow.workloads.of_cluster(cluster.cluster_id))
         if hosts > len(members):
-            return self._grown(uow, cluster, members, hosts, actor, sight, most, login)
+            return self._grown(uow, cluster, members, hosts, actor, most, login)
         return self._shrunk(uow, cluster, members, hosts, actor) if hosts < len(members) else cluster
 
     def _shrunk(
@@ -77,14 +75,15 @@ class Resizer:
         members: Sequence[Workload],
         hosts: int,
         actor: str,
-        sight: Sight | None,
         most: Microcents | None,
         login: RegistryLogin | None,
     ) -> Cluster | Refusal:
-        found = self._place(uow, cluster, members, hosts, most)
+        most = cluster.request.max_price_per_hour if most is None else most
+        left = None if most is None else Microcents(max(0, most - cluster.price_per_hour))
+        found = self._meeter.beside(uow, cluster, members, hosts - len(members), left)
         if isinstance(found, Refusal):
             return found
-        cluster = self._met(uow, cluster, members, found, sight)
+        cluster = self._meeter.met(uow, cluster, members, found)
         places = dict(enumerate(found.members, len(members)))
         price = Microcents(cluster.price_per_hour + found.price_per_hour)
         asked = replace(cluster, request=replace(cluster.request, hosts=hosts), price_per_hour=price)
@@ -96,39 +95,6 @@ class Resizer:
         for rank, place in places.items():
             asked = noted(asked, Step(uow.now_wall_ns, "placed", None, f"rank {rank} on {place.host_name}"))
         return self._kept(uow, asked, hosts, price, actor)
-
-    def _place(
-        self, uow: UnitOfWork, cluster: Cluster, members: Sequence[Workload], hosts: int, most: Microcents | None
-    ) -> Placement | Refusal:
-        """Where the new members would run: like those that are there, on other hosts, within what is left to spend."""
-        most = cluster.request.max_price_per_hour if most is None else most
-        left = None if most is None else Microcents(max(0, most - cluster.price_per_hour))
-        asked = replace(cluster.request, hosts=hosts - len(members), max_price_per_hour=left, host_id=None)
-        if any(one.runtime == Runtime.DOCKER for one in members):
-            asked = replace(asked, runtime=Runtime.DOCKER)
-        taken = frozenset(member.host_id for member in members)
-        is_private = cluster.network is NetworkMode.TUNNELS
-        return self._placer.place(uow, asked, cluster.account_id, but=taken, is_private=is_private)
-
-    def _met(
-        self, uow: UnitOfWork, cluster: Cluster, members: Sequence[Workload], found: Placement, sight: Sight | None
-    ) -> Cluster:
-        """The cluster as its members will meet, which for those that are there stays as it is."""
-        runtimes = {member.host_id: Runtime(member.runtime) for member in members}
-        runtimes |= {member.host_id: member.runtime for member in found.members}
-        known = [host for host_id in runtimes if (host := uow.hosts.get(host_id)) is not None]
-        if sight is None or any(host.simulated for host in known):
-            return cluster
-        meetings = tuple(meeting_of(host, runtimes[host.host_id]) for host in known)
-        network = sight.decide(meetings)
-        if network is None:
-            raise Unsighted(meetings)
-        if network.mode is NetworkMode.TUNNELS and cluster.network is not NetworkMode.TUNNELS:
-            way = "Its members meet at their hosts' addresses; create a cluster over more hosts from the start."
-            raise NoCapacity(f"{network.reason}. {way}")
-        if cluster.network is NetworkMode.NONE:
-            return replace(cluster, network=network.mode, network_reason=network.reason)
-        return cluster
 
     def _kept(self, uow: UnitOfWork, cluster: Cluster, hosts: int, price: Microcents, actor: str) -> Cluster:
         after = replace(cluster, request=replace(cluster.request, hosts=hosts), price_per_hour=price)

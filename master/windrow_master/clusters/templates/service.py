@@ -46,6 +46,13 @@ class TemplateService:
         """All of the account, by name."""
         return await self.store.read(lambda uow: uow.templates.of_account(principal.account_id))
 
+    async def get(self, principal: Principal, name: str) -> Template:
+        """One of the account. Raises NotFound."""
+        kept = await self.store.read(lambda uow: uow.templates.get(principal.account_id, name))
+        if kept is None:
+            raise NotFound("There is no such template.", subject=name)
+        return kept
+
     async def delete(self, principal: Principal, name: str) -> None:
         """Forget one. Raises NotFound."""
 

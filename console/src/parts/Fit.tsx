@@ -1,0 +1,43 @@
+// Where something would run and for how much, or why it does not fit.
+import { Group, Stack, Text } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import type { ClusterPlan } from "../api/types.ts";
+import { amount, count, perHour, plain } from "../format.ts";
+import { Facts } from "./page.tsx";
+import { State } from "./state.tsx";
+
+const REFUSALS_SHOWN = 8;
+
+export function Fit({ plan, seconds, currency }: { plan: ClusterPlan; seconds: number | null; currency: string }) {
+  return (
+    <Stack gap="sm" aria-live="polite" data-testid="plan">
+      {plan.fits ? (
+        <>
+          <Group justify="space-between" align="baseline">
+            <State state="Fits" tone="ok" />
+            <Text fw={650} size="xl">{perHour(plan.price_per_hour)} <Text span size="xs" className="wr-quiet">{currency}</Text></Text>
+          </Group>
+          <Facts
+            rows={[
+              ...plan.placement.map((place) => [plain(place.tier), <Link key={place.host_id} className="wr-link" to="/hosts/$hostId" params={{ hostId: place.host_id }}>{plain(place.host_name)}</Link>] as const),
+              ...(seconds === null || plan.price_per_hour === null ? [] : [["In all", `at most ${amount(((Number(plan.price_per_hour) * seconds) / 3600).toFixed(6))} ${currency}`] as const]),
+              ["Held first", `${amount(plan.hold)} ${currency}: 15 minutes, renewed while it runs; what is not used comes back`],
+              ["Balance", `${amount(plan.balance)} ${currency}`],
+            ]}
+          />
+        </>
+      ) : (
+        <State state="No host fits" tone="bad" />
+      )}
+      {plan.refusals.length > 0 && (
+        <details open={!plan.fits}>
+          <summary className="wr-quiet" style={{ fontSize: 13, cursor: "pointer" }}>Why not {plan.refusals.length === 1 ? "the other" : `${count(plan.refusals.length)} others`}</summary>
+          <ul className="wr-reasons" style={{ marginTop: 6 }}>
+            {plan.refusals.slice(0, REFUSALS_SHOWN).map((refusal, index) => <li key={index} className="wr-break">{refusal.host_name && <strong>{plain(refusal.host_name)}: </strong>}{plain(refusal.reason)}</li>)}
+            {plan.refusals.length > REFUSALS_SHOWN && <li className="wr-quiet">and {count(plan.refusals.length - REFUSALS_SHOWN)} more</li>}
+          </ul>
+        </details>
+      )}
+    </Stack>
+  );
+}

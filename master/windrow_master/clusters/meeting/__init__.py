@@ -1,0 +1,1 @@
+"""Members beside others: where they run, and how they meet."""

@@ -1,0 +1,1 @@
+"""Starting clusters, the first time and again."""

@@ -1,0 +1,32 @@
+"""Which clusters are stopped, and started again. Pure."""
+
+from typing import Final
+
+from windrow_master.clusters.machine import HOLDING, WAITING
+from windrow_master.clusters.model import Cluster, ClusterPhase
+from windrow_proto.errors import Conflict, InvalidInput
+from windrow_proto.sealed import RegistryLogin
+
+RESTS: Final = frozenset({ClusterPhase.STOPPING, ClusterPhase.STOPPED})
+
+
+def check_stop(cluster: Cluster) -> None:
+    """Raises Conflict where stopping means nothing."""
+    if cluster.phase in HOLDING or cluster.phase in RESTS:
+        return
+    way = "Delete it if it is not wanted." if cluster.phase in WAITING else "Create another where it is wanted again."
+    raise Conflict(
+        f"Only what runs or is being made is stopped: it is {cluster.phase}. {way}", subject=cluster.cluster_id
+    )
+
+
+def check_start(cluster: Cluster, login: RegistryLogin | None) -> None:
+    """Raises Conflict where there is nothing to start, InvalidInput where what was not kept has to be said again."""
+    if cluster.phase is ClusterPhase.STOPPING:
+        raise Conflict("It is still stopping. Start it once it is Stopped.", subject=cluster.cluster_id)
+    if cluster.phase is not ClusterPhase.STOPPED:
+        words = f"Only what was stopped is started: it is {cluster.phase}. Create another."
+        raise Conflict(words, subject=cluster.cluster_id)
+    if cluster.needs_login and login is None:
+        words = "Its image was pulled with a registry's login, which is kept nowhere. Give it again to start it."
+        raise InvalidInput(words, subject="registry_login")

@@ -1,0 +1,72 @@
+"""`windrow cluster stop` and `start`: end what a cluster runs, and rent it anew under the same name and id."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.clusters import LOGIN_MAX, RESTS, Login, MaxPrice, Which, cluster_id, print_plan, show_plan, started
+from windrow.cli.context import AsJson, Yes, client
+from windrow.cli.output import print_json, say
+from windrow.cli.request import registry_login
+
+STOP_TIMEOUT_S = 180.0
+
+
+def cluster_stop(
+    context: typer.Context,
+    cluster: Which,
+    yes: Yes = False,
+    wait: Annotated[bool, typer.Option(help="Wait until it is stopped.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """End what it runs, at no cost from then on, and keep it to be started again."""
+    api = client(context)
+    found = cluster_id(api, cluster)
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Stop {cluster}? What was written in it and not fetched is gone.", abort=True)
+    item = api.stop_cluster(found)
+    if wait:
+        item = api.wait_cluster(found, lambda c: c["phase"] in RESTS, STOP_TIMEOUT_S)
+    if as_json:
+        print_json(item)
+    else:
+        say(f"{item['name']} is {item['phase']}. Start it again: windrow cluster start {item['name']}")
+
+
+def cluster_start(
+    context: typer.Context,
+    cluster: Which,
+    max_price: MaxPrice = None,
+    login: Login = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run and its price.")] = False,
+    yes: Yes = False,
+    wait: Annotated[bool, typer.Option(help="Wait until it runs.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Rent and start anew what was stopped."""
+    api = client(context)
+    found = cluster_id(api, cluster)
+    if plan or not yes:
+        stopped = api.cluster(found)
+        answer = api.plan(_asked(stopped, max_price))
+        if plan:
+            show_plan(answer, as_json)
+            return
+        if answer["fits"] and stopped["phase"] == "Stopped":
+            print_plan(answer)
+            if sys.stdin.isatty():
+                typer.confirm(f"Start {cluster} for {answer['price_per_hour']} per hour?", abort=True)
+    body: dict[str, Any] = {"max_price_per_hour": max_price} if max_price else {}
+    body |= {"registry_login": registry_login(login.read(LOGIN_MAX))} if login is not None else {}
+    item = api.start_cluster(found, body, tell=say)
+    if item["request"].get("await_files"):
+        say("It waits for its files: they are sent as after its creation.")
+        wait = False
+    started(api, item, wait, as_json)
+
+
+def _asked(cluster: dict[str, Any], max_price: str | None) -> dict[str, Any]:
+    """What it was asked for, as a plan takes it."""
+    asked = {name: value for name, value in cluster["request"].items() if value is not None}
+    return asked | ({"max_price_per_hour": max_price} if max_price else {})
