@@ -266,6 +266,30 @@ class Client:
         """Remove an artefact."""
         self.request("DELETE", _artefact_path(owner_kind, owner_id, name))
 
+    def create_volume(self, name: str, max_bytes: int | None = None) -> Json:
+        """Make an empty volume; `volumes` of a cluster's or a job's request names it as NAME:/path or NAME:/path:ro."""
+        body = {"name": name} | ({} if max_bytes is None else {"max_bytes": max_bytes})
+        answer: Json = self.request("POST", "/volumes", body=body)
+        return answer
+
+    def volumes(self) -> Iterator[Json]:
+        """The account's volumes, by name."""
+        return self.items("/volumes")
+
+    def volume(self, name: str) -> Json:
+        """One of them."""
+        answer: Json = self.get(f"/volumes/{name}")
+        return answer
+
+    def delete_volume(self, name: str) -> None:
+        """Delete a volume and all that is in it; refused while a cluster has it."""
+        self.request("DELETE", f"/volumes/{name}")
+
+    def save_volumes(self, cluster_id: str) -> Json:
+        """Save now what has changed in the volumes that a cluster writes."""
+        answer: Json = self._long("POST", f"/clusters/{cluster_id}/volumes/save", {})
+        return answer
+
     def save_checkpoint(self, cluster_id: str) -> Json:
         """Save what the work has made whole since the last time; `checkpoint` is null where there is nothing new."""
         answer: Json = self._long("POST", f"/clusters/{cluster_id}/checkpoints", {})

@@ -160,6 +160,7 @@ def _request_json(request: ClusterRequest) -> dict[str, Any]:
         "argv": list(request.argv),
         "ports": list(request.ports),
         "ssh_keys": list(request.ssh_keys),
+        "volumes": [one.text for one in request.volumes],
         "max_price_per_hour": _amount(request.max_price_per_hour),
         "budget": _amount(request.budget),
         "max_duration_seconds": _seconds(request.max_duration_ns),

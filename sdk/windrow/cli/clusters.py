@@ -66,6 +66,10 @@ Notebook = Annotated[
     ),
 ]
 MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Per hour, for all of it.")]
+Volumes = Annotated[
+    list[str] | None,
+    typer.Option("--volume", metavar="NAME:/path[:ro]", help="A volume, and where it is found, repeatable."),
+]
 Login = Annotated[
     typer.FileText | None,
     typer.Option("--registry-login", help="A file (- for standard input) of NAME:PASSWORD for the image's registry."),
@@ -239,6 +243,7 @@ def cluster_create(
     max_duration: Annotated[str | None, typer.Option("--max-duration", help="End it then: 90s, 30m, 8h, 2d.")] = None,
     budget: Annotated[str | None, typer.Option("--budget", help="End it before it costs more.")] = None,
     idle: Idle = None,
+    volume: Volumes = None,
     login: Login = None,
     ssh_key: SshKey = None,
     ssh: Annotated[bool, typer.Option(help="Let your keys of ~/.ssh into a box without a command.")] = True,
@@ -259,7 +264,7 @@ def cluster_create(
         ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
         restart_members=restart_members, ssh_keys=keys, notebook=has_notebook,
         login=None if login is None or plan else login.read(LOGIN_MAX),
-        max_duration=max_duration, budget=budget, idle=idle,
+        max_duration=max_duration, budget=budget, idle=idle, volumes=volume or [],
     )  # fmt: skip
     request = kept.changed(base, request, written) if base else request
     if plan:

@@ -115,6 +115,7 @@ class World:
         """The template with the owner's ids in it."""
         kind = template.removeprefix(V1).split("/")[1]
         path = template.replace("{token_id}", self.ids.get(kind, "")).replace("{name:path}", method)
+        path = path.replace("{name}", method.lower()) if kind == "volumes" else path
         for name, value in self.ids.items():
             path = path.replace(name, value) if name.startswith("{") else path
         assert "{" not in path, f"give {template} an id"
@@ -174,6 +175,7 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
     join_token, _ = await identity.make_join_token(owner, MemberRole.HOST)
     for name in ("GET", "DELETE"):
         await opened.services.artefacts.put(owner, ("account", OWNER), name, _nothing())
+        await opened.services.volumes.create(owner, name.lower())
     await opened.services.templates.save(owner, "windrow.whl", ClusterRequest())
     opened.services.health.departed = lambda: [{"access_id": "access_1", "region": "local-a"}]
     return {
