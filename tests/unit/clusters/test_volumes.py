@@ -98,9 +98,14 @@ def test_only_one_host_writes():
 )
 def test_what_is_due(phase, writes, due_ns, what):
     workload = made.workload(phase)
-    assert due(workload, writes, due_ns, 10) is what
-    assert due(replace(workload, is_released=True), writes, due_ns, 10) is None
-    assert due(replace(workload, lost_since_ns=1), writes, due_ns, 10) is None
+    assert due(workload, writes, writes, due_ns, 10) is what
+    assert due(replace(workload, is_released=True), writes, writes, due_ns, 10) is None
+    assert due(replace(workload, lost_since_ns=1), writes, writes, due_ns, 10) is None
+
+
+def test_a_host_that_keeps_folders_for_nothing_is_told_so():
+    assert due(made.workload(WorkPhase.STOPPING), False, True, None, 10) is Due.LAST
+    assert due(made.workload(WorkPhase.RUNNING), False, True, 0, 10) is None
 
 
 @pytest.mark.parametrize(

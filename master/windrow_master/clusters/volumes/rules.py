@@ -57,17 +57,16 @@ class Due(StrEnum):
     LAST = "last"
 
 
-def due(workload: Workload, writes: bool, save_due_ns: int | None, now_ns: int) -> Due | None:
-    """What a workload's volumes need now; None: nothing. save_due_ns: monotonic time, as now_ns."""
+def due(workload: Workload, writes: bool, keeps: bool, save_due_ns: int | None, now_ns: int) -> Due | None:
+    """What a workload's volumes need now; None: nothing. writes: it is the writer of one. keeps: it was made as that,
+    and its host keeps its folders at the end. save_due_ns: monotonic time, as now_ns."""
     if workload.is_released or workload.lost_since_ns is not None:
         return None
     if workload.phase is WorkPhase.WAITING_VOLUMES:
         return Due.PLACE if workload.delete_command is None else None
-    if not writes:
-        return None
     if workload.phase is WorkPhase.STOPPING:
-        return Due.LAST
-    is_due = save_due_ns is not None and now_ns >= save_due_ns
+        return Due.LAST if keeps else None
+    is_due = writes and save_due_ns is not None and now_ns >= save_due_ns
     return Due.SAVE if workload.phase in (WorkPhase.RUNNING, WorkPhase.EXITED) and is_due else None
 
 

@@ -5,6 +5,7 @@ not matter in which way a cluster ended.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from windrow_master.clusters.model import Cluster, Use, Volume
 from windrow_master.clusters.volumes import rules
@@ -44,6 +45,9 @@ def claim(uow: UnitOfWork, account_id: AccountId, mounts: Sequence[Mount], clust
         for use in uow.volumes.uses(volume.volume_id):
             if use.cluster_id not in living:
                 uow.volumes.let_go(use)
+                if any(not one.is_released for one in uow.workloads.of_cluster(use.cluster_id)):
+                    # Its lost host may come back with it, and waits to be told that nothing of it is saved.
+                    uow.volumes.use(replace(use, writes=False))
         uow.volumes.use(Use(volume.volume_id, cluster_id, not mount.read_only))
 
 

@@ -53,6 +53,10 @@ class _Held:
     volumes: tuple[tuple[Use, Volume], ...]
 
     @property
+    def keeps(self) -> bool:
+        return any(not one.read_only for one in self.cluster.request.volumes)
+
+    @property
     def writes(self) -> list[Volume]:
         return [volume for use, volume in self.volumes if use.writes]
 
@@ -94,7 +98,7 @@ class VolumeCourse:
                 self._exited.add(workload_id)
                 due_ns = self._save_due_ns[workload_id] = now_ns
             lock = self._locks.setdefault(workload_id, asyncio.Lock())
-            what = rules.due(held.workload, bool(held.writes), due_ns, now_ns)
+            what = rules.due(held.workload, bool(held.writes), held.keeps, due_ns, now_ns)
             if what is not None and not lock.locked():
                 await lock.acquire()  # free, and held from here on: the next look finds it so
                 self._begin_task(held, lock, self._done(what, held))
