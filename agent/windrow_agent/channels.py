@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -31,7 +32,7 @@ from windrow_proto.messages import (
     ChannelData,
     ChannelOpen,
 )
-from windrow_proto.model import ChannelPurpose
+from windrow_proto.model import ChannelPurpose, WorkloadPhase
 
 log = structlog.get_logger()
 
@@ -290,18 +291,30 @@ class ChannelDesk:
     async def _checkpoint(self, number: int, held: _Open, caches: Wiping) -> ChannelClose:
         from windrow_agent import checkpoints  # loads what the agent's start can do without
 
-        workload_id = held.step.workload_id
-        work = await self._keeper.runtime_of(workload_id).work_folder(workload_id)
-        if work is None:
-            raise Conflict("The working folder of this workload is not within this agent's reach.", subject=workload_id)
+        workload_id, keeper = held.step.workload_id, self._keeper
+        runtime = keeper.runtime_of(workload_id)
+
+        async def folder_of(volume: str) -> Path:
+            found = await (runtime.volume_folder(workload_id, volume) if volume else runtime.work_folder(workload_id))
+            if found is None:
+                what = f"The volume {volume}" if volume else "The working folder"
+                raise Conflict(f"{what} of this workload is not within this agent's reach.", subject=workload_id)
+            return found
+
+        async def settled() -> None:
+            await keeper.came(workload_id, work.VolumesCame())
+            keeper.holding.settle(workload_id)
 
         async def hear() -> tuple[int, bytes] | None:
             step = await self._next(number, held)
             return None if isinstance(step, ChannelClose) else (step.stream, step.data)
 
-        await checkpoints.serve(
-            work, await caches.of(workload_id), hear, lambda stream, data: self._give(number, held, stream, data)
-        )
+        state = keeper.state(workload_id)
+        with keeper.holding.moving(workload_id):
+            if state is not None and state.phase is WorkloadPhase.STOPPING and state.keeps_volumes:
+                await keeper.holding.ended(workload_id)
+            desk = checkpoints.Desk(folder_of, settled, await caches.of(workload_id))
+            await checkpoints.serve(desk, hear, lambda stream, data: self._give(number, held, stream, data))
         return ChannelClose()
 
     # --- flow -----------------------------------------------------------------------------------------------------

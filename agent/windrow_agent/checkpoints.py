@@ -1,4 +1,4 @@
-"""Moves checkpoints of workloads for the Master: found when whole, sealed before they leave, opened where they came.
+"""Moves checkpoints and volumes of workloads for the Master: sealed before they leave, opened where they came.
 
 The Master asks over a channel (windrow_proto.checkpoints) and says for each piece where it goes: by a call to its store
 of objects, made for this one object, or over the channel itself. Keys of stores never come here; the data key of a
@@ -9,13 +9,14 @@ import asyncio
 import http.client
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import structlog
 
-from windrow_agent import ckpt_files
+from windrow_agent import ckpt_files, vol_files
 from windrow_agent.cache import BLOCK_BYTES, Cache, Kept, Taking
 from windrow_proto.checkpoints import (
     BYTES_STREAM,
@@ -30,6 +31,7 @@ from windrow_proto.checkpoints import (
     Restored,
     RestoreOrder,
     SaveOrder,
+    Settled,
     decode,
     encode,
 )
@@ -106,16 +108,45 @@ class _Talk:
             raise InvalidInput("The Master sends bytes that nobody asked for.")
 
 
-async def serve(work: Path, cache: Cache, hear: Hear, say: Say) -> None:
+class Source(Protocol):
+    """What is to be sent."""
+
+    def read(self, piece: Piece, block_bytes: int) -> Iterator[bytes]: ...
+
+
+class Target(Protocol):
+    """What comes, invisible until `finish`, which says how it looks then."""
+
+    def write(self, name: str, content: Iterator[bytes]) -> None: ...
+
+    def finish(self) -> str: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a channel works on. folder_of: of a volume by its name, of the workload itself by "". settled: what to do
+    once its volumes are."""
+
+    folder_of: Callable[[str], Awaitable[Path]]
+    settled: Callable[[], Awaitable[None]]
+    cache: Cache
+
+
+async def serve(desk: Desk, hear: Hear, say: Say) -> None:
     """Serve one channel: one order, to its end."""
     talk = _Talk(hear, say)
     try:
         async with asyncio.timeout(WHOLE_S):
             order = await talk.next()
             if isinstance(order, SaveOrder):
-                await _save(work, cache, talk, order)
+                await _save(await desk.folder_of(order.volume), desk.cache, talk, order)
             elif isinstance(order, RestoreOrder):
-                await _restore(work, cache, talk, order)
+                await _restore(await desk.folder_of(order.volume), desk.cache, talk, order)
+            elif isinstance(order, Settled):
+                await desk.settled()
+                await talk.say(Settled())
             else:
                 raise InvalidInput("A checkpoint channel begins with an order.")
     except TimeoutError as error:
@@ -124,18 +155,28 @@ async def serve(work: Path, cache: Cache, hear: Hear, say: Say) -> None:
         raise Unavailable(f"The checkpoint could not be moved: {error.strerror or error}.") from error
 
 
-async def _save(work: Path, cache: Cache, talk: _Talk, order: SaveOrder) -> None:
-    key = DataKey(order.data_key)
-    step = await asyncio.to_thread(ckpt_files.newest, work, order.after_step)
+def _found(folder: Path, order: SaveOrder) -> tuple[Found, Source | None]:
+    """What there is to be saved; no source: nothing."""
+    if order.volume:
+        tree = vol_files.look(folder)
+        is_new = tree.seen != order.seen
+        return (Found(order.after_step + 1, tree.pieces, tree.seen), tree) if is_new else (Found(None), None)
+    step = ckpt_files.newest(folder, order.after_step)
     if step is None:
-        await talk.say(Found(None))
+        return Found(None), None
+    return Found(step, ckpt_files.listed(folder, step)), ckpt_files.Source(folder, step)
+
+
+async def _save(folder: Path, cache: Cache, talk: _Talk, order: SaveOrder) -> None:
+    key = DataKey(order.data_key)
+    found, source = await asyncio.to_thread(_found, folder, order)
+    await talk.say(found)
+    if source is None:
         return
-    pieces = await asyncio.to_thread(ckpt_files.listed, work, step)
-    await talk.say(Found(step, pieces))
-    for piece in pieces:
+    for piece in found.pieces:
         move = await talk.expect(Move)
         try:
-            kept = await asyncio.to_thread(_seal, cache, move.key, key, work, step, piece)
+            kept = await asyncio.to_thread(_seal, cache, move.key, key, source, piece)
             if move.call is None:
                 for block in _blocks(kept.path):
                     await talk.give(block)
@@ -144,16 +185,22 @@ async def _save(work: Path, cache: Cache, talk: _Talk, order: SaveOrder) -> None
             await talk.say(Moved(kept.sealed_bytes, kept.sealed_sha256))
         finally:
             await asyncio.to_thread(cache.drop, move.key)
-    log.info("checkpoint_sent", step=step, pieces=len(pieces))
+    log.info("checkpoint_sent", step=found.step, pieces=len(found.pieces), volume=order.volume)
 
 
-def _seal(cache: Cache, object_id: str, key: DataKey, work: Path, step: int, piece: Piece) -> Kept:
-    return cache.keep(object_id, key, ckpt_files.read(work, step, piece, BLOCK_BYTES))
+def _seal(cache: Cache, object_id: str, key: DataKey, source: Source, piece: Piece) -> Kept:
+    return cache.keep(object_id, key, source.read(piece, BLOCK_BYTES))
 
 
-async def _restore(work: Path, cache: Cache, talk: _Talk, order: RestoreOrder) -> None:
+def _coming(folder: Path, order: RestoreOrder) -> Target:
+    if order.volume:
+        return vol_files.Incoming(folder, is_anew=bool(order.pieces))
+    return ckpt_files.Incoming(folder, order.step)
+
+
+async def _restore(folder: Path, cache: Cache, talk: _Talk, order: RestoreOrder) -> None:
     key = DataKey(order.data_key)
-    incoming = await asyncio.to_thread(ckpt_files.Incoming, work, order.step)
+    incoming = await asyncio.to_thread(_coming, folder, order)
     try:
         for piece in order.pieces:
             move = await talk.expect(Move)
@@ -163,11 +210,11 @@ async def _restore(work: Path, cache: Cache, talk: _Talk, order: RestoreOrder) -
             finally:
                 await asyncio.to_thread(cache.drop, move.key)
             await talk.say(Moved(move.sealed_bytes, move.sealed_sha256))
-        await asyncio.to_thread(incoming.finish)
+        seen = await asyncio.to_thread(incoming.finish)
     finally:
         await asyncio.to_thread(incoming.close)
-    await talk.say(Restored(order.step))
-    log.info("checkpoint_restored", step=order.step, pieces=len(order.pieces))
+    await talk.say(Restored(order.step, seen))
+    log.info("checkpoint_restored", step=order.step, pieces=len(order.pieces), volume=order.volume)
 
 
 async def _take(cache: Cache, key: DataKey, talk: _Talk, move: Move) -> None:
@@ -185,7 +232,7 @@ async def _take(cache: Cache, key: DataKey, talk: _Talk, move: Move) -> None:
         raise BadProof("An object of the checkpoint is not what its manifest says.", subject=move.key[-64:])
 
 
-def _open(cache: Cache, object_id: str, incoming: ckpt_files.Incoming, piece: Piece) -> None:
+def _open(cache: Cache, object_id: str, incoming: Target, piece: Piece) -> None:
     counted = 0
 
     def plain() -> Iterator[bytes]:

@@ -11,6 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -21,12 +22,23 @@ from windrow_proto.errors import Conflict, InvalidInput, NotFound, TooLarge
 DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 DEPTH_MAX: Final = 16
 """Folders in each other, of one checkpoint."""
+INCOMING: Final = ".incoming-"
+"""How the folder begins into which something comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing in a folder. link: where it leads, if it is a link."""
+
+    name: str
+    facts: os.stat_result
+    link: str
 
 
 def newest(work: Path, after_step: int) -> int | None:
     """The largest step above `after_step` whose folder has its final name; None where there is none."""
     try:
-        with _opened(work, (FOLDER,)) as folder:
+        with opened(work, (FOLDER,)) as folder:
             steps = [step for entry in _entries(folder) if (step := _step(entry)) is not None]
     except NotFound:
         return None
@@ -36,40 +48,59 @@ def newest(work: Path, after_step: int) -> int | None:
 
 def listed(work: Path, step: int) -> tuple[Piece, ...]:
     """The files of a checkpoint, cut into pieces. Raises InvalidInput for what is no file or folder, and TooLarge."""
-    with _opened(work, (FOLDER, _named(work, step))) as folder:
-        return pieces_of(_walk(folder, "", 0, [0]))
+    with opened(work, (FOLDER, _named(work, step))) as folder:
+        return pieces_of(_files(walk(folder)))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A whole checkpoint that is to be read."""
+
+    work: Path
+    step: int
+
+    def read(self, piece: Piece, block_bytes: int) -> Iterator[bytes]:
+        """As `read` does."""
+        return read(self.work, self.step, piece, block_bytes)
 
 
 def read(work: Path, step: int, piece: Piece, block_bytes: int) -> Iterator[bytes]:
     """A piece in blocks. Raises Conflict if the file does not have that many bytes any more."""
     *above, last = file_name(piece.name).split("/")
-    with _opened(work, (FOLDER, _named(work, step), *above)) as folder:
-        file = _file(folder, last)
+    with opened(work, (FOLDER, _named(work, step), *above)) as folder:
+        file = file_in(folder, last)
     try:
-        at, end = piece.offset, piece.offset + piece.size_bytes
-        while at < end:
-            block = os.pread(file, min(block_bytes, end - at), at)
-            if not block:
-                raise Conflict(f"The file {piece.name[:64]!r} of step {step} became shorter while it was read.")
-            at += len(block)
-            yield block
+        yield from blocks(file, piece, block_bytes)
     finally:
         os.close(file)
+
+
+def blocks(file: int, piece: Piece, block_bytes: int) -> Iterator[bytes]:
+    """A piece of an open file in blocks. Raises Conflict if the file does not have that many bytes any more."""
+    at, end = piece.offset, piece.offset + piece.size_bytes
+    while at < end:
+        block = os.pread(file, min(block_bytes, end - at), at)
+        if not block:
+            raise Conflict(f"The file {piece.name[:64]!r} became shorter while it was read.")
+        at += len(block)
+        yield block
 
 
 class Incoming:
     """A checkpoint on its way into a folder: invisible to the workload's eyes until `finish` gives it its name."""
 
-    def __init__(self, work: Path, step: int) -> None:
+    modes = 0o600, 0o700
+    """Of its files and folders."""
+
+    def __init__(self, work: Path, step: int, below: tuple[str, ...] = (FOLDER,)) -> None:
         """work: as the runtime made it; what it makes belongs to whom the working folder belongs to."""
         facts = os.stat(work)
         self._owner = (facts.st_uid, facts.st_gid)
-        self._step, self._name = step, f".incoming-{secrets.token_hex(8)}"
-        root = os.open(work, DIRECTORY)
-        try:
-            self._above = self._make(root, FOLDER)
-        finally:
-            os.close(root)
+        self._step, self._name = step, f"{INCOMING}{secrets.token_hex(8)}"
+        self._above = os.open(work, DIRECTORY)
+        for name in below:
+            above, self._above = self._above, self._make(self._above, name)
+            os.close(above)
         self._folder = self._make(self._above, self._name)
 
     def write(self, name: str, content: Iterator[bytes]) -> None:
@@ -82,11 +113,11 @@ class Incoming:
                 os.close(folder)
                 folder = below
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            file = os.open(last, flags, 0o600, dir_fd=folder)
+            file = os.open(last, flags, self.modes[0], dir_fd=folder)
             try:
                 if not stat.S_ISREG(os.fstat(file).st_mode):
                     raise InvalidInput(f"{name[:64]!r} is something else already.")
-                self._give(file)
+                self._give(file, self.modes[0])
                 for block in content:
                     view = memoryview(block)
                     while view:
@@ -97,7 +128,7 @@ class Incoming:
         finally:
             os.close(folder)
 
-    def finish(self) -> None:
+    def finish(self) -> str:
         """Give it its name. A folder that has it already stays: it is whole, or the workload's own doing."""
         os.fsync(self._folder)
         try:
@@ -106,6 +137,7 @@ class Incoming:
             if error.errno not in {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}:
                 raise
         os.fsync(self._above)
+        return ""
 
     def close(self) -> None:
         """Take away what was not finished; safe to call twice."""
@@ -119,21 +151,22 @@ class Incoming:
 
     def _make(self, above: int, name: str) -> int:
         with suppress(FileExistsError):
-            os.mkdir(name, 0o700, dir_fd=above)
+            os.mkdir(name, self.modes[1], dir_fd=above)
         try:
             made = os.open(name, DIRECTORY, dir_fd=above)
         except OSError as error:
             raise InvalidInput(f"{name[:64]!r} is no folder.") from error
-        self._give(made)
+        self._give(made, self.modes[1])
         return made
 
-    def _give(self, descriptor: int) -> None:
+    def _give(self, descriptor: int, mode: int) -> None:
+        os.fchmod(descriptor, mode)
         if os.geteuid() == 0:
             os.fchown(descriptor, *self._owner)
 
 
 @contextmanager
-def _opened(work: Path, below: tuple[str, ...]) -> Iterator[int]:
+def opened(work: Path, below: tuple[str, ...]) -> Iterator[int]:
     """The folder at this path, step by step. Raises NotFound where there is none, or a link in its place."""
     descriptor = os.open(work, DIRECTORY)
     try:
@@ -164,40 +197,49 @@ def _step(entry: "os.DirEntry[str]") -> int | None:
 
 def _named(work: Path, step: int) -> str:
     """The folder's name as the workload wrote it: zeros before the number are its own choice."""
-    with _opened(work, (FOLDER,)) as folder:
+    with opened(work, (FOLDER,)) as folder:
         for entry in _entries(folder):
             if _step(entry) == step:
                 return entry.name
     raise NotFound(f"There is no whole checkpoint of step {step}.")
 
 
-def _walk(folder: int, above: str, depth: int, count: list[int]) -> Iterator[tuple[str, int]]:
+def walk(folder: int, above: str = "", depth: int = 0, count: list[int] | None = None) -> Iterator[Entry]:
+    """All that is below an open folder, never following a link. Raises TooLarge."""
+    count = [0] if count is None else count
     if depth > DEPTH_MAX:
-        raise TooLarge(f"A checkpoint has at most {DEPTH_MAX} folders in each other.")
+        raise TooLarge(f"A checkpoint or volume has at most {DEPTH_MAX} folders in each other.")
     for entry in _entries(folder):
         name = f"{above}{entry.name}"
         count[0] += 1
         if count[0] > 2 * FILES_MAX:
-            raise TooLarge(f"A checkpoint has at most {FILES_MAX} files.")
+            raise TooLarge(f"A checkpoint or volume has at most {FILES_MAX} files.")
         facts = entry.stat(follow_symlinks=False)
-        if stat.S_ISREG(facts.st_mode):
-            yield name, facts.st_size
-        elif stat.S_ISDIR(facts.st_mode):
+        is_link = stat.S_ISLNK(facts.st_mode)
+        yield Entry(name, facts, os.readlink(entry.name, dir_fd=folder) if is_link else "")
+        if stat.S_ISDIR(facts.st_mode):
             below = os.open(entry.name, DIRECTORY, dir_fd=folder)
             try:
-                yield from _walk(below, f"{name}/", depth + 1, count)
+                yield from walk(below, f"{name}/", depth + 1, count)
             finally:
                 os.close(below)
-        else:
-            raise InvalidInput(f"{name[:64]!r} is neither a file nor a folder; a checkpoint has nothing else.")
 
 
-def _file(folder: int, name: str) -> int:
+def _files(entries: Iterator[Entry]) -> Iterator[tuple[str, int]]:
+    for entry in entries:
+        if stat.S_ISREG(entry.facts.st_mode):
+            yield entry.name, entry.facts.st_size
+        elif not stat.S_ISDIR(entry.facts.st_mode):
+            raise InvalidInput(f"{entry.name[:64]!r} is neither a file nor a folder; a checkpoint has nothing else.")
+
+
+def file_in(folder: int, name: str) -> int:
+    """A file of an open folder, opened. Raises Conflict where it is none, or none any more."""
     try:
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
-        raise Conflict(f"The file {name[:64]!r} of a checkpoint is gone.") from error
+        raise Conflict(f"The file {name[:64]!r} is gone.") from error
     if stat.S_ISREG(os.fstat(file).st_mode):
         return file
     os.close(file)
-    raise Conflict(f"The file {name[:64]!r} of a checkpoint became something else.")
+    raise Conflict(f"The file {name[:64]!r} became something else.")

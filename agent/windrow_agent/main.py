@@ -53,6 +53,7 @@ from windrow_proto.model import Benchmark
 from windrow_proto.ports import Rng
 from windrow_proto.sealed import SEAL_KEY, SealKey
 from windrow_proto.units import MIB, SECOND
+from windrow_proto.volumes import VOLUMES
 
 log = structlog.get_logger()
 
@@ -166,7 +167,7 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
         ask=membership.newer_regions,
         tls=membership.tls,
         layouts=config.layouts,
-        more={SEAL_KEY: seal_key.public},
+        more={SEAL_KEY: seal_key.public, VOLUMES: "1"},
     )
     return AgentService(parts), membership
 

@@ -16,6 +16,7 @@ from windrow_agent import journal as facts
 from windrow_agent.core import lease as leases
 from windrow_agent.core import workload as work
 from windrow_agent.core.workload import WorkloadState
+from windrow_agent.holding import Holding
 from windrow_agent.journal import JournalDesk
 from windrow_agent.leaving import Leaving
 from windrow_agent.meeting import Waits
@@ -72,7 +73,7 @@ class Keeper:
         self.journal, self.runtimes, self._leaving = desk.journal, runtimes, leaving
         self._desk, self._outbox, self._clock, self._kernel_boot, self._spawn = desk, outbox, clock, kernel_boot, spawn
         self._locks: dict[WorkloadId, asyncio.Lock] = {}
-        self._waits = Waits()
+        self._waits, self.holding = Waits(), Holding(clock)
         self._watches: dict[WorkloadId, asyncio.Task[None]] = {}
         self._ending, self._lapsing = set[WorkloadId](), set[WorkloadId]()
         self._halted: dict[WorkloadId, str] = {}
@@ -172,8 +173,8 @@ class Keeper:
         await self._started(spec.workload_id, run)
         return True
 
-    async def came(self, workload_id: WorkloadId, what: work.FilesCame | work.MembersCame) -> None:
-        """A files channel was closed with commit, or all members of its cluster are ready: what waited may start."""
+    async def came(self, workload_id: WorkloadId, what: work.VolumesCame | work.FilesCame | work.MembersCame) -> None:
+        """Volumes are in place, a files channel was closed with commit, or all members are ready: it goes on."""
         await self._apply(workload_id, what)
 
     async def delete(self, workload_id: WorkloadId, grace_ns: int, progress: Progress) -> None:
@@ -227,6 +228,8 @@ class Keeper:
                 if state.started_wall_ns is None:
                     await self._apply(workload_id, work.Started(run.started_wall_ns or 0, run.running_ns, run.ports))
                 await self._ended(workload_id, run, state.end_reason)
+                if state.keeps_volumes and state.end_reason not in (HOST_STOPPED, FENCED):
+                    await self.holding.through(workload_id)
             await runtime.remove(workload_id)
             if await runtime.observe(workload_id) is not None:
                 # With the word that it is gone its slots are free for the next one: only once nothing of it is left.
@@ -436,6 +439,7 @@ class Keeper:
             self._halted.pop(key, None)
             self._locks.pop(key, None)
             self._waits.forget(key)
+            self.holding.forget(key)
         if old:
             await self.tell_observed()
 

@@ -23,6 +23,8 @@ from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.sight.service import SightService
 from windrow_master.clusters.templates.service import TemplateService
 from windrow_master.clusters.tunnels.service import TunnelService
+from windrow_master.clusters.volumes.course.service import VolumeCourse
+from windrow_master.clusters.volumes.service import VolumeService
 from windrow_master.fleet.model import HostFacts
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.fleet.service import FleetService
@@ -91,6 +93,8 @@ class Rooms:
             yield services.proofs.run()
         if services.jobs is not None:
             yield services.jobs.course.run()
+        if services.volume_course is not None:
+            yield services.volume_course.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(rooms_history.event_writer(self.store, "master/clock"))
 
@@ -186,7 +190,8 @@ def _furnished(
         market=market,
         clusters=clusters,
         templates=TemplateService(store),
-        artefacts=ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts),
+        artefacts=(kept := ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts)),
+        volumes=VolumeService(store, kept),
         inside=WorkAccess(clusters, hub),
         tunnels=TunnelService(
             store, clusters, hub, hub.down.tunnel_addresses, authority.signing, authority.root_pem, clock
@@ -284,6 +289,7 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
         lambda: Ways(services.inside, services.tunnels) if services.inside and services.tunnels else None,
     )
     services.checkpoints = CheckpointService(services.artefacts, rooms.clusters, hub, services.clock, services.rng)
+    services.volume_course = VolumeCourse(store, services.clock, rooms.clusters, services.checkpoints)
     rooms.clusters.sight = SightService(hub, services.clock)
     services.cords = CordService(
         *(store, rooms.clusters, hub, hub.down.tunnel_addresses, rooms.authority.signing, services.clock)

@@ -7,6 +7,11 @@ save     M: order {after_step, data_key}      A: found {step, pieces}     then f
          M: put {key, call}                   A: sealed bytes here, or by the call to the store;   done {bytes, sha256}
 restore  M: order {step, data_key, pieces}    then for each piece
          M: get {key, call, sha256}, and the sealed bytes where there is no call;   A: done, at the end restored {step}
+settled  M: settled                           A: settled
+
+A volume's versions move likewise (docs/volumes.md): the orders name it, all of its folder is meant, and `seen` says
+how the folder looked, so that one that still looks so is not sent again. `settled`: all volumes are in place and the
+work may start, or all are saved and its folders may go.
 """
 
 import json
@@ -17,6 +22,7 @@ from typing import Any, Final
 
 from windrow_proto.errors import InvalidInput, TooLarge
 from windrow_proto.units import GIB, KIB, MIB
+from windrow_proto.volumes import volume_name
 
 FOLDER: Final = "ckpt"
 """In the working folder of a workload; its environment names it as CKPT_DIR."""
@@ -114,27 +120,34 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class SaveOrder:
-    """Find the newest whole checkpoint after this step (-1: any) and send it. data_key: its 32 bytes."""
+    """Find the newest whole checkpoint after this step (-1: any) and send it. data_key: its 32 bytes.
+
+    volume: send all of this volume's folder instead, as the step after this one, unless it looks as `seen`.
+    """
 
     after_step: int
     data_key: bytes = field(repr=False)
+    volume: str = ""
+    seen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreOrder:
-    """Make the folder of this step from these pieces, which follow one by one."""
+    """Make the folder of this step, or a volume's, from these pieces, which follow one by one."""
 
     step: int
     data_key: bytes = field(repr=False)
     pieces: tuple[Piece, ...]
+    volume: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is to be saved; step None: nothing new that is whole."""
+    """What there is to be saved; step None: nothing new that is whole. seen: how a volume's folder looks."""
 
     step: int | None
     pieces: tuple[Piece, ...] = ()
+    seen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +173,18 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The folder of this step is there, whole."""
+    """The folder of this step is there, whole. seen: how a volume's folder looks now."""
 
     step: int
+    seen: str = ""
 
 
-Message = SaveOrder | RestoreOrder | Found | Move | Moved | Restored
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Nothing more is done about the volumes of this workload before it goes on: to its start, or to its end."""
+
+
+Message = SaveOrder | RestoreOrder | Found | Move | Moved | Restored | Settled
 
 
 def encode(message: Message) -> bytes:
@@ -176,12 +195,13 @@ def encode(message: Message) -> bytes:
 def _record(message: Message) -> dict[str, Any]:
     match message:
         case SaveOrder():
-            return {"say": "save", "after_step": message.after_step, "data_key": message.data_key.hex()}
+            of = {"volume": message.volume, "seen": message.seen} if message.volume else {}
+            return {"say": "save", "after_step": message.after_step, "data_key": message.data_key.hex(), **of}
         case RestoreOrder():
-            listed = _listed(message.pieces)
-            return {"say": "restore", "step": message.step, "data_key": message.data_key.hex(), "pieces": listed}
+            what = {"pieces": _listed(message.pieces), **({"volume": message.volume} if message.volume else {})}
+            return {"say": "restore", "step": message.step, "data_key": message.data_key.hex(), **what}
         case Found():
-            return {"say": "found", "step": message.step, "pieces": _listed(message.pieces)}
+            return {"say": "found", "step": message.step, "pieces": _listed(message.pieces), "seen": message.seen}
         case Move():
             call = message.call
             shown = None if call is None else [call.method, call.url, [list(header) for header in call.headers]]
@@ -190,7 +210,9 @@ def _record(message: Message) -> dict[str, Any]:
         case Moved():
             return {"say": "moved", "bytes": message.sealed_bytes, "sha256": message.sealed_sha256}
         case Restored():
-            return {"say": "restored", "step": message.step}
+            return {"say": "restored", "step": message.step, "seen": message.seen}
+        case Settled():
+            return {"say": "settled"}
 
 
 def decode(line: bytes) -> Message:
@@ -204,19 +226,22 @@ def decode(line: bytes) -> Message:
 def _message(record: dict[str, Any]) -> Message:
     match record["say"]:
         case "save":
-            return SaveOrder(_number(record["after_step"], -1), bytes.fromhex(record["data_key"]))
+            of = _volume(record), _text(record.get("seen", ""))
+            return SaveOrder(_number(record["after_step"], -1), bytes.fromhex(record["data_key"]), *of)
         case "restore":
-            pieces = _pieces(record["pieces"])
-            return RestoreOrder(_number(record["step"]), bytes.fromhex(record["data_key"]), pieces)
+            what = _pieces(record["pieces"]), _volume(record)
+            return RestoreOrder(_number(record["step"]), bytes.fromhex(record["data_key"]), *what)
         case "found":
-            step = record["step"]
-            return Found(None if step is None else _number(step), _pieces(record["pieces"]))
+            step, seen = record["step"], _text(record.get("seen", ""))
+            return Found(None if step is None else _number(step), _pieces(record["pieces"]), seen)
         case "move":
             return Move(_text(record["key"]), _call(record["call"]), _number(record["bytes"]), _text(record["sha256"]))
         case "moved":
             return Moved(_number(record["bytes"]), _text(record["sha256"]))
         case "restored":
-            return Restored(_number(record["step"]))
+            return Restored(_number(record["step"]), _text(record.get("seen", "")))
+        case "settled":
+            return Settled()
         case _:
             raise ValueError("unknown message")
 
@@ -252,6 +277,11 @@ def _call(shown: list[Any] | None) -> Call | None:
         return None
     method, url, headers = shown
     return Call(_text(method), _text(url), tuple((_text(name), _text(value)) for name, value in headers))
+
+
+def _volume(record: dict[str, Any]) -> str:
+    name = _text(record.get("volume", ""))
+    return volume_name(name) if name else ""
 
 
 def _text(value: object) -> str:

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from windrow_proto.ids import ClusterId, CommandId, GpuUuid, SlotId, WorkloadId
+from windrow_proto.volumes import Mount
 
 NO_GPU = GpuUuid("")  # of a slot that is a share of the processors
 
@@ -99,6 +100,7 @@ class WorkloadPhase(IntEnum):
     GONE = 6
     FAILED = 7
     WAITING_MEMBERS = 8
+    WAITING_VOLUMES = 9
 
 
 class ChannelPurpose(IntEnum):
@@ -301,6 +303,7 @@ class WorkloadSpec:
     listens: tuple[int, ...] = ()
     peers: tuple[str, ...] = ()
     registry_login: bytes = field(default=b"", repr=False)
+    volumes: tuple[Mount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,10 +323,8 @@ class DeleteSpec:
     grace_ns: int = 0
 
 
-ENVIRONMENT: Final = ".venv"
-"""In a working folder: installed packages, which never count among the files that the work changed."""
-RELAYS_MAX: Final = 3
-"""That measure one host's line, one after the other."""
+ENVIRONMENT: Final = ".venv"  # in a working folder: installed packages, never among the files that the work changed
+RELAYS_MAX: Final = 3  # that measure one host's line, one after the other
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from windrow_proto.model import (
 )
 from windrow_proto.sealed import SEALED_MAX
 from windrow_proto.v1 import host_pb2
+from windrow_proto.volumes import Mount, check_mounts
 
 _NEEDED: Final[dict[CommandKind, Literal["create", "delete", "bandwidth", "partition", "start"]]] = {
     CommandKind.CREATE: "create",
@@ -105,6 +106,7 @@ def _from_workload(spec: WorkloadSpec) -> host_pb2.WorkloadSpec:
         listens=spec.listens,
         peers=spec.peers,
         registry_login=spec.registry_login,
+        volumes=[host_pb2.VolumeMount(name=v.name, path=v.path, read_only=v.read_only) for v in spec.volumes],
     )
 
 
@@ -130,7 +132,14 @@ def _to_workload(message: host_pb2.WorkloadSpec) -> WorkloadSpec:
         listens=tuple(fields.port(port) for port in fields.listed(message.listens)),
         peers=tuple(fields.text(one) for one in fields.listed(message.peers)),
         registry_login=fields.blob(message.registry_login, SEALED_MAX),
+        volumes=_to_mounts(message.volumes),
     )
+
+
+def _to_mounts(listed: Iterable[host_pb2.VolumeMount]) -> tuple[Mount, ...]:
+    found = tuple(Mount(fields.text(one.name), fields.text(one.path), one.read_only) for one in listed)
+    check_mounts(found)
+    return found
 
 
 def _to_delete(message: host_pb2.DeleteSpec) -> DeleteSpec:

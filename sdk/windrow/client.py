@@ -1,32 +1,22 @@
 """The HTTP client of a renter: one method per thing the API does, problems as exceptions, streams as iterators.
 
-The one door to the HTTP library. Values are the API's own JSON objects (docs/openapi.json), untouched.
+Values are the API's own JSON objects (docs/openapi.json), untouched.
 """
 
 import base64
 import hashlib
 import json
-import ssl
 import time
-import uuid
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
-from types import TracebackType
-from typing import IO, Any, Self
+from contextlib import closing
+from typing import IO, Any
 from urllib.parse import quote
 
-import httpx2
-
-from windrow.config import DEADLINE_S, Config, find
+from windrow.config import DEADLINE_S
 from windrow.errors import ApiProblem, MasterUnreachable, WaitTimedOut, WindrowClientError
 from windrow.soon import SOON_S, patiently
+from windrow.transport import FILES_S, TAR, Json, Transport
 
-Json = dict[str, Any]
-
-PAGE = 200
-CHUNK = 64 * 1024
-QUIET_S = 45.0
-"""A live stream sends a comment every 15 s; three of them missing means that the connection is dead."""
 LOOK_S = 0.25
 """Between two looks at a cluster where its stream does not tell."""
 JOB_LOOK_S = 1.0
@@ -35,62 +25,8 @@ SILENT_S = 5.0
 """A cluster's stream that says nothing for so long is asked anew: less than between two comments, so deadlines hold."""
 
 
-class Client:
+class Client(Transport):
     """A connection to one Master. Use as a context manager, or close it."""
-
-    def __init__(self, config: Config | None = None, transport: httpx2.BaseTransport | None = None) -> None:
-        self.config = config or find()
-        options: dict[str, Any] = {"transport": transport} if transport is not None else {"verify": _trust(self.config)}
-        self._http = httpx2.Client(
-            base_url=self.config.url + "/api/v1",
-            headers={"Authorization": f"Bearer {self.config.token}", "User-Agent": "windrow-sdk/0.1"},
-            timeout=DEADLINE_S,
-            **options,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the connections."""
-        self._http.close()
-
-    # --- plain calls ---------------------------------------------------------------------------
-
-    def request(self, method: str, path: str, *, body: Any = None, params: Any = None, key: str | None = None) -> Any:
-        """One call; returns the JSON answer (None for 204).
-
-        POSTs carry an Idempotency-Key, so a call repeated after a lost answer happens once. Raises ApiProblem,
-        MasterUnreachable.
-        """
-        headers = {"Idempotency-Key": key or uuid.uuid4().hex} if method == "POST" else {}
-        for attempt in (1, 2):
-            try:
-                answer = self._http.request(method, path, json=body, params=params, headers=headers)
-                break
-            except httpx2.TransportError as error:
-                if attempt == 2 or method not in ("GET", "POST", "DELETE"):
-                    raise self._unreachable(error) from error
-        return self._read(answer)
-
-    def get(self, path: str, **params: Any) -> Any:
-        """GET one object."""
-        return self.request("GET", path, params={k: v for k, v in params.items() if v is not None})
-
-    def items(self, path: str, **params: Any) -> Iterator[Json]:
-        """Every item of a list, page after page."""
-        cursor: str | None = None
-        while True:
-            page = self.get(path, limit=PAGE, cursor=cursor, **params)
-            yield from page["items"]
-            cursor = page.get("next_cursor")
-            if not cursor:
-                return
 
     # --- clusters ------------------------------------------------------------------------------
 
@@ -209,37 +145,12 @@ class Client:
 
     def put_files(self, cluster_id: str, tar: IO[bytes], *, commit: bool) -> Json:
         """Send a tar stream into the working folder; `commit` starts a workload that waits for its files."""
-        return self._put_tar(f"/clusters/{cluster_id}/files", tar, {"commit": "true" if commit else "false"})
-
-    def _put_tar(self, path: str, tar: IO[bytes], params: dict[str, str]) -> Json:
-        def chunks() -> Iterator[bytes]:
-            while data := tar.read(CHUNK):
-                yield data
-
-        try:
-            answer = self._http.request(
-                "PUT",
-                path,
-                params=params,
-                content=chunks(),
-                headers={"Content-Type": "application/x-tar"},
-                timeout=httpx2.Timeout(DEADLINE_S, read=600.0, write=600.0),
-            )
-        except httpx2.TransportError as error:
-            raise self._unreachable(error) from error
-        result: Json = self._read(answer)
-        return result
+        return self._put(f"/clusters/{cluster_id}/files", tar, {"commit": "true" if commit else "false"}, TAR)
 
     def get_files(self, cluster_id: str, into: IO[bytes], *, changed: bool, rank: int = 0) -> bool:
         """Write the working folder as a tar stream to `into`; returns whether a cap cut it."""
         params = {"changed": "true" if changed else "false", **_member(rank)}
         return self._get_tar(f"/clusters/{cluster_id}/files", into, params)
-
-    def _get_tar(self, path: str, into: IO[bytes], params: dict[str, Any]) -> bool:
-        with self._stream("GET", path, params=params, read_s=600.0) as answer:
-            for data in answer.iter_bytes():
-                into.write(data)
-            return answer.headers.get("X-Files-Truncated", "false") == "true"
 
     def artefacts(self, owner_kind: str | None = None, owner_id: str | None = None) -> Iterator[Json]:
         """The account's artefacts, the latest first; of one owner, such as ("cluster", its id), where it is named."""
@@ -249,30 +160,14 @@ class Client:
         self, owner_kind: str, owner_id: str, name: str, content: IO[bytes], *, keep_days: int | None = None
     ) -> Json:
         """Store what `content` reads under a name, in place of an older one. keep_days: 0: until it is deleted."""
-
-        def chunks() -> Iterator[bytes]:
-            while data := content.read(CHUNK):
-                yield data
-
-        try:
-            answer = self._http.request(
-                "PUT",
-                _artefact_path(owner_kind, owner_id, name),
-                params={} if keep_days is None else {"keep_days": keep_days},
-                content=chunks(),
-                headers={"Content-Type": "application/octet-stream"},
-                timeout=httpx2.Timeout(DEADLINE_S, read=600.0, write=600.0),
-            )
-        except httpx2.TransportError as error:
-            raise self._unreachable(error) from error
-        result: Json = self._read(answer)
-        return result
+        params = {} if keep_days is None else {"keep_days": keep_days}
+        return self._put(_artefact_path(owner_kind, owner_id, name), content, params, "application/octet-stream")
 
     def get_artefact(self, owner_kind: str, owner_id: str, name: str, into: IO[bytes]) -> int:
         """Write an artefact's bytes to `into`; returns how many. Raises WindrowClientError if they are not the ones
         that were stored: then throw away what was written."""
         digest, size = hashlib.sha256(), 0
-        with self._stream("GET", _artefact_path(owner_kind, owner_id, name), read_s=600.0) as answer:
+        with self._stream("GET", _artefact_path(owner_kind, owner_id, name), read_s=FILES_S) as answer:
             for data in answer.iter_bytes():
                 digest.update(data)
                 size += into.write(data)
@@ -284,6 +179,30 @@ class Client:
         """Remove an artefact."""
         self.request("DELETE", _artefact_path(owner_kind, owner_id, name))
 
+    def create_volume(self, name: str, max_bytes: int | None = None) -> Json:
+        """Make an empty volume; `volumes` of a cluster's or a job's request names it as NAME:/path or NAME:/path:ro."""
+        body = {"name": name} | ({} if max_bytes is None else {"max_bytes": max_bytes})
+        answer: Json = self.request("POST", "/volumes", body=body)
+        return answer
+
+    def volumes(self) -> Iterator[Json]:
+        """The account's volumes, by name."""
+        return self.items("/volumes")
+
+    def volume(self, name: str) -> Json:
+        """One of them."""
+        answer: Json = self.get(f"/volumes/{name}")
+        return answer
+
+    def delete_volume(self, name: str) -> None:
+        """Delete a volume and all that is in it; refused while a cluster has it."""
+        self.request("DELETE", f"/volumes/{name}")
+
+    def save_volumes(self, cluster_id: str) -> Json:
+        """Save now what has changed in the volumes that a cluster writes."""
+        answer: Json = self._long("POST", f"/clusters/{cluster_id}/volumes/save", {})
+        return answer
+
     def save_checkpoint(self, cluster_id: str) -> Json:
         """Save what the work has made whole since the last time; `checkpoint` is null where there is nothing new."""
         answer: Json = self._long("POST", f"/clusters/{cluster_id}/checkpoints", {})
@@ -293,14 +212,6 @@ class Client:
         """Put the newest whole checkpoint of the cluster `source` into this one's folder."""
         answer: Json = self._long("POST", f"/clusters/{cluster_id}/checkpoints/restore", {"source": source})
         return answer
-
-    def _long(self, method: str, path: str, body: Any) -> Any:
-        """One call that moves a checkpoint before it answers."""
-        try:
-            answer = self._http.request(method, path, json=body, timeout=httpx2.Timeout(DEADLINE_S, read=7200.0))
-        except httpx2.TransportError as error:
-            raise self._unreachable(error) from error
-        return self._read(answer)
 
     def receipt_of(self, cluster_id: str, timeout_s: float = 30.0) -> Json:
         """The receipt of a cluster that has ended; waits for its last signed second."""
@@ -322,7 +233,7 @@ class Client:
         renamed = {{"start": "from", "end": "to"}.get(name, name): value for name, value in query.items()}
         params = {name: value for name, value in renamed.items() if value is not None}
         written = 0
-        with self._stream("GET", f"/hosts/{host_id}/export", params=params, read_s=600.0) as answer:
+        with self._stream("GET", f"/hosts/{host_id}/export", params=params, read_s=FILES_S) as answer:
             for data in answer.iter_bytes():
                 written += into.write(data)
         return written
@@ -342,7 +253,7 @@ class Client:
 
     def put_job_folder(self, job_id: str, tar: IO[bytes]) -> Json:
         """Send the folder, a tar stream, that a job waits for; the Master keeps it."""
-        return self._put_tar(f"/jobs/{job_id}/files", tar, {})
+        return self._put(f"/jobs/{job_id}/files", tar, {}, TAR)
 
     def job_logs(self, job_id: str, *, follow: bool = False, attempt: int | None = None) -> Iterator[bytes]:
         """The log of its last attempt; with `follow` of all of them, as it is written, until the job ends."""
@@ -369,70 +280,9 @@ class Client:
                 raise WaitTimedOut(f"Job {job_id} is still {job['state']} after {timeout_s:.0f} s.")
             time.sleep(JOB_LOOK_S)
 
-    # --- streams -------------------------------------------------------------------------------
-
-    def events(self, path: str, last_id: str | None = None, read_s: float = QUIET_S) -> Iterator[tuple[str, str, Json]]:
-        """Server-sent events of `path` as (id, name, data); ends when the connection does.
-
-        Raises MasterUnreachable when nothing came for `read_s` seconds.
-        """
-        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id else {})
-        with self._stream("GET", path, headers=headers, read_s=read_s) as answer:
-            identifier, name, data = "", "message", ""
-            for line in answer.iter_lines():
-                if line == "" and data:
-                    yield identifier, name, json.loads(data)
-                    name, data = "message", ""
-                elif line.startswith("id:"):
-                    identifier = line[3:].strip()
-                elif line.startswith("event:"):
-                    name = line[6:].strip()
-                elif line.startswith("data:"):
-                    data += line[5:].strip()
-
-    @contextmanager
-    def _stream(self, method: str, path: str, *, read_s: float | None, **options: Any) -> Iterator[httpx2.Response]:
-        try:
-            with self._http.stream(method, path, timeout=httpx2.Timeout(DEADLINE_S, read=read_s), **options) as answer:
-                if answer.status_code >= 300:
-                    answer.read()
-                    self._read(answer)
-                yield answer
-        except httpx2.TransportError as error:
-            raise self._unreachable(error) from error
-
-    def _unreachable(self, error: Exception) -> MasterUnreachable:
-        return MasterUnreachable(
-            f"The Master at {self.config.url} does not answer ({type(error).__name__}: {error}). Is it running?"
-        )
-
-    @staticmethod
-    def _read(answer: httpx2.Response) -> Any:
-        if answer.status_code == 204:
-            return None
-        try:
-            document = answer.json()
-        except ValueError:
-            raise WindrowClientError(f"HTTP {answer.status_code} and no JSON from {answer.url}") from None
-        if answer.status_code >= 300:
-            said = document if isinstance(document, dict) else {"detail": str(document)[:200]}
-            again_s = answer.headers.get("Retry-After", "")
-            raise ApiProblem(answer.status_code, said, int(again_s) if again_s.isdecimal() else 0)
-        return document
-
 
 def _artefact_path(owner_kind: str, owner_id: str, name: str) -> str:
     return f"/artefacts/{quote(owner_kind, safe='')}/{quote(owner_id, safe='')}/{quote(name)}"
-
-
-def _trust(config: Config) -> ssl.SSLContext:
-    """Who may vouch for the Master: its own authority's file, else this machine's authorities. They are not read for a
-    plain URL, where nobody is asked: reading them takes tens of milliseconds of each command."""
-    if config.ca_file:
-        return ssl.create_default_context(cafile=config.ca_file)
-    if config.url.lower().startswith("http://"):
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it has no authority, so that it trusts nobody
-    return httpx2.create_ssl_context()
 
 
 def _member(rank: int) -> dict[str, int]:

@@ -20,9 +20,10 @@ from typing import Any, Final, Self
 
 from windrow import folder as folders
 from windrow.cli.request import parse_gpu, parse_size
-from windrow.client import JOB_LOOK_S, Client, Json
+from windrow.client import JOB_LOOK_S, Client
 from windrow.config import find
 from windrow.errors import ApiProblem, MasterUnreachable, WaitTimedOut, WindrowClientError
+from windrow.transport import Json
 
 LOOK_MAX_S: Final = 5.0
 """Between two looks at a job where nothing changes; after a change it is JOB_LOOK_S, and grows."""

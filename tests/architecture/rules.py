@@ -30,7 +30,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "boto3": ("master/windrow_master/clusters/artefacts/s3.py",),
     "botocore": ("master/windrow_master/clusters/artefacts/s3.py",),
     "obstore": ("master/windrow_master/clusters/artefacts/s3.py",),
-    "httpx2": ("sdk/windrow/client.py", "sdk/windrow/client/*"),
+    "httpx2": ("sdk/windrow/transport.py",),
 }
 """Foreign library -> the only files that may import it."""
 

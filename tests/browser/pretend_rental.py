@@ -34,6 +34,7 @@ UNSAID: Json = {
     "hosts": 1,
     "restart_members": False,
     "ssh_keys": [],
+    "volumes": [],
     "notebook": False,
     "budget": None,
     "max_duration_seconds": None,

@@ -1,7 +1,7 @@
 """One workload on this host from its command to its removal, and the receipts that its life is billed by.
 
-    PREPARING ──Prepared──▶ [WAITING_FILES ──FilesCame──▶] [WAITING_MEMBERS ──MembersCame──▶]
-        (start) ──Started──▶ RUNNING ──Ended──▶ EXITED
+    PREPARING ──Prepared──▶ [WAITING_VOLUMES ──VolumesCame──▶] [WAITING_FILES ──FilesCame──▶]
+        [WAITING_MEMBERS ──MembersCame──▶] (start) ──Started──▶ RUNNING ──Ended──▶ EXITED
         │ any ──Broke──▶ FAILED                                                  │ EndAsked
         └────────────────────────── EndAsked ──▶ STOPPING ──Removed──▶ GONE ◀────┘
 
@@ -21,7 +21,11 @@ RECEIPT_EVERY_NS: Final = 10 * SECOND
 """Between two receipts of a running workload (design.md section 12)."""
 ENDED: Final = frozenset({WorkloadPhase.EXITED, WorkloadPhase.GONE, WorkloadPhase.FAILED})
 """Nothing of it runs in these."""
-AWAITED: Final = {WorkloadPhase.WAITING_FILES: "waiting_files", WorkloadPhase.WAITING_MEMBERS: "waiting_members"}
+AWAITED: Final = {
+    WorkloadPhase.WAITING_VOLUMES: "waiting_volumes",
+    WorkloadPhase.WAITING_FILES: "waiting_files",
+    WorkloadPhase.WAITING_MEMBERS: "waiting_members",
+}
 """What is prepared waits in these; the step of its creation that says so."""
 TAKEN_AWAY: Final = "it was taken away on its host, by hand or by another program"
 """Why it ended where its runtime knows nothing of it any more."""
@@ -33,6 +37,7 @@ class WorkloadState:
     """What this host knows of a workload. running_ns and started_wall_ns are None before it started.
 
     modes: of its cards by the granted UUID, as it found them; faults: its slots that it did not leave so, and why.
+    keeps_volumes: what it leaves in a volume is saved before it is removed.
     """
 
     workload_id: WorkloadId
@@ -52,6 +57,8 @@ class WorkloadState:
     ports: Mapping[str, int] = field(default_factory=dict)
     modes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     faults: Mapping[SlotId, str] = field(default_factory=dict)
+    await_volumes: bool = False
+    keeps_volumes: bool = False
 
     @property
     def token(self) -> int:
@@ -62,7 +69,9 @@ class WorkloadState:
 def begin(spec: WorkloadSpec) -> WorkloadState:
     """The state of a workload that was just asked for."""
     awaits = spec.await_files, spec.await_members
-    return WorkloadState(spec.workload_id, spec.cluster_id, spec.slots, spec.runtime, *awaits)
+    keeps = any(not one.read_only for one in spec.volumes)
+    state = WorkloadState(spec.workload_id, spec.cluster_id, spec.slots, spec.runtime, *awaits)
+    return replace(state, await_volumes=bool(spec.volumes), keeps_volumes=keeps)
 
 
 # --- events -------------------------------------------------------------------------------------------------------
@@ -73,6 +82,11 @@ class Prepared:
     """Image, folder and container are there; nothing runs yet. modes: of its cards now."""
 
     modes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumesCame:
+    """All of its volumes are in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +146,7 @@ class Removed:
     faults: Mapping[SlotId, str] = field(default_factory=dict)
 
 
-Event = Prepared | FilesCame | MembersCame | Started | Ran | Ended | Broke | EndAsked | Removed
+Event = Prepared | VolumesCame | FilesCame | MembersCame | Started | Ran | Ended | Broke | EndAsked | Removed
 
 
 # --- effects ------------------------------------------------------------------------------------------------------
@@ -169,6 +183,10 @@ def step(state: WorkloadState, event: Event) -> Step:
     match event:
         case Prepared():
             return _prepared(state, event)
+        case VolumesCame():
+            if state.phase is not WorkloadPhase.WAITING_VOLUMES:
+                return state, ()
+            return _equipped(replace(state, phase=WorkloadPhase.PREPARING, await_volumes=False), SendObserved())
         case FilesCame():
             if state.phase is not WorkloadPhase.WAITING_FILES:
                 return state, ()  # more files for what runs already
@@ -204,9 +222,16 @@ def _prepared(state: WorkloadState, event: Prepared) -> Step:
     if state.phase is not WorkloadPhase.PREPARING:
         return state, ()
     state = replace(state, modes=event.modes)
+    if state.await_volumes:
+        return replace(state, phase=WorkloadPhase.WAITING_VOLUMES), (SendObserved(),)
+    return _equipped(state)
+
+
+def _equipped(state: WorkloadState, *told: Effect) -> Step:
+    """Its volumes are in place, if it has any: next come its files."""
     if state.await_files:
         return replace(state, phase=WorkloadPhase.WAITING_FILES), (SendObserved(),)
-    return _ready(state)
+    return _ready(state, *told)
 
 
 def _ready(state: WorkloadState, *told: Effect) -> Step:

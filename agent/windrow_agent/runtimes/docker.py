@@ -188,8 +188,12 @@ class DockerRuntime:
 
     async def work_folder(self, workload_id: WorkloadId) -> Path | None:
         """The volume's place, where the daemon keeps it on this host and lets us see it."""
+        return await self.volume_folder(workload_id, "")
+
+    async def volume_folder(self, workload_id: WorkloadId, name: str) -> Path | None:
+        """Likewise."""
         await self._known(workload_id)
-        name = facts_of.volume_name(workload_id)
+        name = facts_of.volume_name(workload_id, name)
         volume = await self._call(lambda api: api.inspect_volume(name), CALL_S)
         place = Path(str(volume.get("Mountpoint") or "/nonexistent"))
         return place if await asyncio.to_thread(os.access, place, os.R_OK | os.W_OK | os.X_OK) else None
@@ -257,8 +261,7 @@ class DockerRuntime:
             with contextlib.suppress(NotFound):
                 await self._call(lambda api: api.remove_container(container["Id"], force=True), CALL_S)
         await asyncio.to_thread(self.pause_containers.release, workload_id, container)
-        name = facts_of.volume_name(workload_id)
-        await self._call(functools.partial(_remove_volume, name=name, host_id=self._host_id), CALL_S)
+        await self._call(functools.partial(_remove_volumes, host_id=self._host_id, of=workload_id), CALL_S)
         await asyncio.to_thread(self._forget, workload_id)
         self._ids.pop(workload_id, None)
         self._unstarted.pop(workload_id, None)
@@ -337,9 +340,9 @@ class DockerRuntime:
             if spec.peers and not joined:
                 raise RuntimeUnavailable("The network that was held for it is gone.")
             host_config["network_mode"] = joined or egress.NETWORK
-        volume = facts_of.volume_name(spec.workload_id)
         try:
-            api.create_volume(volume, labels=labels)
+            for name in ("", *(one.name for one in spec.volumes)):
+                api.create_volume(facts_of.volume_name(spec.workload_id, name), labels=labels)
             made = api.create_container(
                 image_names.parsed(spec.image).asked,
                 command=facts_of.command(spec, image),
@@ -356,7 +359,7 @@ class DockerRuntime:
             if self._inspect(api, spec.workload_id) is not None:
                 return  # made before a crash; taken as it is (Docker says 409, Podman 500)
             with contextlib.suppress(docker.errors.APIError):
-                _remove_volume(api, volume, self._host_id)  # or it is found minutes later
+                _remove_volumes(api, self._host_id, spec.workload_id)  # or they are found minutes later
             raise
         self._ids[spec.workload_id] = self._unstarted[spec.workload_id] = made["Id"]
 
@@ -429,11 +432,9 @@ def _inspect_one(api: Any, container_id: str) -> dict[str, Any] | None:
     return None if container["State"]["Status"] == "removing" else container
 
 
-def _remove_volume(api: Any, name: str, host_id: HostId) -> None:
+def _remove_volumes(api: Any, host_id: HostId, of: WorkloadId) -> None:
     import docker.errors
 
-    try:
-        if (api.inspect_volume(name).get("Labels") or {}).get(facts_of.HOST) == host_id:
+    for name in docker_own.volumes(api, host_id, of):
+        with contextlib.suppress(docker.errors.NotFound):
             api.remove_volume(name, force=True)
-    except docker.errors.NotFound:
-        return

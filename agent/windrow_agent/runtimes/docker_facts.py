@@ -14,13 +14,13 @@ from windrow_agent.runtimes import limits as limits_of
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_agent.runtimes.sandbox import INTERFACES, STAY_UP
 from windrow_agent.runtimes.shim import OOM_SCORE, boot_id
-from windrow_proto import checkpoints
+from windrow_proto import checkpoints, volumes
 from windrow_proto.errors import ImageUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
 from windrow_proto.units import MIB, SECOND, parse_time
 
-WORKSPACE: Final = "/workspace"
+WORKSPACE: Final = volumes.WORKSPACE
 WORKLOAD: Final = "windrow.workload"
 CLUSTER: Final = "windrow.cluster"
 HOST: Final = "windrow.host"
@@ -44,9 +44,9 @@ def container_name(spec: WorkloadSpec) -> str:
     return f"windrow-{spec.workload_id}-t{max((slot.token for slot in spec.slots), default=0)}"
 
 
-def volume_name(workload_id: WorkloadId) -> str:
-    """The volume that is /workspace."""
-    return f"windrow-{workload_id}"
+def volume_name(workload_id: WorkloadId, name: str = "") -> str:
+    """The daemon's volume that is /workspace, or that holds the renter's of this name."""
+    return f"windrow-{workload_id}" + (f"-v-{name}" if name else "")
 
 
 def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int, disk_bytes: int) -> dict[str, str]:
@@ -87,6 +87,7 @@ def environment(spec: WorkloadSpec, cdi: frozenset[str]) -> dict[str, str]:
     return {
         "HOME": "/tmp",
         "CKPT_DIR": f"{WORKSPACE}/{checkpoints.FOLDER}",
+        **{volumes.variable(one.name): one.path for one in spec.volumes},
         **interfaces,
         **spec.env,
         "WINDROW_WORKLOAD_ID": spec.workload_id,
@@ -270,7 +271,13 @@ def host_config(
     by_id = {"Driver": "", "Count": 0, "DeviceIDs": gpus, "Capabilities": [["gpu"]], "Options": {}}
     request = {"Driver": "cdi", "Count": 0, "DeviceIDs": named, "Capabilities": [], "Options": {}} if named else by_id
     return {
-        "binds": {volume_name(spec.workload_id): {"bind": WORKSPACE, "mode": "rw"}},
+        "binds": {
+            volume_name(spec.workload_id): {"bind": WORKSPACE, "mode": "rw"},
+            **{
+                volume_name(spec.workload_id, one.name): {"bind": one.path, "mode": "ro" if one.read_only else "rw"}
+                for one in spec.volumes
+            },
+        },
         "network_mode": egress.NETWORK,
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],

@@ -30,3 +30,9 @@ def bare(api: Any, host_id: HostId, known: list[str]) -> list[Run]:
         for name, cluster in sorted(left.items())
         if name not in ("", *known)
     ]
+
+
+def volumes(api: Any, host_id: HostId, of: WorkloadId) -> list[str]:
+    """The daemon's volumes of one workload."""
+    wanted = [f"{facts_of.HOST}={host_id}", f"{facts_of.WORKLOAD}={of}"]
+    return [one["Name"] for one in (api.volumes(filters={"label": wanted}) or {}).get("Volumes") or []]

@@ -172,6 +172,9 @@ class Runtime(Protocol):
     async def work_folder(self, workload_id: WorkloadId) -> Path | None:
         """Its working folder on this host's own disk; None where that cannot be reached. Raises NotFound."""
 
+    async def volume_folder(self, workload_id: WorkloadId, name: str) -> Path | None:
+        """The folder of one of its volumes, likewise. Raises NotFound."""
+
     async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
         """Where a TCP port of it can be dialled from this host, in the order to be tried; nothing else of the host is
         ever among them. Raises NotFound, Conflict (it does not run, or does not listen there), RuntimeUnavailable."""

@@ -177,6 +177,10 @@ class ProcessRuntime:
         """A folder of this host."""
         return self._known(workload_id) / "work"
 
+    async def volume_folder(self, workload_id: WorkloadId, name: str) -> Path | None:
+        """Likewise."""
+        return self._known(workload_id) / sandbox.VOLUMES / name
+
     async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
         """Only where a process of its own listens: it shares the host's network with everything else there."""
         self._known(workload_id)
@@ -300,6 +304,7 @@ class ProcessRuntime:
         for name in ("work", "home", "tmp"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
+        sandbox.make_volumes(folder, spec)
         kept = asdict(replace(spec, log_cap_bytes=_log_cap(spec)))
         del kept["registry_login"]  # bytes, and nothing for a disk
         shim.write_whole(str(folder), "spec.json", kept)
@@ -373,7 +378,7 @@ def _load_spec(folder: Path) -> WorkloadSpec:
         raise NotFound(f"The records of workload {folder.name} are damaged.", subject=folder.name)
     slots = tuple(SlotGrant(SlotId(s["slot_id"]), s["token"], GpuUuid(s["gpu_uuid"])) for s in record["slots"])
     lists = {name: tuple(record.get(name, ())) for name in ("argv", "ports", "listens", "peers")}
-    return WorkloadSpec(**{**record, **lists, "slots": slots})
+    return WorkloadSpec(**{**record, **lists, "slots": slots, "volumes": sandbox.mounts_of(record)})
 
 
 def _observe(folder: Path) -> Run:

@@ -19,7 +19,7 @@ from windrow_agent.core import devices
 from windrow_agent.host import addresses
 from windrow_agent.runtimes import shared_memory, shim
 from windrow_agent.runtimes.limits import Group, has_memory
-from windrow_proto import checkpoints
+from windrow_proto import checkpoints, volumes
 from windrow_proto.model import WorkloadSpec
 
 SEARCH_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -69,10 +69,12 @@ class Sandbox:
         seen: tuple[Path, ...] = (),
         memory: Path | None = None,
         beside: int | None = None,
+        mounts: Sequence[tuple[volumes.Mount, Path]] = (),
     ) -> list[str]:
         """The command line that runs `argv` in `work`, seeing nothing else of the hidden folder but `seen`.
 
         memory: what it has for /dev/shm; None: the host's.
+        mounts: volumes, and where they are here.
         beside: a process in a sandbox that runs already, whose processes this one sees, and they it: engines find
         theirs so (Ray a node to connect to by looking at the processes around it).
         """
@@ -81,6 +83,7 @@ class Sandbox:
         binds = [part for path in (work, home, *seen) for part in ("--bind", str(path), str(path))]
         binds += ["--ro-bind", str(interpreters), str(interpreters)]
         binds += [] if memory is None else ["--bind", str(memory), str(shared_memory.FOLDER)]
+        binds += _mounted(mounts)
         before, spaces = ([], ["--unshare-pid"]) if beside is None else _joined(beside)
         return [
             *before,
@@ -90,6 +93,41 @@ class Sandbox:
             *(*spaces, "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--chdir", str(work)),
             *("--", *argv),
         ]
+
+
+VOLUMES: Final = "volumes"
+"""Beside the working folder of a workload: a folder for each of its volumes."""
+OWN_MOUNTS: Final = "/mnt"
+"""Where a sandbox can have paths of its own: its other folders are the host's, and cannot be written to."""
+
+
+def make_volumes(folder: Path, spec: WorkloadSpec) -> None:
+    """Folders for its volumes; a path below the working folder of a container leads to one from this working folder."""
+    for mount in spec.volumes:
+        place = folder / VOLUMES / mount.name
+        place.mkdir(parents=True, exist_ok=True)
+        inside = mount.path.removeprefix(f"{volumes.WORKSPACE}/")
+        if inside != mount.path:
+            link = folder / "work" / inside
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.unlink(missing_ok=True)
+            link.symlink_to(place)
+
+
+def mounts_of(record: Mapping[str, Any]) -> tuple[volumes.Mount, ...]:
+    """The volumes of a workload whose specification was kept as this record."""
+    return tuple(volumes.Mount(**one) for one in record.get("volumes", ()))
+
+
+def _mounted(mounts: Sequence[tuple[volumes.Mount, Path]]) -> list[str]:
+    """Flags that show volumes where they are, and below /mnt, if it was asked for, by their own path."""
+    found: list[str] = []
+    own = [(one, place) for one, place in mounts if one.path.startswith(f"{OWN_MOUNTS}/")]
+    found += ["--tmpfs", OWN_MOUNTS] if own else []
+    at = [(one, place, str(place)) for one, place in mounts] + [(one, place, one.path) for one, place in own]
+    for one, place, path in at:
+        found += ["--ro-bind" if one.read_only else "--bind", str(place), path]
+    return found
 
 
 def _joined(pid: int) -> tuple[list[str], list[str]]:
@@ -178,6 +216,7 @@ def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path) -
         "HOME": str(home),
         "TMPDIR": str(tmp),
         "CKPT_DIR": str(home.parent / "work" / checkpoints.FOLDER),
+        **{volumes.variable(one.name): str(home.parent / VOLUMES / one.name) for one in spec.volumes},
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",  # a log line is seen when it is written, not when a buffer is full
         # Compiled files are no result to bring back; those of what is installed are read, or Ray would need longer to
@@ -237,8 +276,9 @@ def launch_record(
     work, home, tmp = folder / "work", folder / "home", folder / "tmp"
     inner_tmp = Path("/tmp") if sandbox.bwrap else tmp
     memory = shared_memory.of(spec.workload_id)
+    mounts = [(one, folder / VOLUMES / one.name) for one in spec.volumes]
     return {
-        "argv": sandbox.wrap(list(argv), work, home, tmp, interpreters, told.seen, memory, beside),
+        "argv": sandbox.wrap(list(argv), work, home, tmp, interpreters, told.seen, memory, beside, mounts),
         "program": argv[0],
         "env": {**environment(spec, home, inner_tmp, interpreters), **told.env},
         "is_sandboxed": sandbox.bwrap is not None,

@@ -204,6 +204,11 @@ class SimulatedRuntime:
         self._box(workload_id)
         return None
 
+    async def volume_folder(self, workload_id: WorkloadId, name: str) -> Path | None:
+        """Nor of any volume."""
+        self._box(workload_id)
+        return None
+
     async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
         """Nowhere: nothing runs that could listen."""
         self._box(workload_id)

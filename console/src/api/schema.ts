@@ -330,6 +330,8 @@ export interface ClusterBody {
   budget?: string | null;
   /** It is ended after so long without a command, file or tunnel in it */
   idle_seconds?: number | null;
+  /** NAME:/path, or NAME:/path:ro */
+  volumes?: string[];
   /** For one pull of the image on each host, sealed to it; kept nowhere and never shown again */
   registry_login?: RegistryLoginBody | null;
 }
@@ -783,6 +785,8 @@ export interface JobBody {
   await_files?: boolean;
   /** Of Python (PEP 508), installed before the command */
   packages?: string[];
+  /** NAME:/path, or NAME:/path:ro */
+  volumes?: string[];
   /** While it runs; 0: never */
   checkpoint_every_seconds?: number;
   /** For the pulls of the image; kept sealed until the job has ended, and never shown again */
@@ -840,6 +844,7 @@ export interface JobRequestOut {
   array_size: number;
   await_files: boolean;
   packages: string[];
+  volumes: string[];
   checkpoint_every_seconds: number;
 }
 
@@ -917,6 +922,24 @@ export interface KeptRequestOut {
   restart_members: boolean;
   ssh_keys: string[];
   notebook: boolean;
+  volumes: string[];
+}
+
+/** What is kept of a volume. */
+export interface KeptVolumeOut {
+  id: string;
+  name: string;
+  /** The newest that was begun; 0: none */
+  version: number;
+  /** Of its newest whole version */
+  size_bytes: number;
+  files: number;
+  max_bytes: number;
+  saved_at: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  /** Why the last save came to nothing */
+  problem: string | null;
 }
 
 /** What one host ran of a rental, by its signed receipts. */
@@ -1416,6 +1439,11 @@ export interface SavedOut {
   checkpoint: CheckpointOut | null;
 }
 
+/** The volumes that a cluster writes, as they are kept now. */
+export interface SavedVolumesOut {
+  volumes: KeptVolumeOut[];
+}
+
 /** One metric of a host or of one of its GPUs over time. */
 export interface SeriesOut {
   metric: string;
@@ -1738,6 +1766,46 @@ export interface ViewHealthOut {
   rows: number;
   bad_batches: number;
   misdated: number;
+}
+
+/** What to make. */
+export interface VolumeBody {
+  name: string;
+  /** Of one version */
+  max_bytes?: number;
+}
+
+/** A volume, and who has it now. */
+export interface VolumeOut {
+  id: string;
+  name: string;
+  /** The newest that was begun; 0: none */
+  version: number;
+  /** Of its newest whole version */
+  size_bytes: number;
+  files: number;
+  max_bytes: number;
+  saved_at: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  /** Why the last save came to nothing */
+  problem: string | null;
+  used_by: VolumeUseOut[];
+}
+
+/** A cluster that has it. */
+export interface VolumeUseOut {
+  cluster_id: string;
+  cluster_name: string;
+  phase: string;
+  /** Whether it is the one that writes it */
+  writes: boolean;
+}
+
+/** All of the account, by name. */
+export interface VolumesOut {
+  items: VolumeOut[];
+  next_cursor: null;
 }
 
 /** How much each term of a score counts; terms are from 0 to 1000. */

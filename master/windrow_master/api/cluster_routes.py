@@ -29,6 +29,7 @@ from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.sealed import RegistryLogin
 from windrow_proto.units import SECOND, Bytes, Microcents, parse_money
+from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
 router = make_router("clusters")
 
@@ -82,6 +83,10 @@ class ClusterBody(Body):
         float | None,
         Field(gt=0, le=SECONDS_MAX, description="It is ended after so long without a command, file or tunnel in it"),
     ] = None
+    volumes: Annotated[
+        list[str],
+        Field(default_factory=list, max_length=MOUNTS_MAX, description="NAME:/path, or NAME:/path:ro"),
+    ]
     registry_login: Annotated[
         RegistryLoginBody | None,
         Field(description="For one pull of the image on each host, sealed to it; kept nowhere and never shown again"),
@@ -115,6 +120,7 @@ class ClusterBody(Body):
             max_duration_ns=nanoseconds_of(self.max_duration_seconds),
             budget=None if self.budget is None else money_of(self.budget),
             idle_ns=nanoseconds_of(self.idle_seconds),
+            volumes=tuple(parse_mount(one) for one in self.volumes),
         )
 
 

@@ -161,6 +161,7 @@ def _request_json(request: ClusterRequest) -> dict[str, Any]:
         "argv": list(request.argv),
         "ports": list(request.ports),
         "ssh_keys": list(request.ssh_keys),
+        "volumes": [one.text for one in request.volumes],
         "max_price_per_hour": money_or_none(request.max_price_per_hour),
         "budget": money_or_none(request.budget),
         "max_duration_seconds": seconds_or_none(request.max_duration_ns),

@@ -21,6 +21,7 @@ from windrow_master.clusters.jobs.model import JobId, JobRequest
 from windrow_master.clusters.jobs.service import JobService
 from windrow_proto.errors import Unavailable
 from windrow_proto.units import SECOND, Bytes
+from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
 router = make_router("jobs")
 
@@ -58,6 +59,10 @@ class JobBody(Body):
         list[str],
         Field(default_factory=list, max_length=1_000, description="Of Python (PEP 508), installed before the command"),
     ]
+    volumes: Annotated[
+        list[str],
+        Field(default_factory=list, max_length=MOUNTS_MAX, description="NAME:/path, or NAME:/path:ro"),
+    ]
     checkpoint_every_seconds: Annotated[float, Field(ge=0, le=SECONDS_MAX, description="While it runs; 0: never")] = 60
     registry_login: Annotated[
         RegistryLoginBody | None,
@@ -91,6 +96,7 @@ class JobBody(Body):
             array_size=self.array_size,
             await_files=self.await_files,
             packages=tuple(self.packages),
+            volumes=tuple(parse_mount(one) for one in self.volumes),
             checkpoint_every_ns=int(self.checkpoint_every_seconds * SECOND),
         )
 

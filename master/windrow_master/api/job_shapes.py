@@ -78,6 +78,7 @@ def _request_json(request: JobRequest) -> dict[str, Any]:
         "array_size": request.array_size,
         "await_files": request.await_files,
         "packages": list(request.packages),
+        "volumes": [one.text for one in request.volumes],
         "checkpoint_every_seconds": seconds(request.checkpoint_every_ns),
     }
 

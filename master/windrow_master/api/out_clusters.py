@@ -66,6 +66,7 @@ class KeptRequestOut(Out):
     restart_members: bool
     ssh_keys: list[str]
     notebook: bool
+    volumes: list[str]
 
 
 class TrafficOut(Out):

@@ -51,6 +51,7 @@ class JobRequestOut(Out):
     array_size: int
     await_files: bool
     packages: list[str]
+    volumes: list[str]
     checkpoint_every_seconds: float
 
 

@@ -59,6 +59,9 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("PUT", f"{V1}/templates/{{name}}"): Reach.ALL,  # one's own of that name
     ("GET", f"{V1}/templates/{{name}}"): Reach.OWN,
     ("DELETE", f"{V1}/templates/{{name}}"): Reach.OWN,
+    ("GET", f"{V1}/volumes/{{name}}"): Reach.OWN,
+    ("DELETE", f"{V1}/volumes/{{name}}"): Reach.OWN,
+    ("POST", f"{V1}/clusters/{{cluster_id}}/volumes/save"): Reach.OWN,
     ("GET", f"{V1}/artefacts/{{owner_kind}}/{{owner_id}}/{{name:path}}"): Reach.OWN,
     ("PUT", f"{V1}/artefacts/{{owner_kind}}/{{owner_id}}/{{name:path}}"): Reach.OWN,
     ("DELETE", f"{V1}/artefacts/{{owner_kind}}/{{owner_id}}/{{name:path}}"): Reach.OWN,

@@ -24,6 +24,7 @@ from windrow_master.api import (
     telemetry_routes,
     template_routes,
     verification_routes,
+    volume_routes,
 )
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
@@ -32,6 +33,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     audit_routes.router,
     cluster_routes.router,
     template_routes.router,
+    volume_routes.router,
     artefact_routes.router,
     checkpoint_routes.router,
     job_routes.router,

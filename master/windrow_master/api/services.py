@@ -17,6 +17,8 @@ from windrow_master.clusters.jobs.service import JobService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates.service import TemplateService
 from windrow_master.clusters.tunnels.service import TunnelService
+from windrow_master.clusters.volumes.course.service import VolumeCourse
+from windrow_master.clusters.volumes.service import VolumeService
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.verification.checks.service import VerificationService
 from windrow_master.identity.service import IdentityService
@@ -80,6 +82,7 @@ class Services:
     clusters: ClusterService
     templates: TemplateService
     artefacts: ArtefactService
+    volumes: VolumeService
     version: str = "0"
     https_url: str = ""
     https_pin: str = ""
@@ -96,6 +99,8 @@ class Services:
     """The way into workloads, once there is a link to hosts: `WorkAccess(clusters, broker)`."""
     checkpoints: CheckpointService | None = None
     """Moves checkpoints of workloads, likewise."""
+    volume_course: VolumeCourse | None = None
+    """Moves volumes, likewise."""
     tunnels: TunnelService | None = None
     cords: CordService | None = None
     """The way to their ports, likewise."""

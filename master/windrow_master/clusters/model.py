@@ -9,6 +9,7 @@ from windrow_master.market.model import RentalId
 from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, WorkloadId
 from windrow_proto.model import SlotGrant
 from windrow_proto.units import Bytes, Microcents
+from windrow_proto.volumes import Mount
 
 STEPS_KEPT: Final = 64
 """Steps of progress a cluster remembers; the oldest go first."""
@@ -67,6 +68,7 @@ class WorkPhase(StrEnum):
 
     PENDING = "pending"
     PREPARING = "preparing"
+    WAITING_VOLUMES = "waiting_volumes"
     WAITING_FILES = "waiting_files"
     WAITING_MEMBERS = "waiting_members"
     RUNNING = "running"
@@ -83,6 +85,7 @@ class ClusterRequest:
     gpus, cpus, memory_bytes: of each host. max_price_per_hour: for all of them. restart_members: where one is lost,
     start all members of a gang again instead of failing. ssh_keys, notebook: how a box is entered (box.py).
     max_duration_ns, budget, idle_ns: how long it runs, what it costs, how long nobody is in it, at most (limits.py).
+    volumes: what goes with it, and where it finds it.
     """
 
     kind: ClusterKind = ClusterKind.BOX
@@ -110,6 +113,7 @@ class ClusterRequest:
     max_duration_ns: int | None = None
     budget: Microcents | None = None
     idle_ns: int | None = None
+    volumes: tuple[Mount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,3 +268,35 @@ class Artefact:
     sha256: str
     created_at_ns: int
     expires_at_ns: int | None
+
+
+# --- volumes --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A named folder of an account, kept as whole versions in the store of objects.
+
+    max_bytes: of one version. version: the newest that was begun, 0: none; each claims the one after it. size_bytes,
+    files, saved_at_ns: of the newest that is whole. problem: why the last save came to nothing; empty: it did not.
+    """
+
+    volume_id: str
+    account_id: AccountId
+    name: str
+    max_bytes: int
+    created_at_ns: int
+    version: int = 0
+    size_bytes: int = 0
+    files: int = 0
+    saved_at_ns: int | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A cluster that has a volume. writes: it is the one that writes it."""
+
+    volume_id: str
+    cluster_id: ClusterId
+    writes: bool

@@ -9,6 +9,7 @@ from typing import Final
 
 from windrow_master.clusters import box, limits
 from windrow_master.clusters.model import OVER_HOSTS, ClusterKind, ClusterRequest
+from windrow_master.clusters.volumes import rules as volume_rules
 from windrow_master.placement.model import Request, Runtime
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId, ClusterId, WorkloadId
@@ -63,6 +64,7 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     _check("restart_members", is_gang or not request.restart_members, "only said of a gang")
     _check("argv", not is_gang or bool(request.argv), "said for a gang: it is what every member runs")
     box.check(request)
+    volume_rules.check(request)
     limits.check(request)
     is_process = request.runtime == Runtime.PROCESS
     _check("runtime", not (is_process and request.image is not None), "docker where an image is named")
@@ -153,6 +155,7 @@ def workload_spec(
         address="" if member is None else member.address or "",
         listens=() if member is None or member.address is None else member.listens,
         peers=() if member is None or member.address is None else member.peers,
+        volumes=request.volumes,
     )
 
 

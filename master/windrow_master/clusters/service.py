@@ -29,6 +29,7 @@ from windrow_master.clusters.resizing.service import Resizer
 from windrow_master.clusters.starting.service import Starter, names
 from windrow_master.clusters.tunnels.public import public_ports
 from windrow_master.clusters.views import ClusterView, Preview
+from windrow_master.clusters.volumes.claims import service as claims
 from windrow_master.fleet.model import DesiredWorkload, LinkState
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
@@ -57,8 +58,8 @@ _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 _ENDS_ALL: Final = frozenset({Role.OPERATOR})
 _RENEWED: Final = frozenset(
     {
-        *(WorkPhase.PENDING, WorkPhase.PREPARING, WorkPhase.WAITING_FILES, WorkPhase.WAITING_MEMBERS),
-        WorkPhase.RUNNING,
+        *(WorkPhase.PENDING, WorkPhase.PREPARING, WorkPhase.WAITING_VOLUMES, WorkPhase.WAITING_FILES),
+        *(WorkPhase.WAITING_MEMBERS, WorkPhase.RUNNING),
     }
 )
 
@@ -111,6 +112,7 @@ class ClusterService:
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork) -> Preview:
+            claims.check(uow, principal.account_id, request.volumes)
             answer = self._starter.placed(uow, principal.account_id, request)
             balance = self._market.balance(uow, principal.account_id)
             if isinstance(answer, Refusal):
@@ -188,6 +190,7 @@ class ClusterService:
             self._store.admit()
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
+            claims.claim(uow, principal.account_id, asked.volumes, cluster_id)
             found = self._starter.placed(uow, principal.account_id, asked, is_proof)
             if isinstance(found, Refusal):
                 raise _no_capacity(found)
@@ -248,6 +251,7 @@ class ClusterService:
             stopping.check_start(cluster, login)
             self._store.admit()
             asked = cluster.request if most is None else replace(cluster.request, max_price_per_hour=most)
+            claims.claim(uow, cluster.account_id, asked.volumes, cluster_id)
             found = self._starter.placed(uow, cluster.account_id, asked)
             if isinstance(found, Refusal):
                 raise _no_capacity(found)

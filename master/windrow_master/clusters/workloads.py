@@ -17,6 +17,8 @@ LOST_AFTER_NS: Final = 30 * MINUTE
 """How long a lost host may still come back with its work: its lease, after which it ends the work itself."""
 KEPT_AFTER_EXIT_NS: Final = 15 * MINUTE
 """How long work that has ended keeps its slot, so that its files can be fetched; it costs nothing then."""
+VOLUMES_WAIT_NS: Final = 130 * MINUTE
+"""Likewise for its volumes: as long as one of 64 GiB may take, and a little more."""
 FILES_WAIT_NS: Final = 15 * MINUTE
 """How long a workload waits for files that it was promised; waiting costs nothing but keeps others out."""
 DETAIL_MAX: Final = 400
@@ -24,16 +26,18 @@ DETAIL_MAX: Final = 400
 _RANK: Final = {
     WorkPhase.PENDING: 0,
     WorkPhase.PREPARING: 1,
-    WorkPhase.WAITING_FILES: 2,
-    WorkPhase.WAITING_MEMBERS: 3,
-    WorkPhase.RUNNING: 4,
-    WorkPhase.EXITED: 5,
-    WorkPhase.FAILED: 5,
-    WorkPhase.STOPPING: 6,
-    WorkPhase.GONE: 7,
+    WorkPhase.WAITING_VOLUMES: 2,
+    WorkPhase.WAITING_FILES: 3,
+    WorkPhase.WAITING_MEMBERS: 4,
+    WorkPhase.RUNNING: 5,
+    WorkPhase.EXITED: 6,
+    WorkPhase.FAILED: 6,
+    WorkPhase.STOPPING: 7,
+    WorkPhase.GONE: 8,
 }
 _OBSERVED: Final = {
     WorkloadPhase.PREPARING: WorkPhase.PREPARING,
+    WorkloadPhase.WAITING_VOLUMES: WorkPhase.WAITING_VOLUMES,
     WorkloadPhase.WAITING_FILES: WorkPhase.WAITING_FILES,
     WorkloadPhase.WAITING_MEMBERS: WorkPhase.WAITING_MEMBERS,
     WorkloadPhase.RUNNING: WorkPhase.RUNNING,
@@ -144,6 +148,8 @@ def over(workload: Workload, now_ns: int) -> str | None:
     ended_ns = now_ns if workload.ended_at_ns is None else workload.ended_at_ns
     if workload.phase is WorkPhase.EXITED and now_ns - ended_ns >= KEPT_AFTER_EXIT_NS:
         return "its work ended 15 minutes ago and nobody deleted it"
+    if workload.phase is WorkPhase.WAITING_VOLUMES and now_ns - workload.created_at_ns >= VOLUMES_WAIT_NS:
+        return "it waited more than two hours for its volumes and they did not come"
     if workload.phase is WorkPhase.WAITING_FILES and now_ns - workload.created_at_ns >= FILES_WAIT_NS:
         return "it waited 15 minutes for its files and they did not come"
     return None

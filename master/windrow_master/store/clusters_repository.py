@@ -23,6 +23,7 @@ from windrow_master.store.tables_clusters import clusters, service_traffic, work
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import Bytes
+from windrow_proto.volumes import Mount
 
 _LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", "Stopping", "Deleting")
 
@@ -212,7 +213,7 @@ _WORKLOAD_FIELDS: Final = tuple(field.name for field in fields(Workload))
 
 def request_values(request: ClusterRequest) -> dict[str, Any]:
     """A request as a column keeps it."""
-    return flat(request) | {"kind": request.kind.value}
+    return flat(request) | {"kind": request.kind.value, "volumes": [flat(one) for one in request.volumes]}
 
 
 def request_of(raw: Mapping[str, Any]) -> ClusterRequest:
@@ -220,6 +221,7 @@ def request_of(raw: Mapping[str, Any]) -> ClusterRequest:
     return ClusterRequest(
         **{**raw, "kind": ClusterKind(raw["kind"]), "argv": tuple(raw["argv"]), "ports": tuple(raw["ports"])}
         | {"ssh_keys": tuple(raw.get("ssh_keys", ()))}
+        | {"volumes": tuple(Mount(**one) for one in raw.get("volumes", ()))}
     )
 
 

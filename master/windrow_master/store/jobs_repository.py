@@ -10,6 +10,7 @@ from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, 
 from windrow_master.store.made import Found, Made
 from windrow_master.store.tables_jobs import jobs
 from windrow_proto.ids import AccountId
+from windrow_proto.volumes import Mount
 
 _COLUMNS: Final = tuple(c.key for c in jobs.c if c.key not in ("request_key", "request_sha256"))
 _ADD: Final = Made(insert(jobs), jobs.c.keys())
@@ -94,6 +95,7 @@ def _job(row: Mapping[Any, Any]) -> Job:
             "request": JobRequest(
                 **raw
                 | {"argv": tuple(raw["argv"]), "after": tuple(raw["after"]), "packages": tuple(raw.get("packages", ()))}
+                | {"volumes": tuple(Mount(**one) for one in raw.get("volumes", ()))}
             ),
             "state": JobState(row["state"]),
             "attempts": tuple(Attempt(**one) for one in row["attempts"]),

@@ -79,6 +79,28 @@ templates = Table(
     Column("request", JSON, nullable=False),
     Column("saved_at_ns", Whole, nullable=False),
 )
+volumes = Table(
+    "volumes",
+    metadata,
+    Column("volume_id", String(64), primary_key=True),
+    Column("account_id", String(64), nullable=False),
+    Column("name", String(64), nullable=False),
+    Column("max_bytes", Whole, nullable=False),
+    Column("created_at_ns", Whole, nullable=False),
+    Column("version", Whole, nullable=False),
+    Column("size_bytes", Whole, nullable=False),
+    Column("files", Whole, nullable=False),
+    Column("saved_at_ns", Whole),
+    Column("problem", Text, nullable=False),
+    Index("uq_volumes_name", "account_id", "name", unique=True),
+)
+volume_uses = Table(
+    "volume_uses",
+    metadata,
+    Column("volume_id", String(64), primary_key=True),
+    Column("cluster_id", String(64), primary_key=True),
+    Column("writes", Boolean, nullable=False),
+)
 artefacts = Table(
     "artefacts",
     metadata,

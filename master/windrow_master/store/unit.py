@@ -44,6 +44,7 @@ from windrow_master.store.proof_repository import ProofRepository
 from windrow_master.store.reliability_repository import ReliabilityRepository
 from windrow_master.store.template_repository import TemplateRepository
 from windrow_master.store.verification_repository import VerificationRepository
+from windrow_master.store.volume_repository import VolumeRepository
 from windrow_proto.ids import AccountId, EventId, OperationId, mint
 
 MINT_BYTES = 10
@@ -204,6 +205,10 @@ class UnitOfWork:
     @cached_property
     def traffic(self) -> TrafficRepository:
         return TrafficRepository(self.connection)
+
+    @cached_property
+    def volumes(self) -> VolumeRepository:
+        return VolumeRepository(self.connection)
 
     @cached_property
     def templates(self) -> TemplateRepository:

@@ -47,6 +47,7 @@ class WorkloadPhase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     WORKLOAD_PHASE_GONE: _ClassVar[WorkloadPhase]
     WORKLOAD_PHASE_FAILED: _ClassVar[WorkloadPhase]
     WORKLOAD_PHASE_WAITING_MEMBERS: _ClassVar[WorkloadPhase]
+    WORKLOAD_PHASE_WAITING_VOLUMES: _ClassVar[WorkloadPhase]
 
 class ChannelPurpose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -90,6 +91,7 @@ WORKLOAD_PHASE_STOPPING: WorkloadPhase
 WORKLOAD_PHASE_GONE: WorkloadPhase
 WORKLOAD_PHASE_FAILED: WorkloadPhase
 WORKLOAD_PHASE_WAITING_MEMBERS: WorkloadPhase
+WORKLOAD_PHASE_WAITING_VOLUMES: WorkloadPhase
 CHANNEL_PURPOSE_UNSPECIFIED: ChannelPurpose
 CHANNEL_PURPOSE_LOGS: ChannelPurpose
 CHANNEL_PURPOSE_EXEC: ChannelPurpose
@@ -360,7 +362,7 @@ class SlotGrant(_message.Message):
     def __init__(self, slot_id: _Optional[str] = ..., token: _Optional[int] = ..., gpu_uuid: _Optional[str] = ..., isolation: _Optional[_Union[Isolation, str]] = ...) -> None: ...
 
 class WorkloadSpec(_message.Message):
-    __slots__ = ("workload_id", "cluster_id", "slots", "runtime", "image", "argv", "env", "cpu_milli", "memory_bytes", "ports", "await_files", "lease_ns", "paid_ns", "log_cap_bytes", "files_cap_bytes", "await_members", "address", "listens", "peers", "registry_login")
+    __slots__ = ("workload_id", "cluster_id", "slots", "runtime", "image", "argv", "env", "cpu_milli", "memory_bytes", "ports", "await_files", "lease_ns", "paid_ns", "log_cap_bytes", "files_cap_bytes", "await_members", "address", "listens", "peers", "registry_login", "volumes")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -388,6 +390,7 @@ class WorkloadSpec(_message.Message):
     LISTENS_FIELD_NUMBER: _ClassVar[int]
     PEERS_FIELD_NUMBER: _ClassVar[int]
     REGISTRY_LOGIN_FIELD_NUMBER: _ClassVar[int]
+    VOLUMES_FIELD_NUMBER: _ClassVar[int]
     workload_id: str
     cluster_id: str
     slots: _containers.RepeatedCompositeFieldContainer[SlotGrant]
@@ -408,7 +411,18 @@ class WorkloadSpec(_message.Message):
     listens: _containers.RepeatedScalarFieldContainer[int]
     peers: _containers.RepeatedScalarFieldContainer[str]
     registry_login: bytes
-    def __init__(self, workload_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., runtime: _Optional[str] = ..., image: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cpu_milli: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ..., await_files: _Optional[bool] = ..., lease_ns: _Optional[int] = ..., paid_ns: _Optional[int] = ..., log_cap_bytes: _Optional[int] = ..., files_cap_bytes: _Optional[int] = ..., await_members: _Optional[bool] = ..., address: _Optional[str] = ..., listens: _Optional[_Iterable[int]] = ..., peers: _Optional[_Iterable[str]] = ..., registry_login: _Optional[bytes] = ...) -> None: ...
+    volumes: _containers.RepeatedCompositeFieldContainer[VolumeMount]
+    def __init__(self, workload_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., runtime: _Optional[str] = ..., image: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cpu_milli: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ..., await_files: _Optional[bool] = ..., lease_ns: _Optional[int] = ..., paid_ns: _Optional[int] = ..., log_cap_bytes: _Optional[int] = ..., files_cap_bytes: _Optional[int] = ..., await_members: _Optional[bool] = ..., address: _Optional[str] = ..., listens: _Optional[_Iterable[int]] = ..., peers: _Optional[_Iterable[str]] = ..., registry_login: _Optional[bytes] = ..., volumes: _Optional[_Iterable[_Union[VolumeMount, _Mapping]]] = ...) -> None: ...
+
+class VolumeMount(_message.Message):
+    __slots__ = ("name", "path", "read_only")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    path: str
+    read_only: bool
+    def __init__(self, name: _Optional[str] = ..., path: _Optional[str] = ..., read_only: _Optional[bool] = ...) -> None: ...
 
 class DeleteSpec(_message.Message):
     __slots__ = ("workload_id", "slots", "grace_ns")

@@ -8,9 +8,9 @@ from tempfile import TemporaryFile
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from windrow import folder
+from windrow.cli import cluster_text as text
 from windrow.cli import entering, kept
 from windrow.cli.context import AsJson, Watch, Yes, client
 from windrow.cli.output import (
@@ -21,9 +21,7 @@ from windrow.cli.output import (
     plain,
     print_json,
     print_list,
-    print_whole,
     say,
-    size_text,
 )
 from windrow.cli.request import cluster_request, registry_login
 from windrow.client import Client
@@ -31,9 +29,6 @@ from windrow.errors import WindrowClientError
 
 cluster_app = typer.Typer(help="Clusters: what runs on rented slots.", no_args_is_help=True)
 
-ENDED = ("Deleted", "Failed")
-RESTS = (*ENDED, "Stopped")
-OPEN_TO_ALL = "Whoever knows an address may call it: the service itself checks its callers."
 LOGIN_MAX = 16_384
 """Characters of a registry's login; more is none."""
 CREATE_TIMEOUT_S = 900.0
@@ -67,6 +62,10 @@ Notebook = Annotated[
     ),
 ]
 MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Per hour, for all of it.")]
+Volumes = Annotated[
+    list[str] | None,
+    typer.Option("--volume", metavar="NAME:/path[:ro]", help="A volume, and where it is found, repeatable."),
+]
 Login = Annotated[
     typer.FileText | None,
     typer.Option("--registry-login", help="A file (- for standard input) of NAME:PASSWORD for the image's registry."),
@@ -80,7 +79,7 @@ def cluster_named(api: Client, name: str, *, ended: bool = False) -> dict[str, A
     if name.startswith("cluster_"):
         return api.cluster(name)
     called = [one for one in api.items("/clusters") if one.get("name") == name]
-    found = [one for one in called if one["phase"] not in ENDED]
+    found = [one for one in called if one["phase"] not in text.ENDED]
     if ended and not found:
         found = sorted(called, key=lambda one: str(one["created_at"]))[-1:]
     if len(found) == 1:
@@ -97,102 +96,9 @@ def cluster_id(api: Client, name: str, *, ended: bool = False) -> str:
     return name if name.startswith("cluster_") else str(cluster_named(api, name, ended=ended)["id"])
 
 
-def print_plan(plan: dict[str, Any]) -> None:
-    """Where it would run and what it would cost, on standard error."""
-    for place in plan.get("placement") or []:
-        slots = len(place.get("slots") or [])
-        say(
-            f"  {place['host_name']}: {slots} slot(s), tier {place.get('tier')}, {place.get('price_per_hour')} per hour"
-        )
-    price = f"{plan.get('price_per_hour')} {plan.get('currency') or ''} per hour"
-    say(f"  {price}; held now: {plan.get('hold')}; balance {plan.get('balance')}")
-
-
-def _print_addresses(cluster: dict[str, Any], to: Console) -> None:
-    for port, url in (cluster.get("urls") or {}).items():
-        print_whole(f"Port {port} is open at {url}", to)
-    if cluster.get("urls"):
-        print_whole(OPEN_TO_ALL, to)
-
-
-def _print_doors(cluster: dict[str, Any]) -> None:
-    request = cluster.get("request") or {}
-    if request.get("ssh_keys"):
-        print_whole(f"Log in: windrow cluster ssh {cluster['name']}", err)
-    if request.get("notebook"):
-        print_whole(f"Notebook: windrow cluster forward {cluster['name']} {entering.NOTEBOOK_PORT}", err)
-
-
-def _network(cluster: dict[str, Any]) -> str:
-    found = cluster["network"]
-    if not found["cords"]:
-        return f"{found['mode']}: {found['reason']}"
-    moved = cluster.get("traffic") or {"bytes_in": 0, "bytes_out": 0}
-    carried = f"{size_text(moved['bytes_in'])} and {size_text(moved['bytes_out'])} between its members"
-    joined = f"{found['cords_up']} of {found['cords']} pairs joined, {carried}"
-    why = f"; {found['problem']}" if found.get("problem") else ""
-    return f"{found['mode']}: {found['reason']}; {joined}{why}"
-
-
-def _traffic(traffic: dict[str, Any]) -> str:
-    carried = f"{size_text(traffic['bytes_in'])} in, {size_text(traffic['bytes_out'])} out"
-    return f"{traffic['connections']} connections over HTTPS, {carried}"
-
-
-def _ends(cluster: dict[str, Any]) -> str:
-    """What of it ends it by itself, in words; empty: nothing does."""
-    asked = (cluster.get("request") or {}) if cluster["phase"] not in RESTS else {}
-    at = [f"at {cluster['ends_at']}"] if cluster.get("ends_at") else []
-    idle = [f"after {asked['idle_seconds']:g} s with nobody in it"] if asked.get("idle_seconds") else []
-    return ", or ".join(at + idle)
-
-
-class Progress:
-    """Prints each step of a cluster once, and each tenth of a pull."""
-
-    def __init__(self) -> None:
-        self._seen: set[tuple[str, str]] = set()
-
-    def __call__(self, cluster: dict[str, Any]) -> None:
-        for step in cluster.get("steps") or []:
-            key = (str(step.get("name")), f"{_of_step(step)} {_tenths(step)}".strip())
-            if key not in self._seen:
-                self._seen.add(key)
-                say(f"  {key[0]} {key[1]}".rstrip())
-
-
-def _tenths(step: dict[str, Any]) -> str:
-    """How much of an image has come, in tenths; of what takes a moment nothing is said."""
-    if step.get("name") != "pulling" or not step.get("progress"):
-        return ""
-    return f"{int(10 * float(step['progress'])) * 10} %"
-
-
-def _of_step(step: dict[str, Any]) -> str:
-    """Whose step it is, and what is said of it."""
-    return " ".join(str(step[name]) for name in ("member", "detail") if step.get(name))
-
-
-def _members(cluster: dict[str, Any]) -> list[dict[str, Any]]:
-    """Its workloads by rank, without those that others have replaced."""
-    found = [one for one in cluster.get("workloads") or [] if one.get("is_member", True)]
-    return sorted(found, key=lambda one: int(one.get("rank") or 0))
-
-
-def _member_text(cluster: dict[str, Any], workload: dict[str, Any]) -> str:
-    said = f"{workload['id']} on {workload['host_name']}: {workload['phase']}, {workload['runtime']}"
-    said += f", {workload['image']}" if workload.get("image") else ""
-    if workload.get("address") is None:
-        return said
-    own = f"rank {workload['rank']} on "
-    steps = [step["name"] for step in cluster.get("steps") or [] if str(step.get("member")).startswith(own)]
-    last = f", last step {steps[-1]}" if steps else ""
-    return f"{workload['rank']}: {said} at {workload['address']}{', lost' if workload['is_lost'] else ''}{last}"
-
-
 def is_up(cluster: dict[str, Any]) -> bool:
     """Running, or past it."""
-    return cluster["phase"] in ("Running", "Degraded", *RESTS)
+    return cluster["phase"] in ("Running", "Degraded", *text.RESTS)
 
 
 @cluster_app.command("ls")
@@ -203,7 +109,7 @@ def cluster_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = F
         ("ID", lambda c: c["id"]),
         ("NAME", lambda c: c.get("name")),
         ("KIND", lambda c: c["kind"]),
-        ("HOSTS", lambda c: ", ".join(str(one["host_name"]) for one in _members(c))),
+        ("HOSTS", lambda c: ", ".join(str(one["host_name"]) for one in text.members(c))),
         ("PHASE", lambda c: c["phase"]),
         ("TIER", lambda c: c.get("tier")),
         ("PRICE/H", lambda c: c.get("price_per_hour")),
@@ -240,6 +146,7 @@ def cluster_create(
     max_duration: Annotated[str | None, typer.Option("--max-duration", help="End it then: 90s, 30m, 8h, 2d.")] = None,
     budget: Annotated[str | None, typer.Option("--budget", help="End it before it costs more.")] = None,
     idle: Idle = None,
+    volume: Volumes = None,
     login: Login = None,
     ssh_key: SshKey = None,
     ssh: Annotated[bool, typer.Option(help="Let your keys of ~/.ssh into a box without a command.")] = True,
@@ -260,7 +167,7 @@ def cluster_create(
         ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
         restart_members=restart_members, ssh_keys=keys, notebook=has_notebook,
         login=None if login is None or plan else login.read(LOGIN_MAX),
-        max_duration=max_duration, budget=budget, idle=idle,
+        max_duration=max_duration, budget=budget, idle=idle, volumes=volume or [],
     )  # fmt: skip
     request = kept.changed(base, request, written) if base else request
     if plan:
@@ -276,13 +183,13 @@ def _create(api: Client, request: dict[str, Any], wait: bool, as_json: bool) -> 
 def started(api: Client, cluster: dict[str, Any], wait: bool, as_json: bool) -> None:
     """Wait until it runs, say how it went and how it is entered; exits where it failed."""
     if wait:
-        cluster = api.wait_cluster(cluster["id"], is_up, CREATE_TIMEOUT_S, None if as_json else Progress())
+        cluster = api.wait_cluster(cluster["id"], is_up, CREATE_TIMEOUT_S, None if as_json else text.Progress())
     if as_json:
         print_json(cluster)
     else:
         say(f"{cluster['id']} is {cluster['phase']}. {cluster.get('reason') or ''}".rstrip())
-        _print_addresses(cluster, err)
-        _print_doors(cluster)
+        text.print_addresses(cluster, err)
+        text.print_doors(cluster)
         sys.stdout.write(cluster["id"] + "\n")
     if cluster["phase"] == "Failed":
         raise typer.Exit(EXIT_FAILURE)
@@ -306,7 +213,7 @@ def cluster_resize(
     named = cluster_id(api, cluster)
     found = api.request("POST", f"/clusters/{named}/resize", body=body)
     if wait:
-        found = api.wait_cluster(named, _are_up, CREATE_TIMEOUT_S, None if as_json else Progress())
+        found = api.wait_cluster(named, _are_up, CREATE_TIMEOUT_S, None if as_json else text.Progress())
     if as_json:
         print_json(found)
         return
@@ -315,7 +222,7 @@ def cluster_resize(
 
 def _are_up(cluster: dict[str, Any]) -> bool:
     """Whether every member runs, or it is over."""
-    return cluster["phase"] in RESTS or all(one["phase"] == "running" for one in _members(cluster))
+    return cluster["phase"] in text.RESTS or all(one["phase"] == "running" for one in text.members(cluster))
 
 
 def show_plan(answer: dict[str, Any], as_json: bool) -> None:
@@ -323,7 +230,7 @@ def show_plan(answer: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
-    print_plan(answer)
+    text.print_plan(answer)
     for refusal in answer.get("refusals") or []:
         say(f"  not {refusal.get('host_name') or refusal['host_id']}: {refusal['reason']}")
     if not answer["fits"]:
@@ -345,17 +252,17 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
             ("Tier", item.get("tier")),
             ("Price per hour", item.get("price_per_hour")),
             ("Cost so far", item.get("cost_so_far")),
-            *([("Ends", ends)] if (ends := _ends(item)) else []),
+            *([("Ends", end)] if (end := text.ends(item)) else []),
             *[
-                ("Workload" if one.get("address") is None else "Member", _member_text(item, one))
-                for one in _members(item)
+                ("Workload" if one.get("address") is None else "Member", text.member_text(item, one))
+                for one in text.members(item)
             ],
-            *([("Network", _network(item))] if item.get("network") else []),
-            *([("Visitors", _traffic(item["traffic"]))] if item.get("kind") == "service" else []),
-            *[("Step", f"{s['at']} {s['name']} {_of_step(s)}") for s in item.get("steps") or []],
+            *([("Network", text.network(item))] if item.get("network") else []),
+            *([("Visitors", text.traffic(item["traffic"]))] if item.get("kind") == "service" else []),
+            *[("Step", f"{s['at']} {s['name']} {text.of_step(s)}") for s in item.get("steps") or []],
         ]
     )
-    _print_addresses(item, out)
+    text.print_addresses(item, out)
 
 
 @cluster_app.command("logs")
@@ -435,7 +342,7 @@ def cluster_delete(context: typer.Context, cluster: Which, yes: Yes = False, wai
         typer.confirm(f"Delete {cluster} and everything in it?", abort=True)
     api.delete_cluster(found)
     if wait:
-        item = api.wait_cluster(found, lambda c: c["phase"] in ENDED, 180.0)
+        item = api.wait_cluster(found, lambda c: c["phase"] in text.ENDED, 180.0)
         say(f"{cluster} is {item['phase']}.")
 
 
@@ -446,4 +353,4 @@ def deleted_at_the_end(api: Client, cluster_id: str) -> Iterator[None]:
         yield
     finally:
         api.delete_cluster(cluster_id)
-        api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, 180.0)
+        api.wait_cluster(cluster_id, lambda c: c["phase"] in text.ENDED, 180.0)

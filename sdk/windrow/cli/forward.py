@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli import entering
-from windrow.cli.clusters import RESTS, Which, cluster_named
+from windrow.cli.cluster_text import RESTS
+from windrow.cli.clusters import Which, cluster_named
 from windrow.cli.context import AsJson, Options, client
 from windrow.cli.output import err, print_json, print_whole, say, size_text
 from windrow.config import user_file

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from windrow import folder
+from windrow.cli.cluster_text import print_plan
 from windrow.cli.clusters import (
     LOGIN_MAX,
     Cpus,
@@ -21,7 +22,7 @@ from windrow.cli.clusters import (
     Runtime,
     Slice,
     Tier,
-    print_plan,
+    Volumes,
 )
 from windrow.cli.context import AsJson, client
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, Column, facts, print_json, print_list, say, size_text
@@ -108,6 +109,7 @@ def job_submit(
     after: After = None,
     array: Array = 0,
     every: Every = "60s",
+    volume: Volumes = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run and its price.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay, and print its log.")] = False,
     as_json: AsJson = False,
@@ -122,7 +124,7 @@ def job_submit(
         argv=command, name=name or Path(command[-1 if script else 0]).name[:40], gpu=gpu, part=part, cpus=cpus,
         memory=memory, image=image, env=env or [], tier=tier, runtime=runtime, max_price=max_price,
         await_files=parcel is not None, login=None if login is None or plan else login.read(LOGIN_MAX),
-        max_duration=max_duration, budget=budget,
+        max_duration=max_duration, budget=budget, volumes=volume or [],
     )  # fmt: skip
     del request["kind"]
     request |= {"retries": retries, "retries_on_exit": on_exit, "priority": priority, "array_size": array}

@@ -22,6 +22,7 @@ from windrow.cli import (
     run,
     stopping,
     templates,
+    volumes,
 )  # fmt: skip
 from windrow.cli.context import Options
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, err, exit_code, print_error
@@ -42,6 +43,7 @@ for name, group in (
     ("offer", hosts.offer_app),
     ("cluster", clusters.cluster_app),
     ("template", templates.template_app),
+    ("volume", volumes.volume_app),
     ("artefact", artefacts.artefact_app),
     ("checkpoint", artefacts.checkpoint_app),
     ("job", jobs.job_app),

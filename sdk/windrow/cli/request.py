@@ -102,6 +102,7 @@ def cluster_request(
     max_duration: str | None = None,
     budget: str | None = None,
     idle: str | None = None,
+    volumes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The body of POST /clusters; what was not said is left out. login: NAME:PASSWORD for the image's registry."""
     request: dict[str, Any] = {"kind": kind, "cpus": cpus, "argv": list(argv), "await_files": await_files}
@@ -125,5 +126,6 @@ def cluster_request(
         "max_duration_seconds": parse_span(max_duration) if max_duration else None,
         "budget": budget,
         "idle_seconds": parse_span(idle) if idle else None,
+        "volumes": list(volumes) or None,
     }
     return request | {key: value for key, value in optional.items() if value is not None}

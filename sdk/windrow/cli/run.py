@@ -9,9 +9,9 @@ import typer
 
 from windrow import folder
 from windrow.cli.account import print_receipt
+from windrow.cli.cluster_text import ENDED, Progress, print_plan
 from windrow.cli.clusters import (
     CREATE_TIMEOUT_S,
-    ENDED,
     Cpus,
     Env,
     Gpu,
@@ -19,13 +19,11 @@ from windrow.cli.clusters import (
     Image,
     MaxPrice,
     Memory,
-    Progress,
     Runtime,
     Slice,
     Tier,
     deleted_at_the_end,
     fetch_files,
-    print_plan,
 )
 from windrow.cli.context import AsJson, client
 from windrow.cli.output import EXIT_CONFLICT, EXIT_FAILURE, print_json, say, size_text

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.clusters import LOGIN_MAX, RESTS, Login, MaxPrice, Which, cluster_id, print_plan, show_plan, started
+from windrow.cli.cluster_text import RESTS, print_plan
+from windrow.cli.clusters import LOGIN_MAX, Login, MaxPrice, Which, cluster_id, show_plan, started
 from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.output import print_json, say
 from windrow.cli.request import registry_login
@@ -24,7 +25,7 @@ def cluster_stop(
     api = client(context)
     found = cluster_id(api, cluster)
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"Stop {cluster}? What was written in it and not fetched is gone.", abort=True)
+        typer.confirm(f"Stop {cluster}? What was written outside of its volumes and not fetched is gone.", abort=True)
     item = api.stop_cluster(found)
     if wait:
         item = api.wait_cluster(found, lambda c: c["phase"] in RESTS, STOP_TIMEOUT_S)

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from windrow_agent.core import workload as w
 from windrow_proto.ids import ClusterId, SlotId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadPhase, WorkloadSpec
+from windrow_proto.volumes import Mount
 
 SPEC = WorkloadSpec(WorkloadId("work_a"), ClusterId("cl"), (SlotGrant(SlotId("s"), 3),), "process")
 EVENTS: tuple[tuple[str, w.Event], ...] = (
     ("prepared", w.Prepared()),
+    ("volumes", w.VolumesCame()),
     ("files", w.FilesCame()),
     ("members", w.MembersCame()),
     ("started", w.Started(100, 1, {"80": 8080})),
@@ -24,6 +26,7 @@ EVENTS: tuple[tuple[str, w.Event], ...] = (
 
 TABLE = """
 PREPARING       prepared  PREPARING       Start
+PREPARING       volumes   PREPARING       -
 PREPARING       files     PREPARING       -
 PREPARING       members   PREPARING       -
 PREPARING       started   RUNNING         SendReceipt SendObserved
@@ -33,6 +36,7 @@ PREPARING       broke     FAILED          SendObserved
 PREPARING       end_asked STOPPING        SendObserved StopAndRemove
 PREPARING       removed   GONE            FINAL SendObserved
 WAITING_FILES   prepared  WAITING_FILES   -
+WAITING_FILES   volumes   WAITING_FILES   -
 WAITING_FILES   files     PREPARING       Start SendObserved
 WAITING_FILES   members   WAITING_FILES   -
 WAITING_FILES   started   RUNNING         SendReceipt SendObserved
@@ -42,6 +46,7 @@ WAITING_FILES   broke     FAILED          SendObserved
 WAITING_FILES   end_asked STOPPING        SendObserved StopAndRemove
 WAITING_FILES   removed   GONE            FINAL SendObserved
 RUNNING         prepared  RUNNING         -
+RUNNING         volumes   RUNNING         -
 RUNNING         files     RUNNING         -
 RUNNING         members   RUNNING         -
 RUNNING         started   RUNNING         -
@@ -51,6 +56,7 @@ RUNNING         broke     RUNNING         -
 RUNNING         end_asked STOPPING        SendObserved StopAndRemove
 RUNNING         removed   GONE            FINAL SendObserved
 EXITED          prepared  EXITED          -
+EXITED          volumes   EXITED          -
 EXITED          files     EXITED          -
 EXITED          members   EXITED          -
 EXITED          started   EXITED          -
@@ -60,6 +66,7 @@ EXITED          broke     EXITED          -
 EXITED          end_asked STOPPING        SendObserved StopAndRemove
 EXITED          removed   GONE            FINAL SendObserved
 STOPPING        prepared  STOPPING        -
+STOPPING        volumes   STOPPING        -
 STOPPING        files     STOPPING        -
 STOPPING        members   STOPPING        -
 STOPPING        started   STOPPING        SendReceipt SendObserved
@@ -69,6 +76,7 @@ STOPPING        broke     STOPPING        -
 STOPPING        end_asked STOPPING        -
 STOPPING        removed   GONE            FINAL SendObserved
 GONE            prepared  GONE            -
+GONE            volumes   GONE            -
 GONE            files     GONE            -
 GONE            members   GONE            -
 GONE            started   GONE            -
@@ -78,6 +86,7 @@ GONE            broke     GONE            -
 GONE            end_asked GONE            -
 GONE            removed   GONE            -
 FAILED          prepared  FAILED          -
+FAILED          volumes   FAILED          -
 FAILED          files     FAILED          -
 FAILED          members   FAILED          -
 FAILED          started   RUNNING         SendReceipt SendObserved
@@ -87,6 +96,7 @@ FAILED          broke     FAILED          -
 FAILED          end_asked STOPPING        SendObserved StopAndRemove
 FAILED          removed   GONE            FINAL SendObserved
 WAITING_MEMBERS prepared  WAITING_MEMBERS -
+WAITING_MEMBERS volumes   WAITING_MEMBERS -
 WAITING_MEMBERS files     WAITING_MEMBERS -
 WAITING_MEMBERS members   PREPARING       Start SendObserved
 WAITING_MEMBERS started   RUNNING         SendReceipt SendObserved
@@ -95,6 +105,16 @@ WAITING_MEMBERS ended     EXITED          FINAL SendObserved
 WAITING_MEMBERS broke     FAILED          SendObserved
 WAITING_MEMBERS end_asked STOPPING        SendObserved StopAndRemove
 WAITING_MEMBERS removed   GONE            FINAL SendObserved
+WAITING_VOLUMES prepared  WAITING_VOLUMES -
+WAITING_VOLUMES volumes   PREPARING       Start SendObserved
+WAITING_VOLUMES files     WAITING_VOLUMES -
+WAITING_VOLUMES members   WAITING_VOLUMES -
+WAITING_VOLUMES started   RUNNING         SendReceipt SendObserved
+WAITING_VOLUMES ran       WAITING_VOLUMES -
+WAITING_VOLUMES ended     EXITED          FINAL SendObserved
+WAITING_VOLUMES broke     FAILED          SendObserved
+WAITING_VOLUMES end_asked STOPPING        SendObserved StopAndRemove
+WAITING_VOLUMES removed   GONE            FINAL SendObserved
 """.strip()
 
 
@@ -165,3 +185,14 @@ def test_what_is_gone_stays_gone(events: list[w.Event]):
     for event in events:
         state, effects = w.step(state, event)
         assert (state.phase, effects) == (WorkloadPhase.GONE, ())
+
+
+def test_volumes_come_before_files_and_members():
+    spec = replace(SPEC, await_files=True, await_members=True, volumes=(Mount("data", "/data"),))
+    state, phases = w.begin(spec), []
+    for event in (w.Prepared(), w.FilesCame(), w.VolumesCame(), w.FilesCame(), w.MembersCame()):
+        state, _ = w.step(state, event)
+        phases.append(state.phase.name)
+    assert phases == ["WAITING_VOLUMES", "WAITING_VOLUMES", "WAITING_FILES", "WAITING_MEMBERS", "PREPARING"]
+    assert state.keeps_volumes
+    assert not w.begin(replace(spec, volumes=(Mount("data", "/data", read_only=True),))).keeps_volumes

@@ -50,6 +50,18 @@ class Line:
             await self.up.put(ChannelData(data[start : start + 65_536], stream))
 
 
+def desk_of(host: Path) -> agent.Desk:
+    """A host whose workload has its folder, and those of its volumes beside it."""
+
+    async def folder_of(volume: str) -> Path:
+        return host / "volumes" / volume if volume else host / "work"
+
+    async def settled() -> None:
+        (host / "settled").touch()
+
+    return agent.Desk(folder_of, settled, Cache(host / "cache"))
+
+
 @dataclass
 class World:
     """A Master's mover and one host; `cut`: the agent dies after so many words."""
@@ -82,7 +94,7 @@ class World:
             await line.say(stream, data)
 
         try:
-            await agent.serve(host / "work", Cache(host / "cache"), line.down.get, say)
+            await agent.serve(desk_of(host), line.down.get, say)
             await line.up.put(ChannelClose())
         except WindrowError as error:
             await line.up.put(ChannelClose("link_closed" if error.detail == "killed" else error.code, error.detail))

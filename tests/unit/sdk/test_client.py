@@ -10,9 +10,10 @@ import pytest
 
 from tests.support.pki import make_ca
 from windrow.cli.output import exit_code, plain
-from windrow.client import Client, _trust
+from windrow.client import Client
 from windrow.config import Config, find, save
 from windrow.errors import ApiProblem, NoMaster, WaitTimedOut
+from windrow.transport import _trust
 
 
 def client(handler: Callable[[httpx2.Request], httpx2.Response]) -> Client:

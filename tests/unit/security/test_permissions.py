@@ -116,6 +116,7 @@ class World:
         kind = template.removeprefix(V1).split("/")[1]
         path = template.replace("{token_id}", self.ids.get(kind, "")).replace("{name:path}", method)
         path = path.replace("templates/{name}", f"templates/{method.lower()}")
+        path = path.replace("{name}", method.lower()) if kind == "volumes" else path
         for name, value in self.ids.items():
             path = path.replace(name, value) if name.startswith("{") else path
         assert "{" not in path, f"give {template} an id"
@@ -176,6 +177,7 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
     for name in ("GET", "DELETE"):
         await opened.services.artefacts.put(owner, ("account", OWNER), name, _nothing())
         await opened.services.templates.save(owner, name.lower(), ClusterRequest())
+        await opened.services.volumes.create(owner, name.lower())
     opened.services.health.departed = lambda: [{"access_id": "access_1", "region": "local-a"}]
     return {
         "{host_id}": HOST,

@@ -133,7 +133,7 @@ class ArtefactService:
 
     async def usage(self, principal: Principal) -> Usage:
         """What the asker's artefacts take."""
-        count, size = await self._store.read(lambda uow: uow.artefacts.used(principal.account_id))
+        count, size = await self._store.read(lambda uow: taken(uow, principal.account_id))
         return Usage(count, size, QUOTA_BYTES)
 
     async def delete(self, principal: Principal, owner: tuple[str, str], name: str) -> None:
@@ -163,7 +163,7 @@ class ArtefactService:
         """The same for a room that knows whose it is."""
         file_name(name)
         self._store.admit()
-        used = await self._store.read(lambda uow: uow.artefacts.used(account_id))
+        used = await self._store.read(lambda uow: taken(uow, account_id))
         cap = self._room_for(used, 0)
         artefact_id, data_key, tally = self._minted(), DataKey.generate(), _Tally()
         key = object_key(f"{ROOT}/{account_id}/{artefact_id}")
@@ -176,7 +176,7 @@ class ArtefactService:
             older = uow.artefacts.get(*owner, name)
             if older is not None:
                 uow.artefacts.remove(older.artefact_id)
-            self._room_for(uow.artefacts.used(account_id), tally.size_bytes)
+            self._room_for(taken(uow, account_id), tally.size_bytes)
             now_ns = uow.now_wall_ns
             expires_ns = None if keep_ns is None else now_ns + keep_ns
             made = Artefact(
@@ -254,7 +254,9 @@ class ArtefactService:
         count, taken = used
         room = min(ARTEFACT_BYTES_MAX, QUOTA_BYTES - taken)
         if room < size_bytes or room <= 0:
-            raise TooLarge(f"Your artefacts may take {QUOTA_BYTES // GIB} GiB; delete some: windrow artefact rm")
+            raise TooLarge(
+                f"Your artefacts and volumes may take {QUOTA_BYTES // GIB} GiB; delete some: windrow artefact rm"
+            )
         if count >= ARTEFACTS_MAX:
             raise TooLarge(f"An account has at most {ARTEFACTS_MAX} artefacts; delete some: windrow artefact rm")
         return room
@@ -271,6 +273,12 @@ class ArtefactService:
             await self.objects.delete(key)
         except WindrowError as error:
             log.warning("object_not_deleted", key=key, detail=error.detail)
+
+
+def taken(uow: UnitOfWork, account_id: AccountId) -> tuple[int, int]:
+    """How many artefacts an account has, and what counts against its quota: their bytes and those of its volumes."""
+    count, size = uow.artefacts.used(account_id)
+    return count, size + uow.volumes.used(account_id)
 
 
 def _known(keys: Sequence[ObjectKey], uow: UnitOfWork) -> frozenset[ObjectKey]:

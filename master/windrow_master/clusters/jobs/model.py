@@ -7,6 +7,7 @@ from typing import NewType
 
 from windrow_proto.ids import AccountId, ClusterId
 from windrow_proto.units import SECOND, Bytes, Microcents
+from windrow_proto.volumes import Mount
 
 JobId = NewType("JobId", str)
 
@@ -38,7 +39,7 @@ class JobRequest:
     max_duration_ns: of one attempt; deadline_ns: wall time by which all of it has to have ended. budget: of all
     attempts together. priority: -100 to 100, the higher goes first. after: jobs that have to succeed first.
     checkpoint_every_ns: between two looks for a newer checkpoint while it runs; 0: none is saved. packages: of Python,
-    made ready before its command (packages.py).
+    made ready before its command (packages.py). volumes: what each attempt finds, and leaves for the next.
     """
 
     argv: tuple[str, ...]
@@ -66,6 +67,7 @@ class JobRequest:
     await_files: bool = False
     checkpoint_every_ns: int = 60 * SECOND
     packages: tuple[str, ...] = ()
+    volumes: tuple[Mount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

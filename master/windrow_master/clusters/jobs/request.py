@@ -83,6 +83,7 @@ def _cluster(request: JobRequest, given: dict[str, str]) -> ClusterRequest:
         simulated=request.simulated,
         slice=request.slice,
         max_price_per_hour=request.max_price_per_hour,
+        volumes=request.volumes,
     )
 
 

@@ -18,6 +18,7 @@ from windrow_master.clusters.jobs.request import checked, cluster_request, diges
 from windrow_master.clusters.model import Workload
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import Preview
+from windrow_master.clusters.volumes.claims import service as claims
 from windrow_master.identity.model import Principal, Role
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -103,6 +104,8 @@ class JobService:
     ) -> tuple[JobView, ...]:
         ids = [JobId(uow.mint("job")) for _ in range(count)]
         asked = checked(request, ids[0], uow.now_wall_ns)
+        if asked.volumes:
+            claims.known(uow, principal.account_id, asked.volumes)
         sealed = logins.sealed(self._seal_key, login, ids[0])
         for parent_id in asked.after:
             self._load(uow, principal, parent_id, frozenset())

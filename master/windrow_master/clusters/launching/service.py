@@ -25,6 +25,7 @@ from windrow_proto.ids import ClusterId, CommandId, HostId, WorkloadId
 from windrow_proto.model import Command, CommandKind
 from windrow_proto.sealed import SEAL_KEY, RegistryLogin, seal_login
 from windrow_proto.units import MINUTE, Bytes
+from windrow_proto.volumes import VOLUMES
 
 CREATE_NOT_AFTER_NS: Final = MINUTE
 """A creation that its host did not take within a minute is given up: whoever asked is still waiting."""
@@ -144,6 +145,9 @@ class Launcher:
             paid_ns=HOLD_NS if cluster.price_per_hour else LEASE_NS,
             member=_membership(cluster, workload.rank, addresses, host, workload.runtime),
         )
+        if spec.volumes and (host.inventory is None or not host.inventory.more.get(VOLUMES)):
+            words = f"The agent of {host.name} is too old to have volumes"
+            raise Conflict(f"{words}; name another host, or have it updated.", subject=host.host_id)
         if login is not None and workload.image:
             spec = replace(spec, registry_login=seal_login(_seal_key(host), login, workload.workload_id))
         command = Command(CommandId(""), CommandKind.CREATE, create=spec)

@@ -277,6 +277,10 @@ class LifeDesk:
         command_id = self._fleet.issue(uow, workload.host_id, command, not_after_ns, workload.workload_id)
         uow.workloads.save(replace(workload, start_command=command_id))
 
+    def broke(self, uow: UnitOfWork, workload: Workload, detail: str) -> None:
+        """What it needs to start cannot be had."""
+        self._save(uow, self._failed(uow, workload, detail))
+
     def let_go(self, uow: UnitOfWork, workload: Workload) -> None:
         """Write a member down as replaced, and order its end."""
         uow.workloads.save(workload)

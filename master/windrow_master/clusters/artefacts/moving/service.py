@@ -1,4 +1,4 @@
-"""Moves checkpoints between workloads and the store of objects, through the agents of their hosts.
+"""Moves checkpoints and volumes between workloads and the store of objects, through the agents of their hosts.
 
 save     order ──▶ found ──▶ each piece: sealed by the host, to the store by a presigned call or through here; manifest
 restore  newest manifest ──▶ each piece to the host, which checks hash and seal ──▶ renamed into place; what does not
@@ -9,7 +9,7 @@ A host gets the data key of the one checkpoint it moves, and calls for its objec
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -26,6 +26,7 @@ from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal
 from windrow_proto.checkpoints import (
     BYTES_STREAM,
+    CHECKPOINT_BYTES_MAX,
     Call,
     Found,
     Lines,
@@ -36,6 +37,7 @@ from windrow_proto.checkpoints import (
     Restored,
     RestoreOrder,
     SaveOrder,
+    Settled,
     decode,
     encode,
 )
@@ -47,6 +49,7 @@ from windrow_proto.errors import (
     InvalidInput,
     LinkClosed,
     NotFound,
+    TooLarge,
     TooMany,
     WindrowError,
     from_code,
@@ -77,10 +80,36 @@ FLAWS: Final = (BadProof, NotFound, Conflict, InvalidInput)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Which step is in place now, None: none was whole; and the newer ones that were passed over, with reasons."""
+    """Which step is in place now, None: none was whole; and the newer ones that were passed over, with reasons.
+
+    seen: how a volume's folder looks now."""
 
     step: int | None
     passed: tuple[rules.Passed, ...] = ()
+    seen: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What to save: a checkpoint after this step, or a volume that does not look as `seen` as the step after this one.
+
+    begin: called once all parts are stored and before the manifest makes the version exist; what it raises ends it.
+    """
+
+    after_step: int
+    volume: str = ""
+    seen: str = ""
+    room_bytes: int = CHECKPOINT_BYTES_MAX
+    keep: int = rules.KEEP
+    begin: Callable[[int], Awaitable[None]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restoring:
+    """Into which volume, and whom to tell how many bytes of how many have come."""
+
+    volume: str
+    progress: Callable[[int, int], Awaitable[None]]
 
 
 class CheckpointService:
@@ -123,28 +152,53 @@ class CheckpointService:
 
     async def save(self, account_id: AccountId, owner: str, workload: Workload) -> Manifest | None:
         """Save a newer checkpoint of this workload than the owner has; None: there is none, or another was first."""
-        objects = self._artefacts.objects
-        known = await rules.steps(objects, owner)
-        key, attempt = DataKey.generate(), self._rng.random_bytes(ATTEMPT_BYTES).hex()
+        known = await rules.steps(self._artefacts.objects, owner)
+        found = await self._save(account_id, owner, workload, Saving(known[0] if known else -1))
+        return None if found is None else found[0]
+
+    async def save_volume(
+        self, account_id: AccountId, owner: str, workload: Workload, saving: "Saving"
+    ) -> tuple[Manifest, str] | None:
+        """Save a volume's folder as its next version, and say how it looked; None: it looks as it did."""
+        return await self._save(account_id, owner, workload, saving)
+
+    async def _save(
+        self, account_id: AccountId, owner: str, workload: Workload, saving: "Saving"
+    ) -> tuple[Manifest, str] | None:
+        objects, key, attempt = self._artefacts.objects, DataKey.generate(), self._rng.random_bytes(ATTEMPT_BYTES).hex()
         async with self._talk(workload) as talk:
-            await talk.say(SaveOrder(known[0] if known else -1, key.raw))
+            await talk.say(SaveOrder(saving.after_step, key.raw, saving.volume, saving.seen))
             found = await talk.expect(Found)
             if found.step is None:
                 return None
+            size = sum(piece.size_bytes for piece in found.pieces)
+            if size > saving.room_bytes:
+                raise TooLarge(f"It has {size} bytes; {saving.room_bytes} are allowed, or left of your quota.")
             parts = []
             for number, piece in enumerate(found.pieces):
                 part_key = rules.part_key(owner, found.step, attempt, number)
                 parts.append(await self._fetch(talk, part_key, piece))
         wrapped = self._artefacts.account_key(account_id).wrap(key, _context(owner, attempt)).hex()
         manifest = rules.manifest_of(owner, found.step, attempt, self._clock.wall_ns(), wrapped, parts)
+        if saving.begin is not None:
+            await saving.begin(found.step)
         is_ours = await rules.commit(objects, manifest)
-        await rules.tidy(objects, owner, self._clock.wall_ns())
+        await rules.tidy(objects, owner, self._clock.wall_ns(), saving.keep)
         log.info("checkpoint_saved", owner=owner, step=found.step, parts=len(parts), is_ours=is_ours)
-        return manifest if is_ours else None
+        return (manifest, found.seen) if is_ours else None
 
-    async def restore(self, account_id: AccountId, owner: str, workload: Workload) -> Outcome:
+    async def settle(self, workload: Workload) -> None:
+        """Let a workload go on, which waits for its volumes to be in place or to be saved."""
+        async with self._talk(workload) as talk:
+            await talk.say(Settled())
+            await talk.expect(Settled)
+
+    async def restore(
+        self, account_id: AccountId, owner: str, workload: Workload, into: "Restoring | None" = None
+    ) -> Outcome:
         """Put the owner's newest whole checkpoint into the folder of this workload, going back over those that are not.
 
+        into: a volume's folder instead, which is left as it is, but opened to all, where there is no version at all.
         What the host has checked is what counts: hash and seal of every piece, before any of it gets its final name.
         """
         passed: list[rules.Passed] = []
@@ -159,11 +213,14 @@ class CheckpointService:
                 passed.append(rules.Passed(step, str(error)))
                 continue
             try:
-                await self._put(workload, manifest, key)
-                return Outcome(step, tuple(passed))
+                seen = await self._put(workload, manifest, key, into)
+                return Outcome(step, tuple(passed), seen)
             except BadProof as error:
                 passed.append(rules.Passed(step, error.detail))
                 log.warning("checkpoint_passed_over", owner=owner, step=step, reason=error.detail)
+        if into is not None and not passed:
+            empty = Manifest(owner, 0, "", 0, "", ())
+            return Outcome(None, (), await self._put(workload, empty, DataKey.generate(), into))
         return Outcome(None, tuple(passed))
 
     # --- one piece ----------------------------------------------------------------------------------------------------
@@ -193,11 +250,12 @@ class CheckpointService:
             if found is None or found.size_bytes != part.sealed_bytes:
                 raise NotFound("A part of this checkpoint is missing or of another size.", subject=part.key[-64:])
 
-    async def _put(self, workload: Workload, manifest: Manifest, key: DataKey) -> None:
-        objects = self._artefacts.objects
+    async def _put(self, workload: Workload, manifest: Manifest, key: DataKey, into: "Restoring | None") -> str:
+        objects, done = self._artefacts.objects, 0
         pieces = tuple(Piece(part.name, part.offset, part.size_bytes) for part in manifest.parts)
+        total = sum(piece.size_bytes for piece in pieces)
         async with self._talk(workload) as talk:
-            await talk.say(RestoreOrder(manifest.step, key.raw, pieces))
+            await talk.say(RestoreOrder(manifest.step, key.raw, pieces, "" if into is None else into.volume))
             for part in manifest.parts:
                 call = objects.presign_get(part.key, CALL_S)
                 await talk.say(Move(part.key, _shown(call), part.sealed_bytes, part.sealed_sha256))
@@ -205,7 +263,10 @@ class CheckpointService:
                     async for block in await objects.get(part.key):
                         await talk.give(block)
                 await talk.expect(Moved)
-            await talk.expect(Restored)
+                done += part.size_bytes
+                if into is not None:
+                    await into.progress(done, total)
+            return (await talk.expect(Restored)).seen
 
     # --- the line -----------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0021_stopped_clusters"
-down_revision = "0019_login_of_jobs"
+down_revision = "0020_volumes"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,1 @@
+"""Volumes: named folders that outlive clusters and jobs, and go wherever the next one runs."""

@@ -1,0 +1,1 @@
+"""Which cluster has which volume."""

@@ -1,0 +1,307 @@
+"""Puts volumes in place before work starts, saves them while it runs, and once it has ended before its host cleans up.
+
+    waiting_volumes ─▶ each volume's newest whole version to the host ─▶ settled: it starts
+    running, exited ─▶ every few minutes, and when asked: what has changed is the next version
+    stopping        ─▶ the host has ended the program and keeps its folders ─▶ last version ─▶ settled: it cleans up
+
+What a version may be written over is compared in the database before its manifest makes it exist (`_begin`): a cluster
+that was given up, and comes back when another has the volume, writes nothing.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from windrow_master.clusters import fellows
+from windrow_master.clusters.artefacts.moving.service import CheckpointService, Restoring, Saving
+from windrow_master.clusters.artefacts.service import QUOTA_BYTES, taken
+from windrow_master.clusters.machine import HOLDING, noted
+from windrow_master.clusters.model import OVER_HOSTS, Cluster, Step, Use, Volume, Workload, WorkPhase
+from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.volumes import rules
+from windrow_master.clusters.volumes.rules import Due
+from windrow_master.identity.model import Principal
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Conflict, NotFound, WindrowError
+from windrow_proto.ids import ClusterId, WorkloadId
+from windrow_proto.ports import Clock
+from windrow_proto.units import MIB, SECOND
+from windrow_proto.volumes import INDEX_NAME
+
+log = structlog.get_logger(__name__)
+
+LOOK_NS: Final = SECOND
+AGAIN_NS: Final = 2 * SECOND
+"""Before what did not work for a moment is tried again."""
+TELL_NS: Final = 2 * SECOND
+"""Between two steps of progress of one volume: each is a row."""
+WAIT_S: Final = 600.0
+"""For a save that is under way, before one that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A workload and the volumes that go with it."""
+
+    workload: Workload
+    cluster: Cluster
+    volumes: tuple[tuple[Use, Volume], ...]
+
+    @property
+    def keeps(self) -> bool:
+        return any(not one.read_only for one in self.cluster.request.volumes)
+
+    @property
+    def writes(self) -> list[Volume]:
+        return [volume for use, volume in self.volumes if use.writes]
+
+
+class VolumeCourse:
+    """Used on the loop only. What is remembered between two looks is worth a save too many after a restart."""
+
+    def __init__(self, store: Store, clock: Clock, clusters: ClusterService, mover: CheckpointService) -> None:
+        self._store, self._clock, self._clusters, self._mover = store, clock, clusters, mover
+        self._seen: dict[tuple[WorkloadId, str], str] = {}
+        self._save_due_ns: dict[WorkloadId, int] = {}
+        self._exited: set[WorkloadId] = set()
+        self._locks: dict[WorkloadId, asyncio.Lock] = {}
+        self._told_ns = 0
+        self._group: asyncio.TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Look after volumes, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                while True:
+                    try:
+                        await self.tick()
+                    except WindrowError as error:
+                        log.warning("volume_tick_failed", error=str(error))
+                    await self._clock.sleep_ns(LOOK_NS)
+            finally:
+                self._group = None
+
+    async def tick(self) -> None:
+        """One look at all workloads that have volumes."""
+        found = await self._store.read(_look)
+        self._forget({held.workload.workload_id for held in found})
+        for held in found:
+            workload_id, now_ns = held.workload.workload_id, self._clock.monotonic_ns()
+            due_ns = self._save_due_ns.setdefault(workload_id, now_ns + rules.SAVE_EVERY_NS)
+            if held.workload.phase is WorkPhase.EXITED and workload_id not in self._exited:
+                self._exited.add(workload_id)
+                due_ns = self._save_due_ns[workload_id] = now_ns
+            lock = self._locks.setdefault(workload_id, asyncio.Lock())
+            what = rules.due(held.workload, bool(held.writes), held.keeps, due_ns, now_ns)
+            if what is not None and not lock.locked():
+                await lock.acquire()  # free, and held from here on: the next look finds it so
+                self._begin_task(held, lock, self._done(what, held))
+
+    async def save_now(self, principal: Principal, cluster_id: ClusterId) -> list[Volume]:
+        """Save what has changed in the volumes that a cluster of one's own writes; returns all of these."""
+        await self._clusters.get_own(principal, cluster_id)
+        found = [one for one in await self._store.read(_look) if one.cluster.cluster_id == cluster_id and one.writes]
+        if not found:
+            raise Conflict("This cluster writes no volume now.", subject=cluster_id)
+        held = found[0]
+        if held.workload.phase not in (WorkPhase.RUNNING, WorkPhase.EXITED):
+            raise Conflict(f"Its work is {held.workload.phase.value}; nothing can be saved of it.", subject=cluster_id)
+        lock = self._locks.setdefault(held.workload.workload_id, asyncio.Lock())
+        async with asyncio.timeout(WAIT_S):
+            await lock.acquire()
+        try:
+            for volume in held.writes:
+                await self._save(held, volume)
+        finally:
+            lock.release()
+        return [one for volume in held.writes if (one := await self._row(volume)) is not None]
+
+    # --- what is due ---
+
+    def _begin_task(self, held: _Held, lock: asyncio.Lock, work: Coroutine[Any, Any, None]) -> None:
+        assert self._group is not None, "it runs"
+        self._group.create_task(self._guarded(held, lock, work), name=f"volumes {held.workload.workload_id}")
+
+    async def _guarded(self, held: _Held, lock: asyncio.Lock, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except WindrowError as error:
+            log.info("volumes_wait", workload_id=held.workload.workload_id, error=str(error))
+            await self._clock.sleep_ns(AGAIN_NS)
+        except Exception:  # the task's top level: the others go on
+            log.exception("volumes_crashed", workload_id=held.workload.workload_id)
+            await self._clock.sleep_ns(AGAIN_NS)
+        finally:
+            work.close()
+            lock.release()
+
+    async def _done(self, what: Due, held: _Held) -> None:
+        match what:
+            case Due.PLACE:
+                await self._place(held)
+            case Due.SAVE:
+                await self._save_all(held)
+            case Due.LAST:
+                await self._last(held)
+
+    async def _place(self, held: _Held) -> None:
+        workload = held.workload
+        for use, volume in held.volumes:
+            into = Restoring(volume.name, partial(self._tell, held, volume))
+            try:
+                got = await self._mover.restore(held.cluster.account_id, volume.volume_id, workload, into)
+                if got.step is None and got.passed:
+                    raise Conflict("; ".join(f"version {one.step}: {one.reason}" for one in got.passed))
+            except WindrowError as error:
+                if error.retryable or isinstance(error, NotFound):
+                    raise
+                why = f"volume {volume.name}: {error.detail or error.code}"
+                await self._store.write(partial(self._broke, held=held, why=why), name="volume.broke")
+                return
+            if use.writes:
+                self._seen[workload.workload_id, volume.volume_id] = got.seen
+            if got.passed:
+                said = f"version {got.step} of {volume.name} is in place; a newer one is not whole any more"
+                await self._store.write(partial(_tell_event, held=held, kind="passed", text=said), name="volume.passed")
+        await self._mover.settle(workload)
+        self._save_due_ns[workload.workload_id] = self._clock.monotonic_ns() + rules.SAVE_EVERY_NS
+
+    async def _save_all(self, held: _Held) -> None:
+        """Nothing here fails the work: what goes wrong is said of the volume, and tried again."""
+        every_ns = rules.SAVE_EVERY_NS
+        for volume in held.writes:
+            try:
+                await self._save(held, volume)
+            except WindrowError as error:
+                every_ns = rules.SAVE_AGAIN_NS
+                log.info("volume_not_saved", volume_id=volume.volume_id, error=str(error))
+        self._save_due_ns[held.workload.workload_id] = self._clock.monotonic_ns() + every_ns
+
+    async def _last(self, held: _Held) -> None:
+        is_begun = held.workload.running_ns > 0 or held.cluster.started_at_ns is not None
+        for volume in held.writes if is_begun else ():
+            try:
+                await self._save(held, volume)
+            except WindrowError as error:
+                if error.retryable or isinstance(error, NotFound):
+                    raise  # its host keeps the folders for a while
+                log.warning("volume_not_saved", volume_id=volume.volume_id, error=str(error))
+        await self._mover.settle(held.workload)
+
+    # --- one volume ---
+
+    async def _save(self, held: _Held, volume: Volume) -> None:
+        """Its folder as the next version, if it has changed. Raises what kept it from being stored, and says so."""
+        row = await self._row(volume)
+        if row is None:
+            raise NotFound("The volume is gone.", subject=volume.name)
+        key = held.workload.workload_id, volume.volume_id
+        try:
+            room = min(volume.max_bytes, await self._store.read(partial(_room, volume=row)))
+            begin = partial(self._begin, held, row)
+            saving = Saving(row.version, row.name, self._seen.get(key, ""), room, rules.KEEP, begin)
+            saved = await self._mover.save_volume(volume.account_id, volume.volume_id, held.workload, saving)
+        except WindrowError as error:
+            why = error.detail or error.code
+            if row.problem != why and not error.retryable:
+                await self._store.write(partial(self._failed, held=held, row=row, why=why), name="volume.problem")
+            raise
+        if saved is None:
+            return
+        manifest, self._seen[key] = saved
+        files = {part.name for part in manifest.parts} - {INDEX_NAME}
+        size = sum(part.size_bytes for part in manifest.parts if part.name != INDEX_NAME)
+
+        def keep(uow: UnitOfWork) -> None:
+            now = uow.volumes.by_id(volume.volume_id)
+            if now is not None:
+                told = {"size_bytes": size, "files": len(files), "saved_at_ns": manifest.made_ns, "problem": ""}
+                uow.volumes.save(replace(now, **told))  # type: ignore[arg-type]
+
+        await self._store.write(keep, name="volume.saved")
+
+    async def _begin(self, held: _Held, row: Volume, step: int) -> None:
+        """Claim the version for this cluster. Raises Conflict where it is not the writer, or another was begun."""
+
+        def change(uow: UnitOfWork) -> None:
+            is_writer = any(one.writes and one.cluster_id == held.cluster.cluster_id for one in _uses(uow, row))
+            if step != row.version + 1 or not is_writer or not uow.volumes.advance(row.volume_id, row.version):
+                raise Conflict(f"The volume {row.name} has another writer, or a newer version, by now.")
+
+        await self._store.write(change, name="volume.begin")
+
+    def _failed(self, uow: UnitOfWork, held: _Held, row: Volume, why: str) -> None:
+        now = uow.volumes.by_id(row.volume_id)
+        if now is not None:
+            uow.volumes.save(replace(now, problem=why[:400]))
+            _tell_event(uow, held, "not_saved", f"The volume {row.name} was not saved: {why}")
+
+    def _broke(self, uow: UnitOfWork, held: _Held, why: str) -> None:
+        workload = uow.workloads.get(held.workload.workload_id)
+        if workload is not None:
+            self._clusters.life.broke(uow, workload, why)
+
+    async def _tell(self, held: _Held, volume: Volume, done: int, total: int) -> None:
+        """How much has come, as a step of the cluster's creation."""
+        now_ns = self._clock.monotonic_ns()
+        if done < total and now_ns - self._told_ns < TELL_NS:
+            return
+        self._told_ns = now_ns
+        said = f"volume {volume.name}: fetching, {done // MIB} of {total // MIB} MiB"
+        who = fellows.named(held.workload) if held.cluster.kind in OVER_HOSTS else ""
+
+        def change(uow: UnitOfWork) -> None:
+            cluster = uow.clusters.get(held.cluster.cluster_id)
+            if cluster is not None and cluster.phase in HOLDING:
+                share = 1000 * done // total if total else 1000
+                told = noted(cluster, Step(uow.now_wall_ns, "volumes", share, said, who))
+                if told is not cluster:
+                    self._clusters.life.keep(uow, told)
+
+        await self._store.write(change, name="volume.progress")
+
+    async def _row(self, volume: Volume) -> Volume | None:
+        return await self._store.read(lambda uow: uow.volumes.by_id(volume.volume_id))
+
+    def _forget(self, workloads: set[WorkloadId]) -> None:
+        """Keep nothing in memory of what is over."""
+        self._seen = {key: seen for key, seen in self._seen.items() if key[0] in workloads}
+        self._save_due_ns = {one: due_ns for one, due_ns in self._save_due_ns.items() if one in workloads}
+        self._exited &= workloads
+        self._locks = {one: lock for one, lock in self._locks.items() if one in workloads or lock.locked()}
+
+
+def _look(uow: UnitOfWork) -> list[_Held]:
+    """All workloads that may still need something of their volumes."""
+    by_cluster: dict[ClusterId, list[Use]] = {}
+    for use in uow.volumes.uses():
+        by_cluster.setdefault(use.cluster_id, []).append(use)
+    found = []
+    for cluster_id, uses in by_cluster.items():
+        cluster = uow.clusters.get(cluster_id)
+        held = [one for one in uow.workloads.of_cluster(cluster_id) if not one.is_released]
+        if cluster is None or not held:
+            continue
+        volumes = [(use, volume) for use in uses if (volume := uow.volumes.by_id(use.volume_id)) is not None]
+        found += [_Held(workload, cluster, tuple(volumes)) for workload in held]
+    return found
+
+
+def _uses(uow: UnitOfWork, volume: Volume) -> list[Use]:
+    return list(uow.volumes.uses(volume.volume_id))
+
+
+def _room(uow: UnitOfWork, volume: Volume) -> int:
+    """What its next version may take of the account's quota: that of the version before it is free again."""
+    return max(0, QUOTA_BYTES - taken(uow, volume.account_id)[1] + volume.size_bytes)
+
+
+def _tell_event(uow: UnitOfWork, held: _Held, kind: str, text: str) -> None:
+    subjects = (held.cluster.cluster_id, held.cluster.account_id, held.workload.host_id)
+    uow.event(f"volume.{kind}", subjects, text, actor="master")

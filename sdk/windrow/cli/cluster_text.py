@@ -1,0 +1,105 @@
+"""What the command says of a cluster: plan, addresses, steps, members, what ends it."""
+
+from typing import Any
+
+from rich.console import Console
+
+from windrow.cli import entering
+from windrow.cli.output import err, print_whole, say, size_text
+
+ENDED = ("Deleted", "Failed")
+RESTS = (*ENDED, "Stopped")
+OPEN_TO_ALL = "Whoever knows an address may call it: the service itself checks its callers."
+
+
+def print_plan(plan: dict[str, Any]) -> None:
+    """Where it would run and what it would cost, on standard error."""
+    for place in plan.get("placement") or []:
+        slots = len(place.get("slots") or [])
+        say(
+            f"  {place['host_name']}: {slots} slot(s), tier {place.get('tier')}, {place.get('price_per_hour')} per hour"
+        )
+    price = f"{plan.get('price_per_hour')} {plan.get('currency') or ''} per hour"
+    say(f"  {price}; held now: {plan.get('hold')}; balance {plan.get('balance')}")
+
+
+def print_addresses(cluster: dict[str, Any], to: Console) -> None:
+    for port, url in (cluster.get("urls") or {}).items():
+        print_whole(f"Port {port} is open at {url}", to)
+    if cluster.get("urls"):
+        print_whole(OPEN_TO_ALL, to)
+
+
+def print_doors(cluster: dict[str, Any]) -> None:
+    request = cluster.get("request") or {}
+    if request.get("ssh_keys"):
+        print_whole(f"Log in: windrow cluster ssh {cluster['name']}", err)
+    if request.get("notebook"):
+        print_whole(f"Notebook: windrow cluster forward {cluster['name']} {entering.NOTEBOOK_PORT}", err)
+
+
+def network(cluster: dict[str, Any]) -> str:
+    found = cluster["network"]
+    if not found["cords"]:
+        return f"{found['mode']}: {found['reason']}"
+    moved = cluster.get("traffic") or {"bytes_in": 0, "bytes_out": 0}
+    carried = f"{size_text(moved['bytes_in'])} and {size_text(moved['bytes_out'])} between its members"
+    joined = f"{found['cords_up']} of {found['cords']} pairs joined, {carried}"
+    why = f"; {found['problem']}" if found.get("problem") else ""
+    return f"{found['mode']}: {found['reason']}; {joined}{why}"
+
+
+def traffic(traffic: dict[str, Any]) -> str:
+    carried = f"{size_text(traffic['bytes_in'])} in, {size_text(traffic['bytes_out'])} out"
+    return f"{traffic['connections']} connections over HTTPS, {carried}"
+
+
+def ends(cluster: dict[str, Any]) -> str:
+    """What of it ends it by itself, in words; empty: nothing does."""
+    asked = (cluster.get("request") or {}) if cluster["phase"] not in RESTS else {}
+    at = [f"at {cluster['ends_at']}"] if cluster.get("ends_at") else []
+    idle = [f"after {asked['idle_seconds']:g} s with nobody in it"] if asked.get("idle_seconds") else []
+    return ", or ".join(at + idle)
+
+
+class Progress:
+    """Prints each step of a cluster once, and each tenth of a pull."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, str]] = set()
+
+    def __call__(self, cluster: dict[str, Any]) -> None:
+        for step in cluster.get("steps") or []:
+            key = (str(step.get("name")), f"{of_step(step)} {_tenths(step)}".strip())
+            if key not in self._seen:
+                self._seen.add(key)
+                say(f"  {key[0]} {key[1]}".rstrip())
+
+
+def _tenths(step: dict[str, Any]) -> str:
+    """How much of an image has come, in tenths; of what takes a moment nothing is said."""
+    if step.get("name") != "pulling" or not step.get("progress"):
+        return ""
+    return f"{int(10 * float(step['progress'])) * 10} %"
+
+
+def of_step(step: dict[str, Any]) -> str:
+    """Whose step it is, and what is said of it."""
+    return " ".join(str(step[name]) for name in ("member", "detail") if step.get(name))
+
+
+def members(cluster: dict[str, Any]) -> list[dict[str, Any]]:
+    """Its workloads by rank, without those that others have replaced."""
+    found = [one for one in cluster.get("workloads") or [] if one.get("is_member", True)]
+    return sorted(found, key=lambda one: int(one.get("rank") or 0))
+
+
+def member_text(cluster: dict[str, Any], workload: dict[str, Any]) -> str:
+    said = f"{workload['id']} on {workload['host_name']}: {workload['phase']}, {workload['runtime']}"
+    said += f", {workload['image']}" if workload.get("image") else ""
+    if workload.get("address") is None:
+        return said
+    own = f"rank {workload['rank']} on "
+    steps = [step["name"] for step in cluster.get("steps") or [] if str(step.get("member")).startswith(own)]
+    last = f", last step {steps[-1]}" if steps else ""
+    return f"{workload['rank']}: {said} at {workload['address']}{', lost' if workload['is_lost'] else ''}{last}"

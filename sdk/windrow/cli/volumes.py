@@ -1,0 +1,93 @@
+"""`windrow volume`: named folders that outlive clusters and jobs, and go wherever the next one runs."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.clusters import cluster_id
+from windrow.cli.context import AsJson, Yes, client
+from windrow.cli.output import facts, print_json, print_list, say, size_text
+from windrow.cli.request import parse_size
+
+volume_app = typer.Typer(help="Volumes: folders that go wherever your work runs.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
+
+
+def _users(volume: dict[str, Any]) -> str:
+    return ", ".join(f"{one['cluster_name']}{'' if one['writes'] else ' (ro)'}" for one in volume["used_by"])
+
+
+@volume_app.command("create")
+def volume_create(
+    context: typer.Context,
+    name: Name,
+    max_size: Annotated[str | None, typer.Option("--max-size", help="The most it may hold: 20GB.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make an empty volume."""
+    made = client(context).create_volume(name, parse_size(max_size) if max_size else None)
+    if as_json:
+        print_json(made)
+    else:
+        say(f"{name} is there. Use it: windrow cluster create --volume {name}:/data")
+
+
+@volume_app.command("ls")
+def volume_ls(context: typer.Context, as_json: AsJson = False) -> None:
+    """List volumes."""
+    columns = [
+        ("NAME", lambda v: v["name"]),
+        ("SIZE", lambda v: size_text(v["size_bytes"])),
+        ("FILES", lambda v: v["files"]),
+        ("SAVED", lambda v: v["saved_at"]),
+        ("USED BY", _users),
+        ("PROBLEM", lambda v: v["problem"]),
+    ]
+    empty = "No volumes. Make one: windrow volume create NAME"
+    print_list(client(context).items("/volumes"), columns, empty, as_json)
+
+
+@volume_app.command("show")
+def volume_show(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
+    """What it holds, when it was saved, and who has it."""
+    one = client(context).volume(name)
+    if as_json:
+        print_json(one)
+        return
+    facts(
+        [
+            ("Volume", one["name"]),
+            ("Version", str(one["version"] or "none yet")),
+            ("Holds", f"{size_text(one['size_bytes'])} in {one['files']} files, at most {size_text(one['max_bytes'])}"),
+            ("Saved", one["saved_at"] or "never"),
+            ("Used by", _users(one) or "nobody"),
+            *([("Problem", one["problem"])] if one["problem"] else []),
+        ]
+    )
+
+
+@volume_app.command("save")
+def volume_save(
+    context: typer.Context,
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="The cluster that writes them, by name or id.")],
+    as_json: AsJson = False,
+) -> None:
+    """Save now what has changed in the volumes that a cluster writes."""
+    api = client(context)
+    answer = api.save_volumes(cluster_id(api, cluster))
+    if as_json:
+        print_json(answer)
+        return
+    for one in answer["volumes"]:
+        say(f"{one['name']}: version {one['version']}, {size_text(one['size_bytes'])}, saved at {one['saved_at']}.")
+
+
+@volume_app.command("rm")
+def volume_rm(context: typer.Context, name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+    """Delete a volume and all that is in it."""
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Delete the volume {name} and all that is in it?", abort=True, err=True)
+    client(context).delete_volume(name)
+    print_json({"deleted": name}) if as_json else say(f"{name} is deleted.")

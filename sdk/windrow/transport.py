@@ -1,0 +1,178 @@
+"""Calls and streams over HTTP to one Master: problems as exceptions, a lost answer asked for again.
+
+The one door to the HTTP library.
+"""
+
+import json
+import ssl
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import IO, Any, Final, Self
+
+import httpx2
+
+from windrow.config import DEADLINE_S, Config, find
+from windrow.errors import ApiProblem, MasterUnreachable, WindrowClientError
+
+Json = dict[str, Any]
+
+TAR: Final = "application/x-tar"
+PAGE: Final = 200
+CHUNK: Final = 64 * 1024
+FILES_S: Final = 600.0
+"""For a file or a folder that is moved, without a byte."""
+LONG_S: Final = 7200.0
+QUIET_S: Final = 45.0
+"""A live stream sends a comment every 15 s; three of them missing means that the connection is dead."""
+
+
+class Transport:
+    """A connection to one Master. Use as a context manager, or close it."""
+
+    def __init__(self, config: Config | None = None, transport: httpx2.BaseTransport | None = None) -> None:
+        self.config = config or find()
+        options: dict[str, Any] = {"transport": transport} if transport is not None else {"verify": _trust(self.config)}
+        self._http = httpx2.Client(
+            base_url=self.config.url + "/api/v1",
+            headers={"Authorization": f"Bearer {self.config.token}", "User-Agent": "windrow-sdk/0.1"},
+            timeout=DEADLINE_S,
+            **options,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._http.close()
+
+    def request(self, method: str, path: str, *, body: Any = None, params: Any = None, key: str | None = None) -> Any:
+        """One call; returns the JSON answer (None for 204).
+
+        POSTs carry an Idempotency-Key, so a call repeated after a lost answer happens once. Raises ApiProblem,
+        MasterUnreachable.
+        """
+        headers = {"Idempotency-Key": key or uuid.uuid4().hex} if method == "POST" else {}
+        for attempt in (1, 2):
+            try:
+                answer = self._http.request(method, path, json=body, params=params, headers=headers)
+                break
+            except httpx2.TransportError as error:
+                if attempt == 2 or method not in ("GET", "POST", "DELETE"):
+                    raise self._unreachable(error) from error
+        return self._read(answer)
+
+    def get(self, path: str, **params: Any) -> Any:
+        """GET one object."""
+        return self.request("GET", path, params={k: v for k, v in params.items() if v is not None})
+
+    def items(self, path: str, **params: Any) -> Iterator[Json]:
+        """Every item of a list, page after page."""
+        cursor: str | None = None
+        while True:
+            page = self.get(path, limit=PAGE, cursor=cursor, **params)
+            yield from page["items"]
+            cursor = page.get("next_cursor")
+            if not cursor:
+                return
+
+    def _put(self, path: str, content: IO[bytes], params: Mapping[str, Any], media_type: str) -> Json:
+        """Send what `content` reads."""
+
+        def chunks() -> Iterator[bytes]:
+            while data := content.read(CHUNK):
+                yield data
+
+        try:
+            answer = self._http.request(
+                "PUT",
+                path,
+                params=params,
+                content=chunks(),
+                headers={"Content-Type": media_type},
+                timeout=httpx2.Timeout(DEADLINE_S, read=FILES_S, write=FILES_S),
+            )
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+        result: Json = self._read(answer)
+        return result
+
+    def _get_tar(self, path: str, into: IO[bytes], params: dict[str, Any]) -> bool:
+        with self._stream("GET", path, params=params, read_s=FILES_S) as answer:
+            for data in answer.iter_bytes():
+                into.write(data)
+            return answer.headers.get("X-Files-Truncated", "false") == "true"
+
+    def _long(self, method: str, path: str, body: Any) -> Any:
+        """One call that moves files before it answers."""
+        try:
+            answer = self._http.request(method, path, json=body, timeout=httpx2.Timeout(DEADLINE_S, read=LONG_S))
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+        return self._read(answer)
+
+    def events(self, path: str, last_id: str | None = None, read_s: float = QUIET_S) -> Iterator[tuple[str, str, Json]]:
+        """Server-sent events of `path` as (id, name, data); ends when the connection does.
+
+        Raises MasterUnreachable when nothing came for `read_s` seconds.
+        """
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id else {})
+        with self._stream("GET", path, headers=headers, read_s=read_s) as answer:
+            identifier, name, data = "", "message", ""
+            for line in answer.iter_lines():
+                if line == "" and data:
+                    yield identifier, name, json.loads(data)
+                    name, data = "message", ""
+                elif line.startswith("id:"):
+                    identifier = line[3:].strip()
+                elif line.startswith("event:"):
+                    name = line[6:].strip()
+                elif line.startswith("data:"):
+                    data += line[5:].strip()
+
+    @contextmanager
+    def _stream(self, method: str, path: str, *, read_s: float | None, **options: Any) -> Iterator[httpx2.Response]:
+        try:
+            with self._http.stream(method, path, timeout=httpx2.Timeout(DEADLINE_S, read=read_s), **options) as answer:
+                if answer.status_code >= 300:
+                    answer.read()
+                    self._read(answer)
+                yield answer
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: Exception) -> MasterUnreachable:
+        return MasterUnreachable(
+            f"The Master at {self.config.url} does not answer ({type(error).__name__}: {error}). Is it running?"
+        )
+
+    @staticmethod
+    def _read(answer: httpx2.Response) -> Any:
+        if answer.status_code == 204:
+            return None
+        try:
+            document = answer.json()
+        except ValueError:
+            raise WindrowClientError(f"HTTP {answer.status_code} and no JSON from {answer.url}") from None
+        if answer.status_code >= 300:
+            said = document if isinstance(document, dict) else {"detail": str(document)[:200]}
+            again_s = answer.headers.get("Retry-After", "")
+            raise ApiProblem(answer.status_code, said, int(again_s) if again_s.isdecimal() else 0)
+        return document
+
+
+def _trust(config: Config) -> ssl.SSLContext:
+    """Who may vouch for the Master: its own authority's file, else this machine's authorities. They are not read for a
+    plain URL, where nobody is asked: reading them takes tens of milliseconds of each command."""
+    if config.ca_file:
+        return ssl.create_default_context(cafile=config.ca_file)
+    if config.url.lower().startswith("http://"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it has no authority, so that it trusts nobody
+    return httpx2.create_ssl_context()
