@@ -141,7 +141,7 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
     if "docker" in config.runtimes:
         docker = DockerRuntime(data_dir / "docker", membership.host_id, config.docker_url, config.registries)
         docker.images.seal_key, docker.pause_containers.is_wanted = seal_key, True
-        docker.cards = lambda: sampler.gpus.gpus
+        docker.clock, docker.cards = clock, lambda: sampler.gpus.gpus
         docker.driver_of = lambda uuids: driver_of(uuids, sampler.gpus)
         runtimes["docker"] = docker
     parts = Parts(

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { callOf, asCommand, BLANK, operand, quoted, shownWith, splitCommand, toDraft, toRequest } from "./request.ts";
+import { callOf, asCommand, BLANK, operand, loginOf, quoted, shownWith, splitCommand, toDraft, toRequest } from "./request.ts";
 
 test("commands split as a shell would", () => {
   expect(splitCommand(`python -c 'print("a b")'`)).toEqual(["python", "-c", 'print("a b")']);
@@ -87,4 +87,14 @@ test("a cluster's registry login is in what is sent alone, and the command reads
   expect(shown[0]).toBe("windrow cluster create --image reg.example/a:1 --registry-login login.txt --no-ssh");
   expect(shown[1]).toContain('"registry_login":{"username":"me","password":"YOUR_PASSWORD"}');
   expect(shown.join()).not.toContain("its-own");
+});
+
+test("a cluster that was made before takes its image's login where hosts are added, and wants it where it had one", () => {
+  const none = { image: "reg.example/a:1", registryUser: "", registryPassword: "" };
+  const given = { ...none, registryUser: "me", registryPassword: "its-own" };
+  expect([loginOf(none, true, true).sound, loginOf(none, true, false).sound, loginOf(none, false, true).sound]).toEqual([false, true, true]);
+  expect(loginOf(given, true, true)).toEqual({ login: { username: "me", password: "its-own" }, faults: {}, sound: true });
+  expect(loginOf(given, false, true).login).toBe(null);
+  const half = loginOf({ ...given, registryPassword: "" }, true, false);
+  expect([Object.keys(half.faults), half.sound]).toEqual([["registryPassword"], false]);
 });

@@ -125,6 +125,13 @@ export function readLogin(draft: LoginDraft, faults: Partial<Record<keyof LoginD
   return { username, password };
 }
 
+/** What a form of a cluster that was made before takes: no login where no host is added; one, where its image wants it again. */
+export function loginOf(draft: LoginDraft, adds: boolean, needed: boolean): { login: RegistryLogin | null; faults: Partial<Record<keyof LoginDraft, string>>; sound: boolean } {
+  const faults: Partial<Record<keyof LoginDraft, string>> = {};
+  const login = adds ? readLogin(draft, faults) : null;
+  return { login, faults, sound: Object.keys(faults).length === 0 && (login !== null || !adds || !needed) };
+}
+
 /** A request as it is sent, with the login; or as it is shown, which never has the password. */
 export const withLogin = <T extends object>(request: T, login: RegistryLogin | null): T => (login ? { ...request, registry_login: login } : request);
 export const shownWith = <T extends object>(request: T, login: RegistryLogin | null): T => withLogin(request, login && { ...login, password: "YOUR_PASSWORD" });

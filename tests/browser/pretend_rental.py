@@ -120,7 +120,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
             {"at": at(), "name": "placed", "progress": 1.0, "detail": f"on {place['host_name']}", "member": None}
         ],
         "workloads": [workload],
-        "request": UNSAID | body,
+        "request": UNSAID | {name: value for name, value in body.items() if name != "registry_login"},
         "urls": urls,
         "traffic": {"connections": 0, "bytes_in": 0, "bytes_out": 0},
         "tier": place["tier"],
@@ -134,7 +134,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "first_port": None,
         "network": None,
         "restarts": 0,
-        "needs_login": False,
+        "needs_login": body.get("registry_login") is not None,
         "version": 1,
     }
     return cluster_id
@@ -184,11 +184,14 @@ def cluster_routes(app: FastAPI, world: World) -> None:
     async def start(cluster_id: str) -> Response:
         return _turned(world, cluster_id, "start", "creating")
 
+    @app.post("/api/v1/clusters/{cluster_id}/resize")
+    async def resize(cluster_id: str, body: Json = Body()) -> Json:
+        world.clusters[cluster_id]["request"]["hosts"] = body["hosts"]
+        return world.clusters[cluster_id]
+
     @app.delete("/api/v1/clusters/{cluster_id}")
     async def delete(cluster_id: str) -> Response:
-        one = world.clusters[cluster_id]
-        one.update(phase="deleting", version=one["version"] + 1)
-        return JSONResponse({"operation": operation("cluster_delete", cluster_id)}, 202)
+        return _turned(world, cluster_id, "delete", "deleting")
 
     _looked_at(app, world)
 

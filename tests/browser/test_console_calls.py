@@ -23,7 +23,7 @@ from tests.browser.test_console_states import signed_in
 from tests.services import all_required
 from windrow.cli.main import app
 from windrow.errors import ApiProblem
-from windrow_master.api.cluster_routes import ClusterBody, ExecBody
+from windrow_master.api.cluster_routes import ClusterBody, ExecBody, ResizeBody
 from windrow_master.api.fleet_routes import Reason
 from windrow_master.api.identity_routes import JoinTokenBody, TokenBody
 from windrow_master.api.market_routes import PriceBody
@@ -38,6 +38,7 @@ CURL_REFUSED = 22
 BODIES: tuple[tuple[str, type[BaseModel]], ...] = (
     (r"/clusters", ClusterBody),
     (r"/clusters/[^/]+/exec", ExecBody),
+    (r"/clusters/[^/]+/resize", ResizeBody),
     (r"/hosts/[^/]+/drain", Reason),
     (r"/accesses/[^/]+/(drain|resume)", Reason),
     (r"/tokens", TokenBody),
@@ -239,3 +240,36 @@ async def test_a_registry_login_is_in_what_is_sent_alone(forms: Forms, path: str
         await expect(page).to_have_url(re.compile(r"/clusters/cluster_"))
         await page.go_back()
         await expect(page.get_by_label("Registry password").first).to_have_value("")
+
+
+async def test_hosts_are_added_to_a_private_image_with_its_login_and_taken_away_without(forms: Forms) -> None:
+    page, dialog, secret = forms.page, forms.page.get_by_role("dialog"), "their-very-own-password"
+    await signed_in(page, forms.served, "/clusters/new")
+    await page.get_by_text("Ray", exact=True).click()
+    await page.get_by_label("Container image").fill("registry.example/a:1")
+    await page.get_by_role("button", name="More").click()
+    await page.get_by_label("Registry user").fill("a-renter")
+    await page.get_by_label("Registry password").first.fill(secret)
+    await page.get_by_role("button", name="Create cluster").click()
+    await expect(page.get_by_test_id("phase")).to_have_text("Running")
+    await page.get_by_role("button", name="Resize").click()
+    hosts, act = dialog.get_by_role("textbox", name="Hosts"), dialog.get_by_role("button", name="Resize")
+    await hosts.fill("4")
+    await expect(dialog).to_contain_text("give it again")
+    await expect(act).to_be_disabled()
+    await dialog.get_by_label("Registry user").fill("a-renter")
+    await dialog.get_by_label("Registry password").first.fill(secret)
+    await dialog.get_by_role("button", name="Show API and CLI call").click()
+    shown = [await dialog.get_by_label(name, exact=True).inner_text() for name in ("HTTP call", "windrow command")]
+    assert '"password":"YOUR_PASSWORD"' in shown[0] and "4 --registry-login login.txt" in shown[1]
+    async with page.expect_request(lambda one: one.url.endswith("/resize")) as waited:
+        await act.click()
+    assert sent(await waited.value).body == {
+        "hosts": 4,
+        "registry_login": {"username": "a-renter", "password": secret},
+    }
+    await expect(dialog).to_have_count(0)
+    await page.get_by_role("button", name="Resize").click()
+    await hosts.fill("2")
+    await expect(dialog.get_by_label("Registry user")).to_have_count(0)
+    await forms.same(dialog, act.click, "POST", "/clusters/[^/]+/resize")

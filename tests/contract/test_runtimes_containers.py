@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from tests.master_support import ManualClock
 from tests.support.places import CONTAINERS, DOCKER, HOST, IMAGE, Place, log_of, new_id, no_progress, only, run_to_end
 from tests.waiting import poll_async
 from windrow_agent.runtimes.docker_facts import container_name, volume_name
+from windrow_agent.runtimes.docker_own import LOOK_EVERY_NS
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_proto.errors import WindrowError
-from windrow_proto.ids import HostId
+from windrow_proto.ids import HostId, WorkloadId
 from windrow_proto.units import MIB
 
 
@@ -48,16 +50,35 @@ async def test_containers_of_others_are_never_touched(place: Place):
 
 @only(CONTAINERS)
 async def test_a_volume_whose_container_never_came_is_found_and_goes(place: Place):
-    workload_id, labels = new_id(), {"windrow.host": HOST, "windrow.cluster": "cluster_x"}
-    name = volume_name(workload_id)
-    labels["windrow.workload"] = workload_id
-    await _docker(place, "volume", "create", *(f"--label={key}={value}" for key, value in labels.items()), name)
+    workload_id, name = await _bare_volume(place)
     fresh = place.again()  # that has asked the daemon for nothing yet
     (run,) = await fresh.list()
     assert (run.workload_id, run.cluster_id, run.state) == (workload_id, "cluster_x", RunState.CREATED)
     await fresh.remove(workload_id)
     assert await fresh.list() == ()
     assert await _docker(place, "volume", "ls", "--quiet", "--filter", f"name={name}") == ""
+    await fresh.close()
+
+
+@only(CONTAINERS)
+@pytest.mark.parametrize("has_container", [False, True])
+async def test_volumes_are_looked_at_after_a_start_and_then_seldom(place: Place, has_container: bool):
+    fresh = place.of(HOST)
+    fresh.clock = clock = ManualClock()
+    if has_container:
+        await fresh.prepare(place.spec("true"), no_progress)
+    own = {run.workload_id for run in await fresh.list()}
+    assert len(own) == has_container
+
+    async def bare() -> set[WorkloadId]:
+        return {run.workload_id for run in await fresh.list()} - own
+
+    workload_id, _ = await _bare_volume(place)
+    assert await bare() == set()
+    clock.advance(LOOK_EVERY_NS)
+    assert await bare() == {workload_id} == await bare()
+    await fresh.remove(workload_id)
+    assert await bare() == set()
     await fresh.close()
 
 
@@ -110,6 +131,14 @@ async def test_what_cannot_be_created_leaves_no_volume(place: Place, lacks: str)
     finally:
         if foreign:
             await _docker(place, "rm", foreign)
+
+
+async def _bare_volume(place: Place) -> tuple[WorkloadId, str]:
+    """As is left of a workload whose container never came: its id, the volume's name."""
+    workload_id = new_id()
+    labels = {"windrow.host": HOST, "windrow.cluster": "cluster_x", "windrow.workload": workload_id}
+    marks = [f"--label={key}={value}" for key, value in labels.items()]
+    return workload_id, await _docker(place, "volume", "create", *marks, volume_name(workload_id))
 
 
 async def _docker(place: Place, *words: str) -> str:

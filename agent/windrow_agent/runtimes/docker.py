@@ -37,6 +37,7 @@ from windrow_agent.runtimes.port import (
 from windrow_agent.runtimes.streams import ThreadPipe
 from windrow_agent.threads import END_S, to_its_end
 from windrow_proto import image_names
+from windrow_proto.clock import BootClock
 from windrow_proto.errors import (
     Conflict,
     InvalidInput,
@@ -67,10 +68,11 @@ THREADS: Final = 4
 class DockerRuntime:
     """The runtime `docker` of one host; `folder` keeps what Docker does not: manifests and monotonic starts.
 
-    cards: those of this host, as they are now."""
+    cards: those of this host, as they are now. clock: says when to look again at what changes seldom."""
 
     name = NAME
     cards: Callable[[], tuple[GpuFacts, ...]] = tuple
+    clock: Clock = BootClock()
 
     def __init__(
         self, folder: Path, host_id: HostId, base_url: str = DEFAULT_URL, registries: tuple[str, ...] = ()
@@ -86,7 +88,7 @@ class DockerRuntime:
         self._stopped: set[WorkloadId] = set()
         self._notes = threading.Lock()
         self._is_fenced = False
-        self._disk = docker_disk.DiskWatch(folder, host_id)
+        self._disk, self._bare = docker_disk.DiskWatch(folder, host_id), docker_own.Bare(host_id)
         self._kind = docker_kind.Kind()
         self.pause_containers = docker_pause.Pause(base_url, host_id)
 
@@ -233,13 +235,17 @@ class DockerRuntime:
         return None if container is None else await asyncio.to_thread(self._run, container, now_ns, wall_ns)
 
     async def list(self) -> tuple[Run, ...]:
-        """Every container with this host's mark, and every volume whose container never came."""
-        if self._made is None and not await self._has_any():
+        """Every container with this host's mark, and every volume whose container never came, as last looked for."""
+        is_due = self._bare.is_due(self.clock)
+        if self._made is None and not await self._has_any(is_due):
+            if is_due:
+                self._bare.none(self.clock)
             return ()  # seen without the SDK, which stays unloaded on a host that runs no containers
         names = await self._call(functools.partial(docker_own.names, host_id=self._host_id), CALL_S)
         found = [await self.observe(WorkloadId(name)) for name in names]
-        bare = await self._call(functools.partial(docker_own.bare, host_id=self._host_id, known=names), CALL_S)
-        return (*(run for run in found if run is not None), *bare)
+        if is_due:
+            await self._call(functools.partial(self._bare.look, clock=self.clock), CALL_S)
+        return (*(run for run in found if run is not None), *self._bare.runs(names))
 
     async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
         """Docker's own stop: SIGTERM, then SIGKILL; all of a container's processes end with its first."""
@@ -266,6 +272,7 @@ class DockerRuntime:
         self._ids.pop(workload_id, None)
         self._unstarted.pop(workload_id, None)
         self._stopped.discard(workload_id)
+        self._bare.forget(workload_id)
         await self.images.clear()
 
     async def close(self) -> None:
@@ -303,9 +310,9 @@ class DockerRuntime:
         except (docker.errors.DockerException, OSError) as error:
             raise RuntimeUnavailable(f"The container daemon cannot be reached: {str(error)[:200]}") from error
 
-    async def _has_any(self) -> bool:
+    async def _has_any(self, volumes: bool) -> bool:
         label = f"{facts_of.HOST}={self._host_id}"
-        return await asyncio.to_thread(docker_socket.has_any, self._base_url, label, CALL_S)
+        return await asyncio.to_thread(docker_socket.has_any, self._base_url, label, CALL_S, volumes=volumes)
 
     async def _find(self, workload_id: WorkloadId) -> dict[str, Any] | None:
         return await self._call(functools.partial(self._inspect, workload_id=workload_id), CALL_S)

@@ -1,10 +1,15 @@
 """What a container daemon has of this host's own, found by our marks; what lacks them is never looked at twice."""
 
-from typing import Any
+from typing import Any, Final
 
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_proto.ids import ClusterId, HostId, WorkloadId
+from windrow_proto.ports import Clock
+from windrow_proto.units import MINUTE
+
+LOOK_EVERY_NS: Final = 5 * MINUTE
+"""Between two looks at the volumes."""
 
 
 def by_labels(api: Any, host_id: HostId, workload_id: WorkloadId | None) -> list[dict[str, Any]]:
@@ -19,17 +24,47 @@ def names(api: Any, host_id: HostId) -> list[str]:
     return sorted({str(found["Labels"].get(facts_of.WORKLOAD, "")) for found in by_labels(api, host_id, None)} - {""})
 
 
-def bare(api: Any, host_id: HostId, known: list[str]) -> list[Run]:
+class Bare:
     """The workloads that have a volume and no container, as is left where the daemon went away between making the two.
-    known: those that have one."""
-    found = (api.volumes(filters={"label": f"{facts_of.HOST}={host_id}"}) or {}).get("Volumes") or []
-    labels = [one.get("Labels") or {} for one in found]
-    left = {str(one.get(facts_of.WORKLOAD, "")): str(one.get(facts_of.CLUSTER, "")) for one in labels}
-    return [
-        Run(WorkloadId(name), ClusterId(cluster), (), facts_of.NAME, RunState.CREATED)
-        for name, cluster in sorted(left.items())
-        if name not in ("", *known)
-    ]
+
+    That happens once in a while: the daemon is asked at the first look and then rarely, and what was seen is told until
+    it is asked again."""
+
+    def __init__(self, host_id: HostId) -> None:
+        self._host_id = host_id
+        self._due_ns: int | None = None
+        self._seen: dict[WorkloadId, ClusterId] = {}
+
+    def is_due(self, clock: Clock) -> bool:
+        """Whether to ask the daemon now."""
+        return self._due_ns is None or clock.monotonic_ns() >= self._due_ns
+
+    def none(self, clock: Clock) -> None:
+        """There is no volume at all: another asked."""
+        self._seen, self._due_ns = {}, clock.monotonic_ns() + LOOK_EVERY_NS
+
+    def look(self, api: Any, clock: Clock) -> None:
+        """Ask the daemon; where it does not answer, asking stays due. Blocking."""
+        found = (api.volumes(filters={"label": f"{facts_of.HOST}={self._host_id}"}) or {}).get("Volumes") or []
+        labels = [one.get("Labels") or {} for one in found]
+        self.none(clock)
+        self._seen = {
+            WorkloadId(str(one[facts_of.WORKLOAD])): ClusterId(str(one.get(facts_of.CLUSTER, "")))
+            for one in labels
+            if one.get(facts_of.WORKLOAD)
+        }
+
+    def forget(self, workload_id: WorkloadId) -> None:
+        """It was removed."""
+        self._seen.pop(workload_id, None)
+
+    def runs(self, known: list[str]) -> list[Run]:
+        """known: the workloads that have a container."""
+        return [
+            Run(name, cluster, (), facts_of.NAME, RunState.CREATED)
+            for name, cluster in sorted(self._seen.items())
+            if name not in known
+        ]
 
 
 def volumes(api: Any, host_id: HostId, of: WorkloadId) -> list[str]:

@@ -31,11 +31,12 @@ def containers_path(label: str) -> str:
     return f"/containers/json?all=1&filters={_labelled(label)}"
 
 
-def has_any(base_url: str, label: str, timeout_s: float) -> bool:
-    """Whether a container or a volume carries this label; raises RuntimeUnavailable with the reason. Blocking."""
+def has_any(base_url: str, label: str, timeout_s: float, *, volumes: bool) -> bool:
+    """Whether a container carries this label, or, with volumes, a volume; raises RuntimeUnavailable with the reason.
+    Blocking."""
     if ask(base_url, containers_path(label), timeout_s):
         return True
-    return bool((ask(base_url, f"/volumes?filters={_labelled(label)}", timeout_s) or {}).get("Volumes"))
+    return volumes and bool((ask(base_url, f"/volumes?filters={_labelled(label)}", timeout_s) or {}).get("Volumes"))
 
 
 def _labelled(label: str) -> str:

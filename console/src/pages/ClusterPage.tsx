@@ -14,10 +14,11 @@ import { EventList } from "../parts/EventList.tsx";
 import { Files } from "../parts/Files.tsx";
 import { Log } from "../parts/Log.tsx";
 import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { LoginAgain } from "../parts/RegistryLogin.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Shape, Simulated, State, TestMoney, toneOf, useNow, When } from "../parts/state.tsx";
 import { StartAsked, StopAsked } from "../parts/StopStart.tsx";
-import { asCommand, quoted } from "../request.ts";
+import { asCommand, LOGIN_FILE, loginOf, NO_LOGIN, quoted, shownWith, withLogin, type LoginDraft } from "../request.ts";
 
 const is = (cluster: Cluster, ...phases: string[]) => phases.includes(cluster.phase.toLowerCase());
 const isOver = (cluster: Cluster) => is(cluster, "deleted", "failed", "stopped");
@@ -268,9 +269,13 @@ function ReceiptLink({ cluster }: { cluster: Cluster }) {
 function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
   const client = useQueryClient();
   const [hosts, setHosts] = useState(cluster.request.hosts);
+  const [draft, setDraft] = useState<LoginDraft>({ ...NO_LOGIN, image: cluster.request.image ?? "" });
+  const grows = hosts > cluster.request.hosts;
+  const { login, faults, sound } = loginOf(draft, grows, cluster.needs_login);
   const path = `/clusters/${encodeURIComponent(cluster.id)}/resize`;
   const resize = useMutation({
-    mutationFn: () => post<Cluster>(path, { hosts }),
+    mutationFn: () => post<Cluster>(path, withLogin({ hosts }, login)),
+    gcTime: 0, // what was sent has the login
     onSuccess: (after) => {
       client.setQueryData(["cluster", cluster.id], after);
       close();
@@ -281,9 +286,10 @@ function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }
       <Stack gap="sm">
         <NumberInput label="Hosts" description="New ones join its head; with fewer, the highest ranks go, and what they run is done again elsewhere or lost." min={1} max={64} value={hosts} onChange={(value) => setHosts(Number(value) || 1)} data-autofocus />
         <Text size="sm" className="wr-quiet">Now {count(cluster.request.hosts)} for {perHour(cluster.price_per_hour)} in all. A new host is paid for from its start.</Text>
+        {grows && <LoginAgain cluster={cluster} draft={draft} setDraft={setDraft} faults={faults} />}
         {resize.error && <ProblemNote error={resize.error} />}
-        <Button loading={resize.isPending} disabled={hosts === cluster.request.hosts} onClick={() => resize.mutate()}>Resize</Button>
-        <Same method="POST" path={path} body={{ hosts }} command={`windrow cluster resize ${quoted(cluster.id)} ${hosts}`} />
+        <Button loading={resize.isPending} disabled={hosts === cluster.request.hosts || !sound} onClick={() => resize.mutate()}>Resize</Button>
+        <Same method="POST" path={path} body={shownWith({ hosts }, login)} command={`windrow cluster resize ${quoted(cluster.id)} ${hosts}${login ? ` --registry-login ${LOGIN_FILE}` : ""}`} />
       </Stack>
     </Modal>
   );

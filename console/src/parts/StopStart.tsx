@@ -6,10 +6,10 @@ import { freshKey, post } from "../api/client.ts";
 import { me as meQuery, plan as planQuery } from "../api/queries.ts";
 import type { Cluster, ClusterAccepted, ClusterRequest } from "../api/types.ts";
 import { plain } from "../format.ts";
-import { NO_LOGIN, quoted, readLogin, shownWith, withLogin, type LoginDraft } from "../request.ts";
+import { LOGIN_FILE, loginOf, NO_LOGIN, quoted, shownWith, withLogin, type LoginDraft } from "../request.ts";
 import { Fit } from "./Fit.tsx";
 import { ProblemNote, Waiting } from "./page.tsx";
-import { RegistryLogin } from "./RegistryLogin.tsx";
+import { LoginAgain } from "./RegistryLogin.tsx";
 import { Same } from "./Same.tsx";
 
 interface Props {
@@ -51,21 +51,18 @@ export function StartAsked(props: Props) {
   const [key] = useState(freshKey);
   const me = useQuery(meQuery);
   const plan = useQuery(planQuery(cluster.request as ClusterRequest));
-  const faults: Partial<Record<keyof LoginDraft, string>> = {};
-  const login = readLogin(draft, faults);
+  const { login, faults, sound } = loginOf(draft, true, cluster.needs_login);
   const path = pathOf(cluster, "start");
   const act = useMutation({ mutationFn: () => post<ClusterAccepted>(path, withLogin({}, login), key), gcTime: 0, onSuccess: useTold(props) }); // what was sent has the login
-  const sound = Object.keys(faults).length === 0 && (login !== null || !cluster.needs_login);
   return (
     <Modal opened onClose={close} title={`Start ${plain(cluster.name)}`}>
       <Stack gap="sm">
         {plan.data ? <Fit plan={plan.data} seconds={cluster.request.max_duration_seconds} currency={me.data?.balance.currency ?? ""} /> : plan.error ? <ProblemNote error={plan.error} retry={() => void plan.refetch()} /> : <Waiting />}
         {cluster.request.await_files && <Text size="sm" className="wr-quiet">It waits for its files, which have to be sent again.</Text>}
-        {cluster.needs_login && <Text size="sm">Its image was pulled with a registry&apos;s login, which is kept nowhere: give it again.</Text>}
-        {cluster.request.image !== null && <RegistryLogin draft={draft} change={(part) => setDraft((before) => ({ ...before, ...part }))} faults={faults} />}
+        <LoginAgain cluster={cluster} draft={draft} setDraft={setDraft} faults={faults} />
         {act.error && <ProblemNote error={act.error} />}
         <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button loading={act.isPending} disabled={!sound} onClick={() => act.mutate()}>Start cluster</Button></Group>
-        <Same method="POST" path={path} body={shownWith({}, login)} command={`windrow cluster start ${quoted(cluster.id)} --yes${login ? " --registry-login login.txt" : ""}`} />
+        <Same method="POST" path={path} body={shownWith({}, login)} command={`windrow cluster start ${quoted(cluster.id)} --yes${login ? ` --registry-login ${LOGIN_FILE}` : ""}`} />
       </Stack>
     </Modal>
   );

@@ -27,6 +27,11 @@ def check_start(cluster: Cluster, login: RegistryLogin | None) -> None:
     if cluster.phase is not ClusterPhase.STOPPED:
         words = f"Only what was stopped is started: it is {cluster.phase}. Create another."
         raise Conflict(words, subject=cluster.cluster_id)
+    check_login(cluster, login, "start it")
+
+
+def check_login(cluster: Cluster, login: RegistryLogin | None, to_do: str) -> None:
+    """Before new hosts pull its image: raises InvalidInput where that took a login and none is given."""
     if cluster.needs_login and login is None:
-        words = "Its image was pulled with a registry's login, which is kept nowhere. Give it again to start it."
+        words = f"Its image was pulled with a registry's login, which is kept nowhere. Give it again to {to_do}."
         raise InvalidInput(words, subject="registry_login")

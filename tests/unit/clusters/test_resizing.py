@@ -2,10 +2,11 @@
 
 import pytest
 
-from tests.unit.clusters.test_over_hosts import ADDRESSES, FULL, by_rank, gone, look, lose, met, running
+from tests.unit.clusters.test_images import KEYS, LOGIN, TAG, keyed
+from tests.unit.clusters.test_over_hosts import ADDRESSES, FULL, by_rank, gone, look, lose, met, running, started
 from tests.unit.clusters.test_over_hosts import m as m
 from tests.unit.clusters.world import OWNER, STRANGER, principal
-from windrow_master.clusters.model import ClusterKind, ClusterPhase, Network, NetworkMode, WorkPhase
+from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Network, NetworkMode, WorkPhase
 from windrow_proto.errors import Conflict, InsufficientFunds, InvalidInput, NoCapacity, NotFound
 from windrow_proto.model import CommandKind, WorkloadPhase
 from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
@@ -132,6 +133,30 @@ async def test_only_what_runs_is_resized(m):
     view = await m.create(kind=ClusterKind.DASK, hosts=2, argv=())
     with pytest.raises(Conflict, match="Only what runs is resized: it is Creating"):
         await resize(m, view, 3)
+
+
+@pytest.mark.parametrize("given_at_first", [True, False])
+async def test_hosts_are_added_to_a_private_image_with_its_login_and_taken_away_without(m, given_at_first):
+    for host_id in ADDRESSES:
+        keyed(m, host_id)
+    request = ClusterRequest(kind=ClusterKind.RAY, hosts=1, image=TAG)
+    _, view = await m.clusters.create(principal(), request, login=LOGIN if given_at_first else None)
+    await started(m, view)
+    assert (await look(m, view)).cluster.needs_login is given_at_first
+    if given_at_first:
+        with pytest.raises(InvalidInput, match="Give it again to add hosts") as refused:
+            await resize(m, view, 2)
+        assert refused.value.subject == "registry_login"
+        after = await look(m, view)
+        assert after.cluster.request.hosts == 1 == len(after.workloads)
+    grown = await resize(m, view, 2, login=LOGIN)
+    spec = m.spec(by_rank(grown)[1].host_id)
+    assert KEYS[by_rank(grown)[1].host_id].open_login(spec.registry_login, spec.workload_id) == LOGIN
+    assert grown.cluster.needs_login
+    assert (await resize(m, view, 2)).cluster.request.hosts == 2
+    assert (await resize(m, view, 1)).cluster.request.hosts == 1
+    with pytest.raises(InvalidInput, match="Give it again"):
+        await resize(m, view, 2)
 
 
 class Seen:

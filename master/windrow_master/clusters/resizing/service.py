@@ -8,7 +8,7 @@ fewer   the highest ranks go, and cost nothing from then on; rank 0 always stays
 from collections.abc import Sequence
 from dataclasses import replace
 
-from windrow_master.clusters import fellows
+from windrow_master.clusters import fellows, stopping
 from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.life.service import LifeDesk
 from windrow_master.clusters.machine import noted
@@ -41,7 +41,7 @@ class Resizer:
         login: RegistryLogin | None = None,
     ) -> Cluster | Refusal:
         """The cluster with so many hosts, or why no more fit. most: what all of it may cost per hour; None: as was
-        asked. login: for the registry of its image, on the new hosts.
+        asked. login: for the registry of its image, on the new hosts; wanted where those before took one.
 
         Raises InvalidInput, Conflict, InsufficientFunds, NoCapacity, and Unsighted where hosts have to look for each
         other first; then nothing is changed.
@@ -78,6 +78,7 @@ class Resizer:
         most: Microcents | None,
         login: RegistryLogin | None,
     ) -> Cluster | Refusal:
+        stopping.check_login(cluster, login, "add hosts")
         most = cluster.request.max_price_per_hour if most is None else most
         left = None if most is None else Microcents(max(0, most - cluster.price_per_hour))
         found = self._meeter.beside(uow, cluster, members, hosts - len(members), left)
@@ -86,7 +87,9 @@ class Resizer:
         cluster = self._meeter.met(uow, cluster, members, found)
         places = dict(enumerate(found.members, len(members)))
         price = Microcents(cluster.price_per_hour + found.price_per_hour)
-        asked = replace(cluster, request=replace(cluster.request, hosts=hosts), price_per_hour=price)
+        needs_login = cluster.needs_login or login is not None
+        request = replace(cluster.request, hosts=hosts)
+        asked = replace(cluster, request=request, price_per_hour=price, needs_login=needs_login)
         addresses = [member.address or "" for member in members]
         launched = self._launcher.launch(uow, asked, places, actor, addresses, login)
         for workload in launched.workloads:
