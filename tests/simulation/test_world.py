@@ -12,7 +12,7 @@ import pytest
 from tests.simulation.__main__ import described
 from tests.simulation.faults import KINDS
 from tests.simulation.planted import BUGS, SHORT, Bug, plan_of
-from tests.simulation.world import Plan, World, play
+from tests.simulation.world import Plan, World, play, terms
 from windrow_proto.units import MINUTE, SECOND
 
 SMALL = Plan(0, hosts=5, renters=3, faulty_ns=2 * MINUTE, settle_ns=6 * MINUTE, fault_every_ns=8 * SECOND)
@@ -59,7 +59,7 @@ def test_the_same_seed_is_the_same_history_and_another_seed_another_one(tmp_path
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_what_a_planted_bug_breaks_is_there_to_be_broken(bug: Bug) -> None:
-    with bug.plant():
+    with bug.plant(), terms(plan_of(bug, SHORT)):
         pass
 
 
