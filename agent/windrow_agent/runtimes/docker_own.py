@@ -68,6 +68,7 @@ class Bare:
 
 
 def volumes(api: Any, host_id: HostId, of: WorkloadId) -> list[str]:
-    """The daemon's volumes of one workload."""
-    wanted = [f"{facts_of.HOST}={host_id}", f"{facts_of.WORKLOAD}={of}"]
-    return [one["Name"] for one in (api.volumes(filters={"label": wanted}) or {}).get("Volumes") or []]
+    """The daemon's volumes of one workload. Podman gives those that have any of the labels asked for."""
+    wanted = {facts_of.HOST: host_id, facts_of.WORKLOAD: of}
+    found = (api.volumes(filters={"label": f"{facts_of.WORKLOAD}={of}"}) or {}).get("Volumes") or []
+    return [one["Name"] for one in found if wanted.items() <= (one.get("Labels") or {}).items()]
