@@ -8,6 +8,7 @@ import { freshKey, post, put, remove } from "../api/client.ts";
 import { host as hostQuery, me as meQuery, offers as offersQuery, plan as planQuery, templates as templatesQuery } from "../api/queries.ts";
 import type { ClusterAccepted, ClusterPlan, ClusterRequest, Template } from "../api/types.ts";
 import { amount, count, perHour, plain, words } from "../format.ts";
+import { Mounts } from "../parts/Mounts.tsx";
 import { Facts, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { RegistryLogin } from "../parts/RegistryLogin.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -175,6 +176,7 @@ function Form({ draft, change, faults }: FormProps) {
       <Panel title="How" actions={<Button variant="subtle" color="gray" onClick={toggle} aria-expanded={more}>{more ? "Less" : "More"}</Button>}>
         <Stack gap="sm">
           <TextInput label="Container image" description="Without one, a host of your own runs a plain process; on others you get the host's default image." placeholder="none" {...field("image")} />
+          <Mounts value={draft.volumes} change={(volumes) => change({ volumes })} hosts={overHosts(draft.kind) ? draft.hosts : 1} error={faults.volumes} />
           <Collapse expanded={more}>
             <Stack gap="sm">
               <RegistryLogin draft={draft} change={change} faults={faults} />
