@@ -1,14 +1,17 @@
 """Volumes in the console: made by the form, had by a cluster and a job, saved, and deleted once nobody has them."""
 
+import asyncio
 import re
 
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.pretend_volumes import add_volume
-from tests.browser.test_console_calls import Forms, forms, sent
+from tests.browser.test_console_calls import Forms, sent
+from tests.browser.test_console_calls import forms as forms
 from tests.browser.test_console_states import signed_in
-
-__all__ = ["forms"]
+from tests.support.rental import Renter
+from tests.support.stack import Stack, wait_for
 
 
 async def _delete_asked(page: Page, name: str) -> None:
@@ -98,3 +101,42 @@ async def test_what_is_only_read_has_nothing_to_save_and_a_job_names_its_volumes
     async with page.expect_request(lambda one: one.method == "POST" and one.url.endswith("/api/v1/jobs")) as waited:
         await page.get_by_role("button", name="Submit job").click()
     assert sent(await waited.value).body["volumes"] == ["data:/data"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.proves("console: a volume is made, written by a cluster, saved and deleted by mouse")
+async def test_a_volume_of_this_host_is_made_saved_and_deleted_by_mouse(page: Page, market: Stack) -> None:
+    renter, dialog = Renter(market), page.get_by_role("dialog")
+    url = market.cli["url"]
+    await page.goto(f"{url}/fleet#token={market.cli['token']}")
+    await expect(page.get_by_role("row").nth(1)).to_contain_text("Online")
+    await page.goto(f"{url}/volumes")
+    await page.get_by_role("button", name="New volume").click()
+    await dialog.get_by_label("Name").fill("by-mouse")
+    await dialog.get_by_label("At most").fill("10MB")
+    await dialog.get_by_role("button", name="Make volume").click()
+    await expect(dialog).to_have_count(0)
+    await page.goto(f"{url}/clusters/new")
+    program = 'echo one > "$WINDROW_VOLUME_BY_MOUSE/file"; echo written; sleep 300'
+    await page.get_by_role("textbox", name="Command").fill(f"sh -c '{program}'")
+    await page.get_by_role("button", name="Add the volume by-mouse").click()
+    await page.get_by_role("button", name="Create cluster").click()
+    await expect(page.get_by_test_id("phase")).to_have_text("Running")
+    await expect(page.get_by_role("region", name="Output")).to_contain_text("written")
+    cluster_id = page.url.rsplit("/", 1)[1]
+    beside = page.get_by_test_id("volumes")
+    await expect(beside).to_contain_text("Nothing is saved yet.")
+    await beside.get_by_role("button", name="Save now").click()
+    await expect(beside.get_by_role("status")).to_have_text("by-mouse: version 1, 4 B")
+    await expect(beside).to_contain_text("Version 1, 4 B")
+    await page.goto(f"{url}/volumes")
+    await expect(page.get_by_role("row", name=re.compile("by-mouse"))).to_contain_text("writes")
+    await _delete_asked(page, "by-mouse")
+    await dialog.get_by_role("button", name="Delete volume").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text(f"({cluster_id}). End that first.")
+    await asyncio.to_thread(renter.delete, cluster_id)
+    await dialog.get_by_role("button", name="Delete volume").click()
+    await expect(dialog).to_have_count(0)
+    await expect(page.get_by_test_id("empty")).to_be_visible()
+    await asyncio.to_thread(wait_for, lambda: renter.ask("GET", "/volumes")["items"] == [])
