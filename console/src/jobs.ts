@@ -1,6 +1,7 @@
 // A job's request from what a person typed, the same as a command, and what a job waits for. Pure.
 import type { Job, JobRequest, RegistryLogin } from "./api/types.ts";
 import { LOGIN_FILE, NO_LOGIN, quoted, readAmount, readLogin, readSpan, splitCommand } from "./request.ts";
+import { readMounts } from "./volumes.ts";
 
 export interface JobDraft {
   command: string;
@@ -18,10 +19,11 @@ export interface JobDraft {
   minutes: string;
   budget: string;
   after: string;
+  volumes: string;
   simulated: boolean;
 }
 
-export const BLANK_JOB: JobDraft = { command: "", packages: "", name: "", image: "", ...NO_LOGIN, gpus: 0, gpu: "", tier: "", cpus: 1, retries: 0, minutes: "", budget: "", after: "", simulated: false };
+export const BLANK_JOB: JobDraft = { command: "", packages: "", name: "", image: "", ...NO_LOGIN, gpus: 0, gpu: "", tier: "", cpus: 1, retries: 0, minutes: "", budget: "", after: "", volumes: "", simulated: false };
 
 export type JobFaults = Partial<Record<keyof JobDraft, string>>;
 
@@ -55,6 +57,9 @@ export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLo
   const after = draft.after.split(/[\s,]+/).filter(Boolean);
   if (after.some((id) => !id.startsWith("job_"))) faults.after = "Ids of jobs: job_…";
   else if (after.length) request.after = after;
+  const mounts = readMounts(draft, 1);
+  if (mounts.fault) faults.volumes = mounts.fault;
+  else if (mounts.volumes.length) request.volumes = mounts.volumes;
   return { request, login: readLogin(draft, faults), faults };
 }
 
@@ -73,6 +78,7 @@ export function asJobCommand(request: JobRequest, hasLogin = false): string {
   flag("--budget", request.budget);
   for (const one of request.packages ?? []) flag("--with", one);
   for (const id of request.after ?? []) flag("--after", id);
+  for (const one of request.volumes ?? []) flag("--volume", one);
   return [...words, "--", ...request.argv.map(quoted)].join(" ");
 }
 

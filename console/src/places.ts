@@ -2,9 +2,9 @@
 import type { Role } from "./api/types.ts";
 
 export interface Place {
-  to: "/" | "/fleet" | "/join" | "/clusters" | "/clusters/new" | "/jobs" | "/jobs/new" | "/receipts" | "/offers" | "/events" | "/commands" | "/audit" | "/tokens" | "/regions" | "/health" | "/settings";
+  to: "/" | "/fleet" | "/join" | "/clusters" | "/clusters/new" | "/jobs" | "/jobs/new" | "/volumes" | "/receipts" | "/offers" | "/events" | "/commands" | "/audit" | "/tokens" | "/regions" | "/health" | "/settings";
   name: string;
-  icon: "overview" | "fleet" | "join" | "cluster" | "plus" | "job" | "receipt" | "offer" | "event" | "command" | "audit" | "token" | "region" | "health" | "settings";
+  icon: "overview" | "fleet" | "join" | "cluster" | "plus" | "job" | "volume" | "receipt" | "offer" | "event" | "command" | "audit" | "token" | "region" | "health" | "settings";
   /** Typed after `g`. */
   key: string;
   /** Without any: everybody. */
@@ -24,6 +24,7 @@ export const PLACES: readonly (readonly [string, readonly Place[]])[] = [
     { to: "/clusters/new", name: "New cluster", icon: "plus", key: "n", roles: ["operator", "renter"], also: "create rent run" },
     { to: "/jobs", name: "Jobs", icon: "job", key: "b", also: "queue batch train" },
     { to: "/jobs/new", name: "New job", icon: "plus", key: "w", roles: ["operator", "renter"], also: "submit batch" },
+    { to: "/volumes", name: "Volumes", icon: "volume", key: "d", roles: ["renter"], also: "data folders disks storage" },
     { to: "/receipts", name: "Receipts", icon: "receipt", key: "r", also: "costs paid" },
     { to: "/offers", name: "Offers", icon: "offer", key: "o", also: "prices tiers" },
   ]],

@@ -1,5 +1,6 @@
 // A cluster's request from what a person typed, and the same as a command and as an HTTP call. Pure.
 import type { ClusterRequest, KeptRequest, RegistryLogin } from "./api/types.ts";
+import { readMounts } from "./volumes.ts";
 
 export type Kind = "box" | "service" | "gang" | "ray" | "dask";
 
@@ -23,6 +24,7 @@ export interface Draft {
   registryPassword: string;
   command: string;
   env: string;
+  volumes: string;
   ports: string;
   sshKeys: string;
   notebook: boolean;
@@ -40,7 +42,7 @@ export const NO_LOGIN = { registryUser: "", registryPassword: "" };
 
 export const BLANK: Draft = {
   name: "", kind: "box", hosts: 2, hardware: "cpu", gpus: 1, gpuModel: "", gpuMemoryGib: "", tier: "", cpus: 1, memoryGib: "", runtime: "", image: "",
-  ...NO_LOGIN, command: "", env: "", ports: "", sshKeys: "", notebook: true, host: "", maxPrice: "", hours: "", budget: "", idleMinutes: "", simulated: false, more: {},
+  ...NO_LOGIN, command: "", env: "", volumes: "", ports: "", sshKeys: "", notebook: true, host: "", maxPrice: "", hours: "", budget: "", idleMinutes: "", simulated: false, more: {},
 };
 
 /** What is wrong with a field, by its name. */
@@ -71,6 +73,9 @@ export function toRequest(draft: Draft): { request: ClusterRequest; login: Regis
   readAmount(draft, "maxPrice", faults, (amount) => (request.max_price_per_hour = amount), 0);
   readLimits(draft, request, faults);
   if (overHosts(draft.kind)) request.hosts = draft.hosts;
+  const mounts = readMounts(draft, request.hosts ?? 1);
+  if (mounts.fault) faults.volumes = mounts.fault;
+  else if (mounts.volumes.length) request.volumes = mounts.volumes;
   if (draft.kind === "gang" && !request.argv?.length && !faults.command) faults.command = "A gang needs a command: every member runs it";
   if (draft.kind === "service" && !request.ports?.length && !faults.ports) faults.ports = "A service serves at least one port";
   return { request, login: readLogin(draft, faults), faults };
@@ -94,6 +99,7 @@ export function toDraft(request: KeptRequest): Draft {
     image: request.image ?? "",
     command: (request.argv ?? []).map(quoted).join(" "),
     env: Object.entries(request.env ?? {}).map(([name, value]) => `${name}=${value}`).join("\n"),
+    volumes: (request.volumes ?? []).join("\n"),
     ports: (request.ports ?? []).join(", "),
     sshKeys: (request.ssh_keys ?? []).join("\n"),
     notebook: request.notebook ?? BLANK.notebook,
@@ -267,6 +273,7 @@ export function asCommand(request: KeptRequest, hasLogin = false): string {
   flag("--idle", request.idle_seconds && `${request.idle_seconds}s`);
   for (const [name, value] of Object.entries(request.env ?? {})) flag("--env", `${name}=${value}`);
   for (const port of request.ports ?? []) flag("--port", port);
+  for (const one of request.volumes ?? []) flag("--volume", one);
   // Keys come from files there: those of ~/.ssh by themselves, into a box without a command.
   const plain = request.kind === "box" && !request.argv?.length;
   if (plain && !request.ssh_keys?.length) words.push("--no-ssh");

@@ -18,6 +18,7 @@ const cluster = createRoute({ getParentRoute: () => root, path: "/clusters/$clus
 const jobs = createRoute({ getParentRoute: () => root, path: "/jobs", component: lazyRouteComponent(() => import("./pages/JobsPage.tsx"), "JobsPage") });
 const newJob = createRoute({ getParentRoute: () => root, path: "/jobs/new", component: lazyRouteComponent(() => import("./pages/NewJobPage.tsx"), "NewJobPage") });
 const job = createRoute({ getParentRoute: () => root, path: "/jobs/$jobId", component: lazyRouteComponent(() => import("./pages/JobPage.tsx"), "JobPage") });
+const volumes = createRoute({ getParentRoute: () => root, path: "/volumes", component: lazyRouteComponent(() => import("./pages/VolumesPage.tsx"), "VolumesPage") });
 const receipts = createRoute({ getParentRoute: () => root, path: "/receipts", component: lazyRouteComponent(() => import("./pages/ReceiptsPage.tsx"), "ReceiptsPage") });
 const receipt = createRoute({ getParentRoute: () => root, path: "/receipts/$receiptId", component: lazyRouteComponent(() => import("./pages/ReceiptsPage.tsx"), "ReceiptPage") });
 const offers = createRoute({ getParentRoute: () => root, path: "/offers", component: lazyRouteComponent(() => import("./pages/OffersPage.tsx"), "OffersPage") });
@@ -32,7 +33,7 @@ const regions = createRoute({ getParentRoute: () => root, path: "/regions", comp
 const health = createRoute({ getParentRoute: () => root, path: "/health", component: lazyRouteComponent(() => import("./pages/HealthPage.tsx"), "HealthPage") });
 
 export const router = createRouter({
-  routeTree: root.addChildren([overview, fleet, heat, host, gpu, clusters, newCluster, cluster, jobs, newJob, job, receipts, receipt, offers, join, events, commands, command, audit, tokens, settings, regions, health]),
+  routeTree: root.addChildren([overview, fleet, heat, host, gpu, clusters, newCluster, cluster, jobs, newJob, job, volumes, receipts, receipt, offers, join, events, commands, command, audit, tokens, settings, regions, health]),
   parseSearch,
   stringifySearch,
   scrollRestoration: true,

@@ -21,6 +21,7 @@ from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_route
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_records import overview_routes, record_routes
 from tests.browser.pretend_rental import cluster_routes, cluster_streams, health_routes, market_routes, template_routes
+from tests.browser.pretend_volumes import volume_routes
 from tests.browser.pretend_world import Asked, Json, World, add_host, at, make_world, token
 from tests.support.ports import own_port
 from tests.waiting import PATIENCE_S, poll
@@ -47,6 +48,7 @@ def make_app(world: World) -> FastAPI:
     cluster_streams(app, world)
     market_routes(app, world)
     template_routes(app, world)
+    volume_routes(app, world)
     access_routes(app, world)
     health_routes(app, world)
     overview_routes(app, world)

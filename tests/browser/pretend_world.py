@@ -48,6 +48,7 @@ class World:
     clusters: dict[str, Json] = field(default_factory=dict)
     receipts: dict[str, Json] = field(default_factory=dict)
     templates: dict[str, Json] = field(default_factory=dict)
+    volumes: dict[str, Json] = field(default_factory=dict)
     tokens: list[Json] = field(default_factory=list)
     join_tokens: list[Json] = field(default_factory=list)
     events: list[Json] = field(default_factory=list)

@@ -25,6 +25,7 @@ PAGES = (
     f"/hosts/{SIMULATED}?tab=slots",
     "/clusters",
     "/clusters/new",
+    "/volumes",
     "/receipts",
     "/offers",
     "/events",

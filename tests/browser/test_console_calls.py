@@ -27,6 +27,7 @@ from windrow_master.api.cluster_routes import ClusterBody, ExecBody, ResizeBody
 from windrow_master.api.fleet_routes import Reason
 from windrow_master.api.identity_routes import JoinTokenBody, TokenBody
 from windrow_master.api.market_routes import PriceBody
+from windrow_master.api.volume_routes import VolumeBody
 
 Pretend = Callable[..., Served]
 HOST = "host_019a0000-0000-7000-8000-000000000001"
@@ -43,6 +44,7 @@ BODIES: tuple[tuple[str, type[BaseModel]], ...] = (
     (r"/accesses/[^/]+/(drain|resume)", Reason),
     (r"/tokens", TokenBody),
     (r"/join-tokens", JoinTokenBody),
+    (r"/volumes", VolumeBody),
     (r"/offers/.+", PriceBody),
 )
 PAGING = {"limit", "cursor"}

@@ -18,6 +18,7 @@ from windrow_master.api import (
     overview_routes,
     standing_routes,
     template_routes,
+    volume_routes,
 )
 
 HOST = "host_019a0000-0000-7000-9000-000000000000"
@@ -41,6 +42,7 @@ READS: dict[str, type[BaseModel]] = {
     "/join-tokens": out.Page[out.JoinTokenOut],
     "/offers": market_routes.OffersOut,
     "/templates": template_routes.TemplatesOut,
+    "/volumes": volume_routes.VolumesOut,
     f"/clusters/{CLUSTER}": out_clusters.ClusterOut,
     f"/clusters/{CLUSTER}/explain": out_clusters.ExplanationOut,
     "/receipts": out.Page[market_routes.ReceiptOut],
@@ -55,13 +57,16 @@ async def test_the_pretend_master_answers_as_described() -> None:
     transport = httpx2.ASGITransport(make_app(world))
     headers = {"Cookie": f"windrow_session={TOKEN}", "X-Windrow-CSRF": "pretend-csrf"}
     async with httpx2.AsyncClient(transport=transport, base_url="http://pretend/api/v1", headers=headers) as client:
-        asked = {"kind": "box", "gpus": 0, "cpus": 1, "argv": ["true"]}
+        assert_described(await client.post("/volumes", json={"name": "data"}), volume_routes.VolumeOut, 201)
+        asked = {"kind": "box", "gpus": 0, "cpus": 1, "argv": ["true"], "volumes": ["data:/data"]}
         assert_described(await client.post("/clusters/plan", json=asked), out_clusters.PlanOut)
         assert_described(await client.post("/clusters", json=asked), out_clusters.ClusterAcceptedOut, 202)
         assert_described(await client.put("/templates/one", json=asked), template_routes.TemplateOut)
         assert_described(await client.post("/tokens", json={"name": "a", "roles": ["renter"]}), out.TokenMadeOut)
         assert_described(await client.post("/join-tokens", json={}), out.JoinTokenMadeOut)
         assert_described(await client.put("/offers/cpu/A", json={"price_per_hour": "1"}), market_routes.OffersOut)
+        saved = await client.post(f"/clusters/{CLUSTER}/volumes/save")
+        assert_described(saved, volume_routes.SavedVolumesOut)
         add_receipt(world, world.clusters[CLUSTER])
         drained = await client.post("/accesses/access_north/drain", json={"reason": ""})
         assert_described(drained, out_accesses.AccessOut)

@@ -7,6 +7,8 @@ export const API = "/api/v1";
 
 /** Long enough for a Master that is busy, short enough that a person is still looking. */
 const DEADLINE_MS = 20_000;
+/** For a call that answers once data is stored. */
+const LONG_MS = 7_200_000;
 
 /** Told by the answers to signing in and to `/me`; every change carries it, which another site's page cannot. */
 const CSRF = "X-Windrow-CSRF";
@@ -64,20 +66,22 @@ export async function send(method: string, path: string, asked: Asked = {}, dead
   } catch (failure) {
     if (asked.signal?.aborted) throw failure;
     connection.lost();
-    throw new ApiProblem(unreachable(method, path, failure));
+    throw new ApiProblem(unreachable(method, path, failure, deadlineMs));
   }
   csrf = answer.headers.get(CSRF) ?? csrf;
   if (!answer.ok) throw new ApiProblem(await problemOf(answer, path));
   return answer;
 }
 
-async function json<T>(method: string, path: string, asked: Asked = {}): Promise<T> {
-  const answer = await send(method, path, asked);
+async function json<T>(method: string, path: string, asked: Asked = {}, deadlineMs = DEADLINE_MS): Promise<T> {
+  const answer = await send(method, path, asked, deadlineMs);
   return (answer.status === 204 ? undefined : await answer.json()) as T;
 }
 
 export const get = <T>(path: string, query?: Query, signal?: AbortSignal) => json<T>("GET", path, { query, signal });
 export const post = <T>(path: string, body?: unknown, key?: string) => json<T>("POST", path, { body: body ?? {}, ...(key ? { key } : {}) });
+/** The same where the answer comes only when what was moved is stored. */
+export const postLong = <T>(path: string) => json<T>("POST", path, { body: {} }, LONG_MS);
 export const put = <T>(path: string, body: unknown) => json<T>("PUT", path, { body });
 export const remove = <T>(path: string) => json<T>("DELETE", path);
 
@@ -115,11 +119,11 @@ async function problemOf(answer: Response, path: string): Promise<Problem> {
   }
 }
 
-function unreachable(method: string, path: string, failure: unknown): Problem {
+function unreachable(method: string, path: string, failure: unknown, deadlineMs: number | null): Problem {
   const slow = failure instanceof DOMException && failure.name === "TimeoutError";
   return {
     type: "about:blank", title: "The Master does not answer", status: 0,
-    detail: slow ? `No answer to ${method} ${path} within ${DEADLINE_MS / 1000} s.` : `${method} ${path} did not reach the Master. Is \`windrow up\` running?`,
+    detail: slow ? `No answer to ${method} ${path} within ${(deadlineMs ?? DEADLINE_MS) / 1000} s.` : `${method} ${path} did not reach the Master. Is \`windrow up\` running?`,
     code: "unreachable", subject: null, retryable: true, request_id: null,
   };
 }

@@ -3,7 +3,7 @@ import { QueryCache, QueryClient, queryOptions } from "@tanstack/react-query";
 import { ApiProblem, everyPage, get } from "./client.ts";
 import { connection } from "./connection.ts";
 import { paceOf } from "../stages.ts";
-import type { AuditRow, AuditVerdict, SessionRow, Template } from "./types.ts";
+import type { AuditRow, AuditVerdict, SessionRow, Template, Volume } from "./types.ts";
 import type {
   Access, AgentRow, Box, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs, Job, JobImpact, JobRequest,
   HostFacts, JoinTokenRow, Me, Offer, Overview, Page, Receipt, Standing, StopTest, TokenRow, Verification,
@@ -126,6 +126,7 @@ export const sessions = queryOptions({ queryKey: ["sessions"], queryFn: ({ signa
 
 export const offers = queryOptions({ queryKey: ["offers"], queryFn: ({ signal }) => everyPage<Offer>("/offers", {}, signal), refetchInterval: CALM_MS });
 export const templates = queryOptions({ queryKey: ["templates"], queryFn: ({ signal }) => everyPage<Template>("/templates", {}, signal), refetchInterval: CALM_MS });
+export const volumes = queryOptions({ queryKey: ["volumes"], queryFn: ({ signal }) => everyPage<Volume>("/volumes", {}, signal), refetchInterval: CALM_MS });
 export const clusters = queryOptions({ queryKey: ["clusters"], queryFn: ({ signal }) => get<Page<Cluster>>("/clusters", { limit: LIST_MOST }, signal), refetchInterval: BRISK_MS });
 export const cluster = (id: string) =>
   queryOptions({ queryKey: ["cluster", id], queryFn: ({ signal }) => get<Cluster>(`/clusters/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });

@@ -9,6 +9,7 @@ import { box as boxQuery, cluster as clusterQuery, explain as explainQuery, me a
 import { openStream } from "../api/streams.ts";
 import type { Cluster, Explanation } from "../api/types.ts";
 import { amount, bytes, count, duration, percent, perHour, plain, words } from "../format.ts";
+import { ClusterVolumes } from "../parts/ClusterVolumes.tsx";
 import { Exec } from "../parts/Exec.tsx";
 import { EventList } from "../parts/EventList.tsx";
 import { Files } from "../parts/Files.tsx";
@@ -74,6 +75,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
           <Panel title="Progress"><Steps cluster={cluster} /></Panel>
           {up && (cluster.request.ssh_keys.length > 0 || cluster.request.notebook) && <Panel title="Enter it"><Doors cluster={cluster} mine={cluster.account_id === me.data?.account.id} /></Panel>}
           {Object.keys(cluster.urls).length > 0 && <Panel title="Open to everybody"><Addresses cluster={cluster} /></Panel>}
+          {cluster.request.volumes.length > 0 && <Panel title="Volumes"><ClusterVolumes cluster={cluster} mine={cluster.account_id === me.data?.account.id} up={up} /></Panel>}
           {cluster.network && <Panel title="Network"><Network network={cluster.network} traffic={cluster.traffic} /></Panel>}
           <Panel title="Workloads"><Workloads cluster={cluster} /></Panel>
           <Panel title="Asked for"><Asked cluster={cluster} /></Panel>

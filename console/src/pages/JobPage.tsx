@@ -115,6 +115,7 @@ function Asked({ job }: { job: Job }) {
           ["Command", <code key="c" className="wr-break">{asked.argv.map(quoted).join(" ")}</code>],
           ["Image", plain(asked.image)],
           ...(asked.packages.length ? [["Python packages", plain(asked.packages.join(", "))] as const] : []),
+          ...(asked.volumes.length ? [["Volumes", <span key="v" className="wr-break">{plain(asked.volumes.join(", "))}</span>] as const] : []),
           ["GPUs", `${asked.gpus}${asked.gpu_model ? ` ${plain(asked.gpu_model)}` : asked.gpu_memory_bytes ? ` of at least ${bytes(asked.gpu_memory_bytes)}` : ""}`],
           ["Tier", plain(asked.tier)],
           ["Processors", String(asked.cpus)],

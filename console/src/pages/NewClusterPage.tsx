@@ -9,6 +9,7 @@ import { host as hostQuery, me as meQuery, offers as offersQuery, plan as planQu
 import type { ClusterAccepted, ClusterRequest, Template } from "../api/types.ts";
 import { perHour, plain, words } from "../format.ts";
 import { Fit } from "../parts/Fit.tsx";
+import { Mounts } from "../parts/Mounts.tsx";
 import { PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { RegistryLogin } from "../parts/RegistryLogin.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -175,6 +176,7 @@ function Form({ draft, change, faults }: FormProps) {
       <Panel title="How" actions={<Button variant="subtle" color="gray" onClick={toggle} aria-expanded={more}>{more ? "Less" : "More"}</Button>}>
         <Stack gap="sm">
           <TextInput label="Container image" description="Without one, a host of your own runs a plain process; on others you get the host's default image." placeholder="none" {...field("image")} />
+          <Mounts value={draft.volumes} change={(volumes) => change({ volumes })} hosts={overHosts(draft.kind) ? draft.hosts : 1} error={faults.volumes} />
           <Collapse expanded={more}>
             <Stack gap="sm">
               <RegistryLogin draft={draft} change={change} faults={faults} />

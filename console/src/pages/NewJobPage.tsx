@@ -9,6 +9,7 @@ import { jobPlan } from "../api/queries.ts";
 import type { JobRequest, JobsSubmitted } from "../api/types.ts";
 import { perHour, plain } from "../format.ts";
 import { asJobCommand, BLANK_JOB, toJob, type JobDraft } from "../jobs.ts";
+import { Mounts } from "../parts/Mounts.tsx";
 import { PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { RegistryLogin } from "../parts/RegistryLogin.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -59,6 +60,7 @@ export function NewJobPage() {
                   <NumberInput label="Processors" min={1} max={1024} value={draft.cpus} onChange={(value) => change({ cpus: Number(value) || 1 })} />
                 </SimpleGrid>
                 {(draft.image || login) && <RegistryLogin draft={draft} change={change} faults={tried ? faults : {}} />}
+                <Mounts value={draft.volumes} change={(volumes) => change({ volumes })} hosts={1} error={tried ? faults.volumes : undefined} />
                 <Checkbox label="Rehearse on simulated hosts" description="Nothing is computed there; output and readings are made up." checked={draft.simulated} onChange={(event) => change({ simulated: event.currentTarget.checked })} />
               </Stack>
             </Panel>

@@ -13,6 +13,7 @@ function icon(children: ReactNode) {
 
 export const FleetIcon = icon(<path d="M2 4h12M2 8h12M2 12h12M5 2.5v3M10 6.5v3M7 10.5v3" />);
 export const ClusterIcon = icon(<path d="M8 1.8 13.5 5v6L8 14.2 2.5 11V5zM2.5 5 8 8.2 13.5 5M8 8.2v6" />);
+export const VolumeIcon = icon(<path d="M8 2c3 0 5.2.9 5.2 2S11 6 8 6 2.8 5.1 2.8 4 5 2 8 2zM2.8 4v8c0 1.1 2.2 2 5.2 2s5.2-.9 5.2-2V4M2.8 8c0 1.1 2.2 2 5.2 2s5.2-.9 5.2-2" />);
 export const ReceiptIcon = icon(<path d="M3.5 1.8h9v12.4l-2.2-1.4L8 14.2l-2.3-1.4-2.2 1.4zM6 5.5h4M6 8.5h4" />);
 export const OfferIcon = icon(<path d="M8.5 2H14v5.5L7.5 14 2 8.5zM11.2 4.8h.01" />);
 export const EventIcon = icon(<path d="M1.5 8h3l2-5 3 10 2-5h3" />);

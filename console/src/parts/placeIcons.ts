@@ -1,9 +1,9 @@
 // Which picture stands beside which screen.
 import type { ComponentType } from "react";
 import type { Place } from "../places.ts";
-import { AuditIcon, ClusterIcon, CommandIcon, EventIcon, FleetIcon, HealthIcon, JoinIcon, OfferIcon, OverviewIcon, PlusIcon, ReceiptIcon, RegionIcon, SettingsIcon, TokenIcon } from "./icons.tsx";
+import { AuditIcon, ClusterIcon, CommandIcon, EventIcon, FleetIcon, HealthIcon, JoinIcon, OfferIcon, OverviewIcon, PlusIcon, ReceiptIcon, RegionIcon, SettingsIcon, TokenIcon, VolumeIcon } from "./icons.tsx";
 
 export const PLACE_ICONS: Record<Place["icon"], ComponentType<{ size?: number }>> = {
-  overview: OverviewIcon, fleet: FleetIcon, join: JoinIcon, cluster: ClusterIcon, plus: PlusIcon, job: CommandIcon, receipt: ReceiptIcon, offer: OfferIcon,
+  overview: OverviewIcon, fleet: FleetIcon, join: JoinIcon, cluster: ClusterIcon, plus: PlusIcon, job: CommandIcon, volume: VolumeIcon, receipt: ReceiptIcon, offer: OfferIcon,
   event: EventIcon, command: CommandIcon, audit: AuditIcon, token: TokenIcon, region: RegionIcon, health: HealthIcon, settings: SettingsIcon,
 };

@@ -7,7 +7,7 @@ export type Tone = "ok" | "busy" | "warn" | "bad" | "off";
 
 const TONES: Record<Tone, readonly string[]> = {
   ok: ["online", "running", "active", "verified", "free", "succeeded", "healthy", "enrolled", "listed", "connected", "completed", "finished", "available", "allocated", "serving", "passed"],
-  busy: ["starting", "creating", "placing", "queued", "requested", "verifying", "reserved", "stopping", "scrubbing", "deleting", "sent", "accepted", "pulling", "rented", "joining", "measuring", "pending", "preparing", "waiting_files", "submitted", "checkpointing", "migrating"],
+  busy: ["starting", "creating", "placing", "queued", "requested", "verifying", "reserved", "stopping", "scrubbing", "deleting", "sent", "accepted", "pulling", "rented", "joining", "measuring", "pending", "preparing", "waiting_files", "waiting_volumes", "submitted", "checkpointing", "migrating"],
   warn: ["suspect", "degraded", "draining", "maintenance", "unverified", "unknown", "waiting", "busy", "unavailable", "offline_expected"],
   bad: ["lost", "failed", "faulted", "quarantined", "timed_out", "timedout", "banned", "killed", "offline", "departed"],
   off: ["retired", "deleted", "cancelled", "none", "expired", "revoked", "exited", "ended", "gone", "unseen", "stopped"],
