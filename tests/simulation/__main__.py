@@ -32,7 +32,9 @@ def command(plan: Plan) -> str:
     """What to type to play a plan again."""
     options = f"--hosts {plan.hosts} --minutes {plan.faulty_ns / MINUTE:g} --settle {plan.settle_ns / MINUTE:g}"
     options += f" --every {plan.fault_every_ns / SECOND:g}"
-    options += f" --withhold {plan.withhold_chance:g}" + (" --hosts-only" if plan.hosts_only else "")
+    options += f" --withhold {plan.withhold_chance:g} --turns {plan.turns_chance:g}" + (
+        " --hosts-only" if plan.hosts_only else ""
+    )
     options += (" --copies" if plan.copies else "") + f" --sample {plan.sample_ns / SECOND:g}"
     options += "".join(f" --fault '{name}'" for name in plan.faults)
     return f"python -m tests.simulation {plan.seed} {options}"
@@ -49,6 +51,7 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=default.fault_every_ns / SECOND, help="seconds between faults")
     parser.add_argument("--fault", action="append", default=[], help="draw only from these")
     parser.add_argument("--withhold", type=float, default=default.withhold_chance)
+    parser.add_argument("--turns", type=float, default=default.turns_chance, help="that a renter stops or starts one")
     parser.add_argument("--hosts-only", action="store_true", help="judge the hosts only")
     parser.add_argument("--copies", action="store_true", help="judge identities only")
     parser.add_argument("--sample", type=float, default=default.sample_ns / SECOND, help="seconds between samples")
@@ -62,6 +65,7 @@ def main() -> int:
         fault_every_ns=int(asked.every * SECOND),
         faults=tuple(asked.fault),
         withhold_chance=asked.withhold,
+        turns_chance=asked.turns,
         hosts_only=asked.hosts_only,
         copies=asked.copies,
         sample_ns=int(asked.sample * SECOND),

@@ -89,6 +89,8 @@ def answered_is_kept(world: "World", books: Books) -> Iterator[str]:
         yield from _few("I1 a created cluster is gone", (c for c in renter.created if c not in phases))
         late = (c for c in renter.deleted if phases.get(c) not in ("Deleting", "Deleted", "Failed"))
         yield from _few("I3 a deleted cluster lives", late)
+        runs = (c for c in renter.stopped if phases.get(c) in (*HOLDING, "Failed"))
+        yield from _few("I3 a stopped cluster runs", runs)
         yield from _few("I9 somebody else's cluster was touched", renter.trespasses)
 
 
@@ -309,14 +311,15 @@ def observed_is_desired(world: "World", books: Books) -> Iterator[str]:
         is_wanted = row["cluster_phase"] in ("Running", "Degraded") and row["phase"] == "running"
         if is_wanted and workload_id not in running[row["host_id"]]:
             yield f"I8 {workload_id} should run on {row['host_id'][-6:]} and does not"
-        if row["cluster_phase"] in ("Deleting", "Creating"):
+        if row["cluster_phase"] in ("Stopping", "Deleting", "Creating"):
             age_s = (world.master.clock.wall_ns() - row["created_at_ns"]) / SECOND
             if age_s > 120:
                 yield f"I8 {row['cluster_id']} is still {row['cluster_phase']} after {age_s:.0f} s ({row['phase']})"
     for host_id, workloads in running.items():
         for workload_id in workloads:
             known = rows.get(workload_id)
-            if known is None or known["cluster_phase"] not in HOLDING or known["host_id"] != host_id:
+            is_wanted = known is not None and known["cluster_phase"] in HOLDING and not known["is_released"]
+            if known is None or not is_wanted or known["host_id"] != host_id:
                 yield f"I8 {workload_id} is an orphan on {host_id[-6:]}"
     offline = [r["name"] for r in books.rows("SELECT * FROM hosts") if r["link_state"] != "online"]
     yield from _few("I8 hosts that did not come back", offline)

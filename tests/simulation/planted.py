@@ -25,6 +25,7 @@ from windrow_agent.workloads import Keeper
 from windrow_master.clusters.life.service import LifeDesk
 from windrow_master.clusters.placing.service import Placer
 from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.starting.service import Starter
 from windrow_master.fleet.evidence.service import EvidenceDesk
 from windrow_master.fleet.model import SlotState
 from windrow_master.fleet.service import FleetService
@@ -42,7 +43,7 @@ from windrow_proto.errors import NotFound, RuntimeUnavailable, WindrowError
 from windrow_proto.session import AgentSession
 from windrow_proto.units import MINUTE, SECOND
 
-SHORT = Plan(0, hosts=4, faulty_ns=150 * SECOND, settle_ns=0, fault_every_ns=8 * SECOND)
+SHORT = Plan(0, hosts=4, faulty_ns=150 * SECOND, settle_ns=0, fault_every_ns=8 * SECOND, turns_chance=0.0)
 """The history that bugs are looked for in, unless they need another."""
 
 
@@ -325,6 +326,16 @@ def fault_without_audit() -> Iterator[None]:
         yield
 
 
+def start_without_audit() -> Any:
+    """What is started again is no longer stopped, and nobody writes down how it came so far."""
+    return mock.patch.object(Starter, "_audit", lambda self, uow, stopped, actor: None)
+
+
+def stop_that_only_answers() -> Any:
+    """A renter is told that it stops, and it goes on."""
+    return mock.patch.object(LifeDesk, "stop", lambda self, uow, cluster, actor: cluster)
+
+
 @contextmanager
 def hold_never_given_back() -> Iterator[None]:
     """A rental closes and keeps what it had set aside."""
@@ -381,6 +392,7 @@ COPIED = {"copies": True, "faulty_ns": 4 * MINUTE}
 COPY = ("copy host", "renew certificate")
 LATE = {"faulty_ns": MINUTE, "fault_every_ns": 30 * SECOND, "settle_ns": 100 * SECOND}
 OFTEN = {"hosts": 4, "renters": 6, "fault_every_ns": 2 * SECOND}
+TURNS = {"hosts": 4, "renters": 6, "faulty_ns": MINUTE, "turns_chance": 0.5}
 BUGS = (
     Bug("ack before fsync", "I1", ack_before_fsync, POWER),
     Bug("no compare-and-set in the grant", "I2", no_compare_and_set, ("reset streams",)),
@@ -408,6 +420,8 @@ BUGS = (
     Bug("copies take turns", "I7", copies_take_turns, COPY, COPIED),
     Bug("a late hello takes over", "I8", late_hello_takes_over, ("keep hellos back",), LATE),
     Bug("an end taken for granted", "I2", end_taken_for_granted, ("daemon fails",), OFTEN),
+    Bug("a start without its audit rows", "I4", start_without_audit, ("reset streams",), TURNS),
+    Bug("a stop that only answers", "I3", stop_that_only_answers, ("reset streams",), TURNS),
 )
 
 

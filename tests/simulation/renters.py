@@ -1,4 +1,5 @@
-"""A renter: asks for clusters, looks, deletes them, sometimes twice or at once, and asks again when nobody answers."""
+"""A renter: asks for clusters, stops, starts and deletes them, sometimes twice or at once, and asks again when nobody
+answers."""
 
 import asyncio
 import random
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
 from windrow_master.identity.model import Principal
 from windrow_master.rooms import Rooms
-from windrow_proto.errors import InsufficientFunds, NoCapacity, NotFound, WindrowError
+from windrow_proto.errors import Conflict, InsufficientFunds, NoCapacity, NotFound, WindrowError
 from windrow_proto.ids import ClusterId
 
 if TYPE_CHECKING:
@@ -17,14 +18,21 @@ TRIES = 30
 CLUSTERS_MAX = 4
 OVER = (ClusterPhase.DELETED, ClusterPhase.FAILED)
 LISTED_MAX = 10_000
+Refusals = tuple[type[WindrowError], ...]
+REFUSALS: Refusals = (NoCapacity, InsufficientFunds)
 LOST_ANSWERS = 0.05
 """How often the Master has done what was asked and its answer does not come."""
 
 
 class Renter:
-    """One account at work. `created` and `deleted` hold what the Master has answered for, with the loop's time."""
+    """One account at work. `created` and `deleted` hold what the Master has answered for, with the loop's time.
 
-    def __init__(self, world: "World", principal: Principal, luck: random.Random) -> None:
+    stopped: what it has answered for and was not asked to start since. turning: the luck of stops and starts alone, so
+    that the rest of a history without them does not depend on it."""
+
+    def __init__(self, world: "World", principal: Principal, luck: random.Random, turning: random.Random) -> None:
+        self._turning = turning
+        self.stopped: set[ClusterId] = set()
         self.world, self.principal, self._luck = world, principal, luck
         self.created: dict[ClusterId, int] = {}
         self.deleted: dict[ClusterId, int] = {}
@@ -39,13 +47,16 @@ class Renter:
         return [c for c in self.created if c not in self.deleted and c not in self.lost]
 
     async def run(self) -> None:
-        """Rent and delete until cancelled."""
+        """Rent, stop, start and delete until cancelled."""
         while True:
             await asyncio.sleep(self._luck.choice((0.2, 2, 5, 20)))
             if len(self.living) < CLUSTERS_MAX and self._luck.random() < 0.6:
                 await self._create()
             elif self.living:
                 await self._delete(self._luck.choice(self.living))
+            if self.living and self._turning.random() < self.world.plan.turns_chance:
+                halted = [c for c in self.living if c in self.stopped]
+                await self._turn(self._turning.choice(halted or self.living))
             if self._luck.random() < 0.1:
                 await self._trespass()
 
@@ -97,6 +108,22 @@ class Renter:
             if self._luck.random() < 0.2:
                 await self._insist(delete)
 
+    async def _turn(self, cluster_id: ClusterId) -> None:
+        """Start what was stopped; else stop it, and maybe start it at once."""
+        verb = "start" if cluster_id in self.stopped else "stop"
+        self.stopped.discard(cluster_id)
+
+        async def turn(rooms: Rooms) -> Any:
+            return await getattr(rooms.clusters, verb)(self.principal, cluster_id)
+
+        refusals = REFUSALS if verb == "start" else (*REFUSALS, Conflict)  # a start waits until the stop is through
+        if await self._insist(turn, refusals=refusals) is not None:
+            self.world.count(f"renter's {verb}")
+            if verb == "stop":
+                self.stopped.add(cluster_id)
+                if self._turning.random() < 0.5:
+                    await self._turn(cluster_id)
+
     async def _trespass(self) -> None:
         """Try to delete what is somebody else's; it must not be found."""
         others = [c for renter in self.world.renters if renter is not self for c in renter.living]
@@ -109,14 +136,14 @@ class Renter:
             return
         self.trespasses.append(foreign)
 
-    async def _insist(self, work: Any, is_heard: bool = False) -> Any:
+    async def _insist(self, work: Any, is_heard: bool = False, refusals: Refusals = REFUSALS) -> Any:
         for _ in range(TRIES):
             try:
                 answer = await self.world.master.ask(work)
                 if is_heard or self._luck.random() >= LOST_ANSWERS:
                     return answer
                 self.world.count("answer lost")
-            except (NoCapacity, InsufficientFunds) as error:
+            except refusals as error:
                 self.refused[error.code] = self.refused.get(error.code, 0) + 1
                 return None
             except (WindrowError, TimeoutError):

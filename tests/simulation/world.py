@@ -68,6 +68,8 @@ class Plan:
     """Names of faults.KINDS to draw from; all that are drawn by themselves where it is empty."""
     withhold_chance: float = 0.1
     """That an Access keeps back a creation, to play it later."""
+    turns_chance: float = 0.2
+    """That a renter stops or starts a cluster at a step."""
     lease_ns: int | None = None
     """How long a host may go on alone, where the product's half hour is longer than a history."""
     hold_ns: int | None = None
@@ -170,7 +172,8 @@ class World:
             self.hosts.append(HostMachine(self, number, f"host-{number:02d}", peer, Folder(identity), skew_ns))
         for number in range(self.plan.renters):
             account = await rooms.store.write(lambda uow, n=number: _account(uow, rooms, n), name="account.make")  # type: ignore[misc]
-            self.renters.append(Renter(self, principal(account), random.Random(f"{self.seed}|renter|{number}")))
+            luck, turning = (random.Random(f"{self.seed}|{what}|{number}") for what in ("renter", "turning"))
+            self.renters.append(Renter(self, principal(account), luck, turning))
 
     async def _member(
         self, rooms: Rooms, operator: Principal, role: MemberRole, name: str

@@ -1,6 +1,7 @@
 """Stopping a cluster and starting it again, on a real store with hosts that report."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -154,6 +155,17 @@ async def test_it_is_stopped_started_and_deleted_again_and_again_with_a_receipt_
     view = await m.clusters.get(principal(), cluster_id)
     assert (view.cluster.phase, view.cost) == (ClusterPhase.DELETED, sum(one.charged for one in rentals))
     assert m.balance() == FULL  # the owner rents of itself, without a fee
+
+
+async def test_every_move_of_a_cluster_that_is_started_again_is_in_the_audit(m):
+    cluster_id = await stopped(m)
+    await start(m, cluster_id)
+    await runs_again(m, cluster_id)
+    rows = m.read(lambda uow: [row for row in uow.audit_log.list() if row.subject == cluster_id])
+    moves = [(row.fields["from"], row.fields["to"]) for row in rows if "from" in row.fields]
+    ways = ["Creating", "Running", "Stopping", "Stopped", "Placing", "Creating", "Running"]
+    assert moves == list(pairwise(ways))
+    assert {row.actor for row in rows if row.action in ("cluster.place", "cluster.granted")} == {principal().actor}
 
 
 async def test_a_second_stop_is_answered_as_the_first_and_orders_nothing_more(m):

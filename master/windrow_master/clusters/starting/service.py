@@ -75,6 +75,7 @@ class Starter:
             stopped, reason="", started_at_ns=None, ended_at_ns=None, restarts=0, first_port=None, secret=None
         )
         cluster = self._placed_on(uow, empty, found)
+        self._audit(uow, stopped, actor)
         self.rent(uow, cluster, found.members, actor, login)
         for workload in past:
             uow.workloads.save(replace(workload, is_past=True))
@@ -107,14 +108,18 @@ class Starter:
         for workload in launched.workloads:
             uow.workloads.add(workload)
 
+    def _audit(self, uow: UnitOfWork, stopped: Cluster, actor: str) -> None:
+        before = stopped.phase
+        for event, phase in _moves(before):
+            fields = {"from": before.value, "to": phase.value}
+            uow.audit(actor, f"cluster.{event}", stopped.cluster_id, "started again", fields)
+            before = phase
+
     def _placed_on(self, uow: UnitOfWork, cluster: Cluster, found: Placement) -> Cluster:
         network = self._meeter.network(uow, {member.host_id: member.runtime for member in found.members})
-        phase = cluster.phase
-        for event in (ClusterEvent.PLACE, ClusterEvent.GRANTED):
-            phase = answer(phase, event).phase
         placed = replace(
             cluster,
-            phase=phase,
+            phase=_moves(cluster.phase)[-1][1],
             rental_id=RentalId(uow.mint("rental")),
             tier=found.chosen.tier,
             price_per_hour=found.price_per_hour,
@@ -124,6 +129,15 @@ class Starter:
         )
         said = f"on {names(found)} in tier {placed.tier}"
         return self._launcher.networked(uow, noted(placed, Step(uow.now_wall_ns, "placed", None, said)), found.members)
+
+
+def _moves(phase: ClusterPhase) -> list[tuple[ClusterEvent, ClusterPhase]]:
+    """Through which phases it comes as its command goes out."""
+    moves = []
+    for event in (ClusterEvent.PLACE, ClusterEvent.GRANTED):
+        phase = answer(phase, event).phase
+        moves.append((event, phase))
+    return moves
 
 
 def names(found: Placement) -> str:
