@@ -111,7 +111,11 @@ class Incoming(ckpt_files.Incoming):
     def finish(self) -> str:
         """Make links and folders, then put all of it in its place."""
         if self._is_anew:
-            self._apply(json.loads(self._index))
+            try:
+                self._apply(json.loads(self._index))
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+                # Whoever had the volume before made it, on a host of their own.
+                raise InvalidInput("The index of this volume is damaged.") from error
             for name in os.listdir(self._above):
                 if name != self._name:
                     self._remove(name)

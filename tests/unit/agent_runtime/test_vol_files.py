@@ -121,10 +121,22 @@ def test_a_pipe_makes_no_version(folders):
         vol_files.look(one)
 
 
-def test_an_index_that_leads_elsewhere_is_refused(folders, tmp_path):
+@pytest.mark.parametrize(
+    "index",
+    [
+        b'{"folders": ["../evil"], "links": {}, "programs": []}',
+        b'{"folders": [], "links": {"a": "x\\u0000y"}, "programs": []}',
+        b'{"folders": [7], "links": [], "programs": {}}',
+        b'{"folders": []}',
+        b"[" * 100_000,
+        b"7",
+        b"",
+    ],
+)
+def test_an_index_that_leads_elsewhere_or_is_none_is_refused(folders, tmp_path, index):
     _, other = folders
     coming = vol_files.Incoming(other, is_anew=True)
-    coming.write(INDEX_NAME, iter([b'{"folders": ["../evil"], "links": {}, "programs": []}']))
+    coming.write(INDEX_NAME, iter([index]))
     with pytest.raises(InvalidInput):
         coming.finish()
     coming.close()
