@@ -16,11 +16,14 @@ from windrow_agent.runtimes.port import Run, RunState
 from windrow_proto.clock import SystemClock
 from windrow_proto.model import WorkloadSpec
 from windrow_proto.units import MIB, SECOND
+from windrow_proto.volumes import Mount
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(180)]
 
 LIMIT = 8 * MIB
-FILL = "dd if=/dev/zero of=/workspace/full bs=1048576 count={size} 2>/dev/null; exec sleep 600"
+WHOLE = 4 * LIMIT // MIB
+DATA = (Mount("data", "/data"),)
+FILL = "dd if=/dev/zero of=/{folder}/full bs=1048576 count={size} 2>/dev/null; exec sleep 600"
 
 
 @pytest.fixture(scope="module")
@@ -52,22 +55,24 @@ async def until(runtime: DockerRuntime, spec: WorkloadSpec, clock: SystemClock) 
 
 @pytest.mark.proves("a container that fills the disk is ended with that reason; its neighbour goes on")
 async def test_who_fills_more_than_their_share_is_ended_and_told_so(runtime: DockerRuntime, image: str) -> None:
-    full, fair = (
-        WorkloadSpec(made.workload_id, made.cluster_id, made.slots, "docker", image, made.argv)
-        for size in (4 * LIMIT // MIB, 1)
-        if (made := creation("sh", "-c", FILL.format(size=size)).create) is not None
+    full, beside, fair = (
+        WorkloadSpec(made.workload_id, made.cluster_id, made.slots, "docker", image, made.argv, volumes=volumes)
+        for folder, size, volumes in (("workspace", WHOLE, ()), ("data", WHOLE, DATA), ("data", 1, DATA))
+        if (made := creation("sh", "-c", FILL.format(folder=folder, size=size)).create) is not None
     )
     try:
-        for spec in (full, fair):
+        for spec in (full, beside, fair):
             await runtime.prepare(spec, no_progress)
             await runtime.start(spec.workload_id)
 
         run = await until(runtime, full, SystemClock())
+        in_volume = await until(runtime, beside, SystemClock())
         other = await runtime.observe(fair.workload_id)
 
         assert run.detail == "it filled its disk: 32 MiB in /workspace where 8 MiB may be"
-        assert run.exit_code == 137
+        assert in_volume.detail == "it filled its disk: 32 MiB in /workspace and its volumes where 8 MiB may be"
+        assert run.exit_code == in_volume.exit_code == 137
         assert other is not None and other.state is RunState.RUNNING
     finally:
-        for spec in (full, fair):
+        for spec in (full, beside, fair):
             await runtime.remove(spec.workload_id)

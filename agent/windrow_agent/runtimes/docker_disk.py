@@ -1,7 +1,7 @@
 """How much of the host's disk a container may fill, watched while it runs: on most file systems daemons have no quota.
 
-Root is read-only, /tmp is memory, and logs have a limit of the daemon's; what grows is the volume. One that is over its
-limit is ended, and says so. Between two looks it may write more: the limit leaves half of the free disk for that.
+Root is read-only, /tmp is memory, and logs have a limit of the daemon's; what grows is its volumes. One that is over
+its limit is ended, and says so. Between two looks it may write more: the limit leaves half of the free disk for that.
 """
 
 import os
@@ -60,9 +60,10 @@ class DiskWatch:
         for container in api.containers(filters={"label": [f"{facts_of.HOST}={self._host_id}"]}):
             labels = container.get("Labels") or {}
             workload_id, limit = WorkloadId(str(labels.get(facts_of.WORKLOAD, ""))), int(labels.get(facts_of.DISK, 0))
-            size = int(sizes.get(facts_of.volume_name(workload_id), 0))
-            if workload_id and limit and size > limit:
-                words = f"it filled its disk: {size // MIB} MiB in {facts_of.WORKSPACE} where {limit // MIB} MiB may be"
+            own = [int(sizes[name]) for name in sizes if facts_of.is_volume_of(workload_id, name)]
+            if workload_id and limit and (size := sum(own)) > limit:
+                where = facts_of.WORKSPACE + (" and its volumes" if len(own) > 1 else "")
+                words = f"it filled its disk: {size // MIB} MiB in {where} where {limit // MIB} MiB may be"
                 write_whole(str(self._folder / workload_id), NOTE, {"words": words})
                 kill(api, container["Id"])
 

@@ -49,6 +49,12 @@ def volume_name(workload_id: WorkloadId, name: str = "") -> str:
     return f"windrow-{workload_id}" + (f"-v-{name}" if name else "")
 
 
+def is_volume_of(workload_id: WorkloadId, name: str) -> bool:
+    """Whether the daemon's volume of this name is one of a workload's."""
+    own = volume_name(workload_id)
+    return name == own or name.startswith(f"{own}-v-")
+
+
 def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int, disk_bytes: int) -> dict[str, str]:
     """What a container tells an agent that finds it."""
     slots = [[slot.slot_id, slot.token, slot.gpu_uuid] for slot in spec.slots]
