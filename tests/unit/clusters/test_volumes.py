@@ -1,14 +1,19 @@
 """Volumes over HTTP, who writes them, and what is due for those that a workload has."""
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from tests.unit.clusters import made
+from tests.unit.clusters.test_stopping import m as m
+from tests.unit.clusters.test_stopping import stopped
+from tests.unit.clusters.world import OWNER
 from tests.unit.master_api.described import assert_described
 from windrow_master.api.volume_routes import VolumeOut, VolumesOut
-from windrow_master.clusters.model import ClusterPhase, WorkPhase
+from windrow_master.clusters.model import ClusterPhase, Use, Volume, WorkPhase
 from windrow_master.clusters.volumes import rules
+from windrow_master.clusters.volumes.course.service import VolumeCourse
 from windrow_master.clusters.volumes.rules import Due, due, is_over
 from windrow_proto.errors import InvalidInput
 from windrow_proto.volumes import Mount, check_mounts, parse_mount, variable
@@ -122,3 +127,18 @@ def test_a_host_that_keeps_folders_for_nothing_is_told_so():
 )
 def test_when_a_cluster_has_its_volumes_no_more(phase, workload, over):
     assert is_over(made.cluster(phase), [workload]) is over
+
+
+async def test_who_had_a_volume_is_forgotten_once_it_is_over(m):
+    halted = await stopped(m)
+    runs, _ = await m.running(argv=())
+    uses = [Use("volume_1", halted, True), Use("volume_1", runs, False)]
+
+    def write(uow):
+        uow.volumes.add(Volume("volume_1", OWNER, "data", 1000, 0))
+        for use in uses:
+            uow.volumes.use(use)
+
+    m.write(write)
+    await VolumeCourse(m.store, m.clock, m.clusters, cast("Any", None)).tick()
+    assert m.read(lambda uow: uow.volumes.uses()) == uses[1:]

@@ -89,7 +89,9 @@ class VolumeCourse:
 
     async def tick(self) -> None:
         """One look at all workloads that have volumes."""
-        found = await self._store.read(_look)
+        found, over = await self._store.read(_look)
+        if over:
+            await self._store.write(partial(_let_go, over=over), name="volume.let_go")
         self._forget({held.workload.workload_id for held in found})
         for held in found:
             workload_id, now_ns = held.workload.workload_id, self._clock.monotonic_ns()
@@ -106,7 +108,8 @@ class VolumeCourse:
     async def save_now(self, principal: Principal, cluster_id: ClusterId) -> list[Volume]:
         """Save what has changed in the volumes that a cluster of one's own writes; returns all of these."""
         await self._clusters.get_own(principal, cluster_id)
-        found = [one for one in await self._store.read(_look) if one.cluster.cluster_id == cluster_id and one.writes]
+        all_held, _ = await self._store.read(_look)
+        found = [one for one in all_held if one.cluster.cluster_id == cluster_id and one.writes]
         if not found:
             raise Conflict("This cluster writes no volume now.", subject=cluster_id)
         held = found[0]
@@ -277,20 +280,32 @@ class VolumeCourse:
         self._locks = {one: lock for one, lock in self._locks.items() if one in workloads or lock.locked()}
 
 
-def _look(uow: UnitOfWork) -> list[_Held]:
-    """All workloads that may still need something of their volumes."""
+def _look(uow: UnitOfWork) -> tuple[list[_Held], list[Use]]:
+    """All workloads that may still need something of their volumes, and the uses that nobody needs any more."""
     by_cluster: dict[ClusterId, list[Use]] = {}
     for use in uow.volumes.uses():
         by_cluster.setdefault(use.cluster_id, []).append(use)
-    found = []
+    found, over = list[_Held](), list[Use]()
     for cluster_id, uses in by_cluster.items():
-        cluster = uow.clusters.get(cluster_id)
-        held = [one for one in uow.workloads.of_cluster(cluster_id) if not one.is_released]
+        cluster, held = uow.clusters.get(cluster_id), _unreleased(uow, cluster_id)
         if cluster is None or not held:
+            over += uses if cluster is None or rules.is_over(cluster, ()) else ()
             continue
         volumes = [(use, volume) for use in uses if (volume := uow.volumes.by_id(use.volume_id)) is not None]
         found += [_Held(workload, cluster, tuple(volumes)) for workload in held]
-    return found
+    return found, over
+
+
+def _unreleased(uow: UnitOfWork, cluster_id: ClusterId) -> list[Workload]:
+    return [one for one in uow.workloads.of_cluster(cluster_id) if not one.is_released]
+
+
+def _let_go(uow: UnitOfWork, over: list[Use]) -> None:
+    """Forget uses that are over still: each look reads all that there are."""
+    for use in over:
+        cluster = uow.clusters.get(use.cluster_id)
+        if cluster is None or (rules.is_over(cluster, ()) and not _unreleased(uow, use.cluster_id)):
+            uow.volumes.let_go(use)
 
 
 def _uses(uow: UnitOfWork, volume: Volume) -> list[Use]:
