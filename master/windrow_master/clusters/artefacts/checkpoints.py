@@ -30,6 +30,8 @@ from windrow_proto.units import HOUR
 ROOT: Final = "ckpt"
 KEEP: Final = 3
 """Checkpoints of one owner: the newest, and two before it for when its parts do not match any more."""
+BEHIND: Final = "z"
+"""Sorts behind whatever an owner has."""
 GARBAGE_AGE_NS: Final = 24 * HOUR
 """Before parts without a manifest are thrown away: an upload under way has none, and ends within this time."""
 
@@ -185,6 +187,28 @@ async def tidy(store: ObjectStore, owner: str, now_ns: int, keep: int = KEEP) ->
     for key in found:
         await store.delete(key)
     return found
+
+
+async def drop(store: ObjectStore, owner: str) -> int:
+    """Throw all of an owner's away; returns how many objects. May be repeated: keys of manifests sort before others."""
+    count = 0
+    async for one in every(store, owner_prefix(owner)):
+        await store.delete(one.key)
+        count += 1
+    return count
+
+
+async def owners(store: ObjectStore, kind: str) -> AsyncIterator[str]:
+    """The owners of this kind, by their ids, that have any object."""
+    first = f"{ROOT}/{kind}_"
+    after: ObjectKey | None = object_key(first)
+    while after is not None:
+        page = await store.list(f"{ROOT}/", after)
+        found = dict.fromkeys(one.key.split("/")[1] for one in page.objects if one.key.startswith(first))
+        for owner in found:
+            yield owner
+        is_over = page.after is None or not page.after.startswith(first)
+        after = None if is_over else object_key(owner_prefix([*found][-1]) + BEHIND)
 
 
 async def every(store: ObjectStore, prefix: str) -> AsyncIterator[ObjectStat]:
