@@ -25,6 +25,14 @@ MEASURE_MIB_MAX: Final = 2048
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 SQLITE_PREFIX: Final = "sqlite:///"
 POSTGRESQL_PREFIX: Final = "postgresql+psycopg://"
+SECRETS: Final = frozenset(
+    f"WINDROW_{name}"
+    for name in (
+        *("DATABASE_URL", "REDIS_URL", "S3_ACCESS_KEY", "S3_SECRET_KEY"),
+        *("METRICS_URL", "METRICS_WRITE_URL", "METRICS_TOKEN"),
+    )
+)
+"""Variables that are a secret or may have one in them; nobody but a Master has any business with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,11 @@ def from_process(arguments: Sequence[str]) -> Config:
 def is_database_shared(environment: Mapping[str, str]) -> bool:
     """Whether a Master of this environment would use a database that others may use too."""
     return (_secret("WINDROW_DATABASE_URL", environment) or "").startswith(POSTGRESQL_PREFIX)
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a daemon that is no Master gets of a Master's environment."""
+    return {name: value for name, value in environment.items() if name not in SECRETS}
 
 
 def _secret(name: str, environment: Mapping[str, str]) -> str | None:

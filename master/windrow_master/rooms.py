@@ -87,6 +87,7 @@ class Rooms:
         if services.cords is not None:
             yield services.cords.run()
         yield services.artefacts.run()
+        yield services.volumes.run()
         if services.verification is not None:
             yield services.verification.run()
         if services.proofs is not None and services.proofs.is_automatic is not None:
@@ -191,7 +192,7 @@ def _furnished(
         clusters=clusters,
         templates=TemplateService(store),
         artefacts=(kept := ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts)),
-        volumes=VolumeService(store, kept),
+        volumes=VolumeService(store, kept, clock),
         inside=WorkAccess(clusters, hub),
         tunnels=TunnelService(
             store, clusters, hub, hub.down.tunnel_addresses, authority.signing, authority.root_pem, clock

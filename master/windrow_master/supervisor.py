@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -39,6 +39,8 @@ class Daemon:
     log_path: Path
     pass_fds: tuple[int, ...] = ()
     """Open files that it is given, under the same numbers."""
+    environment: Mapping[str, str] | None = None
+    """None: the supervisor's own."""
     restarts: int = 0
     process: asyncio.subprocess.Process | None = None
     is_wanted: bool = True
@@ -96,6 +98,7 @@ async def start(daemon: Daemon) -> None:
             stderr=log,
             start_new_session=True,
             pass_fds=daemon.pass_fds,
+            env=daemon.environment,
             preexec_fn=_die_with_parent(os.getpid()),
         )
     daemon.changed.set()

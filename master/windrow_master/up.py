@@ -21,7 +21,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from windrow_master import serving, supervisor
-from windrow_master.config import TRUNK_PORT, is_database_shared
+from windrow_master.config import TRUNK_PORT, is_database_shared, without_secrets
 from windrow_master.store.lock import DirectoryLock
 from windrow_master.supervisor import Daemon
 from windrow_master.up_client import MasterHttp
@@ -340,7 +340,8 @@ class Market:
             file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}\n")
 
     def _launch(self, name: str, arguments: tuple[str, ...], pass_fds: tuple[int, ...] = ()) -> None:
-        daemon = self._daemons[name] = Daemon(name, arguments, self._log(name), pass_fds)
+        environment = None if name.startswith("master") else without_secrets(os.environ)
+        daemon = self._daemons[name] = Daemon(name, arguments, self._log(name), pass_fds, environment)
         self._group.create_task(supervisor.keep(daemon, self.say))
 
     def _log(self, name: str) -> Path:

@@ -71,6 +71,8 @@ def test_a_second_writer_is_refused_and_who_takes_it_read_only_cannot_write(rent
 
     saved = renter.windrow("volume", "save", writer["id"])
     assert (saved.returncode, _volume(renter, "shared")["version"]) == (0, 1), saved.stderr
+    shown = renter.windrow("cluster", "show", writer["id"]).stdout.split()
+    assert "Volume shared at /data, version 1, saved 20" in " ".join(shown)
     unchanged = renter.windrow("volume", "save", writer["id"])
     assert (unchanged.returncode, _volume(renter, "shared")["version"]) == (0, 1), unchanged.stderr
 

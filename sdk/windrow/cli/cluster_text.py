@@ -1,5 +1,6 @@
 """What the command says of a cluster: plan, addresses, steps, members, what ends it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
@@ -60,6 +61,16 @@ def ends(cluster: dict[str, Any]) -> str:
     at = [f"at {cluster['ends_at']}"] if cluster.get("ends_at") else []
     idle = [f"after {asked['idle_seconds']:g} s with nobody in it"] if asked.get("idle_seconds") else []
     return ", or ".join(at + idle)
+
+
+def volume(mount: str, known: Mapping[str, dict[str, Any]]) -> str:
+    """Where one of its volumes is found, and what is kept of it. mount: NAME:/path[:ro]; known: volumes by name."""
+    name, path, *mode = mount.split(":")
+    where = f"{name} at {path}{', read-only' if mode == ['ro'] else ''}"
+    if (kept := known.get(name)) is None:
+        return where
+    saved = f"version {kept['version']}, saved {kept['saved_at']}" if kept["saved_at"] else "nothing saved yet"
+    return f"{where}, {saved}" + (f"; the last save came to nothing: {kept['problem']}" if kept["problem"] else "")
 
 
 class Progress:

@@ -245,6 +245,8 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
     if as_json:
         print_json(item)
         return
+    mounts = (item.get("request") or {}).get("volumes") or []
+    volumes = _volumes(api, item) if mounts else {}
     facts(
         [
             ("Cluster", f"{item.get('name') or ''} {item['id']}"),
@@ -257,12 +259,20 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
                 ("Workload" if one.get("address") is None else "Member", text.member_text(item, one))
                 for one in text.members(item)
             ],
+            *[("Volume", text.volume(mount, volumes)) for mount in mounts],
             *([("Network", text.network(item))] if item.get("network") else []),
             *([("Visitors", text.traffic(item["traffic"]))] if item.get("kind") == "service" else []),
             *[("Step", f"{s['at']} {s['name']} {text.of_step(s)}") for s in item.get("steps") or []],
         ]
     )
     text.print_addresses(item, out)
+
+
+def _volumes(api: Client, cluster: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What is kept of the volumes of a cluster's account, by name; nothing where it is not for this token to know."""
+    me = api.get("/me")
+    is_mine = me["account"]["id"] == cluster["account_id"] and "renter" in me["roles"]
+    return {one["name"]: one for one in api.volumes()} if is_mine else {}
 
 
 @cluster_app.command("logs")

@@ -32,11 +32,13 @@ Serve = Callable[[Path, Cache, agent.Hear, agent.Say], Coroutine[Any, Any, None]
 class Line:
     """One channel, both ends in this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, heard: list[bytes]) -> None:
+        self.heard = heard
         self.down: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue()
         self.up: asyncio.Queue[ChannelData | ChannelClose] = asyncio.Queue()
 
     async def send(self, data: bytes, stream: int = 0) -> None:
+        self.heard.append(data)
         await self.down.put((stream, data))
 
     async def receive(self) -> ChannelData | ChannelClose:
@@ -64,13 +66,14 @@ def desk_of(host: Path) -> agent.Desk:
 
 @dataclass
 class World:
-    """A Master's mover and one host; `cut`: the agent dies after so many words."""
+    """A Master's mover and one host; `cut`: the agent dies after so many words. said, heard: by hosts."""
 
     objects: Any
     group: asyncio.TaskGroup
     folder: Path
     cut: int | None = None
     said: list[bytes] = field(default_factory=list)
+    heard: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         artefacts: Any = SimpleNamespace(objects=self.objects, account_key=lambda _account: DataKey(bytes(32)))
@@ -78,7 +81,7 @@ class World:
         self.service = CheckpointService(artefacts, clusters, self, ManualClock(), SeededRng(1))
 
     async def open(self, host_id: str, opening: Any) -> Line:
-        line = Line()
+        line = Line(self.heard)
         self.group.create_task(self._serve(line, self.folder / opening.workload_id))
         return line
 

@@ -1,10 +1,18 @@
 """Volumes between hosts and store: whole versions, a save that dies at any word, a claim that is lost meanwhile."""
 
+import asyncio
+import re
+from secrets import token_hex
+from urllib.parse import unquote, urlsplit
+
 import pytest
 
+from tests.support.s3 import bucket
+from tests.unit.artefacts.test_moving import World
 from tests.unit.artefacts.test_moving import world as world
 from windrow_master.clusters.artefacts import checkpoints as rules
 from windrow_master.clusters.artefacts.moving.service import Restoring, Saving
+from windrow_master.clusters.artefacts.s3 import S3Store
 from windrow_proto.errors import Conflict, TooLarge, WindrowError
 
 OWNER = "volume_1"
@@ -103,3 +111,25 @@ async def test_the_two_newest_are_kept_and_a_damaged_one_is_passed_over(world):
 async def test_settling_is_answered(world):
     await world.service.settle(world.host("one"))
     assert (world.folder / "one" / "settled").exists()
+
+
+async def test_through_a_bucket_the_host_gets_calls_for_one_object_each_and_never_its_key(moto_endpoint, tmp_path):
+    settings = bucket(moto_endpoint[0], "access" + token_hex(16), token_hex(32))
+    store = S3Store(settings)
+    async with asyncio.TaskGroup() as group:
+        world = World(store, group, tmp_path)
+        one, two = folder(world, "one"), folder(world, "two")
+        (one / "f").write_bytes(b"some weights" * 10_000)
+        manifest, _ = await save(world, "one", 0)
+        assert (await restore(world, "two")).step == 1
+    await store.close()
+
+    assert (two / "f").read_bytes() == b"some weights" * 10_000
+    assert not [data for data in world.said if len(data) > 2000], "bytes of objects went to the store, not through us"
+    heard = b"".join(world.heard)
+    calls = [unquote(found.decode()) for found in re.findall(rb"http://[^ \"]*", heard)]
+    assert [path for call in calls if (path := urlsplit(call).path)] == [
+        f"/{settings.bucket}/{settings.prefix}{part.key}" for part in (*manifest.parts, *manifest.parts)
+    ]
+    assert all("X-Amz-Expires=3600" in call for call in calls)
+    assert settings.secret_key.encode() not in heard

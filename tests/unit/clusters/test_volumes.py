@@ -1,21 +1,26 @@
 """Volumes over HTTP, who writes them, and what is due for those that a workload has."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
+from tests.support.objects import MemoryStore
 from tests.unit.clusters import made
 from tests.unit.clusters.test_stopping import m as m
 from tests.unit.clusters.test_stopping import stopped
 from tests.unit.clusters.world import OWNER
 from tests.unit.master_api.described import assert_described
+from tests.waiting import poll_async
 from windrow_master.api.volume_routes import VolumeOut, VolumesOut
+from windrow_master.clusters.artefacts import checkpoints
+from windrow_master.clusters.artefacts.model import LIST_MAX, ObjectKey, Part
 from windrow_master.clusters.model import ClusterPhase, Use, Volume, WorkPhase
 from windrow_master.clusters.volumes import rules
 from windrow_master.clusters.volumes.course.service import VolumeCourse
 from windrow_master.clusters.volumes.rules import Due, due, is_over
-from windrow_proto.errors import InvalidInput
+from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.volumes import Mount, check_mounts, parse_mount, variable
 
 
@@ -31,6 +36,110 @@ async def test_a_volume_is_made_listed_and_deleted(site):
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
     assert (await site.client.delete("/api/v1/volumes/data")).status_code == 204
     assert (await site.client.get("/api/v1/volumes/data")).status_code == 404
+
+
+@pytest.fixture
+def objects(site):
+    made_now = MemoryStore(now_ns=site.clock.wall_ns())
+    site.rooms.services.artefacts.objects = made_now
+    return made_now
+
+
+async def volume(site, name="data"):
+    return (await site.client.post("/api/v1/volumes", json={"name": name})).json()["id"]
+
+
+async def saved(objects, owner, step, attempt="a", whole=True):
+    """A version as saves leave it: two parts, and its manifest if they came to their end."""
+    keys = [checkpoints.part_key(owner, step, attempt, number) for number in (0, 1)]
+    parts = [Part(f"f{number}", 0, 1, key, 1, "0" * 64) for number, key in enumerate(keys)]
+    for key in keys:
+        objects._keep(key, b"x")
+    if whole:
+        await checkpoints.commit(objects, checkpoints.manifest_of(owner, step, attempt, 1, "key", parts))
+
+
+async def swept(site, objects):
+    """How many objects a sweep takes away after a day; before, it takes none."""
+    site.clock.advance(checkpoints.GARBAGE_AGE_NS - 1)
+    assert await site.rooms.services.volumes.sweep() == 0
+    site.clock.advance(1)
+    objects.now_ns = site.clock.wall_ns()  # for what is stored next
+    return await site.rooms.services.volumes.sweep()
+
+
+async def test_what_a_death_in_the_middle_of_deleting_left_goes_after_a_day(site, objects):
+    other = await volume(site, "other")
+    await saved(objects, other, 1)
+    await saved(objects, "job_1", 1)
+    kept = dict(objects.held)
+    for cut in range(8):
+        gone = await volume(site)
+        await saved(objects, gone, 1)
+        await saved(objects, gone, 2)
+        objects.cut_after = cut  # of a list and six deletes
+        assert (await site.client.delete("/api/v1/volumes/data")).status_code == 204
+        objects.cut_after = None
+        assert (objects.held == kept) is (cut == 7)
+        assert await swept(site, objects) == max(0, 7 - max(1, cut))
+        assert objects.held == kept
+
+
+async def test_parts_of_a_save_that_came_to_nothing_go_after_a_day_and_versions_stay(site, objects):
+    here = await volume(site)
+    await saved(objects, here, 1)
+    await saved(objects, here, 2)
+    kept = dict(objects.held)
+    await saved(objects, here, 2, "loser", whole=False)
+    await saved(objects, here, 3, "cut", whole=False)
+    under_way = dict(objects.held)
+
+    assert await site.rooms.services.volumes.sweep() == 0
+    assert objects.held == under_way
+    assert await swept(site, objects) == 4
+    assert objects.held == kept
+
+
+async def test_a_sweep_sees_every_volume_however_many_objects_each_has(site, objects):
+    here = [await volume(site, name) for name in "ab"]
+    left = ["volume_" + end for end in ("1", "1-2", "12", "2")]
+    more = LIST_MAX // 2 + 1
+    for owner in (*left, *here, "cluster_1", "volumes_1"):
+        objects.now_ns = site.clock.wall_ns() - (checkpoints.GARBAGE_AGE_NS if owner in left else 0)
+        for number in range(more):
+            objects._keep(checkpoints.part_key(owner, 1, "a", number), b"x")
+
+    assert sorted([one async for one in checkpoints.owners(objects, "volume")]) == sorted([*here, *left])
+    assert await site.rooms.services.volumes.sweep() == len(left) * more
+    assert {key.split("/")[1] for key in objects.held} == {*here, "cluster_1", "volumes_1"}
+
+
+async def test_a_sweep_that_the_store_refuses_in_the_middle_goes_on_with_the_next_volume(site, objects, monkeypatch):
+    for owner in ("volume_1", "volume_2"):
+        await saved(objects, owner, 1)
+    delete = objects.delete
+
+    async def refuses(key: ObjectKey) -> None:
+        if "volume_1" in key:
+            raise Unavailable("not now")
+        await delete(key)
+
+    monkeypatch.setattr(objects, "delete", refuses)
+    assert await swept(site, objects) == 3
+    assert {key.split("/")[1] for key in objects.held} == {"volume_1"}
+
+
+async def test_a_master_sweeps_as_soon_as_it_runs(site, objects):
+    await saved(objects, "volume_1", 1)
+    site.clock.advance(checkpoints.GARBAGE_AGE_NS)
+    found = {work.__qualname__: work for work in site.rooms.watching()}
+    sweeping = found.pop("VolumeService.run")
+    for work in found.values():
+        work.close()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(sweeping)
+        await poll_async(lambda: not objects.held)
+        task.cancel()
 
 
 @pytest.mark.parametrize("body", [{"name": "Data"}, {"name": "a" * 41}, {"name": "x", "max_bytes": 0}, {}])

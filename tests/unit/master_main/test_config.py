@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow_master.config import parse
+from windrow_master.config import parse, without_secrets
 from windrow_master.fleet.measures.service import MEASURE_CAP_BYTES
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import MIB
@@ -101,3 +101,20 @@ def test_a_measurement_of_bandwidth_moves_what_it_always_did_unless_told_otherwi
 def test_rate_limits_are_on_unless_switched_off(tmp_path: Path) -> None:
     assert parse([], {}).rate_limits
     assert not parse([], {"WINDROW_RATE_LIMITS": "off"}).rate_limits
+
+
+def test_of_a_masters_environment_other_daemons_get_all_but_what_may_be_a_secret() -> None:
+    secrets = {
+        "WINDROW_DATABASE_URL": "postgresql+psycopg://user:canary@db/windrow",
+        "WINDROW_REDIS_URL": "redis://:canary@bus",
+        "WINDROW_ARTEFACTS_URL": "s3://bucket/under",
+        "WINDROW_S3_ACCESS_KEY": "canary",
+        "WINDROW_S3_SECRET_KEY": "canary",
+        "WINDROW_METRICS_WRITE_URL": "http://user:canary@metrics/api/v1/write",
+        "WINDROW_METRICS_URL": "http://user:canary@metrics/api/v1",
+        "WINDROW_METRICS_TOKEN": "canary",
+        "PATH": "/usr/bin",
+    }
+    parse([], secrets)
+
+    assert without_secrets(secrets) == {"WINDROW_ARTEFACTS_URL": "s3://bucket/under", "PATH": "/usr/bin"}

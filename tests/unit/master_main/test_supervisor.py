@@ -44,6 +44,14 @@ async def test_a_daemon_that_dies_is_started_again_and_said(tmp_path: Path) -> N
     assert not _is_alive(first) and not _is_alive(second)
 
 
+async def test_a_daemon_gets_the_environment_that_it_is_given(tmp_path: Path) -> None:
+    daemon = Daemon("agent", ("/usr/bin/env",), tmp_path / "agent.log", environment={"ONLY": "this"})
+    await supervisor.start(daemon)
+    assert daemon.process is not None
+    assert await daemon.process.wait() == 0
+    assert daemon.tail() == "ONLY=this"
+
+
 async def test_a_daemon_that_has_died_has_no_pid_before_the_loop_hears_of_it(tmp_path: Path) -> None:
     daemon = Daemon("master", SLEEPER, tmp_path / "master.log")
     async with asyncio.TaskGroup() as group:

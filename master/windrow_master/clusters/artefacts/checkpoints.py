@@ -30,6 +30,8 @@ from windrow_proto.units import HOUR
 ROOT: Final = "ckpt"
 KEEP: Final = 3
 """Checkpoints of one owner: the newest, and two before it for when its parts do not match any more."""
+BEHIND: Final = "z"
+"""Sorts behind whatever an owner has."""
 GARBAGE_AGE_NS: Final = 24 * HOUR
 """Before parts without a manifest are thrown away: an upload under way has none, and ends within this time."""
 
@@ -185,6 +187,30 @@ async def tidy(store: ObjectStore, owner: str, now_ns: int, keep: int = KEEP) ->
     for key in found:
         await store.delete(key)
     return found
+
+
+async def drop(store: ObjectStore, owner: str, before_ns: int | None = None) -> int:
+    """Throw all of an owner's away; returns how many objects. May be repeated: keys of manifests sort before others.
+    before_ns: nothing where any is younger than that."""
+    found = [one async for one in every(store, owner_prefix(owner))]
+    if before_ns is not None and any(one.modified_ns > before_ns for one in found):
+        return 0
+    for one in found:
+        await store.delete(one.key)
+    return len(found)
+
+
+async def owners(store: ObjectStore, kind: str) -> AsyncIterator[str]:
+    """The owners of this kind, by their ids, that have any object."""
+    first = f"{ROOT}/{kind}_"
+    after: ObjectKey | None = object_key(first)
+    while after is not None:
+        page = await store.list(f"{ROOT}/", after)
+        found = dict.fromkeys(one.key.split("/")[1] for one in page.objects if one.key.startswith(first))
+        for owner in found:
+            yield owner
+        is_over = page.after is None or not page.after.startswith(first)
+        after = None if is_over else object_key(owner_prefix([*found][-1]) + BEHIND)
 
 
 async def every(store: ObjectStore, prefix: str) -> AsyncIterator[ObjectStat]:
