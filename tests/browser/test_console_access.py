@@ -9,6 +9,7 @@ from playwright.async_api import Page, expect
 from tests.browser.axe import axe_source, violations
 from tests.browser.chromium import NoBrowser
 from tests.browser.pretend_master import Served
+from tests.browser.pretend_volumes import add_volume
 from tests.services import all_required
 
 Pretend = Callable[..., Served]
@@ -123,6 +124,44 @@ async def test_empty_and_failing_pages_and_open_dialogs_break_no_rule_either(
     await page.get_by_role("button", name="Drain access_south").click()
     await expect(page.get_by_role("dialog")).to_contain_text("refused")
     found["drain"] = await violations(page, axe)
+    assert_none(found)
+
+
+async def test_filled_volumes_their_dialogs_and_the_work_that_has_them_break_no_rule(
+    page: Page, pretend: Pretend, axe: str
+) -> None:
+    served, dialog, found = pretend(neighbours=1), page.get_by_role("dialog"), {}
+    for name in ("data", "models", "unused"):
+        add_volume(served.world, name)
+    await page.goto(served.sign_in_url)
+    await expect(page.get_by_role("heading", name="Fleet", level=1)).to_be_visible()
+    await opened(page, served, "/clusters/new")
+    await page.get_by_role("textbox", name="Volumes").fill("data")
+    await page.get_by_role("button", name="Create cluster").click()
+    await expect(page.get_by_text("Not NAME:/path or NAME:/path:ro: data").first).to_be_visible()
+    found["volumes of a form"] = await violations(page, axe)
+    await page.get_by_role("textbox", name="Volumes").fill("data:/data\nmodels:/models:ro")
+    await page.get_by_role("button", name="Create cluster").click()
+    beside = page.get_by_test_id("volumes")
+    await beside.get_by_role("button", name="Save now").click()
+    await expect(beside.get_by_role("status")).to_contain_text("data: version 1")
+    served.world.volumes["models"]["problem"] = "a file was written to while it was read"
+    found["volumes of a cluster"] = await violations(page, axe)
+    await opened(page, served, "/volumes")
+    await expect(page.get_by_role("row")).to_have_count(4)
+    await expect(page.get_by_text("Not saved")).to_be_visible()
+    found["volumes"] = await violations(page, axe)
+    await page.get_by_role("button", name="New volume").click()
+    await dialog.get_by_role("button", name="Make volume").click()
+    await expect(dialog).to_contain_text("lower-case letters")
+    found["new volume"] = await violations(page, axe)
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
+    await page.get_by_role("button", name="Delete the volume data").click()
+    await dialog.get_by_role("textbox").fill("data")
+    await dialog.get_by_role("button", name="Delete volume").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("in use by")
+    found["delete volume"] = await violations(page, axe)
     assert_none(found)
 
 

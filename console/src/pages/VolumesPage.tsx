@@ -77,7 +77,7 @@ function Users({ volume }: { volume: Volume }) {
   return (
     <Stack gap={2}>
       {users.map((use) => (
-        <span key={use.cluster_id} style={WHOLE}><Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: use.cluster_id }}>{plain(use.cluster_name)}</Link> {use.writes ? "writes" : "reads"}</span>
+        <Text key={use.cluster_id} inherit style={WHOLE}><Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: use.cluster_id }}>{plain(use.cluster_name)}</Link> {use.writes ? "writes" : "reads"}</Text>
       ))}
     </Stack>
   );
