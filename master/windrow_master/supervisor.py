@@ -162,9 +162,9 @@ def kill(daemon: Daemon) -> int | None:
     return pid
 
 
-async def run_once(arguments: Sequence[str], log_path: Path, within_s: float) -> int:
+async def run_once(arguments: Sequence[str], log_path: Path, within_s: float, environment: Mapping[str, str]) -> int:
     """Run a command to its end, its words in the log; returns its exit code, 124 when it took too long."""
-    task = Daemon("", tuple(arguments), log_path)
+    task = Daemon("", tuple(arguments), log_path, environment=environment)
     await start(task)
     assert task.process is not None
     try:

@@ -288,7 +288,7 @@ class Market:
         for name, folder in (("agent", self._data / "agent"), ("simulated", self._data / "simulated")):
             if name in self._daemons:
                 arguments = supervisor.module("windrow_agent", "end", "--data-dir", str(folder))
-                await supervisor.run_once(arguments, self._log(name), supervisor.STOP_S)
+                await supervisor.run_once(arguments, self._log(name), supervisor.STOP_S, without_secrets(os.environ))
         await self._stop_all([name for name in self._daemons if name.startswith("access-")])
         await self._stop_all(list(self._masters()))
         self._desk.close()

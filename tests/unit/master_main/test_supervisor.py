@@ -116,8 +116,9 @@ async def test_who_is_cancelled_while_it_stops_a_deaf_daemon_kills_it(tmp_path: 
 
 
 async def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    assert await supervisor.run_once((PYTHON, "-c", "raise SystemExit(4)"), tmp_path / "a.log", 30) == 4
-    assert await supervisor.run_once(SLEEPER, tmp_path / "b.log", 0.3) == 124
+    what = PYTHON, "-c", "import os; raise SystemExit(int(os.environ['CODE']))"
+    assert await supervisor.run_once(what, tmp_path / "a.log", 30, {"CODE": "4"}) == 4
+    assert await supervisor.run_once(SLEEPER, tmp_path / "b.log", 0.3, {}) == 124
 
 
 def test_daemons_do_not_outlive_a_killed_supervisor(tmp_path: Path) -> None:
