@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from tests.support import truth
-from tests.support.killing import Killer, command_flaws, watching
+from tests.support.killing import Killer, command_flaws, online, watching
 from tests.support.postgres import Postgres, scratch
 from tests.support.rental import Renter
 from tests.support.stack import Stack, stack, wait_for
@@ -53,7 +53,9 @@ def pair(tmp_path_factory: pytest.TempPathFactory, pair_url: str) -> Iterator[St
     folder = tmp_path_factory.mktemp("pair")
     with stack(*flags, folder=folder, environment={"WINDROW_DATABASE_URL": pair_url}) as running:
         truth.is_kept_in(running.data_dir, pair_url)
-        Renter(running).online()
+        # Only then is it all up: `windrow up` gives up where its Master dies while it is still starting the rest.
+        renter = Renter(running)
+        wait_for(lambda: len(online(renter)) == SIMULATED + 1)
         yield running
 
 
