@@ -285,17 +285,20 @@ async def simulate(config: Config) -> int:
         if not config.master_url or not config.token_file:
             raise InvalidInput(f"{len(missing)} hosts have not joined yet: give --master and --token-file.")
         tokens = read_token(config.token_file).split()
-        if len(tokens) < len(missing):
-            raise InvalidInput(f"{len(missing)} hosts have to join, but there are {len(tokens)} tokens.")
+        if len(tokens) < len(folders):
+            raise InvalidInput(
+                f"{len(folders)} hosts need a token each, in their order (- for one that has joined), "
+                f"but there are {len(tokens)}."
+            )
         gate = asyncio.Semaphore(JOINS_AT_ONCE)
 
-        async def one(index: int, folder: Path, token: str) -> None:
-            async with gate:
-                await join_in_thread(folder, config.master_url, token, f"simulated-{index:04d}", True)
+        async def one(index: int, folder: Path) -> None:
+            async with gate:  # each with its own: where a join's answer was lost, the same token joins it again
+                await join_in_thread(folder, config.master_url, tokens[index], f"simulated-{index:04d}", True)
 
         async with asyncio.TaskGroup() as group:
-            for (index, folder), token in zip(missing, tokens, strict=False):
-                group.create_task(one(index, folder, token))
+            for index, folder in missing:
+                group.create_task(one(index, folder))
     threads = [ThreadRunner(f"windrow-disk-{number}") for number in range(SIMULATED_DISK_THREADS)]
     calls, dialling = ThreadRunner("windrow-enrol"), asyncio.Semaphore(DIALS_AT_ONCE)
     runners = [SharedRunner(threads[index % len(threads)]) for index in range(len(folders))]

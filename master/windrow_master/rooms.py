@@ -14,6 +14,7 @@ from windrow_master.api.trunk import LinkHub
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.artefacts.moving.service import CheckpointService
+from windrow_master.clusters.artefacts.retention.service import RetentionService
 from windrow_master.clusters.artefacts.s3 import S3Settings
 from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.cords.service import CordService
@@ -87,7 +88,7 @@ class Rooms:
         if services.cords is not None:
             yield services.cords.run()
         yield services.artefacts.run()
-        yield services.volumes.run()
+        yield services.retention.run()
         if services.verification is not None:
             yield services.verification.run()
         if services.proofs is not None and services.proofs.is_automatic is not None:
@@ -192,7 +193,8 @@ def _furnished(
         clusters=clusters,
         templates=TemplateService(store),
         artefacts=(kept := ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts)),
-        volumes=VolumeService(store, kept, clock),
+        retention=RetentionService(store, kept, clock),
+        volumes=VolumeService(store, kept),
         inside=WorkAccess(clusters, hub),
         tunnels=TunnelService(
             store, clusters, hub, hub.down.tunnel_addresses, authority.signing, authority.root_pem, clock

@@ -114,30 +114,27 @@ class Market:
         return 0
 
     async def _start_all(self) -> None:
-        record = await self._start_master()
-        https_url = record["local_url"]
-        assert self._http is not None
+        await self._start_master()
         had_identity = self._has_joined(self._data / "agent")
-        await asyncio.gather(*(self._start_access(n, region, https_url) for n, region in enumerate(REGIONS)))
+        await asyncio.gather(*(self._start_access(n, region) for n, region in enumerate(REGIONS)))
         if not had_identity:
             # The region map that a host is given at joining should already hold both.
-            await self._until(self._accesses_attached, START_S, "both Accesses to reach the Master")
-        await self._join("agent", self._data / "agent", "host", https_url)
+            await self._until(_are_attached, "both Accesses to reach the Master")
+        await self._join("agent", self._data / "agent", "host")
         self._launch("agent", supervisor.module("windrow_agent", "run", "--data-dir", str(self._data / "agent")))
-        await self._simulate(https_url)
+        await self._simulate()
         for number in range(len(self._masters()), self._config.masters):
             self._launch_master(number)
 
-    async def _start_master(self) -> dict[str, Any]:
+    async def _start_master(self) -> None:
         for number in range(self._config.masters if self._lines.is_shared else 1):
             self._launch_master(number)
-        await self._until(self._master_ready, START_S, "the Master to answer")
+        await self._until(lambda http: http.call("GET", "/healthz")["status"] == "ok", "the Master to answer")
         record = self._cli.read()
         self.say(f"Console  {record['url']}", secret=f"/#token={record['token']}")
         if self._config.listen != "127.0.0.1":
             self.say(f"HTTPS    {record['https_url']}  (public key {record['ca_sha256'][:16]}...)")
         self.say(f"Token    in {self._cli.path}", secret=f": {record['token']}")
-        return record
 
     def _launch_master(self, number: int) -> None:
         name, desk = "master" if number == 0 else f"master-{number + 1}", self._desk.open()
@@ -153,25 +150,21 @@ class Market:
     def _masters(self) -> dict[str, Daemon]:
         return {name: daemon for name, daemon in self._daemons.items() if name.startswith("master")}
 
-    def _master_ready(self) -> bool:
-        daemon = self._daemons["master"]
-        if daemon.restarts >= 3:
-            raise Unavailable(f"The Master does not start. Its log: {daemon.log_path}")
-        return bool(self._current().call("GET", "/healthz")["status"] == "ok")
-
     def _current(self) -> MasterHttp:
         """Where the Master of this moment answers. A stranger may have taken its port since: over TLS, by the market's
         own authority, he is told nothing. Raises Unavailable between two Masters."""
         pids, record = {daemon.pid for daemon in self._masters().values()} - {None}, self._cli.read()
         if (record.get("pids") or {}).get("master") not in pids:
             raise Unavailable("The Master is starting.")
-        self._http = MasterHttp(record["local_url"], record["token"], Path(record["ca_pem"]))
+        place = record["local_url"], record["token"], Path(record["ca_pem"])
+        if self._http is None or self._http.place != place:
+            self._http = MasterHttp(*place)
         return self._http
 
-    async def _start_access(self, number: int, region: str, https_url: str) -> None:
+    async def _start_access(self, number: int, region: str) -> None:
         name, folder = f"access-{region}", self._data / f"access-{region}"
         names = ("127.0.0.1", "localhost", *([self._config.public] if self._config.public else []))
-        await self._join(name, folder, "access", https_url, names)
+        await self._join(name, folder, "access", names)
         port = self._access_port("access", number, ACCESS_PORT)
         service_port = self._access_port("service", number, ACCESS_PORT + SERVICE_PORT_ABOVE)
         arguments = ["--data-dir", str(folder), "--listen", f"{_in_address(self._config.listen)}:{port}"]
@@ -199,54 +192,49 @@ class Market:
         self._cli.write(record)
         return known[number]
 
-    def _accesses_attached(self) -> bool:
-        assert self._http is not None
-        seen = {access["region"] for access in self._http.call("GET", "/operators/health")["accesses"]}
-        return seen >= set(REGIONS)
-
-    async def _join(self, name: str, folder: Path, role: str, https_url: str, addresses: tuple[str, ...] = ()) -> None:
+    async def _join(self, name: str, folder: Path, role: str, addresses: tuple[str, ...] = ()) -> None:
         """Join as `windrow-access join` and `windrow-agent join` do, without the second it takes to start them."""
         if self._has_joined(folder):
             return
-        assert self._http is not None
-        answer = await asyncio.to_thread(self._http.call, "POST", "/join-tokens", {"role": role})
         request = enrol.JoinRequest(role, enrol.host_name(), addresses=addresses)
         identity = enrol.IdentityFolder(folder / "identity")
-        try:
-            await asyncio.to_thread(enrol.join, identity, https_url, answer["join_token"], request, JOIN_S)
-        except WindrowError as error:
-            raise Unavailable(f"{name} could not join this Master: {error.detail}") from error
 
-    async def _simulate(self, https_url: str) -> None:
+        def join(http: MasterHttp) -> enrol.Identity:
+            return enrol.join(identity, http.url, _join_token(http, role=role), request, JOIN_S)
+
+        await self._until(join, f"{name} to join this Master")
+
+    async def _simulate(self) -> None:
         count, folder = self._config.simulate, self._data / "simulated"
-        await asyncio.to_thread(self._retire_unwanted, folder, count)
+        await self._until(lambda http: self._retire_unwanted(http, folder, count), "the Master to answer")
         if count == 0:
             return
-        assert self._http is not None
-        missing = sum(not self._has_joined(folder / f"{number:04d}") for number in range(count))
-        tokens = [
-            (await asyncio.to_thread(self._http.call, "POST", "/join-tokens", {"role": "host", "expires_in_s": 3600}))[
-                "join_token"
-            ]
-            for _ in range(missing)
-        ]
+        tokens = list[str]()
+
+        def all_tokens(http: MasterHttp) -> bool:
+            while len(tokens) < count:
+                has_joined = self._has_joined(folder / f"{len(tokens):04d}")
+                tokens.append("-" if has_joined else _join_token(http, role="host", expires_in_s=3600))
+            return True
+
+        await self._until(all_tokens, "the Master to answer")
         token_file = self._data / "simulated.token"
         _write_secret(token_file, "\n".join(tokens) + "\n")
         arguments = ["simulate", "--count", str(count), "--data-dir", str(folder)]
-        arguments += ["--master", https_url, "--token-file", str(token_file)]
+        arguments += ["--master", self._cli.read()["local_url"], "--token-file", str(token_file)]
         self._launch("simulated", supervisor.module("windrow_agent", *arguments))
         self.say(f"Simulated neighbours: {count}, marked as such everywhere")
 
-    def _retire_unwanted(self, folder: Path, count: int) -> None:
+    def _retire_unwanted(self, http: MasterHttp, folder: Path, count: int) -> bool:
         """Retire every simulated host that this start does not run, and forget its identity."""
-        assert self._http is not None
         kept = {_identity_of(folder / f"{number:04d}") for number in range(count)} - {None}
-        for host in self._http.items("/hosts?simulated=true"):
+        for host in http.items("/hosts?simulated=true"):
             if host["id"] not in kept and host["admin_state"] != "retired":
-                self._http.call("POST", f"/hosts/{host['id']}/retire", {"reason": "not asked for at this start"})
+                http.call("POST", f"/hosts/{host['id']}/retire", {"reason": "not asked for at this start"})
         for path in sorted(folder.glob("[0-9][0-9][0-9][0-9]")):
             if int(path.name) >= count:
                 shutil.rmtree(path)
+        return True
 
     # --- while up ----------------------------------------------------------------------------------------------------
 
@@ -358,20 +346,33 @@ class Market:
             raise Unavailable(f"This host's identity in {self._data / 'agent'} cannot be read.")
         return found
 
-    async def _until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
-        ends = time.monotonic() + within_s
+    async def _until(self, ask: Callable[[MasterHttp], Any], what: str) -> None:
+        """Ask the Master of the moment until what it answers holds: it may die meanwhile, and its keeper starts it
+        again."""
+        ends, last = time.monotonic() + START_S, ""
         while time.monotonic() < ends:
-            with contextlib.suppress(Unavailable):
-                if await asyncio.to_thread(condition):
+            try:
+                if await asyncio.to_thread(ask, self._current()):
                     return
+            except Unavailable as error:
+                last = f" ({error.detail})"
             self._check_daemons()
+            self._lead_accesses()
             await asyncio.sleep(LOOK_S)
-        raise DeadlineExceeded(f"Waited {within_s:g} s for {what}. Logs: {self._data / 'logs'}")
+        raise DeadlineExceeded(f"Waited {START_S:g} s for {what}{last}. Logs: {self._data / 'logs'}")
 
     def _check_daemons(self) -> None:
         for daemon in self._daemons.values():
             if daemon.restarts >= 5:
                 raise DeadlineExceeded(f"{daemon.name} does not stay up. Its log: {daemon.log_path}")
+
+
+def _are_attached(http: MasterHttp) -> bool:
+    return {access["region"] for access in http.call("GET", "/operators/health")["accesses"]} >= set(REGIONS)
+
+
+def _join_token(http: MasterHttp, **asked: Any) -> str:
+    return str(http.call("POST", "/join-tokens", asked)["join_token"])
 
 
 def _show(chunk: bytes) -> None:

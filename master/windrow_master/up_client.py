@@ -24,6 +24,7 @@ class MasterHttp:
     nothing is sent to whom it does not vouch for."""
 
     def __init__(self, url: str, token: str, authority: Path | None = None) -> None:
+        self.place = url, token, authority
         self.url = url
         self._token = token
         try:

@@ -114,6 +114,22 @@ def test_the_end_leaves_nothing_and_a_second_start_remembers_and_retires_who_is_
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+def test_a_master_that_dies_while_its_market_starts_keeps_none_of_it_away(tmp_path: Path) -> None:
+    with stack("--simulate", "20", folder=tmp_path) as running:
+        first = wait_for(lambda: running.cli["pids"]["master"])
+        for moment in ("logs/access-local-a.log", "simulated/0003/identity/identity.json"):
+            poll((running.data_dir / moment).exists, what=moment)
+            killed = running.cli["pids"]["master"]
+            os.kill(killed, signal.SIGKILL)
+            wait_for(lambda killed=killed: running.cli["pids"]["master"] != killed)
+        _online(running)
+        assert wait_for(lambda: len(_simulated(running, "online")) == 20)
+        assert running.cli["pids"]["master"] != first
+        assert _stop(running) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.chaos
 @pytest.mark.skipif(not os.environ.get("CHAOS"), reason="test_kills.py does, under a rental; `make chaos` runs it")
 def test_each_daemon_that_is_killed_comes_back_and_the_host_with_it(tmp_path: Path) -> None:

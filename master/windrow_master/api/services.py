@@ -11,6 +11,7 @@ from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.artefacts.moving.service import CheckpointService
+from windrow_master.clusters.artefacts.retention.service import RetentionService
 from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.cords.service import CordService
 from windrow_master.clusters.jobs.service import JobService
@@ -82,6 +83,7 @@ class Services:
     clusters: ClusterService
     templates: TemplateService
     artefacts: ArtefactService
+    retention: RetentionService
     volumes: VolumeService
     version: str = "0"
     https_url: str = ""

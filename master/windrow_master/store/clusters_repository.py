@@ -19,7 +19,7 @@ from windrow_master.clusters.model import (
     WorkPhase,
 )
 from windrow_master.store.made import Found, Made, flat, settable
-from windrow_master.store.tables_clusters import clusters, service_traffic, workloads
+from windrow_master.store.tables_clusters import clusters, service_traffic, volume_uses, workloads
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import Bytes
@@ -63,6 +63,11 @@ _IN_TUNNELS: Final = Found(
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
+_WITH_VOLUMES: Final = Found(
+    select(clusters).where(clusters.c.cluster_id.in_(select(volume_uses.c.cluster_id))),
+    lambda row: _cluster(row),
+    attrgetter("cluster_id"),
+)
 _CLUSTER_COLUMNS: Final = tuple(name for name in settable(clusters) if name not in ("request_key", "request_sha256"))
 _SAVE_CLUSTER: Final = Made(update(clusters).where(clusters.c.cluster_id == bindparam("was_id")), _CLUSTER_COLUMNS)
 _ADD_WORKLOAD: Final = Made(insert(workloads), workloads.c.keys())
@@ -79,6 +84,13 @@ _OF_CLUSTER: Final = Found(
 )
 _HELD_ON: Final = Found(
     select(workloads).where(workloads.c.host_id == bindparam("wanted"), workloads.c.is_released.is_(False)),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
+_HELD_WITH_VOLUMES: Final = Found(
+    select(workloads).where(
+        workloads.c.is_released.is_(False), workloads.c.cluster_id.in_(select(volume_uses.c.cluster_id))
+    ),
     lambda row: _workload(row),
     attrgetter("workload_id"),
 )
@@ -137,6 +149,10 @@ class ClusterRepository:
         """Those of them whose members are joined by tunnels."""
         return _IN_TUNNELS.all(self._connection)
 
+    def with_volumes(self) -> Sequence[Cluster]:
+        """Whatever has volumes, or had them until a moment ago."""
+        return _WITH_VOLUMES.all(self._connection)
+
     def count(self, account_id: AccountId) -> int:
         """How many clusters an account ever asked for."""
         (row,) = _COUNT.rows(self._connection, {"account": account_id})
@@ -180,15 +196,6 @@ class WorkloadRepository:
         """One workload."""
         return _GET_WORKLOAD.one(self._connection, {"wanted": workload_id})
 
-    def of_clusters(self, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, tuple[Workload, ...]]:
-        """The workloads of these clusters, in the order they were made."""
-        query = select(workloads).where(workloads.c.cluster_id.in_(cluster_ids)).order_by(workloads.c.workload_id)
-        found: dict[ClusterId, tuple[Workload, ...]] = dict.fromkeys(cluster_ids, ())
-        for row in self._connection.execute(query):
-            workload = _workload(row._mapping)
-            found[workload.cluster_id] += (workload,)
-        return found
-
     def of_cluster(self, cluster_id: ClusterId) -> tuple[Workload, ...]:
         """The workloads of one cluster in its present run."""
         return tuple(_OF_CLUSTER.all(self._connection, {"wanted": cluster_id}))
@@ -200,6 +207,10 @@ class WorkloadRepository:
     def held(self) -> Sequence[Workload]:
         """What still holds slots anywhere."""
         return _HELD.all(self._connection)
+
+    def with_volumes(self) -> Sequence[Workload]:
+        """What still holds slots, of the clusters that have volumes."""
+        return _HELD_WITH_VOLUMES.all(self._connection)
 
     def committed(self) -> dict[HostId, Committed]:
         """What is asked of each host by the work that still holds slots there."""

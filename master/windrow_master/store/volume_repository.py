@@ -44,6 +44,11 @@ class VolumeRepository:
         query = select(table).where(table.c.account_id == account_id).order_by(table.c.name)
         return [_volume(row._mapping) for row in self._connection.execute(query)]
 
+    def in_use(self) -> Sequence[Volume]:
+        """Those that some cluster has."""
+        query = select(table).where(table.c.volume_id.in_(select(uses.c.volume_id)))
+        return [_volume(row._mapping) for row in self._connection.execute(query)]
+
     def used(self, account_id: AccountId) -> int:
         """Bytes of the newest versions of an account's."""
         query = select(func.coalesce(func.sum(table.c.size_bytes), 0)).where(table.c.account_id == account_id)

@@ -74,13 +74,16 @@ def volume(mount: str, known: Mapping[str, dict[str, Any]]) -> str:
 
 
 class Progress:
-    """Prints each step of a cluster once, and each tenth of a pull."""
+    """Prints each step of a cluster once, and each tenth of a pull; none of those that `before` has already."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: dict[str, Any] | None = None) -> None:
+        self._before = list((before or {}).get("steps") or [])
         self._seen: set[tuple[str, str]] = set()
 
     def __call__(self, cluster: dict[str, Any]) -> None:
         for step in cluster.get("steps") or []:
+            if step in self._before:
+                continue
             key = (str(step.get("name")), f"{of_step(step)} {_tenths(step)}".strip())
             if key not in self._seen:
                 self._seen.add(key)

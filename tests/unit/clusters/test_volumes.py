@@ -62,10 +62,10 @@ async def saved(objects, owner, step, attempt="a", whole=True):
 async def swept(site, objects):
     """How many objects a sweep takes away after a day; before, it takes none."""
     site.clock.advance(checkpoints.GARBAGE_AGE_NS - 1)
-    assert await site.rooms.services.volumes.sweep() == 0
+    assert await site.rooms.services.retention.sweep() == 0
     site.clock.advance(1)
     objects.now_ns = site.clock.wall_ns()  # for what is stored next
-    return await site.rooms.services.volumes.sweep()
+    return await site.rooms.services.retention.sweep()
 
 
 async def test_what_a_death_in_the_middle_of_deleting_left_goes_after_a_day(site, objects):
@@ -94,7 +94,7 @@ async def test_parts_of_a_save_that_came_to_nothing_go_after_a_day_and_versions_
     await saved(objects, here, 3, "cut", whole=False)
     under_way = dict(objects.held)
 
-    assert await site.rooms.services.volumes.sweep() == 0
+    assert await site.rooms.services.retention.sweep() == 0
     assert objects.held == under_way
     assert await swept(site, objects) == 4
     assert objects.held == kept
@@ -110,7 +110,7 @@ async def test_a_sweep_sees_every_volume_however_many_objects_each_has(site, obj
             objects._keep(checkpoints.part_key(owner, 1, "a", number), b"x")
 
     assert sorted([one async for one in checkpoints.owners(objects, "volume")]) == sorted([*here, *left])
-    assert await site.rooms.services.volumes.sweep() == len(left) * more
+    assert await site.rooms.services.retention.sweep() == len(left) * more
     assert {key.split("/")[1] for key in objects.held} == {*here, "cluster_1", "volumes_1"}
 
 
@@ -133,7 +133,7 @@ async def test_a_master_sweeps_as_soon_as_it_runs(site, objects):
     await saved(objects, "volume_1", 1)
     site.clock.advance(checkpoints.GARBAGE_AGE_NS)
     found = {work.__qualname__: work for work in site.rooms.watching()}
-    sweeping = found.pop("VolumeService.run")
+    sweeping = found.pop("RetentionService.run")
     for work in found.values():
         work.close()
     async with asyncio.TaskGroup() as group:

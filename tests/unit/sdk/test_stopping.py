@@ -89,3 +89,19 @@ def test_a_stop_is_sent_and_says_how_it_is_started_again(windrow: Any, capsys: p
     windrow(master, "stop", "lab", "--yes")
     assert master.asked == [("/clusters/cluster_1/stop", {})]
     assert "windrow cluster start lab" in capsys.readouterr().err
+
+
+def test_a_start_says_none_of_the_steps_of_the_run_before(windrow: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    first = {"at": "2026-01-01T00:00:00Z", "name": "pulling", "progress": None, "detail": "a:1", "member": None}
+    anew = first | {"at": "2026-01-02T00:00:00Z", "detail": "a:1 once more"}
+
+    class Starting(Master):
+        def __call__(self, request: httpx2.Request) -> httpx2.Response:
+            answer = super().__call__(request)
+            if request.url.path.endswith("/start"):
+                self.cluster |= {"phase": "Running", "steps": [first, anew]}
+            return answer
+
+    windrow(Starting(steps=[first]), "start", "lab", "--yes")
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "pulling" in line] == ["  pulling a:1 once more"]

@@ -1,18 +1,17 @@
 """Volumes of accounts: made, listed, and deleted with all of their versions while no cluster has them.
 
 delete row ──▶ manifests ──▶ parts     What a crash, or a save that was broken off, leaves in the store the hourly sweep
-                                       takes away: all of what has no row, and of the others what no manifest names.
+                                       takes away (artefacts/retention).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import structlog
 
 from windrow_master.clusters.artefacts import checkpoints
-from windrow_master.clusters.artefacts.service import SWEEP_NS, ArtefactService
+from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.model import Cluster, Use, Volume
 from windrow_master.clusters.volumes import rules
 from windrow_master.clusters.volumes.claims import service as claims
@@ -20,7 +19,6 @@ from windrow_master.identity.model import Principal
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, NotFound, TooMany, WindrowError
-from windrow_proto.ports import Clock
 from windrow_proto.volumes import volume_name
 
 log = structlog.get_logger(__name__)
@@ -40,8 +38,8 @@ class VolumeView:
 class VolumeService:
     """Volumes of all accounts."""
 
-    def __init__(self, store: Store, artefacts: ArtefactService, clock: Clock) -> None:
-        self._store, self._artefacts, self._clock = store, artefacts, clock
+    def __init__(self, store: Store, artefacts: ArtefactService) -> None:
+        self._store, self._artefacts = store, artefacts
 
     async def create(self, principal: Principal, name: str, max_bytes: int = rules.VOLUME_BYTES_MAX) -> VolumeView:
         """Make an empty one. Raises InvalidInput, Conflict where there is one of this name, TooMany."""
@@ -92,37 +90,6 @@ class VolumeService:
             await checkpoints.drop(self._artefacts.objects, volume.volume_id)
         except WindrowError as error:
             log.warning("volume_not_swept", volume_id=volume.volume_id, detail=error.detail)
-
-    async def run(self) -> None:
-        """Sweep, now and every hour, until cancelled."""
-        while True:
-            try:
-                await self.sweep()
-            except WindrowError as error:
-                log.warning("volumes_not_swept", detail=error.detail)
-            await self._clock.sleep_ns(SWEEP_NS)
-
-    async def sweep(self) -> int:
-        """Remove what is left of volumes that are deleted, and of saves that came to nothing; returns how many objects.
-
-        A volume's row is there before its first object. So one that has objects and, asked for after them, no row is
-        deleted, and nothing can be saved of it any more: `begin` compares with the row. Its objects and parts that no
-        manifest names stay for a day: of a save under way, or of a database that was restored from yesterday."""
-        objects, count = self._artefacts.objects, 0
-        async for volume_id in checkpoints.owners(objects, KIND):
-            is_there, now_ns = await self._store.read(partial(_is_there, volume_id=volume_id)), self._clock.wall_ns()
-            try:
-                if is_there:
-                    count += len(await checkpoints.tidy(objects, volume_id, now_ns, rules.KEEP))
-                else:
-                    count += await checkpoints.drop(objects, volume_id, now_ns - checkpoints.GARBAGE_AGE_NS)
-            except WindrowError as error:
-                log.warning("volume_not_swept", volume_id=volume_id, detail=error.detail)
-        return count
-
-
-def _is_there(uow: UnitOfWork, volume_id: str) -> bool:
-    return uow.volumes.by_id(volume_id) is not None
 
 
 def _load(uow: UnitOfWork, principal: Principal, name: str) -> Volume:

@@ -282,29 +282,33 @@ class VolumeCourse:
 
 def _look(uow: UnitOfWork) -> tuple[list[_Held], list[Use]]:
     """All workloads that may still need something of their volumes, and the uses that nobody needs any more."""
-    by_cluster: dict[ClusterId, list[Use]] = {}
+    uses: dict[ClusterId, list[Use]] = {}
     for use in uow.volumes.uses():
-        by_cluster.setdefault(use.cluster_id, []).append(use)
+        uses.setdefault(use.cluster_id, []).append(use)
+    if not uses:
+        return [], []
+    volumes = {one.volume_id: one for one in uow.volumes.in_use()}
+    clusters = {one.cluster_id: one for one in uow.clusters.with_volumes()}
+    held: dict[ClusterId, list[Workload]] = {}
+    for workload in uow.workloads.with_volumes():
+        held.setdefault(workload.cluster_id, []).append(workload)
     found, over = list[_Held](), list[Use]()
-    for cluster_id, uses in by_cluster.items():
-        cluster, held = uow.clusters.get(cluster_id), _unreleased(uow, cluster_id)
-        if cluster is None or not held:
-            over += uses if cluster is None or rules.is_over(cluster, ()) else ()
+    for cluster_id, its in uses.items():
+        cluster = clusters.get(cluster_id)
+        if cluster is None or cluster_id not in held:
+            over += its if cluster is None or rules.is_over(cluster, ()) else ()
             continue
-        volumes = [(use, volume) for use in uses if (volume := uow.volumes.by_id(use.volume_id)) is not None]
-        found += [_Held(workload, cluster, tuple(volumes)) for workload in held]
+        kept = tuple((use, volumes[use.volume_id]) for use in its if use.volume_id in volumes)
+        found += [_Held(workload, cluster, kept) for workload in held[cluster_id]]
     return found, over
-
-
-def _unreleased(uow: UnitOfWork, cluster_id: ClusterId) -> list[Workload]:
-    return [one for one in uow.workloads.of_cluster(cluster_id) if not one.is_released]
 
 
 def _let_go(uow: UnitOfWork, over: list[Use]) -> None:
     """Forget uses that are over still: each look reads all that there are."""
     for use in over:
         cluster = uow.clusters.get(use.cluster_id)
-        if cluster is None or (rules.is_over(cluster, ()) and not _unreleased(uow, use.cluster_id)):
+        is_held = any(not one.is_released for one in uow.workloads.of_cluster(use.cluster_id))
+        if cluster is None or (rules.is_over(cluster, ()) and not is_held):
             uow.volumes.let_go(use)
 
 

@@ -1,0 +1,1 @@
+"""Moves checkpoints between workloads and the store of objects."""

@@ -1,0 +1,104 @@
+"""How long what work has saved stays in the store: the hourly sweep of checkpoints and of volumes' versions.
+
+over, or without a row ─▶ all of its objects, once none is younger than a time
+else                   ─▶ what is outdated, and parts that no manifest names
+
+An owner's row is there before its first object. So one that has objects and, asked for after them, no row is deleted,
+and nothing can be saved of it any more.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import structlog
+
+from windrow_master.clusters import machine
+from windrow_master.clusters.artefacts import checkpoints
+from windrow_master.clusters.artefacts.service import KEEP_NS, SWEEP_NS, ArtefactService
+from windrow_master.clusters.jobs.model import JobId
+from windrow_master.clusters.volumes import rules as volumes
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import WindrowError
+from windrow_proto.ids import ClusterId
+from windrow_proto.ports import Clock
+
+log = structlog.get_logger(__name__)
+
+KEPT_NS: Final = KEEP_NS
+"""Of checkpoints, after the end of their job or cluster: as long as artefacts."""
+SETTLED_NS: Final = 2 * checkpoints.GARBAGE_AGE_NS
+"""After its end an owner has no garbage any more: it need not be looked for every hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """keep: so many of the newest stay; 0: none does. young_ns: one object younger than that, and all of them stay."""
+
+    keep: int
+    young_ns: int = checkpoints.GARBAGE_AGE_NS
+
+
+def of_ended(ended_ns: int | None, now_ns: int) -> Stay | None:
+    """What stays of checkpoints whose owner ended then (None: it goes on); None: they are as they should be."""
+    if ended_ns is None or now_ns - ended_ns < SETTLED_NS:
+        return Stay(checkpoints.KEEP)
+    return Stay(0, KEPT_NS) if now_ns - ended_ns >= KEPT_NS else None
+
+
+def _of_volume(uow: UnitOfWork, owner: str) -> Stay | None:
+    """Nothing of one that is deleted but what may be of a save under way, or of a database restored from yesterday."""
+    return Stay(0 if uow.volumes.by_id(owner) is None else volumes.KEEP)
+
+
+def _of_job(uow: UnitOfWork, owner: str) -> Stay | None:
+    job = uow.jobs.get(JobId(owner))
+    return Stay(0, KEPT_NS) if job is None else of_ended(job.ended_at_ns, uow.now_wall_ns)
+
+
+def _of_cluster(uow: UnitOfWork, owner: str) -> Stay | None:
+    cluster = uow.clusters.get(ClusterId(owner))
+    if cluster is None:
+        return Stay(0, KEPT_NS)
+    return of_ended(cluster.ended_at_ns if cluster.phase in machine.FINAL else None, uow.now_wall_ns)
+
+
+OWNERS: Final[Mapping[str, Callable[[UnitOfWork, str], Stay | None]]] = {
+    "volume": _of_volume,
+    "job": _of_job,
+    "cluster": _of_cluster,
+}
+"""By how their ids begin."""
+
+
+class RetentionService:
+    """Looks after the store by itself."""
+
+    def __init__(self, store: Store, artefacts: ArtefactService, clock: Clock) -> None:
+        self._store, self._artefacts, self._clock = store, artefacts, clock
+
+    async def run(self) -> None:
+        """Sweep, now and every hour, until cancelled."""
+        while True:
+            try:
+                await self.sweep()
+            except WindrowError as error:
+                log.warning("checkpoints_not_swept", detail=error.detail)
+            await self._clock.sleep_ns(SWEEP_NS)
+
+    async def sweep(self) -> int:
+        """Remove what nobody will ask for again; returns how many objects, but for those of outdated checkpoints."""
+        objects, count = self._artefacts.objects, 0
+        for kind, stays in OWNERS.items():
+            async for owner in checkpoints.owners(objects, kind):
+                stay, now_ns = await self._store.read(partial(stays, owner=owner)), self._clock.wall_ns()
+                try:
+                    if stay is not None and stay.keep:
+                        count += len(await checkpoints.tidy(objects, owner, now_ns, stay.keep))
+                    elif stay is not None:
+                        count += await checkpoints.drop(objects, owner, now_ns - stay.young_ns)
+                except WindrowError as error:
+                    log.warning("owner_not_swept", owner=owner, detail=error.detail)
+        return count
