@@ -286,10 +286,7 @@ async def simulate(config: Config) -> int:
             raise InvalidInput(f"{len(missing)} hosts have not joined yet: give --master and --token-file.")
         tokens = read_token(config.token_file).split()
         if len(tokens) < len(folders):
-            raise InvalidInput(
-                f"{len(folders)} hosts need a token each, in their order (- for one that has joined), "
-                f"but there are {len(tokens)}."
-            )
+            raise InvalidInput(f"{len(folders)} hosts need one token each (-: has joined); there are {len(tokens)}.")
         gate = asyncio.Semaphore(JOINS_AT_ONCE)
 
         async def one(index: int, folder: Path) -> None:

@@ -1,6 +1,7 @@
 """How long checkpoints stay after the end of their job or cluster, on a real store. Volumes: test_volumes.py."""
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.unit.clusters.world import OWNER
 from tests.unit.jobs.test_decide import job
 from windrow_master.clusters.artefacts import checkpoints
 from windrow_master.clusters.artefacts.retention.service import KEPT_NS, SETTLED_NS, RetentionService, Stay, of_ended
+from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.jobs.model import JobId, JobState
 from windrow_proto.units import HOUR
 
@@ -46,7 +48,7 @@ def objects(m):
 
 @pytest.fixture
 def retention(m, objects):
-    return RetentionService(m.store, Kept(objects), m.clock)
+    return RetentionService(m.store, cast(ArtefactService, Kept(objects)), m.clock)
 
 
 def owners(objects):

@@ -48,24 +48,24 @@ def of_ended(ended_ns: int | None, now_ns: int) -> Stay | None:
     return Stay(0, KEPT_NS) if now_ns - ended_ns >= KEPT_NS else None
 
 
-def _of_volume(uow: UnitOfWork, owner: str) -> Stay | None:
+def _of_volume(owner: str, uow: UnitOfWork) -> Stay | None:
     """Nothing of one that is deleted but what may be of a save under way, or of a database restored from yesterday."""
     return Stay(0 if uow.volumes.by_id(owner) is None else volumes.KEEP)
 
 
-def _of_job(uow: UnitOfWork, owner: str) -> Stay | None:
+def _of_job(owner: str, uow: UnitOfWork) -> Stay | None:
     job = uow.jobs.get(JobId(owner))
     return Stay(0, KEPT_NS) if job is None else of_ended(job.ended_at_ns, uow.now_wall_ns)
 
 
-def _of_cluster(uow: UnitOfWork, owner: str) -> Stay | None:
+def _of_cluster(owner: str, uow: UnitOfWork) -> Stay | None:
     cluster = uow.clusters.get(ClusterId(owner))
     if cluster is None:
         return Stay(0, KEPT_NS)
     return of_ended(cluster.ended_at_ns if cluster.phase in machine.FINAL else None, uow.now_wall_ns)
 
 
-OWNERS: Final[Mapping[str, Callable[[UnitOfWork, str], Stay | None]]] = {
+OWNERS: Final[Mapping[str, Callable[[str, UnitOfWork], Stay | None]]] = {
     "volume": _of_volume,
     "job": _of_job,
     "cluster": _of_cluster,
@@ -93,7 +93,7 @@ class RetentionService:
         objects, count = self._artefacts.objects, 0
         for kind, stays in OWNERS.items():
             async for owner in checkpoints.owners(objects, kind):
-                stay, now_ns = await self._store.read(partial(stays, owner=owner)), self._clock.wall_ns()
+                stay, now_ns = await self._store.read(partial(stays, owner)), self._clock.wall_ns()
                 try:
                     if stay is not None and stay.keep:
                         count += len(await checkpoints.tidy(objects, owner, now_ns, stay.keep))
