@@ -17,8 +17,9 @@ from tests import services
 from tests.support.s3 import bucket, ceph, moto
 from windrow_master.clusters.artefacts.model import object_key
 from windrow_master.clusters.artefacts.s3 import PARTS_AT_ONCE, S3Settings, S3Store
+from windrow_master.clusters.artefacts.sealing import Tally, opened, sealed
 from windrow_proto.data_keys import DataKey
-from windrow_proto.frames import SALT_BYTES, Opener, Sealer, sealed_size
+from windrow_proto.frames import SALT_BYTES, Sealer, sealed_size
 from windrow_proto.units import MIB
 
 SIZE_BYTES = 128 * MIB
@@ -34,30 +35,18 @@ async def blocks(content: bytes) -> AsyncIterator[bytes]:
 
 
 async def ours(store: S3Store, content: bytes) -> tuple[float, float]:
-    """Seconds up and down with what a Master does: hash, seal, store; read, open, hash."""
-    key, digest = DataKey.generate(), hashlib.sha256()
-    sealer = Sealer(key, KEY, os.urandom(SALT_BYTES))
-
-    def seal(block: bytes) -> bytes:
-        digest.update(block)
-        return sealer.feed(block)
-
-    async def sealed() -> AsyncIterator[bytes]:
-        async for block in blocks(content):
-            if ready := await asyncio.to_thread(seal, block):
-                yield ready
-        yield await asyncio.to_thread(sealer.finish)
-
+    """Seconds up and down with what a Master does: hash, seal, store; read, open."""
+    key, tally = DataKey.generate(), Tally()
     began = time.monotonic()
-    await store.put(KEY, sealed(), sealed_size(len(content)))
+    await store.put(
+        KEY, sealed(Sealer(key, KEY, os.urandom(SALT_BYTES)), blocks(content), tally), sealed_size(len(content))
+    )
     up = time.monotonic() - began
-    opener, back = Opener(key, KEY), hashlib.sha256()
-    began = time.monotonic()
-    async for block in await store.get(KEY):
-        back.update(await asyncio.to_thread(opener.feed, block))
-    back.update(opener.finish())
+    began, back = time.monotonic(), bytearray()
+    async for block in opened(key, KEY, await store.get(KEY)):
+        back += block
     down = time.monotonic() - began
-    assert back.digest() == digest.digest(), "what came back is not what went up"
+    assert tally.digest.digest() == hashlib.sha256(back).digest(), "what came back is not what went up"
     return up, down
 
 

@@ -17,10 +17,13 @@ from windrow_master.api.artefact_routes import ArtefactOut
 from windrow_master.api.out import Page
 from windrow_master.clusters.artefacts import service as artefacts
 from windrow_master.clusters.artefacts.model import ObjectKey
+from windrow_master.clusters.artefacts.sealing import Tally, opened, sealed
 from windrow_master.clusters.artefacts.service import ArtefactService, root_key
 from windrow_master.store.executors import InlineExecutor
+from windrow_proto.data_keys import DataKey
 from windrow_proto.disk_memory import MemoryDisk
-from windrow_proto.errors import StorageFailed, Unavailable
+from windrow_proto.errors import BadProof, StorageFailed, Unavailable
+from windrow_proto.frames import FRAME_BYTES, SALT_BYTES, Sealer
 from windrow_proto.units import DAY, HOUR
 
 MARKER = b"a marker that nobody should find at rest"
@@ -184,3 +187,29 @@ def test_the_key_above_all_is_made_once_and_nobody_else_reads_it(tmp_path):
     assert root_key(tmp_path / "identity") == first
     assert (tmp_path / "identity" / "artefacts.key").stat().st_mode & 0o777 == 0o600
     assert first.below("account/a") != first.below("account/b")
+
+
+async def test_who_takes_the_first_block_only_leaves_nothing_that_waits(caplog):
+    key = DataKey.generate()
+
+    async def blocks(count):
+        for number in range(count):
+            yield bytes([number]) * FRAME_BYTES
+
+    tally = Tally()
+    kept = [one async for one in sealed(Sealer(key, "a", b"s" * SALT_BYTES), blocks(5), tally)]
+    assert tally.size_bytes == 5 * FRAME_BYTES
+
+    async def stored():
+        for one in kept:
+            yield one
+        yield b"what was never stored"
+
+    going = opened(key, "a", stored())
+    first = await anext(going)
+    assert set(first) == {0}
+    await going.aclose()
+    with pytest.raises(BadProof):
+        async for _ in opened(key, "a", stored()):
+            pass
+    assert not caplog.records

@@ -8,9 +8,7 @@ The key of each object is new, and kept sealed by the account's key, which comes
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -21,6 +19,7 @@ from windrow_master.clusters.artefacts.folder import FolderStore
 from windrow_master.clusters.artefacts.model import ARTEFACT_BYTES_MAX, Artefact, ObjectKey, Usage, object_key
 from windrow_master.clusters.artefacts.port import ObjectStore, capped
 from windrow_master.clusters.artefacts.s3 import S3Settings, S3Store
+from windrow_master.clusters.artefacts.sealing import Tally, opened, sealed
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal
 from windrow_master.store.store import Store
@@ -28,7 +27,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.checkpoints import file_name
 from windrow_proto.data_keys import DataKey
 from windrow_proto.errors import InvalidInput, NotFound, TooLarge, WindrowError
-from windrow_proto.frames import SALT_BYTES, Opener, Sealer, sealed_size
+from windrow_proto.frames import SALT_BYTES, Sealer, sealed_size
 from windrow_proto.ids import AccountId, ClusterId, mint
 from windrow_proto.keys import save_private
 from windrow_proto.ports import Clock, Rng
@@ -52,14 +51,6 @@ MINT_BYTES: Final = 10
 
 Owns = Callable[[Principal, str], Awaitable[AccountId]]
 """Whose the owner of this id is. Raises NotFound where it is not the asker's own."""
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What has passed by."""
-
-    size_bytes: int = 0
-    digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
 
 class ArtefactService:
@@ -120,8 +111,8 @@ class ArtefactService:
         if artefact is None:
             raise NotFound("There is no such artefact. See what there is: windrow artefact ls", subject=name[:64])
         key = self._of(artefact.account_id).unwrap(artefact.wrapped_key, artefact.object_key)
-        sealed = await self.objects.get(artefact.object_key)
-        return artefact, _opened(key, artefact.object_key, sealed)
+        blocks = await self.objects.get(artefact.object_key)
+        return artefact, opened(key, artefact.object_key, blocks)
 
     async def list(
         self, principal: Principal, owner: tuple[str, str] | None, before: str | None, limit: int
@@ -165,11 +156,11 @@ class ArtefactService:
         self._store.admit()
         used = await self._store.read(lambda uow: taken(uow, account_id))
         cap = self._room_for(used, 0)
-        artefact_id, data_key, tally = self._minted(), DataKey.generate(), _Tally()
+        artefact_id, data_key, tally = self._minted(), DataKey.generate(), Tally()
         key = object_key(f"{ROOT}/{account_id}/{artefact_id}")
         salt = self._rng.random_bytes(SALT_BYTES)
-        sealed = _sealed(Sealer(data_key, key, salt), capped(body, cap), tally)
-        await self.objects.put(key, sealed, sealed_size(cap))
+        blocks = sealed(Sealer(data_key, key, salt), capped(body, cap), tally)
+        await self.objects.put(key, blocks, sealed_size(cap))
         wrapped = self._of(account_id).wrap(data_key, key)
 
         def write(uow: UnitOfWork) -> tuple[Artefact, Artefact | None]:
@@ -292,26 +283,6 @@ def root_key(directory: Path) -> DataKey:
     if not path.exists():
         save_private(path, DataKey.generate().raw)
     return DataKey(path.read_bytes())
-
-
-async def _sealed(sealer: Sealer, body: AsyncIterator[bytes], tally: _Tally) -> AsyncIterator[bytes]:
-    def step(block: bytes) -> bytes:
-        tally.digest.update(block)
-        return sealer.feed(block)
-
-    async for block in body:
-        tally.size_bytes += len(block)
-        if ready := await asyncio.to_thread(step, block):
-            yield ready
-    yield await asyncio.to_thread(sealer.finish)
-
-
-async def _opened(key: DataKey, object_id: str, sealed: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    opener = Opener(key, object_id)
-    async for block in sealed:
-        if ready := await asyncio.to_thread(opener.feed, block):
-            yield ready
-    yield await asyncio.to_thread(opener.finish)
 
 
 def _fields(artefact: Artefact) -> dict[str, str]:
