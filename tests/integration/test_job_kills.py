@@ -1,15 +1,13 @@
 """SIGKILL to hosts in the middle of jobs that save checkpoints: each goes on from the newest, to the same end.
 
-A host that is killed loses its agent and all that runs there in the same moment. The Master is the shipped one with
-less patience (tests/support/hasty_master.py). Several jobs run side by side, each killed again and again until it ends.
+A host that is killed loses its agent and all that runs there in the same moment (tests/support/mortal_hosts.py).
+Several jobs run side by side, each killed again and again until it ends.
 """
 
 import io
-import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import tarfile
@@ -17,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,8 +22,8 @@ from typing import Any
 import pytest
 
 from tests.support import training, truth
-from tests.support.namespaces import need_networks, switched
-from tests.support.regions import RegionalMarket, regional_market
+from tests.support.mortal_hosts import Host, mortal_hosts
+from tests.support.regions import RegionalMarket
 from tests.support.stack import wait_for
 from tests.waiting import PATIENCE_S
 from windrow_master.clusters.artefacts import checkpoints as rules
@@ -51,45 +48,6 @@ LOSS_WITHIN = 1e-6
 TRAINING = Path(training.__file__)
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(7200 if IS_LONG else 420)]
-
-
-@dataclass(slots=True)
-class Host:
-    """One host, its agent, and whether it is there."""
-
-    market: RegionalMarket
-    name: str
-    agent: "subprocess.Popen[bytes]"
-    is_up: bool = True
-
-    @property
-    def works(self) -> Path:
-        """The folders of its workloads."""
-        return self.market.folder / f"host-{self.name}" / "process"
-
-    def lose(self) -> None:
-        """SIGKILL to all that runs there: the agent, shims and everything below them, until nothing is left."""
-        self.agent.kill()
-        self.agent.wait()
-        wait_for(lambda: not self._killed(), pause_s=0.01)
-
-    def _killed(self) -> list[int]:
-        running = {one.pid: one.parent for one in truth.processes()}
-        found = {one.pid for one in truth.naming(f"{self.works}/")}
-        while below := {pid for pid, parent in running.items() if parent in found} - found:
-            found |= below
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # in one moment: nobody writes down how another has ended
-            for pid in found:
-                try:
-                    os.kill(pid, number)
-                except ProcessLookupError:
-                    continue
-        return list(found)
-
-    def start(self) -> None:
-        """As after a start of its machine."""
-        self.agent = self.market.run_host(self.name)
-        self.is_up = True
 
 
 @dataclass(slots=True)
@@ -258,29 +216,8 @@ def alone(folder: Path, steps: int = STEPS) -> float:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    need_networks()
-    with ExitStack() as cleanup:
-        made = cleanup.enter_context(switched(2 + len(HOSTS), "10.96.0"))
-        names = ("master", "eu", *HOSTS)
-        networks = {name: one for name, (one, _) in zip(names, made, strict=True)}
-        addresses = {name: address for name, (_, address) in zip(names, made, strict=True)}
-        market = cleanup.enter_context(regional_market(tmp_path, networks, addresses, "tests.support.hasty_master"))
-        market.add_accesses("eu")
-        hosts = [Host(market, name, market.add_host(name)) for name in HOSTS]
-
-        def are_up() -> bool:
-            found = market.renter.all("/hosts")
-            return len(found) == len(HOSTS) and all(h["link_state"] == "online" and h["price_per_hour"] for h in found)
-
-        wait_for(are_up, JOB_S)
-        yield World(market, {_identity(host)[0]: host for host in hosts})
-        for host in hosts:
-            host.lose()  # also what a failed test left running there
-
-
-def _identity(host: Host) -> tuple[str, Path]:
-    folder = host.market.folder / f"host-{host.name}" / "identity"
-    return json.loads((folder / "identity.json").read_text())["id"], folder
+    with mortal_hosts(tmp_path, HOSTS, "10.96.0") as (market, hosts):
+        yield World(market, hosts)
 
 
 def test_a_torn_or_wrong_resume_would_be_seen(tmp_path: Path) -> None:
@@ -316,7 +253,7 @@ def test_jobs_go_on_from_the_newest_whole_checkpoint_when_their_hosts_are_killed
     clusters = [attempt["cluster_id"] for job in tally.jobs for attempt in world.ask("GET", f"/jobs/{job}")["attempts"]]
     wait_for(lambda: all(world.ask("GET", f"/clusters/{one}")["phase"] in ("Deleted", "Failed") for one in clusters))
     wait_for(lambda: not [path for host in world.hosts.values() for path in host.works.glob("workload_*")])
-    identities = dict(_identity(host) for host in world.hosts.values())
+    identities = dict(host.identity for host in world.hosts.values())
     data_dir = world.market.data_dir
     assert truth.ledger_flaws(data_dir) == []
     assert [flaw for one in clusters for flaw in truth.billing_flaws(data_dir, one, identities)] == []
