@@ -18,6 +18,7 @@ from windrow_master.clusters.artefacts import checkpoints
 from windrow_master.clusters.artefacts.model import LIST_MAX, ObjectKey, Part
 from windrow_master.clusters.model import ClusterPhase, Use, Volume, WorkPhase
 from windrow_master.clusters.volumes import rules
+from windrow_master.clusters.volumes import service as volumes
 from windrow_master.clusters.volumes.course.service import VolumeCourse
 from windrow_master.clusters.volumes.rules import Due, due, is_over
 from windrow_proto.errors import InvalidInput, Unavailable
@@ -83,6 +84,17 @@ async def test_what_a_death_in_the_middle_of_deleting_left_goes_after_a_day(site
         assert (objects.held == kept) is (cut == 7)
         assert await swept(site, objects) == max(0, 7 - max(1, cut))
         assert objects.held == kept
+
+
+async def test_who_deletes_a_large_one_need_not_wait_for_its_last_object(site, objects, monkeypatch):
+    await saved(objects, await volume(site), 1)
+    kept = dict(objects.held)
+    monkeypatch.setattr(volumes, "DROP_S", 0.01)
+    monkeypatch.setattr(objects, "delete", lambda key: asyncio.Event().wait())
+    assert (await site.client.delete("/api/v1/volumes/data")).status_code == 204
+    assert objects.held == kept
+    monkeypatch.undo()
+    assert await swept(site, objects) == 3
 
 
 async def test_parts_of_a_save_that_came_to_nothing_go_after_a_day_and_versions_stay(site, objects):

@@ -4,6 +4,7 @@ delete row ──▶ manifests ──▶ parts     What a crash, or a save that 
                                        takes away (artefacts/retention).
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -25,6 +26,8 @@ log = structlog.get_logger(__name__)
 
 KIND: Final = "volume"
 """How their ids begin."""
+DROP_S: Final = 10.0
+"""For objects of a deleted one, before whoever deleted it has his answer: the sweep takes the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,10 @@ class VolumeService:
 
         volume = await self._store.write(change, name="volume.delete")
         try:
-            await checkpoints.drop(self._artefacts.objects, volume.volume_id)
+            async with asyncio.timeout(DROP_S):
+                await checkpoints.drop(self._artefacts.objects, volume.volume_id)
+        except TimeoutError:
+            log.info("volume_left_to_the_sweep", volume_id=volume.volume_id)
         except WindrowError as error:
             log.warning("volume_not_swept", volume_id=volume.volume_id, detail=error.detail)
 
