@@ -16,6 +16,12 @@ from sqlalchemy import bindparam, update
 from tests.simulation.breakages import FailingRuntime
 from tests.simulation.planted_identities import copies_take_turns, generation_unchecked, older_certificate_accepted
 from tests.simulation.planted_links import late_hello_takes_over
+from tests.simulation.planted_stops import (
+    past_work_forgotten,
+    start_without_audit,
+    stop_never_over,
+    stop_that_only_answers,
+)
 from tests.simulation.world import Plan
 from windrow_agent import journal
 from windrow_agent.core import lease
@@ -25,7 +31,6 @@ from windrow_agent.workloads import Keeper
 from windrow_master.clusters.life.service import LifeDesk
 from windrow_master.clusters.placing.service import Placer
 from windrow_master.clusters.service import ClusterService
-from windrow_master.clusters.starting.service import Starter
 from windrow_master.fleet.evidence.service import EvidenceDesk
 from windrow_master.fleet.model import SlotState
 from windrow_master.fleet.service import FleetService
@@ -326,16 +331,6 @@ def fault_without_audit() -> Iterator[None]:
         yield
 
 
-def start_without_audit() -> Any:
-    """What is started again is no longer stopped, and nobody writes down how it came so far."""
-    return mock.patch.object(Starter, "_audit", lambda self, uow, stopped, actor: None)
-
-
-def stop_that_only_answers() -> Any:
-    """A renter is told that it stops, and it goes on."""
-    return mock.patch.object(LifeDesk, "stop", lambda self, uow, cluster, actor: cluster)
-
-
 @contextmanager
 def hold_never_given_back() -> Iterator[None]:
     """A rental closes and keeps what it had set aside."""
@@ -392,6 +387,7 @@ COPIED = {"copies": True, "faulty_ns": 4 * MINUTE}
 COPY = ("copy host", "renew certificate")
 LATE = {"faulty_ns": MINUTE, "fault_every_ns": 30 * SECOND, "settle_ns": 100 * SECOND}
 OFTEN = {"hosts": 4, "renters": 6, "fault_every_ns": 2 * SECOND}
+SETTLED = {"settle_ns": 100 * SECOND}
 TURNS = {"hosts": 4, "renters": 6, "faulty_ns": MINUTE, "turns_chance": 0.5}
 BUGS = (
     Bug("ack before fsync", "I1", ack_before_fsync, POWER),
@@ -421,6 +417,8 @@ BUGS = (
     Bug("a late hello takes over", "I8", late_hello_takes_over, ("keep hellos back",), LATE),
     Bug("an end taken for granted", "I2", end_taken_for_granted, ("daemon fails",), OFTEN),
     Bug("a start without its audit rows", "I4", start_without_audit, ("reset streams",), TURNS),
+    Bug("a stop that is never over", "I8", stop_never_over, ("reset streams",), TURNS | SETTLED),
+    Bug("past work forgotten", "I8", past_work_forgotten, ("reset streams",), TURNS | SETTLED),
     Bug("a stop that only answers", "I3", stop_that_only_answers, ("reset streams",), TURNS),
 )
 

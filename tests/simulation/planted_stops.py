@@ -1,0 +1,47 @@
+"""Planted bugs of stopping a cluster and starting it again (planted.py)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+from windrow_master.clusters.life.service import LifeDesk
+from windrow_master.clusters.model import ClusterPhase, WorkPhase
+from windrow_master.clusters.starting.service import Starter
+
+
+def start_without_audit() -> Any:
+    """What is started again is no longer stopped, and nobody writes down how it came so far."""
+    return mock.patch.object(Starter, "_audit", lambda self, uow, stopped, actor: None)
+
+
+def stop_that_only_answers() -> Any:
+    """A renter is told that it stops, and it goes on."""
+    return mock.patch.object(LifeDesk, "stop", lambda self, uow, cluster, actor: cluster)
+
+
+@contextmanager
+def stop_never_over() -> Iterator[None]:
+    """Whose last work is gone is judged, but not while it stops."""
+    judge = LifeDesk.judge
+
+    def blind(self: LifeDesk, uow: Any, cluster: Any, actor: str = "master") -> Any:
+        return cluster if cluster.phase is ClusterPhase.STOPPING else judge(self, uow, cluster, actor)
+
+    with mock.patch.object(LifeDesk, "judge", blind):
+        yield
+
+
+@contextmanager
+def past_work_forgotten() -> Iterator[None]:
+    """What a cluster ran is past once it stops, and its host is not told."""
+
+    def forgotten(self: LifeDesk, uow: Any, workload: Any, actor: str) -> None:
+        if not workload.is_released:
+            self._fleet.slots_stopping(uow, workload.slots, actor, "the work is being ended")
+            self._fleet.slots_released(uow, workload.slots, actor, "nothing of the work is left")
+            uow.workloads.save(replace(workload, phase=WorkPhase.GONE, is_released=True))
+
+    with mock.patch.object(LifeDesk, "_order_end", forgotten):
+        yield
