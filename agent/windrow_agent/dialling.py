@@ -1,8 +1,8 @@
 """Finds this host its Access and keeps it connected: measures, dials in order, moves when another is clearly nearer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -73,15 +73,6 @@ ASK_NS_MAX: Final = 8 * MINUTE
 """Between two questions for a newer map: all hosts of a region may have the same one at once, of one Master."""
 
 
-@dataclass(slots=True)
-class Second:
-    """The connection to a second Access. ready: greeted there, so that it can serve at once; None: not (any more)."""
-
-    address: str
-    warm: WarmLink
-    ready: ports.Ready | None = None
-
-
 class Home:
     """Where this host is connected. serve runs one connection to its end and raises what ended it; prepare greets by
     one that serves when this one has died.
@@ -117,7 +108,9 @@ class Home:
         self._looked_ns: int | None = None
         self._ask_due_ns = self._ask_pause_ns = 0
         self._busy_until_ns: dict[str, int] = {}
-        self._warm: Second | None = None
+        self._told: set[str] = set()
+        """Whose last word was when to come back: it is there, and each round trip of a ping counts there as a call."""
+        self._warm: ports.Second | None = None
         self._let_go: WarmLink | None = None
 
     @property
@@ -149,7 +142,7 @@ class Home:
             await self._clock.sleep_ns(wait_ns)
             if len(self.regions.points) == 1 and self._attempt <= BLIND_ROUNDS:
                 continue
-            await self.measure()
+            await self.measure(self._told)
             if not self._is_any_there() and not await self._asked():
                 await self._try(await self._looked_up())
 
@@ -172,8 +165,8 @@ class Home:
         return max(0, self._busy_until_ns.get(address, 0) - self._clock.monotonic_ns())
 
     def _is_any_there(self) -> bool:
-        """Whether any Access of the map answered the last ping."""
-        return any(point.address in self.answers for point in self.regions.points)
+        """Whether any Access of the map answered the last ping, or said when to come back."""
+        return any(point.address in self.answers or point.address in self._told for point in self.regions.points)
 
     async def _asked(self) -> bool:
         """Look for a newer map; returns whether there is one, and an Access of it answers."""
@@ -209,11 +202,13 @@ class Home:
         able = tuple(point for point in points if point.address in answers)
         return choice.order(self._host_id, RegionMap(0, able), self._measured(), None)
 
-    async def measure(self) -> None:
-        """Ping every Access of the map, and the one in use if it is not there; who does not answer has no figure."""
+    async def measure(self, but: Collection[str] = ()) -> None:
+        """Ping every Access of the map, and the one in use if it is not there; who does not answer has no figure. but:
+        those whose figures stay as they are."""
         in_use = () if self.address is None else (self.address,)
         addresses = dict.fromkeys((*(point.address for point in self.regions.points), *in_use))
-        self.answers = await self._pinged(addresses)
+        kept = {address: answer for address, answer in self.answers.items() if address in but}
+        self.answers = kept | await self._pinged(address for address in addresses if address not in but)
 
     async def _pinged(self, addresses: Iterable[str]) -> dict[str, PingAnswer]:
         gate = asyncio.Semaphore(PINGS_MAX)
@@ -245,9 +240,11 @@ class Home:
             serve = await self._dialled(address)
         except WindrowError as error:
             log.info("dial_failed", address=address, detail=error.detail, told_s=ports.told_s(error))
-            self.answers.pop(address, None)
             self._note(address, error)
+            if address not in self._told:
+                self.answers.pop(address, None)
             return False
+        self._told.discard(address)
         self.address, self._lost, is_anew = address, None, False
         began_ns = self._clock.monotonic_ns()
         is_moving = await self._served(serve)
@@ -336,7 +333,10 @@ class Home:
             self._busy_until_ns.pop(address, None)  # what it was told is over; a distrust that is not stays
         for one in [one for one, until_ns in self._busy_until_ns.items() if until_ns + BUSY_NS_MAX < now_ns]:
             del self._busy_until_ns[one]  # it may be none of our map any more
+            self._told.discard(one)
+        self._told.discard(address)
         if cause.retry_after_ns > 0:
+            self._told.add(address)
             # With a jitter of ours: all whom it sends away at once are told the same.
             wait_ns = min(cause.retry_after_ns, BUSY_NS_MAX) * (1 + 0.5 * self._rng.uniform())
             self._busy_until_ns[address] = max(self._busy_until_ns.get(address, 0), now_ns + int(wait_ns))
@@ -391,7 +391,7 @@ class Home:
                     await self.measure()
                 continue
             try:
-                self._warm = second = Second(address, await self._dialer.warm(address, DIAL_NS))
+                self._warm = second = ports.Second(address, await self._dialer.warm(address, DIAL_NS))
                 if self._prepare is not None:
                     second.ready = await self._prepare(await second.warm.connect(DIAL_NS))
                 log.info("second_connection", address=address)
@@ -408,7 +408,7 @@ class Home:
         measured = {address: one for address, one in self._measured().items() if not self._busy_ns(address)}
         return choice.second(self._host_id, self.regions, measured, self.address, held)
 
-    async def _ping_warm(self, second: Second) -> None:
+    async def _ping_warm(self, second: ports.Second) -> None:
         """Until it ends or drains, or another is the better second one."""
         address, warm, ready = second.address, second.warm, second.ready
         due_ns, before = 0, None

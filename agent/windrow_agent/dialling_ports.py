@@ -6,7 +6,7 @@ from typing import Protocol
 
 from windrow_proto.errors import WindrowError
 from windrow_proto.messages import RegionMap
-from windrow_proto.ports import DialledLink, FrameLink
+from windrow_proto.ports import DialledLink, FrameLink, WarmLink
 from windrow_proto.units import SECOND
 
 Serve = Callable[[FrameLink], Awaitable[None]]
@@ -18,6 +18,15 @@ class Ready:
 
     link: DialledLink
     serve: Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Second:
+    """The connection to a second Access. ready: greeted there, so that it can serve at once; None: not (any more)."""
+
+    address: str
+    warm: WarmLink
+    ready: Ready | None = None
 
 
 Prepare = Callable[[DialledLink], Awaitable[Ready]]

@@ -12,10 +12,12 @@ from tests.unit.clusters.test_volumes import saved
 from tests.unit.clusters.world import OWNER
 from tests.unit.jobs.test_decide import job
 from windrow_master.clusters.artefacts import checkpoints
-from windrow_master.clusters.artefacts.retention.service import KEPT_NS, SETTLED_NS, RetentionService, Stay, of_ended
+from windrow_master.clusters.artefacts.model import object_key
+from windrow_master.clusters.artefacts.retention.rules import KEPT_NS, SETTLED_NS, Stay, of_ended
+from windrow_master.clusters.artefacts.retention.service import RetentionService
 from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.jobs.model import JobId, JobState
-from windrow_proto.units import HOUR
+from windrow_proto.units import DAY, HOUR
 
 GOES_ON = Stay(checkpoints.KEEP)
 
@@ -106,3 +108,21 @@ async def test_what_a_database_restored_from_before_knows_nothing_of_stays_while
     before = dict(objects.held)
     assert await retention.sweep() == 0
     assert objects.held == before
+
+
+async def test_what_is_kept_of_jobs_goes_thirty_days_after_the_last_that_may_want_it(m, objects, retention):
+    began_ns = m.clock.wall_ns()
+    first = replace(job("job_1", JobState.SUCCEEDED), account_id=OWNER, group="job_1", ended_at_ns=began_ns)
+    again = replace(job("job_2", JobState.FAILED), account_id=OWNER, group="job_1", ended_at_ns=began_ns + DAY)
+    goes_on = replace(job("job_3", JobState.RUNNING), account_id=OWNER, group="job_3")
+    for one in (first, again, goes_on):
+        m.write(lambda uow, one=one: uow.jobs.add(one, None, b""))
+    for key in ("job_1/folder", "job_1/0001/files", "job_2/0001/log/0", "job_3/folder", "job_unknown/folder"):
+        objects._keep(object_key(f"jobs/{key}"), b"x")
+
+    passes(m, objects, KEPT_NS)
+    assert await retention.sweep() == 1
+    assert owners(objects) == {"job_1", "job_2", "job_3"}, "of the first the second has the folder"
+    passes(m, objects, DAY)
+    assert await retention.sweep() == 3
+    assert owners(objects) == {"job_3"}

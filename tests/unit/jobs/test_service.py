@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.clusters.world import HOST, OTHER, STRANGER, principal
 from tests.unit.jobs.world import GONE, once, world
+from windrow_master.clusters.artefacts.retention.rules import KEPT_NS
 from windrow_master.clusters.jobs.model import JobId, JobRequest, JobState
 from windrow_master.fleet.machines import LinkEvent
 from windrow_proto.errors import Conflict, IdempotencyMismatch, NotFound
@@ -251,6 +252,28 @@ async def test_what_is_cancelled_is_collected_first_and_what_has_ended_stays(tmp
         it.market.join(OTHER)
         await it.tick()
         assert (await it.get(again)).state is S.STARTING
+
+
+async def test_what_a_job_left_is_had_for_thirty_days(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit(await_files=True)
+        await it.jobs.put_folder(principal(), job.job_id, once(b"folder"))
+        await it.tick()
+        it.market.report(it.market.spec(), WorkloadPhase.WAITING_FILES)
+        await it.tick(2)
+        it.exit(it.run())
+        await it.tick(2)
+        ended_ns = (await it.get(job)).ended_at_ns
+        it.clock.advance(ended_ns + KEPT_NS - 1 - it.clock.wall_ns())
+        assert await text((await it.jobs.artefacts(principal(), job.job_id))[0]) == b"tar"
+        it.clock.advance(1)
+        for asked in (it.jobs.log, it.jobs.follow, it.jobs.artefacts):
+            with pytest.raises(NotFound, match="30 days"):
+                await asked(principal(), job.job_id)
+        with pytest.raises(Conflict, match="submit it again"):
+            await it.jobs.rerun(principal(), job.job_id)
+        assert (await it.get(job)).state is S.SUCCEEDED
 
 
 async def test_a_running_jobs_log_is_kept_piece_by_piece_for_the_day_its_host_is_lost(tmp_path) -> None:

@@ -36,9 +36,9 @@ GARBAGE_AGE_NS: Final = 24 * HOUR
 """Before parts without a manifest are thrown away: an upload under way has none, and ends within this time."""
 
 
-def owner_prefix(owner: str) -> str:
-    """Where all of an owner's checkpoints are."""
-    return object_key(f"{ROOT}/{owner}") + "/"
+def owner_prefix(owner: str, root: str = ROOT) -> str:
+    """Where all of an owner's checkpoints are, or what else is kept by owners below a root."""
+    return object_key(f"{root}/{owner}") + "/"
 
 
 def manifest_key(owner: str, step: int) -> ObjectKey:
@@ -189,10 +189,10 @@ async def tidy(store: ObjectStore, owner: str, now_ns: int, keep: int = KEEP) ->
     return found
 
 
-async def drop(store: ObjectStore, owner: str, before_ns: int | None = None) -> int:
+async def drop(store: ObjectStore, owner: str, before_ns: int | None = None, root: str = ROOT) -> int:
     """Throw all of an owner's away; returns how many objects. May be repeated: keys of manifests sort before others.
     before_ns: nothing where any is younger than that."""
-    found = [one async for one in every(store, owner_prefix(owner))]
+    found = [one async for one in every(store, owner_prefix(owner, root))]
     if before_ns is not None and any(one.modified_ns > before_ns for one in found):
         return 0
     for one in found:
@@ -200,17 +200,17 @@ async def drop(store: ObjectStore, owner: str, before_ns: int | None = None) -> 
     return len(found)
 
 
-async def owners(store: ObjectStore, kind: str) -> AsyncIterator[str]:
+async def owners(store: ObjectStore, kind: str, root: str = ROOT) -> AsyncIterator[str]:
     """The owners of this kind, by their ids, that have any object."""
-    first = f"{ROOT}/{kind}_"
+    first = f"{root}/{kind}_"
     after: ObjectKey | None = object_key(first)
     while after is not None:
-        page = await store.list(f"{ROOT}/", after)
+        page = await store.list(f"{root}/", after)
         found = dict.fromkeys(one.key.split("/")[1] for one in page.objects if one.key.startswith(first))
         for owner in found:
             yield owner
         is_over = page.after is None or not page.after.startswith(first)
-        after = None if is_over else object_key(owner_prefix([*found][-1]) + BEHIND)
+        after = None if is_over else object_key(owner_prefix([*found][-1], root) + BEHIND)
 
 
 async def every(store: ObjectStore, prefix: str) -> AsyncIterator[ObjectStat]:

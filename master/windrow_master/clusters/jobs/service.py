@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from windrow_master.clusters.artefacts.retention.rules import KEPT_DAYS, is_past
 from windrow_master.clusters.jobs import decide as rules
 from windrow_master.clusters.jobs import logins, moving
 from windrow_master.clusters.jobs.course.service import LOOK_NS, JobCourse
@@ -187,6 +188,8 @@ class JobService:
                 raise Conflict(f"It has not ended: it is {job.state.value}.", subject=job_id)
             if job.request.await_files and job.folder_bytes is None:
                 raise Conflict("Its folder was never sent; submit it again.", subject=job_id)
+            if job.request.await_files and self._is_past(job):
+                raise Conflict(f"Its folder was kept for {KEPT_DAYS} days; submit it again.", subject=job_id)
             if job.login is not None:
                 raise Conflict("Its registry login went with its end; submit it again with it.", subject=job_id)
             self._store.admit()
@@ -207,11 +210,22 @@ class JobService:
         """Whose a job is. Raises NotFound where it is not one's own."""
         return (await self.get_own(principal, JobId(job_id))).job.account_id
 
+    def _is_past(self, job: Job) -> bool:
+        return is_past(job.ended_at_ns, self._clock.wall_ns())
+
+    async def _kept(self, principal: Principal, job_id: JobId) -> Job:
+        """One's own, whose log and files are still kept. Raises NotFound."""
+        job = (await self.get_own(principal, job_id)).job
+        if self._is_past(job):
+            said = f"What a job printed and left is kept for {KEPT_DAYS} days; it ended before that."
+            raise NotFound(said, subject=job_id)
+        return job
+
     # --- what it printed and left ----------------------------------------------------------------------------------
 
     async def log(self, principal: Principal, job_id: JobId, attempt: int | None = None) -> AsyncIterator[bytes]:
         """The log of an attempt, by default the last one, as far as it is known now."""
-        job = (await self.get_own(principal, job_id)).job
+        job = await self._kept(principal, job_id)
         number = _attempt_of(job, attempt)
         return self._from(principal, job, number, 0)
 
@@ -231,7 +245,7 @@ class JobService:
 
     async def follow(self, principal: Principal, job_id: JobId) -> AsyncGenerator[bytes]:
         """Its log as it is written, attempt after attempt, until it has ended."""
-        await self.get_own(principal, job_id)
+        await self._kept(principal, job_id)
         return self._follow(principal, job_id)
 
     async def _follow(self, principal: Principal, job_id: JobId) -> AsyncGenerator[bytes]:
@@ -254,7 +268,7 @@ class JobService:
         self, principal: Principal, job_id: JobId, attempt: int | None = None
     ) -> tuple[AsyncIterator[bytes], Attempt]:
         """The files that an attempt changed, by default the last one, as a tar. Raises Conflict before it has ended."""
-        job = (await self.get_own(principal, job_id)).job
+        job = await self._kept(principal, job_id)
         number = _attempt_of(job, attempt)
         if not number or job.attempts[number - 1].files_bytes is None:
             raise Conflict("No files of it are kept: it has not ended, or they could not be had.", subject=job_id)

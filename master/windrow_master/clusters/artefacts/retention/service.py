@@ -1,4 +1,4 @@
-"""How long what work has saved stays in the store: the hourly sweep of checkpoints and of volumes' versions.
+"""The hourly sweep of what work has left in the store: checkpoints, versions of volumes, and what is kept of jobs.
 
 over, or without a row ─▶ all of its objects, once none is younger than a time
 else                   ─▶ what is outdated, and parts that no manifest names
@@ -7,8 +7,8 @@ An owner's row is there before its first object. So one that has objects and, as
 and nothing can be saved of it any more.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,9 @@ import structlog
 
 from windrow_master.clusters import machine
 from windrow_master.clusters.artefacts import checkpoints
-from windrow_master.clusters.artefacts.service import KEEP_NS, SWEEP_NS, ArtefactService
+from windrow_master.clusters.artefacts.retention.rules import KEPT_NS, Stay, is_past, of_ended
+from windrow_master.clusters.artefacts.service import SWEEP_NS, ArtefactService
+from windrow_master.clusters.jobs.keeping.service import ROOT as JOBS
 from windrow_master.clusters.jobs.model import JobId
 from windrow_master.clusters.volumes import rules as volumes
 from windrow_master.store.store import Store
@@ -26,26 +28,6 @@ from windrow_proto.ids import ClusterId
 from windrow_proto.ports import Clock
 
 log = structlog.get_logger(__name__)
-
-KEPT_NS: Final = KEEP_NS
-"""Of checkpoints, after the end of their job or cluster: as long as artefacts."""
-SETTLED_NS: Final = 2 * checkpoints.GARBAGE_AGE_NS
-"""After its end an owner has no garbage any more: it need not be looked for every hour."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stay:
-    """keep: so many of the newest stay; 0: none does. young_ns: one object younger than that, and all of them stay."""
-
-    keep: int
-    young_ns: int = checkpoints.GARBAGE_AGE_NS
-
-
-def of_ended(ended_ns: int | None, now_ns: int) -> Stay | None:
-    """What stays of checkpoints whose owner ended then (None: it goes on); None: they are as they should be."""
-    if ended_ns is None or now_ns - ended_ns < SETTLED_NS:
-        return Stay(checkpoints.KEEP)
-    return Stay(0, KEPT_NS) if now_ns - ended_ns >= KEPT_NS else None
 
 
 def _of_volume(owner: str, uow: UnitOfWork) -> Stay | None:
@@ -65,12 +47,18 @@ def _of_cluster(owner: str, uow: UnitOfWork) -> Stay | None:
     return of_ended(cluster.ended_at_ns if cluster.phase in machine.FINAL else None, uow.now_wall_ns)
 
 
+def _is_job_past(owner: str, uow: UnitOfWork) -> bool:
+    """Neither it nor, of its folder, any job that was submitted with it or run again from it is wanted any more."""
+    jobs = [uow.jobs.get(JobId(owner)), *uow.jobs.of_group(owner)]
+    return all(job is None or is_past(job.ended_at_ns, uow.now_wall_ns) for job in jobs)
+
+
 OWNERS: Final[Mapping[str, Callable[[str, UnitOfWork], Stay | None]]] = {
     "volume": _of_volume,
     "job": _of_job,
     "cluster": _of_cluster,
 }
-"""By how their ids begin."""
+"""Of checkpoints and versions, by how their ids begin."""
 
 
 class RetentionService:
@@ -93,12 +81,23 @@ class RetentionService:
         objects, count = self._artefacts.objects, 0
         for kind, stays in OWNERS.items():
             async for owner in checkpoints.owners(objects, kind):
-                stay, now_ns = await self._store.read(partial(stays, owner)), self._clock.wall_ns()
-                try:
+                with _waiting(owner):
+                    stay, now_ns = await self._store.read(partial(stays, owner)), self._clock.wall_ns()
                     if stay is not None and stay.keep:
                         count += len(await checkpoints.tidy(objects, owner, now_ns, stay.keep))
                     elif stay is not None:
                         count += await checkpoints.drop(objects, owner, now_ns - stay.young_ns)
-                except WindrowError as error:
-                    log.warning("owner_not_swept", owner=owner, detail=error.detail)
+        async for owner in checkpoints.owners(objects, "job", JOBS):
+            with _waiting(owner):
+                if await self._store.read(partial(_is_job_past, owner)):
+                    count += await checkpoints.drop(objects, owner, self._clock.wall_ns() - KEPT_NS, JOBS)
         return count
+
+
+@contextmanager
+def _waiting(owner: str) -> Iterator[None]:
+    """What the store refuses now is tried with the next sweep; the others go on."""
+    try:
+        yield
+    except WindrowError as error:
+        log.warning("owner_not_swept", owner=owner, detail=error.detail)
