@@ -83,6 +83,7 @@ SHELLS: dict[str, str] = {
     "master/windrow_master/*/drawings.py": "prints the drawings of the machines when run",
     "master/windrow_master/config.py": "reads the environment",
     "master/windrow_master/clusters/artefacts/folder.py": "objects in files of the Master's disk",
+    "master/windrow_master/clusters/artefacts/sealing.py": "seals and opens blocks on a thread",
     "master/windrow_master/telemetry/remote/store.py": "the door to a metrics store over HTTP",
     "master/windrow_master/main.py": "starts and stops the Master",
     "master/windrow_master/rooms*.py": "wires the rooms to one another",

@@ -1,6 +1,6 @@
 """What the command says of a cluster: plan, addresses, steps, members, what ends it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -74,10 +74,10 @@ def volume(mount: str, known: Mapping[str, dict[str, Any]]) -> str:
 
 
 class Progress:
-    """Prints each step of a cluster once, and each tenth of a pull; none of those that `before` has already."""
+    """Prints each step of a cluster once, and each tenth of a pull; none of those `before`."""
 
-    def __init__(self, before: dict[str, Any] | None = None) -> None:
-        self._before = list((before or {}).get("steps") or [])
+    def __init__(self, before: Sequence[dict[str, Any]] = ()) -> None:
+        self._before = before
         self._seen: set[tuple[str, str]] = set()
 
     def __call__(self, cluster: dict[str, Any]) -> None:
@@ -88,6 +88,13 @@ class Progress:
             if key not in self._seen:
                 self._seen.add(key)
                 say(f"  {key[0]} {key[1]}".rstrip())
+
+
+def past_steps(cluster: dict[str, Any]) -> list[dict[str, Any]]:
+    """The steps of its runs before this one, up to where it was stopped last."""
+    steps = list(cluster.get("steps") or [])
+    stopped = [number for number, step in enumerate(steps) if step.get("name") == "stopped"]
+    return steps[: stopped[-1] + 1] if stopped else []
 
 
 def _tenths(step: dict[str, Any]) -> str:

@@ -180,12 +180,10 @@ def _create(api: Client, request: dict[str, Any], wait: bool, as_json: bool) -> 
     started(api, api.create_cluster(request, tell=say), wait, as_json)
 
 
-def started(
-    api: Client, cluster: dict[str, Any], wait: bool, as_json: bool, before: dict[str, Any] | None = None
-) -> None:
-    """Wait until it runs, say how it went and how it is entered; exits where it failed. before: as it was stopped."""
+def started(api: Client, cluster: dict[str, Any], wait: bool, as_json: bool) -> None:
+    """Wait until it runs, say how it went and how it is entered; exits where it failed."""
     if wait:
-        progress = None if as_json else text.Progress(before)
+        progress = None if as_json else text.Progress(text.past_steps(cluster))
         cluster = api.wait_cluster(cluster["id"], is_up, CREATE_TIMEOUT_S, progress)
     if as_json:
         print_json(cluster)
@@ -214,10 +212,11 @@ def cluster_resize(
     body |= {"max_price_per_hour": max_price} if max_price else {}
     body |= {"registry_login": registry_login(login.read(LOGIN_MAX))} if login is not None else {}
     named = cluster_id(api, cluster)
-    before = api.cluster(named)
     found = api.request("POST", f"/clusters/{named}/resize", body=body)
     if wait:
-        found = api.wait_cluster(named, _are_up, CREATE_TIMEOUT_S, None if as_json else text.Progress(before))
+        found = api.wait_cluster(
+            named, _are_up, CREATE_TIMEOUT_S, None if as_json else text.Progress(found.get("steps") or ())
+        )
     if as_json:
         print_json(found)
         return

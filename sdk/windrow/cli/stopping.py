@@ -48,8 +48,8 @@ def cluster_start(
     """Rent and start anew what was stopped."""
     api = client(context)
     found = cluster_id(api, cluster)
-    stopped = api.cluster(found)
     if plan or not yes:
+        stopped = api.cluster(found)
         answer = api.plan(_asked(stopped, max_price))
         if plan:
             show_plan(answer, as_json)
@@ -64,7 +64,7 @@ def cluster_start(
     if item["request"].get("await_files"):
         say("It waits for its files: they are sent as after its creation.")
         wait = False
-    started(api, item, wait, as_json, stopped)
+    started(api, item, wait, as_json)
 
 
 def _asked(cluster: dict[str, Any], max_price: str | None) -> dict[str, Any]:

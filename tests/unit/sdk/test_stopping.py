@@ -92,16 +92,18 @@ def test_a_stop_is_sent_and_says_how_it_is_started_again(windrow: Any, capsys: p
 
 
 def test_a_start_says_none_of_the_steps_of_the_run_before(windrow: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    first = {"at": "2026-01-01T00:00:00Z", "name": "pulling", "progress": None, "detail": "a:1", "member": None}
-    anew = first | {"at": "2026-01-02T00:00:00Z", "detail": "a:1 once more"}
+    names = ("pulling", "stopped", "placed", "pulling")
+    steps = [
+        {"at": f"2026-01-01T00:00:0{number}Z", "name": name, "progress": None, "detail": f"of {number}", "member": None}
+        for number, name in enumerate(names)
+    ]
 
     class Starting(Master):
         def __call__(self, request: httpx2.Request) -> httpx2.Response:
-            answer = super().__call__(request)
-            if request.url.path.endswith("/start"):
-                self.cluster |= {"phase": "Running", "steps": [first, anew]}
-            return answer
+            if request.method == "GET" and self.asked and self.asked[-1][0].endswith("/start"):
+                self.cluster |= {"phase": "Running", "steps": steps}
+            return super().__call__(request)
 
-    windrow(Starting(steps=[first]), "start", "lab", "--yes")
+    windrow(Starting(steps=steps[:3]), "start", "lab", "--yes")
     said = capsys.readouterr().err.splitlines()
-    assert [line for line in said if "pulling" in line] == ["  pulling a:1 once more"]
+    assert [line for line in said if line.startswith("  ")] == ["  placed of 2", "  pulling of 3"]
