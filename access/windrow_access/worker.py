@@ -39,11 +39,6 @@ RENEW_CHECK_NS = MINUTE
 DRAIN_S = 2.0
 """How long agents may take to hear that they should go elsewhere, before their streams are cut."""
 
-SEARCH_ALL_EVERY = 50
-"""What is searched for garbage then is all that ten thousand agents hold, and nothing is relayed meanwhile: with
-Python's own 10, the longest pause in a storm of them was 0.9 to 1.1 s, so it was 0.3 s, at the same memory
-(bench/relay.py)."""
-
 
 class Worker:
     """Runs one worker until a signal. port: the one to listen on; workers of one Access share it."""
@@ -72,7 +67,7 @@ class Worker:
         guard = Guard(relay, self._clock, Callers(Limits()), StrangerLimits(), labels)
         at_once = connections_max(allow_open_files(), Limits(), StrangerLimits())
         server = await link_grpc.serve_agents(guard, self._tls, f"{self._config.host}:{self._port}", at_once)
-        endure(SEARCH_ALL_EVERY)
+        endure()
         log.info("access_listening", address=server.address, region=self._config.region, worker=self._worker)
         base = self._config.metrics_port
         port = base + self._worker if base else base

@@ -34,15 +34,13 @@ def loading() -> Iterator[None]:
         gc.enable()
 
 
-def endure(old_every: int | None = None) -> None:
-    """Call once, when all that lives as long as the process has been made. old_every: so many searches of what has
-    lived for a while, before one of everything; None: Python's own (10)."""
+def endure() -> None:
+    """Call once, when all that lives as long as the process has been made."""
     keep_large_blocks()
     allow_open_files()
     gc.collect()
     gc.freeze()
-    _, middle, old = gc.get_threshold()
-    gc.set_threshold(YOUNG_MAX, middle, old if old_every is None else old_every)
+    gc.set_threshold(YOUNG_MAX, *gc.get_threshold()[1:])
 
 
 def keep_large_blocks() -> bool:

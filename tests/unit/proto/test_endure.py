@@ -10,8 +10,6 @@ before = gc.get_threshold()
 endure.endure()
 young, *older = gc.get_threshold()
 print(gc.get_freeze_count() > 1000, young == endure.YOUNG_MAX, tuple(older) == before[1:])
-endure.endure(50)
-print(gc.get_threshold()[1:] == (before[1], 50))
 print(endure.keep_large_blocks() or platform.libc_ver()[0] != "glibc")
 """
 
@@ -45,7 +43,7 @@ def said(script, *arguments):
 
 
 def test_what_is_there_at_the_start_is_never_searched_again():
-    assert said(SCRIPT) == ["True"] * 5
+    assert said(SCRIPT) == ["True"] * 4
 
 
 def test_large_blocks_are_used_again_without_asking_the_kernel_for_each_page():
