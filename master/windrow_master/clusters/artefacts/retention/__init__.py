@@ -1,1 +1,1 @@
-"""Moves checkpoints between workloads and the store of objects."""
+"""Removes what work has left in the store, in the end."""
