@@ -24,6 +24,7 @@ STOP_S = 120.0
 MEASURE_MIB = "4"
 """What a host's bandwidth is measured with: as shipped it is seconds of both processors for each market."""
 PAUSE_MIN_S, PAUSE_MAX_S = 0.02, 0.5
+LAST_LINES = 12
 
 
 @dataclass(slots=True)
@@ -48,6 +49,25 @@ class Stack:
         """Every process below the supervisor."""
         return _descendants(self.process.pid)
 
+    def deaths(self) -> list[str]:
+        """What its supervisor has said so far of daemons that ended unasked, each with the last lines of its log."""
+        try:
+            said = (self.data_dir / "logs" / "up.log").read_text(errors="replace").splitlines()
+        except OSError:
+            return []
+        ended = [line for line in said if "; it starts again in " in line]
+        return [f"{line}\n{_last_lines(line.rpartition('Log: ')[2])}" for line in ended]
+
+    def must_answer(self) -> None:
+        """Wait while its Master is being started again; raises AssertionError with its last words when it has ended."""
+        wait_for(lambda: self.process.poll() is not None or self._answers())
+        ended = self.process.poll()
+        assert ended is None, f"this market has ended ({ended}): {_last_lines(self.data_dir / 'logs' / 'up.log')}"
+
+    def _answers(self) -> bool:
+        with self.client() as api:
+            return bool(api.request("GET", "/me"))
+
     def daemons(self) -> dict[str, list[int]]:
         """Pids by daemon name (master, access, agent), children of the supervisor included."""
         found: dict[str, list[int]] = {}
@@ -66,6 +86,13 @@ class Stack:
                     found.setdefault(kind, []).append(pid)
                     break
         return found
+
+
+def _last_lines(path: str | Path) -> str:
+    try:
+        return "\n".join(Path(path).read_text(errors="replace").splitlines()[-LAST_LINES:])
+    except OSError as error:
+        return str(error)
 
 
 def _descendants(root: int) -> list[int]:
