@@ -54,7 +54,14 @@ async def accept(
     group: asyncio.TaskGroup,
 ) -> None:
     """Serve each connection in a task of the group, with the network it comes from; close at once what is not admitted.
-    Until cancelled."""
+    What a stranger finds to crash ends his own connection. Until cancelled."""
+
+    async def guarded(connection: socket.socket, network: str) -> None:
+        try:
+            await serve(connection, network)
+        except Exception:  # the task's top level: the others go on
+            log.exception(f"{what}_crashed", network=network)
+
     while True:
         try:
             connection, address = await asyncio.get_running_loop().sock_accept(listener)
@@ -64,6 +71,6 @@ async def accept(
             continue
         network = network_of(plain_address(str(address[0])))
         if admits(network):
-            group.create_task(serve(connection, network))
+            group.create_task(guarded(connection, network))
         else:
             connection.close()

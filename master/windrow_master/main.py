@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 
 from windrow_master import logs, rooms, serving, standby
+from windrow_master.again import again
 from windrow_master.api.app import build_app
 from windrow_master.api.limits import Limits
 from windrow_master.config import (
@@ -184,9 +185,9 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
             opened.services.bus.run(),
             opened.services.tail.run(),
             opened.services.trials.run(),
-            _every(CLUSTERS_EVERY_NS, opened.clusters.tick, opened.services.clock),
-            _every(KEEPING_EVERY_NS, opened.audit.checkpoint, opened.services.clock),
-            _every(KEEPING_EVERY_NS, opened.identity.asking.note_use, opened.services.clock),
+            again(opened.clusters.tick, CLUSTERS_EVERY_NS, opened.services.clock, "clusters"),
+            again(opened.audit.checkpoint, KEEPING_EVERY_NS, opened.services.clock, "audit"),
+            again(opened.identity.asking.note_use, KEEPING_EVERY_NS, opened.services.clock, "tokens"),
         )
         keeping = [group.create_task(work) for work in loops]
         servers = [group.create_task(server.run_until(closing)) for server in (http, https)]
@@ -216,16 +217,6 @@ async def _until_unfit(opened: Rooms, stop: asyncio.Event) -> None:
         await opened.services.clock.sleep_ns(UNFIT_EVERY_NS)
     log.error("master_unfit", epoch=opened.store.epoch, error=opened.store.problem)
     stop.set()
-
-
-async def _every(period_ns: int, work: Callable[[], Awaitable[None]], clock: Clock) -> None:
-    """Do this again and again; a failure is logged and the next turn tries anew."""
-    while True:
-        try:
-            await work()
-        except WindrowError as error:
-            log.warning("loop_failed", work=getattr(work, "__qualname__", "?"), error=str(error))
-        await clock.sleep_ns(period_ns)
 
 
 async def stand_by(config: Config, doors: Doors) -> Claim | None:

@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -108,11 +109,7 @@ async def keep(daemon: Daemon, say: Callable[[str], None]) -> None:
     """Run it until it is no longer wanted; a death is said, counted and answered by a restart after a pause."""
     deaths: list[float] = []
     while daemon.is_wanted:
-        if daemon.process is None:
-            await start(daemon)
-        process = daemon.process
-        assert process is not None
-        code = await process.wait()
+        ended = await _run(daemon)
         daemon.process = None
         daemon.changed.set()
         if not daemon.is_wanted:
@@ -121,8 +118,19 @@ async def keep(daemon: Daemon, say: Callable[[str], None]) -> None:
         deaths = [*(one for one in deaths if now - one < BURST_S), now]
         pause_s = pause_after(len(deaths))
         daemon.restarts += 1
-        say(f"{daemon.name} ended ({_ending(code)}); it starts again in {pause_s:g} s. Log: {daemon.log_path}")
+        say(f"{daemon.name} ended ({ended}); it starts again in {pause_s:g} s. Log: {daemon.log_path}")
         await asyncio.sleep(pause_s)
+
+
+async def _run(daemon: Daemon) -> str:
+    """Run it to its end; returns how it ended. A machine that has no room for it now may have some in a moment."""
+    try:
+        if daemon.process is None:
+            await start(daemon)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"it cannot be started: {error}"
+    assert daemon.process is not None
+    return _ending(await daemon.process.wait())
 
 
 def pause_after(deaths: int) -> float:

@@ -243,15 +243,20 @@ class Market:
         said: list[str] = []
         while True:
             # Whatever is answered here is only for saying; daemons are kept up by their keepers.
-            with contextlib.suppress(WindrowError):
+            try:
                 http = self._current()
                 self._lead_accesses()
                 host = await asyncio.to_thread(http.call, "GET", f"/hosts/{self._host_id()}")
-                for line in progress(host, time.monotonic() - self._started_at):
-                    key = line.split("  ", 1)[0]
-                    if key not in said:
-                        said.append(key)
-                        self.say(line)
+                lines = tuple(progress(host, time.monotonic() - self._started_at))
+            except WindrowError:
+                lines = ()
+            except Exception:
+                lines = (f"Failed unexpectedly, and goes on:  {traceback.format_exc()}",)
+            for line in lines:
+                key = line.split("  ", 1)[0]
+                if key not in said:
+                    said.append(key)
+                    self.say(line)
             await asyncio.sleep(WATCH_S)
 
     def _lead_accesses(self) -> None:
@@ -264,8 +269,9 @@ class Market:
                 at = daemon.arguments.index("--trunk") + 1
                 if daemon.arguments[at] != trunk:
                     daemon.arguments = (*daemon.arguments[:at], trunk, *daemon.arguments[at + 1 :])
-                    if daemon.process is not None:
-                        daemon.process.terminate()  # its keeper starts it again
+                    with contextlib.suppress(ProcessLookupError):
+                        if daemon.process is not None:
+                            daemon.process.terminate()  # its keeper starts it again
 
     # --- down --------------------------------------------------------------------------------------------------------
 

@@ -85,6 +85,7 @@ SHELLS: dict[str, str] = {
     "master/windrow_master/clusters/artefacts/folder.py": "objects in files of the Master's disk",
     "master/windrow_master/clusters/artefacts/sealing.py": "seals and opens blocks on a thread",
     "master/windrow_master/telemetry/remote/store.py": "the door to a metrics store over HTTP",
+    "master/windrow_master/again.py": "does work again and again, and logs what it met",
     "master/windrow_master/main.py": "starts and stops the Master",
     "master/windrow_master/rooms*.py": "wires the rooms to one another",
     "master/windrow_master/serving.py": "listens and writes where",

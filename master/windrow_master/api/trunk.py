@@ -39,6 +39,7 @@ from windrow_proto.errors import (
     HostUnreachable,
     InvalidInput,
     LinkClosed,
+    Unavailable,
     WindrowError,
 )
 from windrow_proto.ids import HostId
@@ -201,6 +202,8 @@ class LinkHub:
             self._count(self.figures.refused_messages, error.code)
             if route.figures.bad_proofs > BAD_PROOFS_MAX:
                 self._end(trunk, number, route, error)
+        except Exception:  # what one host finds to crash ends its own route, and not those of its whole Access
+            self._end_crashed(trunk, number, route)
 
     def _hear(self, trunk: Trunk, number: int, route: HostRoute, envelope: Envelope, frame: link_pb2.Frame) -> None:
         if envelope.kind is Kind.RESUME:
@@ -269,6 +272,9 @@ class LinkHub:
                 log.critical("later_master_seen", host_id=host_id, epoch=self._epoch)
                 self.ports.on_stale()
             self._end(trunk, number, route, error)
+            return
+        except Exception:  # the task's top level
+            self._end_crashed(trunk, number, route)
             return
         finally:
             route.is_greeting = False
@@ -366,6 +372,10 @@ class LinkHub:
         trunk.routes.pop(number, None)
         trunk.put_close(number, error.code, error.detail)
         self._close(route, error.code)
+
+    def _end_crashed(self, trunk: Trunk, number: int, route: HostRoute) -> None:
+        log.exception("route_crashed", host_id=route.host_id)
+        self._end(trunk, number, route, Unavailable("The Master failed at what this host said."))
 
     def _note_misuse(self, route: HostRoute, code: str) -> None:
         """Somebody sent what no agent sends: an event, if it was under the host's key, and not for each time."""

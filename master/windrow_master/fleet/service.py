@@ -10,6 +10,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import again
 from windrow_master.fleet import reconcile
 from windrow_master.fleet.commands.service import CommandDesk, is_under_way
 from windrow_master.fleet.cuts.service import CutDesk
@@ -223,12 +224,7 @@ class FleetService:
 
     async def run(self) -> None:
         """Keep time until cancelled."""
-        while True:
-            try:
-                await self.tick()
-            except WindrowError as error:
-                log.warning("fleet_tick_failed", error=str(error))
-            await self._clock.sleep_ns(TICK_NS)
+        await again(self.tick, TICK_NS, self._clock, "fleet")
 
     async def tick(self) -> None:
         """Everything that is due now; safe to call at any time."""

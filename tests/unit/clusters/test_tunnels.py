@@ -217,3 +217,72 @@ async def test_a_master_that_stops_tells_the_hosts(site):
         await ask(site, cluster_id)
     assert stream.closings == [ChannelClose()]
     assert (await ask(site, cluster_id)).status_code == 503
+
+
+class Beside(HeldStream):
+    """While it is being closed, the other's host says that it is over; some turns of the loop pass meanwhile."""
+
+    other: HeldStream
+
+    def __init__(self, turns):
+        super().__init__()
+        self._turns = turns
+
+    async def close(self, closing):
+        await super().close(closing)
+        self.other.arrived.put_nowait(ChannelClose())
+        for _ in range(self._turns):
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_tunnel_that_ends_in_the_moment_it_is_to_be_closed_takes_nothing_with_it(site, turns):
+    cluster_id, _ = await site.running()
+    streams = [Beside(turns), Beside(turns)]
+    streams[0].other, streams[1].other = streams[1], streams[0]
+    site.broker.streams = list(streams)
+    async with tunnelling(site) as tunnels:
+        assert [(await ask(site, cluster_id)).status_code for _ in streams] == [201, 201]
+        await site.client.delete(f"/api/v1/clusters/{cluster_id}")
+        assert await poll_async(lambda: _over(site, tunnels))
+
+
+async def _over(site, tunnels):
+    return tunnels.count == 0 and len(await rows(site, "tunnel.end")) == 2
+
+
+async def test_a_host_that_is_gone_when_its_tunnel_is_closed_takes_nothing_with_it(site):
+    class Gone(HeldStream):
+        async def close(self, closing):
+            self.arrived.put_nowait(LinkClosed())
+            raise LinkClosed
+
+    cluster_id, _ = await site.running()
+    made = (await site.client.post("/api/v1/tokens", json={"name": "short"})).json()
+    site.broker.streams = [Gone(), Gone()]
+    async with tunnelling(site) as tunnels:
+        for headers in ({}, {"Authorization": f"Bearer {made['token']}"}):
+            assert (await ask(site, cluster_id, headers=headers)).status_code == 201
+        await site.client.delete(f"/api/v1/tokens/{made['id']}")
+
+        async def over(count):
+            site.clock.advance(SECOND)
+            await asyncio.sleep(0)
+            return tunnels.count == count
+
+        await poll_async(lambda: over(1))
+        await site.client.delete(f"/api/v1/clusters/{cluster_id}")
+        await poll_async(lambda: over(0))
+
+
+async def test_a_tunnel_that_crashes_is_logged_and_the_others_go_on(site):
+    cluster_id, _ = await site.running()
+    broken, stream = HeldStream(), HeldStream()
+    site.broker.streams = [broken, stream]
+    async with tunnelling(site) as tunnels:
+        for _ in range(2):
+            assert (await ask(site, cluster_id)).status_code == 201
+        broken.arrived.put_nowait(RuntimeError("of no kind that anybody expects"))
+        (row,) = await poll_async(lambda: rows(site, "tunnel.end"))
+        assert (row["reason"], tunnels.count) == ("internal", 1)
+        assert stream.closings == []

@@ -64,6 +64,21 @@ async def test_a_daemon_that_has_died_has_no_pid_before_the_loop_hears_of_it(tmp
         await supervisor.stop(daemon)
 
 
+async def test_a_daemon_that_cannot_be_started_now_is_started_once_it_can(tmp_path: Path) -> None:
+    folder, said = tmp_path / "logs", list[str]()
+    folder.write_text("no folder: as where there is no room for one")
+    daemon = Daemon("agent", SLEEPER, folder / "agent.log")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(supervisor.keep(daemon, said.append))
+        await poll_async(lambda: said)
+        assert daemon.pid is None
+        folder.unlink()
+        pid = await poll_async(lambda: daemon.pid or 0)
+        await supervisor.stop(daemon)
+    assert "cannot be started" in said[0] and daemon.restarts >= 1
+    assert not _is_alive(pid)
+
+
 async def test_a_daemon_that_keeps_dying_is_started_ever_more_slowly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,14 @@
 """Promises of `windrow up --once` and of what it says, against a Master played by a script."""
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from windrow_master import up_once
+from tests.waiting import PATIENCE_S
+from windrow_master import up, up_once
 from windrow_master.up_client import MasterHttp
 from windrow_master.up_once import Job
 from windrow_master.up_words import progress
@@ -124,3 +127,25 @@ def test_progress_says_each_fact_of_this_host_in_words() -> None:
 def test_nobody_at_the_address_is_a_sentence() -> None:
     with pytest.raises(Unavailable, match="does not answer"):
         MasterHttp("http://127.0.0.1:1", "wt_x").call("GET", "/me")
+
+
+async def test_what_is_only_for_saying_never_ends_the_market(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looks: list[Exception] = [ZeroDivisionError("a bug"), ZeroDivisionError("a bug"), Unavailable("it starts")]
+    enough = asyncio.Event()
+
+    def look(market: up.Market) -> MasterHttp:
+        if not looks:
+            enough.set()
+            raise Unavailable("it starts")
+        raise looks.pop(0)
+
+    monkeypatch.setattr(up, "WATCH_S", 0.001)
+    monkeypatch.setattr(up.Market, "_current", look)
+    market = up.Market(up.UpConfig(tmp_path, "127.0.0.1", "", 0, once=False))
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+        watching = group.create_task(market._watch())
+        await enough.wait()
+        watching.cancel()
+    assert capsys.readouterr().out.count("Failed unexpectedly, and goes on") == 1

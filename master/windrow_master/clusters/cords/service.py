@@ -134,6 +134,8 @@ class CordService:
                     self._match(await self._store.read(_wanted), group)
                 except WindrowError as error:
                     log.error("cords_not_judged", code=error.code, detail=error.detail)
+                except Exception:  # the loop's top level
+                    log.exception("cords_crashed")
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_S):
                         await self._wake.wait()
@@ -163,6 +165,10 @@ class CordService:
                 wait_s = AGAIN_S if was_up else min(AGAIN_S_MAX, wait_s * 2)
                 self._set(pair, is_up=False, problem=why)
                 log.info("cord_down", cluster=pair.cluster_id, was_up=was_up, reason=why)
+            except Exception:  # the task's top level: the others go on
+                wait_s = AGAIN_S_MAX
+                self._set(pair, is_up=False, problem="the Master failed")
+                log.exception("cord_crashed", cluster=pair.cluster_id)
             await self._clock.sleep_ns(int(wait_s * SECOND))
 
     async def _join(self, pair: Pair) -> None:

@@ -157,11 +157,14 @@ class TunnelService:
                     changed, self._changed = self._changed, set()
                     try:
                         await self._end_those_of(changed)
+                        continue
                     except WindrowError as error:
                         log.error("tunnels_not_judged", code=error.code, detail=error.detail)
-                        await self._clock.sleep_ns(AGAIN_NS)
-                        self._changed |= changed
-                        self._wake.set()
+                    except Exception:  # the loop's top level
+                        log.exception("tunnels_crashed")
+                    await self._clock.sleep_ns(AGAIN_NS)
+                    self._changed |= changed
+                    self._wake.set()
         finally:
             self._group = None
             for live in self._live.values():
@@ -304,23 +307,19 @@ class TunnelService:
     async def _close(self, live: _Live) -> None:
         """Tell the host to end it; what it still says is waited for, for a while."""
         patience = self._patience.get(live.tunnel_id)
-        if patience is not None:
+        if patience is not None and patience.when() is None:
             patience.reschedule(asyncio.get_running_loop().time() + END_S)
-        await live.channel.close(ChannelClose())
+        with suppress(LinkClosed):  # then there is nobody to be told, and who hears that link knows by now
+            await live.channel.close(ChannelClose())
 
     async def _watch(self, live: _Live) -> None:
         """Until the host has said that it is over, or is gone."""
-        end = ChannelClose("link_closed", "The host went before it could say how much there was.")
-        with self._clusters.life.uses.inside(live.asked.cluster_id):
-            async with asyncio.TaskGroup() as tasks:
-                looking = tasks.create_task(self._end_without_right(live))
-                with suppress(LinkClosed, TimeoutError):
-                    async with asyncio.timeout(None) as self._patience[live.tunnel_id]:
-                        while not isinstance(step := await live.channel.receive(), ChannelClose):
-                            pass
-                        end = step
-                looking.cancel()
-        self._patience.pop(live.tunnel_id, None)
+        try:
+            with self._clusters.life.uses.inside(live.asked.cluster_id):
+                end = await self._over(live)
+        except Exception:  # the task's top level: the others go on
+            log.exception("tunnel_crashed", tunnel=live.tunnel_id)
+            end = ChannelClose("internal", "The Master failed.")
         self._live.pop(live.tunnel_id, None)
         log.info("tunnel_over", tunnel=live.tunnel_id, cluster=live.asked.cluster_id, code=end.error_code)
         if not live.asked.actor:
@@ -330,6 +329,22 @@ class TunnelService:
             await self._store.write(lambda uow: _note_end(uow, live, end), name="tunnel.end")
         except WindrowError as error:
             log.error("tunnel_end_not_written", tunnel=live.tunnel_id, code=error.code, detail=error.detail)
+
+    async def _over(self, live: _Live) -> ChannelClose:
+        """What the host says at its end; while it may be told to end it, its patience stands in `_patience`."""
+        end = ChannelClose("link_closed", "The host went before it could say how much there was.")
+        async with asyncio.TaskGroup() as tasks:
+            looking = tasks.create_task(self._end_without_right(live))
+            with suppress(LinkClosed, TimeoutError):
+                async with asyncio.timeout(None) as self._patience[live.tunnel_id]:
+                    try:
+                        while not isinstance(step := await live.channel.receive(), ChannelClose):
+                            pass
+                        end = step
+                    finally:
+                        del self._patience[live.tunnel_id]
+            looking.cancel()
+        return end
 
     async def _end_without_right(self, live: _Live) -> None:
         if not live.asked.actor:

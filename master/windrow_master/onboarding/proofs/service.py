@@ -15,6 +15,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import again
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.service import ClusterService
 from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
@@ -150,12 +151,7 @@ class ProofService:
             try:
                 await self._store.write(self._pick_up, name="proof.start")
                 self._group = group
-                while True:
-                    try:
-                        await self.tick()
-                    except WindrowError as error:
-                        log.warning("proof_tick_failed", error=str(error))
-                    await self._clock.sleep_ns(LOOK_NS)
+                await again(self.tick, LOOK_NS, self._clock, "proofs")
             finally:
                 self._group = None
 

@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import again
 from windrow_master.clusters import machine
 from windrow_master.clusters.artefacts import checkpoints
 from windrow_master.clusters.artefacts.retention.rules import KEPT_NS, Stay, is_past, of_ended
@@ -69,12 +70,7 @@ class RetentionService:
 
     async def run(self) -> None:
         """Sweep, now and every hour, until cancelled."""
-        while True:
-            try:
-                await self.sweep()
-            except WindrowError as error:
-                log.warning("checkpoints_not_swept", detail=error.detail)
-            await self._clock.sleep_ns(SWEEP_NS)
+        await again(self.sweep, SWEEP_NS, self._clock, "retention")
 
     async def sweep(self) -> int:
         """Remove what nobody will ask for again; returns how many objects, but for those of outdated checkpoints."""

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import structlog
 
+from windrow_master.again import again
 from windrow_master.clusters.jobs import decide as rules
 from windrow_master.clusters.jobs import logins
 from windrow_master.clusters.jobs.checkpoints.service import JobCheckpoints, Mover
@@ -98,12 +99,7 @@ class JobCourse:
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
-                while True:
-                    try:
-                        await self.tick()
-                    except WindrowError as error:
-                        log.warning("job_tick_failed", error=str(error))
-                    await self._clock.sleep_ns(LOOK_NS)
+                await again(self.tick, LOOK_NS, self._clock, "jobs")
             finally:
                 self._group = None
 

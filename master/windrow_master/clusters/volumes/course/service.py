@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import structlog
 
+from windrow_master.again import again
 from windrow_master.clusters import fellows
 from windrow_master.clusters.artefacts.moving.service import CheckpointService, Restoring, Saving
 from windrow_master.clusters.artefacts.service import QUOTA_BYTES, taken
@@ -78,12 +79,7 @@ class VolumeCourse:
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
-                while True:
-                    try:
-                        await self.tick()
-                    except WindrowError as error:
-                        log.warning("volume_tick_failed", error=str(error))
-                    await self._clock.sleep_ns(LOOK_NS)
+                await again(self.tick, LOOK_NS, self._clock, "volumes")
             finally:
                 self._group = None
 

@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import again
 from windrow_master.fleet import sanitise
 from windrow_master.fleet.machines import VerifyEvent, VerifyOutcome, VerifyState, step_verify
 from windrow_master.fleet.model import Host, HostFacts, SlotState, Verification
@@ -117,12 +118,7 @@ class VerificationService:
             self._group = group
             try:
                 await self._store.write(self._pick_up, name="verify.start")
-                while True:
-                    try:
-                        await self.tick()
-                    except WindrowError as error:
-                        log.warning("verify_tick_failed", error=str(error))
-                    await self._clock.sleep_ns(LOOK_NS)
+                await again(self.tick, LOOK_NS, self._clock, "verification")
             finally:
                 self._group = None
 
