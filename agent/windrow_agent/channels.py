@@ -139,6 +139,9 @@ class ChannelDesk:
             await self._send(Channel(number, ChannelClose("unavailable", "Nobody took what was sent; closed.")))
         except _PeerClosed:
             log.debug("channel_closed_by_master", channel=number)
+        except Exception:  # the task's top level: the other channels, and the line that they share, go on
+            log.exception("channel_crashed", channel=number, purpose=held.step.purpose.name.lower())
+            await self._send(Channel(number, ChannelClose("internal", "The agent failed.")))
         finally:
             self._channels.pop(number, None)
 

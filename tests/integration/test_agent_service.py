@@ -338,6 +338,21 @@ async def test_a_channel_to_an_unknown_workload_is_closed_with_the_reason(world:
     assert close.error_code == "not_found"
 
 
+async def test_a_channel_that_crashes_is_closed_and_the_line_goes_on(world: World, monkeypatch):
+    def crash(*asked):
+        raise ZeroDivisionError("what nobody has thought of")
+
+    nobody = WorkloadId(new_id("work"))
+    async with world.running() as service:
+        monkeypatch.setattr(service.keeper, "runtime_of", crash)
+        await world.master.channel(Channel(9, ChannelOpen(nobody, ChannelPurpose.LOGS)))
+        _, close = await _collect(world, 9)
+        monkeypatch.undo()
+        await world.master.channel(Channel(10, ChannelOpen(nobody, ChannelPurpose.LOGS)))
+        _, next_close = await _collect(world, 10)
+    assert (close.error_code, next_close.error_code) == ("internal", "not_found")
+
+
 async def test_a_shim_that_is_killed_ends_the_billing_at_what_was_proved(world: World):
     create = creation("sleep", "300")
     async with world.running() as service:
