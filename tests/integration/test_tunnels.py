@@ -264,6 +264,18 @@ def test_an_end_of_the_cluster_ends_its_tunnels(served: Served) -> None:
         assert refused.value.status == 409
 
 
+def test_tunnels_that_end_in_the_moment_their_cluster_does_take_nothing_with_them(served: Served) -> None:
+    with served.forwarded(KEPT) as (local, _), contextlib.ExitStack() as opened:
+        connections = [opened.enter_context(dialled(local)) for _ in range(24)]
+        assert {one.recv(4) for one in connections} == {b"here"}
+        served.renter.ask("DELETE", f"/clusters/{served.id}")
+        for one in connections:
+            with contextlib.suppress(OSError):
+                one.close()
+        wait_for(lambda: len(served.ended()) == len(connections))
+    assert served.renter.stack.deaths() == []
+
+
 def test_a_token_that_is_revoked_ends_what_was_opened_with_it(served: Served) -> None:
     made = served.renter.ask("POST", "/tokens", {"name": "short-lived"})
     with served.forwarded(KEPT, token=made["token"]) as (local, _), dialled(local) as connection:

@@ -147,7 +147,8 @@ def started(
 def stack(*flags: str, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Iterator[Stack]:
     """Run `windrow up` with these flags, and stop it in order.
 
-    At the end no secret may stand in a log, a command line, an environment or a database (tests/support/canaries.py).
+    At the end no secret may stand in a log, a command line, an environment or a database (tests/support/canaries.py),
+    and no daemon may have met a bug of its own.
 
     Its hosts are not rented by the Master to try them, unless `environment` says so: a test counts what it did itself.
 
@@ -163,8 +164,14 @@ def stack(*flags: str, folder: Path | None = None, environment: Mapping[str, str
         with started(command, data_dir, place / "up.log", environment) as running:
             yield running
             secrets, found = _watched(running)
-        found += leaks(secrets, (), data_dir)
+        found += [*leaks(secrets, (), data_dir), *_crashes(data_dir)]
         assert not found, "; ".join(found[:20])
+
+
+def _crashes(data_dir: Path) -> list[str]:
+    """What daemons have logged of what they did not expect: it ends what met it, and nothing else, but is a bug."""
+    logs = [path.read_text(errors="replace").splitlines() for path in data_dir.glob("logs/*.log*")]
+    return [line[-2_000:] for lines in logs for line in lines if '_crashed"' in line]
 
 
 def _watched(running: Stack) -> tuple[Canaries, list[str]]:
