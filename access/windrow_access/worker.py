@@ -161,11 +161,11 @@ class Worker:
 
     async def _renew_if_due(self) -> None:
         """The first worker renews; the others find the new certificate on disk."""
-        self._identity = await asyncio.to_thread(self._folder.load)
-        facts = keys.certificate_facts(self._identity.tls.certificate_pem)
-        if self._worker != 0 or not is_due(facts.not_before_ns, facts.not_after_ns, self._clock.wall_ns()):
-            return
         try:
+            self._identity = await asyncio.to_thread(self._folder.load)
+            facts = keys.certificate_facts(self._identity.tls.certificate_pem)
+            if self._worker != 0 or not is_due(facts.not_before_ns, facts.not_after_ns, self._clock.wall_ns()):
+                return
             self._identity = await asyncio.to_thread(enrol.renew, self._folder, self._clock.wall_ns())
         except WindrowError as error:
             log.warning("renewal_failed", access_id=self._identity.subject_id, code=error.code, error=str(error))
@@ -184,6 +184,9 @@ class Worker:
                 "pid": os.getpid(),
             }
             path = self._config.data_dir / "access.json"
-            path.with_suffix(".tmp").write_text(json.dumps(record))
-            path.with_suffix(".tmp").replace(path)
+            try:
+                path.with_suffix(".tmp").write_text(json.dumps(record))
+                path.with_suffix(".tmp").replace(path)
+            except OSError as error:  # it serves all the same: a full disk is no reason to leave its agents
+                log.warning("not_announced", path=str(path), error=str(error))
         await asyncio.Event().wait()

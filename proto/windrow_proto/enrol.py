@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from windrow_proto import keys
-from windrow_proto.errors import InvalidInput, JoinTokenRefused, Unavailable, from_code
+from windrow_proto.errors import InvalidInput, JoinTokenRefused, StorageFailed, Unavailable, from_code
 
 ANSWER_BYTES_MAX = 1 << 20
 """An answer of the Master to joining is a few kilobytes; more is not one."""
@@ -192,8 +192,16 @@ def renew(folder: IdentityFolder, wall_ns: int, timeout_s: float = 15.0) -> Iden
     """Get the next certificate by proof of the Ed25519 key and generation, up to 30 days after the last one expired.
 
     The same request is sent again until it is answered: the next key stays on disk meanwhile, so that a lost answer
-    does not look like a stolen identity. Raises Banned, CertificateRefused, Unavailable.
+    does not look like a stolen identity. Raises Banned, CertificateRefused, Unavailable, StorageFailed where the folder
+    takes nothing more.
     """
+    try:
+        return _renewed(folder, wall_ns, timeout_s)
+    except OSError as error:
+        raise StorageFailed(f"The identity in {folder.path} could not be written: {error}.") from error
+
+
+def _renewed(folder: IdentityFolder, wall_ns: int, timeout_s: float) -> Identity:
     identity = folder.load()
     next_key = folder.tls_key("next.key")
     csr_path = folder.path / "next.csr"
