@@ -37,3 +37,25 @@ async def test_it_ends_the_route_of_that_host_and_no_other(m, monkeypatch, where
     await other.beat()
     await other.next(Kind.HEARTBEAT_REPLY)
     assert other.number not in m.access.closed
+
+
+async def test_what_is_written_down_for_one_host_and_sent_to_it_ends_nothing_else(m, monkeypatch):
+    await m.agent.greet(m.access, MASTER.public)
+    done = []
+
+    async def crash_later():
+        crash()
+
+    async def note():
+        done.append("noted")
+
+    m.hub.down.later(crash_later)
+    m.hub.down.later(note)
+    await poll_async(lambda: done)
+    with monkeypatch.context() as patched:
+        patched.setattr(m.fleet, "outbox", crash)
+        m.hub.down.wake(m.agent.host_id)
+        await poll_async(lambda: m.agent.host_id not in m.hub.down._woken)
+    await m.agent.beat()
+    await m.agent.next(Kind.HEARTBEAT_REPLY)
+    assert not any(task.done() for task in m.tasks)

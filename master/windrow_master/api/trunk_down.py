@@ -150,6 +150,8 @@ class Downlink:
             except WindrowError as error:
                 log.warning("dispatch_failed", hosts=len(hosts), error=str(error))
                 self._woken = dict.fromkeys(hosts) | self._woken
+            except Exception:  # the others of the next turn go on; open commands are looked at again with time
+                log.exception("dispatch_crashed", hosts=len(hosts))
 
     async def note_sent(self) -> None:
         """Write down what was sent, a moment later: by then most of it has been answered, and the answer says more.
@@ -181,6 +183,8 @@ class Downlink:
                     await call()
                 except WindrowError as error:
                     log.warning("hub_call_failed", error=str(error))
+                except Exception:  # the top level of one host's business: the others' goes on
+                    log.exception("hub_call_crashed")
 
     def _send_commands(self, host_id: HostId, rows: Sequence[CommandRow]) -> list[CommandId]:
         """Put on the wire what is due, and ask after what must not be repeated; returns what was sent for the first

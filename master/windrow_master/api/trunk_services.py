@@ -10,7 +10,7 @@ import structlog
 
 from windrow_master.api.trunk_down import HubPorts
 from windrow_master.api.trunk_wire import Trunk
-from windrow_proto.errors import NotFound, TooMany, WindrowError
+from windrow_proto.errors import NotFound, TooMany, Unavailable, WindrowError
 from windrow_proto.ids import ClusterId, is_id
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import services_pb2
@@ -55,6 +55,9 @@ class ServiceAsks:
         except WindrowError as error:
             log.info("service_refused", cluster=ask.cluster_id, port=ask.port, code=error.code, detail=error.detail)
             answer = _refusal(ask.ask, error)
+        except Exception:  # the task's top level: one visitor's question does not end the trunk
+            log.exception("service_ask_crashed", cluster=ask.cluster_id, port=ask.port)
+            answer = _refusal(ask.ask, Unavailable())
         finally:
             trunk.asks.pop(ask.ask, None)
         trunk.put_answer(answer)

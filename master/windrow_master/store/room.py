@@ -18,6 +18,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import again
 from windrow_proto.ballast import Ballast
 from windrow_proto.errors import DiskFull, WindrowError
 from windrow_proto.ports import Clock, Disk
@@ -131,10 +132,12 @@ class Room:
 
     async def keep(self, tell: Tell) -> None:
         """Look now and then, and tell of each change when that can be written; until cancelled."""
-        while True:
+
+        async def turn() -> None:
             await asyncio.to_thread(self.look)
             await self.tell(tell)
-            await self._clock.sleep_ns(LOOK_EVERY_NS)
+
+        await again(turn, LOOK_EVERY_NS, self._clock, "disks")
 
     async def tell(self, tell: Tell) -> None:
         """Write what has changed since the last time; what cannot be written now waits."""

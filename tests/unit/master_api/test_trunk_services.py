@@ -86,6 +86,16 @@ async def test_a_refusal_is_a_code_and_none_of_its_words() -> None:
     assert answer == services_pb2.ServiceAnswer(ask=1, code="conflict")
 
 
+async def test_a_question_at_which_the_master_crashes_is_refused_and_the_next_is_answered() -> None:
+    async def crash(cluster_id: ClusterId, port: int) -> RenterTicket:
+        if port == 80:
+            raise ZeroDivisionError("what nobody has thought of")
+        raise Conflict
+
+    found = await answers(crash, asking(1), asking(2, port=81))
+    assert sorted((one.ask, one.code) for one in found) == [(1, "unavailable"), (2, "conflict")]
+
+
 async def test_what_is_no_cluster_or_port_is_refused_before_anybody_is_asked() -> None:
     async def never(cluster_id: ClusterId, port: int) -> RenterTicket:
         raise AssertionError("asked")
