@@ -239,7 +239,7 @@ async def stand_by(config: Config, doors: Doors) -> Claim | None:
     return claim
 
 
-def run(config: Config) -> None:
+def run(config: Config, crashes: logs.Crashes) -> None:
     """One Master, from its lock, or its wait for the seat, to its end."""
     os.umask(0o077)
     log.info("master_starting", pid=os.getpid(), **config.printable())
@@ -254,6 +254,8 @@ def run(config: Config) -> None:
             opened = _lead(config, doors, clock, room, lock)
             if opened is None:
                 return
+            opened.services.health.figures.append(crashes.figures)
+            opened.services.health.conditions.append(crashes.conditions)
             opened.fleet.measures.cap_bytes = config.measure_mib * MIB
             if opened.services.proofs is not None:
                 opened.services.proofs.is_automatic = config.proofs
@@ -330,9 +332,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except WindrowError as error:
         print(error.detail, file=sys.stderr)
         sys.exit(EXIT_USAGE)
-    logs.set_up(config.log_level)
+    crashes = logs.set_up(config.log_level)
     try:
-        run(config)
+        run(config, crashes)
     except WindrowError as error:
         log.error("master_failed", error=str(error))
         sys.exit(EXIT_FAILURE)
