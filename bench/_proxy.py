@@ -9,9 +9,10 @@ class _Side(asyncio.Protocol):
     """One connection; bytes go to the other, which is read no faster than this one takes them."""
 
     def __init__(self, waits: bool) -> None:
-        """waits: it is not read until its other is there."""
+        """waits: it is not read until its other is there; what the loop reads all the same is kept until then."""
         self.other: _Side | None = None
         self._waits = waits
+        self.early = b""
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -19,10 +20,14 @@ class _Side(asyncio.Protocol):
         self.transport.set_write_buffer_limits(256 * 1024)
         if self._waits:
             self.transport.pause_reading()
+        elif self.other is not None:
+            self.transport.write(self.other.early)
 
     def data_received(self, data: bytes) -> None:
-        assert self.other is not None and self.other.transport is not None
-        self.other.transport.write(data)
+        if self.other is None or self.other.transport is None:
+            self.early += data
+        else:
+            self.other.transport.write(data)
 
     def eof_received(self) -> bool:
         if self.other is not None and self.other.transport is not None:
