@@ -285,4 +285,4 @@ async def test_a_tunnel_that_crashes_is_logged_and_the_others_go_on(site):
         broken.arrived.put_nowait(RuntimeError("of no kind that anybody expects"))
         (row,) = await poll_async(lambda: rows(site, "tunnel.end"))
         assert (row["reason"], tunnels.count) == ("internal", 1)
-        assert stream.closings == []
+        assert (broken.closings, stream.closings) == ([ChannelClose()], [])

@@ -309,7 +309,7 @@ class TunnelService:
         patience = self._patience.get(live.tunnel_id)
         if patience is not None and patience.when() is None:
             patience.reschedule(asyncio.get_running_loop().time() + END_S)
-        with suppress(LinkClosed):  # then there is nobody to be told, and who hears that link knows by now
+        with suppress(WindrowError):  # then there is nobody to be told, and who hears that link knows by now
             await live.channel.close(ChannelClose())
 
     async def _watch(self, live: _Live) -> None:
@@ -320,6 +320,7 @@ class TunnelService:
         except Exception:  # the task's top level: the others go on
             log.exception("tunnel_crashed", tunnel=live.tunnel_id)
             end = ChannelClose("internal", "The Master failed.")
+            await self._close(live)  # nobody watches it any more
         self._live.pop(live.tunnel_id, None)
         log.info("tunnel_over", tunnel=live.tunnel_id, cluster=live.asked.cluster_id, code=end.error_code)
         if not live.asked.actor:
