@@ -144,6 +144,8 @@ class Code:
         """Note which children ended and how, until this process has."""
         while (said := await _said(self._channel)) is not None:
             pid = int(said["pid"])
+            if self._future(pid).done():  # of one that had this number before, and was never waited for
+                del self._ended[pid]
             self._future(pid).set_result(int(said["status"]))
             if (child := self._children.get(pid)) is not None:
                 with contextlib.suppress(OSError):
