@@ -8,19 +8,23 @@ import socket
 
 from windrow_proto import tunnel_socket
 from windrow_proto.errors import InvalidInput, LinkClosed, WindrowError
-from windrow_proto.tunnel_tls import PLAIN_BYTES, ROOM_BYTES, TURNS, TunnelTls
+from windrow_proto.tunnel_seal import SealedEnd
+from windrow_proto.tunnel_tls import TURNS, TunnelTls
 from windrow_proto.tunnels import RECORD_HEAD_BYTES, RecordReader
+
+TunnelEnd = TunnelTls | SealedEnd
+"""Of whichever of them, what is written by `write` and read by `open_into`."""
 
 
 class Pump:
     """One tunnel's. `run` ends it; its caller closes both sockets."""
 
-    def __init__(self, inside: socket.socket, outside: TunnelTls) -> None:
+    def __init__(self, inside: socket.socket, outside: TunnelEnd) -> None:
         """inside: to the workload; outside: to the renter, its handshake done. Neither blocks."""
         self.sent_bytes = self.received_bytes = 0
         self._inside, self._outside, self._tls = inside, outside.raw, outside
-        self._out = memoryview(bytearray(PLAIN_BYTES))  # with a record's head it fills TLS's records
-        self._in = memoryview(bytearray(ROOM_BYTES))
+        self._out = memoryview(bytearray(outside.plain_bytes))  # of one record, its head included
+        self._in = memoryview(bytearray(outside.room_bytes))
         self._is_away = True
         self._to_give: list[memoryview] = []
         self._reader = RecordReader()

@@ -13,12 +13,13 @@ from typing import Final
 
 import structlog
 
-from windrow_agent.pump import Pump
+from windrow_agent.pump import Pump, TunnelEnd
 from windrow_agent.runtimes.port import Runtime
 from windrow_proto import tunnel_socket
 from windrow_proto.errors import Conflict, DeadlineExceeded, LinkClosed, Unavailable
 from windrow_proto.keys import TlsIdentity, lone_identity
 from windrow_proto.messages import ChannelOpen
+from windrow_proto.tunnel_seal import SEALED, SEED_BYTES, SealedEnd
 from windrow_proto.tunnel_tls import TunnelTls
 from windrow_proto.tunnels import GRANT_LIFE_NS, HOST_NAME, SECRET_BYTES, judge_secret
 from windrow_proto.units import seconds
@@ -104,7 +105,7 @@ async def _to_access(asked: ChannelOpen, identity: TlsIdentity) -> ssl.SSLSocket
 
 async def _met(
     access: ssl.SSLSocket, own: TlsIdentity, digest: bytes, ready: Callable[[bytes], Awaitable[None]]
-) -> TunnelTls:
+) -> TunnelEnd:
     """The renter's connection, once it is there and has said the secret."""
     try:
         await ready(own.certificate_pem)
@@ -119,19 +120,28 @@ async def _met(
     try:
         async with asyncio.timeout(GREET_S):
             try:
-                outside = TunnelTls(raw, tunnel_socket.server_context(own.key_pem, own.certificate_pem))
-                await outside.greet()
-                await _judge(outside, digest)
+                return await _greeted(raw, own, digest)
             except BaseException:
                 raw.close()
                 raise
-            return outside
     except (OSError, TimeoutError) as error:
         raise LinkClosed("Whoever came through the Access did not greet as a renter does.") from error
 
 
-async def _judge(outside: TunnelTls, digest: bytes) -> None:
+async def _greeted(raw: socket.socket, own: TlsIdentity, digest: bytes) -> TunnelEnd:
+    context = tunnel_socket.server_context(own.key_pem, own.certificate_pem)
+    context.set_alpn_protocols([SEALED])
+    outside = TunnelTls(raw, context)
+    await outside.greet()
+    judge_secret(await _all(outside, SECRET_BYTES), digest)
+    if not outside.agreed(SEALED):
+        return outside
+    seed = await _all(outside, SEED_BYTES)
+    return SealedEnd(raw, seed, outside.rest(), is_host=True)
+
+
+async def _all(outside: TunnelTls, count: int) -> bytes:
     said = b""
-    while len(said) < SECRET_BYTES:
-        said += await outside.hear(SECRET_BYTES - len(said))
-    judge_secret(said, digest)
+    while len(said) < count:
+        said += await outside.hear(count - len(said))
+    return said

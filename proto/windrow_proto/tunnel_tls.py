@@ -30,6 +30,9 @@ HANDSHAKE_BYTES: Final = TLS_BYTES
 class TunnelTls:
     """One end. `greet` first; then `say` and `hear`, or `write`, `flush` and `open_into` by whoever watches `raw`."""
 
+    plain_bytes: Final = PLAIN_BYTES
+    room_bytes: Final = ROOM_BYTES
+
     def __init__(self, raw: socket.socket, context: ssl.SSLContext, server_name: str | None = None) -> None:
         """raw: does not block, and is closed with this. server_name: whose client it is; without one it is a server."""
         self.raw = raw
@@ -101,6 +104,15 @@ class TunnelTls:
         except ssl.SSLWantReadError:
             pass
         return count
+
+    def agreed(self, protocol: str) -> bool:
+        """Whether both ends have named it while they greeted (ALPN, RFC 7301)."""
+        return self._tls.selected_alpn_protocol() == protocol
+
+    def rest(self) -> bytes:
+        """What has come and is not read, sealed as it came: where the other side goes on without TLS, all of it is
+        what follows."""
+        return self._came.read()
 
     def close(self) -> None:
         """End it now."""

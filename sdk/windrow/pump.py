@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from windrow import tunnel
 from windrow.errors import LocalCut, TunnelBroken
-from windrow.tls import PLAIN_BYTES, ROOM_BYTES, TURNS, HostTls
+from windrow.tls import TURNS, HostEnd
 
 HEAD_BYTES = 4
 RECORD_BYTES_MAX = 256 * 1024
@@ -52,15 +52,15 @@ class Records:
 class Pump:
     """One tunnel's. `run` ends it; its caller closes both sockets."""
 
-    def __init__(self, local: socket.socket, host: HostTls, on_bytes: Callable[[int, int], None]) -> None:
+    def __init__(self, local: socket.socket, host: HostEnd, on_bytes: Callable[[int, int], None]) -> None:
         """local: a connection of this machine; host: to the cluster's host, its handshake done. Neither blocks.
 
         on_bytes: called with how many more bytes were sent and received.
         """
         self._on_bytes = on_bytes
         self._local, self._host, self._tls = local, host.raw, host
-        self._out = memoryview(bytearray(PLAIN_BYTES))  # with a record's head it fills TLS's records
-        self._in = memoryview(bytearray(ROOM_BYTES))
+        self._out = memoryview(bytearray(host.plain_bytes))  # of one record, its head included
+        self._in = memoryview(bytearray(host.room_bytes))
         self._is_away = True
         self._to_give: list[memoryview] = []
         self._reader = Records()

@@ -8,7 +8,7 @@ import asyncio
 import socket
 import ssl
 from contextlib import suppress
-from typing import cast
+from typing import Protocol, cast
 
 TLS_BYTES = 16 * 1024
 """What one of TLS's own records carries at most (RFC 8446, 5.1)."""
@@ -25,8 +25,32 @@ TURNS = 8
 HANDSHAKE_BYTES = TLS_BYTES
 
 
+class HostEnd(Protocol):
+    """The renter's end of a tunnel once it has greeted the host: HostTls, or SealedHost where both can."""
+
+    raw: socket.socket
+    plain_bytes: int
+    room_bytes: int
+
+    def write(self, data: memoryview) -> bool:
+        """Send it, `plain_bytes` at most, once all before it has gone; returns whether it has, too. Raises OSError."""
+
+    def flush(self) -> bool:
+        """Send what can be sent now of what is left; returns whether nothing is. Raises OSError."""
+
+    def open_into(self, room: memoryview) -> int:
+        """Read, and open what is whole; returns how many bytes that is, perhaps none. Raises OSError, at the end too.
+        room: for `room_bytes`."""
+
+    def close(self) -> None:
+        """End it now."""
+
+
 class HostTls:
     """The renter's end. `greet` and `say` first; then `write`, `flush` and `open_into` by whoever watches `raw`."""
+
+    plain_bytes = PLAIN_BYTES
+    room_bytes = ROOM_BYTES
 
     def __init__(self, raw: socket.socket, context: ssl.SSLContext, server_name: str) -> None:
         """raw: does not block, and is closed with this."""
@@ -89,6 +113,10 @@ class HostTls:
         except ssl.SSLWantReadError:
             pass
         return count
+
+    def agreed(self, protocol: str) -> bool:
+        """Whether both ends have named it while they greeted (ALPN, RFC 7301)."""
+        return self._tls.selected_alpn_protocol() == protocol
 
     def close(self) -> None:
         """End it now."""

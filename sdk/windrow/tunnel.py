@@ -1,12 +1,13 @@
 """The renter's end of a tunnel, until bytes can go: an Access that is shown the Master's grant, then the host itself.
 
-Asynchronous, on the standard library alone. TLS with the Access is only for the grant: when the host is there, it is
-taken off, and another begins that ends at the host, which shows the key that the Master named. The Access can read none
-of it.
+Asynchronous. TLS with the Access is only for the grant: when the host is there, it is taken off, and another begins
+that ends at the host, which shows the key that the Master named. Both agree in it to go on in sealed records (seal.py);
+with an older host it stays. The Access can read none of it.
 """
 
 import asyncio
 import json
+import secrets
 import socket
 import ssl
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from windrow.errors import ApiProblem, TunnelRefused
-from windrow.tls import HostTls
+from windrow.tls import HostEnd, HostTls
 
 PATH = "/tunnel"
 PROTOCOL = "windrow-tunnel/2"
@@ -45,7 +46,7 @@ async def approach(where: dict[str, Any]) -> ssl.SSLSocket:
         ) from error
 
 
-async def dial(ticket: dict[str, Any], access: ssl.SSLSocket | None = None) -> HostTls:
+async def dial(ticket: dict[str, Any], access: ssl.SSLSocket | None = None) -> HostEnd:
     """Meet the host with what the Master answered; for `Pump`. access: where its Access was approached already; it is
     used up. Raises TunnelRefused, ApiProblem."""
     if ticket["protocol"] != PROTOCOL:
@@ -62,17 +63,30 @@ async def dial(ticket: dict[str, Any], access: ssl.SSLSocket | None = None) -> H
                 await _say(access, "\r\n".join((*lines, *shown)).encode())
                 raw = await _joined(access)
             try:
-                found = HostTls(raw, _context(ticket["host_pem"]), ticket["host_server_name"])
-                await found.greet()
-                await found.say(bytes.fromhex(ticket["secret"]))
+                return await _greeted(raw, ticket)
             except BaseException:
                 raw.close()
                 raise
-            return found
     except TimeoutError:
         raise TunnelRefused("The Access did not join the tunnel in time. Try again.") from None
     except (OSError, ValueError) as error:
         raise TunnelRefused(f"The host could not be reached through its Access: {error}. Try again.") from error
+
+
+async def _greeted(raw: socket.socket, ticket: dict[str, Any]) -> HostEnd:
+    from windrow.seal import SEALED, SEED_BYTES, SealedHost  # only tunnels wait for its library to be loaded
+
+    context = _context(ticket["host_pem"])
+    context.set_alpn_protocols([SEALED])
+    found = HostTls(raw, context, ticket["host_server_name"])
+    await found.greet()
+    secret = bytes.fromhex(ticket["secret"])
+    if not found.agreed(SEALED):  # an older host
+        await found.say(secret)
+        return found
+    seed = secrets.token_bytes(SEED_BYTES)
+    await found.say(secret + seed)
+    return SealedHost(raw, seed)
 
 
 async def end(connection: socket.socket) -> None:

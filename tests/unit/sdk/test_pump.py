@@ -1,4 +1,5 @@
-"""Both ends' pumps over TLS in memory: every byte arrives in order, an end is none too early, and a cut is one."""
+"""Both ends' pumps, over TLS in memory and over sealed records: every byte arrives in order, an end is none too early,
+and a cut is one."""
 
 import asyncio
 import random
@@ -11,10 +12,14 @@ from tests.waiting import PATIENCE_S
 from windrow import tls, tunnel
 from windrow.errors import TunnelBroken
 from windrow.pump import Pump as RenterPump
+from windrow.seal import SealedHost
+from windrow.tls import HostEnd
 from windrow_agent.pump import Pump as HostPump
+from windrow_agent.pump import TunnelEnd
 from windrow_proto import tunnel_tls
 from windrow_proto.errors import LinkClosed
 from windrow_proto.keys import lone_identity
+from windrow_proto.tunnel_seal import SEED_BYTES, SealedEnd
 from windrow_proto.tunnel_socket import server_context
 from windrow_proto.tunnels import END, HOST_NAME, record
 
@@ -49,6 +54,29 @@ async def greeted() -> tuple[tls.HostTls, tunnel_tls.TunnelTls]:
     return renter, host
 
 
+@pytest.fixture(params=["tls", "sealed"])
+def way(request: pytest.FixtureRequest) -> str:
+    """What is between the ends."""
+    return str(request.param)
+
+
+async def ready(way: str) -> tuple[HostEnd, TunnelEnd]:
+    """The renter's and the host's end, for pumps."""
+    if way == "tls":
+        return await greeted()
+    near, far = pair()
+    seed = bytes(range(SEED_BYTES))
+    return SealedHost(near, seed), SealedEnd(far, seed, b"", is_host=True)
+
+
+async def heard(host: TunnelEnd) -> bytes:
+    """What comes next."""
+    room = memoryview(bytearray(host.room_bytes))
+    while not (count := host.open_into(room)):
+        await asyncio.sleep(0)
+    return bytes(room[:count])
+
+
 async def all_of(one: socket.socket) -> bytes:
     """Until it ends."""
     found = bytearray()
@@ -67,8 +95,8 @@ def nobody(sent: int, received: int) -> None:
     """Whom no figure interests."""
 
 
-async def test_both_directions_carry_all_at_once_through_buffers_that_are_always_full() -> None:
-    renter, host = await greeted()
+async def test_both_directions_carry_all_at_once_through_buffers_that_are_always_full(way: str) -> None:
+    renter, host = await ready(way)
     (local, person), (inside, workload) = pair(), pair()
     counted = [0, 0]
 
@@ -109,13 +137,13 @@ async def test_what_came_with_the_handshake_is_given_on_without_another_byte() -
         each.close()
 
 
-async def test_an_end_that_comes_together_with_the_connections_end_is_no_cut() -> None:
-    renter, host = await greeted()
+async def test_an_end_that_comes_together_with_the_connections_end_is_no_cut(way: str) -> None:
+    renter, host = await ready(way)
     local, person = pair()
     async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         pumping = group.create_task(RenterPump(local, renter, nobody).run())
         person.shutdown(socket.SHUT_WR)
-        assert await host.hear(10) == END
+        assert await heard(host) == END
         host.write(memoryview(record(b"last") + END))
         host.raw.shutdown(socket.SHUT_WR)
         assert await all_of(person) == b"last"
@@ -126,10 +154,11 @@ async def test_an_end_that_comes_together_with_the_connections_end_is_no_cut() -
 
 
 @pytest.mark.parametrize("said_before", [b"", record(b"half"), record(b"halves")[:-3]])
-async def test_a_connection_that_goes_without_its_end_was_cut(said_before: bytes) -> None:
-    renter, host = await greeted()
+async def test_a_connection_that_goes_without_its_end_was_cut(way: str, said_before: bytes) -> None:
+    renter, host = await ready(way)
     local, person = pair()
-    host.write(memoryview(said_before))
+    if said_before:
+        host.write(memoryview(said_before))
     host.close()
     with pytest.raises(TunnelBroken):
         async with asyncio.timeout(PATIENCE_S):
@@ -159,6 +188,23 @@ async def test_a_changed_byte_ends_the_tunnel_and_reaches_nobody() -> None:
 def test_both_ends_cut_their_bytes_alike() -> None:
     names = ("TLS_BYTES", "TLS_BESIDE_BYTES", "SEALED_AT_ONCE", "PLAIN_BYTES", "ROOM_BYTES", "TURNS")
     assert [getattr(tls, name) for name in names] == [getattr(tunnel_tls, name) for name in names]
+
+
+async def test_a_sealed_byte_that_was_changed_ends_the_tunnel_and_reaches_nobody() -> None:
+    renter, host = await ready("sealed")
+    (inside, workload), (apart, seen) = pair(), pair()
+    sender, renter.raw = renter.raw, apart
+    renter.write(memoryview(record(b"as it was said")))
+    changed = bytearray(seen.recv(100))
+    changed[-20] ^= 1
+    sender.send(changed)
+    with pytest.raises(LinkClosed):
+        async with asyncio.timeout(PATIENCE_S):
+            await HostPump(inside, host).run()
+    inside.close()
+    assert await all_of(workload) == b""
+    for each in (workload, sender, apart, seen, host):
+        each.close()
 
 
 async def test_a_record_of_tls_takes_as_much_beside_its_content_as_is_read_with_it() -> None:

@@ -9,10 +9,12 @@ import pytest
 
 from tests.support.pki import TestAuthority, issue, make_ca
 from tests.waiting import PATIENCE_S
-from windrow import tunnel
+from windrow import seal, tunnel
 from windrow.errors import TunnelRefused
 from windrow.pump import Pump
-from windrow.tls import HostTls
+from windrow.seal import SealedHost
+from windrow.tls import HostEnd, HostTls
+from windrow_agent import tunnels
 from windrow_agent.tunnels import Tunnel
 from windrow_proto import tunnel_socket
 from windrow_proto.errors import BadProof
@@ -61,7 +63,7 @@ class Place:
         await tunnel_socket.say(end, ACCEPTED)
         return await tunnel_socket.bare(end)
 
-    async def come(self, host_pem: bytes) -> HostTls:
+    async def come(self, host_pem: bytes) -> HostEnd:
         """The renter's end."""
         address, ca_pem = self.access.getsockname(), self.ca.certificate_pem.decode()
         ticket = {"address": f"127.0.0.1:{address[1]}", "ca_pem": ca_pem, "server_name": "access.windrow", "grant": "g"}
@@ -100,7 +102,12 @@ async def test_an_access_that_plays_the_host_is_found_out_before_the_secret_is_s
     place.close()
 
 
-async def test_bytes_cross_and_the_access_sees_none_of_them() -> None:
+@pytest.mark.parametrize("older", ["neither", "host", "renter"])
+async def test_bytes_cross_and_the_access_sees_none_of_them(older: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if older == "host":
+        monkeypatch.setattr(tunnels, "SEALED", "windrow-sealed/0")
+    if older == "renter":
+        monkeypatch.setattr(seal, "SEALED", "windrow-sealed/0")
     place, seen, loop = Place(make_ca()), bytearray(), asyncio.get_running_loop()
 
     async def passed(source: socket.socket, sink: socket.socket) -> None:
@@ -120,6 +127,7 @@ async def test_bytes_cross_and_the_access_sees_none_of_them() -> None:
         for one in (near, far):
             one.setblocking(False)
         host = await coming
+        assert isinstance(host, SealedHost if older == "neither" else HostTls)
         pumping = group.create_task(Pump(near, host, lambda sent, received: None).run())
         inside, _ = await loop.sock_accept(place.workload)
         await loop.sock_sendall(far, b"in the clear " * 1000)

@@ -1,0 +1,144 @@
+"""A tunnel's bytes sealed by its two ends in large records, once TLS has shown each the other.
+
+TLS cuts what it is given into 16 KiB, and OpenSSL copies each of them three times on its way. Here a record takes what
+one call of the kernel brings, and is sealed from there into what is sent. AES-256-GCM (NIST SP 800-38D) with a key for
+each direction, by HKDF-SHA256 (RFC 5869) from a seed that the renter draws for this tunnel and says inside TLS 1.3; so
+nobody who learns a key of TLS's later reads any of it. A record is
+
+    four bytes: the length of its content    its content, sealed    16 bytes: the tag of it and of the four bytes
+
+and its nonce is its number, so that one that is changed, repeated, left out or comes out of order does not open.
+"""
+
+import socket
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from windrow_proto.units import KIB
+
+SEALED: Final = "windrow-sealed/1"
+"""By which name of ALPN (RFC 7301) a renter says that it can and a host that it does. TLS proves what was said, so that
+nobody between them can have them do without."""
+SEED_BYTES: Final = 32
+HEAD_BYTES: Final = 4
+TAG_BYTES: Final = 16
+NONCE_BYTES: Final = 12
+PLAIN_BYTES: Final = 256 * KIB
+"""Of one record's content. From 128 KiB on the cipher's time for a byte falls no further; twice as much would leave the
+processor's cache together with its copies."""
+RECORDS_PER_KEY: Final = 1 << 19
+"""128 GiB: a third of what TLS allows a key of this cipher (RFC 8446, 5.5)."""
+WAKE_BYTES_MAX: Final = 128 * KIB
+"""Of a record of which a part is there, as much of the rest has to come before the kernel wakes us: half of what every
+system lets a socket hold."""
+
+
+class _Keys:
+    """Of one direction: each is for RECORDS_PER_KEY, and the next is made of the same secret, which is forgotten."""
+
+    def __init__(self, seed: bytes, whose: bytes) -> None:
+        self._secret, self._count = seed, 0
+        self._renew(whose)
+
+    def next(self) -> tuple[AESGCM, bytes]:
+        """For the next record: its cipher, and its nonce."""
+        if self._count and not self._count % RECORDS_PER_KEY:
+            self._renew(b"next")
+        nonce = self._count.to_bytes(NONCE_BYTES, "big")
+        self._count += 1
+        return self._cipher, nonce
+
+    def _renew(self, why: bytes) -> None:
+        self._secret = _derived(self._secret, why)
+        self._cipher = AESGCM(_derived(self._secret, b"key"))
+
+
+def _derived(secret: bytes, what: bytes) -> bytes:
+    info = b"windrow-sealed/1|" + what
+    return HKDF(algorithm=hashes.SHA256(), length=SEED_BYTES, salt=None, info=info).derive(secret)
+
+
+class SealedEnd:
+    """One end, as TunnelTls is after its greeting: for whoever watches `raw`."""
+
+    plain_bytes: Final = PLAIN_BYTES
+    room_bytes: Final = PLAIN_BYTES + HEAD_BYTES
+
+    def __init__(self, raw: socket.socket, seed: bytes, came: bytes, *, is_host: bool) -> None:
+        """raw: does not block, and is closed with this. came: what has followed the seed."""
+        self.raw = raw
+        own, other = (b"host", b"renter") if is_host else (b"renter", b"host")
+        self._own, self._other = _Keys(seed, own), _Keys(seed, other)
+        self._out = memoryview(bytearray(HEAD_BYTES + PLAIN_BYTES + TAG_BYTES))
+        self._in = memoryview(bytearray(HEAD_BYTES + PLAIN_BYTES + TAG_BYTES + HEAD_BYTES))
+        self._in[: len(came)] = came
+        self._held = len(came)
+        self._wakes_at = 1
+        self._unsent = self._out[:0]
+
+    def write(self, data: memoryview) -> bool:
+        """Send it once all before it has gone; returns whether it has, too. Raises OSError. data: from 1 byte to
+        PLAIN_BYTES."""
+        end = HEAD_BYTES + len(data) + TAG_BYTES
+        cipher, nonce = self._own.next()
+        self._out[:HEAD_BYTES] = len(data).to_bytes(HEAD_BYTES, "big")
+        cipher.encrypt_into(nonce, data, self._out[:HEAD_BYTES], self._out[HEAD_BYTES:end])
+        self._unsent = self._out[:end]
+        return self.flush()
+
+    def flush(self) -> bool:
+        """Send what can be sent now of what is left; returns whether nothing is. Raises OSError."""
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[self.raw.send(self._unsent) :]
+        except BlockingIOError:
+            return False
+        return True
+
+    def open_into(self, room: memoryview) -> int:
+        """Read until a record is whole, and open all that are; returns how many bytes that is, perhaps none. Raises
+        OSError: at the end, and for what does not open. room: for `room_bytes`."""
+        try:
+            while not (count := self._opened(room)):
+                if not (more := self.raw.recv_into(self._in[self._held :])):
+                    raise ConnectionResetError("The other side has ended the connection.")
+                self._held += more
+        except BlockingIOError:
+            self._wake_for_the_rest()
+        return count
+
+    def close(self) -> None:
+        """End it now."""
+        self.raw.close()
+
+    def _opened(self, room: memoryview) -> int:
+        start = count = 0
+        while (body := start + HEAD_BYTES) <= self._held:
+            length = int.from_bytes(self._in[start:body], "big")
+            if not 0 < length <= PLAIN_BYTES:
+                raise ConnectionAbortedError(f"A sealed record of {length} bytes came; the limit is {PLAIN_BYTES}.")
+            if (end := body + length + TAG_BYTES) > self._held:
+                break
+            cipher, nonce = self._other.next()
+            try:
+                cipher.decrypt_into(nonce, self._in[body:end], self._in[start:body], room[count : count + length])
+            except InvalidTag:
+                raise ConnectionAbortedError("A record came that the other side has not sent so.") from None
+            start, count = end, count + length
+        if start:
+            self._in[: self._held - start] = self._in[start : self._held]
+            self._held -= start
+        return count
+
+    def _wake_for_the_rest(self) -> None:
+        wanted = 1
+        if self._held >= HEAD_BYTES:
+            whole = HEAD_BYTES + int.from_bytes(self._in[:HEAD_BYTES], "big") + TAG_BYTES
+            wanted = min(whole - self._held, WAKE_BYTES_MAX)
+        if wanted != self._wakes_at:
+            self.raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
+            self._wakes_at = wanted
