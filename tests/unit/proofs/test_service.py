@@ -16,7 +16,7 @@ from windrow_master.market.service import PRICE_MAX
 from windrow_master.onboarding.proofs import schedule
 from windrow_master.onboarding.proofs import service as proof_service
 from windrow_master.onboarding.proofs.model import StepState
-from windrow_proto.errors import Conflict, NoCapacity, TooMany, Unavailable
+from windrow_proto.errors import Conflict, TooMany, Unavailable
 from windrow_proto.metrics import GPU_MATRIX, GPU_MEMORY
 from windrow_proto.model import Benchmark, CommandKind, CommandPhase
 from windrow_proto.units import HOUR, SECOND
@@ -238,33 +238,6 @@ async def test_a_start_that_fails_is_a_finding_with_the_hosts_words(m):
         m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
         one = await proved(m, proofs)
     assert one.words == "Failed: it was not started. workload_failed: no image"
-
-
-async def test_a_renter_who_finds_no_room_comes_first(m):
-    m.inside.said = b""
-    async with proving(m) as proofs, asyncio.TaskGroup() as group:
-        spec = await started(m)
-        renting = group.create_task(m.create(principal(OWNER)))
-        await ended(m, spec)
-        view = await renting
-        one = await proved(m, proofs)
-        assert (one.outcome, one.words) == (ProofOutcome.UNFINISHED, "Not finished: it gave way to a renter.")
-        assert view.cluster.phase is ClusterPhase.CREATING
-        with pytest.raises(Conflict, match="a part of it is rented"):
-            m.clock.advance(schedule.ASKED_EVERY_NS)
-            await proofs.ask(HOST, OWNER, "account/account_owner")
-    assert host(m).proof_due_ns - one.ended_at_ns == schedule.IN_USE_AGAIN_NS
-
-
-async def test_a_request_that_it_does_not_stand_in_the_way_of_ends_no_proof(m):
-    m.inside.said = b""
-    async with proving(m) as proofs:
-        spec = await started(m)
-        for asked in ({"gpus": 1}, {"host_id": "host_elsewhere"}):
-            with pytest.raises(NoCapacity):
-                await m.create(principal(OWNER), **asked)
-        assert (await m.cluster(spec.cluster_id)).phase is ClusterPhase.RUNNING
-        assert (await proofs.of_host(HOST))[0].ended_at_ns is None
 
 
 async def test_nobody_asks_more_often_than_may_be(m):
