@@ -177,10 +177,12 @@ def test_clusters_and_what_their_work_asks_of_hosts(store: Store) -> None:
         assert uow.clusters.living() == [cluster]
         assert uow.clusters.count(cluster.account_id) == 1
         assert uow.workloads.held() == uow.workloads.held_on(work.host_id) == [work]
+        assert uow.workloads.held_of(cluster.account_id) == [work]
+        assert uow.workloads.held_of(AccountId("account_nobody")) == []
         asked = uow.workloads.committed()[work.host_id]
         assert (asked.cpus, asked.memory_bytes) == (work.cpus, work.memory_bytes)
         uow.workloads.save(replace(work, is_released=True, ports={"80": 1}))
-        assert uow.workloads.held() == []
+        assert uow.workloads.held() == uow.workloads.held_of(cluster.account_id) == []
         assert uow.workloads.of_cluster(cluster.cluster_id) == (replace(work, is_released=True, ports={"80": 1}),)
 
 

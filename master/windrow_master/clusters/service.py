@@ -13,8 +13,9 @@ from windrow_master.clusters import limits, stopping
 from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
 from windrow_master.clusters.machine import HOLDING
+from windrow_master.clusters.making_way import Proofs, ProofsInTheWay
 from windrow_master.clusters.meeting.service import Meeter
-from windrow_master.clusters.mending.service import Mender
+from windrow_master.clusters.mending.service import Lacking, Mender
 from windrow_master.clusters.model import (
     Cluster,
     ClusterKind,
@@ -22,7 +23,7 @@ from windrow_master.clusters.model import (
     NetworkMode,
     WorkPhase,
 )
-from windrow_master.clusters.networks import Cord, Meeting, Sight, Unsighted
+from windrow_master.clusters.networks import Cord, Sight, Unsighted
 from windrow_master.clusters.placing.service import Placer
 from windrow_master.clusters.request import checked, digest
 from windrow_master.clusters.resizing.service import Resizer
@@ -49,7 +50,7 @@ from windrow_proto.units import SECOND, Microcents
 
 REASONS_MAX: Final = 200
 SOON_NS: Final = 2 * SECOND
-"""When to ask again for a card that is being challenged, which is a matter of seconds."""
+"""When to ask again for a card that is being challenged, or is cleared up after a proof: a matter of seconds."""
 LOOKS_MAX: Final = 3
 """How often the hosts of one request look for each other: others may fit each time."""
 _Login = RegistryLogin | None
@@ -64,10 +65,6 @@ _RENEWED: Final = frozenset(
 )
 
 
-async def _nothing_gives_way(_request: ClusterRequest) -> bool:
-    return False
-
-
 class ClusterService:
     """Clusters of all accounts. Methods that take a `uow` run inside the caller's unit of work."""
 
@@ -77,8 +74,8 @@ class ClusterService:
         self._listeners: list[Callable[[ClusterId], None]] = []
         self.service_place: Callable[[HostId], str] = lambda host_id: ""
         """DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host; empty: there is none."""
-        self.give_way: Callable[[ClusterRequest], Awaitable[bool]] = _nothing_gives_way
-        """End what only tries hosts, where a renter's request may have found no room because of it; whether it did."""
+        self.proofs: Proofs | None = None
+        """What only tries hosts, and ends where a renter's request finds no room because of it."""
         self.cords: Callable[[ClusterId], Sequence[Cord]] = lambda cluster_id: ()
         """The cords of a cluster's private network."""
         self._launcher = Launcher(fleet)
@@ -108,7 +105,7 @@ class ClusterService:
     # --- what people ask ---------------------------------------------------------------------------------------------
 
     async def plan(self, principal: Principal, request: ClusterRequest) -> Preview:
-        """What creating this would mean now; changes nothing."""
+        """What creating this would mean now, where proofs make way for it; changes nothing."""
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork) -> Preview:
@@ -116,7 +113,9 @@ class ClusterService:
             answer = self._starter.placed(uow, principal.account_id, request)
             balance = self._market.balance(uow, principal.account_id)
             if isinstance(answer, Refusal):
-                return Preview((), None, balance, answer.reasons, answer.is_soon)
+                if answer.without_proofs is None:
+                    return Preview((), None, balance, answer.reasons, answer.is_soon)
+                answer = answer.without_proofs
             return Preview(answer.members, self._market.first_hold(answer.price_per_hour), balance, ())
 
         return await self._store.read(read)
@@ -137,17 +136,19 @@ class ClusterService:
         Master tries a host, at most at the suggested price; it gives way to whoever finds no room because of it. login:
         for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
         """
-        try:
-            return await self._create(principal, request, key, is_proof, login)
-        except NoCapacity:
-            if is_proof or not await self.give_way(request):
-                raise
-        return await self._create(principal, request, key, is_proof, login)
+        return await self._making_way(lambda: self._order(principal, request, key, is_proof, login))
 
-    async def _create(
-        self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool, login: _Login
-    ) -> tuple[Operation, ClusterView]:
-        return await self._seeing(lambda: self._order(principal, request, key, is_proof, login))
+    async def _making_way(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+        """Ask, and once more when the proofs that stand in the way hold nothing any more."""
+        try:
+            return await self._seeing(ask)
+        except ProofsInTheWay as first:
+            if self.proofs is None or not await self.proofs.give_way(first.hosts):
+                raise first.refused from None
+        try:
+            return await self._seeing(ask)
+        except ProofsInTheWay as second:
+            raise second.refused from None
 
     async def _seeing(self, ask: Callable[[], Awaitable[_T]]) -> _T:
         """Ask, and again once hosts have looked for each other."""
@@ -174,10 +175,10 @@ class ClusterService:
             self._store.admit()
             found = self._resizer.resize(uow, cluster, hosts, principal.actor, most, login)
             if isinstance(found, Refusal):
-                raise _no_capacity(found)
+                raise _refused(found)
             return self._view(uow, found)
 
-        return await self._seeing(lambda: self._store.write(change, name="cluster.resize"))
+        return await self._making_way(lambda: self._store.write(change, name="cluster.resize"))
 
     async def _order(
         self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool, login: _Login
@@ -193,7 +194,7 @@ class ClusterService:
             claims.claim(uow, principal.account_id, asked.volumes, cluster_id)
             found = self._starter.placed(uow, principal.account_id, asked, is_proof)
             if isinstance(found, Refusal):
-                raise _no_capacity(found)
+                raise _refused(found)
             if is_proof:
                 found = replace(found, members=tuple(self._fair(member) for member in found.members))
             cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, found, login is not None)
@@ -254,22 +255,13 @@ class ClusterService:
             claims.claim(uow, cluster.account_id, asked.volumes, cluster_id)
             found = self._starter.placed(uow, cluster.account_id, asked)
             if isinstance(found, Refusal):
-                raise _no_capacity(found)
+                raise _refused(found)
             after = replace(cluster, needs_login=cluster.needs_login or login is not None)
             after = self._starter.again(uow, after, found, principal.actor, login)
             uow.clusters.save(after)
             return self._starts(uow, principal, after, found, START_KIND)
 
-        async def ask() -> tuple[Operation, ClusterView]:
-            return await self._seeing(lambda: self._store.write(change, name="cluster.start"))
-
-        try:
-            return await ask()
-        except NoCapacity:
-            request = (await self.get_own(principal, cluster_id)).cluster.request
-            if not await self.give_way(request):
-                raise
-        return await ask()
+        return await self._making_way(lambda: self._store.write(change, name="cluster.start"))
 
     async def delete(self, principal: Principal, cluster_id: ClusterId) -> tuple[Operation, ClusterView]:
         """End it, whatever it is doing; asked again it answers again, and what is gone stays gone."""
@@ -348,20 +340,22 @@ class ClusterService:
     async def tick(self) -> None:
         """What time alone brings about: lost hosts given up, limits reached, ended work cleared away. Every 5 s."""
 
-        def judge(uow: UnitOfWork) -> Sequence[Sequence[Meeting]]:
+        def judge(uow: UnitOfWork) -> Sequence[Lacking]:
             judged = [self.life.limit(uow, self.life.judge(uow, cluster)) for cluster in uow.clusters.living()]
-            unseen = [hosts for cluster in judged if (hosts := self._mender.mend(uow, cluster))]
+            lacking = [self._mender.mend(uow, cluster) for cluster in judged]
             self.life.order_again(uow)
             self._market.tick(uow)
-            return unseen
+            return lacking
 
         def is_needed(uow: UnitOfWork) -> bool:
             return bool(uow.clusters.living()) or bool(uow.rentals.live()) or bool(uow.workloads.held())
 
         if await self._store.read(is_needed):
-            unseen = await self._store.write(judge, name="cluster.tick")
+            lacking = await self._store.write(judge, name="cluster.tick")
+            if self.proofs is not None:
+                self.proofs.end_on([host_id for one in lacking for host_id in one.proofs_on])
             if self.sight is not None:  # within some ten seconds; the next tick knows what they saw
-                await asyncio.gather(*(self.sight.look(hosts) for hosts in unseen))
+                await asyncio.gather(*(self.sight.look(one.unseen) for one in lacking if one.unseen))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -424,6 +418,11 @@ class ClusterService:
             listener(cluster_id)
 
 
+def _refused(refusal: Refusal) -> NoCapacity | ProofsInTheWay:
+    said = _no_capacity(refusal)
+    return said if refusal.without_proofs is None else ProofsInTheWay(refusal.proofs_on, said)
+
+
 def _no_capacity(refusal: Refusal) -> NoCapacity:
     reasons = [
         {"host_id": verdict.host_id, "host_name": verdict.host_name, "reason": verdict.reason or ""}
@@ -431,6 +430,6 @@ def _no_capacity(refusal: Refusal) -> NoCapacity:
     ]
     if not reasons:
         return NoCapacity("No host has joined yet. Start one with `windrow up`, or make a join token for one.")
-    again_ns = SOON_NS if refusal.is_soon else 0
+    again_ns = SOON_NS if refusal.is_soon or refusal.without_proofs is not None else 0
     only = f"{reasons[0]['host_name']} does not fit: {reasons[0]['reason']}." if len(refusal.reasons) == 1 else None
     return NoCapacity(only, reasons=reasons, retry_after_ns=again_ns)

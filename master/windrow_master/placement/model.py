@@ -186,9 +186,12 @@ class Placement:
 class Refusal:
     """It does not fit now: one reason for each host, in words, worst fit last.
 
-    is_soon: whether it would with the slots that are back in a moment.
+    is_soon: whether it would with the slots that are back in a moment. without_proofs: where it would run once the
+    Master's own test rentals on `proofs_on` have ended, which they do for it.
     """
 
     reasons: tuple[Verdict, ...]
     decision: Decision
     is_soon: bool = False
+    without_proofs: Placement | None = None
+    proofs_on: tuple[HostId, ...] = ()

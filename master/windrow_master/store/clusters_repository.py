@@ -94,6 +94,16 @@ _HELD_WITH_VOLUMES: Final = Found(
     lambda row: _workload(row),
     attrgetter("workload_id"),
 )
+_HELD_OF: Final = Found(
+    select(workloads).where(
+        workloads.c.is_released.is_(False),
+        select(clusters.c.cluster_id)
+        .where(clusters.c.cluster_id == workloads.c.cluster_id, clusters.c.account_id == bindparam("account"))
+        .exists(),  # asked of each of the few that are held: an account may have had any number of clusters
+    ),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
 _HELD: Final = Found(
     select(workloads).where(workloads.c.is_released.is_(False)),
     lambda row: _workload(row),
@@ -207,6 +217,10 @@ class WorkloadRepository:
     def held(self) -> Sequence[Workload]:
         """What still holds slots anywhere."""
         return _HELD.all(self._connection)
+
+    def held_of(self, account_id: AccountId) -> Sequence[Workload]:
+        """What still holds slots anywhere, of one account."""
+        return _HELD_OF.all(self._connection, {"account": account_id})
 
     def with_volumes(self) -> Sequence[Workload]:
         """What still holds slots, of the clusters that have volumes."""

@@ -26,6 +26,7 @@ from windrow.cli.output import (
 from windrow.cli.request import cluster_request, registry_login
 from windrow.client import Client
 from windrow.errors import WindrowClientError
+from windrow.soon import SOON_S, patiently
 
 cluster_app = typer.Typer(help="Clusters: what runs on rented slots.", no_args_is_help=True)
 
@@ -212,7 +213,7 @@ def cluster_resize(
     body |= {"max_price_per_hour": max_price} if max_price else {}
     body |= {"registry_login": registry_login(login.read(LOGIN_MAX))} if login is not None else {}
     named = cluster_id(api, cluster)
-    found = api.request("POST", f"/clusters/{named}/resize", body=body)
+    found = patiently(lambda: api.request("POST", f"/clusters/{named}/resize", body=body), SOON_S, say)
     if wait:
         found = api.wait_cluster(
             named, _are_up, CREATE_TIMEOUT_S, None if as_json else text.Progress(found.get("steps") or ())

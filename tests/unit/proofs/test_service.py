@@ -2,17 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from tests.master_support import SeededRng
-from tests.unit.clusters.world import HOST, OWNER, STRANGER, market_world, principal
-from tests.waiting import poll_async
+from tests.unit.clusters.world import HOST, OWNER, STRANGER, principal
+from tests.unit.proofs.world import SAID, commanded, ended, host, proved, proving, started
 from windrow_master.clusters.model import ClusterPhase
 from windrow_master.fleet import gpus, measured, tiers
 from windrow_master.fleet.model import ProofOutcome
@@ -21,132 +16,10 @@ from windrow_master.market.service import PRICE_MAX
 from windrow_master.onboarding.proofs import schedule
 from windrow_master.onboarding.proofs import service as proof_service
 from windrow_master.onboarding.proofs.model import StepState
-from windrow_master.onboarding.proofs.rental import service as rental
-from windrow_master.onboarding.proofs.service import ProofService
-from windrow_proto.errors import Conflict, NoCapacity, TooMany, Unavailable
+from windrow_proto.errors import Conflict, TooMany, Unavailable
 from windrow_proto.metrics import GPU_MATRIX, GPU_MEMORY
-from windrow_proto.model import Benchmark, CommandKind, CommandPhase, WorkloadPhase
+from windrow_proto.model import Benchmark, CommandKind, CommandPhase
 from windrow_proto.units import HOUR, SECOND
-
-SAID = b'windrow-proof {"server": "sshd", "port": 22222}\nwindrow-proof {"gpus": null, "why": "there is none"}\n'
-
-
-class Inside:
-    """The way to its log."""
-
-    said = SAID
-
-    async def log(self, who, cluster_id, offset):
-        return self.said, False
-
-
-class Tunnels:
-    """The way to its ports."""
-
-    refusal: Exception | None = None
-
-    async def open(self, who, cluster_id, port, is_allowed):
-        if self.refusal is not None:
-            raise self.refusal
-        self.asked = who.account_id, cluster_id, port
-        return SimpleNamespace(ca_pem="ca", host_pem="host", address="access:1", grant="g", secret=b"s")
-
-
-class Greeting:
-    """The renter's end of a tunnel to an SSH server."""
-
-    def __init__(self, side):
-        self.side = side
-
-    async def dial(self, ticket):
-        self.side.take(memoryview(b"SSH-2.0-OpenSSH\r\n"))
-
-    def close(self):
-        """Nothing is open."""
-
-
-@pytest.fixture
-def m(tmp_path, monkeypatch):
-    monkeypatch.setattr(rental, "RenterEnd", Greeting)
-    made: Any
-    with market_world(tmp_path) as made:
-        made.fleet.start()
-        made.fleet.is_connected = lambda host_id: True
-        made.inside, made.tunnels = Inside(), Tunnels()
-        yield made
-
-
-def service(m, is_automatic=True):
-    ways = rental.Ways(m.inside, m.tunnels)
-    made = ProofService(m.store, m.clock, SeededRng(), m.fleet, m.market, m.clusters, lambda: ways)
-    made.is_automatic = is_automatic
-    return made
-
-
-@asynccontextmanager
-async def proving(m, is_automatic=True) -> AsyncIterator[ProofService]:
-    """The service, running; the fleet's first line is not measured, so the first proof waits."""
-    made = service(m, is_automatic)
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(made.run())
-        refreshing = group.create_task(refresh(m))
-        await poll_async(lambda: listed(m), what="a listed host")
-        m.clock.advance(schedule.FIRST_WAIT_NS)
-        yield made
-        running.cancel()
-        refreshing.cancel()
-
-
-async def refresh(m):
-    """What the fleet's own loop does."""
-    while True:
-        await m.fleet.refresh()
-        await asyncio.sleep(0.01)
-
-
-async def listed(m):
-    return host(m).listed_at_ns is not None
-
-
-def host(m):
-    return m.read(lambda uow: uow.hosts.get(HOST))
-
-
-async def commanded(m, kind):
-    async def there():
-        return bool(m.commands(kind))
-
-    await poll_async(there, what=f"a command: {kind}")
-
-
-async def started(m):
-    """The host starts what it is told to."""
-    await commanded(m, CommandKind.CREATE)
-    spec = m.spec()
-    m.status(CommandKind.CREATE, CommandPhase.SUCCEEDED)
-    m.report(spec, WorkloadPhase.RUNNING)
-    m.receipt(spec, 1, 0)
-    return spec
-
-
-async def ended(m, spec):
-    """The host ends it."""
-    await commanded(m, CommandKind.DELETE)
-    m.clock.advance(6 * SECOND)
-    m.receipt(spec, 2, 6, final=True, end_reason="deleted", exit_code=143)
-    m.report(spec, WorkloadPhase.GONE, running_ns=6 * SECOND)
-    m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
-
-
-async def proved(m, proofs):
-    """The newest proof, once it has ended."""
-
-    async def over():
-        found = await proofs.of_host(HOST)
-        return bool(found) and found[0].ended_at_ns is not None
-
-    await poll_async(over, what="the end of a proof")
-    return (await proofs.of_host(HOST))[0]
 
 
 async def test_a_host_that_was_listed_is_rented_and_the_rental_is_paid_from_test_credits(m):
@@ -365,33 +238,6 @@ async def test_a_start_that_fails_is_a_finding_with_the_hosts_words(m):
         m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
         one = await proved(m, proofs)
     assert one.words == "Failed: it was not started. workload_failed: no image"
-
-
-async def test_a_renter_who_finds_no_room_comes_first(m):
-    m.inside.said = b""
-    async with proving(m) as proofs, asyncio.TaskGroup() as group:
-        spec = await started(m)
-        renting = group.create_task(m.create(principal(OWNER)))
-        await ended(m, spec)
-        view = await renting
-        one = await proved(m, proofs)
-        assert (one.outcome, one.words) == (ProofOutcome.UNFINISHED, "Not finished: it gave way to a renter.")
-        assert view.cluster.phase is ClusterPhase.CREATING
-        with pytest.raises(Conflict, match="a part of it is rented"):
-            m.clock.advance(schedule.ASKED_EVERY_NS)
-            await proofs.ask(HOST, OWNER, "account/account_owner")
-    assert host(m).proof_due_ns - one.ended_at_ns == schedule.IN_USE_AGAIN_NS
-
-
-async def test_a_request_that_it_does_not_stand_in_the_way_of_ends_no_proof(m):
-    m.inside.said = b""
-    async with proving(m) as proofs:
-        spec = await started(m)
-        for asked in ({"gpus": 1}, {"host_id": "host_elsewhere"}):
-            with pytest.raises(NoCapacity):
-                await m.create(principal(OWNER), **asked)
-        assert (await m.cluster(spec.cluster_id)).phase is ClusterPhase.RUNNING
-        assert (await proofs.of_host(HOST))[0].ended_at_ns is None
 
 
 async def test_nobody_asks_more_often_than_may_be(m):

@@ -4,7 +4,7 @@ All of it in the caller's unit of work, at every tick of a Degraded cluster, so 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from windrow_master.clusters import fellows
 from windrow_master.clusters.launching.service import Launcher
@@ -27,27 +27,36 @@ from windrow_proto.ids import HostId
 from windrow_proto.units import Microcents
 
 
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """What has to happen before a cluster can be mended. unseen: hosts that have to look for each other first;
+    proofs_on: hosts of which a test rental holds what it needs."""
+
+    unseen: Sequence[Meeting] = ()
+    proofs_on: Sequence[HostId] = ()
+
+
 class Mender:
     """Makes clusters whole again."""
 
     def __init__(self, market: MarketService, meeter: Meeter, launcher: Launcher, life: LifeDesk) -> None:
         self._market, self._meeter, self._launcher, self._life = market, meeter, launcher, life
 
-    def mend(self, uow: UnitOfWork, cluster: Cluster) -> Sequence[Meeting]:
-        """Do the next thing that leads to a whole cluster; nothing where it is whole or cannot be. Returns the hosts
-        that have to look for each other first."""
+    def mend(self, uow: UnitOfWork, cluster: Cluster) -> Lacking:
+        """Do the next thing that leads to a whole cluster; nothing where it is whole or cannot be. Returns what has to
+        happen first."""
         if cluster.kind not in OVER_HOSTS:
-            return ()
+            return Lacking()
         workloads = uow.workloads.of_cluster(cluster.cluster_id)
         found = fellows.mending(cluster, workloads)
         if found.leaving:
             self._let_go(uow, cluster, found.leaving)
         elif found.ranks:
             try:
-                self._fill(uow, cluster, workloads, found.ranks)
+                return Lacking(proofs_on=self._fill(uow, cluster, workloads, found.ranks))
             except Unsighted as unseen:
-                return unseen.hosts
-        return ()
+                return Lacking(unseen=unseen.hosts)
+        return Lacking()
 
     def _let_go(self, uow: UnitOfWork, cluster: Cluster, leaving: Sequence[Workload]) -> None:
         for member in leaving:
@@ -58,16 +67,19 @@ class Mender:
         self._life.keep(uow, noted(after, Step(uow.now_wall_ns, "replacing", None, said)))
         uow.audit("master", "cluster.replace", cluster.cluster_id, said)
 
-    def _fill(self, uow: UnitOfWork, cluster: Cluster, workloads: Sequence[Workload], ranks: Sequence[int]) -> None:
+    def _fill(
+        self, uow: UnitOfWork, cluster: Cluster, workloads: Sequence[Workload], ranks: Sequence[int]
+    ) -> Sequence[HostId]:
+        """Order members for these ranks; returns the hosts whose test rentals have to end first."""
         members = fellows.members_of(workloads)
         found = self._found(uow, cluster, workloads, len(ranks))
-        if found is None:
-            return  # asked again with the next tick, until fellows.FILL_NS is over
+        if isinstance(found, Refusal):
+            return found.proofs_on  # asked again with the next tick, until fellows.FILL_NS is over
         try:
             is_new = cluster.kind is ClusterKind.GANG
             cluster = self._launcher.networked(uow, cluster, found.members) if is_new else cluster
         except NoCapacity:
-            return
+            return ()
         places = dict(zip(ranks, found.members, strict=True))
         addresses = [member.address or "" for member in members]
         for rank in ranks:
@@ -78,10 +90,11 @@ class Mender:
         self._market.add_lines(uow, launched.lines)
         said = ", ".join(f"rank {rank} on {place.host_name}" for rank, place in places.items())
         self._life.keep(uow, noted(cluster, Step(uow.now_wall_ns, "placed", None, said)))
+        return ()
 
     def _found(
         self, uow: UnitOfWork, cluster: Cluster, workloads: Sequence[Workload], missing: int
-    ) -> Placement | None:
+    ) -> Placement | Refusal:
         """Hosts that meet those of the members as these meet each other; those that do not are left out, and others are
         looked for."""
         members = fellows.members_of(workloads)
@@ -96,4 +109,4 @@ class Mender:
                 unmet |= {member.host_id for member in found.members}
             else:
                 return found
-        return None
+        return found

@@ -1,4 +1,7 @@
-"""Reads hosts, slots, commitments and prices of one unit of work into a snapshot, and asks placement."""
+"""Reads hosts, slots, commitments and prices of one unit of work into a snapshot, and asks placement.
+
+Who finds no room is told where there is some once the Master's own test rentals have ended (yielding.py).
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -7,10 +10,11 @@ from typing import Any, Final
 
 from windrow_master.clusters.launching.service import network_of
 from windrow_master.clusters.model import ClusterRequest
+from windrow_master.clusters.placing.yielding import retried, vacated
 from windrow_master.clusters.request import placement_request
 from windrow_master.fleet.model import AdminState, Host, Slot
 from windrow_master.fleet.service import is_back_soon
-from windrow_master.market.model import Listing, Offer
+from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
 from windrow_master.placement.model import Candidate, Placement, Refusal, SlotOffer, Snapshot
 from windrow_master.placement.service import plan
@@ -46,14 +50,32 @@ class Placer:
         in a network of their own, so that it does not matter whether their hosts see each other."""
         # The same for a preview and the creation after it, another one for the next request: equal hosts take turns.
         seed = f"{account_id}|{uow.clusters.count(account_id)}"
-        snapshot = self.snapshot(uow, request.cpus)
-        if but:
-            others = tuple(one for one in snapshot.candidates if one.host_id not in but)
-            snapshot = Snapshot(others, snapshot.verification_exists)
-        if is_private:
-            others = tuple(one if one.simulated else replace(one, network="") for one in snapshot.candidates)
-            snapshot = Snapshot(others, snapshot.verification_exists)
-        return plan(placement_request(request, account_id, seed, is_proof), snapshot)
+        snapshot = _open(self.snapshot(uow, request.cpus), but, is_private)
+        wanted = placement_request(request, account_id, seed, is_proof)
+        found = plan(wanted, snapshot)
+        if isinstance(found, Placement) or is_proof:
+            return found
+        empty = _open(Snapshot(self._vacated(uow, request.cpus)), but, is_private)
+        by_id = {one.host_id: one for one in empty.candidates}
+        if not by_id:
+            return found
+        then = replace(snapshot, candidates=tuple(by_id.get(one.host_id, one) for one in snapshot.candidates))
+        return retried(wanted, found, then, by_id)
+
+    def _vacated(self, uow: UnitOfWork, cpus: int) -> tuple[Candidate, ...]:
+        """The hosts on which proofs hold anything, as they will be once these have ended."""
+        proofs, book = uow.workloads.held_of(PROOF_ACCOUNT), self._market.book(uow)
+        ids = frozenset(one.cluster_id for one in proofs)
+        found = []
+        for host_id in sorted({one.host_id for one in proofs}):
+            host = uow.hosts.get(host_id)
+            if host is None:
+                continue
+            slots, held = uow.slots.of_host(host_id), uow.workloads.held_on(host_id)
+            slots, held = vacated(slots, held, ids, uow.now_wall_ns)
+            taken = Committed(sum(one.cpus for one in held), Bytes(sum(one.memory_bytes for one in held)))
+            found.append(_candidate(host, slots, taken, book, cpus, host.is_settled(uow.now_wall_ns)))
+        return tuple(found)
 
     def snapshot(self, uow: UnitOfWork, cpus: int) -> Snapshot:
         """The fleet at this moment, without retired hosts, with prices for a request of so many processors."""
@@ -84,6 +106,17 @@ class Placer:
         slots = [slot for slot in uow.slots.list_all() if slot.host_id in hosts]
         listings = [_listing(hosts[slot.host_id], slot, uow.now_wall_ns) for slot in slots]
         return self._market.offers(uow, listings)
+
+
+def _open(snapshot: Snapshot, but: frozenset[HostId], is_private: bool) -> Snapshot:
+    """Without hosts that are left out, and with all in one network where members meet in one of their own."""
+    if but:
+        others = tuple(one for one in snapshot.candidates if one.host_id not in but)
+        snapshot = replace(snapshot, candidates=others)
+    if is_private:
+        others = tuple(one if one.simulated else replace(one, network="") for one in snapshot.candidates)
+        snapshot = replace(snapshot, candidates=others)
+    return snapshot
 
 
 def _by_host(slots: Iterable[Slot]) -> dict[HostId, list[Slot]]:

@@ -39,7 +39,8 @@ class Starter:
         if isinstance(found, Placement) or self._meeter.sight is None or request.hosts == 1:
             return found
         private = self._placer.place(uow, request, account_id, is_proof, is_private=True)
-        return private if isinstance(private, Placement) else found
+        is_better = isinstance(private, Placement) or (found.without_proofs is None and bool(private.without_proofs))
+        return private if is_better else found
 
     def first(
         self,

@@ -9,14 +9,13 @@ had rented at its next start.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import structlog
 
 from windrow_master.again import again
-from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.service import ClusterService
 from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
 from windrow_master.fleet.service import FleetService
@@ -39,8 +38,10 @@ from windrow_proto.units import SECOND, money_text
 LOOK_NS: Final = 2 * SECOND
 """Between two looks at who is listed and who is due."""
 STORE_AGAIN_NS: Final = 5 * SECOND
-GIVE_WAY_S: Final = 20.0
+GIVE_WAY_NS: Final = 20 * SECOND
 """For a proof to be off a host for a renter who waits: the host may take ten to end it."""
+GIVE_WAY_LOOK_NS: Final = SECOND // 10
+"""Between two looks at whether it is, each one read."""
 MEASURED_NS: Final = 45 * SECOND
 """For a measurement by two relays: nine seconds (proofs/README.md), and a wait where one is busy with others."""
 MEASURED_LOOK_NS: Final = SECOND // 2
@@ -64,7 +65,6 @@ class _Walk:
     rental: Rental
     renting: "asyncio.Task[None] | None" = None
     gave_way: bool = False
-    freed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class ProofService:
@@ -87,7 +87,7 @@ class ProofService:
         self._fleet, self._market, self._clusters, self._ways = fleet, market, clusters, ways
         self._walks: dict[HostId, _Walk] = {}
         self._group: asyncio.TaskGroup | None = None
-        clusters.give_way = self.give_way
+        clusters.proofs = self
 
     # --- what people ask -------------------------------------------------------------------------------------------
 
@@ -122,26 +122,22 @@ class ProofService:
         steps: dict[str, tuple[ProofStep, ...]] = {walk.proof.proof_id: tuple(walk.rental.steps)} if walk else {}
         return tuple(replace(one, steps=steps.get(one.proof_id, one.steps)) for one in found)
 
-    async def give_way(self, request: ClusterRequest) -> bool:
-        """End what stands in the way of a request and wait until it is off its hosts; whether there was any."""
-        walks = [
-            walk
-            for host_id, walk in self._walks.items()
-            if not walk.freed.is_set()
-            and request.host_id in (None, host_id)
-            and bool(request.gpus) is bool(walk.rental.gpus)
-        ]
-        for walk in walks:
+    def end_on(self, hosts: Sequence[HostId]) -> None:
+        """Have the proofs on these hosts end; nobody waits for it."""
+        for walk in (self._walks[host_id] for host_id in hosts if host_id in self._walks):
             walk.gave_way = walk.rental.is_unwanted = True
             if walk.renting is not None and walk.rental.cluster_id is not None:
                 walk.renting.cancel()
-        try:
-            async with asyncio.timeout(GIVE_WAY_S):
-                for walk in walks:
-                    await walk.freed.wait()
-        except TimeoutError:
-            return False
-        return bool(walks)
+
+    async def give_way(self, hosts: Sequence[HostId]) -> bool:
+        """The same, and wait until none holds anything there, whatever began it; whether that came in time."""
+        self.end_on(hosts)
+        ends_ns = self._clock.monotonic_ns() + GIVE_WAY_NS
+        while await self._store.read(partial(_hold_any, hosts=hosts)):
+            if self._clock.monotonic_ns() >= ends_ns:
+                return False
+            await self._clock.sleep_ns(GIVE_WAY_LOOK_NS)
+        return True
 
     # --- keeping time ----------------------------------------------------------------------------------------------
 
@@ -257,7 +253,6 @@ class ProofService:
         except Exception:  # the task's top level: the others go on
             log.exception("proof_crashed", host_id=walk.proof.host_id)
         finally:
-            walk.freed.set()
             if self._walks.get(walk.proof.host_id) is walk:  # its row has ended: the next one may have begun
                 del self._walks[walk.proof.host_id]
 
@@ -275,7 +270,6 @@ class ProofService:
         unfinished = GAVE_WAY if walk.gave_way else unfinished
         try:
             await rental.end(not walk.gave_way)
-            walk.freed.set()
             if not unfinished:
                 await rental.receipt()
         except WindrowError as error:
@@ -338,3 +332,8 @@ class ProofService:
 
     def _chance(self) -> int:
         return int.from_bytes(self._rng.random_bytes(8), "big")
+
+
+def _hold_any(uow: UnitOfWork, hosts: Sequence[HostId]) -> bool:
+    """Whether proofs hold slots of these hosts, those that have ended by their rows among them."""
+    return any(one.host_id in hosts for one in uow.workloads.held_of(PROOF_ACCOUNT))
