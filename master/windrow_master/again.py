@@ -1,14 +1,16 @@
-"""Work that is done again and again: a turn that fails is logged, and the next one comes in its time.
+"""Work that is done again and again, or beside other work: what it meets is logged, and ends nothing else.
 
 A turn that meets a bug is followed by the next like any other. Where that one meets a bug, too, it is most likely the
 same: the pause doubles with each in a row, so that the log keeps room for all else.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import structlog
 
+from windrow_proto.crashes import CRASHED
 from windrow_proto.errors import WindrowError
 from windrow_proto.ports import Clock
 from windrow_proto.units import MINUTE
@@ -41,3 +43,15 @@ def pause_after(bugs: int, pause_ns: int) -> int:
     """How long to wait after so many turns in a row that met a bug, where pause_ns is usual; never less than that."""
     doublings = min(max(0, bugs - 1), DOUBLINGS_MAX)
     return max(pause_ns, min(PAUSE_NS_MAX, pause_ns << doublings))
+
+
+@contextmanager
+def ends_alone(what: str, **fields: object) -> Iterator[None]:
+    """Whatever is met within ends that, and what comes after it goes on. In the log it is `<what>_failed` where the
+    world refused, and `<what>_crashed` where it is a bug."""
+    try:
+        yield
+    except WindrowError as error:
+        log.warning(f"{what}_failed", code=error.code, error=error.detail, **fields)
+    except Exception:  # the top level of what is done within
+        log.exception(f"{what}{CRASHED}", **fields)

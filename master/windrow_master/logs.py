@@ -10,10 +10,9 @@ from typing import Final
 import structlog
 
 from windrow_proto import oneline, redact
+from windrow_proto.crashes import CRASHED
 from windrow_proto.units import DAY
 
-CRASHED: Final = "_crashed"
-"""How the names of events end that say: a bug was met, it ended what met it, and all else goes on."""
 STATED_NS: Final = DAY
 BUG_MET: Final = "master.bug_met"
 

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.master_support import ManualClock
-from windrow_master.again import again, pause_after
+from windrow_master.again import again, ends_alone, pause_after
 from windrow_proto.errors import StorageFailed, Unavailable
 from windrow_proto.units import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 
@@ -68,3 +69,18 @@ async def test_what_the_world_refuses_is_tried_again_as_often_as_ever() -> None:
 def test_no_pause_is_longer_than_a_minute_or_shorter_than_usual(pause_ns: int, longest_ns: int) -> None:
     assert pause_after(0, pause_ns) == pause_after(1, pause_ns) == pause_ns
     assert pause_after(DAY, pause_ns) == longest_ns
+
+
+@pytest.mark.parametrize(("error", "event"), [(BUG, "rows_crashed"), (WORLD, "rows_failed")], ids=["bug", "world"])
+def test_what_ends_alone_is_logged_by_what_it_met_and_what_comes_after_it_goes_on(error: Exception, event: str) -> None:
+    reached = ["before"]
+    with capture_logs() as said, ends_alone("rows", host_id="host_1"):
+        raise error
+    reached.append("after")
+    assert [(line["event"], line["host_id"], "exc_info" in line) for line in said] == [(event, "host_1", error is BUG)]
+    assert reached == ["before", "after"]
+
+
+def test_a_cancellation_ends_what_is_around_it_too() -> None:
+    with pytest.raises(asyncio.CancelledError), ends_alone("rows"):
+        raise asyncio.CancelledError
