@@ -4,7 +4,7 @@ Heartbeats go out as soon as there is a link, whatever the driver, the disk's pa
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -72,7 +72,8 @@ class Parts:
 
     measure_benchmarks: runs the host's own figures; runner: the thread of the disk; look: for Accesses beyond
     the map; ask: for a newer map; tls: whom tunnels trust, None where nothing can be reached by one; prover:
-    the process that works for a card in a challenge; layouts: what its owner lets cards be cut into.
+    the process that works for a card in a challenge; layouts: what its owner lets cards be cut into; faults: conditions
+    of the process that it runs in.
     """
 
     host_id: HostId
@@ -101,6 +102,7 @@ class Parts:
     prover: tuple[str, ...] = PROVER
     layouts: Layouts = field(default_factory=dict)
     more: Mapping[str, str] = field(default_factory=dict)
+    faults: Callable[[], Iterable[str]] = tuple
 
 
 class AgentService:
@@ -169,7 +171,8 @@ class AgentService:
         self.challenges = ChallengeDesk(clock, self.keeper.leased_gpus, parts.prover)
         sources = Sources(
             *(parts.sampler, parts.runtimes, self.keeper, parts.agent_version),
-            *(lambda: (*self._room.faults, *self.inside.conditions), self.challenges.held, parts.layouts, parts.more),
+            *(lambda: (*self._room.faults, *self.inside.conditions, *parts.faults()), self.challenges.held),
+            *(parts.layouts, parts.more),
         )
         self.report = Reporter(sources, self.outbox, clock, parts.benchmarks)
         self.inside = Inside(self.keeper, clock, self.report.changed, self.report.event)
