@@ -8,6 +8,7 @@ from typing import Any, Final
 import structlog
 
 from windrow_access.core.strangers import network_of, plain_address
+from windrow_proto.crashes import CRASHED
 from windrow_proto.errors import Unavailable
 
 log = structlog.get_logger()
@@ -60,7 +61,7 @@ async def accept(
         try:
             await serve(connection, network)
         except Exception:  # the task's top level: the others go on
-            log.exception(f"{what}_crashed", network=network)
+            log.exception(f"{what}{CRASHED}", network=network)
 
     while True:
         try:

@@ -13,8 +13,10 @@ from types import FrameType
 import structlog
 
 from windrow_access.config import PORT_TRIES, JoinConfig, RunConfig, parse
+from windrow_access.logs import configure_log
 from windrow_access.worker import Worker
-from windrow_proto import enrol, oneline, redact
+from windrow_proto import enrol
+from windrow_proto.crashes import Crashes
 from windrow_proto.errors import Unavailable, WindrowError
 
 log = structlog.get_logger()
@@ -24,21 +26,6 @@ STOP_S = 10.0
 RESTART_FIRST_S, RESTART_LAST_S = 0.5, 30.0
 LIVED_S = 60.0
 """A worker that lived so long starts its back-off anew."""
-
-
-def configure_log() -> None:
-    """One JSON event a line on standard error."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            redact.processor,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
-    )
-    oneline.install()
 
 
 def free_port(host: str, port: int) -> int:
@@ -67,16 +54,16 @@ def join(config: JoinConfig) -> int:
     return 0
 
 
-def run(config: RunConfig) -> int:
+def run(config: RunConfig, crashes: Crashes) -> int:
     """Run one worker here, or supervise several."""
     if config.worker is not None:
-        asyncio.run(Worker(config, config.port).run())
+        asyncio.run(Worker(config, config.port, crashes).run())
         return 0
     port = free_port(config.host, config.port)
     if config.workers > 1 and config.service_domain:
         config = replace(config, service_port=free_port(config.host, config.first_service_port(port)))
     if config.workers == 1:
-        asyncio.run(Worker(config, port).run())
+        asyncio.run(Worker(config, port, crashes).run())
         return 0
     return Workers(config, port).run()
 
@@ -157,11 +144,11 @@ class Workers:
 
 def main() -> None:
     """Run the command; a known failure is a sentence and exit code 1."""
-    configure_log()
+    crashes = configure_log()
     os.umask(0o077)
     try:
         config = parse(sys.argv[1:])
-        code = join(config) if isinstance(config, JoinConfig) else run(config)
+        code = join(config) if isinstance(config, JoinConfig) else run(config, crashes)
     except (WindrowError, OSError) as error:
         sys.stderr.write(f"windrow-access: {error}\n")
         code = 1

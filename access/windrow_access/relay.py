@@ -79,7 +79,7 @@ Stream = Outbox
 class RelayFacts:
     """What this worker says of itself. address: what agents dial; signing_public: Ed25519, of its bandwidth claims.
     tunnel_address, tunnel_host_address: what renters dial for a tunnel, and what hosts do; empty: it has none.
-    service_address: DOMAIN:PORT under which browsers find services; empty: not here."""
+    service_address: DOMAIN:PORT under which browsers find services; empty: not here. bugs: what its log counts."""
 
     access_id: str
     region: str
@@ -90,6 +90,7 @@ class RelayFacts:
     tunnel_address: str = ""
     tunnel_host_address: str = ""
     service_address: str = ""
+    bugs: Callable[[], services_pb2.BugsMet | None] = lambda: None
 
 
 class Relay:
@@ -394,6 +395,7 @@ class Relay:
                 load_permille=self._load_permille(),
                 queued_bytes=self._queues.queued_bytes,
                 shed_frames=self._shed,
+                bugs=self.facts.bugs(),
             )
             self._say(services_pb2.TrunkItem(load=report))
             await self._clock.sleep_ns(LOAD_PERIOD_NS)

@@ -6,10 +6,12 @@ import os
 import signal
 import ssl
 from collections.abc import Callable
+from functools import partial
 from itertools import chain
 
 import structlog
 
+from windrow_access import logs
 from windrow_access.certificates import FileCertificate, OwnCertificate
 from windrow_access.config import RunConfig
 from windrow_access.core.admission import Callers, Limits
@@ -24,6 +26,7 @@ from windrow_access.services import Certificate, Services
 from windrow_access.tunnels import Tunnels
 from windrow_proto import enrol, keys, link_grpc, scrape
 from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.crashes import Crashes
 from windrow_proto.endure import allow_open_files, endure
 from windrow_proto.errors import Unavailable, WindrowError
 from windrow_proto.ids import AccessId, ClusterId
@@ -41,11 +44,15 @@ DRAIN_S = 2.0
 
 
 class Worker:
-    """Runs one worker until a signal. port: the one to listen on; workers of one Access share it."""
+    """Runs one worker until a signal. port: the one to listen on, which workers of one Access share.
 
-    def __init__(self, config: RunConfig, port: int) -> None:
+    crashes: what its log counts.
+    """
+
+    def __init__(self, config: RunConfig, port: int, crashes: Crashes) -> None:
         self._config = config
         self._port = port
+        self._crashes = crashes
         self._clock = SystemClock()
         self._rng = SystemRng()
         self._folder = enrol.IdentityFolder(config.data_dir / "identity")
@@ -72,6 +79,7 @@ class Worker:
         base = self._config.metrics_port
         port = base + self._worker if base else base
         counting = [relay.figures, guard.figures, tunnels.figures, *([services.figures] if services else [])]
+        counting.append(partial(logs.figures, self._crashes, labels))
         serving = [services.run()] if services is not None else []
         async with (
             scrape.serving(port, lambda: tuple(chain.from_iterable(figures() for figures in counting))) as metrics_port,
@@ -147,6 +155,7 @@ class Worker:
             tunnel_address=self._config.tunnel_advertise or self._config.tunnel_address(tunnel_port),
             tunnel_host_address=self._config.tunnel_address(tunnel_port),
             service_address=service_address,
+            bugs=partial(logs.bugs_met, self._crashes),
         )
         bandwidth = Bandwidth(access_id, identity.signing, self._clock, self._rng)
         return Relay(facts, self._dial, bandwidth, self._clock, self._rng, Limits())

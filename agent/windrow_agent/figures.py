@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 
 from windrow_agent.service import AgentService
+from windrow_proto.crashes import Crashes
 from windrow_proto.scrape import Figure
 
 
-def figures(service: AgentService) -> Iterable[Figure]:
+def figures(service: AgentService, crashes: Crashes) -> Iterable[Figure]:
     """The link, the spool and the workloads; the latter two once the disk's past is read."""
     yield Figure("agent_connected", "1 while an Access is served", float(service.connected.is_set()))
+    yield Figure("agent_bugs_met_total", "Bugs met that ended only what met them", crashes.counts.total())
     is_open = hasattr(service, "keeper")
     yield Figure("agent_ready", "1 once the journal and the spool are open", float(is_open))
     if is_open:

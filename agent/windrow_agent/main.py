@@ -28,6 +28,7 @@ from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.several import SeveralGpus
 from windrow_agent.gpu.sysfs import SysfsGpus
 from windrow_agent.host import PsutilHost
+from windrow_agent.logs import configure_log, faults
 from windrow_agent.mps import NvidiaMps
 from windrow_agent.resolver import Resolver
 from windrow_agent.rights import keep_rights
@@ -43,8 +44,9 @@ from windrow_agent.service import AgentService, Parts
 from windrow_agent.simulate import SimulatedHost
 from windrow_agent.spool import SpoolCaps
 from windrow_agent.threads import Runner, SharedRunner, ThreadRunner
-from windrow_proto import oneline, redact, scrape
+from windrow_proto import scrape
 from windrow_proto.clock import BootClock, SystemRng
+from windrow_proto.crashes import Crashes
 from windrow_proto.disk import OsDisk
 from windrow_proto.errors import Conflict, InvalidInput, WindrowError
 from windrow_proto.ids import HostId
@@ -66,21 +68,6 @@ EXIT_RESTART: Final = 75
 """Asks a supervisor to start the agent again at once (EX_TEMPFAIL): the driver's library was replaced."""
 MARKS: Final = {Level.OK: "ok  ", Level.NOTE: "note", Level.FIX: "FIX "}
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-def configure_log() -> None:
-    """One JSON event a line on standard error."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            redact.processor,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
-    )
-    oneline.install()
 
 
 def agent_version() -> str:
@@ -122,7 +109,7 @@ def _locked(path: Path) -> IO[str]:
 # --- wiring -------------------------------------------------------------------------------------------------------
 
 
-def real_agent(config: Config) -> tuple[AgentService, Membership]:
+def real_agent(config: Config, crashes: Crashes) -> tuple[AgentService, Membership]:
     """This machine's agent. Raises InvalidInput if it never joined."""
     clock, rng, data_dir = BootClock(), SystemRng(), config.data_dir
     runner: Runner = ThreadRunner("windrow-disk")
@@ -168,6 +155,7 @@ def real_agent(config: Config) -> tuple[AgentService, Membership]:
         tls=membership.tls,
         layouts=config.layouts,
         more={SEAL_KEY: seal_key.public, VOLUMES: "1"},
+        faults=lambda: faults(crashes),
     )
     return AgentService(parts), membership
 
@@ -188,6 +176,7 @@ def simulated_agent(
     index: int,
     disk_runner: Runner,
     calls: Runner,
+    crashes: Crashes,
     places: Sequence[Place] = (),
     gate: asyncio.Semaphore | None = None,
     sample_every_s: int = 1,
@@ -225,6 +214,7 @@ def simulated_agent(
         look=_look(membership.host_id, rng, seeds),
         ask=membership.newer_regions,
         tls=membership.tls,
+        faults=lambda: faults(crashes),
     )
     return AgentService(parts), membership
 
@@ -277,7 +267,7 @@ async def serve(agents: Sequence[tuple[AgentService, Membership]]) -> int:
     return status
 
 
-async def simulate(config: Config) -> int:
+async def simulate(config: Config, crashes: Crashes) -> int:
     """Join what has not joined yet, then run all simulated hosts in this process."""
     folders = [config.data_dir / f"{index:04d}" for index in range(config.count)]
     missing = [(index, folder) for index, folder in enumerate(folders) if not _has_joined(folder)]
@@ -299,7 +289,7 @@ async def simulate(config: Config) -> int:
     threads = [ThreadRunner(f"windrow-disk-{number}") for number in range(SIMULATED_DISK_THREADS)]
     calls, dialling = ThreadRunner("windrow-enrol"), asyncio.Semaphore(DIALS_AT_ONCE)
     runners = [SharedRunner(threads[index % len(threads)]) for index in range(len(folders))]
-    common = (calls, config.seeds, dialling, config.sample_every_s)
+    common = (calls, crashes, config.seeds, dialling, config.sample_every_s)
     agents = [
         simulated_agent(folder, config.seed, index, runners[index], *common) for index, folder in enumerate(folders)
     ]
@@ -310,16 +300,16 @@ def _has_joined(data_dir: Path) -> bool:
     return (data_dir / "identity" / "identity.json").exists()
 
 
-async def end(config: Config) -> int:
+async def end(config: Config, crashes: Crashes) -> int:
     """End what runs, of this host and of the simulated hosts below its folder."""
     if _has_joined(config.data_dir):
         with only_agent(config.data_dir):
-            service, _ = real_agent(config)
+            service, _ = real_agent(config, crashes)
             await service.end_workloads()
     for folder in sorted(config.data_dir.glob("[0-9][0-9][0-9][0-9]")):
         if _has_joined(folder):
             runner = ThreadRunner("windrow-disk")
-            service, _ = simulated_agent(folder, config.seed, int(folder.name), runner, runner)
+            service, _ = simulated_agent(folder, config.seed, int(folder.name), runner, runner, crashes)
             await service.end_workloads()
     return 0
 
@@ -356,7 +346,7 @@ def fenced(config: Config) -> int:
     return 0
 
 
-def uninstall(config: Config) -> int:
+def uninstall(config: Config, crashes: Crashes) -> int:
     """Ask, end all workloads, delete all state."""
     if not config.is_sure:
         answer = (
@@ -365,7 +355,7 @@ def uninstall(config: Config) -> int:
         if answer.strip().lower() not in ("y", "yes"):
             print("Nothing was changed. To go on without being asked: --yes")
             return 1
-    asyncio.run(end(config))
+    asyncio.run(end(config, crashes))
     from windrow_agent import onboard
 
     folders = [*sorted(config.data_dir.glob("[0-9][0-9][0-9][0-9]")), config.data_dir]
@@ -376,7 +366,7 @@ def uninstall(config: Config) -> int:
     return 1 if failed else 0
 
 
-def run(config: Config) -> int:
+def run(config: Config, crashes: Crashes) -> int:
     """Serve this machine."""
     if not _has_joined(config.data_dir):
         raise InvalidInput(
@@ -388,8 +378,8 @@ def run(config: Config) -> int:
         log.info("configured", **{**_printable(config), **note})
 
         async def one() -> int:
-            agent = real_agent(config)
-            async with scrape.serving(config.metrics_port, lambda: figures.figures(agent[0])):
+            agent = real_agent(config, crashes)
+            async with scrape.serving(config.metrics_port, lambda: figures.figures(agent[0], crashes)):
                 return await serve([agent])
 
         return asyncio.run(one())
@@ -411,13 +401,13 @@ def joined(config: Config) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The console script; returns its exit status: 0 good, 1 failed with a sentence on standard error."""
     keep_rights()
-    configure_log()
+    crashes = configure_log()
     os.umask(0o077)
     try:
         config = parse(sys.argv[1:] if arguments is None else arguments)
         if config.command != "simulate":
             footprint.keep_small()
-        return _dispatch(config)
+        return _dispatch(config, crashes)
     except WindrowError as error:
         print(error.detail, file=sys.stderr)
     except BaseExceptionGroup as errors:
@@ -428,22 +418,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _dispatch(config: Config) -> int:
+def _dispatch(config: Config, crashes: Crashes) -> int:
     match config.command:
         case "run":
-            return run(config)
+            return run(config, crashes)
         case "join":
             return joined(config)
         case "simulate":
-            return asyncio.run(simulate(config))
+            return asyncio.run(simulate(config, crashes))
         case "end":
-            return asyncio.run(end(config))
+            return asyncio.run(end(config, crashes))
         case "doctor":
             return doctor(config)
         case "fence":
             return fenced(config)
         case _:
-            return uninstall(config)
+            return uninstall(config, crashes)
 
 
 if __name__ == "__main__":

@@ -4,13 +4,14 @@ Heartbeats go out as soon as there is a link, whatever the driver, the disk's pa
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import structlog
 
+from windrow_agent.again import again, ends_alone
 from windrow_agent.challenge.crew import COMMAND as PROVER
 from windrow_agent.challenge.desk import ChallengeDesk
 from windrow_agent.channels import ChannelDesk
@@ -43,7 +44,6 @@ from windrow_proto.messages import Heartbeat, RegionMap, Settings, Welcome
 from windrow_proto.model import RELAYS_MAX, BandwidthSpec, Benchmark, Event, Kind, Lane
 from windrow_proto.ports import Clock, Dialer, DialledLink, Disk, FrameLink, Rng
 from windrow_proto.session import AgentSession
-from windrow_proto.together import together
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND, seconds
 from windrow_proto.wire import Envelope
 from windrow_proto.wire_command import decode_command, decode_leases
@@ -62,8 +62,6 @@ log = structlog.get_logger()
 
 DEFAULT_SETTINGS: Final = Settings(5 * SECOND, SECOND, 5 * SECOND, 64, 8, 262_144)
 """Until a Master has said otherwise."""
-RESTART_NS: Final = SECOND
-"""Before a part that failed unexpectedly is started again."""
 FLUSH_NS: Final = 3 * SECOND
 """At a stop: for the Master to take the last results; the rest stays in the spool."""
 
@@ -74,7 +72,8 @@ class Parts:
 
     measure_benchmarks: runs the host's own figures; runner: the thread of the disk; look: for Accesses beyond
     the map; ask: for a newer map; tls: whom tunnels trust, None where nothing can be reached by one; prover:
-    the process that works for a card in a challenge; layouts: what its owner lets cards be cut into.
+    the process that works for a card in a challenge; layouts: what its owner lets cards be cut into; faults: conditions
+    of the process that it runs in.
     """
 
     host_id: HostId
@@ -103,6 +102,7 @@ class Parts:
     prover: tuple[str, ...] = PROVER
     layouts: Layouts = field(default_factory=dict)
     more: Mapping[str, str] = field(default_factory=dict)
+    faults: Callable[[], Iterable[str]] = tuple
 
 
 class AgentService:
@@ -171,7 +171,8 @@ class AgentService:
         self.challenges = ChallengeDesk(clock, self.keeper.leased_gpus, parts.prover)
         sources = Sources(
             *(parts.sampler, parts.runtimes, self.keeper, parts.agent_version),
-            *(lambda: (*self._room.faults, *self.inside.conditions), self.challenges.held, parts.layouts, parts.more),
+            *(lambda: (*self._room.faults, *self.inside.conditions, *parts.faults()), self.challenges.held),
+            *(parts.layouts, parts.more),
         )
         self.report = Reporter(sources, self.outbox, clock, parts.benchmarks)
         self.inside = Inside(self.keeper, clock, self.report.changed, self.report.event)
@@ -207,7 +208,8 @@ class AgentService:
                     (self._maps.run, "regions"),
                     (lambda: self._room.keep(self.report.changed), "disk"),
                 )
-                tasks = [group.create_task(self._forever(work, name), name=name) for work, name in loops]
+                common = self.parts.clock, self._room.note
+                tasks = [group.create_task(again(work, name, *common), name=name) for work, name in loops]
                 await self._stop.wait()
                 await self._flush()
                 for task in tasks:
@@ -254,29 +256,12 @@ class AgentService:
         assert self._group is not None
 
         async def guarded() -> None:
-            try:
+            with ends_alone("task", name, self._room.note):
                 await work
-            except WindrowError as error:
-                log.error("task_failed", task=name, code=error.code, detail=error.detail)
-                self._room.note(error)
-            except Exception:  # the task's top level
-                log.exception("task_crashed", task=name)
 
         task = self._group.create_task(guarded(), name=name)
         task.add_done_callback(lambda _: work.close())  # cancelled before its first step, it was never begun
         return task
-
-    async def _forever(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        while True:
-            try:
-                await together(work())
-                return
-            except WindrowError as error:
-                log.error("part_failed", part=name, code=error.code, detail=error.detail)
-                self._room.note(error)
-            except Exception:  # the part's top level: the others go on
-                log.exception("part_crashed", part=name)
-            await self.parts.clock.sleep_ns(RESTART_NS)
 
     # --- the link -------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,7 @@ from windrow_master.store.seat import Candidate, Claim
 from windrow_master.telemetry.rebuild import service as rebuild
 from windrow_master.up_stop import Line
 from windrow_proto.clock import BootClock, SystemRng
+from windrow_proto.crashes import Crashes
 from windrow_proto.disk import OsDisk
 from windrow_proto.endure import endure
 from windrow_proto.errors import Conflict, Fenced, StorageFailed, WindrowError
@@ -239,7 +241,7 @@ async def stand_by(config: Config, doors: Doors) -> Claim | None:
     return claim
 
 
-def run(config: Config, crashes: logs.Crashes) -> None:
+def run(config: Config, crashes: Crashes) -> None:
     """One Master, from its lock, or its wait for the seat, to its end."""
     os.umask(0o077)
     log.info("master_starting", pid=os.getpid(), **config.printable())
@@ -254,8 +256,8 @@ def run(config: Config, crashes: logs.Crashes) -> None:
             opened = _lead(config, doors, clock, room, lock)
             if opened is None:
                 return
-            opened.services.health.figures.append(crashes.figures)
-            opened.services.health.conditions.append(crashes.conditions)
+            opened.services.health.figures.append(partial(logs.figures, crashes))
+            opened.services.health.conditions.append(partial(logs.conditions, crashes))
             opened.fleet.measures.cap_bytes = config.measure_mib * MIB
             if opened.services.proofs is not None:
                 opened.services.proofs.is_automatic = config.proofs

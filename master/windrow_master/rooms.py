@@ -313,6 +313,7 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     hub.ports.on_welcome = rooms.services.trials.on_hello
     identity.hooks.on_standing = lambda member_id: hub.ban(HostId(member_id))
     rooms.services.health.accesses = hub.accesses.summaries
+    rooms.services.health.conditions.append(hub.accesses.conditions)
     rooms.services.health.departed = hub.accesses.departed
     rooms.services.health.figures.append(lambda: _hub_figures(hub))
     if (tunnels := rooms.services.tunnels) is not None:

@@ -10,8 +10,10 @@ two clocks is right is for a person to say: correct the machine's, or restart th
 
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
+from windrow_master.again import again
 from windrow_proto.errors import Unavailable, WindrowError
 from windrow_proto.ports import Clock
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
@@ -110,17 +112,18 @@ class SteadyClock:
     async def keep(self, tell: Tell) -> None:
         """Tell of each jump and of its end when that can be written; until cancelled."""
         told = False
-        while True:
+
+        async def turn() -> None:
+            nonlocal told
             found = list(self.conditions())
-            try:
+            with suppress(WindrowError):  # then it is told at the next look; the condition says it meanwhile
                 if found and not told:
                     await tell("master_clock_jumped", found[0][1], {"off_ns": str(self._off_ns)})
                 elif told and not found:
                     await tell("master_clock_agrees", "The machine's clock and the Master's agree again.", {})
                 told = bool(found)
-            except WindrowError:
-                pass  # it is told at the next look; the condition says it meanwhile
-            await self._clock.sleep_ns(LOOK_EVERY_NS)
+
+        await again(turn, LOOK_EVERY_NS, self._clock, "clock")
 
 
 def _span(off_ns: int) -> str:

@@ -1,6 +1,7 @@
 """An Access whose disk takes nothing or gives nothing back: its agents do not notice."""
 
 import errno
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.waiting import poll_async
 from windrow_access.config import RunConfig, parse
 from windrow_access.worker import Worker
 from windrow_proto import enrol, keys, link_grpc
+from windrow_proto.crashes import Crashes
 from windrow_proto.errors import StorageFailed
 
 
@@ -37,7 +39,7 @@ async def test_one_that_cannot_read_or_renew_its_certificate_goes_on_with_it(
     identity_folder(tmp_path, make_ca())
     config = parse(["run", "--data-dir", str(tmp_path)])
     assert isinstance(config, RunConfig)
-    worker, record = Worker(config, 0), tmp_path / "identity" / "identity.json"
+    worker, record = Worker(config, 0, Crashes(time.time_ns)), tmp_path / "identity" / "identity.json"
     known = record.read_bytes()
 
     record.unlink()

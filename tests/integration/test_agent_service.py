@@ -35,6 +35,18 @@ from windrow_proto.model import (
 from windrow_proto.units import MINUTE, SECOND
 
 
+async def test_a_bug_that_its_process_has_met_is_told_with_the_next_heartbeats_and_no_longer_than_it_is_stated(
+    world: World,
+):
+    async with world.running():
+        await poll_async(lambda: world.master.heartbeats)
+        assert "agent.bug_met" not in world.master.heartbeats[-1].conditions
+        world.faults.append("agent.bug_met")
+        await poll_async(lambda: "agent.bug_met" in world.master.heartbeats[-1].conditions)
+        world.faults.clear()
+        await poll_async(lambda: "agent.bug_met" not in world.master.heartbeats[-1].conditions)
+
+
 async def test_it_heartbeats_and_sends_inventory_and_telemetry(world: World):
     async with world.running():
         await poll_async(lambda: len(world.master.heartbeats) >= 2)

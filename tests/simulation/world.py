@@ -34,6 +34,7 @@ from windrow_master.market import ledger
 from windrow_master.market import service as market_service
 from windrow_master.rooms import Rooms
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.crashes import CRASHED
 from windrow_proto.enrol import Identity
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import AccountId, TokenId
@@ -47,10 +48,8 @@ RETURN_NS = 150 * SECOND
 """After the last fault: agents and Accesses back off up to 15 s, then twice 30 s of reconcile, and some for a start."""
 LAST_LOOK_NS = 5 * SECOND
 """Before the end the operator looks at every host, and a moment is left for what follows."""
-BAD = frozenset(
-    {"task_crashed", "part_crashed", "after_commit_failed", "telemetry_housekeeping_failed", "host_reading_failed"}
-)
-"""What a shell logs when it met a bug of its own."""
+BAD = (CRASHED, "after_commit_failed", "telemetry_housekeeping_failed", "host_reading_failed")
+"""How the names end of what a shell logs when it met a bug of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +246,7 @@ def listening(world: World) -> Iterator[None]:
     kept = structlog.get_config()
 
     def listen(_logger: object, _method: str, event: dict[str, object]) -> str:
-        if event["event"] in BAD or event.get("exc_info"):
+        if str(event["event"]).endswith(BAD) or event.get("exc_info"):
             error = event.get("exc_info")
             world.crashes.append(f"{event} {error!r}")
         raise structlog.DropEvent

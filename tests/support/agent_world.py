@@ -65,6 +65,8 @@ class World:
     """Of its agents; none given: each has processes."""
     signing: SigningKey = field(default_factory=SigningKey.generate)
     clock: SystemClock = field(default_factory=SystemClock)
+    faults: list[str] = field(default_factory=list)
+    """Conditions of the process that its agents run in."""
 
     def __post_init__(self) -> None:
         self.master = TinyMaster(self.signing.public, self.clock)
@@ -93,6 +95,7 @@ class World:
             runtimes=self.runtimes or {"process": ProcessRuntime(self.folder / "process", self.folder, HOST, False)},
             agent_version="test",
             measure_benchmarks=no_benchmarks,
+            faults=lambda: self.faults,
         )
         return AgentService(parts)
 

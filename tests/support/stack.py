@@ -17,6 +17,7 @@ from tests.support.canaries import Canaries, collect, leaks, leaks_of, plant
 from tests.support.ports import own_ports
 from windrow.client import Client
 from windrow.config import Config
+from windrow_proto.crashes import CRASHED
 
 WINDROW = str(Path(sys.executable).with_name("windrow"))
 START_S = 120.0
@@ -171,7 +172,7 @@ def stack(*flags: str, folder: Path | None = None, environment: Mapping[str, str
 def _crashes(data_dir: Path) -> list[str]:
     """What daemons have logged of what they did not expect: it ends what met it, and nothing else, but is a bug."""
     logs = [path.read_text(errors="replace").splitlines() for path in data_dir.glob("logs/*.log*")]
-    return [line[-2_000:] for lines in logs for line in lines if '_crashed"' in line]
+    return [line[-2_000:] for lines in logs for line in lines if f'{CRASHED}"' in line]
 
 
 def _watched(running: Stack) -> tuple[Canaries, list[str]]:

@@ -1,17 +1,23 @@
 """The Accesses behind the trunks: how agents find them, how each fares, and telling one that it is drained."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from windrow_master.api.trunk_wire import Trunk
 from windrow_proto.messages import AccessPoint
 from windrow_proto.ports import Clock
 from windrow_proto.units import MINUTE, time_text
+from windrow_proto.wire_fields import clean_text
 
 DEPARTED_KEPT_NS: Final = 5 * MINUTE
 """An Access that went stays in the map, as draining, for the time of a restart."""
 DEPARTED_LISTED_MAX: Final = 256
 """Of those that went since this Master started, operators see the latest so many."""
+BUG_MET: Final = "access.bug_met"
+TOLD_MAX: Final = 5
+"""Workers in one sentence."""
+EVENT_NAME_MAX: Final = 64
+"""Of an event in an Access's log."""
 
 
 class Accesses:
@@ -73,6 +79,23 @@ class Accesses:
         for trunk in self._trunks:
             found.setdefault(trunk.access_id, []).append(trunk)
         return [Trunk.summary(access_id, trunks) for access_id, trunks in sorted(found.items())]
+
+    def conditions(self) -> Iterable[tuple[str, str, int]]:
+        """Code, detail and since when, for health: of bugs that Accesses say that they have met."""
+        met = [trunk for trunk in self._trunks if trunk.load.HasField("bugs")]
+        if met:
+            said = [
+                f"{trunk.access_id} {trunk.load.bugs.count} times, the last one logged as "
+                f"`{clean_text(trunk.load.bugs.last, EVENT_NAME_MAX)}`"
+                for trunk in met
+            ]
+            more = f"; and {len(met) - TOLD_MAX} more" if len(met) > TOLD_MAX else ""
+            yield (
+                BUG_MET,
+                f"Since their start Accesses have met a bug: {'; '.join(said[:TOLD_MAX])}{more}. Each ended only what "
+                "met it. The log there has it with its traceback: please report it.",
+                max(0, min(self._clock.wall_ns(), max(trunk.load.bugs.last_ns for trunk in met))),
+            )
 
     def departed(self) -> list[Mapping[str, Any]]:
         """Those that went since this Master started and are not back: id, region, address, version, when."""

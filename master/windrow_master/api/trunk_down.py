@@ -12,6 +12,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import ends_alone
 from windrow_master.api.trunk_route import HostRoute
 from windrow_master.clusters.tunnels.service import TunnelAddresses
 from windrow_master.fleet.commands.service import to_ask, to_send
@@ -178,13 +179,8 @@ class Downlink:
             await self._called.wait()
             self._called.clear()
             while self._calls:
-                call = self._calls.popleft()
-                try:
-                    await call()
-                except WindrowError as error:
-                    log.warning("hub_call_failed", error=str(error))
-                except Exception:  # the top level of one host's business: the others' goes on
-                    log.exception("hub_call_crashed")
+                with ends_alone("hub_call"):  # one host's business: the others' goes on
+                    await self._calls.popleft()()
 
     def _send_commands(self, host_id: HostId, rows: Sequence[CommandRow]) -> list[CommandId]:
         """Put on the wire what is due, and ask after what must not be repeated; returns what was sent for the first

@@ -19,6 +19,8 @@ CONDITIONS_MAX: Final = 64
 
 CONDITION_TEXTS: Final = {
     "agent.disk_full": "the disk of this host is full; it takes no new work until there is room",
+    "agent.bug_met": "This host's agent has met a bug of its own, which ended only what met it. Its log has it with "
+    "its traceback (`..._crashed`): please report it.",
     "docker.unfenced": "Containers here reach this host's network, so that they run its owner's work only. As root "
     "there: windrow-agent fence",
     "gpu.none": "The host has no GPU that its agent can see; it is offered by its processors.",

@@ -212,16 +212,28 @@ class RouteClose(_message.Message):
     def __init__(self, code: _Optional[str] = ..., reason: _Optional[str] = ..., retry_after_ns: _Optional[int] = ...) -> None: ...
 
 class LoadReport(_message.Message):
-    __slots__ = ("agents", "load_permille", "queued_bytes", "shed_frames")
+    __slots__ = ("agents", "load_permille", "queued_bytes", "shed_frames", "bugs")
     AGENTS_FIELD_NUMBER: _ClassVar[int]
     LOAD_PERMILLE_FIELD_NUMBER: _ClassVar[int]
     QUEUED_BYTES_FIELD_NUMBER: _ClassVar[int]
     SHED_FRAMES_FIELD_NUMBER: _ClassVar[int]
+    BUGS_FIELD_NUMBER: _ClassVar[int]
     agents: int
     load_permille: int
     queued_bytes: int
     shed_frames: int
-    def __init__(self, agents: _Optional[int] = ..., load_permille: _Optional[int] = ..., queued_bytes: _Optional[int] = ..., shed_frames: _Optional[int] = ...) -> None: ...
+    bugs: BugsMet
+    def __init__(self, agents: _Optional[int] = ..., load_permille: _Optional[int] = ..., queued_bytes: _Optional[int] = ..., shed_frames: _Optional[int] = ..., bugs: _Optional[_Union[BugsMet, _Mapping]] = ...) -> None: ...
+
+class BugsMet(_message.Message):
+    __slots__ = ("count", "last", "last_ns")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    LAST_NS_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    last: str
+    last_ns: int
+    def __init__(self, count: _Optional[int] = ..., last: _Optional[str] = ..., last_ns: _Optional[int] = ...) -> None: ...
 
 class RouteCredit(_message.Message):
     __slots__ = ("bytes",)

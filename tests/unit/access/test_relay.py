@@ -1,7 +1,7 @@
 """The relay over links in memory: what it lets in, what it moves, and what happens when either side goes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -110,11 +110,11 @@ def frame(sequence: int = 1, frame_class: int = 0, lane: int = 1, sealed: bytes 
 class World:
     """A relay with its trunk's far end in the test's hands."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, bugs: Callable[[], services_pb2.BugsMet | None] = lambda: None):
         self.trunks: asyncio.Queue[Pipe] = asyncio.Queue()
         clock, rng = TestClock(), TestRng()
         self.signing = keys.SigningKey.generate()
-        facts = RelayFacts("access_1", "local-a", 0, "127.0.0.1:7443", "0.1.0", self.signing.public)
+        facts = RelayFacts("access_1", "local-a", 0, "127.0.0.1:7443", "0.1.0", self.signing.public, bugs=bugs)
         bandwidth = Bandwidth(AccessId("access_1"), self.signing, clock, rng)
         self.relay = Relay(facts, self.dial, bandwidth, clock, rng, limits or Limits())
         self.master: Pipe
@@ -147,6 +147,17 @@ async def world(limits: Limits | None = None) -> AsyncIterator[World]:
         await made.welcome()
         yield made
         running.cancel()
+
+
+async def test_bugs_that_the_log_counts_are_told_with_the_load() -> None:
+    w = World(bugs=lambda: services_pb2.BugsMet(count=2, last="turn_crashed", last_ns=1))
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(w.relay.run())
+        await w.welcome()
+        assert (await w.next_item("load")).load.bugs == services_pb2.BugsMet(count=2, last="turn_crashed", last_ns=1)
+        running.cancel()
+    async with world() as well:
+        assert not (await well.next_item("load")).load.HasField("bugs")
 
 
 async def test_frames_pass_unopened_both_ways_after_their_route_is_opened() -> None:

@@ -1,5 +1,6 @@
 """Artefacts over HTTP: stored sealed, given back whole, counted, replaced, expired, and nobody else's."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -11,6 +12,7 @@ import pytest
 from tests.master_support import ManualClock, SeededRng
 from tests.support.objects import MemoryStore
 from tests.unit.master_api.described import assert_described
+from tests.waiting import PATIENCE_S
 from windrow_master import rooms
 from windrow_master.api.app import build_app
 from windrow_master.api.artefact_routes import ArtefactOut
@@ -179,6 +181,21 @@ async def test_an_object_without_a_row_is_swept_away_once_its_upload_cannot_be_u
     site.clock.advance(artefacts.LOOSE_NS + HOUR)
     assert await site.service.sweep() == (0, 1)
     assert (await site.client.get(site.path("a"))).content == b"x"
+
+
+async def test_a_sweep_that_meets_a_bug_ends_nothing_and_the_next_one_comes(site, monkeypatch):
+    sweeps, is_swept = iter([ZeroDivisionError("of one row"), None]), asyncio.Event()
+
+    async def sweep():
+        if (error := next(sweeps, None)) is not None:
+            raise error
+        is_swept.set()
+
+    monkeypatch.setattr(site.service, "sweep", sweep)
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+        running = group.create_task(site.service.run())
+        await is_swept.wait()
+        running.cancel()
 
 
 def test_the_key_above_all_is_made_once_and_nobody_else_reads_it(tmp_path):

@@ -131,6 +131,22 @@ async def test_questions_of_one_trunk_are_bounded_and_who_leaves_ends_one(monkey
         writing.cancel()
 
 
+def test_what_accesses_say_of_bugs_that_they_met_is_one_condition() -> None:
+    trunks = {trunk_of(f"access_{number}", ""): None for number in range(9)}
+    accesses = Accesses(trunks, SystemClock(), lambda access_id: False)
+    assert list(accesses.conditions()) == []
+    for number, trunk in enumerate(list(trunks)[1:8], 1):
+        trunk.load = services_pb2.LoadReport(
+            bugs=services_pb2.BugsMet(count=number, last=f"turn_crashed\n{'x' * 1_000}", last_ns=number)
+        )
+    ((code, detail, since_ns),) = accesses.conditions()
+    assert (code, since_ns) == ("access.bug_met", 7)
+    next(reversed(trunks)).load = services_pb2.LoadReport(bugs=services_pb2.BugsMet(last_ns=2**63 - 1))
+    assert [since_ns <= SystemClock().wall_ns() for _, _, since_ns in accesses.conditions()] == [True]
+    assert "access_1 1 times" in detail and "access_5 5 times" in detail and "and 2 more" in detail
+    assert "access_0" not in detail and "\n" not in detail and len(detail) < 1_000
+
+
 def test_a_services_place_is_of_the_nearest_access_else_of_the_first_that_has_one() -> None:
     told = {"access_a": "", "access_b": "svc.example.org:443", "access_c": "svc.example.org:7743"}
     trunks = {trunk_of(access_id, place): None for access_id, place in told.items()}

@@ -105,7 +105,8 @@ def test_a_start_a_little_before_the_last_entry_goes_on_from_that_entry() -> Non
     assert clock.wall_ns() == START_NS + 10 * MINUTE
 
 
-async def test_each_jump_and_its_end_are_told_once_even_if_the_first_try_fails() -> None:
+@pytest.mark.parametrize("failure", [Unavailable(), ZeroDivisionError("of one event")], ids=["expected", "bug"])
+async def test_each_jump_and_its_end_are_told_once_even_if_the_first_try_fails(failure: Exception) -> None:
     machine, told, looks = Jumping(), [], iter([0, YEARS, 0, 0, -YEARS, 0])
     clock = SteadyClock(machine)
 
@@ -122,7 +123,7 @@ async def test_each_jump_and_its_end_are_told_once_even_if_the_first_try_fails()
     async def tell(kind: str, text: str, fields: Mapping[str, str]) -> None:
         told.append(kind)
         if len(told) == 1:
-            raise Unavailable
+            raise failure
 
     machine.sleep_ns = sleep_ns  # type: ignore[method-assign]
     with pytest.raises(Enough):

@@ -15,6 +15,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import again
 from windrow_master.clusters.artefacts.folder import FolderStore
 from windrow_master.clusters.artefacts.model import ARTEFACT_BYTES_MAX, Artefact, ObjectKey, Usage, object_key
 from windrow_master.clusters.artefacts.port import ObjectStore, capped
@@ -31,7 +32,7 @@ from windrow_proto.frames import SALT_BYTES, Sealer, sealed_size
 from windrow_proto.ids import AccountId, ClusterId, mint
 from windrow_proto.keys import save_private
 from windrow_proto.ports import Clock, Rng
-from windrow_proto.units import DAY, GIB, HOUR, seconds
+from windrow_proto.units import DAY, GIB, HOUR
 
 log = structlog.get_logger(__name__)
 
@@ -193,15 +194,15 @@ class ArtefactService:
     async def run(self) -> None:
         """Sweep, now and every hour, until cancelled."""
         is_checked = False
-        while True:
-            try:
-                if not is_checked and isinstance(self.objects, FolderStore | S3Store):
-                    await self.objects.check()
-                    is_checked = True
-                await self.sweep()
-            except WindrowError as error:
-                log.warning("artefacts_not_swept", detail=error.detail)
-            await asyncio.sleep(seconds(SWEEP_NS))
+
+        async def turn() -> None:
+            nonlocal is_checked
+            if not is_checked and isinstance(self.objects, FolderStore | S3Store):
+                await self.objects.check()
+                is_checked = True
+            await self.sweep()
+
+        await again(turn, SWEEP_NS, self._clock, "artefacts")
 
     async def sweep(self) -> tuple[int, int]:
         """Remove what has expired, and objects that belong to nothing; returns how many of each."""

@@ -15,6 +15,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import ends_alone
 from windrow_master.clusters.channels import ChannelBroker, ChannelStream
 from windrow_master.clusters.fellows import members_of
 from windrow_master.clusters.model import Cluster, ClusterPhase, NetworkMode, Traffic, Workload, WorkPhase
@@ -130,12 +131,8 @@ class CordService:
             group.create_task(self._keep_traffic(), name="cord traffic")
             while True:
                 self._wake.clear()
-                try:
+                with ends_alone("cords_judging"):
                     self._match(await self._store.read(_wanted), group)
-                except WindrowError as error:
-                    log.error("cords_not_judged", code=error.code, detail=error.detail)
-                except Exception:  # the loop's top level
-                    log.exception("cords_crashed")
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_S):
                         await self._wake.wait()

@@ -16,6 +16,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import ends_alone
 from windrow_master.clusters.channels import ChannelBroker, ChannelStream
 from windrow_master.clusters.model import Traffic, Workload
 from windrow_master.clusters.service import ClusterService
@@ -155,13 +156,9 @@ class TunnelService:
                     await self._wake.wait()
                     self._wake.clear()
                     changed, self._changed = self._changed, set()
-                    try:
+                    with ends_alone("tunnels_judging"):
                         await self._end_those_of(changed)
                         continue
-                    except WindrowError as error:
-                        log.error("tunnels_not_judged", code=error.code, detail=error.detail)
-                    except Exception:  # the loop's top level
-                        log.exception("tunnels_crashed")
                     await self._clock.sleep_ns(AGAIN_NS)
                     self._changed |= changed
                     self._wake.set()
