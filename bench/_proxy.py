@@ -1,7 +1,12 @@
-"""A bare TCP proxy on asyncio, no TLS and no framing: the peer of `tunnel`. `python -m bench._proxy HOST PORT`."""
+"""Bare TCP proxies on asyncio, no TLS and no framing: the peers of `tunnel`. `python -m bench._proxy KIND HOST PORT`.
+
+`streams` is the one that asyncio's own documentation leads to: read 64 KiB, write, drain. `protocols` reads four times
+as much at once and hands it from one transport to the other: the fastest that we know to write on asyncio.
+"""
 
 import asyncio
 import sys
+from contextlib import suppress
 from typing import cast
 
 
@@ -47,7 +52,28 @@ class _Side(asyncio.Protocol):
             self.other.transport.close()
 
 
-async def _serve(host: str, port: int) -> None:
+async def _streams(host: str, port: int) -> None:
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(64 * 1024):
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()
+
+    async def serve(near_in: asyncio.StreamReader, near_out: asyncio.StreamWriter) -> None:
+        far_in, far_out = await asyncio.open_connection(host, port)
+        try:
+            await asyncio.gather(pass_on(near_in, far_out), pass_on(far_in, near_out))
+        finally:
+            near_out.close()
+            far_out.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    async with server:
+        await server.serve_forever()
+
+
+async def _protocols(host: str, port: int) -> None:
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as group:
 
@@ -70,4 +96,5 @@ async def _serve(host: str, port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(sys.argv[1], int(sys.argv[2])))
+    with suppress(KeyboardInterrupt):
+        asyncio.run({"streams": _streams, "protocols": _protocols}[sys.argv[1]](sys.argv[2], int(sys.argv[3])))

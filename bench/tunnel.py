@@ -1,9 +1,14 @@
 """`tunnel`: bulk data and round trips from a renter to a port of a workload, through `windrow cluster forward`.
 
 The shipped `windrow up` with its defaults: the command on the renter's side, an Access, the real agent of this host, a
-process that sinks, sends and echoes. Beside it a bare TCP proxy in Python (bench/_proxy.py: no TLS, one hop) to the
-same port of the same process, in turn. Goal: at least half of its throughput. All of it shares this machine: ours are
-three processes with four times TLS where the peer is one without.
+process that sinks, sends and echoes. Beside it two bare TCP proxies in Python (bench/_proxy.py: no TLS, one hop) to the
+same port of the same process, in turn: one on asyncio's streams, as they are commonly written, and one on its
+protocols, the fastest we know. Goal: at least half of a bare proxy's throughput. The ratio is to the first; what it is
+to the second is in `ratio_to_protocols`.
+
+All of it shares this machine, where ours are three processes that seal and open, and the peer is one that does neither:
+on few cores it is their processor time together that counts. Where each has a core of its own, as on three machines, it
+is that of the busiest: `busiest_cpu_s_per_gib`.
 """
 
 import contextlib
@@ -15,7 +20,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from bench._report import cpu_seconds, last_line, median, percentile, scale, table
@@ -29,7 +35,8 @@ ROUND_TRIPS, ROUND_TRIPS_MIN = 2_000, 200
 OPENS = 20
 PIECE = 256 << 10
 PATIENCE_S = 120.0
-DETAIL = ("up_mib_s", "down_mib_s", "round_trip_p50_ms", "open_p50_ms", "cpu_s_per_gib")
+PEERS = ("streams", "protocols")
+DETAIL = ("up_mib_s", "down_mib_s", "round_trip_p50_ms", "open_p50_ms", "cpu_s_per_gib", "busiest_cpu_s_per_gib")
 WORKLOAD = """
 import socket, threading
 def serve(one):
@@ -62,12 +69,14 @@ class Way:
 
     name: str
     port: int
-    pids: list[int]
-    up: list[float]
-    down: list[float]
-    trips_ms: list[float]
-    opens_ms: list[float]
-    cpu_s: float = 0.0
+    stages: list[list[int]]
+    """The processes of each hop."""
+    up: list[float] = field(default_factory=list)
+    down: list[float] = field(default_factory=list)
+    trips_ms: list[float] = field(default_factory=list)
+    opens_ms: list[float] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+    """Of each hop, in all."""
     moved: int = 0
 
 
@@ -149,10 +158,11 @@ def measure(ways: list[Way], size: int, count: int) -> None:
     """All of them in turn."""
     for _ in range(RUNS):
         for way in ways:
-            before = cpu_seconds(way.pids)
+            before = list(map(cpu_seconds, way.stages))
             way.up.append(size / (1 << 20) / up(way.port, size))
             way.down.append(size / (1 << 20) / down(way.port, size))
-            way.cpu_s += cpu_seconds(way.pids) - before
+            used = [cpu_seconds(pids) - start for pids, start in zip(way.stages, before, strict=True)]
+            way.cpu_s = [sum(both) for both in zip(way.cpu_s or [0.0] * len(used), used, strict=True)]
             way.moved += 2 * size
             way.trips_ms += trips(way.port, count // RUNS)
     for way in ways:
@@ -166,7 +176,8 @@ def figures(way: Way) -> dict[str, float]:
         median(way.down),
         percentile(way.trips_ms, 0.5),
         percentile(way.opens_ms, 0.5),
-        way.cpu_s / way.moved * (1 << 30),
+        sum(way.cpu_s) / way.moved * (1 << 30),
+        max(way.cpu_s) / way.moved * (1 << 30),
     )
     return {name: round(value, 4) for name, value in zip(DETAIL, values, strict=True)}
 
@@ -186,24 +197,38 @@ def main() -> None:
         cli = renter.stack.cli
         environment = {"WINDROW_URL": cli["url"], "WINDROW_TOKEN": cli["token"]}
         forward = [WINDROW, "cluster", "forward", cluster_id, str(port), "--json"]
-        bare = [sys.executable, "-m", "bench._proxy", "127.0.0.1", str(port)]
+        bare = [[sys.executable, "-m", "bench._proxy", kind, "127.0.0.1", str(port)] for kind in PEERS]
 
         def said(line: str) -> int:
             return int(json.loads(line)["local_address"].rpartition(":")[2])
 
-        with started(forward, said, environment) as ours, started(bare, int, {}) as peers:
-            pids = [ours[1], *renter.stack.daemons()["access"], agent_pid(renter.stack)]
-            ways = [Way("tunnel", ours[0], pids, [], [], [], []), Way("proxy", peers[0], [peers[1]], [], [], [], [])]
+        with contextlib.ExitStack() as stack:
+            ours = stack.enter_context(started(forward, said, environment))
+            peers = [stack.enter_context(started(command, int, {})) for command in bare]
+            agent = agent_pid(renter.stack)
+            children = Path(f"/proc/{agent}/task/{agent}/children")
+            wait_for(lambda: not children.read_text())  # its own benchmarks of the host
+            stages = [[ours[1]], renter.stack.daemons()["access"], [agent]]
+            ways = [Way("tunnel", ours[0], stages)]
+            ways += [Way(kind, at, [[pid]]) for kind, (at, pid) in zip(PEERS, peers, strict=True)]
             measure(ways, size, count)
         renter.delete(cluster_id)
-    tunnel, proxy = (figures(way) for way in ways)
+    tell(ways, size)
+
+
+def tell(ways: list[Way], size: int) -> None:
+    """The table and the last line."""
+    found = {way.name: figures(way) for way in ways}
     sys.stdout.write(f"tunnel: windrow up, windrow cluster forward; {size >> 20} MiB each way, {RUNS} runs in turn\n")
-    rows: list[tuple[str, Any]] = [("", "tunnel / bare proxy")]
-    rows += [(name, f"{tunnel[name]:,.2f} / {proxy[name]:,.2f}") for name in DETAIL]
+    rows: list[tuple[str, Any]] = [("", "".join(f"{name:>12}" for name in found))]
+    rows += [(name, "".join(f"{each[name]:>12,.2f}" for each in found.values())) for name in DETAIL]
     table(rows)
-    name = min(("up_mib_s", "down_mib_s"), key=lambda one: tunnel[one] / proxy[one])
-    detail: dict[str, Any] = tunnel | {f"proxy_{key}": value for key, value in proxy.items()}
-    last_line("tunnel", tunnel[name], "MiB/s", "bare asyncio TCP proxy", tunnel[name] / proxy[name], detail)
+    tunnel = found["tunnel"]
+    ratios = {kind: min(tunnel[name] / found[kind][name] for name in ("up_mib_s", "down_mib_s")) for kind in PEERS}
+    detail: dict[str, Any] = tunnel | {f"ratio_to_{kind}": round(ratio, 4) for kind, ratio in ratios.items()}
+    detail |= {f"{kind}_{name}": value for kind in PEERS for name, value in found[kind].items()}
+    value = min(tunnel["up_mib_s"], tunnel["down_mib_s"])
+    last_line("tunnel", value, "MiB/s", "bare asyncio streams TCP proxy", ratios["streams"], detail)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,6 @@ PLAIN_BYTES: Final = 256 * KIB
 processor's cache together with its copies."""
 RECORDS_PER_KEY: Final = 1 << 19
 """128 GiB: a third of what TLS allows a key of this cipher (RFC 8446, 5.5)."""
-WAKE_BYTES_MAX: Final = 128 * KIB
-"""Of a record of which a part is there, as much of the rest has to come before the kernel wakes us: half of what every
-system lets a socket hold."""
 
 
 class _Keys:
@@ -77,7 +74,6 @@ class SealedEnd:
         self._in = memoryview(bytearray(HEAD_BYTES + PLAIN_BYTES + TAG_BYTES + HEAD_BYTES))
         self._in[: len(came)] = came
         self._held = len(came)
-        self._wakes_at = 1
         self._unsent = self._out[:0]
 
     def write(self, data: memoryview) -> bool:
@@ -108,7 +104,7 @@ class SealedEnd:
                     raise ConnectionResetError("The other side has ended the connection.")
                 self._held += more
         except BlockingIOError:
-            self._wake_for_the_rest()
+            pass
         return count
 
     def close(self) -> None:
@@ -133,12 +129,3 @@ class SealedEnd:
             self._in[: self._held - start] = self._in[start : self._held]
             self._held -= start
         return count
-
-    def _wake_for_the_rest(self) -> None:
-        wanted = 1
-        if self._held >= HEAD_BYTES:
-            whole = HEAD_BYTES + int.from_bytes(self._in[:HEAD_BYTES], "big") + TAG_BYTES
-            wanted = min(whole - self._held, WAKE_BYTES_MAX)
-        if wanted != self._wakes_at:
-            self.raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
-            self._wakes_at = wanted

@@ -9,7 +9,7 @@ import pytest
 from windrow import seal
 from windrow.seal import SealedHost
 from windrow_proto import tunnel_seal
-from windrow_proto.tunnel_seal import HEAD_BYTES, PLAIN_BYTES, SEED_BYTES, TAG_BYTES, WAKE_BYTES_MAX, SealedEnd
+from windrow_proto.tunnel_seal import HEAD_BYTES, PLAIN_BYTES, SEED_BYTES, TAG_BYTES, SealedEnd
 
 SEED = bytes(range(SEED_BYTES))
 BESIDE_BYTES = HEAD_BYTES + TAG_BYTES
@@ -145,17 +145,6 @@ def test_what_has_come_with_the_greeting_is_the_first(line: Line) -> None:
     line.host = SealedEnd(line.host.raw, SEED, came[:-1], is_host=True)
     assert bytes(line.room[: line.host.open_into(line.room)]) == b"early"
     assert line.brought(came[-1:]) == b"later"
-
-
-def test_the_kernel_wakes_for_the_rest_of_a_record_and_then_for_any_byte(line: Line) -> None:
-    def wakes_at() -> int:
-        return line.host.raw.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
-
-    sealed, large = line.said(bytes(1_000)), line.said(bytes(WAKE_BYTES_MAX + 1_000))
-    assert line.brought(sealed[:500]) == b"" and wakes_at() == 500 + BESIDE_BYTES
-    assert line.brought(sealed[500:]) == bytes(1_000)
-    assert line.host.open_into(line.room) == 0 and wakes_at() == 1
-    assert line.brought(large[:100]) == b"" and wakes_at() == WAKE_BYTES_MAX
 
 
 def test_the_end_of_the_connection_is_told(line: Line) -> None:
