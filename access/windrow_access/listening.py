@@ -22,12 +22,13 @@ PAUSE_S: Final = 0.1
 def listen(host: str, port: int, what: str, flag: str, *, is_shared: bool = False) -> socket.socket:
     """Listen on this port or the next free one, 0 for any; with is_shared on this one alone, with other workers.
 
-    what, flag: for the sentence of the Unavailable that is raised when there is none.
+    What it accepts sends at once. what, flag: for the sentence of the Unavailable that is raised when there is none.
     """
     tries = 1 if is_shared else PORT_TRIES
     for candidate in range(port, min(port + tries, 65_536)) if port else (0,):
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if is_shared:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:

@@ -1,6 +1,7 @@
 """Connections from outside: each is served by itself."""
 
 import asyncio
+import socket
 
 from tests.waiting import PATIENCE_S
 from windrow_access.listening import accept, listen, port_of
@@ -27,3 +28,13 @@ async def test_a_connection_that_crashes_takes_no_other_with_it():
         accepting.cancel()
     listener.close()
     assert answers == [b"", b"127.0.0.1"]
+
+
+def test_what_is_accepted_sends_the_rest_of_an_answer_at_once():
+    listener = listen("127.0.0.1", 0, "tests", "--none")
+    asking = socket.create_connection(listener.getsockname())
+    listener.setblocking(True)
+    accepted, _ = listener.accept()
+    assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    for one in (accepted, asking, listener):
+        one.close()

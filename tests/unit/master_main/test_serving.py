@@ -1,5 +1,6 @@
 """Promises of ports, the file for the command line, and the names in the Master's certificate."""
 
+import socket
 import stat
 from pathlib import Path
 
@@ -20,6 +21,17 @@ def test_a_taken_port_is_followed_by_the_next_free_one_unless_it_was_asked_for()
     assert serving.port_of(second) != taken
     first.close()
     second.close()
+
+
+def test_what_is_accepted_sends_the_rest_of_an_answer_at_once() -> None:
+    """Without waiting for its beginning to be acknowledged, which whoever asks again and again puts off by 40 ms."""
+    listening = serving.bind("127.0.0.1", 0, 0)
+    asking = socket.create_connection(listening.getsockname())
+    listening.setblocking(True)
+    accepted, _ = listening.accept()
+    assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    for one in (accepted, asking, listening):
+        one.close()
 
 
 def test_the_command_lines_file_is_private_and_survives_damage(tmp_path: Path) -> None:
