@@ -145,6 +145,27 @@ async def test_bytes_cross_and_the_access_sees_none_of_them(older: str, monkeypa
         each.close()
 
 
+async def test_what_follows_the_seed_at_once_is_the_first_sealed_record() -> None:
+    """It comes with the end of the greeting in one reading, and TLS takes no byte of it."""
+    (near, far), own = socket.socketpair(), lone_identity(HOST_NAME)
+    for one in (near, far):
+        one.setblocking(False)
+    ticket = {"host_pem": own.certificate_pem.decode(), "host_server_name": HOST_NAME, "secret": SECRET.hex()}
+
+    async def come() -> HostEnd:
+        end = await tunnel._greeted(near, ticket)
+        assert end.write(memoryview(record(b"at once"))) and end.write(memoryview(record(b"and more")))
+        return end
+
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+        meeting = group.create_task(tunnels._greeted(far, own, secret_digest(SECRET)))
+        coming = group.create_task(come())
+    host, room = meeting.result(), memoryview(bytearray(1_000_000))
+    assert bytes(room[: host.open_into(room)]) == record(b"at once") + record(b"and more")
+    host.close()
+    coming.result().close()
+
+
 async def _outcome(work: Any) -> Any:
     try:
         return await work
