@@ -17,7 +17,7 @@ from windrow_master.onboarding.proofs import schedule
 from windrow_master.onboarding.proofs import service as proof_service
 from windrow_master.onboarding.proofs.model import StepState
 from windrow_master.onboarding.proofs.rental import service as rental
-from windrow_master.onboarding.proofs.service import LEFT
+from windrow_master.onboarding.proofs.service import LEFT, ProofService
 from windrow_proto.errors import Conflict, StorageFailed, TooMany, Unavailable
 from windrow_proto.metrics import GPU_MATRIX, GPU_MEMORY
 from windrow_proto.model import Benchmark, CommandKind, CommandPhase
@@ -322,3 +322,21 @@ async def test_a_test_rental_that_an_earlier_master_left_behind_a_proof_that_is_
 async def test_a_strangers_process_is_still_refused_where_the_masters_own_runs(m):
     with pytest.raises(Exception, match="name an image"):
         await m.create(principal(STRANGER), runtime="process")
+
+
+@pytest.mark.parametrize("error", [StorageFailed("for a moment"), ZeroDivisionError("of one row")])
+async def test_what_stands_in_the_way_of_the_first_turn_is_met_again_by_the_next_and_ends_no_master(
+    m, monkeypatch, error
+):
+    meets, pick_up = [error, error], ProofService._pick_up
+
+    def met(proofs, uow):
+        if meets:
+            raise meets.pop()
+        pick_up(proofs, uow)
+
+    monkeypatch.setattr(ProofService, "_pick_up", met)
+    async with proving(m, is_automatic=False) as proofs:
+        await proofs.ask(HOST, OWNER, "account/account_owner")
+        await ended(m, await started(m))
+        assert (await proved(m, proofs)).outcome is ProofOutcome.PASSED

@@ -147,10 +147,15 @@ class ProofService:
     async def run(self) -> None:
         """Prove who is due, until cancelled."""
         async with asyncio.TaskGroup() as group:
+
+            async def turn() -> None:
+                if self._group is None:
+                    await self._store.write(self._pick_up, name="proof.start")
+                    self._group = group
+                await self.tick()
+
             try:
-                await self._store.write(self._pick_up, name="proof.start")
-                self._group = group
-                await again(self.tick, LOOK_NS, self._clock, "proofs")
+                await again(turn, LOOK_NS, self._clock, "proofs")
             finally:
                 self._group = None
 
