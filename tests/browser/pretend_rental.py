@@ -72,13 +72,13 @@ def _fit(world: World, request: Json) -> Json:
                 }
             )
     price = placement[0]["price_per_hour"] if placement else None
-    hold = f"{float(price) / 4:.6f}" if price else None
     return {
         "fits": bool(placement),
         "fits_soon": False,
+        "tested": [],
         "placement": placement,
         "price_per_hour": price,
-        "hold": hold,
+        "hold": f"{float(price) / 4:.6f}" if price else None,
         "balance": "99.912345",
         "refusals": refusals,
     }

@@ -1279,6 +1279,8 @@ export interface PlanOut {
   /** It does not fit now, but will with a card that is back in a moment */
   fits_soon: boolean;
   placement: PlacedOut[];
+  /** Ids of those hosts that the market tests now; that ends for it */
+  tested: string[];
   /** A decimal amount of money */
   price_per_hour: string | null;
   /** What would be set aside first, a decimal amount of money */

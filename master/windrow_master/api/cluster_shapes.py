@@ -102,6 +102,7 @@ def plan_json(preview: Preview) -> dict[str, Any]:
         "fits": preview.chosen is not None,
         "fits_soon": preview.is_soon,
         "placement": [_chosen_json(member) for member in preview.members],
+        "tested": list(preview.proofs_on),
         "price_per_hour": None if preview.chosen is None else money_text(price),
         "hold": money_or_none(preview.hold),
         "balance": money_text(preview.balance),

@@ -10,12 +10,12 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import ends_alone
 from windrow_master.api.record_routes import message_of, topics_of
 from windrow_master.api.sse import Broadcaster, Message
 from windrow_master.store.bus import Bus
 from windrow_master.store.model import EventRow
 from windrow_master.store.store import Store
-from windrow_proto.errors import WindrowError
 
 EVENT: Final = "event"
 CLUSTER: Final = "cluster"
@@ -52,11 +52,8 @@ class EventTail:
                     await self._wanted.wait()
             except TimeoutError:
                 self._cluster_changed("", "")
-            try:
+            with ends_alone("events_reading", after=self._last):  # the next look reads on from the last one told
                 await self._look()
-            except WindrowError as error:
-                # The next look reads from the same place.
-                log.warning("events_not_read", error=str(error), after=self._last)
 
     def _committed(self, row: EventRow) -> None:
         if row.number == self._last + 1 and not self._is_reading:

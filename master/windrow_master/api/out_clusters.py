@@ -153,6 +153,7 @@ class PlanOut(Out):
     fits: bool
     fits_soon: Annotated[bool, Field(description="It does not fit now, but will with a card that is back in a moment")]
     placement: list[PlacedOut]
+    tested: Annotated[list[str], Field(description="Ids of those hosts that the market tests now; that ends for it")]
     price_per_hour: Amount
     hold: Annotated[str | None, Field(description="What would be set aside first, a decimal amount of money")]
     balance: Money

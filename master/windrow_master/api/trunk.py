@@ -15,6 +15,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import again
 from windrow_master.api.trunk_accesses import Accesses
 from windrow_master.api.trunk_certificates import NOT_NEWEST, Certificates
 from windrow_master.api.trunk_channels import ChannelPipe
@@ -117,7 +118,7 @@ class LinkHub:
             tasks.create_task(self.down.call())
             tasks.create_task(self.down.dispatch())
             tasks.create_task(self.down.note_sent())
-            tasks.create_task(self._keep_time())
+            tasks.create_task(again(self._keep_time, TICK_NS, self._clock, "trunk time"))
             tasks.create_task(self._certificates.note())
             tasks.create_task(self.down.renew())
 
@@ -408,11 +409,10 @@ class LinkHub:
     # --- keeping time ----------------------------------------------------------------------------------------------
 
     async def _keep_time(self) -> None:
-        while True:
-            await self._clock.sleep_ns(TICK_NS)
-            now_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
-            for trunk in tuple(self._trunks):
-                for number, route in tuple(trunk.routes.items()):
+        now_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
+        for trunk in tuple(self._trunks):
+            for number, route in tuple(trunk.routes.items()):
+                try:
                     if route.opening.not_after_ns <= wall_ns:
                         self._end(trunk, number, route, Expired("The certificate has expired: renew it."))
                     elif route.is_open and not route.is_second:
@@ -420,7 +420,9 @@ class LinkHub:
                         sent = route.commands_sent
                         if sent and min(sent.values()) + RESEND_NS <= now_ns:
                             self.down.wake(route.host_id, is_urgent=False)
-            self._maps.tick()
+                except Exception:  # one host's business: the others' goes on
+                    self._end_crashed(trunk, number, route)
+        self._maps.tick()
 
     # --- what others ask -------------------------------------------------------------------------------------------
 

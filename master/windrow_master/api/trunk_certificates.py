@@ -2,10 +2,11 @@
 
 from typing import Final
 
+from windrow_master.again import ends_alone
 from windrow_master.api.trunk_down import HubPorts
 from windrow_master.api.trunk_route import Opening
 from windrow_master.fleet.model import HostFacts
-from windrow_proto.errors import Banned, CertificateRefused, WindrowError
+from windrow_proto.errors import Banned, CertificateRefused
 from windrow_proto.ids import HostId
 from windrow_proto.ports import Clock
 from windrow_proto.units import SECOND
@@ -54,8 +55,8 @@ class Certificates:
         while True:
             await self._clock.sleep_ns(NOTE_EVERY_NS)
             heard, self._unnoted = self._unnoted, {}
-            try:
+            with ends_alone("certificates_noting", hosts=len(heard)):
                 if heard:
                     await self._ports.generations_used(heard)
-            except WindrowError:
-                self._unnoted = heard | self._unnoted
+                continue
+            self._unnoted = heard | self._unnoted

@@ -164,10 +164,8 @@ class Downlink:
             await self._clock.sleep_ns(NOTE_SENT_NS)
             self._has_sent.clear()
             sent, self._sent = self._sent, []
-            try:
+            with ends_alone("sent_noting", commands=len(sent)):
                 await self._fleet.mark_sent(tuple(sent))
-            except WindrowError as error:
-                log.warning("sent_not_noted", commands=len(sent), error=str(error))
 
     def later(self, call: Callable[[], Awaitable[None]]) -> None:
         """Have something written down by a task of the hub, in order."""
@@ -248,10 +246,8 @@ class Downlink:
     async def renew(self) -> None:
         while True:
             await self._clock.sleep_ns(RENEW_EVERY_NS)
-            try:
+            with ends_alone("renewals"):
                 await self.renew_once()
-            except WindrowError as error:
-                log.warning("renewals_failed", error=str(error))
 
     async def renew_once(self) -> None:
         """Send every connected host the time its leases have gained."""

@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import ends_alone
 from windrow_master.api.trunk_route import HostRoute
 from windrow_master.fleet.evidence.service import EvidenceItem
 from windrow_master.fleet.service import FleetService
@@ -84,14 +85,12 @@ class Pump:
             self._wake.clear()
             while self._waiting:
                 taken = self._take()
-                try:
+                with ends_alone("storing", lane=self._lane.name.lower(), records=len(taken)):
                     await self._store(taken)
-                except WindrowError as error:
-                    log.error("not_stored", lane=self._lane.name.lower(), records=len(taken), error=str(error))
-                    self._abort(taken)
-                    await asyncio.sleep(FAILURE_PAUSE_S)
-                else:
                     self._acknowledge(taken)
+                    continue
+                self._abort(taken)
+                await asyncio.sleep(FAILURE_PAUSE_S)
 
     def _take(self) -> list[Waiting]:
         taken: list[Waiting] = []

@@ -112,11 +112,14 @@ class ClusterService:
             claims.check(uow, principal.account_id, request.volumes)
             answer = self._starter.placed(uow, principal.account_id, request)
             balance = self._market.balance(uow, principal.account_id)
+            proofs_on: tuple[HostId, ...] = ()
             if isinstance(answer, Refusal):
                 if answer.without_proofs is None:
                     return Preview((), None, balance, answer.reasons, answer.is_soon)
+                proofs_on = answer.proofs_on
                 answer = answer.without_proofs
-            return Preview(answer.members, self._market.first_hold(answer.price_per_hour), balance, ())
+            hold = self._market.first_hold(answer.price_per_hour)
+            return Preview(answer.members, hold, balance, (), proofs_on=proofs_on)
 
         return await self._store.read(read)
 

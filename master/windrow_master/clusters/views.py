@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from windrow_master.clusters.model import Cluster, Traffic, Workload
 from windrow_master.placement.model import Chosen, Verdict
+from windrow_proto.ids import HostId
 from windrow_proto.units import Microcents
 
 
@@ -30,7 +31,8 @@ class ClusterView:
 class Preview:
     """What creating would mean: where, for how much, what must be set aside; or the reasons of each host.
 
-    is_soon: whether it would fit with the slots that are back in a moment.
+    is_soon: whether it would fit with the slots that are back in a moment. proofs_on: hosts on which test rentals of
+    the Master's own make way for it first.
     """
 
     members: tuple[Chosen, ...]
@@ -38,6 +40,7 @@ class Preview:
     balance: Microcents
     refusals: tuple[Verdict, ...]
     is_soon: bool = False
+    proofs_on: tuple[HostId, ...] = ()
 
     @property
     def chosen(self) -> Chosen | None:

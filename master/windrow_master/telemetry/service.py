@@ -16,6 +16,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import ends_alone
 from windrow_master.telemetry.duckdb_view import HistoryView
 from windrow_master.telemetry.follow import stored_since
 from windrow_master.telemetry.live import LiveView
@@ -199,10 +200,11 @@ class TelemetryService:
     async def _keep_house(self) -> None:
         while True:
             await self._clock.sleep_ns(HOUSE_EVERY_NS)
-            for host_id in self._watched.lapsed(self._clock.monotonic_ns()):
-                self._on_period(host_id)
-            self.log.keep_house([view.cursor for view in self.views])
-            await self.tell_events()
+            with ends_alone("telemetry_house"):
+                for host_id in self._watched.lapsed(self._clock.monotonic_ns()):
+                    self._on_period(host_id)
+                self.log.keep_house([view.cursor for view in self.views])
+                await self.tell_events()
 
     async def tell_events(self) -> None:
         """Write the events that wait; what cannot be written now waits on."""

@@ -24,6 +24,13 @@ def print_plan(plan: dict[str, Any]) -> None:
     say(f"  {price}; held now: {plan.get('hold')}; balance {plan.get('balance')}")
 
 
+def print_tested(plan: dict[str, Any]) -> None:
+    """Which of its hosts have to be waited for: the market's own test rental ends there first."""
+    for place in plan.get("placement") or []:
+        if place["host_id"] in (plan.get("tested") or ()):
+            say(f"  {place['host_name']} is being tested by the market; this takes its place in a moment.")
+
+
 def print_addresses(cluster: dict[str, Any], to: Console) -> None:
     for port, url in (cluster.get("urls") or {}).items():
         print_whole(f"Port {port} is open at {url}", to)

@@ -9,7 +9,7 @@ import typer
 
 from windrow import folder
 from windrow.cli.account import print_receipt
-from windrow.cli.cluster_text import ENDED, Progress, print_plan
+from windrow.cli.cluster_text import ENDED, Progress, print_plan, print_tested
 from windrow.cli.clusters import (
     CREATE_TIMEOUT_S,
     Cpus,
@@ -57,7 +57,10 @@ def run(
         argv=argv, name=Path(argv[0]).name[:40], gpu=gpu, part=part, cpus=cpus, memory=memory, image=image,
         env=env or [], host=host, tier=tier, runtime=runtime, max_price=max_price, await_files=files,
     )  # fmt: skip
-    print_plan(patiently(lambda: _fitting(api, request), SOON_S, say))
+    plan = patiently(lambda: _fitting(api, request), SOON_S, say)
+    print_plan(plan)
+    if not as_json:
+        print_tested(plan)
     cluster = api.create_cluster(request, tell=say)
     with deleted_at_the_end(api, cluster["id"]):
         code = _work(api, cluster["id"], parcel, files)

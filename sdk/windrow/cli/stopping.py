@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.cluster_text import RESTS, print_plan
+from windrow.cli.cluster_text import RESTS, print_plan, print_tested
 from windrow.cli.clusters import LOGIN_MAX, Login, MaxPrice, Which, cluster_id, show_plan, started
 from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.output import print_json, say
@@ -56,6 +56,8 @@ def cluster_start(
             return
         if answer["fits"] and stopped["phase"] == "Stopped":
             print_plan(answer)
+            if not as_json:
+                print_tested(answer)
             if sys.stdin.isatty():
                 typer.confirm(f"Start {cluster} for {answer['price_per_hour']} per hour?", abort=True)
     body: dict[str, Any] = {"max_price_per_hour": max_price} if max_price else {}

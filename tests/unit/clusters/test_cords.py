@@ -9,6 +9,7 @@ from tests.unit.clusters.test_networks import TUNNELS, Said
 from tests.unit.clusters.test_over_hosts import by_rank, gang, m, prepared
 from tests.unit.clusters.world import principal
 from tests.waiting import poll_async
+from windrow_master.clusters.cords import service as cords
 from windrow_master.clusters.cords.service import CordService
 from windrow_master.clusters.tunnels.service import TunnelAddresses
 from windrow_proto.errors import HostUnreachable, LinkClosed
@@ -79,6 +80,19 @@ async def joining(m, places=None):
 async def view(m):
     m.clusters.sight = Said(TUNNELS)
     return await gang(m)
+
+
+async def test_a_bug_in_writing_down_what_cords_carried_ends_no_master(m, monkeypatch):
+    is_written, bugs = asyncio.Event(), [ZeroDivisionError("of one row")]
+
+    async def write_down(tally, store, name):
+        if bugs:
+            raise bugs.pop()
+        is_written.set()
+
+    monkeypatch.setattr(cords, "write_down", write_down)
+    async with joining(m):
+        await is_written.wait()
 
 
 async def test_both_ends_are_shown_the_others_key_and_a_grant_of_their_own(m, view):

@@ -286,3 +286,35 @@ async def test_a_tunnel_that_crashes_is_logged_and_the_others_go_on(site):
         (row,) = await poll_async(lambda: rows(site, "tunnel.end"))
         assert (row["reason"], tunnels.count) == ("internal", 1)
         assert (broken.closings, stream.closings) == ([ChannelClose()], [])
+
+
+async def test_a_bug_in_writing_down_what_went_through_or_its_end_ends_no_master(site, monkeypatch):
+    cluster_id, _ = await site.running()
+    site.broker.streams = [first, second] = [HeldStream(), HeldStream()]
+    bugs, noting = [ZeroDivisionError("of one row")] * 2, service._note_end
+    is_written = asyncio.Event()
+
+    def note_end(uow, live, end):
+        if bugs:
+            raise bugs.pop()
+        noting(uow, live, end)
+
+    async def write_down(tally, store, name):
+        if bugs:
+            raise bugs.pop()
+        is_written.set()
+
+    monkeypatch.setattr(service, "_note_end", note_end)
+    async with tunnelling(site) as tunnels:
+        for _ in range(2):
+            assert (await ask(site, cluster_id)).status_code == 201
+        await first.close(ChannelClose())
+
+        async def over():
+            return tunnels.count == 1 and len(bugs) == 1
+
+        await poll_async(over)
+        monkeypatch.setattr(service, "write_down", write_down)
+        await is_written.wait()
+        await second.close(ChannelClose())
+        await poll_async(lambda: rows(site, "tunnel.end"))

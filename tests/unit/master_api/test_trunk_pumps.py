@@ -16,20 +16,25 @@ class Route:
 
     def __init__(self):
         self.samples_acked_s = float("-inf")
-        self.committed, self.told = [], []
+        self.committed, self.told, self.aborted = [], [], []
 
     def commit(self, lane, boot, sequences):
         self.committed += sequences
+
+    def abort(self, lane, boot, sequences):
+        self.aborted += sequences
 
     def flush_acks(self):
         self.told.append(len(self.committed))
 
 
-def pumped(*offered, frame_class=FrameClass.LIVE):
-    """Let a pump take (route, sequence) one by one, in virtual time: no busy machine makes it late."""
+async def stored(taken):
+    """Nothing is in the way."""
+    await asyncio.sleep(0)
 
-    async def store(taken):
-        await asyncio.sleep(0)
+
+def pumped(*offered, frame_class=FrameClass.LIVE, store=stored):
+    """Let a pump take (route, sequence) one by one, in virtual time: no busy machine makes it late."""
 
     async def history(loop: VirtualLoop):
         pump = Pump(Lane.TELEMETRY, store, waiting_max=100, at_once=1, bytes_at_once=1 << 20, ack_every_s=0.05)
@@ -59,3 +64,14 @@ def test_a_backlog_is_acknowledged_in_one_word():
     route, other = Route(), Route()
     pumped(*((route, sequence) for sequence in range(1, 41)), (other, 1), frame_class=FrameClass.BACKLOG)
     assert (route.told, other.told) == ([40], [1])
+
+
+def test_what_a_bug_kept_from_being_stored_is_given_back_and_what_comes_after_it_is_stored():
+    route, bugs = Route(), [ZeroDivisionError("of one record")]
+
+    async def store(taken):
+        if bugs:
+            raise bugs.pop()
+
+    pumped((route, 1), (route, 2), store=store)
+    assert (route.aborted, route.committed) == ([1], [2])

@@ -68,7 +68,7 @@ async def test_a_plan_counts_on_what_a_running_proof_holds_and_ends_nothing(m):
     async with proving(m) as proofs:
         spec = await started(m)
         preview = await m.clusters.plan(principal(OWNER), ASKED)
-        assert (len(preview.members), preview.refusals) == (1, ())
+        assert (len(preview.members), preview.refusals, preview.proofs_on) == (1, (), (HOST,))
         assert (await m.cluster(spec.cluster_id)).phase is ClusterPhase.RUNNING
         assert (await proofs.of_host(HOST))[0].ended_at_ns is None
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.clusters.world import HOST, OWNER, STRANGER, principal
 from tests.unit.proofs.world import SAID, commanded, ended, host, proved, proving, started
-from windrow_master.clusters.model import ClusterPhase
+from windrow_master.clusters.model import ClusterPhase, ClusterRequest
 from windrow_master.fleet import gpus, measured, tiers
 from windrow_master.fleet.model import ProofOutcome
 from windrow_master.market.model import MINT, PROOF_ACCOUNT
@@ -16,7 +16,9 @@ from windrow_master.market.service import PRICE_MAX
 from windrow_master.onboarding.proofs import schedule
 from windrow_master.onboarding.proofs import service as proof_service
 from windrow_master.onboarding.proofs.model import StepState
-from windrow_proto.errors import Conflict, TooMany, Unavailable
+from windrow_master.onboarding.proofs.rental import service as rental
+from windrow_master.onboarding.proofs.service import LEFT, ProofService
+from windrow_proto.errors import Conflict, StorageFailed, TooMany, Unavailable
 from windrow_proto.metrics import GPU_MATRIX, GPU_MEMORY
 from windrow_proto.model import Benchmark, CommandKind, CommandPhase
 from windrow_proto.units import HOUR, SECOND
@@ -291,6 +293,50 @@ async def test_a_master_that_died_in_between_ends_what_it_had_rented(m):
     assert m.slots() == {f"{HOST}/cpu/0": "free"}
 
 
+@pytest.mark.parametrize("error", [StorageFailed("for a moment"), ZeroDivisionError("of one row")])
+async def test_a_test_rental_that_its_walk_could_not_end_is_ended_by_the_next_look(m, monkeypatch, error):
+    async def refused(who, cluster_id):
+        raise error
+
+    monkeypatch.setattr(m.clusters, "delete", refused)
+    async with proving(m, is_automatic=False) as proofs:
+        await proofs.ask(HOST, OWNER, "account/account_owner")
+        spec = await started(m)
+        one = await proved(m, proofs)
+        await ended(m, spec)
+    assert one.outcome is ProofOutcome.UNFINISHED
+    assert (await m.cluster(spec.cluster_id)).reason == LEFT
+    assert m.slots() == {f"{HOST}/cpu/0": "free"}
+
+
+async def test_a_test_rental_that_an_earlier_master_left_behind_a_proof_that_is_over_is_ended(m):
+    async with proving(m, is_automatic=False):
+        await m.store.write(lambda uow: m.market.keep_funded(uow, PROOF_ACCOUNT), name="test")
+        asked = ClusterRequest(argv=("true",), host_id=HOST, runtime="process")
+        await m.clusters.create(rental.principal(m.clock.wall_ns()), asked, "proof_of_before", is_proof=True)
+        spec = await started(m)
+        await ended(m, spec)
+    assert m.slots() == {f"{HOST}/cpu/0": "free"}
+
+
 async def test_a_strangers_process_is_still_refused_where_the_masters_own_runs(m):
     with pytest.raises(Exception, match="name an image"):
         await m.create(principal(STRANGER), runtime="process")
+
+
+@pytest.mark.parametrize("error", [StorageFailed("for a moment"), ZeroDivisionError("of one row")])
+async def test_what_stands_in_the_way_of_the_first_turn_is_met_again_by_the_next_and_ends_no_master(
+    m, monkeypatch, error
+):
+    meets, pick_up = [error, error], ProofService._pick_up
+
+    def met(proofs, uow):
+        if meets:
+            raise meets.pop()
+        pick_up(proofs, uow)
+
+    monkeypatch.setattr(ProofService, "_pick_up", met)
+    async with proving(m, is_automatic=False) as proofs:
+        await proofs.ask(HOST, OWNER, "account/account_owner")
+        await ended(m, await started(m))
+        assert (await proved(m, proofs)).outcome is ProofOutcome.PASSED

@@ -177,6 +177,9 @@ class TrialService:
                 log.error("trial_failed", access_id=trial.access_id, error=str(error))
                 trial.problem = f"It could not be counted: {error}"
                 trial.phase = Phase.UNFINISHED
+            except Exception:  # the top level of this trial: the next one goes on
+                log.exception("trial_crashed", access_id=trial.access_id)
+                trial.problem, trial.phase = "It could not be counted: the Master failed.", Phase.UNFINISHED
             finally:
                 trial.finished_ns, trial.finished_wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
                 self._running = None

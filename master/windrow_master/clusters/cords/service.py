@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import ends_alone
+from windrow_master.again import again, ends_alone
 from windrow_master.clusters.channels import ChannelBroker, ChannelStream
 from windrow_master.clusters.fellows import members_of
 from windrow_master.clusters.model import Cluster, ClusterPhase, NetworkMode, Traffic, Workload, WorkPhase
@@ -128,7 +128,8 @@ class CordService:
     async def run(self) -> None:
         """Join what is to be joined, until cancelled; then their hosts are told to end them."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._keep_traffic(), name="cord traffic")
+            keeping = again(self._keep_traffic, int(TRAFFIC_S * SECOND), self._clock, "cord traffic")
+            group.create_task(keeping, name="cord traffic")
             while True:
                 self._wake.clear()
                 with ends_alone("cords_judging"):
@@ -226,9 +227,7 @@ class CordService:
             self._changed(pair.cluster_id)
 
     async def _keep_traffic(self) -> None:
-        while True:
-            await self._clock.sleep_ns(int(TRAFFIC_S * SECOND))
-            await write_down(self._tally, self._store, "cord.traffic")
+        await write_down(self._tally, self._store, "cord.traffic")
 
 
 class _Count:

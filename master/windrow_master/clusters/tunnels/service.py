@@ -16,7 +16,7 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import ends_alone
+from windrow_master.again import again, ends_alone
 from windrow_master.clusters.channels import ChannelBroker, ChannelStream
 from windrow_master.clusters.model import Traffic, Workload
 from windrow_master.clusters.service import ClusterService
@@ -151,7 +151,7 @@ class TunnelService:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                group.create_task(self._keep_traffic(), name="traffic")
+                group.create_task(again(self._keep_traffic, TRAFFIC_NS, self._clock, "tunnel traffic"), name="traffic")
                 while True:
                     await self._wake.wait()
                     self._wake.clear()
@@ -168,7 +168,8 @@ class TunnelService:
                 with suppress(WindrowError):
                     await live.channel.close(ChannelClose())
             self._live.clear()
-            await write_down(self._tally, self._store, "tunnel.traffic")
+            with ends_alone("tunnel_traffic"):
+                await self._keep_traffic()
 
     async def open(
         self, principal: Principal, cluster_id: ClusterId, port: int, is_allowed: Callable[[], Awaitable[bool]]
@@ -273,9 +274,7 @@ class TunnelService:
         raise Conflict(f"Nothing runs in it that could be reached: it is {phase}.", subject=cluster_id)
 
     async def _keep_traffic(self) -> None:
-        while True:
-            await self._clock.sleep_ns(TRAFFIC_NS)
-            await write_down(self._tally, self._store, "tunnel.traffic")
+        await write_down(self._tally, self._store, "tunnel.traffic")
 
     # --- watching --------------------------------------------------------------------------------------------------
 
@@ -323,10 +322,8 @@ class TunnelService:
         if not live.asked.actor:
             self._tally.add(live.asked.cluster_id, Traffic(0, end.bytes_in, end.bytes_out))
             return
-        try:
+        with ends_alone("tunnel_end", tunnel=live.tunnel_id):
             await self._store.write(lambda uow: _note_end(uow, live, end), name="tunnel.end")
-        except WindrowError as error:
-            log.error("tunnel_end_not_written", tunnel=live.tunnel_id, code=error.code, detail=error.detail)
 
     async def _over(self, live: _Live) -> ChannelClose:
         """What the host says at its end; while it may be told to end it, its patience stands in `_patience`."""

@@ -4,7 +4,7 @@
       └▶ due ─▶ begin (a row) ─▶ rental.py's walk, as a renter ─▶ conclude (the row, the host's mark, audit, event)
 
 A renter who finds no room has the proofs that run end first (`give_way`). A Master that dies in between ends what it
-had rented at its next start.
+had rented at its next start. What a walk could not end is ended by the next look.
 """
 
 import asyncio
@@ -16,6 +16,8 @@ from typing import Final
 import structlog
 
 from windrow_master.again import again
+from windrow_master.clusters.machine import HOLDING
+from windrow_master.clusters.model import Cluster
 from windrow_master.clusters.service import ClusterService
 from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
 from windrow_master.fleet.service import FleetService
@@ -48,6 +50,7 @@ MEASURED_LOOK_NS: Final = SECOND // 2
 OPERATION: Final = "host.prove"
 RESTARTED: Final = "the Master was restarted meanwhile"
 GAVE_WAY: Final = "it gave way to a renter"
+LEFT: Final = "its proof is over"
 _EVENTS: Final = {
     ProofOutcome.PASSED: "host.proved",
     ProofOutcome.FAILED: "host.proof_failed",
@@ -144,15 +147,23 @@ class ProofService:
     async def run(self) -> None:
         """Prove who is due, until cancelled."""
         async with asyncio.TaskGroup() as group:
+
+            async def turn() -> None:
+                if self._group is None:
+                    await self._store.write(self._pick_up, name="proof.start")
+                    self._group = group
+                await self.tick()
+
             try:
-                await self._store.write(self._pick_up, name="proof.start")
-                self._group = group
-                await again(self.tick, LOOK_NS, self._clock, "proofs")
+                await again(turn, LOOK_NS, self._clock, "proofs")
             finally:
                 self._group = None
 
     async def tick(self) -> None:
-        """Say who is listed now for the first time, and begin with those that are due, the longest waiting first."""
+        """End what no walk will end, say who is listed now for the first time, and begin with those that are due, the
+        longest waiting first."""
+        if await self._store.read(_left):
+            await self._store.write(self._end_left, name="proof.left")
         now_ns = self._clock.wall_ns()
         entries = tuple(self._fleet.view)
         fresh = [e.host.host_id for e in entries if e.host.listed_at_ns is None]
@@ -194,6 +205,10 @@ class ProofService:
             if known is not None:
                 self._clusters.life.end(uow, known[0], RESTARTED, "master")
             self._conclude(uow, proof, RESTARTED, (), gave_way=False, chance=0)
+
+    def _end_left(self, uow: UnitOfWork) -> None:
+        for cluster in _left(uow):
+            self._clusters.life.end(uow, cluster, LEFT, "master")
 
     # --- one host --------------------------------------------------------------------------------------------------
 
@@ -274,6 +289,9 @@ class ProofService:
                 await rental.receipt()
         except WindrowError as error:
             unfinished = unfinished or error.detail
+        except Exception:  # it is concluded all the same; what is left of it is ended by the next look
+            log.exception("proof_crashed", host_id=walk.proof.host_id)
+            unfinished = unfinished or "the Master failed"
         return unfinished
 
     async def _keep(self, walk: _Walk, unfinished: str) -> None:
@@ -337,3 +355,15 @@ class ProofService:
 def _hold_any(uow: UnitOfWork, hosts: Sequence[HostId]) -> bool:
     """Whether proofs hold slots of these hosts, those that have ended by their rows among them."""
     return any(one.host_id in hosts for one in uow.workloads.held_of(PROOF_ACCOUNT))
+
+
+def _left(uow: UnitOfWork) -> list[Cluster]:
+    """What is meant to run for proofs whose rows have ended: the row of one that is under way is open until its walk
+    has ended what it rented, as far as it could."""
+    held = {one.cluster_id for one in uow.workloads.held_of(PROOF_ACCOUNT)}
+    if not held:
+        return []
+    walked = (uow.clusters.by_key(PROOF_ACCOUNT, one.proof_id) for one in uow.proofs.open_all())
+    held -= {known[0].cluster_id for known in walked if known is not None}
+    found = (uow.clusters.get(cluster_id) for cluster_id in sorted(held))
+    return [one for one in found if one is not None and one.phase in HOLDING]
