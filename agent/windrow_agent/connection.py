@@ -166,6 +166,7 @@ class Connection:
             unacked=self._named,
             epoch_seen=self.session.epoch,
             second=self.is_second,
+            encrypts=True,
         )
         envelope = self.session.envelope(Kind.HELLO, Lane.CONTROL, FrameClass.EVIDENCE, encode_hello(hello))
         frame = seal(envelope, self._prover)
@@ -179,7 +180,7 @@ class Connection:
         key = self._exchange.derive(
             welcome.x25519_public, self.session.host_id, self.session.boot_id, self.session.epoch
         )
-        self._prover = LinkProver(key, self._signing, DOMAIN_UP)
+        self._prover = LinkProver(key, self._signing, DOMAIN_UP, welcome.encrypts)
         self._verifier = LinkVerifier(key, self._master_public, DOMAIN_DOWN)
         self.settings = welcome.settings
         self._canary = AgentCanary(self.session.tally)

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, x25519
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.x509.oid import NameOID
 
+from windrow_proto.bodies import ENCRYPTED_KINDS, BodyCipher
 from windrow_proto.errors import BadProof, CertificateRefused, InvalidInput
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.model import Kind
@@ -201,6 +202,10 @@ class MacProver:
         """The proof's kind and the proof."""
         return PROOF_HMAC, Mac(self.key, self.domain).of(signed)
 
+    def encrypt(self, kind: Kind, sequence: int, body: bytes) -> bytes:
+        """Nothing is."""
+        return b""
+
 
 @dataclass(frozen=True, slots=True)
 class SignProver:
@@ -213,18 +218,28 @@ class SignProver:
         """The proof's kind and the proof."""
         return PROOF_ED25519, self.key.sign(self.domain, signed)
 
+    def encrypt(self, kind: Kind, sequence: int, body: bytes) -> bytes:
+        """Nothing is."""
+        return b""
+
 
 @dataclass(frozen=True, slots=True)
 class LinkProver:
-    """Proves each kind the way the link wants it; mac_key is None until hello and welcome have crossed."""
+    """Proves each kind the way the link wants it; mac_key is None until hello and welcome have crossed.
+
+    encrypts: bodies of ENCRYPTED_KINDS, which the peer has said that it can read.
+    """
 
     mac_key: bytes | None = field(repr=False)
     key: SigningKey
     domain: str
+    encrypts: bool = False
     _mac: Mac | None = field(init=False, repr=False, compare=False)
+    _bodies: BodyCipher | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_mac", Mac.made(self.mac_key, self.domain))
+        object.__setattr__(self, "_bodies", BodyCipher.made(self.mac_key if self.encrypts else None, self.domain))
 
     def prove(self, kind: Kind, signed: bytes) -> tuple[int, bytes]:
         """The proof's kind and the proof; raises BadProof for a kind that needs the shared key before there is one."""
@@ -233,6 +248,12 @@ class LinkProver:
         if self._mac is None:
             raise BadProof(f"{kind.name} cannot be sent before the welcome: there is no shared key yet.")
         return PROOF_HMAC, self._mac.of(signed)
+
+    def encrypt(self, kind: Kind, sequence: int, body: bytes) -> bytes:
+        """The body as only the peer reads it; nothing where it goes as it is."""
+        if self._bodies is None or kind not in ENCRYPTED_KINDS:
+            return b""
+        return self._bodies.encrypt(kind, sequence, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +264,17 @@ class LinkVerifier:
     public: bytes
     domain: str
     _mac: Mac | None = field(init=False, repr=False, compare=False)
+    _bodies: BodyCipher | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_mac", Mac.made(self.mac_key, self.domain))
+        object.__setattr__(self, "_bodies", BodyCipher.made(self.mac_key, self.domain))
+
+    def decrypt(self, kind: Kind, sequence: int, encrypted: bytes) -> bytes:
+        """A body that the peer has encrypted; raises BadProof."""
+        if self._bodies is None:
+            raise BadProof(f"There is no key yet for the body of this {kind.name}.")
+        return self._bodies.decrypt(kind, sequence, encrypted)
 
     def verify(self, proof_kind: int, signed: bytes, proof: bytes) -> None:
         """Return if the proof holds, raise BadProof otherwise; whether it is enough for the kind: `suffices`."""

@@ -61,6 +61,8 @@ class Hello:
     epoch_seen: int
     second: bool = False
     """Keeps still until it is resumed, while another connection serves."""
+    encrypts: bool = False
+    """Reads encrypted bodies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class Welcome:
     wall_ns: int
     hello_digest: bytes
     inventory_wanted: bool
+    encrypts: bool = False
+    """Reads encrypted bodies, too: from now on they are, both ways."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol, cast
 from google.protobuf.message import DecodeError
 
 from windrow_proto import wire_fields as fields
+from windrow_proto.bodies import ENCRYPTED_BESIDE_BYTES
 from windrow_proto.errors import BadProof, InvalidInput
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.messages import Record
@@ -34,6 +35,9 @@ class Prover(Protocol):
     def prove(self, kind: Kind, signed: bytes) -> tuple[int, bytes]:
         """The proof's kind (link.proto ProofKind) and the proof."""
 
+    def encrypt(self, kind: Kind, sequence: int, body: bytes) -> bytes:
+        """The body as only the other end reads it; nothing where it goes as it is."""
+
 
 class Verifier(Protocol):
     """Checks the proof of an envelope: keys.LinkVerifier."""
@@ -43,6 +47,9 @@ class Verifier(Protocol):
 
     def suffices(self, proof_kind: int, kind: Kind) -> bool:
         """Whether this kind of proof is the one this kind of message must carry."""
+
+    def decrypt(self, kind: Kind, sequence: int, encrypted: bytes) -> bytes:
+        """A body that the other end has encrypted; raises BadProof."""
 
 
 class Envelope(NamedTuple):
@@ -63,6 +70,7 @@ def seal(envelope: Envelope, prover: Prover) -> link_pb2.Frame:
     """Put an envelope under its proof; the frame repeats class, lane and sequence for Access."""
     frame_class = cast("link_pb2.FrameClass", int(envelope.frame_class))
     lane = cast("link_pb2.Lane", int(envelope.lane))
+    encrypted = prover.encrypt(envelope.kind, envelope.sequence, envelope.body)
     signed = link_pb2.Envelope(
         host_id=envelope.host_id,
         boot_id=envelope.boot_id,
@@ -72,7 +80,8 @@ def seal(envelope: Envelope, prover: Prover) -> link_pb2.Frame:
         sequence=envelope.sequence,
         kind=cast("link_pb2.Kind", int(envelope.kind)),
         not_after_ns=envelope.not_after_ns,
-        body=envelope.body,
+        body=b"" if encrypted else envelope.body,
+        encrypted_body=encrypted,
     ).SerializeToString()
     proof_kind, proof = prover.prove(envelope.kind, signed)
     sealed = link_pb2.Sealed(signed=signed, proof=proof, proof_kind=cast("link_pb2.ProofKind", proof_kind))
@@ -175,11 +184,13 @@ def unseal_bytes(sealed: bytes, verifier: Verifier) -> Envelope:
     signed, proof_kind = outer.signed, outer.proof_kind  # each look at a field of bytes copies it
     verifier.verify(proof_kind, signed, outer.proof)
     inner = fields.parse(link_pb2.Envelope, signed, fields.SEALED_BYTES_MAX)
-    kind, body = to_kind(inner.kind), inner.body
+    kind, body, encrypted = to_kind(inner.kind), inner.body, inner.encrypted_body
     if not verifier.suffices(proof_kind, kind):
         raise BadProof(f"{kind.name} does not carry the kind of proof it must.", subject=inner.host_id[:64])
-    if len(body) > body_bytes_max(kind):
-        raise InvalidInput(f"A body of {len(body)} bytes is too large for {kind.name}.")
+    if (size := len(body) or len(encrypted) - ENCRYPTED_BESIDE_BYTES) > body_bytes_max(kind):
+        raise InvalidInput(f"A body of {size} bytes is too large for {kind.name}.")
+    if encrypted:
+        body = verifier.decrypt(kind, inner.sequence, encrypted)
     frame_class = _CLASSES.get(inner.frame_class)
     if frame_class is None:
         raise InvalidInput(f"There is no frame class {inner.frame_class}.")

@@ -42,6 +42,7 @@ def encode_hello(hello: Hello) -> bytes:
         unacked=fields.from_marks(hello.unacked),
         epoch_seen=hello.epoch_seen,
         second=hello.second,
+        encrypts=hello.encrypts,
     ).SerializeToString()
 
 
@@ -59,6 +60,7 @@ def decode_hello(data: bytes) -> Hello:
         unacked=fields.to_marks(message.unacked),
         epoch_seen=message.epoch_seen,
         second=message.second,
+        encrypts=message.encrypts,
     )
 
 
@@ -83,6 +85,7 @@ def encode_welcome(welcome: Welcome) -> bytes:
         wall_ns=welcome.wall_ns,
         hello_digest=welcome.hello_digest,
         inventory_wanted=welcome.inventory_wanted,
+        encrypts=welcome.encrypts,
     ).SerializeToString()
 
 
@@ -98,6 +101,7 @@ def decode_welcome(data: bytes) -> Welcome:
         wall_ns=message.wall_ns,
         hello_digest=fields.digest(message.hello_digest, "A digest"),
         inventory_wanted=message.inventory_wanted,
+        encrypts=message.encrypts,
     )
 
 

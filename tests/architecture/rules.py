@@ -21,6 +21,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "starlette": ("master/windrow_master/api/*", "master/windrow_master/serving.py"),
     "uvicorn": ("master/windrow_master/serving.py",),
     "cryptography": (
+        "proto/windrow_proto/bodies.py",
         "proto/windrow_proto/keys.py",
         "proto/windrow_proto/data_keys.py",
         "proto/windrow_proto/sealed.py",

@@ -1,7 +1,8 @@
 """Signatures within one process: what a key of this history has signed is believed without the arithmetic.
 
 Only the very bytes that a key has signed here, under that key's own public half, for that domain, and with that very
-signature; anything else is checked as shipped. So the same is believed, and honest signatures cost no checking.
+signature; anything else is checked as shipped. So the same is believed, and honest signatures cost no checking. What an
+end has encrypted is remembered too, for the onlookers, who have no keys.
 """
 
 from collections.abc import Iterator
@@ -9,10 +10,22 @@ from contextlib import contextmanager
 from unittest import mock
 
 from windrow_proto import keys
+from windrow_proto.bodies import BodyCipher
 from windrow_proto.keys import SigningKey
+from windrow_proto.model import Kind
+from windrow_proto.v1 import link_pb2
 
 KEPT_MAX = 10_000
 """Before all are forgotten: most are looked at within a second, and a later one is checked as shipped."""
+
+
+_PLAIN: dict[bytes, bytes] = {}
+"""What was encrypted in this history -> what it was."""
+
+
+def body_of(envelope: link_pb2.Envelope) -> bytes:
+    """What an envelope says, encrypted or not."""
+    return _PLAIN[envelope.encrypted_body] if envelope.encrypted_body else envelope.body
 
 
 @contextmanager
@@ -36,5 +49,17 @@ def remembered() -> Iterator[None]:
         if made.get(signature) != (public, domain, data):
             verify(public, domain, data, signature)
 
-    with mock.patch.object(SigningKey, "sign", signing), mock.patch.object(keys, "verify_signature", verifying):
+    encrypt = BodyCipher.encrypt
+
+    def encrypting(self: BodyCipher, kind: Kind, sequence: int, body: bytes) -> bytes:
+        encrypted = encrypt(self, kind, sequence, body)
+        _PLAIN[encrypted] = body
+        return encrypted
+
+    _PLAIN.clear()
+    with (
+        mock.patch.object(SigningKey, "sign", signing),
+        mock.patch.object(keys, "verify_signature", verifying),
+        mock.patch.object(BodyCipher, "encrypt", encrypting),
+    ):
         yield

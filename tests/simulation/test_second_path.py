@@ -10,6 +10,7 @@ import pytest
 from tests.simulation import loop as loops
 from tests.simulation import machines
 from tests.simulation.breakages import Mischief
+from tests.simulation.proofs import remembered
 from tests.simulation.witness import Read
 from tests.simulation.world import Plan, World, listening
 from windrow_master.api.trunk_route import HostRoute
@@ -82,7 +83,7 @@ def history(directory: Path, keeper: Keeper, look: Callable[[World], None]) -> N
                     await world.loop.thaw()
         assert not world.crashes
 
-    with mock.patch.object(machines, "UnfaithfulLink", keeping(keeper)):
+    with mock.patch.object(machines, "UnfaithfulLink", keeping(keeper)), remembered():
         loops.run(PLAN.seed, play)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from tests.simulation.proofs import body_of
 from windrow_agent.runtimes.port import Progress, Run
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
 from windrow_master.identity.model import RenewRequest
@@ -43,7 +44,7 @@ class Read:
     def __init__(self, frame: link_pb2.Frame) -> None:
         inner = link_pb2.Envelope.FromString(link_pb2.Sealed.FromString(frame.sealed).signed)
         self.kind, self.lane = _KINDS[inner.kind], _LANES[inner.lane]
-        self.epoch, self.boot_id, self.body = inner.epoch, inner.boot_id, inner.body
+        self.epoch, self.boot_id, self.body = inner.epoch, inner.boot_id, body_of(inner)
 
 
 class Trace:

@@ -190,6 +190,23 @@ def attack(luck: random.Random, ends: Ends, is_up: bool, old: Sequence[link_pb2.
                 return None
 
 
+@pytest.mark.proves("an Access reads neither commands nor what goes through channels")
+async def test_what_a_hostile_access_carries_it_cannot_read() -> None:
+    luck = random.Random(SEED)
+    session = AgentSession(HostId("host_1"), BootId(bytes(16)), 0)
+    ends, hidden = await connect(SigningKey.generate(), session, 1, luck), 0
+    for _ in range(2_000):
+        is_up = luck.random() < 0.5
+        frame = ends.speak(is_up)
+        said = ends.said[is_up][-1]
+        if len(said.body) >= 8:
+            is_hidden = said.kind in (Kind.COMMAND, Kind.CHANNEL)
+            assert (said.body in frame.SerializeToString()) is not is_hidden, said.kind.name
+            hidden += is_hidden
+        assert ends.deliver(is_up, frame)
+    assert hidden > 100
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.proves(f"a hostile Access: {CASES:,} forged, rewritten, replayed or reordered envelopes, none is taken")
 async def test_what_a_hostile_access_makes_of_messages_is_never_taken() -> None:

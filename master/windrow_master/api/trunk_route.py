@@ -150,7 +150,7 @@ class HostRoute:
         self._committed, self._telemetry_have, self.settings = committed, telemetry_have, settings
         self.is_second = hello.second
         mac_key = exchange.derive(hello.x25519_public, self.host_id, boot, self._epoch)
-        self._prover = LinkProver(mac_key, signing, DOMAIN_DOWN)
+        self._prover = LinkProver(mac_key, signing, DOMAIN_DOWN, hello.encrypts)
         self._verifier = LinkVerifier(mac_key, public_key, DOMAIN_UP)
         named = {(marks.lane, marks.origin_boot) for marks in hello.unacked[: 2 * BOOTS_MAX]}
         answer = Welcome(
@@ -162,6 +162,7 @@ class HostRoute:
             wall_ns=wall_ns,
             hello_digest=signed_digest(frame),
             inventory_wanted=inventory_wanted,
+            encrypts=hello.encrypts,
         )
         self.send(Kind.WELCOME, Lane.CONTROL, encode_welcome(answer))
 

@@ -123,7 +123,7 @@ class Sealed(_message.Message):
     def __init__(self, signed: _Optional[bytes] = ..., proof: _Optional[bytes] = ..., proof_kind: _Optional[_Union[ProofKind, str]] = ...) -> None: ...
 
 class Envelope(_message.Message):
-    __slots__ = ("host_id", "boot_id", "epoch", "frame_class", "lane", "sequence", "kind", "not_after_ns", "body")
+    __slots__ = ("host_id", "boot_id", "epoch", "frame_class", "lane", "sequence", "kind", "not_after_ns", "body", "encrypted_body")
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     BOOT_ID_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -133,6 +133,7 @@ class Envelope(_message.Message):
     KIND_FIELD_NUMBER: _ClassVar[int]
     NOT_AFTER_NS_FIELD_NUMBER: _ClassVar[int]
     BODY_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_BODY_FIELD_NUMBER: _ClassVar[int]
     host_id: str
     boot_id: bytes
     epoch: int
@@ -142,7 +143,8 @@ class Envelope(_message.Message):
     kind: Kind
     not_after_ns: int
     body: bytes
-    def __init__(self, host_id: _Optional[str] = ..., boot_id: _Optional[bytes] = ..., epoch: _Optional[int] = ..., frame_class: _Optional[_Union[FrameClass, str]] = ..., lane: _Optional[_Union[Lane, str]] = ..., sequence: _Optional[int] = ..., kind: _Optional[_Union[Kind, str]] = ..., not_after_ns: _Optional[int] = ..., body: _Optional[bytes] = ...) -> None: ...
+    encrypted_body: bytes
+    def __init__(self, host_id: _Optional[str] = ..., boot_id: _Optional[bytes] = ..., epoch: _Optional[int] = ..., frame_class: _Optional[_Union[FrameClass, str]] = ..., lane: _Optional[_Union[Lane, str]] = ..., sequence: _Optional[int] = ..., kind: _Optional[_Union[Kind, str]] = ..., not_after_ns: _Optional[int] = ..., body: _Optional[bytes] = ..., encrypted_body: _Optional[bytes] = ...) -> None: ...
 
 class Record(_message.Message):
     __slots__ = ("origin_boot", "origin_sequence", "kind", "body")
@@ -175,7 +177,7 @@ class LaneMarks(_message.Message):
     def __init__(self, lane: _Optional[_Union[Lane, str]] = ..., origin_boot: _Optional[bytes] = ..., ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol_version", "agent_version", "x25519_public", "generation", "wall_ns", "inventory_hash", "simulated", "unacked", "epoch_seen", "second")
+    __slots__ = ("protocol_version", "agent_version", "x25519_public", "generation", "wall_ns", "inventory_hash", "simulated", "unacked", "epoch_seen", "second", "encrypts")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     AGENT_VERSION_FIELD_NUMBER: _ClassVar[int]
     X25519_PUBLIC_FIELD_NUMBER: _ClassVar[int]
@@ -186,6 +188,7 @@ class Hello(_message.Message):
     UNACKED_FIELD_NUMBER: _ClassVar[int]
     EPOCH_SEEN_FIELD_NUMBER: _ClassVar[int]
     SECOND_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTS_FIELD_NUMBER: _ClassVar[int]
     protocol_version: int
     agent_version: str
     x25519_public: bytes
@@ -196,7 +199,8 @@ class Hello(_message.Message):
     unacked: _containers.RepeatedCompositeFieldContainer[LaneMarks]
     epoch_seen: int
     second: bool
-    def __init__(self, protocol_version: _Optional[int] = ..., agent_version: _Optional[str] = ..., x25519_public: _Optional[bytes] = ..., generation: _Optional[int] = ..., wall_ns: _Optional[int] = ..., inventory_hash: _Optional[str] = ..., simulated: _Optional[bool] = ..., unacked: _Optional[_Iterable[_Union[LaneMarks, _Mapping]]] = ..., epoch_seen: _Optional[int] = ..., second: _Optional[bool] = ...) -> None: ...
+    encrypts: bool
+    def __init__(self, protocol_version: _Optional[int] = ..., agent_version: _Optional[str] = ..., x25519_public: _Optional[bytes] = ..., generation: _Optional[int] = ..., wall_ns: _Optional[int] = ..., inventory_hash: _Optional[str] = ..., simulated: _Optional[bool] = ..., unacked: _Optional[_Iterable[_Union[LaneMarks, _Mapping]]] = ..., epoch_seen: _Optional[int] = ..., second: _Optional[bool] = ..., encrypts: _Optional[bool] = ...) -> None: ...
 
 class Resume(_message.Message):
     __slots__ = ("unacked",)
@@ -205,7 +209,7 @@ class Resume(_message.Message):
     def __init__(self, unacked: _Optional[_Iterable[_Union[LaneMarks, _Mapping]]] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("protocol_version", "epoch", "x25519_public", "have", "settings", "wall_ns", "hello_digest", "inventory_wanted")
+    __slots__ = ("protocol_version", "epoch", "x25519_public", "have", "settings", "wall_ns", "hello_digest", "inventory_wanted", "encrypts")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     X25519_PUBLIC_FIELD_NUMBER: _ClassVar[int]
@@ -214,6 +218,7 @@ class Welcome(_message.Message):
     WALL_NS_FIELD_NUMBER: _ClassVar[int]
     HELLO_DIGEST_FIELD_NUMBER: _ClassVar[int]
     INVENTORY_WANTED_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTS_FIELD_NUMBER: _ClassVar[int]
     protocol_version: int
     epoch: int
     x25519_public: bytes
@@ -222,7 +227,8 @@ class Welcome(_message.Message):
     wall_ns: int
     hello_digest: bytes
     inventory_wanted: bool
-    def __init__(self, protocol_version: _Optional[int] = ..., epoch: _Optional[int] = ..., x25519_public: _Optional[bytes] = ..., have: _Optional[_Iterable[_Union[LaneMarks, _Mapping]]] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., wall_ns: _Optional[int] = ..., hello_digest: _Optional[bytes] = ..., inventory_wanted: _Optional[bool] = ...) -> None: ...
+    encrypts: bool
+    def __init__(self, protocol_version: _Optional[int] = ..., epoch: _Optional[int] = ..., x25519_public: _Optional[bytes] = ..., have: _Optional[_Iterable[_Union[LaneMarks, _Mapping]]] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., wall_ns: _Optional[int] = ..., hello_digest: _Optional[bytes] = ..., inventory_wanted: _Optional[bool] = ..., encrypts: _Optional[bool] = ...) -> None: ...
 
 class Settings(_message.Message):
     __slots__ = ("telemetry_period_ns", "sample_period_ns", "heartbeat_interval_ns", "evidence_credits", "telemetry_credits", "channel_credit_bytes")

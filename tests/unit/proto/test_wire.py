@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.proto import values
-from windrow_proto import keys, model, wire, wire_command, wire_fields, wire_host, wire_link
+from windrow_proto import bodies, keys, model, wire, wire_command, wire_fields, wire_host, wire_link
 from windrow_proto.errors import BadProof, InvalidInput, TooLarge, WindrowError
 from windrow_proto.messages import Channel, ChannelData, Gap, LaneMarks, Record
 from windrow_proto.model import FrameClass, Kind, Lane
@@ -16,6 +16,7 @@ from windrow_proto.v1 import host_pb2, link_pb2
 MAC = bytes(32)
 SIGNER = keys.SigningKey.from_raw(bytes(range(32)))
 PROVER = keys.LinkProver(MAC, SIGNER, keys.DOMAIN_UP)
+ENCRYPTING = keys.LinkProver(MAC, SIGNER, keys.DOMAIN_UP, encrypts=True)
 VERIFIER = keys.LinkVerifier(MAC, SIGNER.public, keys.DOMAIN_UP)
 DECODERS = sorted({decode for _, decode, _ in values.ROUND_TRIPS} | {wire.decode_record}, key=lambda d: d.__name__)
 
@@ -58,6 +59,44 @@ def test_every_kind_can_be_sealed_and_opened_again(kind):
 
     assert wire.unseal(frame, VERIFIER) == _envelope(kind)
     assert wire.unseal_bytes(wire.sealed_bytes(frame), VERIFIER) == _envelope(kind)
+
+
+@pytest.mark.parametrize("kind", [k for k in Kind if k is not Kind.UNSPECIFIED], ids=lambda k: k.name)
+def test_what_is_encrypted_is_read_by_the_other_end_alone(kind):
+    envelope = _envelope(kind, b"token=hunter2")
+    frame = wire.seal(envelope, ENCRYPTING)
+
+    assert (b"hunter2" in frame.SerializeToString()) is (kind not in bodies.ENCRYPTED_KINDS)
+    assert wire.unseal(frame, VERIFIER) == envelope
+    assert b"hunter2" in wire.seal(envelope, PROVER).SerializeToString()
+
+
+def test_an_encrypted_body_opens_in_its_own_place_alone():
+    encrypted = ENCRYPTING.encrypt(Kind.COMMAND, 5, b"body")
+    assert VERIFIER.decrypt(Kind.COMMAND, 5, encrypted) == b"body"
+    other_key = keys.LinkVerifier(bytes([1]) * 32, SIGNER.public, keys.DOMAIN_UP)
+    other_way = keys.LinkVerifier(MAC, SIGNER.public, keys.DOMAIN_DOWN)
+    greeting = keys.LinkVerifier(None, SIGNER.public, keys.DOMAIN_UP)
+    changed = bytes([encrypted[0] ^ 1]) + encrypted[1:]
+    for verifier, kind, sequence, data in (
+        (VERIFIER, Kind.CHANNEL, 5, encrypted),
+        (VERIFIER, Kind.COMMAND, 6, encrypted),
+        (VERIFIER, Kind.COMMAND, 5, changed),
+        (VERIFIER, Kind.COMMAND, 5, encrypted[:-1]),
+        (VERIFIER, Kind.COMMAND, 5, b"short"),
+        (other_key, Kind.COMMAND, 5, encrypted),
+        (other_way, Kind.COMMAND, 5, encrypted),
+        (greeting, Kind.COMMAND, 5, encrypted),
+    ):
+        with pytest.raises(BadProof):
+            verifier.decrypt(kind, sequence, data)
+
+
+def test_an_encrypted_body_may_be_as_large_as_another_and_no_larger():
+    whole = _envelope(Kind.COMMAND, bytes(wire_fields.CONTROL_BYTES_MAX))
+    assert wire.unseal(wire.seal(whole, ENCRYPTING), VERIFIER) == whole
+    with pytest.raises(InvalidInput):
+        wire.unseal(wire.seal(whole._replace(body=whole.body + b"x"), ENCRYPTING), VERIFIER)
 
 
 @pytest.mark.parametrize("change", [{"frame_class": 3}, {"lane": 2}, {"sequence": 6}])
