@@ -59,6 +59,8 @@ class RunConfig:
     service_advertise: int | None = None
     service_certificate: Path | None = None
     service_key: Path | None = None
+    speedtest_port: int | None = None
+    """As metrics_port, for speedtest-cli, where agents dial. None: not served."""
 
     def first_tunnel_port(self, port: int) -> int:
         """The first port that this worker tries for tunnels, 0 for any. port: the one of agents."""
@@ -112,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
         "--service-certificate", type=Path, default=None, help="PEM file for *.DOMAIN, read when it changes"
     )
     run.add_argument("--service-key", type=Path, default=None, help="its key")
+    run.add_argument("--speedtest-port", type=int, default=None, help="serve connected hosts' speedtest-cli; else off")
     run.add_argument("--metrics-port", type=int, default=None, help="serve /metrics on this port of 127.0.0.1")
     run.add_argument("--worker", type=int, default=None, help=argparse.SUPPRESS)
     return parser
@@ -153,8 +156,9 @@ def parse(arguments: list[str]) -> JoinConfig | RunConfig:
         raise InvalidInput("--service-certificate and --service-key go together.")
     if read.service_domain is None:
         read.service_domain = LOCAL_DOMAIN if is_loopback(host) else ""
-    if read.metrics_port is not None and not 0 <= read.metrics_port <= 65535 - WORKERS_MAX:
-        raise InvalidInput(f"--metrics-port {read.metrics_port}: a port is from 0 to {65535 - WORKERS_MAX}.")
+    for flag, number in (("metrics-port", read.metrics_port), ("speedtest-port", read.speedtest_port)):
+        if number is not None and not 0 <= number <= 65535 - WORKERS_MAX:
+            raise InvalidInput(f"--{flag} {number}: a port is from 0 to {65535 - WORKERS_MAX}.")
     return RunConfig(
         read.data_dir,
         host,
@@ -172,4 +176,5 @@ def parse(arguments: list[str]) -> JoinConfig | RunConfig:
         read.service_advertise,
         read.service_certificate,
         read.service_key,
+        read.speedtest_port,
     )

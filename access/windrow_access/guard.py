@@ -25,6 +25,7 @@ from windrow_access.core.strangers import (
     StrangerLimits,
     endpoint_of,
     is_crowded,
+    network_of,
     overstaying,
     plain_address,
 )
@@ -67,6 +68,7 @@ class Guard:
         self._limits = limits
         self._labels = labels
         self._running: Counter[Endpoint] = Counter()
+        self._streams: Counter[str] = Counter()
         self._socket_of: dict[Endpoint, int] = {}
         self._known: set[int] = set()  # the values of _socket_of
         self._highest = 0
@@ -88,8 +90,19 @@ class Guard:
 
     async def accepted(self, peer: PeerFacts, link: FrameLink) -> None:
         """Serve one agent's stream; raises TooMany for a host that calls too often, and cuts its connection."""
+        network = network_of(endpoint_of(peer.address)[0])
         with self._call(peer):
-            await self._inner.accepted(peer, link)
+            self._streams[network] += 1
+            try:
+                await self._inner.accepted(peer, link)
+            finally:
+                self._streams[network] -= 1
+                if not self._streams[network]:
+                    del self._streams[network]
+
+    def is_here(self, network: str) -> bool:
+        """Whether a host of this network has a stream here: one that is refused is gone before anybody asks."""
+        return network in self._streams
 
     async def pinged(self, peer: PeerFacts) -> PingFacts:
         """Answer a ping; the same."""

@@ -110,6 +110,7 @@ class Workers:
         if config.metrics_port is not None:
             command += ["--metrics-port", str(config.metrics_port)]
         command += ["--tunnel-port", str(config.tunnel_port)] if config.tunnel_port is not None else []
+        command += ["--speedtest-port", str(config.speedtest_port)] if config.speedtest_port is not None else []
         command += self._services()
         for trunk in config.trunks:
             command += ["--trunk", trunk]

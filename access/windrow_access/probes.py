@@ -5,6 +5,7 @@ went out, are ours. Random bytes, so that nothing on the way can compress them.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from windrow_proto import keys, wire_host
@@ -41,7 +42,7 @@ class Count:
 
 
 class Bandwidth:
-    """Serves measurements of one Access worker."""
+    """Serves measurements of one Access worker. others: those that are made here by another way, which count, too."""
 
     def __init__(self, access_id: AccessId, signing: keys.SigningKey, clock: Clock, rng: Rng) -> None:
         self._access_id = access_id
@@ -49,13 +50,19 @@ class Bandwidth:
         self._clock = clock
         self._rng = rng
         self._running = 0
+        self.others: Callable[[], int] = lambda: 0
+
+    @property
+    def running(self) -> int:
+        """Measurements that go on."""
+        return self._running
 
     async def serve(self, host_id: HostId, link: BandwidthLink) -> None:
         """One measurement, first up, then down; raises InvalidInput, TooMany, LinkClosed or TimeoutError."""
         # Refused only once the host is heard and waits: a write into an ended call would hide why it ended.
         async with asyncio.timeout(GRACE_S):
             start = (await link.receive()).start
-        if self._running >= AT_ONCE_MAX:
+        if self._running + self.others() >= AT_ONCE_MAX:
             raise TooMany("This Access measures two hosts already; come back in half a minute.")
         if not (0 < start.duration_ns <= DURATION_NS_MAX and 0 < start.cap_bytes <= CAP_BYTES_MAX and start.nonce):
             raise InvalidInput("A measurement lasts at most 10 s and moves at most 512 MiB each way.")

@@ -17,12 +17,14 @@ from windrow_access.config import RunConfig
 from windrow_access.core.admission import Callers, Limits
 from windrow_access.core.renewal import is_due
 from windrow_access.core.services import ServiceLimits
+from windrow_access.core.speedtest import SpeedtestLimits
 from windrow_access.core.strangers import StrangerLimits, connections_max
 from windrow_access.core.tunnels import TunnelLimits
 from windrow_access.guard import Guard
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
 from windrow_access.services import Certificate, Services
+from windrow_access.speedtest import Speedtests
 from windrow_access.tunnels import Tunnels
 from windrow_proto import enrol, keys, link_grpc, scrape
 from windrow_proto.clock import SystemClock, SystemRng
@@ -70,17 +72,21 @@ class Worker:
         tunnels = Tunnels(self._tls, master_public, self._has_host, self._clock, TunnelLimits(), labels)
         tunnel_port = tunnels.open(self._config.host, self._config.first_tunnel_port(self._port))
         services, service_place = self._services(labels)
-        relay = self._made = self._relay(tunnel_port, service_place)
+        access_id = AccessId(self._identity.subject_id)
+        bandwidth = Bandwidth(access_id, self._identity.signing, self._clock, self._rng)
+        relay = self._made = self._relay(tunnel_port, service_place, bandwidth)
         guard = Guard(relay, self._clock, Callers(Limits()), StrangerLimits(), labels)
         at_once = connections_max(allow_open_files(), Limits(), StrangerLimits())
         server = await link_grpc.serve_agents(guard, self._tls, f"{self._config.host}:{self._port}", at_once)
+        speedtests = self._speedtests(guard, bandwidth, labels)
         endure()
         log.info("access_listening", address=server.address, region=self._config.region, worker=self._worker)
         base = self._config.metrics_port
         port = base + self._worker if base else base
         counting = [relay.figures, guard.figures, tunnels.figures, *([services.figures] if services else [])]
         counting.append(partial(logs.figures, self._crashes, labels))
-        serving = [services.run()] if services is not None else []
+        counting += [speedtests.figures] if speedtests is not None else []
+        serving = [made.run() for made in (services, speedtests) if made is not None]
         async with (
             scrape.serving(port, lambda: tuple(chain.from_iterable(figures() for figures in counting))) as metrics_port,
             asyncio.TaskGroup() as tasks,
@@ -137,16 +143,27 @@ class Worker:
         log.info("services_listening", domain=config.service_domain, port=port, worker=self._worker)
         return services, config.service_address(port)
 
+    def _speedtests(self, guard: Guard, bandwidth: Bandwidth, labels: dict[str, str]) -> Speedtests | None:
+        """The listener for speedtest-cli, if there is to be one. It and the measurements that count see each other."""
+        config = self._config
+        if config.speedtest_port is None:
+            return None
+        limits = SpeedtestLimits()
+        made = Speedtests(guard.is_here, lambda: bandwidth.running, self._clock, self._rng, limits, labels)
+        bandwidth.others = made.running
+        first = config.speedtest_port + self._worker if config.speedtest_port else 0
+        log.info("speedtest_listening", port=made.open(config.host, first), worker=self._worker)
+        return made
+
     async def _ask(self, cluster_id: ClusterId, port: int) -> services_pb2.ServiceAnswer:
         if self._made is None:
             raise Unavailable("This Access is starting.")
         return await self._made.asks.ask(cluster_id, port)
 
-    def _relay(self, tunnel_port: int, service_address: str) -> Relay:
+    def _relay(self, tunnel_port: int, service_address: str, bandwidth: Bandwidth) -> Relay:
         identity = self._identity
-        access_id = AccessId(identity.subject_id)
         facts = RelayFacts(
-            access_id=access_id,
+            access_id=AccessId(identity.subject_id),
             region=self._config.region,
             worker=self._worker,
             address=self._config.advertise or f"{self._config.host}:{self._port}",
@@ -157,7 +174,6 @@ class Worker:
             service_address=service_address,
             bugs=partial(logs.bugs_met, self._crashes),
         )
-        bandwidth = Bandwidth(access_id, identity.signing, self._clock, self._rng)
         return Relay(facts, self._dial, bandwidth, self._clock, self._rng, Limits())
 
     async def _dial(self) -> TrunkLink:

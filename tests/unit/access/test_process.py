@@ -31,6 +31,7 @@ def test_a_taken_port_is_followed_by_the_next_free_one() -> None:
         ["run", "--advertise", "x:99999"],
         ["run", "--service-domain", "localhost"],
         ["run", "--service-port", "65536"],
+        ["run", "--speedtest-port", "65500"],
         ["run", "--service-certificate", "certificate.pem"],
     ],
 )
