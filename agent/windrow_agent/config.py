@@ -14,6 +14,7 @@ from typing import Final
 from windrow_agent.core.discovery import Place, parse_place
 from windrow_agent.core.layout import Layouts, parse_layouts
 from windrow_agent.core.sharing import Shares, parse_shares
+from windrow_agent.core.speedtest import check_mini
 from windrow_agent.runtimes.docker import DEFAULT_URL
 from windrow_proto.errors import InvalidInput
 
@@ -56,6 +57,8 @@ class Config:
     """The parts in which cards are shared by MPS among programs of their owner; empty: none is."""
     seeds: tuple[Place, ...] = ()
     """Where an Access is looked for when none of the map answers; empty: where joining was told."""
+    speed_paths: tuple[str, ...] = ()
+    """What speedtest-cli measures, in order: an Access's mini server by its address; empty text: the internet."""
 
 
 def default_data_dir() -> Path:
@@ -101,9 +104,20 @@ def parse(arguments: Sequence[str]) -> Config:
         is_removal=getattr(found, "remove", False),
         metrics_port=getattr(found, "metrics_port", None),
         seeds=seeds,
+        speed_paths=_speed_paths(found),
         layouts=parse_layouts(getattr(found, "mig", None) or ()),
         shares=parse_shares(getattr(found, "mps", None) or ()),
     )
+
+
+def _speed_paths(found: argparse.Namespace) -> tuple[str, ...]:
+    minis = tuple(check_mini(url) for url in (getattr(found, "mini", None),) if url is not None)
+    return (*minis, "") if not minis or found.internet else minis
+
+
+def without_proxies() -> dict[str, str]:
+    """This process's environment for a child that is told its own proxy."""
+    return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
 
 
 def read_token(token_file: str) -> str:
@@ -169,6 +183,10 @@ def _parser() -> argparse.ArgumentParser:
     doctor = command("doctor", "Look for what is wrong with this host and say what to do about it.")
     doctor.add_argument("--json", action="store_true", help="print one array of findings")
     doctor.add_argument("--bandwidth", action="store_true", help="also measure the line, with at most 512 MiB")
+    speed = command("speedtest", "Measure the line with speedtest-cli, an extra, and print what it says.")
+    speed.add_argument("--mini", metavar="http://HOST:PORT", help="to an Access's mini server, not to the internet")
+    speed.add_argument("--internet", action="store_true", help="with --mini: to the internet as well")
+    speed.add_argument("--json", action="store_true", help="print one array of figures")
     uninstall = command("uninstall", "End all workloads and delete all that this agent keeps.")
     uninstall.add_argument("--yes", action="store_true", help="do not ask")
     return parser

@@ -16,7 +16,7 @@ from typing import IO, Final
 import structlog
 
 from windrow_agent import benchmarks, fence, figures, footprint
-from windrow_agent.config import Config, parse, read_token
+from windrow_agent.config import Config, parse, read_token, without_proxies
 from windrow_agent.core import egress
 from windrow_agent.core.checkup import Level
 from windrow_agent.core.discovery import Copy, Place, Seed
@@ -432,6 +432,10 @@ def _dispatch(config: Config, crashes: Crashes) -> int:
             return doctor(config)
         case "fence":
             return fenced(config)
+        case "speedtest":
+            from windrow_agent import speedtest
+
+            return speedtest.command(config.speed_paths, without_proxies(), config.is_json_wanted)
         case _:
             return uninstall(config, crashes)
 
