@@ -83,6 +83,7 @@ async def connected(regions: Regions) -> tuple[Access, Access]:
 async def test_when_its_access_dies_the_host_goes_on_over_the_connection_that_it_kept(regions):
     async with running_home(regions.world, regions.map) as home:
         serving, second = await connected(regions)
+        await poll_async(lambda: home._warm is not None)  # the host has it, too, which learns of it last
         await regions.die(serving)
         await poll_async(lambda: second.peers)
         assert second.peers[0].address in second.warm_peers  # the same connection, not only the same Access

@@ -1,5 +1,6 @@
 """An Access that keeps messages back is found out over another one within a minute, and left; in virtual time."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,15 +13,17 @@ from tests.simulation import machines
 from tests.simulation.breakages import Mischief
 from tests.simulation.proofs import remembered
 from tests.simulation.witness import Read
-from tests.simulation.world import Plan, World, listening
+from tests.simulation.world import Plan, World, listening, terms
 from windrow_master.api.trunk_route import HostRoute
 from windrow_proto.model import Kind
 from windrow_proto.ports import FrameLink
-from windrow_proto.units import MINUTE
+from windrow_proto.units import MINUTE, SECOND, seconds
 from windrow_proto.v1 import link_pb2
-from windrow_proto.wire import take_apart
+from windrow_proto.wire import put_together, take_apart
 
 PLAN = Plan(3, hosts=4, accesses=2, renters=0)
+RENTED = Plan(3, hosts=4, accesses=2, renters=4, withhold_chance=0.0, turns_chance=0.0, lease_ns=2 * MINUTE)
+"""Where renters come and go, so that there are commands, receipts and leases to be kept back."""
 
 
 @dataclass
@@ -53,9 +56,10 @@ def keeping(keeper: Keeper) -> type:
 
         async def receive(self) -> link_pb2.Frame:
             while True:
-                message = await self._link.receive()
-                if not any(keeper.wants(self, frame) for frame in take_apart(message)):
-                    return message
+                frames = list(take_apart(await self._link.receive()))
+                passed = [frame for frame in frames if not keeper.wants(self, frame)]
+                if passed:
+                    return put_together(passed)
 
         async def close(self) -> None:
             await self._link.close()
@@ -63,20 +67,31 @@ def keeping(keeper: Keeper) -> type:
     return KeepingLink
 
 
-def history(directory: Path, keeper: Keeper, look: Callable[[World], None]) -> None:
-    """Four quiet minutes, then one in which the Accesses keep messages back."""
+async def begun(world: World, keeper: Keeper) -> None:
+    """Wait until the first message is kept back, if any of its kind is ever sent."""
+    while not keeper.kept and keeper.kind is not Kind.UNSPECIFIED:
+        await world.clock.sleep_ns(SECOND)
+
+
+def history(directory: Path, keeper: Keeper, look: Callable[[World], None], plan: Plan = PLAN) -> None:
+    """Four minutes without a fault, then one in which the Accesses keep messages back."""
 
     async def play(loop: loops.VirtualLoop) -> None:
-        world = World(PLAN, loop, directory)
-        with listening(world):
-            async with world.network:
+        world = World(plan, loop, directory)
+        with listening(world), terms(plan):
+            async with world.network, asyncio.TaskGroup() as tasks:
                 try:
                     await world._join()
                     for machine in (*world.accesses, *world.hosts):
                         machine.start()
+                    renting = [tasks.create_task(renter.run()) for renter in world.renters]
                     await world.clock.sleep_ns(4 * MINUTE)
                     keeper.is_keeping = True
+                    async with asyncio.timeout(seconds(20 * MINUTE)):
+                        await begun(world, keeper)
                     await world.clock.sleep_ns(MINUTE)
+                    for task in renting:
+                        task.cancel()
                     look(world)
                 finally:
                     world.master.kill(world.luck)
@@ -84,7 +99,7 @@ def history(directory: Path, keeper: Keeper, look: Callable[[World], None]) -> N
         assert not world.crashes
 
     with mock.patch.object(machines, "UnfaithfulLink", keeping(keeper)), remembered():
-        loops.run(PLAN.seed, play)
+        loops.run(plan.seed, play)
 
 
 def events(world: World) -> list[str]:
@@ -106,7 +121,19 @@ def test_messages_kept_back_are_found_out_within_a_minute(kind: Kind, tmp_path: 
 
 
 @pytest.mark.timeout(300)
-def test_nothing_is_found_where_nothing_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [Kind.COMMAND, Kind.ACK, Kind.RECEIPT, Kind.LEASES])
+def test_so_are_those_that_are_kept_back_of_the_work(kind: Kind, tmp_path: Path) -> None:
+    keeper = Keeper(kind)
+
+    def look(world: World) -> None:
+        assert "access.kept_back" in events(world)
+
+    history(tmp_path, keeper, look, RENTED)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("plan", [PLAN, RENTED], ids=["quiet", "rented"])
+def test_nothing_is_found_where_nothing_is_kept(plan: Plan, tmp_path: Path) -> None:
     asked = 0
     answer = HostRoute.answer_canary
 
@@ -121,4 +148,4 @@ def test_nothing_is_found_where_nothing_is_kept(tmp_path: Path) -> None:
         assert "access.kept_back" not in events(world)
 
     with mock.patch.object(HostRoute, "answer_canary", counted):
-        history(tmp_path, Keeper(Kind.UNSPECIFIED), look)
+        history(tmp_path, Keeper(Kind.UNSPECIFIED), look, plan)

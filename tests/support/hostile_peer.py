@@ -12,8 +12,8 @@ from windrow_proto.keys import SERVER_NAMES, TlsIdentity
 from windrow_proto.link_grpc import CONNECT
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, PING = 0, 1, 3, 4, 6
-END_HEADERS, ACK = 4, 1
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY = 0, 1, 3, 4, 6, 7
+END_HEADERS, ACK, END_STREAM = 4, 1, 1
 CANCEL = struct.pack(">I", 8)
 
 
@@ -22,8 +22,8 @@ def frame(kind: int, stream: int, payload: bytes = b"", flags: int = 0) -> bytes
     return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
 
-def call(stream: int, path: str = CONNECT) -> bytes:
-    """The headers that open a gRPC call, spelt out."""
+def call(stream: int, path: str = CONNECT, ballast: int = 0) -> bytes:
+    """The headers that open a gRPC call, spelt out. ballast: so many bytes of metadata beside them."""
     pairs = {
         ":method": "POST",
         ":scheme": "https",
@@ -32,10 +32,23 @@ def call(stream: int, path: str = CONNECT) -> bytes:
         "te": "trailers",
         "content-type": "application/grpc",
     }
+    if ballast:
+        pairs["ballast"] = "x" * ballast
     block = b"".join(
-        bytes([0, len(name)]) + name.encode() + bytes([len(value)]) + value.encode() for name, value in pairs.items()
+        bytes([0, len(name)]) + name.encode() + _length(value) + value.encode() for name, value in pairs.items()
     )
     return frame(HEADERS, stream, block, END_HEADERS)
+
+
+def _length(value: str) -> bytes:
+    """As HPACK writes it: seven bits, and what is more behind them."""
+    if len(value) < 127:
+        return bytes([len(value)])
+    rest, more = len(value) - 127, [127]
+    while rest >= 128:
+        more.append(rest % 128 + 128)
+        rest //= 128
+    return bytes([*more, rest])
 
 
 def message(body: bytes) -> bytes:
@@ -68,12 +81,18 @@ class Peer:
 
     async def until_gone(self) -> None:
         """Read until the connection ends; answers pings and settings, so that it does not end for their sake."""
+        async for _ in self.frames():
+            pass
+
+    async def frames(self) -> AsyncIterator[tuple[int, int, int]]:
+        """The same, and kind, flags and stream of what comes."""
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             while True:
                 head = await self.reader.readexactly(9)
                 payload = await self.reader.readexactly(int.from_bytes(head[:3], "big"))
                 if head[3] in (PING, SETTINGS) and not head[4] & ACK:
                     self.writer.write(frame(head[3], 0, payload if head[3] == PING else b"", ACK))
+                yield head[3], head[4], int.from_bytes(head[5:], "big")
 
     async def close(self) -> None:
         """End it from this side, at once."""

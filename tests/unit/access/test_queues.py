@@ -42,6 +42,14 @@ def test_backlog_is_shed_first_and_from_the_agent_that_holds_most() -> None:
     assert [item for _, item in q.take(10)] == ["live", "small"]
 
 
+def test_channels_are_shed_before_what_is_live() -> None:
+    q = queues(cap=100)
+    q.offer("live", LIVE, 60, "live")
+    q.offer("channel", CHANNEL, 30, "channel")
+    assert q.offer("host", EVIDENCE, 20, "evidence") == 1
+    assert [item for _, item in q.take(10)] == ["evidence", "live"]
+
+
 def test_evidence_is_never_shed_and_stops_the_reader_instead() -> None:
     q = queues(cap=100, per_route=50)
     for n in range(10):

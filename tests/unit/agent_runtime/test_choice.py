@@ -112,6 +112,13 @@ def test_pauses_are_jittered_and_bounded(attempt: int, uniform: float):
     assert 0 <= choice.backoff_ns(attempt, uniform) <= 15 * SECOND
 
 
+@given(st.integers(1, 100))
+def test_a_pause_may_be_anything_from_nothing_to_its_whole_so_that_hosts_spread(attempt: int):
+    none, half, whole = (choice.backoff_ns(attempt, uniform) for uniform in (0.0, 0.5, 1.0))
+    assert none == 0
+    assert 0 < 2 * half == whole
+
+
 def test_the_second_connection_is_in_another_region_if_one_is_there_and_answers():
     points = (AccessPoint("a", "eu", "a:1"), AccessPoint("b", "eu", "b:1"), AccessPoint("c", "us", "c:1"))
     regions = RegionMap(2, points)

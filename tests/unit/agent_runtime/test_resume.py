@@ -18,6 +18,7 @@ from windrow_proto.intervals import Intervals
 from windrow_proto.keys import ExchangeKey, SigningKey
 from windrow_proto.messages import Heartbeat, LaneMarks, Settings
 from windrow_proto.model import Event, Kind, Lane
+from windrow_proto.ports import Clock
 from windrow_proto.session import AgentSession
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import link_pb2
@@ -70,8 +71,9 @@ class Silent:
 class Host:
     """An agent whose second connection the Master has greeted."""
 
-    def __init__(self) -> None:
-        clock, signing = SystemClock(), SigningKey.from_raw(bytes([7]) * 32)
+    def __init__(self, clock: Clock | None = None, settings: Settings = SETTINGS) -> None:
+        clock, signing = clock or SystemClock(), SigningKey.from_raw(bytes([7]) * 32)
+        self.settings = settings
         self.runner, self.line = Counting(clock), Line()
         self.outbox = Outbox(Spool(MemoryDisk(), "/spool", BOOT, clock.wall_ns), self.runner, clock)
         session = AgentSession(HOST, BOOT, 0).second()
@@ -93,7 +95,7 @@ class Host:
                 public_key=self._signing.public,
                 signing=MASTER,
                 exchange=ExchangeKey.generate(),
-                settings=SETTINGS,
+                settings=self.settings,
                 committed={},
                 telemetry_have=lambda boot: Intervals(),
                 inventory_wanted=False,

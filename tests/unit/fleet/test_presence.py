@@ -1,9 +1,12 @@
-"""What is written down of hosts that all come another way at once, and when."""
+"""What is written down of hosts that all come another way at once, and when; and that a crowd's silence ends none."""
 
 from tests.master_support import ManualClock
+from windrow_master.fleet.liveness import BREAKER_AGENTS_MIN, LOST_MIN_NS
+from windrow_master.fleet.model import LinkState
 from windrow_master.fleet.presence.service import MOVES_MIN, MOVES_TURNS, PresenceBook, Route
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.messages import Heartbeat
+from windrow_proto.units import SECOND
 
 BOOT = BootId(b"b" * 16)
 
@@ -18,6 +21,21 @@ def moved(count: int) -> PresenceBook:
         if access_id == "access_1":
             book.take_changes()
     return book
+
+
+def test_hosts_that_fall_silent_together_stay_suspect_and_none_is_lost() -> None:
+    clock = ManualClock()
+    book = PresenceBook(clock)
+    crowd = [HostId(f"host_{number}") for number in range(BREAKER_AGENTS_MIN + 1)]
+    for host_id in crowd:
+        book.opened(host_id, Route("access_1", "", "", BOOT))
+        book.heard(host_id, Heartbeat(clock.wall_ns(), 1, "", b""))
+
+    while clock.monotonic_ns() < 2 * LOST_MIN_NS:
+        clock.advance(SECOND)
+        book.judge(5 * SECOND)
+
+    assert [book._hosts[host_id].presence.link for host_id in crowd] == [LinkState.SUSPECT] * len(crowd)
 
 
 def test_the_moves_of_a_crowd_are_written_down_over_some_turns_each_once_the_first_ones_first() -> None:

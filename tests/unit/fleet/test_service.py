@@ -79,6 +79,13 @@ async def test_a_host_goes_from_unseen_to_online_suspect_lost_and_back(w):
     assert w.host().is_settled(w.clock.wall_ns() + 60 * SECOND)
 
 
+@pytest.mark.parametrize(("hosts", "seconds"), [(1, 5), (5_000, 5), (10_000, 10), (60_000, 60)])
+def test_a_large_fleet_is_told_to_beat_so_seldom_that_a_thousand_come_in_a_second(w, hosts, seconds):
+    w.fleet.view = range(hosts)
+
+    assert w.fleet.heartbeat_interval_ns() == seconds * SECOND
+
+
 async def test_heartbeats_cost_no_write_while_nothing_changes(w):
     await bring_online(w)
     await settle(w, 5)
