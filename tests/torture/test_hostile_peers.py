@@ -7,7 +7,6 @@ with ten times as many connections.
 import asyncio
 import contextlib
 import itertools
-import os
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -31,7 +30,7 @@ from tests.support.hostile_peer import (
 from tests.support.links import Acceptor, GrpcWorld
 from tests.support.one_access import SHIPPED, echo
 from tests.support.pki import issue, make_ca
-from tests.torture.siege import BEAT_S, EVIDENCE, HASTY, TELEMETRY, World, crowd, world
+from tests.torture.siege import BEAT_S, EVIDENCE, HASTY, LONG, TELEMETRY, World, crowd, world
 from tests.waiting import PATIENCE_S, poll_async
 from windrow_access.core.admission import Callers, Limits
 from windrow_access.core.strangers import StrangerLimits
@@ -46,7 +45,6 @@ from windrow_proto.units import MIB, SECOND
 from windrow_proto.v1 import link_pb2
 from windrow_proto.wire import TOGETHER_MAX, put_together
 
-LONG = bool(os.environ.get("TORTURE"))
 pytestmark = [pytest.mark.timeout(600 if LONG else 120)]
 
 STALL_S = 0.5
@@ -198,7 +196,7 @@ def samples(sealed: bytes) -> link_pb2.Frame:
 async def test_hosts_that_flood_wait_while_the_trunk_is_slow(shipped: World) -> None:
     largest = samples(bytes(256 << 10)), 3 * QUEUE_ROUTE_ALL_BYTES_MAX // (256 << 10)
     smallest = put_together([samples(b"x") for _ in range(TOGETHER_MAX)]), 1_500  # what counts is what they take here
-    async with shipped.besieged("floods") as honest, asyncio.TaskGroup() as tasks:
+    async with shipped.besieged("floods", is_held_up=True) as honest, asyncio.TaskGroup() as tasks:
         shipped.master.reading.clear()
         dialers = []
         for message, count in (largest, smallest):
