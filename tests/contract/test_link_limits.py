@@ -92,11 +92,9 @@ async def test_each_end_notices_by_itself_that_the_other_has_frozen(kind: str) -
         is_trunk = kind == "Access and Master"
         address = await (world.trunks(acceptor) if is_trunk else world.agents(acceptor))
         async with line(address) as (between, here):
-            link: Any
-            if is_trunk:
-                link, hello = await world.dial_trunk(here), services_pb2.TrunkBatch()
-            else:
-                link, hello = await world.dialer().connect(here, int(PATIENCE_S) * SECOND), frame(1)
+            dialling = world.dial_trunk(here) if is_trunk else world.dialer().connect(here, int(PATIENCE_S) * SECOND)
+            link: Any = await dialling
+            hello: Any = services_pb2.TrunkBatch() if is_trunk else frame(1)
             await link.send(hello)
             assert await link.receive() == hello
             await poll_async(standing(lambda: between.passed), what="a line on which nothing is under way")
