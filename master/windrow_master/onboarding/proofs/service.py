@@ -250,9 +250,12 @@ class ProofService:
             if is_late or not schedule.wants_measurement(host, len(serving), self._clock.wall_ns()):
                 return host
             if not is_asked:
-                await self._store.write(
-                    lambda uow: self._fleet.measures.ask(uow, host_id, "master", serving), name="proof.measure"
-                )
+                try:
+                    await self._store.write(
+                        lambda uow: self._fleet.measures.ask(uow, host_id, "master", serving), name="proof.measure"
+                    )
+                except TooMany:
+                    return host
                 is_asked = True
             await self._clock.sleep_ns(MEASURED_LOOK_NS)
 
