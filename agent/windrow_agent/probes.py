@@ -3,14 +3,14 @@
 Protocol: start, which the relay repeats when it has a place free; our payload, then direction_done; the relay's payload
 and direction_done; our direction_done as the receipt of all of it; the relay's signed claim. Both ends count; the lower
 of both figures is what counts. Under a ceiling both directions are held to it here: what is read no faster than that is
-sent no faster.
+sent no faster. What comes in the first quarter of the time is not counted by who receives it (windrow_proto.bandwidth).
 """
 
 import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_proto.bandwidth import BandwidthResult
+from windrow_proto.bandwidth import Arrivals, BandwidthResult
 from windrow_proto.errors import LinkClosed, TooMany, Unavailable
 from windrow_proto.model import BandwidthSpec
 from windrow_proto.ports import BandwidthLink, Clock, Dialer, PingAnswer, Rng
@@ -26,7 +26,7 @@ SLACK_NS: Final = 20 * SECOND
 """Beyond both directions: connecting, and what is still in buffers on a slow line."""
 TRIES_MAX: Final = 8
 BUSY_WAIT_NS: Final = 4 * SECOND
-"""About as long as the measurement of another host takes, which is what an Access is busy with."""
+"""About half as long as the measurement of another host takes, which is what an Access is busy with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,8 @@ async def _measure(
     began_ns = clock.monotonic_ns()
     up_bytes = await _send(link, duration_ns, cap_bytes, pace, rng)
     up_ns = max(1, clock.monotonic_ns() - began_ns)
-    down_bytes, down_ns = await _receive(link, pace)
+    down = await _receive(link, duration_ns, pace)
+    ended_ns = clock.monotonic_ns()
     await link.send(services_pb2.BandwidthChunk(direction_done=True))
     claim_chunk = await link.receive()
     claim = decode_claim(claim_chunk.claim)
@@ -119,10 +120,10 @@ async def _measure(
         access_id=answer.access_id,
         region=answer.region,
         up_bits_per_s=min(claim.up_bits_per_s, up_bytes * 8 * SECOND // up_ns),
-        down_bits_per_s=min(claim.down_bits_per_s, down_bytes * 8 * SECOND // down_ns),
+        down_bits_per_s=min(claim.down_bits_per_s, down.bits_per_s(ended_ns)),
         up_bytes=min(up_bytes, claim.up_bytes),
-        down_bytes=min(down_bytes, claim.down_bytes),
-        duration_ns=up_ns + down_ns,
+        down_bytes=min(down.total_bytes, claim.down_bytes),
+        duration_ns=up_ns + max(1, down.elapsed_ns(ended_ns)),
         at_wall_ns=clock.wall_ns(),
         access_signed=claim_chunk.claim,
         access_signature=claim_chunk.claim_signature,
@@ -143,16 +144,13 @@ async def _send(link: BandwidthLink, duration_ns: int, cap_bytes: int, pace: Pac
     return sent
 
 
-async def _receive(link: BandwidthLink, pace: Pace) -> tuple[int, int]:
-    clock = pace.clock
-    began_ns, received = None, 0
+async def _receive(link: BandwidthLink, duration_ns: int, pace: Pace) -> Arrivals:
+    found = Arrivals(duration_ns)
     while True:
         chunk = await link.receive()
-        if began_ns is None:
-            began_ns = clock.monotonic_ns()
-        received += len(chunk.payload)
         if chunk.direction_done:
-            return received, max(1, clock.monotonic_ns() - began_ns)
-        if received > CAP_BYTES_MAX:
+            return found
+        found.came(len(chunk.payload), pace.clock.monotonic_ns())
+        if found.total_bytes > CAP_BYTES_MAX:
             raise LinkClosed("The relay sends more than any measurement asks for.")
-        await pace.keep(began_ns, received)
+        await pace.keep(found.began_ns or 0, found.total_bytes)

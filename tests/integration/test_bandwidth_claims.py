@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 REGIONS = ("north", "south")
 UP_KBIT_S, DOWN_KBIT_S = 16_000, 40_000
 RATES = {"up_bps": UP_KBIT_S * 1000, "down_bps": DOWN_KBIT_S * 1000}
+BURST_S = 0.3
+"""What a shaper lets through at once after a silence: a tenth and a half of two seconds at the line's rate."""
 TOLERANCE = 0.1
 ROUNDS_MAX = 3
 """On a busy machine packets come later, never sooner: a round may find less than the line carries, and not each may."""
@@ -36,8 +38,8 @@ def market(tmp_path: Path) -> Iterator[RegionalMarket]:
         networks = {name: cleanup.enter_context(namespace()) for name in ("master", *REGIONS, "box")}
         made = cleanup.enter_context(lines(networks))
         for region in REGIONS:
-            made.set("box", region, Line(delay_ms=5, kbit_s=UP_KBIT_S))
-            made.set(region, "box", Line(delay_ms=5, kbit_s=DOWN_KBIT_S))
+            made.set("box", region, Line(delay_ms=5, kbit_s=UP_KBIT_S, burst_s=BURST_S))
+            made.set(region, "box", Line(delay_ms=5, kbit_s=DOWN_KBIT_S, burst_s=BURST_S))
         addresses = {name: made.address(name) for name in networks}
         as_shipped = {"WINDROW_MEASURE_MIB": SHIPPED_MIB, "WINDROW_PROOFS": "off"}
         market = cleanup.enter_context(regional_market(tmp_path, networks, addresses, environment=as_shipped))

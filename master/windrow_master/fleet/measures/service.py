@@ -17,7 +17,9 @@ from windrow_proto.model import BandwidthSpec, Command, CommandKind
 from windrow_proto.units import DAY, GIB, HOUR, MIB, MINUTE, SECOND, time_text
 from windrow_proto.wire_command import decode_command
 
-MEASURE_DURATION_NS: Final = 2 * SECOND
+MEASURE_DURATION_NS: Final = 4 * SECOND
+"""Each way, of the 10 s that an Access allows. Shapers let some tenths of a second of their rate through at once: of
+two seconds that was more than a tenth."""
 MEASURE_CAP_BYTES: Final = 256 * MIB
 MEASURE_SIMULATED_CAP_BYTES: Final = MIB
 """Of a simulated host: its line is the loopback, and two hundred of them would keep two processors busy for minutes."""
