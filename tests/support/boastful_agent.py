@@ -31,6 +31,6 @@ async def boast(*asked: Any) -> BandwidthResult:
 
 
 if __name__ == "__main__":
-    assert service.measure is measure, "the name that the agent measures by"
+    assert vars(service)["measure"] is measure, "the name that the agent measures by"
     vars(service)["measure"] = boast
     sys.exit(main())
