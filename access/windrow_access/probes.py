@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from windrow_proto import keys, wire_host
-from windrow_proto.bandwidth import BandwidthClaim
+from windrow_proto.bandwidth import Arrivals, BandwidthClaim
 from windrow_proto.errors import InvalidInput, LinkClosed, TooMany
 from windrow_proto.ids import AccessId, HostId
 from windrow_proto.ports import BandwidthLink, Clock, Rng
@@ -30,15 +30,12 @@ GRACE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """One direction: bytes, and nanoseconds from the first byte to the confirmation of the last."""
+    """One direction: bytes, nanoseconds from the first byte to the confirmation of the last, and the rate, rounded
+    down; 0 when nothing was moved."""
 
     total_bytes: int
     elapsed_ns: int
-
-    @property
-    def bits_per_s(self) -> int:
-        """Rounded down; 0 when nothing was moved."""
-        return self.total_bytes * 8 * SECOND // self.elapsed_ns if self.elapsed_ns > 0 else 0
+    bits_per_s: int
 
 
 class Bandwidth:
@@ -77,15 +74,14 @@ class Bandwidth:
             self._running -= 1
 
     async def _receive(self, link: BandwidthLink, start: services_pb2.BandwidthStart) -> Count:
-        total, began_ns = 0, None
+        found = Arrivals(start.duration_ns)
         while True:
             chunk = await link.receive()
-            if began_ns is None:
-                began_ns = self._clock.monotonic_ns()
+            now_ns = self._clock.monotonic_ns()
             if chunk.direction_done:
-                return Count(total, self._clock.monotonic_ns() - began_ns)
-            total += len(chunk.payload)
-            if len(chunk.payload) > CHUNK_BYTES_MAX or total > start.cap_bytes:
+                return Count(found.total_bytes, found.elapsed_ns(now_ns), found.bits_per_s(now_ns))
+            found.came(len(chunk.payload), now_ns)
+            if len(chunk.payload) > CHUNK_BYTES_MAX or found.total_bytes > start.cap_bytes:
                 raise InvalidInput("More bytes came than the measurement allows.")
 
     async def _send(self, link: BandwidthLink, start: services_pb2.BandwidthStart) -> Count:
@@ -99,7 +95,9 @@ class Bandwidth:
         await link.send(services_pb2.BandwidthChunk(direction_done=True))
         if not (await link.receive()).direction_done:
             raise LinkClosed("The host did not confirm the last byte.")
-        return Count(total, self._clock.monotonic_ns() - began_ns)
+        elapsed_ns = self._clock.monotonic_ns() - began_ns
+        # All of it: what is in buffers on the way has not come, so that no earlier moment says how much had.
+        return Count(total, elapsed_ns, total * 8 * SECOND // elapsed_ns if elapsed_ns > 0 else 0)
 
     async def _sign(
         self, host_id: HostId, link: BandwidthLink, start: services_pb2.BandwidthStart, up: Count, down: Count

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from windrow_agent.allowance import CEILING_MBIT_S_MAX, DAY_MIB, DAY_MIB_MAX, DAY_MIB_MIN, LineLimits
 from windrow_agent.core.discovery import Place, parse_place
 from windrow_agent.core.layout import Layouts, parse_layouts
 from windrow_agent.core.sharing import Shares, parse_shares
 from windrow_agent.core.speedtest import check_mini
 from windrow_agent.runtimes.docker import DEFAULT_URL
 from windrow_proto.errors import InvalidInput
+from windrow_proto.units import MIB
 
 RUNTIMES: Final = ("docker", "process")
 SIMULATED_MAX: Final = 2000
@@ -55,6 +57,8 @@ class Config:
     """What cards may be cut into when the Master asks; empty: every card stays whole."""
     shares: Shares = field(default_factory=dict)
     """The parts in which cards are shared by MPS among programs of their owner; empty: none is."""
+    line: LineLimits = field(default_factory=LineLimits)
+    """What measurements of the line may cost."""
     seeds: tuple[Place, ...] = ()
     """Where an Access is looked for when none of the map answers; empty: where joining was told."""
     speed_paths: tuple[str, ...] = ()
@@ -107,6 +111,7 @@ def parse(arguments: Sequence[str]) -> Config:
         speed_paths=_speed_paths(found),
         layouts=parse_layouts(getattr(found, "mig", None) or ()),
         shares=parse_shares(getattr(found, "mps", None) or ()),
+        line=_line(found),
     )
 
 
@@ -118,6 +123,15 @@ def _speed_paths(found: argparse.Namespace) -> tuple[str, ...]:
 def without_proxies() -> dict[str, str]:
     """This process's environment for a child that is told its own proxy."""
     return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+
+
+def _line(found: argparse.Namespace) -> LineLimits:
+    ceiling, budget = getattr(found, "measure_ceiling", None), getattr(found, "measure_budget", DAY_MIB)
+    if ceiling is not None and not 1 <= ceiling <= CEILING_MBIT_S_MAX:
+        raise InvalidInput(f"--measure-ceiling must be 1 to {CEILING_MBIT_S_MAX} Mbit/s.")
+    if not DAY_MIB_MIN <= budget <= DAY_MIB_MAX:
+        raise InvalidInput(f"--measure-budget must be {DAY_MIB_MIN} to {DAY_MIB_MAX} MiB a day.")
+    return LineLimits((ceiling or 0) * 1_000_000, budget * MIB)
 
 
 def read_token(token_file: str) -> str:
@@ -157,6 +171,10 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--mig", action="append", metavar="CARD=PROFILE,...", help=text)
     text = "share this card (UUID, index or `all`) by MPS in such parts among your own programs, instead of as a whole"
     run.add_argument("--mps", action="append", metavar="CARD=PERCENT,...", help=text)
+    text = "measure this line no faster than so, each way; nothing above it is told (default: no ceiling)"
+    run.add_argument("--measure-ceiling", type=int, metavar="MBIT_S", help=text)
+    text = f"let measurements of this line move so much a day, both ways together (default {DAY_MIB})"
+    run.add_argument("--measure-budget", type=int, default=DAY_MIB, metavar="MIB", help=text)
     looks(run, "look for an Access there while none of the known ones answers (default: what join was told)")
     join = command("join", "Make this host a member: keys are made here, the Master signs a certificate.")
     join.add_argument("master_url", help="https://host:port of the Master")

@@ -154,6 +154,7 @@ def real_agent(config: Config, crashes: Crashes) -> tuple[AgentService, Membersh
         ask=membership.newer_regions,
         tls=membership.tls,
         layouts=config.layouts,
+        line=config.line,
         more={SEAL_KEY: seal_key.public, VOLUMES: "1"},
         faults=lambda: faults(crashes),
     )

@@ -12,6 +12,7 @@ from typing import Any, Final
 import structlog
 
 from windrow_agent.again import again, ends_alone
+from windrow_agent.allowance import Allowance, LineLimits
 from windrow_agent.challenge.crew import COMMAND as PROVER
 from windrow_agent.challenge.desk import ChallengeDesk
 from windrow_agent.channels import ChannelDesk
@@ -26,7 +27,7 @@ from windrow_agent.journal import Journal, JournalDesk, epoch_fact
 from windrow_agent.leaving import Leaving
 from windrow_agent.outbox import Outbox
 from windrow_agent.private.desk import PrivateDesk
-from windrow_agent.probes import measure
+from windrow_agent.probes import is_busy, measure
 from windrow_agent.regions import MapKeeper
 from windrow_agent.report import Reporter, Sources
 from windrow_agent.room import STORAGE_DAMAGED, Room
@@ -72,8 +73,8 @@ class Parts:
 
     measure_benchmarks: runs the host's own figures; runner: the thread of the disk; look: for Accesses beyond
     the map; ask: for a newer map; tls: whom tunnels trust, None where nothing can be reached by one; prover:
-    the process that works for a card in a challenge; layouts: what its owner lets cards be cut into; faults: conditions
-    of the process that it runs in.
+    the process that works for a card in a challenge; layouts: what its owner lets cards be cut into; line: what
+    measurements may cost; faults: conditions of the process that it runs in.
     """
 
     host_id: HostId
@@ -101,6 +102,7 @@ class Parts:
     tls: Callable[[], TlsIdentity] | None = None
     prover: tuple[str, ...] = PROVER
     layouts: Layouts = field(default_factory=dict)
+    line: LineLimits = field(default_factory=LineLimits)
     more: Mapping[str, str] = field(default_factory=dict)
     faults: Callable[[], Iterable[str]] = tuple
 
@@ -120,6 +122,7 @@ class AgentService:
         self._channels: ChannelDesk | None = None
         self._group: asyncio.TaskGroup | None = None
         self.private = PrivateDesk(lambda: self.keeper, parts.clock, self._spawn)
+        self._allowance = Allowance(parts.line, parts.disk, parts.directory, parts.runner, parts.clock)
         self._maps = MapKeeper(parts.save_regions, parts.runner, parts.clock, parts.rng)
         self.home = Home(
             *(parts.host_id, parts.dialer, parts.clock, parts.rng, parts.regions, self._serve, parts.look, parts.ask),
@@ -417,7 +420,14 @@ class AgentService:
         parts = self.parts
         answer = await parts.dialer.ping(address, 5 * SECOND)
         self.home.answers[address] = answer
-        result = await measure(parts.dialer, address, spec, answer, parts.clock, parts.rng)
+        taken, ceiling_bps = await self._allowance.take(spec), self._allowance.limits.ceiling_bps
+        try:
+            result = await measure(parts.dialer, address, taken, answer, parts.clock, parts.rng, ceiling_bps)
+        except Unavailable as error:
+            if is_busy(error):
+                await self._allowance.settle(taken, 0)
+            raise
+        await self._allowance.settle(taken, result.up_bytes + result.down_bytes)
         await self.outbox.put(Lane.EVIDENCE, Kind.BANDWIDTH, encode_bandwidth(result))
         return result
 

@@ -77,6 +77,8 @@ export function inUnit(value: Maybe, unit: string): string {
       return bytes(value);
     case "By/s":
       return `${bytes(value)}/s`;
+    case "bit/s":
+      return bitrate(value);
     case "Cel":
       return celsius(value);
     case "W":

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { align, append, bridged, rates, summarise, withFrame, type Point } from "./series.ts";
+import { align, append, bridged, rates, roundLines, summarise, withFrame, type Point } from "./series.ts";
 
 test("a counter becomes a rate; a reboot and a missing reading are gaps, not spikes", () => {
   const points: Point[] = [[0, 100], [1000, 300], [2000, 50], [3000, null], [4000, 90], [6000, 190]];
@@ -30,4 +30,13 @@ test("steps without a reading are no gap, silence is one", () => {
 
 test("nothing read is not zero", () => {
   expect(summarise([[0, null]])).toEqual({ last: null, least: null, most: null });
+});
+
+test("measured rounds are two lines for each region, the oldest first, and one region needs no name", () => {
+  const round = (region: string, at: string, down_bps: number) => ({ region, at, down_bps, up_bps: 1, relays: 1 });
+  const second = "1970-01-01T00:00:02Z";
+  const north = [round("north", second, 9), round("north", "1970-01-01T00:00:01Z", 8)];
+  expect(roundLines(north).map((line) => [line.label, line.points])).toEqual([["down", [[1000, 8], [2000, 9]]], ["up", [[1000, 1], [2000, 1]]]]);
+  expect(roundLines([round("south", second, 7), ...north]).map((line) => line.label)).toEqual(["north down", "north up", "south down", "south up"]);
+  expect(roundLines([])).toEqual([]);
 });

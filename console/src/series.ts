@@ -1,5 +1,5 @@
 // Lines of charts: history and live readings joined on one time axis. Pure.
-import type { HostLiveFrame, Series } from "./api/types.ts";
+import type { BandwidthRound, HostLiveFrame, Series } from "./api/types.ts";
 
 /** [milliseconds since the epoch, value or null where there was none], in order of time. */
 export type Point = readonly [number, number | null];
@@ -104,4 +104,18 @@ export function withFrame(held: ReadonlyMap<string, Point[]>, frame: HostLiveFra
   for (const [metric, value] of Object.entries(frame.host)) put(metric, null, value);
   for (const [uuid, values] of Object.entries(frame.gpus)) for (const [metric, value] of Object.entries(values)) put(metric, uuid, value);
   return next;
+}
+
+/** Measured rounds, the newest first as the API tells them, as two lines for each region. */
+export function roundLines(rounds: readonly BandwidthRound[]): Line[] {
+  const regions = [...new Set(rounds.map((one) => one.region))].sort();
+  return regions.flatMap((region) => {
+    const mine = rounds.filter((one) => one.region === region).reverse();
+    const of = (word: string, value: (one: BandwidthRound) => number): Line => ({
+      key: `${region} ${word}`,
+      label: regions.length > 1 ? `${region} ${word}` : word,
+      points: mine.map((one): Point => [Date.parse(one.at), value(one)]),
+    });
+    return [of("down", (one) => one.down_bps), of("up", (one) => one.up_bps)];
+  });
 }

@@ -307,6 +307,7 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points
     rooms.fleet.ports.relays = hub.accesses.serving
+    rooms.fleet.ports.relay_regions = lambda: {one.access_id: one.region for one in hub.accesses.points()}
     rooms.clusters.service_place = lambda host_id: hub.accesses.service_place(hub.down.access_of(host_id))
     hub.ports.is_drained = rooms.services.accesses.is_drained
     rooms.services.accesses.on_change = hub.drain_changed

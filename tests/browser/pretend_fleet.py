@@ -10,7 +10,19 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
 from tests.browser.pretend_http import TICK_S, listed, operation, problem, sse, stream
-from tests.browser.pretend_world import GIB, Json, World, at, change, facts_of, gpu_page, live, standing_of, unverified
+from tests.browser.pretend_world import (
+    GIB,
+    Json,
+    World,
+    at,
+    change,
+    facts_of,
+    gpu_page,
+    live,
+    rounds_of,
+    standing_of,
+    unverified,
+)
 
 CHANGED_PER_TICK = 800
 
@@ -79,6 +91,10 @@ def host_routes(app: FastAPI, world: World) -> None:
     @app.get("/api/v1/hosts/{host_id}/verification")
     async def verification(host_id: str) -> Json:
         return world.verifications.get(host_id) or unverified(host_id)
+
+    @app.get("/api/v1/hosts/{host_id}/bandwidth")
+    async def bandwidth(host_id: str) -> Json:
+        return rounds_of(host_id)
 
     @app.get("/api/v1/hosts/{host_id}/standing")
     async def standing(host_id: str) -> Json:

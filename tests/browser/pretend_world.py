@@ -248,6 +248,17 @@ def _host(world: World, host_id: str, name: str, simulated: bool, region: str, l
     }
 
 
+def rounds_of(host_id: str) -> Json:
+    """Of two days, each six hours, by relays of two regions."""
+    ages = [340 + 6 * 3600 * round_ for round_ in range(8)]
+    rounds = [
+        {"region": region, "at": at(age), "up_bps": 914_000_000, "down_bps": down_bps, "relays": 1}
+        for age in ages
+        for region, down_bps in (("eu-west", 938_000_000), ("us-east", 702_000_000))
+    ]
+    return {"host_id": host_id, "rounds": rounds}
+
+
 def standing_of(world: World, host_id: str) -> Json:
     """A host that was there for a day, and nobody rents."""
     words = "0.987: it was there in 288 of 288 slots of five minutes"

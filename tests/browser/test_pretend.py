@@ -8,6 +8,7 @@ from tests.browser.pretend_rental import add_receipt
 from tests.browser.pretend_world import make_world
 from tests.unit.master_api.described import assert_described
 from windrow_master.api import (
+    bandwidth_routes,
     market_routes,
     out,
     out_accesses,
@@ -31,6 +32,7 @@ READS: dict[str, type[BaseModel]] = {
     f"/hosts/{HOST}": out.HostOut,
     f"/hosts/{HOST}/verification": out_verification.VerificationOut,
     f"/hosts/{HOST}/standing": standing_routes.StandingOut,
+    f"/hosts/{HOST}/bandwidth": bandwidth_routes.BandwidthRoundsOut,
     f"/hosts/{HOST}/history?metric=gpu_power_watts&metric=host_cpu_ratio": out_health.HistoryOut,
     f"/hosts/{HOST}/proof": out_proof.ProofOut,
     "/events": out.Page[out.EventOut],

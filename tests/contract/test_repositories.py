@@ -20,6 +20,7 @@ from windrow_master.fleet.model import (
     EvidenceRow,
     GapRow,
     Host,
+    MeasuredRound,
     Slot,
     SlotState,
     Verification,
@@ -27,6 +28,7 @@ from windrow_master.fleet.model import (
 )
 from windrow_master.identity.model import Account, ApiToken, JoinToken, Member, MemberRole, Role, Standing
 from windrow_master.market.model import Ask
+from windrow_master.store.bandwidth_repository import KEPT_PER_HOST
 from windrow_master.store.benchmark_repository import KEPT_PER_FIGURE
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -293,6 +295,43 @@ def test_benchmarks_of_cards_come_back_and_the_oldest_of_a_figure_go(store: Stor
         kept = uow.benchmarks.of_card(HOST.host_id, "GPU-1", 1_000)
         assert kept == [CardBenchmark(figure, "proof_1") for figure in (*runs[:0:-1], matrix)]
         assert len(uow.benchmarks.of_card(HOST.host_id, "GPU-1")) == 20
+
+
+def test_rounds_of_bandwidth_come_back_are_changed_in_place_and_the_oldest_of_a_host_go(store: Store) -> None:
+    other = HostId("host_2")
+    one = MeasuredRound(HOST.host_id, "n" * 64, TEXT, LARGE, LARGE, 0, {"access_1": (LARGE, 0)})
+    south = replace(one, region="south")
+    with unit(store) as uow:
+        for host_id in (HOST.host_id, other):
+            uow.hosts.add(replace(HOST, host_id=host_id))
+        for found in (one, south, replace(one, host_id=other)):
+            uow.bandwidths.put(found)
+    later = replace(one, at_ns=5, relays={"access_1": (1, 2), "access_2": (3, 4)})
+    with unit(store) as uow:
+        assert uow.bandwidths.get(HOST.host_id, one.nonce, TEXT) == one
+        assert uow.bandwidths.get(HOST.host_id, "m", TEXT) is None
+        uow.bandwidths.put(later)
+        assert uow.bandwidths.of_host(HOST.host_id, 5) == [south, later]
+        assert uow.bandwidths.of_host(HOST.host_id, 1) == [south]
+        for number in range(KEPT_PER_HOST - 1):
+            uow.bandwidths.put(replace(one, nonce=str(number)))
+        kept = uow.bandwidths.of_host(HOST.host_id, 2 * KEPT_PER_HOST)
+        assert len(kept) == KEPT_PER_HOST and kept[-1] == south
+        assert len(uow.bandwidths.of_host(other, 5)) == 1
+
+
+def test_commands_of_a_kind_since_a_time_are_found_oldest_first(store: Store) -> None:
+    def row(number: int, kind: CommandKind, at_ns: int, host_id: HostId = HOST.host_id) -> CommandRow:
+        return CommandRow(CommandId(f"cmd_{number}"), host_id, kind, BYTES, "", 0, 0, at_ns)
+
+    wanted = CommandKind.MEASURE_BANDWIDTH
+    rows = [row(n, wanted, 10 + n) for n in range(3)]
+    with unit(store) as uow:
+        for host_id in (HOST.host_id, HostId("host_2")):
+            uow.hosts.add(replace(HOST, host_id=host_id))
+        for one in (*rows, row(8, CommandKind.BENCHMARK, 12), row(9, wanted, 12, HostId("host_2"))):
+            uow.commands.add(one)
+        assert uow.commands.since(HOST.host_id, wanted, 10) == rows[1:]
 
 
 def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Store) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.agent_world import HOST, World, creation, deletion, final_receipt, new_id, until_done
 from tests.waiting import PATIENCE_S, poll_async
+from windrow_agent.allowance import LineLimits
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_proto.ids import CommandId, SlotId, WorkloadId
 from windrow_proto.messages import (
@@ -241,6 +242,22 @@ async def test_a_relay_that_cannot_measure_takes_nothing_from_what_the_hosts_own
         status = await until_done(world, command)
         await poll_async(lambda: world.master.count(Kind.BANDWIDTH) == 1)
     assert int(status.result["up_bits_per_s"]) > 0
+
+
+async def test_a_measurement_beyond_the_owners_budget_of_a_day_is_refused_also_by_the_next_agent(world: World):
+    world.line = LineLimits(day_bytes=3 << 20)
+
+    async def measured(nonce: str, phase: CommandPhase):
+        spec = BandwidthSpec(5 * SECOND, 1 << 20, nonce)
+        command = Command(CommandId(new_id("cmd")), CommandKind.MEASURE_BANDWIDTH, bandwidth=spec)
+        async with world.running():
+            await world.master.command(command)
+            return await until_done(world, command, phase)
+
+    assert int((await measured("first", CommandPhase.SUCCEEDED)).result["down_bits_per_s"]) > 0
+    refused = await measured("second", CommandPhase.FAILED)
+    assert refused.error_code == "too_many"
+    assert "of the 3 MiB that this host's owner allows" in refused.error_detail
 
 
 async def test_ending_all_leaves_no_process_and_tells_the_next_master(world: World):

@@ -68,3 +68,12 @@ async def test_an_access_that_stays_busy_is_said_after_a_bounded_number_of_tries
         await measure(grpc_world.dialer(), address, SPEC, ANSWER, clock, SystemRng())
 
     assert acceptor.asked == 8
+
+
+async def test_under_a_ceiling_neither_direction_is_faster(grpc_world):
+    address = await grpc_world.agents(Busy(0))
+    spec = BandwidthSpec(SECOND, 40 * 1000 * 1000 // 8, "a" * 32)
+
+    result = await measure(grpc_world.dialer(), address, spec, ANSWER, SystemClock(), SystemRng(), 40_000_000)
+
+    assert 0 < result.up_bits_per_s <= 40_000_000 and 0 < result.down_bits_per_s <= 40_000_000

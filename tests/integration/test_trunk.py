@@ -285,6 +285,30 @@ async def test_a_bandwidth_counts_as_the_lower_of_both_and_only_with_the_relays_
     assert (measured.up_bps, measured.down_bps) == (800, 500)
 
 
+async def test_each_round_is_kept_region_by_region_as_the_median_of_the_relays_of_that_region(m):
+    regions = {"access_1": "north", "access_2": "north", "access_3": "south"}
+    m.fleet.ports.relay_regions = lambda: regions
+    m.fleet.ports.access_public = lambda uow, access_id: ACCESS_KEY.public if access_id in regions else None
+    await greet(m)
+
+    async def report(nonce, access_id, up, down):
+        claim = encode_claim(BandwidthClaim(nonce, access_id, HOST, up, down, 1, 1, 1, 1))
+        signature = ACCESS_KEY.sign(DOMAIN_CLAIM, claim)
+        result = BandwidthResult(nonce, access_id, "as the host says", up, down, 1, 1, 1, 1, claim, signature)
+        await m.agent.acked(Lane.EVIDENCE, await m.agent.record(Kind.BANDWIDTH, encode_bandwidth(result)))
+
+    await report("first", "access_1", 900, 500)
+    await report("first", "access_3", 100, 200)
+    await report("first", "access_2", 800, 700)
+    await report("second", "access_1", 5, 6)
+    rounds = await m.store.read(lambda uow: uow.bandwidths.of_host(HOST, 10))
+    assert [(r.nonce, r.region, r.up_bps, r.down_bps, len(r.relays)) for r in rounds] == [
+        ("second", "north", 5, 6, 1),
+        ("first", "south", 100, 200, 1),
+        ("first", "north", 850, 600, 2),
+    ]
+
+
 async def test_watching_a_host_makes_it_send_each_second(m):
     welcome = await greet(m)
     assert welcome.settings.telemetry_period_ns == 5_000_000_000

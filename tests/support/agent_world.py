@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.tiny_master import TinyMaster
 from tests.waiting import PATIENCE_S, poll_async
+from windrow_agent.allowance import LineLimits
 from windrow_agent.core.inventory import HostFacts
 from windrow_agent.gpu.none import NoGpus
 from windrow_agent.runtimes.port import Runtime
@@ -67,6 +68,7 @@ class World:
     clock: SystemClock = field(default_factory=SystemClock)
     faults: list[str] = field(default_factory=list)
     """Conditions of the process that its agents run in."""
+    line: LineLimits = field(default_factory=LineLimits)
 
     def __post_init__(self) -> None:
         self.master = TinyMaster(self.signing.public, self.clock)
@@ -96,6 +98,7 @@ class World:
             agent_version="test",
             measure_benchmarks=no_benchmarks,
             faults=lambda: self.faults,
+            line=self.line,
         )
         return AgentService(parts)
 

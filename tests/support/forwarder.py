@@ -28,12 +28,14 @@ BURST = 64
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One direction between two networks. delay_ms, jitter_ms: >= 0; loss: 0 to 1; kbit_s: 0 is without limit."""
+    """One direction between two networks. delay_ms, jitter_ms: >= 0; loss: 0 to 1; kbit_s: 0 is without limit;
+    burst_s: so many seconds of that rate go through at once after as long a silence, as providers' shapers let them."""
 
     delay_ms: float = 0.0
     jitter_ms: float = 0.0
     loss: float = 0.0
     kbit_s: float = 0.0
+    burst_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -51,11 +53,12 @@ class _Way:
         """When a packet of `size` bytes that came now arrives; None: never."""
         line, leaves_at = self.line, now
         if line.kbit_s:
-            begins_at = max(now, self.free_at)
+            begins_at = max(now - line.burst_s, self.free_at)
             if begins_at - now > QUEUE_S:
                 self.refused += 1
                 return None
-            self.free_at = leaves_at = begins_at + size * 8 / (line.kbit_s * 1000)
+            self.free_at = begins_at + size * 8 / (line.kbit_s * 1000)
+            leaves_at = max(now, self.free_at)
         if line.loss and chance.random() < line.loss:
             self.lost += 1
             return None

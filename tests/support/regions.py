@@ -108,16 +108,21 @@ class RegionalMarket:
         self.agent_dirs += places
         return ids
 
-    def add_host(self, name: str, *flags: str, **environment: str) -> "subprocess.Popen[bytes]":
-        """Join the network of this name as a real host that runs processes, and run its agent there."""
+    def add_host(
+        self, name: str, *flags: str, agent: str = "windrow_agent", **environment: str
+    ) -> "subprocess.Popen[bytes]":
+        """Join the network of this name as a real host that runs processes, and run its agent there, the module of
+        this name."""
         self._join(self.folder / f"host-{name}", "host", is_simulated=False)
-        return self.run_host(name, *flags, **environment)
+        return self.run_host(name, *flags, agent=agent, **environment)
 
-    def run_host(self, name: str, *flags: str, **environment: str) -> "subprocess.Popen[bytes]":
+    def run_host(
+        self, name: str, *flags: str, agent: str = "windrow_agent", **environment: str
+    ) -> "subprocess.Popen[bytes]":
         """Run the agent of a real host that has joined, as after a start of its machine."""
         folder = self.folder / f"host-{name}"
         more = ("--data-dir", str(folder), "--runtimes", "process", *flags)
-        return self._start(name, folder, "windrow_agent", "run", *more, environment=environment)
+        return self._start(name, folder, agent, "run", *more, environment=environment)
 
     async def _joined(self, places: list[Path]) -> list[str]:
         gate = asyncio.Semaphore(JOINS_AT_ONCE)

@@ -5,7 +5,7 @@ import { connection } from "./connection.ts";
 import { paceOf } from "../stages.ts";
 import type { AuditRow, AuditVerdict, SessionRow, Template, Volume } from "./types.ts";
 import type {
-  Access, AgentRow, Box, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs, Job, JobImpact, JobRequest,
+  Access, AgentRow, BandwidthRounds, Box, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs, Job, JobImpact, JobRequest,
   HostFacts, JoinTokenRow, Me, Offer, Overview, Page, Receipt, Standing, StopTest, TokenRow, Verification,
 } from "./types.ts";
 import { post } from "./client.ts";
@@ -80,6 +80,9 @@ export const verification = (hostId: string) =>
 /** How far one can rely on a host, and why nobody rents what it offers. */
 export const hostFacts = (hostId: string) =>
   queryOptions({ queryKey: ["host-facts", hostId], queryFn: ({ signal }) => get<HostFacts>(`/hosts/${encodeURIComponent(hostId)}/facts`, undefined, signal), staleTime: CALM_MS });
+/** What relays found of its line, the newest round first. */
+export const bandwidthRounds = (hostId: string) =>
+  queryOptions({ queryKey: ["bandwidth-rounds", hostId], queryFn: ({ signal }) => get<BandwidthRounds>(`/hosts/${encodeURIComponent(hostId)}/bandwidth`, undefined, signal), refetchInterval: CALM_MS });
 export const standing = (hostId: string) =>
   queryOptions({ queryKey: ["standing", hostId], queryFn: ({ signal }) => get<Standing>(`/hosts/${encodeURIComponent(hostId)}/standing`, undefined, signal), refetchInterval: CALM_MS });
 

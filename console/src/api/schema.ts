@@ -168,6 +168,24 @@ export interface BandwidthOut {
   relays: number;
 }
 
+/** What the relays of one region found in one round, the median of them, in bits a second. */
+export interface BandwidthRoundOut {
+  region: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  up_bps: number;
+  down_bps: number;
+  /** How many Accesses of the region measured it */
+  relays: number;
+}
+
+/** How a host's line was measured. */
+export interface BandwidthRoundsOut {
+  host_id: string;
+  /** The newest first */
+  rounds: BandwidthRoundOut[];
+}
+
 /** What a test rental measured of a GPU, from inside. */
 export interface BenchmarkOut {
   name: string;

@@ -9,6 +9,7 @@ import { host as hostQuery, me as meQuery } from "../api/queries.ts";
 import type { Gpu, Host } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
 import { bitrate, bytes, celsius, count, decimal, percent, perHour, plain, watts, words } from "../format.ts";
+import { BandwidthHistory } from "../parts/BandwidthHistory.tsx";
 import { CommandList } from "../parts/CommandList.tsx";
 import { CsvButton } from "../parts/Csv.tsx";
 import { EventList } from "../parts/EventList.tsx";
@@ -176,6 +177,7 @@ function BandwidthPanel({ host }: { host: Host }) {
       ) : (
         <Text size="sm" className="wr-quiet">Not measured yet: the relay does so shortly after a host joins.</Text>
       )}
+      <BandwidthHistory host={host} />
       {measure.error && <ProblemNote error={measure.error} />}
       <Same method="POST" path={`/hosts/${host.id}/measure`} command={`windrow host measure ${host.id}`} />
     </Panel>

@@ -11,6 +11,7 @@ import { useWidth } from "./width.ts";
 
 const HEIGHT_PX = 132;
 const TABLE_ROWS = 12;
+const DAY_S = 86_400;
 /** Told apart in both schemes and by most kinds of colour vision; the keys and the table name them as well. */
 const COLOURS = ["#1f8a7c", "#c9772b", "#4a78c8", "#b0519b", "#7a8f1e", "#c2473f", "#5d6b9c", "#8a6a3a"] as const;
 
@@ -71,7 +72,7 @@ export function Chart({ title, lines, unit, most = null, spanS, untilMs = null, 
       {sums.every(({ most: top }) => top === null) && <p className="wr-chart-none">Not reported by this hardware, or not yet.</p>}
       <details>
         <summary>As a table</summary>
-        <ReadingsTable lines={lines} unit={unit} title={title} />
+        <ReadingsTable lines={lines} unit={unit} title={title} spanS={spanS} />
         <CsvButton of={`the readings of ${title}`} name={`windrow-${title}`} columns={csvColumns(lines)} rows={() => csvRows(lines)} />
         {kept}
       </details>
@@ -79,7 +80,7 @@ export function Chart({ title, lines, unit, most = null, spanS, untilMs = null, 
   );
 }
 
-function ReadingsTable({ lines, unit, title }: { lines: readonly Line[]; unit: string; title: string }) {
+function ReadingsTable({ lines, unit, title, spanS }: { lines: readonly Line[]; unit: string; title: string; spanS: number }) {
   const [times, ...columns] = useMemo(() => align(lines), [lines]);
   const first = Math.max(0, times.length - TABLE_ROWS);
   return (
@@ -88,7 +89,7 @@ function ReadingsTable({ lines, unit, title }: { lines: readonly Line[]; unit: s
         <thead><tr><th scope="col">Time</th>{lines.map((line) => <th key={line.key} scope="col" className="num">{line.label}</th>)}</tr></thead>
         <tbody>
           {times.slice(first).map((at, index) => (
-            <tr key={at}><td>{clock(at * 1000)}</td>{columns.map((column, line) => <td key={lines[line]?.key} className="num">{inUnit(column[first + index], unit)}</td>)}</tr>
+            <tr key={at}><td>{spanS > DAY_S && `${timeOf(at * 1000, spanS)} `}{clock(at * 1000)}</td>{columns.map((column, line) => <td key={lines[line]?.key} className="num">{inUnit(column[first + index], unit)}</td>)}</tr>
           )).reverse()}
         </tbody>
       </table>
@@ -123,7 +124,7 @@ function options(width: number, names: readonly string[], unit: string, scheme: 
       y: { range: (_, least, top) => scaleOf(least, top, limits.current.most) },
     },
     axes: [
-      { ...axis, space: 70, size: 22, values: (_, ticks) => ticks.map((at) => clock(at * 1000).slice(0, limits.current.spanS <= 300 ? 8 : 5)) },
+      { ...axis, space: 70, size: 22, values: (_, ticks) => ticks.map((at) => timeOf(at * 1000, limits.current.spanS)) },
       { ...axis, ...(unit.startsWith("By") ? { incrs: BINARY_STEPS } : {}), space: 34, size: 62, gap: 4, values: (_, ticks) => ticks.map((value) => inUnit(value, unit)) },
     ],
     series: [
@@ -131,6 +132,13 @@ function options(width: number, names: readonly string[], unit: string, scheme: 
       ...names.map((label, index) => ({ label, stroke: COLOURS[index % COLOURS.length]!, width: 1.5, points: { show: false }, spanGaps: false, ...(names.length === 1 ? { fill: `${COLOURS[0]}1c` } : {}) })),
     ],
   };
+}
+
+/** Beyond a day the hour says little: the day does. */
+function timeOf(ms: number, spanS: number): string {
+  const at = new Date(ms);
+  if (spanS > DAY_S) return [at.getMonth() + 1, at.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
+  return clock(ms).slice(0, spanS <= 300 ? 8 : 5);
 }
 
 function scaleOf(least: number | null, top: number | null, most: number | null): [number, number] {

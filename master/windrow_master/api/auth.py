@@ -52,6 +52,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("POST", f"{V1}/hosts/{{host_id}}/verify"): Permission.FLEET_OPERATE,
     ("GET", f"{V1}/hosts/{{host_id}}/verification"): Permission.FLEET_READ,
     ("GET", f"{V1}/hosts/{{host_id}}/standing"): Permission.FLEET_READ,
+    ("GET", f"{V1}/hosts/{{host_id}}/bandwidth"): Permission.FLEET_READ,
     ("GET", f"{V1}/hosts/{{host_id}}/facts"): Permission.FLEET_READ,
     ("POST", f"{V1}/hosts/{{host_id}}/prove"): Permission.FLEET_OPERATE,
     ("GET", f"{V1}/hosts/{{host_id}}/proof"): Permission.FLEET_READ,

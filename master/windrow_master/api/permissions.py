@@ -37,6 +37,7 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("GET", f"{V1}/hosts/{{host_id}}/export"): Reach.ALL,
     ("GET", f"{V1}/hosts/{{host_id}}/verification"): Reach.ALL,
     ("GET", f"{V1}/hosts/{{host_id}}/standing"): Reach.ALL,
+    ("GET", f"{V1}/hosts/{{host_id}}/bandwidth"): Reach.ALL,
     ("GET", f"{V1}/hosts/{{host_id}}/facts"): Reach.ALL,
     ("POST", f"{V1}/hosts/{{host_id}}/verify"): Reach.OWN_OR_OPERATED,
     ("GET", f"{V1}/hosts/{{host_id}}/proof"): Reach.ALL,

@@ -104,6 +104,22 @@ class Measurement:
         return Bandwidth(self.up_bps, self.down_bps, self.access_id)
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredRound:
+    """What the relays of one region found of a host in one round, that is with one nonce; the median counts.
+
+    at_ns: of the last of them, wall time. relays: by whom: (up, down) by their ids.
+    """
+
+    host_id: HostId
+    nonce: str
+    region: str
+    at_ns: int
+    up_bps: int
+    down_bps: int
+    relays: Mapping[str, tuple[int, int]]
+
+
 class ProofOutcome(StrEnum):
     """What a proof came to. UNFINISHED: it says nothing about the host; a renter came, or the Master could not."""
 

@@ -3,7 +3,7 @@
 All but the last three run inside a unit of work, on the writer's thread.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,10 +32,10 @@ class FleetPorts:
     receipt with the bytes that prove it. on_host_link: a host became Online, Suspect or Lost. on_slots_lost: held slots
     are out of order. on_ban: a host was quarantined or retired (True), or may come back (False). desired: what should
     run on a host. access_public: an Access' Ed25519 key, None if it is not one of ours.
-    relays: which Accesses serve now and are not drained.
+    relays: which Accesses serve now and are not drained; relay_regions: where each is, with those that left just now.
     on_wake: a host has something to be sent; on_ask: let it report its workloads; on_telemetry_gap: samples that will
-    never come. These three and
-    relays run on the loop.
+    never come. These three,
+    relays and relay_regions run on the loop.
     """
 
     on_workload: Callable[[Uow, HostId, ObservedWorkload], None] = _nothing
@@ -47,6 +47,7 @@ class FleetPorts:
     desired: Callable[[Uow, HostId], tuple[DesiredWorkload, ...]] = _nobody
     access_public: Callable[[Uow, str], bytes | None] = _nothing
     relays: Callable[[], tuple[str, ...]] = _nobody
+    relay_regions: Callable[[], Mapping[str, str]] = dict
     on_wake: Callable[[HostId], None] = _nothing
     on_ask: Callable[[HostId], None] = _nothing
     on_telemetry_gap: Callable[[HostId, Gap], None] = _nothing

@@ -31,7 +31,7 @@ from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import HostUnreachable, NotFound, WindrowError
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, OperationId, SlotId
-from windrow_proto.model import Command, CommandKind, Observed, ObservedWorkload, SlotGrant, WorkloadPhase
+from windrow_proto.model import Command, CommandKind, Kind, Observed, ObservedWorkload, SlotGrant, WorkloadPhase
 from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import DAY, HOUR, SECOND
 
@@ -177,6 +177,8 @@ class FleetService:
 
     async def take(self, items: Sequence[EvidenceItem]) -> None:
         """Commit the records of many hosts together; when this returns they may be acknowledged."""
+        if any(item.record.kind is Kind.BANDWIDTH for item in items):
+            self.evidence.relay_regions = self.ports.relay_regions()
         await self._store.write(lambda uow: self.evidence.take(uow, items), name="fleet.evidence")
         if self._is_alarmed:  # a fault shows at once; everything else with the next tick
             self._is_alarmed = False

@@ -335,6 +335,12 @@ class CommandRepository:
         """What is not done anywhere, oldest first."""
         return _OPEN.all(self._connection)
 
+    def since(self, host_id: HostId, kind: CommandKind, since_ns: int) -> Sequence[CommandRow]:
+        """Those of one kind that one host was given after this wall time, oldest first."""
+        mine = commands.c.host_id == host_id, commands.c.kind == int(kind)
+        query = select(commands).where(*mine, commands.c.created_at_ns > since_ns).order_by(commands.c.command_id)
+        return [_command(row._mapping) for row in self._connection.execute(query)]
+
     def list(self, host_id: HostId | None = None, before: str | None = None, limit: int = 100) -> Sequence[CommandRow]:
         """The newest commands, of one host or of all; `before` is the last id of the previous page."""
         query = select(commands).order_by(commands.c.command_id.desc()).limit(limit)

@@ -106,6 +106,22 @@ gpu_benchmarks = Table(
     Index("ix_gpu_benchmarks_figure", "host_id", "gpu_uuid", "name", "number"),
 )
 
+bandwidth_rounds = Table(
+    "bandwidth_rounds",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("host_id", String(64), ForeignKey("hosts.host_id"), nullable=False),
+    # Which round it was; relays of other regions have rows of their own.
+    Column("nonce", String(64), nullable=False),
+    Column("region", String(128), nullable=False),
+    Column("at_ns", Whole, nullable=False),
+    Column("up_bps", Whole, nullable=False),
+    Column("down_bps", Whole, nullable=False),
+    # By whom: [up, down] by their ids.
+    Column("relays", JSON, nullable=False),
+    Index("ix_bandwidth_rounds_round", "host_id", "nonce", "region", unique=True),
+)
+
 host_reliability = Table(
     "host_reliability",
     metadata,

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from windrow_master.store.accesses_repository import DrainRepository
 from windrow_master.store.artefact_repository import ArtefactRepository
+from windrow_master.store.bandwidth_repository import BandwidthRepository
 from windrow_master.store.benchmark_repository import BenchmarkRepository
 from windrow_master.store.clusters_repository import ClusterRepository, TrafficRepository, WorkloadRepository
 from windrow_master.store.core_repository import (
@@ -238,6 +239,10 @@ class UnitOfWork:
     @cached_property
     def verifications(self) -> VerificationRepository:
         return VerificationRepository(self.connection)
+
+    @cached_property
+    def bandwidths(self) -> BandwidthRepository:
+        return BandwidthRepository(self.connection)
 
     @cached_property
     def benchmarks(self) -> BenchmarkRepository:

@@ -16,6 +16,7 @@ from windrow.cli import (
     clusters,
     doctor,
     forward,
+    host_bandwidth,
     host_facts,
     hosts,
     jobs,
@@ -57,6 +58,7 @@ for name, group in (
 ):
     app.add_typer(group, name=name)
 hosts.host_app.command("facts")(host_facts.host_facts)
+hosts.host_app.command("bandwidth")(host_bandwidth.host_bandwidth)
 clusters.cluster_app.command("stop")(stopping.cluster_stop)
 clusters.cluster_app.command("start")(stopping.cluster_start)
 clusters.cluster_app.command("forward")(forward.cluster_forward)

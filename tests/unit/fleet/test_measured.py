@@ -1,12 +1,16 @@
 """A host's line by several relays: who is asked, what their figures make together, and how long they count together."""
 
+import re
+
 import pytest
 
 from tests.unit.fleet.world import HOST, world
 from windrow_master.fleet import measured
-from windrow_master.fleet.measures.service import MEASURE_CAP_BYTES, MEASURE_SIMULATED_CAP_BYTES
-from windrow_proto.model import RELAYS_MAX, CommandKind
-from windrow_proto.units import SECOND
+from windrow_master.fleet.measures.service import MEASURE_CAP_BYTES, MEASURE_DAY_BYTES, MEASURE_SIMULATED_CAP_BYTES
+from windrow_master.fleet.model import MeasuredRound
+from windrow_proto.errors import TooMany
+from windrow_proto.model import RELAYS_MAX, BandwidthSpec, CommandKind
+from windrow_proto.units import DAY, HOUR, SECOND, time_text
 from windrow_proto.wire_command import decode_command
 
 NOW = 1_000 * SECOND
@@ -81,3 +85,50 @@ async def test_relays_that_serve_are_asked_when_a_measurement_is_due(w):
     (row,) = rows
     asked = decode_command(row.body).bandwidth
     assert asked is not None and len(asked.access_ids) == 2
+
+
+def test_a_region_is_the_median_of_its_relays_of_a_round():
+    one = measured.with_relay(MeasuredRound(HOST, "n", "north", 0, 0, 0, {}), "access_1", 900, 500, NOW)
+    assert (one.up_bps, one.down_bps, one.at_ns) == (900, 500, NOW)
+    two = measured.with_relay(one, "access_2", 801, 700, NOW + SECOND)
+    assert (two.up_bps, two.down_bps, two.at_ns, len(two.relays)) == (850, 600, NOW + SECOND, 2)
+    assert measured.with_relay(two, "access_2", 100, 100, NOW).up_bps == 500
+
+
+def test_there_is_room_again_when_enough_of_what_was_asked_is_over():
+    asked = [(1, 40), (2, 40), (3, 20)]
+    assert measured.free_again_ns(asked, 0, 100) is None
+    assert measured.free_again_ns([], 500, 100) is None, "one that is alone never goes beyond it"
+    assert [measured.free_again_ns(asked, wanted, 100) for wanted in (1, 40, 41, 80, 81, 500)] == [1, 1, 2, 2, 3, 3]
+
+
+def test_no_host_is_asked_beyond_the_budget_of_a_day_and_the_refusal_says_when_it_may_be_again(w):
+    def ask():
+        w.write(lambda uow: w.fleet.measures.ask(uow, HOST, "master", ("access_1", "access_2")))
+
+    each = measured.bytes_max(BandwidthSpec(0, MEASURE_CAP_BYTES // 2, "", ("access_1", "access_2")))
+    began_ns = w.clock.wall_ns()
+    for _ in range(MEASURE_DAY_BYTES // each):
+        ask()
+        w.clock.advance(HOUR)
+    with pytest.raises(TooMany, match=re.escape(time_text(began_ns + DAY))) as refused:
+        ask()
+    assert refused.value.retry_after_ns == began_ns + DAY - w.clock.wall_ns()
+
+    w.clock.advance(refused.value.retry_after_ns)
+    ask()
+    with pytest.raises(TooMany):
+        ask()
+
+
+async def test_a_host_beyond_its_budget_is_due_again_when_there_is_room(w):
+    w.equip()
+    w.connect()
+    w.fleet.measures.cap_bytes = MEASURE_DAY_BYTES
+    began_ns = w.clock.wall_ns()
+    w.write(lambda uow: w.fleet.measures.ask(uow, HOST, "master", ()))
+    w.clock.advance(HOUR)
+    await w.fleet.refresh()
+    await w.fleet._measure_due()
+    assert len(w.read(lambda uow: uow.commands.since(HOST, CommandKind.MEASURE_BANDWIDTH, 0))) == 1
+    assert w.host().measure_due_ns == began_ns + DAY

@@ -14,7 +14,16 @@ from tests.unit.clusters.made import NOW, cluster, workload
 from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.described import assert_described
 from tests.unit.master_api.test_fleet_routes import GPU_1, HOST, fleet, send  # noqa: F401  # the fixture
-from windrow_master.api import facts_routes, out, out_clusters, out_gpus, out_health, out_verification, standing_routes
+from windrow_master.api import (
+    bandwidth_routes,
+    facts_routes,
+    out,
+    out_clusters,
+    out_gpus,
+    out_health,
+    out_verification,
+    standing_routes,
+)
 from windrow_master.api.app import description
 from windrow_master.api.cluster_shapes import cluster_json
 from windrow_master.api.trunk_wire import Trunk
@@ -55,6 +64,7 @@ async def lived(api: Api, fleet: Any) -> Api:  # noqa: F811
         ("/commands", out.Page[out.CommandOut]),
         (f"/hosts/{HOST}/verification", out_verification.VerificationOut),
         (f"/hosts/{HOST}/standing", standing_routes.StandingOut),
+        (f"/hosts/{HOST}/bandwidth", bandwidth_routes.BandwidthRoundsOut),
         (f"/hosts/{HOST}/facts", facts_routes.HostFactsOut),
         ("/operations", out.Page[out.OperationOut]),
         ("/audit", out.Page[out.AuditOut]),

@@ -1,15 +1,19 @@
 """The fleet's and telemetry's routes: what they show, what they let be decided, and what they refuse."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tests.support.personas import DRIVER, uuid
+from windrow_master.fleet.measures.service import MEASURE_DAY_BYTES
+from windrow_master.fleet.model import MeasuredRound
+from windrow_master.fleet.presence.service import Route
 from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Heartbeat, Record
 from windrow_proto.model import FrameClass, GpuFacts, Inventory, Kind
 from windrow_proto.samples import Sample, encode_batch
-from windrow_proto.units import SECOND, time_text
+from windrow_proto.units import DAY, SECOND, time_text
 
 HOST = HostId("host_1")
 BOOT = BootId(b"b" * 16)
@@ -136,8 +140,6 @@ async def test_a_host_that_is_away_cannot_be_measured(api, fleet):
 
 
 async def test_measuring_is_an_operation_that_names_its_command(api, fleet):
-    from windrow_master.fleet.presence.service import Route
-
     fleet.presence.opened(HOST, Route("access_1", "local-a", "", BOOT))
     fleet.presence.heard(HOST, Heartbeat(api.clock.wall_ns(), 1, "", b""))
     answer = await api.client.post(f"/api/v1/hosts/{HOST}/measure")
@@ -294,3 +296,31 @@ async def test_how_a_host_stands_is_said_with_why_nobody_rents_it(api, fleet):
     assert any("Nobody rented in" in reason for reason in by_gpu[GPU_1])
     assert any("is not verified: None of its" in reason for reason in by_gpu[GPU_1])
     assert not any("verified" in reason for reason in by_gpu[None])
+
+
+async def test_a_hosts_rounds_of_bandwidth_are_shown_the_newest_first_as_far_as_asked_for(api, fleet):
+    north = MeasuredRound(HOST, "first", "north", SECOND, 900, 500, {"access_1": (900, 500), "access_2": (900, 500)})
+
+    def make(uow):
+        uow.bandwidths.put(north)
+        uow.bandwidths.put(replace(north, nonce="second", up_bps=5, relays={"access_1": (5, 500)}))
+
+    await api.services.store.write(make, name="test")
+    found = await ok(await api.client.get(f"/api/v1/hosts/{HOST}/bandwidth"))
+    shown = {"region": "north", "at": time_text(SECOND), "down_bps": 500}
+    assert found == {
+        "host_id": HOST,
+        "rounds": [shown | {"up_bps": 5, "relays": 1}, shown | {"up_bps": 900, "relays": 2}],
+    }
+    assert len((await ok(await api.client.get(f"/api/v1/hosts/{HOST}/bandwidth?limit=1")))["rounds"]) == 1
+    assert (await api.client.get("/api/v1/hosts/host_of_nobody/bandwidth")).status_code == 404
+
+
+async def test_a_host_that_was_measured_too_much_today_is_not_and_the_answer_says_when_it_can_be(api, fleet):
+    fleet.presence.opened(HOST, Route("acc_1", "local-a", "127.0.0.1:1", BOOT))
+    fleet.measures.cap_bytes = MEASURE_DAY_BYTES
+    await ok(await api.client.post(f"/api/v1/hosts/{HOST}/measure"))
+    refused = await api.client.post(f"/api/v1/hosts/{HOST}/measure")
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
+    assert "it can be measured again from" in refused.json()["detail"]
+    assert 0 < int(refused.headers["Retry-After"]) <= DAY // SECOND

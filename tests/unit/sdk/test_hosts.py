@@ -1,5 +1,6 @@
 """`windrow host show` and `windrow gpu show`: what challenges came to, and Masters that know none."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ import httpx2
 import pytest
 from typer.main import get_command
 
-from windrow.cli import host_facts, hosts
+from windrow.cli import host_bandwidth, host_facts, hosts
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
@@ -65,6 +66,14 @@ SAYS: Json = {
         }
     ]
 }
+ROUND: Json = {
+    "region": "eu-north",
+    "at": "2027-01-15T08:00:00.000Z",
+    "up_bps": 20_000_000,
+    "down_bps": 940_000_000,
+    "relays": 2,
+}
+ROUNDS: Json = {"host_id": "host_1", "rounds": [ROUND]}
 Show = Callable[..., str]
 
 
@@ -78,6 +87,8 @@ def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
                 return httpx2.Response(status, json=verification)
             if request.url.path.endswith("/standing"):
                 return httpx2.Response(status, json=STANDING)
+            if request.url.path.endswith("/bandwidth"):
+                return httpx2.Response(200, json=ROUNDS)
             if request.url.path.endswith("/facts"):
                 return httpx2.Response(status, json=SAYS)
             if request.url.path.endswith("/proof"):
@@ -85,7 +96,7 @@ def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
             return httpx2.Response(200, json=GPU if "/gpus/" in request.url.path else HOST)
 
         config, transport = Config("http://master", "wr_secret"), httpx2.MockTransport(answer)
-        for module in (hosts, host_facts):
+        for module in (hosts, host_bandwidth, host_facts):
             monkeypatch.setattr(
                 module, "client", lambda context: context.with_resource(Client(config, transport=transport))
             )
@@ -158,3 +169,10 @@ def test_what_a_host_says_of_its_machine_is_shown_and_what_it_does_not_is_a_dash
     assert head == "Machine:"
     assert [row.split()[-1] for row in rows[:2]] == ["yes", "–"]
     assert "4.0 GiB" in rows[2] or "4 GiB" in rows[2]
+
+
+def test_what_relays_found_of_a_line_is_shown_round_by_round(show: Show) -> None:
+    head, line = show("host", "bandwidth", "host_1", verification={}).splitlines()
+    assert head.split() == ["AT", "REGION", "DOWN", "UP", "RELAYS"]
+    assert line.split()[:2] == [ROUND["at"], "eu-north"] and line.split()[-1] == "2"
+    assert json.loads(show("host", "bandwidth", "host_1", "--json", verification={})) == ROUNDS

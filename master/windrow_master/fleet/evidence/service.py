@@ -5,7 +5,7 @@ items ──▶ had already? skip ──▶ savepoint: effects of all ──▶ 
                                   dead letter, marked too, so that it is neither lost nor retried
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ import structlog
 from windrow_master.fleet import measured
 from windrow_master.fleet.commands.service import CommandDesk
 from windrow_master.fleet.hosts.service import HostDesk
-from windrow_master.fleet.model import EvidenceRow, GapRow
+from windrow_master.fleet.model import EvidenceRow, GapRow, MeasuredRound
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import BadProof, InvalidInput
@@ -38,6 +38,9 @@ from windrow_proto.wire_link import decode_gap
 MEASURE_EVERY_NS: Final = 6 * HOUR
 MEASURE_JITTER_PERCENT: Final = 10
 """So that a fleet that joined together does not measure together."""
+NONCE_CHARS_MAX: Final = 64
+REGION_CHARS_MAX: Final = 128
+"""As far as the store keeps them. Ours are shorter: of a measurement that a host made up its row may be another's."""
 KEPT_KINDS: Final = frozenset({Kind.BANDWIDTH, Kind.INVENTORY, Kind.COMMAND_STATUS})
 """Kept sealed here; receipts are kept by the market, with what they paid for."""
 
@@ -64,7 +67,10 @@ class EvidenceFigures:
 
 
 class EvidenceDesk:
-    """The intake. `observed` is called on the loop after the commit of each report of workloads."""
+    """The intake. `observed` is called on the loop after the commit of each report of workloads.
+
+    relay_regions: where each relay is; of one that is not in it a host's own word counts.
+    """
 
     def __init__(
         self,
@@ -77,6 +83,7 @@ class EvidenceDesk:
         self._commands = commands
         self._ports = ports
         self._observed = observed
+        self.relay_regions: Mapping[str, str] = {}
         self.figures = EvidenceFigures()
 
     def take(self, uow: UnitOfWork, items: Iterable[EvidenceItem]) -> None:
@@ -193,6 +200,10 @@ class EvidenceDesk:
         before = self._hosts.load(uow, host_id).bandwidth
         after = measured.after(before, result.access_id, result.region, up_bps, down_bps, uow.now_wall_ns)
         self._hosts.measured(uow, host_id, after, next_measurement_ns(uow))
+        region = self.relay_regions.get(result.access_id, result.region)[:REGION_CHARS_MAX]
+        nonce, now_ns = result.nonce[:NONCE_CHARS_MAX], uow.now_wall_ns
+        known = uow.bandwidths.get(host_id, nonce, region) or MeasuredRound(host_id, nonce, region, now_ns, 0, 0, {})
+        uow.bandwidths.put(measured.with_relay(known, result.access_id, up_bps, down_bps, now_ns))
         text = f"Bandwidth: {up_bps / 1e6:.0f} Mbit/s up, {down_bps / 1e6:.0f} Mbit/s down"
         uow.event("bandwidth.measured", (host_id,), text, {"access": result.access_id}, f"host/{host_id}")
 

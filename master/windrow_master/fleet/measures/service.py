@@ -11,11 +11,15 @@ from windrow_master.fleet.hosts.service import HostDesk
 from windrow_master.fleet.model import AdminState, Host
 from windrow_master.fleet.view import Entry
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import TooMany
 from windrow_proto.ids import CommandId, HostId
 from windrow_proto.model import BandwidthSpec, Command, CommandKind
-from windrow_proto.units import HOUR, MIB, MINUTE, SECOND
+from windrow_proto.units import DAY, GIB, HOUR, MIB, MINUTE, SECOND, time_text
+from windrow_proto.wire_command import decode_command
 
-MEASURE_DURATION_NS: Final = 2 * SECOND
+MEASURE_DURATION_NS: Final = 4 * SECOND
+"""Each way, of the 10 s that an Access allows. Shapers let some tenths of a second of their rate through at once: of
+two seconds that was more than a tenth."""
 MEASURE_CAP_BYTES: Final = 256 * MIB
 MEASURE_SIMULATED_CAP_BYTES: Final = MIB
 """Of a simulated host: its line is the loopback, and two hundred of them would keep two processors busy for minutes."""
@@ -23,6 +27,9 @@ MEASURE_LIFE_NS: Final = MINUTE
 """Not-after of a measurement; one that is open for longer is no reason to hold back others."""
 MEASURES_AT_ONCE: Final = 2
 """Measurements under way at one time: more of them would measure each other."""
+MEASURE_DAY_BYTES: Final = 6 * GIB
+"""That one host may be asked to move in any 24 hours, both ways together: the four or five rounds that are due by
+themselves, by three relays, and some that people ask for."""
 BENCHMARK_AGAIN_NS: Final = 6 * HOUR
 
 
@@ -59,10 +66,13 @@ class MeasureDesk:
         under_way = {row.host_id for row in measures if row.created_at_ns > recent_ns}
         free = max(0, MEASURES_AT_ONCE - len(under_way))
         for host in [host for host in due if host.host_id not in under_way][:free]:
-            self.ask(uow, host.host_id, "master", relays)
-            current = self._hosts.load(uow, host.host_id)
             # Should it fail, it is tried again within the hour; a success sets the real date.
             retry_ns = uow.now_wall_ns + (next_measurement_ns(uow) - uow.now_wall_ns) // 6
+            try:
+                self.ask(uow, host.host_id, "master", relays)
+            except TooMany as error:
+                retry_ns = uow.now_wall_ns + error.retry_after_ns
+            current = self._hosts.load(uow, host.host_id)
             self._hosts.save(uow, replace(current, measure_due_ns=retry_ns))
         for host in bare:
             latest = [row for row in uow.commands.list(host.host_id) if row.kind is CommandKind.BENCHMARK]
@@ -71,10 +81,25 @@ class MeasureDesk:
 
     def ask(self, uow: UnitOfWork, host_id: HostId, actor: str, relays: Collection[str]) -> CommandId:
         """Measure one host's bandwidth now, by two or three of these relays where so many serve. The bytes are shared
-        among them."""
+        among them. Raises TooMany beyond what one host may be asked to move in a day."""
         is_simulated = self._hosts.load(uow, host_id).simulated
         others = () if is_simulated else measured.others(relays, uow.random_bytes(measured.OTHERS_MAX))
         cap_bytes = MEASURE_SIMULATED_CAP_BYTES if is_simulated else self.cap_bytes // max(1, len(others))
         spec = BandwidthSpec(MEASURE_DURATION_NS, cap_bytes, uow.random_bytes(16).hex(), others)
+        self._check_budget(uow, host_id, spec)
         command = Command(CommandId(""), CommandKind.MEASURE_BANDWIDTH, bandwidth=spec)
         return self._commands.issue(uow, host_id, command, uow.now_wall_ns + MEASURE_LIFE_NS, actor=actor)
+
+    def _check_budget(self, uow: UnitOfWork, host_id: HostId, spec: BandwidthSpec) -> None:
+        """Raise TooMany, with when there is room again, where this would go beyond the budget of a day. A single
+        measurement never does, however large an operator made it."""
+        asked = uow.commands.since(host_id, CommandKind.MEASURE_BANDWIDTH, uow.now_wall_ns - DAY)
+        moved = [(row.created_at_ns, measured.bytes_max(decode_command(row.body).bandwidth)) for row in asked]
+        free_ns = measured.free_again_ns(moved, measured.bytes_max(spec), MEASURE_DAY_BYTES)
+        if free_ns is not None:
+            raise TooMany(
+                f"Measurements of this host may move {MEASURE_DAY_BYTES // GIB} GiB in 24 hours, which they have;"
+                f" it can be measured again from {time_text(free_ns + DAY)} on.",
+                subject=host_id,
+                retry_after_ns=free_ns + DAY - uow.now_wall_ns,
+            )

@@ -45,7 +45,7 @@ GIVE_WAY_NS: Final = 20 * SECOND
 GIVE_WAY_LOOK_NS: Final = SECOND // 10
 """Between two looks at whether it is, each one read."""
 MEASURED_NS: Final = 45 * SECOND
-"""For a measurement by two relays: nine seconds (proofs/README.md), and a wait where one is busy with others."""
+"""For a measurement by two relays: 17 seconds (proofs/README.md), and a wait where one is busy with others."""
 MEASURED_LOOK_NS: Final = SECOND // 2
 OPERATION: Final = "host.prove"
 RESTARTED: Final = "the Master was restarted meanwhile"
@@ -250,9 +250,12 @@ class ProofService:
             if is_late or not schedule.wants_measurement(host, len(serving), self._clock.wall_ns()):
                 return host
             if not is_asked:
-                await self._store.write(
-                    lambda uow: self._fleet.measures.ask(uow, host_id, "master", serving), name="proof.measure"
-                )
+                try:
+                    await self._store.write(
+                        lambda uow: self._fleet.measures.ask(uow, host_id, "master", serving), name="proof.measure"
+                    )
+                except TooMany:
+                    return host
                 is_asked = True
             await self._clock.sleep_ns(MEASURED_LOOK_NS)
 

@@ -1,0 +1,18 @@
+// What relays found of a host's line, round by round: a line for each direction, of each region that measured it.
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { bandwidthRounds } from "../api/queries.ts";
+import type { Host } from "../api/types.ts";
+import { roundLines } from "../series.ts";
+import { Chart } from "./Chart.tsx";
+
+const DAY_S = 86_400;
+
+/** Nothing until there are two rounds to draw a line between. */
+export function BandwidthHistory({ host }: { host: Host }) {
+  const { data } = useQuery(bandwidthRounds(host.id));
+  const lines = useMemo(() => roundLines(data?.rounds ?? []), [data]);
+  const oldestMs = Math.min(...lines.map((line) => line.points[0]?.[0] ?? Infinity));
+  if (!lines.some((line) => line.points.length > 1)) return null;
+  return <Chart title="Measured" lines={lines} unit="bit/s" spanS={Math.max(DAY_S, (Date.now() - oldestMs) / 1000)} />;
+}

@@ -1,0 +1,57 @@
+"""What measurements of a host's line found, round by round and region by region."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import Query
+from pydantic import Field
+
+from windrow_master.api.context import Serving
+from windrow_master.api.idempotency import make_router
+from windrow_master.api.out import Out, Time, described
+from windrow_master.fleet.model import MeasuredRound
+from windrow_proto.ids import HostId
+from windrow_proto.units import time_text
+
+router = make_router("bandwidth")
+
+ROUNDS_MAX: Final = 1_024
+"""As many as are kept of a host."""
+
+
+class BandwidthRoundOut(Out):
+    """What the relays of one region found in one round, the median of them, in bits a second."""
+
+    region: str
+    at: Time
+    up_bps: int
+    down_bps: int
+    relays: Annotated[int, Field(description="How many Accesses of the region measured it")]
+
+
+class BandwidthRoundsOut(Out):
+    """How a host's line was measured."""
+
+    host_id: str
+    rounds: Annotated[list[BandwidthRoundOut], Field(description="The newest first")]
+
+
+ROUNDS: Final = described(BandwidthRoundsOut)
+
+
+@router.get("/hosts/{host_id}/bandwidth", responses=ROUNDS)
+async def bandwidth(services: Serving, host_id: str, limit: Annotated[int, Query(ge=1, le=ROUNDS_MAX)] = 100) -> Any:
+    """What relays found of a host's line: a row for each round and region, the newest first. The newest round's median
+    over all regions is the host's `bandwidth`, which its tier counts."""
+    entry = services.fleet.entry(HostId(host_id))
+    found = await services.store.read(lambda uow: uow.bandwidths.of_host(entry.host.host_id, limit))
+    return {"host_id": entry.host.host_id, "rounds": [_round_json(one) for one in found]}
+
+
+def _round_json(found: MeasuredRound) -> dict[str, Any]:
+    return {
+        "region": found.region,
+        "at": time_text(found.at_ns),
+        "up_bps": found.up_bps,
+        "down_bps": found.down_bps,
+        "relays": len(found.relays),
+    }
