@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from tests.services import PROVISION, REQUIRED
+from tests.services import PROVISION, REQUIRED, faketime
 from tests.waiting import poll
 
 APT_S = 600
@@ -64,6 +64,7 @@ def packages() -> tuple[Package, ...]:
         Package("python3-ipykernel", _has_kernel, "what they run"),
         Package("pocl-opencl-icd", lambda: Path("/etc/OpenCL/vendors/pocl.icd").exists(), "OpenCL without a GPU"),
         Package("ocl-icd-libopencl1", _has_opencl_loader, "the library that finds it"),
+        Package("libfaketime", lambda: faketime() is not None, "clocks that jump in real daemons"),
         Package("victoria-metrics", lambda: bool(shutil.which("victoria-metrics")), "a metrics store, and a peer"),
         Package("ceph-mon", lambda: bool(shutil.which("ceph-mon")), "a real Ceph, as a store behind S3's protocol"),
         Package("ceph-osd", lambda: bool(shutil.which("ceph-osd")), "the same"),

@@ -68,6 +68,7 @@ def found() -> dict[str, Service]:
         "jupyter": _binary("Jupyter", ["jupyter-notebook", "--version"], PROVISIONED),
         "gcc": _binary("gcc", ["gcc", "-dumpfullversion"], "apt-get install gcc"),
         "node": _node(),
+        "faketime": _faketime(),
         "opencl": _opencl(),
         "gpu": _gpu(),
     }
@@ -162,6 +163,15 @@ def _opencl() -> Service:
     """OpenCL on processors, by its files: asking the library would load a compiler into every run of the tests."""
     is_there = Path("/etc/OpenCL/vendors/pocl.icd").is_file() and any(Path("/usr/lib").glob("*/libOpenCL.so.1"))
     return Service("OpenCL on processors (PoCL)", "present" if is_there else None, PROVISIONED)
+
+
+def faketime() -> Path | None:
+    """The library that makes a process' clocks jump, as Debian has it; None where it is not installed."""
+    return next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+
+
+def _faketime() -> Service:
+    return Service("libfaketime", "present" if faketime() else None, PROVISIONED)
 
 
 def _gpu() -> Service:

@@ -47,6 +47,7 @@ LONGEST: Final = (
     "tests/integration/test_faults_docker.py",
     "tests/integration/test_up.py",
     "tests/integration/test_master_process.py",
+    "tests/integration/test_clock_jumps.py",
     "tests/integration/test_master_disk_full.py",
     "tests/integration/test_rental_docker.py",
     "tests/integration/test_regions.py",

@@ -1,4 +1,5 @@
-"""SIGKILL to each process of a running market while work runs: what was acknowledged, signed and deleted holds."""
+"""SIGKILL and SIGSTOP to each process of a market while work runs, and death at named points: what was acknowledged,
+signed and deleted holds."""
 
 import contextlib
 import os
@@ -7,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,8 +30,10 @@ from tests.support.killing import (
     telemetry_flaws,
     watching,
 )
+from tests.support.named_points import POINTS, Armoury
 from tests.support.rental import Renter, local_image, renting
 from tests.support.stack import stack, wait_for
+from tests.support.wrapped_up import COMMAND
 from windrow_proto.samples import decode_batch
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
@@ -42,6 +46,11 @@ SEED = int(os.environ.get("SEED") or 1)
 MOVED_S = 10.0
 """What is promised; a short run on a busy machine is only asked to end."""
 SIMULATED = 200 if IS_LONG else 20
+STOPPED_S_MAX = 8.0 if IS_LONG else 2.0
+"""Shorter than the silence after which a host is Suspect, and long enough for its streams to be given up."""
+REACHED_S = 12.0
+"""For work that is going on to come to a named point: receipts, and so charges, are ten seconds apart. Which were not
+come to is said at the end."""
 MASTERS = 3
 """One leads; where the one that waited was killed before the next had loaded all, a third takes over."""
 
@@ -117,24 +126,31 @@ def _outlives(
 
 
 @pytest.mark.timeout(7200 if IS_LONG else 600)
-@pytest.mark.proves("daemons killed at random moments of many rentals: nothing runs twice, is lost or billed unsigned")
+@pytest.mark.proves(
+    "daemons are killed and stopped at random moments of many rentals, and killed at named points: nothing runs twice,"
+    " is lost or billed unsigned"
+)
 def test_kills_at_random_moments_break_no_promise(tmp_path: Path) -> None:
     chance = random.Random(SEED)
-    with watching() as seen, stack("--masters", str(MASTERS), folder=tmp_path) as running:
+    points = Armoury(tmp_path / "points")
+    more: dict[str, Any] = {"environment": points.environment, "command": COMMAND}
+    with watching() as seen, stack("--masters", str(MASTERS), folder=tmp_path, **more) as running:
         renter = Renter(running)
-        killer = Killer(renter)
+        killer = Killer(renter, points)
         host_id = renter.online()["id"]
         clusters: list[str] = []
         outages = Outages()
+        blows = _Blows(killer, chance, outages)
         while len(killer.killed) < KILLS:
             marker = f"round-{len(clusters)}-{host_id}"
             seen.markers.add(marker)
-            clusters.append(_round(renter, killer, chance, marker, outages))
+            clusters.append(_round(renter, blows, marker))
             assert len(seen.processes.get(marker, ())) <= 1, (SEED, len(clusters), killer.killed)
             assert renter.flaws(clusters[-1]) == [], (SEED, len(clusters), killer.killed)
         wait_for(lambda: not remains(renter, host_id, *clusters))
         said = (SEED, killer.killed)
-        print(f"{len(killer.killed)} kills, {len(clusters)} rentals; serving again after: {outages}")
+        print(f"{len(killer.killed)} blows, {len(clusters)} rentals; serving again after: {outages}")
+        print(f"named points not come to in {REACHED_S:.0f} s: {dict(blows.missed)}")
 
         assert all(len(processes) <= 1 for processes in seen.processes.values()), said
         assert all(truth.workload_processes(marker) == [] for marker in seen.markers), said
@@ -143,20 +159,61 @@ def test_kills_at_random_moments_break_no_promise(tmp_path: Path) -> None:
         assert telemetry_flaws(running.data_dir, running.data_dir / "agent") == [], said
 
 
-def _round(renter: Renter, killer: Killer, chance: random.Random, marker: str, outages: Outages) -> str:
-    """One rental with one to three deaths at random moments of it, before and after its deletion; ends when it did."""
-    host_id = killer.well()["id"]
+class _Blows:
+    """What befalls the daemons, drawn from a deck so that a long run has all of it: SIGKILL and SIGSTOP of each kind,
+    and, as often as both together, death at each named point."""
+
+    def __init__(self, killer: Killer, chance: random.Random, outages: Outages) -> None:
+        self.chance, self.missed = chance, Counter[str]()
+        self._killer, self._outages = killer, outages
+        self._deck: list[tuple[str, str]] = []
+        self._next = "", ""
+
+    def prepare(self) -> None:
+        """Draw the next one. A named point is armed now, so that what the renter asks for next may come to it."""
+        if not self._deck:
+            self._deck = [(manner, kind) for manner in ("kill", "stop") for kind in ("agent", "master", "access")] * 3
+            self._deck += [("point", name) for name in POINTS]
+            self.chance.shuffle(self._deck)
+        self._next = manner, what = self._deck.pop()
+        if manner == "point":
+            self._killer.points.arm(what)
+
+    def strike(self, host_id: str) -> None:
+        """The one that was drawn, at a moment that chance says; mostly waits until all is served again."""
+        manner, what = self._next
+        if manner == "point":
+            if not self._killer.has_died_at(what, REACHED_S):
+                self.missed[what] += 1
+                return
+        else:
+            time.sleep(self.chance.uniform(0.0, 2.5))  # the moment itself is what is tried
+            if manner == "stop":
+                self._killer.stop(what, self.chance.uniform(0.1, STOPPED_S_MAX))
+            else:
+                self._killer.kill(what)
+        if self.chance.random() > OVERLAPPING:
+            self._outages.add(f"{what} {manner}", self._killer.serving_again_s(host_id))
+
+    def well(self) -> str:
+        """The id of the host, once all daemons are there."""
+        return str(self._killer.well()["id"])
+
+
+def _round(renter: Renter, blows: _Blows, marker: str) -> str:
+    """One rental with one to three blows at random moments of it, before and after its deletion; ends when it did."""
+    host_id = blows.well()
     wait_for(lambda: all(slot["state"] == "free" for slot in renter.host()["slots"]))
-    kinds = chance.choices(("agent", "master", "access"), k=chance.randint(1, 3))
-    cluster_id = str(renter.create("sh", "-c", SCRIPT, marker, until="")["id"])
-    delete_after = chance.randint(0, len(kinds))
-    for number, kind in enumerate(kinds):
+    count = blows.chance.randint(1, 3)
+    blows.prepare()
+    cluster_id = renter.create_once("sh", "-c", SCRIPT, marker)
+    delete_after = blows.chance.randint(0, count)
+    for number in range(count):
         if number == delete_after:
             wait_for(lambda: renter.ask("DELETE", f"/clusters/{cluster_id}") or True)
-        time.sleep(chance.uniform(0.0, 2.5))  # the moment itself is what is tried
-        killer.kill(kind)
-        if chance.random() > OVERLAPPING:
-            outages.add(kind, killer.serving_again_s(host_id))
+        blows.strike(host_id)
+        if number < count - 1:
+            blows.prepare()
     renter.delete(cluster_id)
     return cluster_id
 

@@ -7,12 +7,13 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.support import truth
+from tests.support.named_points import Armoury
 from tests.support.rental import Renter
 from tests.support.stack import PAUSE_MIN_S, wait_for
 from windrow_proto.units import time_text
@@ -79,13 +80,21 @@ def _said(found: list[float]) -> str:
 
 
 class Killer:
-    """Sends SIGKILL to the daemons of one stack and waits until what was killed is back."""
+    """Sends SIGKILL and SIGSTOP to the daemons of one stack and waits until what was struck is back."""
 
-    def __init__(self, renter: Renter) -> None:
+    def __init__(self, renter: Renter, points: Armoury | None = None) -> None:
+        """points: named ones, of a market that was started with them."""
         self.renter = renter
+        self._points = points
         self.stack = renter.stack
         self.killed: list[str] = []
         self._killed_at = 0.0, 0
+
+    @property
+    def points(self) -> Armoury:
+        """Where its daemons may be told to die."""
+        assert self._points is not None, "this market was started without named points"
+        return self._points
 
     def access_in_use(self) -> int:
         """The pid of the Access through which this host is connected."""
@@ -116,6 +125,26 @@ class Killer:
         os.kill(pid, signal.SIGKILL)
         self.killed.append(kind)
         return pid
+
+    def stop(self, kind: str, seconds: float) -> None:
+        """SIGSTOP at once, and SIGCONT after so long; what it serves again is counted from there."""
+        pid = self.pid(kind)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            time.sleep(seconds)  # so long it stands still
+        finally:
+            self._killed_at = time.monotonic(), time.time_ns()
+            os.kill(pid, signal.SIGCONT)
+        self.killed.append(f"{kind} stopped")
+
+    def has_died_at(self, name: str, within_s: float) -> bool:
+        """Whether a daemon came to this named point, which is armed, within so long; it is armed no longer."""
+        with suppress(TimeoutError):
+            wait_for(lambda: self.points.is_passed(name), within_s, PAUSE_MIN_S)
+        self._killed_at = time.monotonic(), time.time_ns()
+        if has_died := self.points.disarm(name):
+            self.killed.append(name)
+        return has_died
 
     def serving_again_s(self, host_id: str) -> float:
         """Wait until the Master answers and has a word or a sample of this host from after the last kill; seconds from

@@ -91,6 +91,16 @@ class Renter:
         asked = patiently(lambda: self.ask("POST", "/clusters", body), SOON_S)["cluster"]
         return self.phase(asked["id"], until, *ENDED) if until else asked
 
+    def create_once(self, *argv: str) -> str:
+        """Ask for one box that runs `argv`, by one key until the answer has come, while daemons come and go: its id."""
+        body, key = {"kind": "box", "argv": list(argv)}, uuid.uuid4().hex
+
+        def asked() -> Any:
+            with self.stack.client() as api:
+                return api.request("POST", "/clusters", body=body, key=key)["cluster"]
+
+        return str(wait_for(asked)["id"])
+
     def phase(self, cluster_id: str, *phases: str, within_s: float = PHASE_S) -> dict[str, Any]:
         """Wait until the cluster is in one of these phases."""
         found: dict[str, Any] = wait_for(

@@ -145,7 +145,12 @@ def started(
 
 
 @contextmanager
-def stack(*flags: str, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Iterator[Stack]:
+def stack(
+    *flags: str,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    command: Sequence[str] = (WINDROW,),
+) -> Iterator[Stack]:
     """Run `windrow up` with these flags, and stop it in order.
 
     At the end no secret may stand in a log, a command line, an environment or a database (tests/support/canaries.py),
@@ -154,15 +159,15 @@ def stack(*flags: str, folder: Path | None = None, environment: Mapping[str, str
     Its hosts are not rented by the Master to try them, unless `environment` says so: a test counts what it did itself.
 
     folder: where its data directory lies and stays, for a second start; else a temporary one.
-    environment: what it gets beside this process's own.
+    environment: what it gets beside this process's own. command: in place of `windrow`.
     """
     with ExitStack() as cleanup:
         place = folder or Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="windrow-stack-")))
         data_dir = place / "data"
         if not data_dir.exists():
             choose_ports(data_dir)
-        command = [WINDROW, "up", "--data-dir", str(data_dir), *flags]
-        with started(command, data_dir, place / "up.log", environment) as running:
+        words = [*command, "up", "--data-dir", str(data_dir), *flags]
+        with started(words, data_dir, place / "up.log", environment) as running:
             yield running
             secrets, found = _watched(running)
         found += [*leaks(secrets, (), data_dir), *_crashes(data_dir)]

@@ -16,8 +16,6 @@ SUSPECT_MIN_NS: Final = 15 * SECOND
 SUSPECT_INTERVALS: Final = 3
 LOST_MIN_NS: Final = 120 * SECOND
 LOST_INTERVALS: Final = 8
-SETTLED_NS: Final = 60 * SECOND
-"""After a Suspect a host is given nothing new until it was Online this long: a flapping link must not collect work."""
 START_GRACE_NS: Final = 300 * SECOND
 """After its own start the Master waits this long for each agent to find it again: that silence was its own."""
 
@@ -34,16 +32,12 @@ class Presence:
     """What is known of one host's link.
 
     heard_ns: of the last proven message of its live boot, None if it has not spoken since this Master started.
-    online_since_ns: when the present Online began; settled: the host was never Suspect before it, or has been Online
-    for a minute since.
     """
 
     host_id: HostId
     link: LinkState
     access_id: str = ""
     heard_ns: int | None = None
-    online_since_ns: int = 0
-    settled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,25 +118,8 @@ def _is_mass(fresh: Mapping[str, int], every: Mapping[str, int]) -> bool:
 
 def heard(presence: Presence, access_id: str, now_ns: int) -> Presence:
     """The presence after a proven message."""
-    if presence.link is LinkState.ONLINE:
-        settled = presence.settled or now_ns - presence.online_since_ns >= SETTLED_NS
-        # Not `replace`, which costs three times as much: each heartbeat comes here.
-        return Presence(presence.host_id, LinkState.ONLINE, access_id, now_ns, presence.online_since_ns, settled)
-    return replace(
-        presence,
-        link=LinkState.ONLINE,
-        access_id=access_id,
-        heard_ns=now_ns,
-        online_since_ns=now_ns,
-        settled=presence.link is LinkState.UNSEEN,
-    )
-
-
-def is_settled(presence: Presence, now_ns: int) -> bool:
-    """Whether the host may be given new work, as far as its link goes."""
-    if presence.link is not LinkState.ONLINE:
-        return False
-    return presence.settled or now_ns - presence.online_since_ns >= SETTLED_NS
+    # Not `replace`, which costs three times as much: each heartbeat comes here.
+    return Presence(presence.host_id, LinkState.ONLINE, access_id, now_ns)
 
 
 HEADLINES: Final = (

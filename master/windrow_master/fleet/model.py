@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from windrow_master.fleet.liveness import SETTLED_NS, Headline, headline
+from windrow_master.fleet.flaps import NEVER, SETTLED_NS, Flaps, settling_ns
+from windrow_master.fleet.liveness import Headline, headline
 from windrow_master.fleet.machines import (
     COMMAND_DONE,
     SLOT_HELD,
@@ -179,10 +180,18 @@ class Host:
     proof_due_ns: int | None = None
     proof_tries: int | None = None
     version: int = 1
+    flaps: Flaps = NEVER
 
     def is_settled(self, now_ns: int) -> bool:
-        """Whether its link allows new work: Online, and for a minute after a Suspect."""
+        """Whether its link allows new work: Online, and for a minute or more after a Suspect (flaps.py)."""
         return self.link_state is LinkState.ONLINE and self.settled_at_ns is not None and now_ns >= self.settled_at_ns
+
+    @property
+    def settling_ns(self) -> int:
+        """For how long it has to be Online, since it is back, before it is settled."""
+        if self.settled_at_ns is None or self.online_since_ns is None:
+            return SETTLED_NS
+        return self.settled_at_ns - self.online_since_ns
 
     @property
     def is_fenced(self) -> bool:
@@ -207,9 +216,9 @@ class Host:
         return next(found, None)
 
 
-def settled_at(link_before: LinkState, now_ns: int) -> int:
-    """From when a host that is Online now may be given work: at once at first sight, after a minute otherwise."""
-    return now_ns if link_before is LinkState.UNSEEN else now_ns + SETTLED_NS
+def settled_at(link_before: LinkState, flaps: Flaps, now_ns: int) -> int:
+    """From when a host that is Online now may be given work: at once at first sight, otherwise as its silences say."""
+    return now_ns if link_before is LinkState.UNSEEN else now_ns + settling_ns(flaps, now_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,12 +46,6 @@ HEARTBEAT_MIN_NS: Final = 5 * SECOND
 HEARTBEATS_PER_S_MAX: Final = 1_000
 """The interval stretches with the fleet so that heartbeats alone never fill a core."""
 
-_REASONS: Final = {
-    LinkEvent.HEARD: "its heartbeats arrive",
-    LinkEvent.SILENT: "its heartbeats stopped",
-    LinkEvent.SILENT_LONG: "nothing was heard of it for too long",
-}
-
 log = structlog.get_logger(__name__)
 
 
@@ -263,6 +257,7 @@ class FleetService:
         self._returned |= {c.host_id for c in changes if c.event is LinkEvent.HEARD or c.route is not None}
 
     def _write_changes(self, uow: UnitOfWork, changes: Iterable[Change]) -> None:
+        is_ours = self.presence.breaker.is_frozen(self._clock.monotonic_ns())
         for change in changes:
             host_id = change.host_id
             if uow.hosts.get(host_id) is None:
@@ -282,7 +277,7 @@ class FleetService:
                 if lost:
                     self.ports.on_slots_lost(uow, host_id, tuple(lost), "the GPU is out of order")
             if change.event is not None:
-                after = self.hosts.link(uow, host_id, change.event, _REASONS[change.event], change.seen_ns)
+                after = self.hosts.link(uow, host_id, change.event, change.seen_ns, is_ours)
                 if after is not None:
                     self.ports.on_host_link(uow, host_id, after.link_state)
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId
 from windrow_proto.model import Isolation
-from windrow_proto.units import Bytes, Microcents
+from windrow_proto.units import MINUTE, Bytes, Microcents
 
 
 class Runtime(StrEnum):
@@ -79,7 +79,7 @@ class Candidate:
     cpus_free, memory_free_bytes: what the clusters already placed there have not asked for.
     default_image: what runs where a request names no image; None when its owner set none. network: hosts that see each
     other directly have the same; None: no other host sees this one. is_fenced: whether its containers are kept away
-    from its own network.
+    from its own network. settling_ns: how long its link has to hold before it is settled.
     """
 
     host_id: HostId
@@ -97,6 +97,7 @@ class Candidate:
     default_image: str | None = None
     is_fenced: bool = True
     network: str | None = ""
+    settling_ns: int = MINUTE
 
 
 @dataclass(frozen=True, slots=True)

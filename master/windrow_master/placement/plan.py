@@ -32,7 +32,7 @@ from windrow_master.placement.model import (
     Weights,
 )
 from windrow_proto.model import Isolation
-from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, Microcents
+from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, MINUTE, Microcents
 
 KEPT_LOSERS: Final = 16
 """How many hosts beside the chosen one a record keeps whole: enough to explain, small enough to store."""
@@ -207,7 +207,9 @@ def _standing(request: Request, host: Candidate, verification_exists: bool) -> s
     if host.link_state != "online":
         return f"it is not connected: its link is {host.link_state}"
     if not host.is_settled:
-        return "it came back less than 60 s ago"
+        if host.settling_ns <= MINUTE:
+            return "it came back less than 60 s ago"
+        return f"its link failed several times: it came back less than {host.settling_ns // MINUTE} min ago"
     if host.owner_account == request.account_id or host.verify_state == "verified" or request.is_proof:
         return None
     if host.verify_state == "unverified" and not verification_exists:

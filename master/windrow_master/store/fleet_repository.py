@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
+from windrow_master.fleet.flaps import Flaps
 from windrow_master.fleet.model import (
     AdminState,
     Claim,
@@ -152,12 +153,13 @@ class HostRepository:
 
 
 def _host_values(host: Host) -> dict[str, Any]:
-    values = {column.name: getattr(host, column.name) for column in hosts.c}
+    values = {column.name: getattr(host, column.name) for column in hosts.c if column.name != "flaps_at_ns"}
     values["inventory"] = None if host.inventory is None else encode_inventory(host.inventory)
     values["conditions"] = [flat(condition) for condition in host.conditions]
     values["tier_reasons"] = list(host.tier_reasons)
     values["bandwidth"] = None if host.bandwidth is None else flat(host.bandwidth)
     values["proof"] = None if host.proof is None else flat(host.proof)
+    values |= {"flaps": host.flaps.count, "flaps_at_ns": host.flaps.at_ns}
     return values
 
 
@@ -177,6 +179,7 @@ def _host(row: Mapping[Any, Any]) -> Host:
     values["tier_reasons"] = tuple(values["tier_reasons"])
     values["bandwidth"] = None if values["bandwidth"] is None else _measurement(values["bandwidth"])
     values["proof"] = None if values["proof"] is None else _proof(values["proof"])
+    values["flaps"] = Flaps(values["flaps"], values.pop("flaps_at_ns"))
     return Host(**values)
 
 

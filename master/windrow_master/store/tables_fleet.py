@@ -39,6 +39,8 @@ hosts = Table(
     Column("proof_due_ns", Whole),
     Column("proof_tries", Whole),
     Column("version", Whole, nullable=False),
+    Column("flaps", Double, nullable=False, server_default="0"),
+    Column("flaps_at_ns", Whole, nullable=False, server_default="0"),
 )
 
 slots = Table(

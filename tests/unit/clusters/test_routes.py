@@ -145,7 +145,7 @@ async def site(tmp_path):
             inventory = Inventory(hostname="a", cpu_count=4, memory_bytes=16 * GIB, runtimes=("process",))
             opened.fleet.enrol(uow, HOST, "a", owner.id, False, "test")
             opened.fleet.hosts.inventory(uow, HOST, inventory)
-            opened.fleet.hosts.link(uow, HOST, LinkEvent.HEARD, "heard", uow.now_wall_ns)
+            opened.fleet.hosts.link(uow, HOST, LinkEvent.HEARD, uow.now_wall_ns)
 
         opened.store.write_now(join, name="test")
         transport = httpx2.ASGITransport(build_app(opened.services, tmp_path), raise_app_exceptions=False)

@@ -107,13 +107,13 @@ class Market:
         def change(uow):
             self.fleet.enrol(uow, host_id, name or host_id, OWNER, simulated, "account/account_owner")
             self.fleet.hosts.inventory(uow, host_id, inventory)
-            self.fleet.hosts.link(uow, host_id, LinkEvent.HEARD, "heard", uow.now_wall_ns)
+            self.fleet.hosts.link(uow, host_id, LinkEvent.HEARD, uow.now_wall_ns)
 
         self.write(change)
 
     def link(self, event: LinkEvent, host_id=HOST):
         def change(uow):
-            after = self.fleet.hosts.link(uow, host_id, event, "test", uow.now_wall_ns)
+            after = self.fleet.hosts.link(uow, host_id, event, uow.now_wall_ns)
             if after is not None:
                 self.clusters.life.on_host_link(uow, host_id, after.link_state)
 

@@ -40,7 +40,7 @@ def audit(w, subject):
 
 
 def link(w, event, host_id):
-    w.write(lambda uow: w.fleet.hosts.link(uow, host_id, event, "test", uow.now_wall_ns))
+    w.write(lambda uow: w.fleet.hosts.link(uow, host_id, event, uow.now_wall_ns))
 
 
 def grant(w, slot, cluster="cluster_a"):

@@ -11,7 +11,6 @@ from windrow_master.fleet.liveness import (
     Presence,
     headline,
     heard,
-    is_settled,
     lost_after_ns,
     suspect_after_ns,
     trip,
@@ -88,20 +87,10 @@ def test_the_freeze_ends_by_itself():
     assert not later.is_frozen(1700 * S)
 
 
-def test_after_a_suspect_a_host_must_be_online_for_a_minute():
-    back = heard(replace(ONLINE, link=LinkState.SUSPECT), "acc_2", 2000 * S)
-    assert back.link is LinkState.ONLINE
-    assert not is_settled(back, 2059 * S)
-    assert is_settled(back, 2060 * S)
-    assert heard(back, "acc_2", 2060 * S).settled
-
-
-def test_the_first_word_of_a_new_host_counts_at_once():
-    assert is_settled(heard(Presence(HOST, LinkState.UNSEEN), "acc_1", 5), 6)
-
-
-def test_a_suspect_host_is_not_settled():
-    assert not is_settled(replace(ONLINE, link=LinkState.SUSPECT), 1016 * S)
+def test_a_word_ends_every_silence_and_says_the_way():
+    for link in (LinkState.UNSEEN, LinkState.SUSPECT, LinkState.LOST, LinkState.ONLINE):
+        back = heard(replace(ONLINE, link=link), "acc_2", 2000 * S)
+        assert back == Presence(HOST, LinkState.ONLINE, "acc_2", heard_ns=2000 * S)
 
 
 def test_the_headline_follows_the_precedence():

@@ -20,7 +20,7 @@ from windrow_master.placement.plan import KEPT_LOSERS, plan, replay
 from windrow_master.placement.record import parse_record, record_bytes
 from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId
 from windrow_proto.model import Isolation
-from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, Bytes, Microcents
+from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, MINUTE, Bytes, Microcents
 
 OWNER = AccountId("account_owner")
 RENTER = AccountId("account_renter")
@@ -92,6 +92,11 @@ def test_a_gpu_request_takes_whole_gpus_of_one_host_and_pays_for_each() -> None:
         ({"admin_state": "draining"}, {}, "it is draining"),
         ({"link_state": "suspect"}, {}, "its link is suspect"),
         ({"is_settled": False}, {}, "less than 60 s ago"),
+        (
+            {"is_settled": False, "settling_ns": 20 * MINUTE},
+            {},
+            "failed several times: it came back less than 20 min",
+        ),
         ({"verify_state": "failed"}, {}, "until it is verified it runs its owner's work only"),
         ({"runtimes": ("process",)}, {}, "its docker runtime is not available"),
         ({"simulated": True}, {}, "it is simulated"),

@@ -163,7 +163,7 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
         inventory = Inventory(hostname="box", cpu_count=4, memory_bytes=16 * GIB, runtimes=("process",), gpus=gpus)
         opened.fleet.enrol(uow, HOST, "box", OWNER, False, owner.actor)
         opened.fleet.hosts.inventory(uow, HOST, inventory)
-        opened.fleet.hosts.link(uow, HOST, LinkEvent.HEARD, "heard", uow.now_wall_ns)
+        opened.fleet.hosts.link(uow, HOST, LinkEvent.HEARD, uow.now_wall_ns)
 
     await opened.store.write(join, name="test")
     await opened.fleet.refresh()

@@ -154,6 +154,7 @@ def _candidate(
         default_image=host.default_image,
         is_fenced=host.is_fenced,
         network=network_of(host),
+        settling_ns=host.settling_ns,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from windrow_master.fleet import sanitise, tiers
 from windrow_master.fleet.benchmarks import RUNS, counted
+from windrow_master.fleet.flaps import SETTLED_NS, flapped
 from windrow_master.fleet.machines import (
     SLOT_HELD,
     AdminEvent,
@@ -34,6 +35,11 @@ from windrow_proto.units import MINUTE
 BANNED: Final = (AdminState.QUARANTINED, AdminState.RETIRED)
 MISUSE_EVERY_NS: Final = 10 * MINUTE
 """A host that comes back and does it again fills no list of events."""
+_REASONS: Final = {
+    LinkEvent.HEARD: "its heartbeats arrive",
+    LinkEvent.SILENT: "its heartbeats stopped",
+    LinkEvent.SILENT_LONG: "nothing was heard of it for too long",
+}
 _ADMIN_TEXTS: Final = {
     AdminState.ACTIVE: "{name} is active",
     AdminState.DRAINING: "{name} is draining: nothing new starts there",
@@ -139,14 +145,17 @@ class HostDesk:
 
     # --- what the link says --------------------------------------------------------------------------------------
 
-    def link(self, uow: UnitOfWork, host_id: HostId, event: LinkEvent, reason: str, seen_ns: int | None) -> Host | None:
-        """Apply a verdict about the link; None when nothing changes."""
+    def link(
+        self, uow: UnitOfWork, host_id: HostId, event: LinkEvent, seen_ns: int | None, is_ours: bool = False
+    ) -> Host | None:
+        """Apply a verdict about the link; None when nothing changes. is_ours: many fell silent, and none is blamed."""
         host = self.load(uow, host_id)
         step = step_link(host.link_state, event)
         if not step.moved:
             return None
         now = uow.now_wall_ns
         is_online = step.state is LinkState.ONLINE
+        flaps = flapped(host.flaps, now) if event is LinkEvent.SILENT and not is_ours else host.flaps
         after = self.save(
             uow,
             replace(
@@ -154,14 +163,19 @@ class HostDesk:
                 link_state=step.state,
                 link_since_ns=now,
                 online_since_ns=now if is_online else None,
-                settled_at_ns=settled_at(host.link_state, now) if is_online else None,
+                settled_at_ns=settled_at(host.link_state, flaps, now) if is_online else None,
+                flaps=flaps,
                 last_seen_ns=seen_ns or host.last_seen_ns,
             ),
         )
+        reason = _REASONS[event]
         held = sum(slot.holder is not None for slot in uow.slots.of_host(host_id))
         fields = {"from": str(host.link_state), "to": str(step.state), "held": str(held)}
         uow.audit("master", f"host.{event}", host_id, reason, fields)
-        uow.event(f"host.{step.state}", (host_id,), f"{host.name} is {step.state}: {reason}", fields)
+        text = f"{host.name} is {step.state}: {reason}"
+        if is_online and after.settling_ns > SETTLED_NS:
+            text += f". Its link failed several times: it takes new work in {after.settling_ns // MINUTE} min"
+        uow.event(f"host.{step.state}", (host_id,), text, fields)
         return after
 
     def route(
