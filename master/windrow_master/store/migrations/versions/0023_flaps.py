@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0023_flaps"
-down_revision = "0021_stopped_clusters"
+down_revision = "0022_bandwidth_rounds"
 branch_labels = None
 depends_on = None
 
