@@ -429,8 +429,7 @@ class AgentService:
         try:
             result = await measure(parts.dialer, address, taken, answer, parts.clock, parts.rng, ceiling_bps)
         except Unavailable as error:
-            if is_busy(error):
-                await self._allowance.settle(taken, 0)
+            await self._allowance.settle(taken, 0 if is_busy(error) else 2 * taken.cap_bytes)
             raise
         await self._allowance.settle(taken, result.up_bytes + result.down_bytes)
         await self.outbox.put(Lane.EVIDENCE, Kind.BANDWIDTH, encode_bandwidth(result))

@@ -92,10 +92,6 @@ def host_routes(app: FastAPI, world: World) -> None:
     async def verification(host_id: str) -> Json:
         return world.verifications.get(host_id) or unverified(host_id)
 
-    @app.get("/api/v1/hosts/{host_id}/bandwidth")
-    async def bandwidth(host_id: str) -> Json:
-        return rounds_of(host_id)
-
     @app.get("/api/v1/hosts/{host_id}/standing")
     async def standing(host_id: str) -> Json:
         return standing_of(world, host_id)
@@ -147,6 +143,10 @@ def host_routes(app: FastAPI, world: World) -> None:
 
 def reading_routes(app: FastAPI, world: World) -> None:
     """What one host says of itself, its history and live readings."""
+
+    @app.get("/api/v1/hosts/{host_id}/bandwidth")
+    async def bandwidth(host_id: str) -> Json:
+        return rounds_of(host_id)
 
     @app.get("/api/v1/hosts/{host_id}/facts")
     async def facts(host_id: str) -> Json:
