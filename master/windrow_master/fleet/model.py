@@ -34,6 +34,7 @@ __all__ = [
     "Condition",
     "DesiredWorkload",
     "EvidenceRow",
+    "Flaps",
     "GapRow",
     "Headline",
     "Host",

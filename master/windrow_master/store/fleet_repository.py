@@ -8,13 +8,13 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from windrow_master.fleet.flaps import Flaps
 from windrow_master.fleet.model import (
     AdminState,
     Claim,
     CommandRow,
     CommandState,
     Condition,
+    Flaps,
     Grant,
     Host,
     LinkState,
