@@ -119,7 +119,7 @@ class Relay:
         self._space, self._held_up = asyncio.Condition(), 0
         self._warm = WarmConnections(self.pinged, self._post, clock, limits.warm_max)
         self.asks = ServiceAsks(self._say_if_attached, ANSWER_NS)
-        self._shed = 0
+        self._shed, self.banned = 0, frozenset[str]()
         self._lost_ns, self._lost_agents = clock.monotonic_ns(), 0
         self._is_ending = False
         self._drained = asyncio.Event()  # an operator's word, which the Master repeats on every trunk
@@ -312,6 +312,7 @@ class Relay:
             tunnel_address=facts.tunnel_address,
             tunnel_host_address=facts.tunnel_host_address,
             service_address=facts.service_address,
+            tunnels_of_others=True,
         )
         await trunk.send(services_pb2.TrunkBatch(items=[services_pb2.TrunkItem(hello=hello)]))
         async with asyncio.timeout(WELCOME_DEADLINE_S):
@@ -321,6 +322,8 @@ class Relay:
         if not batch.items[0].welcome.leader:
             raise Unavailable(f"That Master does not lead; {batch.items[0].welcome.leader_address or 'another'} does.")
         self._set_drained(batch.items[0].welcome.draining)
+        for bans in [item.bans for item in batch.items if item.HasField("bans")]:
+            await self._ban(bans)
         log.info("trunk_attached", access_id=facts.access_id, worker=facts.worker, epoch=batch.items[0].welcome.epoch)
 
     async def _serve(self, trunk: TrunkLink) -> None:
@@ -378,6 +381,7 @@ class Relay:
                     self._set_drained(item.drain.draining)
 
     async def _ban(self, bans: services_pb2.BanList) -> None:
+        self.banned = frozenset(bans.host_ids)
         for host_id in bans.host_ids:
             route = self._routes.of_host(host_id)
             if route is not None:

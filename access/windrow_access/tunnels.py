@@ -1,8 +1,9 @@
 """The tunnels' listener: TLS for renters and hosts alike, who show the Master's grants; both of one tunnel are joined.
 
 Once both are there, its TLS is taken off and their own begins: it moves bytes and can read none. What it takes from one
-end is what the other has room for. A tunnel ends with either end, with the host's stream to this worker, and after an
-hour without a byte. Who comes without a grant has ten seconds.
+end is what the other has room for. A tunnel ends with either end, with the host's stream to this worker (where the
+grant names the worker: with its trunk, or a ban of the host), and after an hour without a byte. Who comes without a
+grant has ten seconds.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ from windrow_proto.wire_tunnel import read_grant
 log = structlog.get_logger()
 
 LOOK_NS: Final = SECOND
-"""Between two looks for tunnels whose host has gone or that are idle."""
+"""Between two looks for tunnels that may not be here any more or are idle."""
 
 
 class End:
@@ -101,10 +102,14 @@ class Tunnels:
         clock: Clock,
         limits: TunnelLimits,
         labels: dict[str, str],
+        name: str = "",
+        takes: Callable[[str], bool] = lambda host_id: False,
     ) -> None:
-        """has_host: whether this worker has a stream of this host's."""
+        """has_host: whether this worker has a stream of this host's. name, takes: what grants call this worker, and
+        whether one that does is good for this host: the Master is attached, and has not banned it."""
         self._certificate = OwnCertificate(identity)
         self._master_public, self._has_host = master_public, has_host
+        self._name, self._takes = name, takes
         self._clock, self._limits, self._labels = clock, limits, labels
         self._doors = Doors(limits)
         self._table: JoinTable[End] = JoinTable()
@@ -172,9 +177,15 @@ class Tunnels:
 
     def _granted(self, head: bytes) -> TunnelGrant:
         grant = read_grant(grant_in(head), self._master_public, self._clock.wall_ns())
-        if not self._has_host(grant.host_id):
-            raise Forbidden("The host of this grant is not connected to this Access.", subject=grant.host_id)
+        if not self._holds(grant):
+            raise Forbidden("This grant does not hold at this Access.", subject=grant.host_id)
         return grant
+
+    def _holds(self, grant: TunnelGrant) -> bool:
+        """Whether a tunnel may be here, at its beginning and for as long as it lasts: the Master can end it."""
+        if grant.worker:
+            return grant.worker == self._name and self._takes(grant.host_id)
+        return self._has_host(grant.host_id)
 
     async def _join(self, end: End, grant: TunnelGrant) -> None:
         """Until the tunnel is over, or its other end did not come; raises DeadlineExceeded, LinkClosed, OSError."""
@@ -230,6 +241,6 @@ class Tunnels:
                 was, since_ns = before.get(splice, (-1, now_ns))
                 seen[splice] = splice.moved_bytes, since_ns if splice.moved_bytes == was else now_ns
                 is_idle = now_ns - seen[splice][1] > self._limits.idle_ns
-                if is_idle or not self._has_host(grant.host_id):
+                if is_idle or not self._holds(grant):
                     log.info("tunnel_cut", tunnel=grant.tunnel_id, idle=is_idle)
                     splice.cut()

@@ -34,6 +34,7 @@ from windrow_proto.errors import Unavailable, WindrowError
 from windrow_proto.ids import AccessId, ClusterId
 from windrow_proto.ports import TrunkLink
 from windrow_proto.together import together
+from windrow_proto.tunnels import worker_name
 from windrow_proto.units import MINUTE
 from windrow_proto.v1 import services_pb2
 
@@ -69,7 +70,10 @@ class Worker:
         await self._renew_if_due()
         labels = {"region": self._config.region, "worker": str(self._worker)}
         master_public = self._identity.master_public
-        tunnels = Tunnels(self._tls, master_public, self._has_host, self._clock, TunnelLimits(), labels)
+        name = worker_name(self._identity.subject_id, self._worker)
+        tunnels = Tunnels(
+            *(self._tls, master_public, self._has_host, self._clock, TunnelLimits(), labels), name, self._takes
+        )
         tunnel_port = tunnels.open(self._config.host, self._config.first_tunnel_port(self._port))
         services, service_place = self._services(labels)
         access_id = AccessId(self._identity.subject_id)
@@ -120,6 +124,10 @@ class Worker:
 
     def _has_host(self, host_id: str) -> bool:
         return self._made is not None and self._made.has_host(host_id)
+
+    def _takes(self, host_id: str) -> bool:
+        made = self._made
+        return made is not None and made.attached.is_set() and host_id not in made.banned
 
     def _services(self, labels: dict[str, str]) -> tuple[Services | None, str]:
         """The listener for services and where browsers find it, if there is to be one."""

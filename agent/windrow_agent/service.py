@@ -18,6 +18,7 @@ from windrow_agent.challenge.desk import ChallengeDesk
 from windrow_agent.channels import ChannelDesk
 from windrow_agent.commands import CommandDesk
 from windrow_agent.connection import Connection, Greeting
+from windrow_agent.core.choice import to_tell
 from windrow_agent.core.layout import Layouts
 from windrow_agent.cutting import CutDesk
 from windrow_agent.dialling import Home
@@ -117,6 +118,7 @@ class AgentService:
         self.boot_id = BootId(parts.rng.random_bytes(16))
         self.connected, self._stop = asyncio.Event(), asyncio.Event()
         self._began_ns = parts.clock.monotonic_ns()
+        self._told_rtts: dict[str, int] = {}
         self._room = Room(parts.disk, parts.directory, parts.ballast_bytes, parts.runner, parts.clock)
         self._connection: Connection | None = None
         self._channels: ChannelDesk | None = None
@@ -315,7 +317,7 @@ class AgentService:
             *(self.parts.tls, self.challenges, self.caches, self.private),
         )
         self.connected.set()
-        is_told = False
+        self._told_rtts, is_told = {}, False
         while True:
             connection.say(Kind.HEARTBEAT, encode_heartbeat(self._heartbeat()))
             if not is_told:
@@ -326,6 +328,8 @@ class AgentService:
 
     def _heartbeat(self) -> Heartbeat:
         clock, answer = self.parts.clock, self.home.answer
+        rtts = to_tell(self._told_rtts, [(one.access_id, one.rtt_ns) for one in self.home.answers.values()])
+        self._told_rtts = dict(rtts) or self._told_rtts
         return Heartbeat(
             wall_ns=clock.wall_ns(),
             uptime_ns=clock.monotonic_ns() - self._began_ns,
@@ -336,6 +340,7 @@ class AgentService:
             access_id=answer.access_id if answer is not None else "",
             access_rtt_ns=answer.rtt_ns if answer is not None else -1,
             spool_bytes=self.outbox.spool_bytes,
+            rtts=rtts,
         )
 
     def canary(self) -> bytes:

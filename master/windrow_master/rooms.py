@@ -197,7 +197,8 @@ def _furnished(
         volumes=VolumeService(store, kept),
         inside=WorkAccess(clusters, hub),
         tunnels=TunnelService(
-            store, clusters, hub, hub.down.tunnel_addresses, authority.signing, authority.root_pem, clock
+            *(store, clusters, hub, hub.down.tunnel_addresses, authority.signing, authority.root_pem, clock),
+            lambda host_id: hub.down.nearby(host_id, hub.accesses.tunnel_places()),
         ),
         version=__version__,
         started_at_ns=clock.monotonic_ns(),

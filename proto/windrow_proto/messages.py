@@ -92,7 +92,10 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The agent's loop is alive. -1 in sampling_age_ns and access_rtt_ns: there is none yet."""
+    """The agent's loop is alive. -1 in sampling_age_ns and access_rtt_ns: there is none yet.
+
+    rtts: the round trips to Accesses by their ids, all that are known, where they changed; else none.
+    """
 
     wall_ns: int
     uptime_ns: int
@@ -103,6 +106,7 @@ class Heartbeat:
     access_id: str = ""
     access_rtt_ns: int = -1
     spool_bytes: int = 0
+    rtts: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

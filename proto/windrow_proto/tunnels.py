@@ -52,7 +52,10 @@ class TunnelSide(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TunnelGrant:
-    """The Master's word that these two ends may be joined. not_after_ns: wall clock, to connect by."""
+    """The Master's word that these two ends may be joined. not_after_ns: wall clock, to connect by.
+
+    worker: the one worker of an Access where it holds, whoever is connected there; empty: where its host is connected.
+    """
 
     tunnel_id: str
     side: TunnelSide
@@ -61,6 +64,12 @@ class TunnelGrant:
     cluster_id: ClusterId
     port: int
     not_after_ns: int
+    worker: str = ""
+
+
+def worker_name(access_id: str, number: int) -> str:
+    """How a grant names one worker of an Access."""
+    return f"{access_id}/{number}"
 
 
 def secret_digest(secret: bytes) -> bytes:

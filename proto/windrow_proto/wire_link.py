@@ -26,6 +26,7 @@ from windrow_proto.messages import (
     Welcome,
 )
 from windrow_proto.model import ChannelPurpose, Lane
+from windrow_proto.nearness import RTTS_MAX
 from windrow_proto.v1 import host_pb2, link_pb2
 
 
@@ -165,6 +166,7 @@ def encode_heartbeat(heartbeat: Heartbeat) -> bytes:
         access_id=heartbeat.access_id,
         access_rtt_ns=heartbeat.access_rtt_ns,
         spool_bytes=heartbeat.spool_bytes,
+        rtts=[link_pb2.AccessRtt(access_id=access_id, rtt_ns=rtt_ns) for access_id, rtt_ns in heartbeat.rtts],
     ).SerializeToString()
 
 
@@ -181,6 +183,10 @@ def decode_heartbeat(data: bytes) -> Heartbeat:
         access_id=fields.text(message.access_id),
         access_rtt_ns=max(-1, message.access_rtt_ns),
         spool_bytes=message.spool_bytes,
+        rtts=tuple(
+            (fields.text(one.access_id), fields.not_negative(one.rtt_ns, "A round trip"))
+            for one in fields.listed(message.rtts, RTTS_MAX)
+        ),
     )
 
 

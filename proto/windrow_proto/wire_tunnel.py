@@ -23,6 +23,7 @@ def sign_grant(grant: TunnelGrant, signing: SigningKey) -> str:
         cluster_id=grant.cluster_id,
         port=grant.port,
         not_after_ns=grant.not_after_ns,
+        worker=grant.worker,
     )
     covered = message.SerializeToString()
     signed = link_pb2.SignedTunnelGrant(grant=covered, signature=signing.sign(DOMAIN_TUNNEL, covered))
@@ -48,6 +49,7 @@ def read_grant(text: str, master_public: bytes, wall_ns: int) -> TunnelGrant:
         cluster_id=ClusterId(fields.text(message.cluster_id)),
         port=fields.port(message.port),
         not_after_ns=message.not_after_ns,
+        worker=fields.text(message.worker),
     )
     if wall_ns >= grant.not_after_ns:
         raise Expired("This grant is over; ask the Master for another one.", subject=grant.tunnel_id)

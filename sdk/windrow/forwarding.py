@@ -6,10 +6,12 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from windrow import tunnel
 from windrow.client import Client
 from windrow.errors import LocalCut, WindrowClientError
+from windrow.nearest import Nearest
 from windrow.pump import Pump
 
 CONNECTIONS_MAX = 128
@@ -24,7 +26,16 @@ PAUSE_S = 0.1
 class Forward:
     """A listening port of this machine whose connections end in a cluster. Figures are of all of them."""
 
-    def __init__(self, api: Client, cluster_id: str, port: int, on_error: Callable[[WindrowClientError], None]) -> None:
+    def __init__(
+        self,
+        api: Client,
+        cluster_id: str,
+        port: int,
+        on_error: Callable[[WindrowClientError], None],
+        nearest: Nearest | None = None,
+    ) -> None:
+        """nearest: what is known of the market's Accesses, if not what programs before this one have measured."""
+        self._nearest = nearest or Nearest(api.config.url)
         self._api, self._cluster_id, self._port, self._on_error = api, cluster_id, port, on_error
         self.connections = self.open = self.sent_bytes = self.received_bytes = 0
 
@@ -79,8 +90,8 @@ class Forward:
         self.open += 1
         self.connections += 1
         try:
-            ticket = await asyncio.to_thread(self._api.open_tunnel, self._cluster_id, self._port)
-            with contextlib.closing(await tunnel.dial(ticket)) as host:
+            ask = partial(self._api.open_tunnel, self._cluster_id, self._port)
+            with contextlib.closing(await tunnel.meet(ask, self._nearest)) as host:
                 start()
                 await Pump(local, host, self._count).run()
         finally:

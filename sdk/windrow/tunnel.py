@@ -16,12 +16,15 @@ from functools import partial
 from typing import Any, TypeVar
 
 from windrow.errors import ApiProblem, TunnelRefused
+from windrow.nearest import Nearest
 from windrow.tls import HostEnd, HostTls
 
 PATH = "/tunnel"
 PROTOCOL = "windrow-tunnel/2"
 ANSWER_BYTES_MAX = 8 * 1024
 DIAL_S = 15.0
+OTHERWISE_S = 5.0
+"""The same where another Access may be asked for: three round trips, however long the line."""
 JOIN_S = 20.0
 """For the Access to join us with the host, and for the host to shake hands; the Access gives up after ten itself."""
 FLUSH_S = 10.0
@@ -30,13 +33,45 @@ REST_BYTES = 64 * 1024
 HEAD_ENDS = b"\r\n\r\n"
 
 Found = TypeVar("Found")
+Ask = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-async def approach(where: dict[str, Any]) -> ssl.SSLSocket:
+async def meet(ask: Ask, nearest: Nearest) -> HostEnd:
+    """Ask the Master for a tunnel, and meet the host; for `Pump`. Raises TunnelRefused, ApiProblem, MasterUnreachable.
+
+    ask: of the Master, with what `nearest` wishes; blocking.
+    """
+    return await dial(*await answering(ask, nearest, await asyncio.to_thread(ask, nearest.wish())))
+
+
+async def answering(
+    ask: Ask, nearest: Nearest, ticket: dict[str, Any], access: ssl.SSLSocket | None = None
+) -> tuple[dict[str, Any], ssl.SSLSocket]:
+    """A connection to the Access of this ticket, or, where it does not answer and there are others, once to another by
+    a ticket of its own. access: where it was approached already. Raises as `meet`."""
+    nearest.learn(ticket)
+    has_others = len(ticket.get("accesses") or ()) > 1
+    try:
+        return ticket, access or await approach(ticket, OTHERWISE_S if has_others else DIAL_S)
+    except TunnelRefused as refused:
+        if not has_others:
+            raise
+        nearest.away(str(ticket["access_id"]))
+        again = await asyncio.to_thread(ask, nearest.wish())
+        if again["access_id"] == ticket["access_id"]:  # there is no other for this host
+            raise
+        try:
+            return again, await approach(again)
+        except TunnelRefused as error:
+            nearest.away(str(again["access_id"]))
+            raise TunnelRefused(f"No Access of two answers. {refused} {error}") from error
+
+
+async def approach(where: dict[str, Any], within_s: float = DIAL_S) -> ssl.SSLSocket:
     """Connect to the Access of a ticket, before there is a grant to show. Raises TunnelRefused."""
     host, _, port = str(where["address"]).rpartition(":")
     try:
-        async with asyncio.timeout(DIAL_S):
+        async with asyncio.timeout(within_s):
             raw = await _connected(host.strip("[]"), int(port))
             return await _secured(raw, where["ca_pem"], where["server_name"])
     except (OSError, TimeoutError, ValueError) as error:  # ssl.SSLError is an OSError

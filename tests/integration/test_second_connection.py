@@ -10,8 +10,7 @@ from tests.support.homes import running_home
 from tests.support.links import Acceptor, GrpcWorld, echo, grpc_world
 from tests.waiting import poll_async
 from windrow_agent import dialling
-from windrow_agent.core import choice
-from windrow_proto import link_grpc
+from windrow_proto import link_grpc, nearness
 from windrow_proto.errors import TooMany
 from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.ports import PeerFacts, PingFacts
@@ -60,7 +59,7 @@ class Regions:
 async def regions(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Regions]:
     monkeypatch.setattr(dialling, "WARM_AFTER_NS", 50 * MILLISECOND)
     monkeypatch.setattr(dialling, "WARM_PING_NS", 50 * MILLISECOND)
-    monkeypatch.setattr(choice, "TIE_NS", 60 * SECOND)  # nobody is nearer, however busy this machine is
+    monkeypatch.setattr(nearness, "TIE_NS", 60 * SECOND)  # nobody is nearer, however busy this machine is
     async with grpc_world() as world:
         accesses = [Access(f"region-{number}") for number in range(3)]
         points = []

@@ -13,15 +13,9 @@ from typing import Final
 
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap
-from windrow_proto.units import MILLISECOND, SECOND
+from windrow_proto.nearness import RTTS_MAX, is_about_as_near, is_clearly_nearer
+from windrow_proto.units import SECOND
 
-NEARER_NS: Final = 10 * MILLISECOND
-"""Below this nobody notices, and moving costs a handshake."""
-TIE_NS: Final = 2 * MILLISECOND
-"""Round trips this close to the nearest count as equal; then load and the host's own order decide."""
-TIE_SHARE: Final = 8
-"""And those that are longer by no more than such a part of the nearest: on a line of 50 ms nobody notices 6, and a busy
-machine at either end adds as much."""
 LOAD_FULL_PERMILLE: Final = 1000
 BACKOFF_NS: Final = SECOND // 2
 BACKOFF_MAX_NS: Final = 15 * SECOND
@@ -84,20 +78,23 @@ def second(
     return equals[0].address if equals else None
 
 
+def to_tell(told: Mapping[str, int], measured: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """The round trips to Accesses by id that the Master should hear of, the nearest first: all of them when one came,
+    went or differs from what was told, else none. Over one line of several addresses the shorter counts."""
+    rtts_ns: dict[str, int] = {}
+    for access_id, rtt_ns in measured:
+        rtts_ns[access_id] = min(rtt_ns, rtts_ns.get(access_id, rtt_ns))
+    nearest = sorted(rtts_ns.items(), key=lambda one: (one[1], one[0]))[:RTTS_MAX]
+    is_known = told.keys() == dict(nearest).keys() and all(
+        is_about_as_near(max(told[access_id], rtt_ns), min(told[access_id], rtt_ns)) for access_id, rtt_ns in nearest
+    )
+    return () if is_known else tuple(nearest)
+
+
 def mixed(host_id: HostId, addresses: Iterable[str]) -> list[str]:
     """These in an order of this host's own: on a busy machine it counts who is measured first, and that is not to be
     the same Access for all hosts."""
     return sorted(addresses, key=lambda address: turn(f"{host_id}|{address}", 1))
-
-
-def is_clearly_nearer(other_ns: int, here_ns: int) -> bool:
-    """Whether a move is worth it: at least 10 ms and at least one third nearer."""
-    return here_ns - other_ns >= NEARER_NS and 3 * other_ns <= 2 * here_ns
-
-
-def is_about_as_near(other_ns: int, nearest_ns: int) -> bool:
-    """Whether the difference says nothing: it is within what measuring the same line twice differs by."""
-    return other_ns - nearest_ns <= max(TIE_NS, nearest_ns // TIE_SHARE)
 
 
 def backoff_ns(attempt: int, uniform: float) -> int:

@@ -1034,6 +1034,12 @@ export interface MeOut {
   master: MasterOut;
 }
 
+/** How far an Access is from the renter. */
+export interface MeasuredAccess {
+  id: string;
+  rtt_ms: number;
+}
+
 /** A measurement of a host's bandwidth that has begun. */
 export interface MeasuringOut {
   operation: OperationOut;
@@ -1701,9 +1707,20 @@ export interface TransferOut {
   at: string;
 }
 
-/** Which TCP port of the workload to reach. */
+/** An Access by which tunnels may go. */
+export interface TunnelAccessOut {
+  id: string;
+  /** host:port; the time that connecting takes is what to measure */
+  address: string;
+}
+
+/** Which TCP port of the workload to reach, and by which Access. */
 export interface TunnelBody {
   port: number;
+  /** Round trips to `accesses` of an earlier answer */
+  measured?: MeasuredAccess[];
+  /** Accesses that do not answer from here */
+  without?: string[];
 }
 
 /** Where a renter comes for a tunnel, and what is shown there. */
@@ -1727,6 +1744,10 @@ export interface TunnelOut {
   secret: string;
   /** To connect by; the tunnel itself has no end of its own */
   expires_at: string;
+  /** Whose `address` it is; null where the Master does not know */
+  access_id: string | null;
+  /** Those that may be measured for the next one; empty without a choice */
+  accesses: TunnelAccessOut[];
 }
 
 /** A slot that nobody rents, and why. */

@@ -22,19 +22,21 @@ from windrow_master.api.paging import Cursor, Limit, accepted, page, read_cursor
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.model import ClusterKind, ClusterRequest
 from windrow_master.clusters.request import HOSTS_MAX
+from windrow_master.clusters.tunnels.nearest import LISTED_MAX, Wish
 from windrow_master.clusters.views import ClusterView
 from windrow_master.identity.model import Principal
 from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.sealed import RegistryLogin
-from windrow_proto.units import SECOND, Bytes, Microcents, parse_money
+from windrow_proto.units import MILLISECOND, SECOND, Bytes, Microcents, parse_money
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
 router = make_router("clusters")
 
 Rank = Annotated[int, Query(ge=0, lt=HOSTS_MAX, description="Of which member, where there are several")]
 SECONDS_MAX = 10**8
+RTT_MS_MAX = 60_000
 ENTITY_MAX = 2**53
 """Sizes that JavaScript still counts exactly."""
 
@@ -151,10 +153,35 @@ class StartBody(Body):
     ] = None
 
 
+AccessName = Annotated[str, Field(max_length=128)]
+
+
+class MeasuredAccess(Body):
+    """How far an Access is from the renter."""
+
+    id: AccessName
+    rtt_ms: Annotated[float, Field(ge=0, le=RTT_MS_MAX, allow_inf_nan=False)]
+
+
 class TunnelBody(Body):
-    """Which TCP port of the workload to reach."""
+    """Which TCP port of the workload to reach, and by which Access."""
 
     port: Annotated[int, Field(ge=1, le=65_535)]
+    measured: Annotated[
+        list[MeasuredAccess],
+        Field(
+            default_factory=list, max_length=LISTED_MAX, description="Round trips to `accesses` of an earlier answer"
+        ),
+    ]
+    without: Annotated[
+        list[AccessName],
+        Field(default_factory=list, max_length=LISTED_MAX, description="Accesses that do not answer from here"),
+    ]
+
+    def wish(self) -> Wish:
+        """The same as a value of the room."""
+        rtts_ns = {one.id: int(one.rtt_ms * MILLISECOND) for one in self.measured}
+        return Wish(rtts_ns, frozenset(self.without))
 
 
 class FilesArrived(BaseModel):
@@ -359,11 +386,12 @@ async def open_tunnel(
     """Have the host open a tunnel to a port of the workload. Connect to `address` with TLS (server name `server_name`,
     authority `ca_pem`) before `expires_at`, ask for an upgrade to `protocol`, and show `grant` as bearer, once. After
     the 101 end this TLS, shake hands with the host on the same connection (its certificate: `host_pem`, its name:
-    `host_server_name`), and send `secret`."""
+    `host_server_name`), and send `secret`. It goes by the host's Access, unless another is clearly nearer in sum by
+    what both measured, or that one is in `without`: if the Access does not answer, ask once more without it."""
     if services.tunnels is None:
         raise Unavailable("This Master has no link to hosts.")
     is_allowed = partial(lasting.is_allowed, request)
-    ticket = await services.tunnels.open(principal, ClusterId(cluster_id), body.port, is_allowed)
+    ticket = await services.tunnels.open(principal, ClusterId(cluster_id), body.port, is_allowed, body.wish())
     return JSONResponse(tunnel_json(ticket), 201, headers={"Cache-Control": "no-store"})
 
 

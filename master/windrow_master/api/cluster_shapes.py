@@ -92,6 +92,8 @@ def tunnel_json(ticket: Ticket) -> dict[str, Any]:
         "host_server_name": HOST_NAME,
         "secret": ticket.secret.hex(),
         "expires_at": time_text(ticket.not_after_ns),
+        "access_id": ticket.access_id or None,
+        "accesses": [{"id": one.access_id, "address": one.renters} for one in ticket.accesses],
     }
 
 

@@ -198,6 +198,13 @@ class ExplanationOut(Out):
     others: Annotated[dict[str, int], Field(description="How many more were looked at, by what was said of them")]
 
 
+class TunnelAccessOut(Out):
+    """An Access by which tunnels may go."""
+
+    id: str
+    address: Annotated[str, Field(description="host:port; the time that connecting takes is what to measure")]
+
+
 class TunnelOut(Out):
     """Where a renter comes for a tunnel, and what is shown there."""
 
@@ -213,6 +220,10 @@ class TunnelOut(Out):
     host_server_name: Annotated[str, Field(description="What that certificate names")]
     secret: Annotated[str, Field(description="In hexadecimal; its bytes are what the host is told first, inside TLS")]
     expires_at: Annotated[Time, Field(description="To connect by; the tunnel itself has no end of its own")]
+    access_id: Annotated[str | None, Field(description="Whose `address` it is; null where the Master does not know")]
+    accesses: Annotated[
+        list[TunnelAccessOut], Field(description="Those that may be measured for the next one; empty without a choice")
+    ]
 
 
 class BoxOut(Out):

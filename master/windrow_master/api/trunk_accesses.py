@@ -3,9 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from windrow_master.accesses.model import LOAD_FULL
 from windrow_master.api.trunk_wire import Trunk
+from windrow_master.clusters.tunnels.nearest import TunnelPlace
 from windrow_proto.messages import AccessPoint
 from windrow_proto.ports import Clock
+from windrow_proto.tunnels import worker_name
 from windrow_proto.units import MINUTE, time_text
 from windrow_proto.wire_fields import clean_text
 
@@ -66,6 +69,20 @@ class Accesses:
     def serving(self) -> tuple[str, ...]:
         """Who takes hosts now."""
         return tuple(point.access_id for point in self.points() if not point.draining)
+
+    def tunnel_places(self) -> tuple[TunnelPlace, ...]:
+        """Where tunnels to hosts that are connected elsewhere may go: of each Access that takes them, is not drained
+        and has room, the worker with the least load."""
+        found: dict[str, TunnelPlace] = {}
+        for one in self._trunks:
+            is_able = one.tunnels_of_others and one.tunnel_address and one.tunnel_host_address
+            if not is_able or one.load.load_permille >= LOAD_FULL or self._is_drained(one.access_id):
+                continue
+            named = one.access_id, worker_name(one.access_id, one.worker), one.tunnel_address, one.tunnel_host_address
+            place, least = TunnelPlace(*named, one.load.load_permille), found.get(one.access_id)
+            if least is None or (place.load_permille, place.worker) < (least.load_permille, least.worker):
+                found[one.access_id] = place
+        return tuple(found[access_id] for access_id in sorted(found))
 
     def service_place(self, access_id: str) -> str:
         """DOMAIN:PORT under which services are asked for, of this Access if it has one, else of the first that has;

@@ -14,6 +14,7 @@ import structlog
 
 from windrow_master.again import ends_alone
 from windrow_master.api.trunk_route import HostRoute
+from windrow_master.clusters.tunnels.nearest import Nearby, TunnelPlace
 from windrow_master.clusters.tunnels.service import TunnelAddresses
 from windrow_master.fleet.commands.service import to_ask, to_send
 from windrow_master.fleet.model import CommandRow, CommandState, HostFacts
@@ -129,6 +130,16 @@ class Downlink:
         if route is None or not all(route.tunnels):
             return None
         return TunnelAddresses(*route.tunnels)
+
+    def nearby(self, host_id: HostId, places: tuple[TunnelPlace, ...]) -> Nearby:
+        """What is known for the choice of an Access for tunnels to a host. places: those that may be chosen."""
+        route, live = self._routes.get(host_id), self._fleet.presence.get(host_id)
+        if route is None or live is None:
+            return Nearby()
+        rtts_ns = dict(live.rtts_ns)
+        if live.rtt_ns is not None:
+            rtts_ns[route.access_id] = live.rtt_ns
+        return Nearby(route.access_id, places, rtts_ns)
 
     def access_of(self, host_id: HostId) -> str:
         """The Access that this host is connected to; empty: none."""

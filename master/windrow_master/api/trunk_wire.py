@@ -34,6 +34,7 @@ class Trunk:
         self.worker, self.address = hello.worker, hello.address[:128]
         self.version = hello.version[:64]
         self.tunnel_address, self.tunnel_host_address = hello.tunnel_address[:256], hello.tunnel_host_address[:256]
+        self.tunnels_of_others = hello.tunnels_of_others
         self.service_place = check_place(hello.service_address[:256])
         self.peer = address
         self.attached_ns = attached_ns

@@ -257,7 +257,7 @@ class Ack(_message.Message):
     def __init__(self, have: _Optional[_Iterable[_Union[LaneMarks, _Mapping]]] = ..., missing: _Optional[_Iterable[_Union[LaneMarks, _Mapping]]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
-    __slots__ = ("wall_ns", "uptime_ns", "inventory_hash", "observed_digest", "conditions", "sampling_age_ns", "access_id", "access_rtt_ns", "spool_bytes")
+    __slots__ = ("wall_ns", "uptime_ns", "inventory_hash", "observed_digest", "conditions", "sampling_age_ns", "access_id", "access_rtt_ns", "spool_bytes", "rtts")
     WALL_NS_FIELD_NUMBER: _ClassVar[int]
     UPTIME_NS_FIELD_NUMBER: _ClassVar[int]
     INVENTORY_HASH_FIELD_NUMBER: _ClassVar[int]
@@ -267,6 +267,7 @@ class Heartbeat(_message.Message):
     ACCESS_ID_FIELD_NUMBER: _ClassVar[int]
     ACCESS_RTT_NS_FIELD_NUMBER: _ClassVar[int]
     SPOOL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    RTTS_FIELD_NUMBER: _ClassVar[int]
     wall_ns: int
     uptime_ns: int
     inventory_hash: str
@@ -276,7 +277,16 @@ class Heartbeat(_message.Message):
     access_id: str
     access_rtt_ns: int
     spool_bytes: int
-    def __init__(self, wall_ns: _Optional[int] = ..., uptime_ns: _Optional[int] = ..., inventory_hash: _Optional[str] = ..., observed_digest: _Optional[bytes] = ..., conditions: _Optional[_Iterable[str]] = ..., sampling_age_ns: _Optional[int] = ..., access_id: _Optional[str] = ..., access_rtt_ns: _Optional[int] = ..., spool_bytes: _Optional[int] = ...) -> None: ...
+    rtts: _containers.RepeatedCompositeFieldContainer[AccessRtt]
+    def __init__(self, wall_ns: _Optional[int] = ..., uptime_ns: _Optional[int] = ..., inventory_hash: _Optional[str] = ..., observed_digest: _Optional[bytes] = ..., conditions: _Optional[_Iterable[str]] = ..., sampling_age_ns: _Optional[int] = ..., access_id: _Optional[str] = ..., access_rtt_ns: _Optional[int] = ..., spool_bytes: _Optional[int] = ..., rtts: _Optional[_Iterable[_Union[AccessRtt, _Mapping]]] = ...) -> None: ...
+
+class AccessRtt(_message.Message):
+    __slots__ = ("access_id", "rtt_ns")
+    ACCESS_ID_FIELD_NUMBER: _ClassVar[int]
+    RTT_NS_FIELD_NUMBER: _ClassVar[int]
+    access_id: str
+    rtt_ns: int
+    def __init__(self, access_id: _Optional[str] = ..., rtt_ns: _Optional[int] = ...) -> None: ...
 
 class HeartbeatReply(_message.Message):
     __slots__ = ("epoch", "wall_ns", "inventory_wanted", "observed_wanted")
@@ -388,7 +398,7 @@ class AccessPoint(_message.Message):
     def __init__(self, access_id: _Optional[str] = ..., region: _Optional[str] = ..., address: _Optional[str] = ..., load_permille: _Optional[int] = ..., draining: _Optional[bool] = ...) -> None: ...
 
 class TunnelGrant(_message.Message):
-    __slots__ = ("tunnel_id", "side", "host_id", "workload_id", "cluster_id", "port", "not_after_ns")
+    __slots__ = ("tunnel_id", "side", "host_id", "workload_id", "cluster_id", "port", "not_after_ns", "worker")
     TUNNEL_ID_FIELD_NUMBER: _ClassVar[int]
     SIDE_FIELD_NUMBER: _ClassVar[int]
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -396,6 +406,7 @@ class TunnelGrant(_message.Message):
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     NOT_AFTER_NS_FIELD_NUMBER: _ClassVar[int]
+    WORKER_FIELD_NUMBER: _ClassVar[int]
     tunnel_id: str
     side: TunnelSide
     host_id: str
@@ -403,7 +414,8 @@ class TunnelGrant(_message.Message):
     cluster_id: str
     port: int
     not_after_ns: int
-    def __init__(self, tunnel_id: _Optional[str] = ..., side: _Optional[_Union[TunnelSide, str]] = ..., host_id: _Optional[str] = ..., workload_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., port: _Optional[int] = ..., not_after_ns: _Optional[int] = ...) -> None: ...
+    worker: str
+    def __init__(self, tunnel_id: _Optional[str] = ..., side: _Optional[_Union[TunnelSide, str]] = ..., host_id: _Optional[str] = ..., workload_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., port: _Optional[int] = ..., not_after_ns: _Optional[int] = ..., worker: _Optional[str] = ...) -> None: ...
 
 class SignedTunnelGrant(_message.Message):
     __slots__ = ("grant", "signature")

@@ -98,7 +98,7 @@ class TrunkItem(_message.Message):
     def __init__(self, route: _Optional[int] = ..., frame: _Optional[_Union[_link_pb2.Frame, _Mapping]] = ..., opened: _Optional[_Union[RouteOpened, _Mapping]] = ..., closed: _Optional[_Union[RouteClosed, _Mapping]] = ..., hello: _Optional[_Union[TrunkHello, _Mapping]] = ..., welcome: _Optional[_Union[TrunkWelcome, _Mapping]] = ..., close: _Optional[_Union[RouteClose, _Mapping]] = ..., load: _Optional[_Union[LoadReport, _Mapping]] = ..., credit: _Optional[_Union[RouteCredit, _Mapping]] = ..., bans: _Optional[_Union[BanList, _Mapping]] = ..., drain: _Optional[_Union[TrunkDrain, _Mapping]] = ..., letter: _Optional[_Union[Letter, _Mapping]] = ..., service_ask: _Optional[_Union[ServiceAsk, _Mapping]] = ..., service_answer: _Optional[_Union[ServiceAnswer, _Mapping]] = ..., service_left: _Optional[_Union[ServiceLeft, _Mapping]] = ...) -> None: ...
 
 class TrunkHello(_message.Message):
-    __slots__ = ("access_id", "region", "worker", "address", "version", "signing_public", "tunnel_address", "tunnel_host_address", "service_address")
+    __slots__ = ("access_id", "region", "worker", "address", "version", "signing_public", "tunnel_address", "tunnel_host_address", "service_address", "tunnels_of_others")
     ACCESS_ID_FIELD_NUMBER: _ClassVar[int]
     REGION_FIELD_NUMBER: _ClassVar[int]
     WORKER_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +108,7 @@ class TrunkHello(_message.Message):
     TUNNEL_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     TUNNEL_HOST_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     SERVICE_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    TUNNELS_OF_OTHERS_FIELD_NUMBER: _ClassVar[int]
     access_id: str
     region: str
     worker: int
@@ -117,7 +118,8 @@ class TrunkHello(_message.Message):
     tunnel_address: str
     tunnel_host_address: str
     service_address: str
-    def __init__(self, access_id: _Optional[str] = ..., region: _Optional[str] = ..., worker: _Optional[int] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., signing_public: _Optional[bytes] = ..., tunnel_address: _Optional[str] = ..., tunnel_host_address: _Optional[str] = ..., service_address: _Optional[str] = ...) -> None: ...
+    tunnels_of_others: bool
+    def __init__(self, access_id: _Optional[str] = ..., region: _Optional[str] = ..., worker: _Optional[int] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., signing_public: _Optional[bytes] = ..., tunnel_address: _Optional[str] = ..., tunnel_host_address: _Optional[str] = ..., service_address: _Optional[str] = ..., tunnels_of_others: _Optional[bool] = ...) -> None: ...
 
 class TrunkWelcome(_message.Message):
     __slots__ = ("epoch", "frames_per_batch", "leader", "leader_address", "draining")

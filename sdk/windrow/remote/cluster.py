@@ -7,17 +7,20 @@ import io
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from windrow.cli.request import parse_gpu, parse_size
-from windrow.config import find, has_proxy
+from windrow.config import Config, find, has_proxy
 from windrow.errors import ApiProblem, FunctionError, PythonMismatch, WindrowClientError, WorkerRefused
+from windrow.nearest import Nearest
 from windrow.remote import door, loop, memory
 from windrow.remote.line import through_tunnel
 from windrow.remote.session import Session
+from windrow.tunnel import Ask
 from windrow.worker.config import is_in_call
 
 if TYPE_CHECKING:
@@ -184,7 +187,7 @@ class Cluster:
         if known is None or remembered is None or not _is_same_python(remembered.python):
             return None
         port = remembered.port
-        session = _session(known, remembered, lambda: door.open_tunnel(config, known, port))
+        session = _session(known, remembered, partial(door.open_tunnel, config, known, port), config)
         try:
             loop.finish(session.connect())
         except WindrowClientError:
@@ -273,14 +276,14 @@ def session_of(api: "Client", cluster_id: str) -> Session:
         known.keep()
     _check_python(known.python)
     port = known.port
-    return _session(cluster_id, known, lambda: api.open_tunnel(cluster_id, port))
+    return _session(cluster_id, known, partial(api.open_tunnel, cluster_id, port), api.config)
 
 
-def _session(cluster_id: str, known: memory.Memory, open_tunnel: Callable[[], Json]) -> Session:
+def _session(cluster_id: str, known: memory.Memory, open_tunnel: Ask, config: Config) -> Session:
     """The one that this program has with it already, or a new one."""
     with _sessions_lock:
         if cluster_id not in _sessions:
-            way = through_tunnel(open_tunnel, known)
+            way = through_tunnel(open_tunnel, known, Nearest(config.url))
             _sessions[cluster_id] = Session(way, known.secret, set(known.known), known.know)
         return _sessions[cluster_id]
 

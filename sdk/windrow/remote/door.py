@@ -11,7 +11,7 @@ from windrow.config import DEADLINE_S, Config
 from windrow.errors import ApiProblem, MasterUnreachable
 
 
-def open_tunnel(config: Config, cluster_id: str, port: int) -> dict[str, Any]:
+def open_tunnel(config: Config, cluster_id: str, port: int, wish: dict[str, Any] | None = None) -> dict[str, Any]:
     """As `Client.open_tunnel`, without a proxy. Raises ApiProblem, MasterUnreachable."""
     url = urlsplit(config.url)
     headers = {
@@ -29,7 +29,7 @@ def open_tunnel(config: Config, cluster_id: str, port: int) -> dict[str, Any]:
         else:
             connection = http.client.HTTPConnection(host, url.port, timeout=DEADLINE_S)
         try:
-            connection.request("POST", path, json.dumps({"port": port}), headers)
+            connection.request("POST", path, json.dumps({"port": port, **(wish or {})}), headers)
             answer = connection.getresponse()
             document = json.loads(answer.read())
         finally:

@@ -7,10 +7,12 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 from windrow import tunnel
 from windrow.errors import CannotSend, LineBroken, WindrowClientError, WorkerRefused, WrongSecret
+from windrow.nearest import Nearest
 from windrow.pump import Pump
 from windrow.remote.memory import Memory
 from windrow.worker import frames
@@ -23,13 +25,14 @@ Way = Callable[[], AbstractAsyncContextManager[socket.socket]]
 """Gives a connection of this machine that ends at the worker."""
 
 
-def through_tunnel(open_tunnel: Callable[[], dict[str, Any]], memory: Memory) -> Way:
+def through_tunnel(open_tunnel: tunnel.Ask, memory: Memory, nearest: Nearest) -> Way:
     """By a tunnel to the port; open_tunnel: asks the Master for it, blocking. Meanwhile the Access that the worker was
     last reached by is approached: two round trips less where it is still the one."""
 
     @asynccontextmanager
     async def way() -> AsyncIterator[socket.socket]:
-        ticket, access = await _asked(open_tunnel, memory)
+        met = await _asked(partial(open_tunnel, nearest.wish()), memory)
+        ticket, access = await tunnel.answering(open_tunnel, nearest, *met)
         with contextlib.closing(await tunnel.dial(ticket, access)) as host:
             memory.reached(ticket)
             near, far = socket.socketpair()

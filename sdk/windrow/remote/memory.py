@@ -45,7 +45,7 @@ class Memory:
         """Write it down."""
         secret = self.secret.hex()
         record = {"python": self.python, "port": self.port, "secret": secret, "known": self.known}
-        _write(_of_cluster(self._cluster_id), {**record, "access": self.access})
+        write(_of_cluster(self._cluster_id), {**record, "access": self.access})
 
 
 def of_worker(cluster_id: str) -> Memory | None:
@@ -72,7 +72,7 @@ def named(config: Config, name: str) -> str | None:
 
 def keep_name(config: Config, name: str, cluster_id: str) -> None:
     """This cluster has this name."""
-    _write(_of_name(config, name), {"cluster": cluster_id})
+    write(_of_name(config, name), {"cluster": cluster_id})
 
 
 def _of_cluster(cluster_id: str) -> Path:
@@ -84,7 +84,8 @@ def _of_name(config: Config, name: str) -> Path:
     return state_folder() / f"name_{hashlib.sha256(whose).hexdigest()[:32]}.json"
 
 
-def _write(path: Path, record: Json) -> None:
+def write(path: Path, record: Json) -> None:
+    """Keep this for the next program, where that can be done; nobody else reads it."""
     with contextlib.suppress(OSError):  # the next program asks again
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = path.with_suffix(f".{os.getpid()}")

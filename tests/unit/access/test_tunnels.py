@@ -5,7 +5,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -18,19 +18,21 @@ from windrow_proto.clock import SystemClock
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, TooMany, Unauthenticated
 from windrow_proto.ids import ClusterId, HostId, WorkloadId
 from windrow_proto.keys import SigningKey
-from windrow_proto.tunnels import ACCEPTED, PROTOCOL, TunnelGrant, TunnelSide, request
+from windrow_proto.tunnels import ACCEPTED, PROTOCOL, TunnelGrant, TunnelSide, request, worker_name
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 from windrow_proto.wire_tunnel import sign_grant
 
 MASTER = SigningKey.generate()
+WORKER = worker_name("access_a", 0)
 HOST, OTHER_HOST = HostId("host_here"), HostId("host_elsewhere")
 
 
-def granted(number: int, side: TunnelSide, host_id: HostId = HOST, life_ns: int = MINUTE) -> TunnelGrant:
+def granted(
+    number: int, side: TunnelSide, host_id: HostId = HOST, life_ns: int = MINUTE, worker: str = ""
+) -> TunnelGrant:
     not_after_ns = SystemClock().wall_ns() + life_ns
-    return TunnelGrant(
-        f"tunnel_{number}", side, host_id, WorkloadId("workload_a"), ClusterId("cluster_a"), 80, not_after_ns
-    )
+    named = f"tunnel_{number}", side, host_id, WorkloadId("workload_a"), ClusterId("cluster_a"), 80
+    return TunnelGrant(*named, not_after_ns, worker)
 
 
 # --- decisions --------------------------------------------------------------------------------------------------------
@@ -118,13 +120,14 @@ def test_used_grants_are_forgotten_when_they_are_over_and_never_before() -> None
 
 @dataclass(slots=True)
 class Place:
-    """A listener, and what comes to it."""
+    """A listener, and what comes to it. taken: the hosts for which it takes grants that name it."""
 
     port: int
     tunnels: Tunnels
     hosts: set[str]
     trust: ssl.SSLContext
     ca_pem: bytes
+    taken: set[str] = field(default_factory=set)
 
     async def dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(
@@ -149,11 +152,11 @@ class Place:
         return int(head.split()[1]), json.loads(body)["code"]
 
     async def pair(
-        self, number: int
+        self, number: int, host_id: HostId = HOST, worker: str = ""
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, asyncio.StreamReader, asyncio.StreamWriter]:
         """A joined tunnel: the host's end, then the renter's."""
-        host = await self.come(granted(number, TunnelSide.HOST))
-        renter = await self.come(granted(number, TunnelSide.RENTER))
+        host = await self.come(granted(number, TunnelSide.HOST, host_id, worker=worker))
+        renter = await self.come(granted(number, TunnelSide.RENTER, host_id, worker=worker))
         return (*await joined(host), *await joined(renter))
 
     def figure(self, name: str) -> float:
@@ -172,12 +175,15 @@ async def listening(limits: TunnelLimits | None = None) -> AsyncIterator[Place]:
     identity = issue(ca, "access", "access_a")
     hosts: set[str] = {HOST}
     has: Callable[[str], bool] = hosts.__contains__
-    tunnels = Tunnels(lambda: identity, MASTER.public, has, SystemClock(), limits or TunnelLimits(), {})
+    taken: set[str] = set()
+    takes: Callable[[str], bool] = taken.__contains__
+    known = MASTER.public, has, SystemClock(), limits or TunnelLimits()
+    tunnels = Tunnels(lambda: identity, *known, {}, WORKER, takes)
     port = tunnels.open("127.0.0.1", 0)
     trust = ssl.create_default_context(cadata=ca.certificate_pem.decode())
     async with asyncio.TaskGroup() as group:
         running = group.create_task(tunnels.run())
-        yield Place(port, tunnels, hosts, trust, ca.certificate_pem)
+        yield Place(port, tunnels, hosts, trust, ca.certificate_pem, taken)
         running.cancel()
 
 
@@ -206,6 +212,23 @@ async def test_bytes_cross_both_ways_and_either_may_come_first() -> None:
             for writer in (one, two):
                 writer.close()
         assert place.figure("access_tunnel_bytes_total") == 2 * 900_000
+
+
+async def test_a_grant_that_names_this_worker_is_good_for_a_host_elsewhere_until_the_master_ends_that() -> None:
+    """Its trunk is gone, or the host is banned; one that names another worker is good for nobody here."""
+    async with listening() as place:
+        place.taken.add(OTHER_HOST)
+        for host_id, worker in ((OTHER_HOST, worker_name("access_a", 1)), (HOST, "access_b/0"), (HOST, WORKER)):
+            text = sign_grant(granted(1, TunnelSide.RENTER, host_id, worker=worker), MASTER)
+            assert await place.refusal(text) == (403, "forbidden")
+        host_reader, host, renter_reader, renter = await place.pair(2, OTHER_HOST, WORKER)
+        async with asyncio.timeout(PATIENCE_S):
+            host.write(b"there")
+            assert await renter_reader.readexactly(5) == b"there"
+        place.taken.clear()
+        assert await ended(host_reader) and await ended(renter_reader)
+        for one in (host, renter):
+            one.close()
 
 
 @pytest.mark.parametrize(

@@ -157,3 +157,17 @@ def test_the_second_connection_stays_where_it_is_unless_another_is_clearly_bette
         assert choice.second(HOST, regions, _ms(a=1, **{other: 90}), "a:1", f"{held}:1") == f"{other}:1"
     assert choice.second(HOST, regions, _ms(a=1, b=1, c=1), "b:1", "b:1") == "a:1"  # in use by now
     assert choice.second(HOST, regions, _ms(a=1, b=1, c=50), "c:1", "b:1") == "a:1"  # in the region in use by now
+
+
+def test_round_trips_are_told_when_one_came_went_or_differs_and_not_for_every_millisecond():
+    measured = [("a", 50 * MILLISECOND), ("b", 5 * MILLISECOND), ("a", 40 * MILLISECOND)]
+    told = choice.to_tell({}, measured)
+    assert told == (("b", 5 * MILLISECOND), ("a", 40 * MILLISECOND))
+    assert choice.to_tell(dict(told), measured) == ()
+    assert choice.to_tell(dict(told), [("a", 44 * MILLISECOND), ("b", 4 * MILLISECOND)]) == ()
+    for changed in (measured[:1], [*measured, ("c", 1)], [("a", 46 * MILLISECOND), ("b", 5 * MILLISECOND)]):
+        assert choice.to_tell(dict(told), changed)
+
+
+def test_of_very_many_round_trips_the_shortest_are_told():
+    assert choice.to_tell({}, [(f"access_{n}", n) for n in range(40)]) == tuple((f"access_{n}", n) for n in range(16))

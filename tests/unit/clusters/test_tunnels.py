@@ -10,12 +10,13 @@ from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
 from windrow_master.api import out_clusters
 from windrow_master.clusters.tunnels import service
+from windrow_master.clusters.tunnels.nearest import LISTED_MAX, UNREACHED_KEPT_NS, Nearby, TunnelPlace
 from windrow_master.clusters.tunnels.service import TunnelAddresses, TunnelService
 from windrow_proto.errors import BadProof, LinkClosed
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.model import ChannelPurpose
 from windrow_proto.tunnels import HOST_NAME, TunnelSide, secret_digest
-from windrow_proto.units import SECOND
+from windrow_proto.units import MILLISECOND, SECOND
 from windrow_proto.wire_tunnel import read_grant
 
 
@@ -39,10 +40,14 @@ class HeldStream:
 
 
 PLACES = TunnelAddresses("out:1", "in:2")
+OWN = TunnelPlace("access_own", "access_own/0", "out:1", "in:2")
+OTHER = TunnelPlace("access_other", "access_other/3", "out:7", "in:8")
+NEARBY = Nearby(OWN.access_id, (OTHER, OWN), {OWN.access_id: 40 * MILLISECOND, OTHER.access_id: 30 * MILLISECOND})
+NEARER = [{"id": OWN.access_id, "rtt_ms": 80}, {"id": OTHER.access_id, "rtt_ms": 5}]
 
 
 @asynccontextmanager
-async def tunnelling(site, places=PLACES):
+async def tunnelling(site, places=PLACES, nearby=NEARBY):
     """The service on the site's scripted broker, running."""
     services, authority = site.rooms.services, site.rooms.authority
     services.tunnels = TunnelService(
@@ -53,6 +58,7 @@ async def tunnelling(site, places=PLACES):
         authority.signing,
         authority.root_pem,
         site.clock,
+        lambda host_id: nearby,
     )
     async with asyncio.TaskGroup() as group:
         running = group.create_task(services.tunnels.run())
@@ -61,8 +67,9 @@ async def tunnelling(site, places=PLACES):
         running.cancel()
 
 
-async def ask(site, cluster_id, port=8888, **more):
-    return await site.client.post(f"/api/v1/clusters/{cluster_id}/tunnels", json={"port": port}, **more)
+async def ask(site, cluster_id, port=8888, wish=None, **more):
+    body = {"port": port, **(wish or {})}
+    return await site.client.post(f"/api/v1/clusters/{cluster_id}/tunnels", json=body, **more)
 
 
 async def rows(site, action):
@@ -94,8 +101,67 @@ async def test_host_and_renter_get_a_grant_of_their_own_for_one_tunnel_and_it_is
     assert opening.tunnel_digest == secret_digest(bytes.fromhex(found["secret"]))
     assert row["fields"] == {"cluster": cluster_id, "host": HOST, "port": "8888"}
     assert answer.headers["cache-control"] == "no-store"
+    assert (renter.worker, host.worker, found["access_id"]) == ("", "", OWN.access_id)
+    assert found["accesses"] == [{"id": OWN.access_id, "address": "out:1"}, {"id": OTHER.access_id, "address": "out:7"}]
     with pytest.raises(BadProof):
         read_grant(found["grant"], b"\0" * 32, now_ns)
+
+
+async def test_a_renter_that_is_nearer_to_another_access_meets_the_host_there_by_grants_that_name_it(site):
+    cluster_id, _ = await site.running()
+    site.broker.streams = [HeldStream()]
+    async with tunnelling(site):
+        found = (await ask(site, cluster_id, wish={"measured": NEARER})).json()
+        ((_, opening),) = site.broker.opened
+        (row,) = await rows(site, "tunnel.open")
+
+    master, now_ns = site.rooms.authority.signing.public, site.clock.wall_ns()
+    named = [read_grant(text, master, now_ns).worker for text in (found["grant"], opening.tunnel_grant)]
+    assert named == [OTHER.worker, OTHER.worker]
+    assert (found["address"], opening.tunnel_address, found["access_id"]) == ("out:7", "in:8", OTHER.access_id)
+    assert row["fields"]["access"] == OTHER.access_id
+
+
+async def test_an_access_that_the_host_does_not_reach_is_passed_over_for_a_while(site):
+    cluster_id, _ = await site.running()
+    unreached = ScriptedStream([ChannelClose("unavailable", "The host does not reach its Access for tunnels at in:8.")])
+    site.broker.streams = [unreached, HeldStream(), HeldStream(), HeldStream()]
+    async with tunnelling(site) as tunnels:
+        answers = [(await ask(site, cluster_id, wish={"measured": NEARER})).json() for _ in range(2)]
+        assert [(one["access_id"], one["address"]) for one in answers] == [(OWN.access_id, "out:1")] * 2
+        assert [opening.tunnel_address for _, opening in site.broker.opened] == ["in:8", "in:2", "in:2"]
+        assert answers[0]["accesses"] and answers[1]["accesses"] == [] and tunnels.count == 2
+        site.clock.advance(UNREACHED_KEPT_NS)
+        assert (await ask(site, cluster_id, wish={"measured": NEARER})).json()["access_id"] == OTHER.access_id
+    assert unreached.closings
+
+
+async def test_an_access_that_did_not_answer_the_renter_is_left_out_where_there_is_another(site):
+    cluster_id, _ = await site.running()
+    unmeasured = Nearby(OWN.access_id, (OWN, OTHER))
+    site.broker.streams = [HeldStream(), HeldStream()]
+    async with tunnelling(site, nearby=unmeasured):
+        found = (await ask(site, cluster_id, wish={"without": [OWN.access_id]})).json()
+        neither = (await ask(site, cluster_id, wish={"without": [OWN.access_id, OTHER.access_id]})).json()
+    assert (found["address"], neither["address"]) == ("out:7", "out:1")
+    assert site.broker.opened[0][1].tunnel_address == "out:7", "an Access that it never measured is found from outside"
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"measured": [{"id": "a", "rtt_ms": -1}]},
+        {"measured": [{"id": "a", "rtt_ms": 60_001}]},
+        {"measured": [{"id": "a", "rtt_ms": 1}] * (LISTED_MAX + 1)},
+        {"measured": [{"id": "a"}]},
+        {"without": ["a"] * (LISTED_MAX + 1)},
+        {"without": ["a" * 129]},
+    ],
+)
+async def test_what_cannot_have_been_measured_is_refused(site, wish):
+    cluster_id, _ = await site.running()
+    async with tunnelling(site):
+        assert (await ask(site, cluster_id, wish=wish)).status_code == 422
 
 
 async def test_a_repeated_key_makes_another_grant_since_none_is_kept(site):

@@ -71,3 +71,15 @@ def test_what_could_not_be_written_is_no_reason_to_forget_what_waits() -> None:
 
     hosts = {change.host_id for _ in range(2) for change in book.take_changes()}
     assert len(hosts) == 2 * MOVES_MIN
+
+
+def test_round_trips_to_accesses_hold_until_others_are_told() -> None:
+    book, host = moved(1), HostId("host_0")
+    told: list[dict[str, int]] = []
+    for rtts in ((("access_1", 5), ("access_2", 9)), (), (("access_2", 7),)):
+        book.heard(host, Heartbeat(book._clock.wall_ns(), 1, "", b"", rtts=rtts))
+        live = book.get(host)
+        assert live is not None
+        told.append(dict(live.rtts_ns))
+
+    assert told == [{"access_1": 5, "access_2": 9}, {"access_1": 5, "access_2": 9}, {"access_2": 7}]

@@ -11,6 +11,7 @@ from windrow_master.api.trunk_accesses import Accesses
 from windrow_master.api.trunk_down import HubPorts
 from windrow_master.api.trunk_services import ServiceAsks
 from windrow_master.api.trunk_wire import Trunk
+from windrow_master.clusters.tunnels.nearest import TunnelPlace
 from windrow_proto.clock import SystemClock
 from windrow_proto.errors import Conflict, TooMany
 from windrow_proto.ids import ClusterId, mint
@@ -159,3 +160,25 @@ def test_a_services_place_is_of_the_nearest_access_else_of_the_first_that_has_on
 def test_an_access_that_says_something_odd_of_its_services_has_none() -> None:
     for odd in ("javascript:alert(1)", "svc.example.org:443/../", "a b.c:1", "x" * 5_000 + ".org:1"):
         assert trunk_of("access_a", odd).service_place == ""
+
+
+def test_tunnels_to_other_hosts_may_go_by_the_least_loaded_worker_of_each_access_that_takes_them() -> None:
+    def attached(access_id: str, worker: int, load_permille: int = 0, *, takes: bool = True, port: int = 1) -> Trunk:
+        address = f"{access_id}:{port}" if port else ""
+        hello = services_pb2.TrunkHello(
+            access_id=access_id,
+            worker=worker,
+            tunnel_address=address,
+            tunnel_host_address=address,
+            tunnels_of_others=takes,
+        )
+        trunk = Trunk(Line(), hello, "", 1)
+        trunk.load = services_pb2.LoadReport(load_permille=load_permille)
+        return trunk
+
+    busy, calm = attached("access_a", 0, 300, port=7), attached("access_a", 1, 200, port=8)
+    unable = [attached("access_old", 0, takes=False), attached("access_mute", 0, port=0)]
+    full, drained = attached("access_full", 0, 1000), attached("access_drained", 0)
+    trunks = dict.fromkeys([busy, calm, *unable, full, drained])
+    accesses = Accesses(trunks, SystemClock(), lambda access_id: access_id == "access_drained")
+    assert accesses.tunnel_places() == (TunnelPlace("access_a", "access_a/1", "access_a:8", "access_a:8", 200),)

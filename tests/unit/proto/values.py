@@ -102,7 +102,7 @@ ROUND_TRIPS = [
     (wire_link.encode_ack, wire_link.decode_ack, m.Ack(MARKS, (), 4)),
     (wire_link.encode_settings, wire_link.decode_settings, SETTINGS),
     (wire_link.encode_heartbeat, wire_link.decode_heartbeat,
-     m.Heartbeat(1, 2, "h", bytes(32), ("gpu.hang",), 10**9, "acc_1", 55, 66)),
+     m.Heartbeat(1, 2, "h", bytes(32), ("gpu.hang",), 10**9, "acc_1", 55, 66, (("acc_1", 55), ("acc_2", 0)))),
     (wire_link.encode_heartbeat, wire_link.decode_heartbeat, m.Heartbeat(1, 2, "h", bytes(32))),
     (wire_link.encode_heartbeat_reply, wire_link.decode_heartbeat_reply, m.HeartbeatReply(1, 2, True, False)),
     (wire_link.encode_canary, wire_link.decode_canary,

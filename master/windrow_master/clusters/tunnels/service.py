@@ -3,15 +3,16 @@
  POST ─▶ owner, Running, host here ─▶ channel to the agent: port, grant ─▶ its key ─▶ audit ─▶ grant for the renter
  channel open = tunnel may live: closed when the cluster ends; the host's close says how many bytes there were ─▶ audit
 
-What a Master that dies had open ends with its hosts' connections, and of those no end is written. Tunnels of the public
-path (public.py), which an Access asks for in the name of whoever opens a service's address, are counted by cluster.
+Which Access it goes by is nearest.py's. What a Master that dies had open ends with its hosts' connections, and of those
+no end is written. Tunnels of the public path (public.py), which an Access asks for in the name of whoever opens a
+service's address, are counted by cluster.
 """
 
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
@@ -20,6 +21,7 @@ from windrow_master.again import again, ends_alone
 from windrow_master.clusters.channels import ChannelBroker, ChannelStream
 from windrow_master.clusters.model import Traffic, Workload
 from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.tunnels.nearest import NO_WISH, Nearby, TunnelPlace, Unreached, Wish, choose, listed
 from windrow_master.clusters.tunnels.public import LIVING, Tally, Unknown, is_running, judge
 from windrow_master.identity.model import Principal
 from windrow_master.store.store import Store
@@ -79,7 +81,8 @@ class TunnelAddresses:
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """What a renter needs to come. ca_pem: the authority of the certificate that the Access shows; host_pem: what the
-    host shows then; secret: what it is told first."""
+    host shows then; secret: what it is told first; access_id, accesses: whose address it is, and those that the renter
+    may measure, where there is a choice."""
 
     tunnel_id: str
     grant: str = field(repr=False)
@@ -88,6 +91,8 @@ class Ticket:
     not_after_ns: int
     host_pem: str = field(repr=False)
     secret: bytes = field(repr=False)
+    access_id: str = ""
+    accesses: tuple[TunnelPlace, ...] = ()
 
 
 async def _always() -> bool:
@@ -108,12 +113,13 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """One open tunnel."""
+    """One open tunnel. access_id: empty: of the Access that the host is connected to."""
 
     tunnel_id: str
     asked: _Asked
     channel: ChannelStream
     since_ns: int
+    access_id: str = ""
 
 
 class TunnelService:
@@ -128,14 +134,17 @@ class TunnelService:
         signing: SigningKey,
         ca_pem: bytes,
         clock: Clock,
+        nearby: Callable[[HostId], Nearby] = lambda host_id: Nearby(),
     ) -> None:
-        """addresses: of the Access that a host is connected to now; None: it has none, or is not connected."""
+        """addresses: of the Access that a host is connected to now; None: it has none, or is not connected. nearby:
+        what is known for the choice of another one."""
         self._store, self._clusters, self._broker, self._addresses = store, clusters, broker, addresses
         self._signing, self._ca_pem, self._clock = signing, ca_pem.decode(), clock
         self._live: dict[str, _Live] = {}
         self._patience: dict[str, asyncio.Timeout] = {}
         self._opening: dict[_Asked, None] = {}
         self._unknown, self._tally = Unknown(), Tally()
+        self._nearby, self._unreached = nearby, Unreached()
         self._group: asyncio.TaskGroup | None = None
         self._changed: set[ClusterId] = set()
         self._wake = asyncio.Event()
@@ -172,10 +181,16 @@ class TunnelService:
                 await self._keep_traffic()
 
     async def open(
-        self, principal: Principal, cluster_id: ClusterId, port: int, is_allowed: Callable[[], Awaitable[bool]]
+        self,
+        principal: Principal,
+        cluster_id: ClusterId,
+        port: int,
+        is_allowed: Callable[[], Awaitable[bool]],
+        wish: Wish = NO_WISH,
     ) -> Ticket:
         """Have the host dial the workload's port and its Access; what is returned lets the renter meet it there.
 
+        wish: what the renter measured; without it the host's own Access is taken.
         is_allowed: asked now and then as long as the tunnel is open; it ends when the right to it is gone. Only the
         account that rents a cluster goes inside it. Raises NotFound, Conflict (nothing runs, nothing of the
         workload's listens there), HostUnreachable, Unavailable, TooMany, DeadlineExceeded.
@@ -185,7 +200,7 @@ class TunnelService:
         own = self._count(lambda one: bool(one.actor) and one.account_id == asked.account_id)
         if self._count(lambda one: bool(one.actor)) >= TUNNELS_MAX or own >= TUNNELS_PER_ACCOUNT_MAX:
             raise TooMany(f"{own} tunnels of yours are open, of at most {TUNNELS_PER_ACCOUNT_MAX}. Close some first.")
-        return await self._admit(asked)
+        return await self._admit(asked, wish)
 
     async def open_public(self, cluster_id: ClusterId, port: int) -> Ticket:
         """The same for whoever came to an Access with the address of a service. Raises NotFound for everything that is
@@ -207,32 +222,53 @@ class TunnelService:
             >= PUBLIC_PER_HOST_MAX
         ):
             raise TooMany("This service has as many visitors as it may have.", retry_after_ns=5 * SECOND)
-        ticket = await self._admit(asked)
+        ticket = await self._admit(asked, NO_WISH)
         self._tally.add(cluster_id, Traffic(connections=1))
         return ticket
 
     def _count(self, counts: Callable[[_Asked], bool]) -> int:
         return sum(counts(live.asked) for live in self._live.values()) + sum(map(counts, self._opening))
 
-    async def _admit(self, asked: _Asked) -> Ticket:
+    async def _admit(self, asked: _Asked, wish: Wish) -> Ticket:
         if self._group is None:
             raise Unavailable("This Master is starting or stopping.")
         self._opening[asked] = None
         try:
-            return await self._open(asked)
+            return await self._open(asked, wish)
         finally:
             del self._opening[asked]
 
-    async def _open(self, asked: _Asked) -> Ticket:
+    async def _open(self, asked: _Asked, wish: Wish) -> Ticket:
+        host_id = asked.workload.host_id
+        addresses = self._addresses(host_id)
+        if addresses is None:
+            words = f"{asked.workload.host_name} is not connected to an Access with tunnels."
+            raise HostUnreachable(words, subject=host_id)
+        nearby = self._unreached.but(host_id, self._nearby(host_id), self._clock.monotonic_ns())
+        found, ticket = choose(nearby, wish), None
+        if found is not None:
+            # A host finds an Access that it has measured as its own hosts do, and any other as renters do.
+            hosts = found.hosts if found.access_id in nearby.rtts_ns else found.renters
+            try:
+                ticket = await self._open_at(asked, TunnelAddresses(found.renters, hosts), found)
+            except HostUnreachable:
+                raise
+            except (Unavailable, DeadlineExceeded) as error:
+                log.info("access_not_reached", host_id=host_id, access_id=found.access_id, reason=error.detail[:200])
+                self._unreached.note(host_id, found.access_id, self._clock.monotonic_ns())
+        if ticket is None:
+            ticket = await self._open_at(asked, addresses, None)
+        return replace(ticket, access_id=ticket.access_id or nearby.own, accesses=listed(nearby))
+
+    async def _open_at(self, asked: _Asked, places: TunnelAddresses, other: TunnelPlace | None) -> Ticket:
+        """other: the worker that the grants name; None: the one that the host is connected to."""
         workload, host_id = asked.workload, asked.workload.host_id
-        places = self._addresses(host_id)
-        if places is None:
-            raise HostUnreachable(f"{workload.host_name} is not connected to an Access with tunnels.", subject=host_id)
+        access_id, worker = ("", "") if other is None else (other.access_id, other.worker)
         tunnel_id = await self._store.read(lambda uow: uow.mint("tunnel"))
 
         def granted(side: TunnelSide, not_after_ns: int) -> str:
             named = tunnel_id, side, host_id, workload.workload_id, asked.cluster_id, asked.port
-            return sign_grant(TunnelGrant(*named, not_after_ns), self._signing)
+            return sign_grant(TunnelGrant(*named, not_after_ns, worker), self._signing)
 
         not_after_ns = self._clock.wall_ns() + GRANT_LIFE_NS
         secret = secrets.token_bytes(SECRET_BYTES)
@@ -246,7 +282,7 @@ class TunnelService:
             tunnel_digest=secret_digest(secret),
         )
         channel = await self._broker.open(host_id, opening)
-        live = _Live(tunnel_id, asked, channel, self._clock.wall_ns())
+        live = _Live(tunnel_id, asked, channel, self._clock.wall_ns(), access_id)
         try:
             host_pem = await _until_ready(channel, workload)
             if asked.actor:
@@ -262,7 +298,7 @@ class TunnelService:
         # What changed meanwhile came before this tunnel was one to end.
         self._on_change(asked.cluster_id)
         shown = granted(TunnelSide.RENTER, not_after_ns), places.renters, self._ca_pem, not_after_ns
-        return Ticket(tunnel_id, *shown, host_pem, secret)
+        return Ticket(tunnel_id, *shown, host_pem, secret, access_id)
 
     async def _running(self, principal: Principal, cluster_id: ClusterId) -> Workload:
         view = await self._clusters.get_own(principal, cluster_id)
@@ -369,6 +405,7 @@ async def _until_ready(channel: ChannelStream, workload: Workload) -> str:
 def _note_open(uow: UnitOfWork, live: _Live) -> None:
     asked = live.asked
     fields = {"cluster": asked.cluster_id, "host": asked.workload.host_id, "port": str(asked.port)}
+    fields |= {"access": live.access_id} if live.access_id else {}
     uow.audit(asked.actor, "tunnel.open", live.tunnel_id, "asked for", fields)
 
 

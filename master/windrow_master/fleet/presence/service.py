@@ -3,7 +3,8 @@
 Used on the loop only. Nothing here touches the store: the fleet's service drains `changes` into one write.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from windrow_master.fleet import liveness
@@ -36,13 +37,14 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What is known of a connected host and is not worth a row."""
+    """What is known of a connected host and is not worth a row. rtts_ns: to each Access that it has measured."""
 
     presence: Presence
     route: Route | None = None
     is_open: bool = False
     last_seen_ns: int | None = None
     rtt_ns: int | None = None
+    rtts_ns: Mapping[str, int] = field(default_factory=dict)
     spool_bytes: int = 0
     sampling_age_ns: int | None = None
     conditions: tuple[str, ...] | None = None
@@ -131,6 +133,7 @@ class PresenceBook:
             is_open=live.is_open,
             last_seen_ns=wall_ns,
             rtt_ns=heartbeat.access_rtt_ns if heartbeat.access_rtt_ns >= 0 else None,
+            rtts_ns=dict(heartbeat.rtts) or live.rtts_ns,  # told where it has changed
             spool_bytes=heartbeat.spool_bytes,
             sampling_age_ns=heartbeat.sampling_age_ns if heartbeat.sampling_age_ns >= 0 else None,
             conditions=conditions,
