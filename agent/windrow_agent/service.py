@@ -317,8 +317,7 @@ class AgentService:
             *(self.parts.tls, self.challenges, self.caches, self.private),
         )
         self.connected.set()
-        self._told_rtts = {}
-        is_told = False
+        self._told_rtts, is_told = {}, False
         while True:
             connection.say(Kind.HEARTBEAT, encode_heartbeat(self._heartbeat()))
             if not is_told:
@@ -423,7 +422,8 @@ class AgentService:
         return {"up_bits_per_s": str(result.up_bits_per_s), "down_bits_per_s": str(result.down_bits_per_s)}
 
     async def _measure_by(self, address: str, spec: BandwidthSpec) -> BandwidthResult:
-        parts, answer = self.parts, await self.parts.dialer.ping(address, 5 * SECOND)
+        parts = self.parts
+        answer = await parts.dialer.ping(address, 5 * SECOND)
         self.home.answers[address] = answer
         taken, ceiling_bps = await self._allowance.take(spec), self._allowance.limits.ceiling_bps
         try:
