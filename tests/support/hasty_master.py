@@ -9,7 +9,7 @@ from typing import Final
 
 from windrow_master.clusters.jobs import decide, request
 from windrow_master.clusters.jobs.course import service as course
-from windrow_master.fleet import liveness, model
+from windrow_master.fleet import flaps, liveness, model
 from windrow_master.fleet import service as fleet
 from windrow_proto.units import SECOND
 
@@ -20,8 +20,8 @@ HASTE: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (liveness, "SUSPECT_MIN_NS", 3 * SECOND),
     (liveness, "LOST_MIN_NS", LOST_S * SECOND),
     (liveness, "LOST_INTERVALS", LOST_S),
-    (liveness, "SETTLED_NS", SECOND),
     (model, "SETTLED_NS", SECOND),
+    *((flaps, name, SECOND) for name in ("SETTLED_NS", "MANY_NS", "SETTLED_NS_MAX")),
     # Many hosts are lost here within a minute, and it is not the Master's own fault.
     (liveness, "BREAKER_AGENTS_MIN", 1_000_000),
     (request, "CHECKPOINT_MIN_NS", SECOND // 2),

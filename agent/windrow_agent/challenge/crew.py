@@ -166,10 +166,10 @@ class Crew:
                 return Outcome(card.gpu_uuid, value, "", self._clock.monotonic_ns() - began_ns)
             except TimeoutError:
                 card.failure = f"The prover did not answer within {deadline_s:g} s."
+            except (asyncio.IncompleteReadError, ConnectionError):
+                card.failure = "The prover ended before it answered."
             except (ProverFailed, WindrowError, OSError) as error:
                 card.failure = clean_text(str(error), FAILURE_MAX) or type(error).__name__
-            except asyncio.IncompleteReadError:
-                card.failure = "The prover ended before it answered."
             log.warning("challenge_failed", gpu_uuid=card.gpu_uuid, failure=card.failure)
             await card.end()
         return Outcome(card.gpu_uuid, None, card.failure, self._clock.monotonic_ns() - began_ns)
