@@ -5,13 +5,14 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import truth
-from tests.support.jumping_clock import jumping_clocks
+from tests.support.jumping_clock import clear_up, jumping_clocks
 from tests.support.killing import SCRIPT, remains, telemetry_flaws, watching
 from tests.support.rental import Renter
 from tests.support.stack import stack, wait_for
@@ -26,8 +27,16 @@ RECEIPTS = 2 if IS_LONG else 1
 """Signed and stored after each jump, before the next."""
 
 
+@pytest.fixture
+def cleared() -> Iterator[None]:
+    """Nothing of libfaketime's stays when all has ended."""
+    yield
+    clear_up()
+
+
 @pytest.mark.slow
 @pytest.mark.chaos
+@pytest.mark.usefixtures("cleared")
 @pytest.mark.skipif(not IS_LONG, reason="minutes of signed receipts: make chaos")
 @pytest.mark.timeout(900)
 @pytest.mark.proves("clocks of Master and Agent jump by hours under a rental: it goes on, and is billed what it ran")

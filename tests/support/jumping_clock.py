@@ -13,6 +13,7 @@ from tests.services import faketime, need
 SLEEP = Path(__file__).with_name("plain_sleep.c")
 FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared")
 GCC_LIMIT_S = 60
+SHARED = Path("/dev/shm")  # where libfaketime's processes share their start
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +54,11 @@ def jumping_clocks(folder: Path, *names: str) -> tuple[JumpingClock, ...]:
     for clock in clocks:
         clock.jump(0)
     return clocks
+
+
+def clear_up() -> None:
+    """Take away what libfaketime leaves behind of processes that were killed."""
+    for path in SHARED.glob("*faketime_*_*"):
+        pid = path.name.rpartition("_")[2]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            path.unlink(missing_ok=True)
