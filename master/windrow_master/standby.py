@@ -62,13 +62,14 @@ async def wait(candidate: Candidate, app: StandbyApp, servers: list[HttpServer],
     async with asyncio.TaskGroup() as group:
         serving = [group.create_task(server.run_until(closing)) for server in servers]
         try:
-            return await _seat(candidate, app, stop)
+            return await seat_of(candidate, app, stop)
         finally:
             closing.set()
             await asyncio.wait(serving)
 
 
-async def _seat(candidate: Candidate, app: StandbyApp, stop: asyncio.Event) -> Claim | None:
+async def seat_of(candidate: Candidate, app: StandbyApp, stop: asyncio.Event) -> Claim | None:
+    """Ask for the seat until it may be taken; None when this process is to stop instead."""
     while not stop.is_set():
         try:
             seat, claim = await asyncio.to_thread(candidate.ask)

@@ -36,6 +36,7 @@ def command(plan: Plan) -> str:
         " --hosts-only" if plan.hosts_only else ""
     )
     options += (" --copies" if plan.copies else "") + f" --sample {plan.sample_ns / SECOND:g}"
+    options += f" --masters {plan.masters}" if plan.masters > 1 else ""
     options += "".join(f" --fault '{name}'" for name in plan.faults)
     return f"python -m tests.simulation {plan.seed} {options}"
 
@@ -55,6 +56,7 @@ def main() -> int:
     parser.add_argument("--hosts-only", action="store_true", help="judge the hosts only")
     parser.add_argument("--copies", action="store_true", help="judge identities only")
     parser.add_argument("--sample", type=float, default=default.sample_ns / SECOND, help="seconds between samples")
+    parser.add_argument("--masters", type=int, default=1, help="over one database, of which one leads")
     parser.add_argument("--trace", type=Path, help="write the whole trace to this file")
     asked = parser.parse_args()
     plan = Plan(
@@ -68,6 +70,7 @@ def main() -> int:
         turns_chance=asked.turns,
         hosts_only=asked.hosts_only,
         copies=asked.copies,
+        masters=asked.masters,
         sample_ns=int(asked.sample * SECOND),
     )
     began = time.monotonic()

@@ -36,6 +36,8 @@ compiled statement each time it is set."""
 READERS = frozenset({"SELECT", "WITH", "EXPLAIN", "PRAGMA", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"})
 """First words of what may be said in a transaction that only reads."""
 _NUMBERS = itertools.count(1)
+_EXCLUSIVE = ("PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
+_CACHE = f"PRAGMA cache_size=-{CACHE_KIB}"
 
 
 @dataclass(slots=True)
@@ -373,21 +375,28 @@ def driver(power: Power) -> Any:
     return module
 
 
+def opened(power: Power, path: str = "/master.sqlite3") -> Connection:
+    """The one connection to the database on this disk, set up as the store's: the twin's files have no shared memory,
+    and no locks."""
+    connection = Connection(path, power.name)
+    for pragma in (*_EXCLUSIVE, RECOVERED, "PRAGMA foreign_keys=ON", "PRAGMA temp_store=MEMORY", _CACHE):
+        connection.execute(pragma).close()
+    return connection
+
+
 def sharing_engines(power: Power, path: str = "/master.sqlite3") -> Engines:
-    """The store's engines on this disk: one connection for both, since the twin's files have no shared memory.
+    """The store's engines on this disk, on one connection.
 
     Reads and writes take turns, as they do with the store's inline executor; each says which it is when it begins.
     """
     module = driver(power)
-    connection = module.connect(path)
+    connection = opened(power, path)
     module.connect = lambda *_, **__: connection
-    pragmas = ("PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
-    more = (RECOVERED, "PRAGMA foreign_keys=ON", "PRAGMA temp_store=MEMORY", f"PRAGMA cache_size=-{CACHE_KIB}")
-    writer = create_engine(f"sqlite:///{path}", module=module, poolclass=StaticPool)
-    set_up(writer, begin=WRITE, pragmas=(*pragmas, *more))
-    reader = create_engine(f"sqlite:///{path}", module=module, poolclass=StaticPool)
-    set_up(reader, begin=READ, pragmas=())
-    return Engines(writer, reader)
+    engines = []
+    for begin in (WRITE, READ):
+        engines.append(create_engine(f"sqlite:///{path}", module=module, poolclass=StaticPool))
+        set_up(engines[-1], begin=begin, pragmas=())
+    return Engines(*engines)
 
 
 def migrated() -> Power:

@@ -11,7 +11,8 @@ from tests.simulation.books import copy_of
 from tests.simulation.breakages import DAEMON_FAILS, break_a_card, crash_a_program
 from tests.simulation.database import Power
 from tests.simulation.full_disk import SharedDisk
-from tests.simulation.machines import MASTER, AccessMachine, HostMachine, forked
+from tests.simulation.machines import AccessMachine, HostMachine, forked
+from tests.simulation.pair_faults import STRIKES, strike
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.link_memory import BOTH, Way, Weather
 from windrow_proto.units import DAY, MILLISECOND, SECOND
@@ -65,6 +66,9 @@ KINDS = (
     Kind("fill disk of master", 0),
 )
 """What has weight 0 breaks promises by itself, or needs a plan of its own: it is only drawn where a plan names it."""
+OF_PAIRS = tuple(Kind(name, weight) for name, weight in STRIKES.items())
+NOT_OF_PAIRS = frozenset({"fail disk of master", "restore master", "master's clock jumps", "fill disk of master"})
+"""What needs the database and the log on the Master's own disks."""
 YEARS = (-30, -3, -1, 1, 3, 70)
 ISOLATED_S = 150
 """Longer than the short terms of plans that name it."""
@@ -79,7 +83,10 @@ class Faults:
         self._world = world
         self._luck = random.Random(f"{world.seed}|faults")
         wanted = world.plan.faults
-        self._kinds = [kind for kind in KINDS if (kind.name in wanted if wanted else kind.weight)]
+        kinds = KINDS
+        if world.plan.masters > 1:
+            kinds = (*(kind for kind in KINDS if kind.name not in NOT_OF_PAIRS), *OF_PAIRS)
+        self._kinds = [kind for kind in kinds if (kind.name in wanted if wanted else kind.weight)]
         self._repairs: list[asyncio.Task[None]] = []
         self._copy: tuple[Power, MemoryDisk] | None = None
         self._isolated: set[str] = set()
@@ -112,7 +119,7 @@ class Faults:
             case "partition host":
                 self._partition([host.host_id], access.address, name)
             case "partition access":
-                self._partition([access.peer.subject_id], MASTER, name)
+                self._partition([access.peer.subject_id], self._world.master.address, name)
             case "reset streams":
                 if self._world.network.reset(dialer=self._luck.choice((host.host_id, access.peer.subject_id))):
                     self._world.count(name)
@@ -171,6 +178,8 @@ class Faults:
             case "master's clock jumps":
                 self._world.master.clock.skew_ns += self._luck.choice(YEARS) * 365 * DAY
                 self._world.count(name)
+            case _:
+                await strike(self._world, name, self._luck, self._later)
 
     def _for(self, *spans_s: float) -> int:
         return self._world.clock.monotonic_ns() + int(self._luck.choice(spans_s) * SECOND)
@@ -281,21 +290,22 @@ class Faults:
         if self._luck.random() < 0.5:
             self._partition(self._group(), access.address, "cut one way", way)
         else:
-            self._partition([access.peer.subject_id], MASTER, "cut one way", way)
+            self._partition([access.peer.subject_id], self._world.master.address, "cut one way", way)
 
     def _keep_hellos_back(self, access: AccessMachine) -> None:
         """Send hosts to an Access that the Master does not hear for a while: what they say there arrives when they have
         given it up and are elsewhere."""
         world, relay = self._world, access.peer.subject_id
         hosts = [host.host_id for host in world.hosts]
-        world.network.partition(relay, MASTER, frozenset({Way.UP}))
+        master = world.master.address
+        world.network.partition(relay, master, frozenset({Way.UP}))
         for other in world.accesses:
             if other is not access:
                 for host_id in hosts:
                     world.network.partition(host_id, other.address)
                 world.network.reset(address=other.address)
                 self._later(HEARD_S, partial(world.network.heal, address=other.address))
-        self._later(LATE_S, partial(world.network.heal, relay, MASTER))
+        self._later(LATE_S, partial(world.network.heal, relay, master))
         world.count("keep hellos back")
 
     def _isolate(self, host: HostMachine) -> None:
@@ -351,8 +361,8 @@ class Faults:
             world.master.disk.empty()
         world.network.heal()
         self._fair()
-        if not world.master.is_up:
-            world.master.start()
+        for master in world.masters:
+            master.mend()
         for access in world.accesses:
             access.mischief.trouble.until_ns = 0
         for host in world.hosts:

@@ -4,7 +4,8 @@ The same seed gives the same order of everything, whatever else the machine does
 sends to an executor runs at once, in line. A loop that would wait for ever is a deadlock and says so.
 
 Tasks belong to processes (the context they were started in says which). A killed process takes no further step: no
-`finally`, no `except`, as under SIGKILL. `thaw` lets the dead end properly when a history is over.
+`finally`, no `except`, as under SIGKILL. A stopped one takes none until it goes on, as between SIGSTOP and SIGCONT: then
+it takes at once all that became ready meanwhile. `thaw` lets the dead end properly when a history is over.
 """
 
 import asyncio
@@ -39,11 +40,14 @@ class Deadlock(Exception):
 
 
 class Process:
-    """Whoever runs in a context made by `spawn` of a loop; see `VirtualLoop.kill`."""
+    """Whoever runs in a context made by `spawn` of a loop; see `VirtualLoop.kill` and `halt`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.is_dead = False
+        self.is_still = False
+        """It takes no step now."""
+        self.held: list[Ready] = []
+        """What it would have taken since it was stopped, or killed."""
         self.context = contextvars.copy_context()
         self.context.run(PROCESS.set, self)
 
@@ -117,8 +121,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.virtual = VirtualSelector()
         self._ties = random.Random(seed)
         self._dead: list[Process] = []
+        self._stopped: list[Process] = []
         self._buried: list[asyncio.Task[Any]] = []
-        self._left: list[Ready] = []  # steps that the dead did not take
         self._numbers = itertools.count(1)
         super().__init__(self.virtual)
         self.get_debug = bool  # type: ignore[method-assign]  # False, as fast as it can be said
@@ -134,7 +138,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def call_soon(  # type: ignore[override]  # the same, but for how exactly the arguments are typed
         self, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle | None:
-        """As usual, but for the dead, who take no further step.
+        """As usual, but for those who take no step: the dead, and the stopped.
 
         Who names a context is a future or a task, which never asks for the handle: none is made, since a history has
         millions of these.
@@ -142,8 +146,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if context is None:
             return self._call_soon(callback, args, None)
         process = context.get(PROCESS)
-        if process is not None and process.is_dead:
-            self._left.append((context, callback, args))
+        if process is not None and process.is_still:
+            process.held.append((context, callback, args))
         else:
             self._ready.append((context, callback, args))  # type: ignore[attr-defined]
         return None
@@ -174,26 +178,44 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def kill(self, process: Process) -> None:
         """SIGKILL: from here on nothing of it runs."""
-        process.is_dead = True
+        if process in self._stopped:
+            self._stopped.remove(process)
         self._dead.append(process)
         # Held, since nobody else may: a task that is collected runs its `finally` after all.
         self._buried += [task for task in asyncio.all_tasks(self) if getattr(task, "process", None) is process]
-        queue = self._ready  # type: ignore[attr-defined]  # as below
-        ready = list(queue)
-        queue.clear()
-        for step in ready:
-            (self._left if step[0].get(PROCESS) is process else queue).append(step)
+        self._hold(process)
         for _, _, timer in self._scheduled:  # type: ignore[attr-defined]
             if isinstance(timer, Timer) and timer._context.get(PROCESS) is process:
                 timer.cancel()  # a sleeper wakes, and takes no step
 
+    def halt(self, process: Process) -> None:
+        """SIGSTOP: it takes no step until `go_on`; its timers run out meanwhile, and what it is sent waits for it."""
+        self._stopped.append(process)
+        self._hold(process)
+
+    def go_on(self, process: Process) -> None:
+        """SIGCONT; nothing for who was not stopped, or was killed since."""
+        if process in self._stopped:
+            self._stopped.remove(process)
+            process.is_still = False
+            held, process.held = process.held, []
+            self._ready.extend(held)  # type: ignore[attr-defined]  # as below
+
+    def _hold(self, process: Process) -> None:
+        process.is_still = True
+        queue = self._ready  # type: ignore[attr-defined]  # as below
+        ready = list(queue)
+        queue.clear()
+        for step in ready:
+            (process.held if step[0].get(PROCESS) is process else queue).append(step)
+
     async def thaw(self) -> None:
         """The end of a history: cancel every task but the caller, the dead ones too, and let all of them end."""
         tasks = [task for task in asyncio.all_tasks(self) if task is not asyncio.current_task()]
-        for process in self._dead:
-            process.is_dead = False
-        left, self._left = self._left, []
-        self._ready.extend(left)  # type: ignore[attr-defined]
+        for process in (*self._dead, *self._stopped):
+            process.is_still = False
+            held, process.held = process.held, []
+            self._ready.extend(held)  # type: ignore[attr-defined]
         for _ in range(100):
             pending = [task for task in tasks if not task.done()]
             if not pending:
@@ -258,8 +280,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         timer._scheduled = False
         if timer._cancelled:
             self._timer_cancelled_count -= 1
-        else:
-            self._ready.append((timer._context, timer, ()))  # type: ignore[attr-defined]
+            return
+        process = timer._context.get(PROCESS) if self._stopped else None
+        queue = process.held if process is not None and process.is_still else self._ready  # type: ignore[attr-defined]
+        queue.append((timer._context, timer, ()))
 
     def run_in_executor(  # type: ignore[override]  # the same, but for the names
         self, executor: Any, function: Callable[..., Any], *arguments: Any

@@ -45,7 +45,6 @@ from windrow_proto.wire_command import decode_command
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-MASTER = "master:7444"
 PERSONAS = ("cpu", "2xRTX3090", "cpu", "4xRTX4090")
 """Small machines: an hour of samples of eight-card hosts is a minute of real time, and tells nothing more."""
 
@@ -102,10 +101,11 @@ class Machine:
 
 
 class MasterMachine(Machine):
-    """The control plane's machine."""
+    """The control plane's machine: its database and its log are on its own disks."""
 
-    def __init__(self, world: "World", directory: Path) -> None:
-        super().__init__(world, "master")
+    def __init__(self, world: "World", directory: Path, name: str = "master") -> None:
+        super().__init__(world, name)
+        self.address = f"{name}:7444"
         self.directory = directory
         shared = SharedDisk() if world.plan.fills_disk else None
         self.power: Power = migrated() if shared is None else shared.power
@@ -128,12 +128,15 @@ class MasterMachine(Machine):
             open_engines=lambda _: sharing_engines(self.power),
             room=self.disk.room(clock) if isinstance(self.disk, SharedDisk) else None,
         )
+        await self._serve(rooms)
+
+    async def _serve(self, rooms: Rooms) -> None:
         exchange = self.rng("exchange")
         rooms.hub.ports.exchange_key = lambda: ExchangeKey.from_raw(exchange.random_bytes(32))
         rooms.telemetry.views = (NoHistory(),)  # type: ignore[assignment]  # DuckDB has a file and threads of its own
         self.world.tap(rooms)
         rooms.fleet.start()
-        await self.world.network.serve_trunk(MASTER, rooms.hub)
+        await self.world.network.serve_trunk(self.address, rooms.hub)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(rooms.hub.run())
             tasks.create_task(rooms.fleet.run())
@@ -170,7 +173,7 @@ class MasterMachine(Machine):
         """End it; with `luck` the power is cut."""
         rooms, self.rooms = self.rooms, None
         self._die()
-        self.world.network.remove(MASTER)
+        self.world.network.remove(self.address)
         if luck is None:
             kept = {path: MemoryFile(bytearray(file.content), bytearray(file.content)) for path, file in self._files()}
             self.power = Power(kept)
@@ -179,6 +182,11 @@ class MasterMachine(Machine):
         self.disk = forked(self.disk, luck)
         if rooms is not None and rooms.store._lock is not None:
             rooms.store._lock.release()  # as the kernel does for a process that is gone
+
+    def mend(self) -> None:
+        """After the last fault: have it run."""
+        if not self.is_up:
+            self.start()
 
     def _files(self) -> list[tuple[str, MemoryFile]]:
         return list(self.power.files.items())
@@ -218,7 +226,8 @@ class AccessMachine(Machine):
         access_id = AccessId(self.peer.subject_id)
         facts = RelayFacts(access_id, self.region, 0, self.address, "0.1.0", self.signing.public)
         bandwidth = Bandwidth(access_id, self.signing, self.clock, rng)
-        relay = Relay(facts, lambda: network.dial_trunk([MASTER], self.peer), bandwidth, self.clock, rng, Limits())
+        addresses = [master.address for master in self.world.masters]
+        relay = Relay(facts, lambda: network.dial_trunk(addresses, self.peer), bandwidth, self.clock, rng, Limits())
         await network.serve_agents(self.address, Withholding(relay, self))
         await relay.run()
 

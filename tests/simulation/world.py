@@ -24,6 +24,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.identities import Folder, identity_of
 from tests.simulation.loop import SeededRng, VirtualClock, VirtualLoop
 from tests.simulation.machines import AccessMachine, HostMachine, MasterMachine
+from tests.simulation.pair import pair, supervise
 from tests.simulation.proofs import remembered
 from tests.simulation.renters import Renter
 from tests.simulation.witness import Trace, Witness
@@ -79,6 +80,8 @@ class Plan:
     """The Master comes back from an old copy: what it forgot is its own, the hosts must keep their promises."""
     copies: bool = False
     """Hosts are copied: what a copy says of its host is believed, so identities and the Master's books are judged."""
+    masters: int = 1
+    """More than one share a database, and one of them leads (pair.py)."""
     sample_ns: int = 5 * SECOND
     """Between two samples of a host, at the least; the product's hosts take one each second."""
 
@@ -107,7 +110,14 @@ class World:
         self.trace = Trace(self.clock.monotonic_ns)
         self.witness = Witness(self.trace, self.clock.monotonic_ns)
         self.network = MemoryNetwork(self.clock, SeededRng(f"{self.seed}|network"), FAIR, self.loop.wake_at)
-        self.master = MasterMachine(self, self.directory)
+        alone = self.plan.masters == 1
+        self.masters = [MasterMachine(self, self.directory)] if alone else pair(self, self.directory, self.plan.masters)
+
+    @property
+    def master(self) -> MasterMachine:
+        """The one that leads, or believes so since last; the first where none does."""
+        leading = [(m.rooms.store.epoch, m) for m in self.masters if m.rooms is not None]
+        return max(leading, key=lambda pair: pair[0])[1] if leading else self.masters[0]
 
     def tap(self, rooms: Rooms) -> None:
         """Let the trace see what this life of the Master writes."""
@@ -155,7 +165,10 @@ class World:
                         gc.collect()
 
     async def _join(self) -> None:
-        self.master.start()
+        for master in self.masters:
+            master.start()
+        if len(self.masters) > 1:
+            self.loop.create_task(supervise(self))
         while self.master.rooms is None:
             await asyncio.sleep(0.01)
         rooms = self.master.rooms
@@ -219,7 +232,9 @@ class World:
         if self.plan.hosts_only or self.plan.copies:
             always = judges.HOSTS_ONLY if self.plan.hosts_only else judges.COPIES
         self.verdicts += judges.at_power_cut(self)
-        self.master.kill(self.luck)
+        for master in self.masters:
+            if master.is_up:
+                master.kill(self.luck)
         self.verdicts += judges.ask(self, always, "end")
         books = Books.now(self)
         for line in judges.phases(books):

@@ -119,7 +119,7 @@ class Leadership:
 
     def claim(self, epoch: int) -> bool:
         """Hold this epoch's lock by this session, before the epoch begins; False if another does."""
-        return bool(self._session().scalar(_CLAIM, {"class": CLASS, "mine": epoch}))
+        return self._claim(self._session(), epoch)
 
     def end_overtaken(self) -> None:
         """End the sessions that hold the leader's row: a Master that was stopped while it sent or was sent something
@@ -148,30 +148,41 @@ class Leadership:
     def _look(self) -> Seat:
         session = self._session()
         row = session.execute(_LOOK).one()
-        held = session.scalar(_CLAIMED, {"class": CLASS, "mine": row.epoch})
-        return Seat(row.epoch, row.beat, row.holder, row.address, bool(held))
+        return Seat(row.epoch, row.beat, row.holder, row.address, self._is_claimed(session, row.epoch))
+
+    def _claim(self, session: Connection, epoch: int) -> bool:
+        return bool(session.scalar(_CLAIM, {"class": CLASS, "mine": epoch}))
+
+    def _is_claimed(self, session: Connection, epoch: int) -> bool:
+        return bool(session.scalar(_CLAIMED, {"class": CLASS, "mine": epoch}))
 
     def _keep(self, epoch: int, on_lost: Callable[[str], None]) -> None:
         while not self._stop.wait(seconds(BEAT_NS)):
-            asked_ns = self._clock.monotonic_ns()
-            try:
-                if not self._beat(epoch):
-                    self._is_over = True
-                    on_lost(f"Another Master leads; this one's term {epoch} is over.")
-                    return
-                self._beat_ns = asked_ns
-            except SQLAlchemyError as error:
-                self._drop()
-                log.warning("leader_beat_failed", epoch=epoch, error=_reason(error))
-            if has_lost(self._beat_ns, self._clock.monotonic_ns()):
-                on_lost(f"The database could not be reached for too long; term {epoch} is given up.")
+            if not self.beat(epoch, on_lost):
                 return
+
+    def beat(self, epoch: int, on_lost: Callable[[str], None]) -> bool:
+        """Beat once; False when `on_lost` was called, and there is nothing more to beat for. Blocking."""
+        asked_ns = self._clock.monotonic_ns()
+        try:
+            if not self._beat(epoch):
+                self._is_over = True
+                on_lost(f"Another Master leads; this one's term {epoch} is over.")
+                return False
+            self._beat_ns = asked_ns
+        except SQLAlchemyError as error:
+            self._drop()
+            log.warning("leader_beat_failed", epoch=epoch, error=_reason(error))
+        if has_lost(self._beat_ns, self._clock.monotonic_ns()):
+            on_lost(f"The database could not be reached for too long; term {epoch} is given up.")
+            return False
+        return True
 
     def _beat(self, epoch: int) -> bool:
         is_new = self._connection is None
         session = self._session()
         if is_new:
-            session.scalar(_CLAIM, {"class": CLASS, "mine": epoch})
+            self._claim(session, epoch)
         return session.execute(_BEAT, {"mine": epoch}).rowcount == 1
 
     def _session(self) -> Connection:
