@@ -166,6 +166,8 @@ class MasterMachine(Machine):
         task = self.world.loop.create_task(ask(), context=process.context.copy())
         done, _ = await asyncio.wait({task}, timeout=deadline_s)
         if not done:
+            # One that was stopped answers when nobody listens any more.
+            task.add_done_callback(lambda late: None if late.cancelled() else late.exception())
             raise TimeoutError("the Master did not answer")
         return task.result()
 

@@ -17,8 +17,12 @@ LEASE_NS: Final = 6 * SECOND
 """A leader whose beat stands still for so long is stopped, cut off or dead."""
 GIVE_UP_NS: Final = 5 * SECOND
 """A leader that cannot beat for so long stops by itself, before another may lead."""
-GONE_NS: Final = 3 * SECOND // 2
-"""A leader's session that is away for so long did not just come back: its process has ended."""
+GONE_NS: Final = 3 * SECOND
+"""A leader's session that is away for so long did not just come back, though a leader that lives and reaches the
+database opens a new one at its next beat: its process has ended, or it is cut off."""
+SURE_NS: Final = 5 * SECOND // 2
+"""A leader whose last beat is older no longer knows that it leads: its session may have ended right after that beat.
+What no row of the database fences, the telemetry log, it neither writes nor acknowledges until it beats again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +74,8 @@ def may_take(seat: Seat, seen: Sighting, now_ns: int) -> bool:
 def has_lost(last_beat_ns: int, now_ns: int) -> bool:
     """Whether a leader must stop because it could not say that it lives."""
     return now_ns - last_beat_ns >= GIVE_UP_NS
+
+
+def is_sure(last_beat_ns: int, now_ns: int) -> bool:
+    """Whether nobody else may lead yet, whatever became of the leader's session since its last beat."""
+    return now_ns - last_beat_ns < SURE_NS

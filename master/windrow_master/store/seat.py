@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, bindparam, select, text, update
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from windrow_master.store.engine import APPLICATION, Engines, engines_of
-from windrow_master.store.leader import BEAT_NS, Seat, Sighting, has_lost, may_take, see
+from windrow_master.store.leader import BEAT_NS, Seat, Sighting, has_lost, is_sure, may_take, see
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.opening import explained
 from windrow_master.store.tables_core import leader
@@ -101,9 +101,9 @@ class Leadership:
         self._is_over = False
 
     def check(self) -> None:
-        """Raises Fenced when the last beat is so old that another may lead: at once in a process that was stopped and
+        """Raises Fenced while the last beat is so old that another may lead: at once in a process that was stopped and
         wakes. For what is written beside the database; in any thread."""
-        if self._is_over or has_lost(self._beat_ns, self._clock.monotonic_ns()):
+        if self._is_over or not is_sure(self._beat_ns, self._clock.monotonic_ns()):
             raise Fenced("No beat of this Master could be written for too long: another may lead.")
 
     def look(self) -> tuple[Seat, bool]:
@@ -164,26 +164,34 @@ class Leadership:
     def beat(self, epoch: int, on_lost: Callable[[str], None]) -> bool:
         """Beat once; False when `on_lost` was called, and there is nothing more to beat for. Blocking."""
         asked_ns = self._clock.monotonic_ns()
-        try:
-            if not self._beat(epoch):
-                self._is_over = True
-                on_lost(f"Another Master leads; this one's term {epoch} is over.")
-                return False
+        is_held = self._beat(epoch)
+        if is_held is None and self._clock.monotonic_ns() - asked_ns < BEAT_NS:
+            # The server has ended the session, which others see: a new one says at once that this process lives.
+            asked_ns = self._clock.monotonic_ns()
+            is_held = self._beat(epoch)
+        if is_held:
             self._beat_ns = asked_ns
-        except SQLAlchemyError as error:
-            self._drop()
-            log.warning("leader_beat_failed", epoch=epoch, error=_reason(error))
+        elif is_held is False:
+            self._is_over = True
+            on_lost(f"Another Master leads; this one's term {epoch} is over.")
+            return False
         if has_lost(self._beat_ns, self._clock.monotonic_ns()):
             on_lost(f"The database could not be reached for too long; term {epoch} is given up.")
             return False
         return True
 
-    def _beat(self, epoch: int) -> bool:
-        is_new = self._connection is None
-        session = self._session()
-        if is_new:
-            self._claim(session, epoch)
-        return session.execute(_BEAT, {"mine": epoch}).rowcount == 1
+    def _beat(self, epoch: int) -> bool | None:
+        """Whether the seat is still this epoch's; None: nobody could be asked."""
+        try:
+            is_new = self._connection is None
+            session = self._session()
+            if is_new:
+                self._claim(session, epoch)
+            return session.execute(_BEAT, {"mine": epoch}).rowcount == 1
+        except SQLAlchemyError as error:
+            self._drop()
+            log.warning("leader_beat_failed", epoch=epoch, error=_reason(error))
+            return None
 
     def _session(self) -> Connection:
         if self._connection is None:

@@ -2,7 +2,19 @@
 
 import pytest
 
-from windrow_master.store.leader import BEAT_NS, GIVE_UP_NS, GONE_NS, LEASE_NS, Seat, Sighting, has_lost, may_take, see
+from windrow_master.store.leader import (
+    BEAT_NS,
+    GIVE_UP_NS,
+    GONE_NS,
+    LEASE_NS,
+    SURE_NS,
+    Seat,
+    Sighting,
+    has_lost,
+    is_sure,
+    may_take,
+    see,
+)
 from windrow_proto.units import SECOND
 
 LIVING = Seat(4, 10, "a/1", "https://a:8443", is_connected=True)
@@ -54,3 +66,9 @@ def test_a_leader_gives_up_before_others_may_take_its_seat() -> None:
     assert has_lost(0, GIVE_UP_NS)
     assert GIVE_UP_NS < LEASE_NS
     assert LEASE_NS + 3 * SECOND < 15 * SECOND
+
+
+def test_a_leader_that_is_not_sure_writes_no_log_before_others_may_follow_it() -> None:
+    assert is_sure(0, SURE_NS - 1)
+    assert not is_sure(0, SURE_NS)
+    assert 2 * BEAT_NS < SURE_NS < GONE_NS < LEASE_NS

@@ -170,6 +170,8 @@ class TelemetryLog:
                     await asyncio.shield(future)
         except TimeoutError:
             raise DeadlineExceeded("The disk of the telemetry log does not answer.") from None
+        # Again: the next leader reads what was here when it began, and knows nothing of what came later.
+        self._check_term()
 
     def _has(self, one: LogRecord) -> bool:
         return self.marks.have(one.host_id, one.origin_boot).contains(one.origin_sequence)
