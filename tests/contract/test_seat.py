@@ -17,7 +17,7 @@ from tests.waiting import poll
 from windrow_master.store.core_repository import TermRepository
 from windrow_master.store.engine import APPLICATION, IDLE_IN_TRANSACTION_MS
 from windrow_master.store.executors import InlineExecutor
-from windrow_master.store.leader import GONE_NS, LEASE_NS
+from windrow_master.store.leader import GONE_NS, LEASE_NS, SURE_NS
 from windrow_master.store.seat import Candidate, Claim
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -94,6 +94,43 @@ def test_a_leader_whose_process_ended_is_followed_when_it_is_surely_gone(masters
 
     masters.clock.advance(GONE_NS)
     assert masters.lead(claimed(second)).epoch == 8
+
+
+def test_a_leader_whose_session_was_ended_says_with_its_next_beat_that_it_lives(masters: Masters) -> None:
+    with ExitStack() as alone:
+        alone.enter_context(mock.patch("windrow_master.store.seat.Leadership.keep", lambda *_: None))
+        first = claimed(masters.candidate("a"))
+        store = masters.lead(first)
+    lost: list[str] = []
+    assert first.leadership.beat(store.epoch, lost.append)
+    with psycopg.connect(masters.url.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+            [store.epoch],
+        )
+    second = masters.candidate("b")
+    poll(lambda: not second.ask()[0].is_connected)
+
+    assert first.leadership.beat(store.epoch, lost.append)
+
+    assert second.ask()[0].is_connected
+    assert not lost
+
+
+def test_the_log_is_fenced_before_a_leader_without_session_is_followed(masters: Masters) -> None:
+    with ExitStack() as alone:
+        alone.enter_context(mock.patch("windrow_master.store.seat.Leadership.keep", lambda *_: None))
+        first = claimed(masters.candidate("a"))
+        store = masters.lead(first)
+    first.leadership.beat(store.epoch, pytest.fail)
+    masters.clock.advance(SURE_NS)
+
+    with pytest.raises(Fenced):
+        first.leadership.check()
+    store.write_now(note, name="fenced by its row alone")
+    first.leadership.beat(store.epoch, pytest.fail)
+    first.leadership.check()
 
 
 def test_a_leader_that_is_connected_and_silent_is_followed_after_its_lease(masters: Masters) -> None:

@@ -83,7 +83,7 @@ class Faults:
         self._world = world
         self._luck = random.Random(f"{world.seed}|faults")
         wanted = world.plan.faults
-        kinds = KINDS
+        kinds: tuple[Kind, ...] = KINDS
         if world.plan.masters > 1:
             kinds = (*(kind for kind in KINDS if kind.name not in NOT_OF_PAIRS), *OF_PAIRS)
         self._kinds = [kind for kind in kinds if (kind.name in wanted if wanted else kind.weight)]

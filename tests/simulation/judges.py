@@ -18,7 +18,13 @@ from tests.simulation.identity_judges import (
     older_certificates_are_refused,
     quarantined_is_silent,
 )
-from tests.simulation.lease_judges import ends_in_time, epochs_grow_on_hosts, freed_is_empty, grants_agree
+from tests.simulation.lease_judges import (
+    ends_in_time,
+    epochs_grow_on_hosts,
+    freed_is_empty,
+    grants_agree,
+    overtaken_writes_no_more,
+)
 from tests.simulation.machines import forked
 from tests.simulation.rules import CLUSTER_MOVES, HOST_MOVES, SLOT_MOVES
 from tests.simulation.witness import Life
@@ -388,6 +394,7 @@ ALWAYS: tuple[Judge, ...] = (
     legal_transitions,
     audit_verifies,
     terms_grow,
+    overtaken_writes_no_more,
     charged_is_signed,
     *IDENTITY,
 )

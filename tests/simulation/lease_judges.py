@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.books import Books
 from tests.simulation.loop import START_WALL_NS
+from tests.simulation.pair import PairedMaster
 from tests.simulation.witness import Life
 from windrow_master.steady import NEARER_ONE_IN
 from windrow_proto.units import SECOND
@@ -71,3 +72,12 @@ def epochs_grow_on_hosts(world: "World", books: Books) -> Iterator[str]:
     fell = world.witness.epochs_fell
     if fell:
         yield f"I7 a host went back to an older Master: {len(fell)} times, first {fell[:2]}"
+
+
+def overtaken_writes_no_more(world: "World", books: Books) -> Iterator[str]:
+    """Once a Master's term has begun, no earlier one commits anything."""
+    if isinstance(world.master, PairedMaster):
+        lives = world.master.server.lives
+        for number, life in enumerate(lives):
+            if life in lives[:number]:
+                yield f"I7 {life} wrote after {lives[number - 1]} had begun its term"

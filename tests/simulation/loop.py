@@ -4,8 +4,8 @@ The same seed gives the same order of everything, whatever else the machine does
 sends to an executor runs at once, in line. A loop that would wait for ever is a deadlock and says so.
 
 Tasks belong to processes (the context they were started in says which). A killed process takes no further step: no
-`finally`, no `except`, as under SIGKILL. A stopped one takes none until it goes on, as between SIGSTOP and SIGCONT: then
-it takes at once all that became ready meanwhile. `thaw` lets the dead end properly when a history is over.
+`finally`, no `except`, as under SIGKILL. A halted one takes none until it goes on, as between SIGSTOP and SIGCONT, and
+then at once all that became ready meanwhile. `thaw` lets the dead end properly when a history is over.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Process:
         self.is_still = False
         """It takes no step now."""
         self.held: list[Ready] = []
-        """What it would have taken since it was stopped, or killed."""
+        """What it would have taken since it was halted, or killed."""
         self.context = contextvars.copy_context()
         self.context.run(PROCESS.set, self)
 
@@ -121,7 +121,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.virtual = VirtualSelector()
         self._ties = random.Random(seed)
         self._dead: list[Process] = []
-        self._stopped: list[Process] = []
+        self._halted: list[Process] = []
         self._buried: list[asyncio.Task[Any]] = []
         self._numbers = itertools.count(1)
         super().__init__(self.virtual)
@@ -138,7 +138,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def call_soon(  # type: ignore[override]  # the same, but for how exactly the arguments are typed
         self, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle | None:
-        """As usual, but for those who take no step: the dead, and the stopped.
+        """As usual, but for those who take no step: the dead, and the halted.
 
         Who names a context is a future or a task, which never asks for the handle: none is made, since a history has
         millions of these.
@@ -178,8 +178,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def kill(self, process: Process) -> None:
         """SIGKILL: from here on nothing of it runs."""
-        if process in self._stopped:
-            self._stopped.remove(process)
+        if process in self._halted:
+            self._halted.remove(process)
         self._dead.append(process)
         # Held, since nobody else may: a task that is collected runs its `finally` after all.
         self._buried += [task for task in asyncio.all_tasks(self) if getattr(task, "process", None) is process]
@@ -190,13 +190,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def halt(self, process: Process) -> None:
         """SIGSTOP: it takes no step until `go_on`; its timers run out meanwhile, and what it is sent waits for it."""
-        self._stopped.append(process)
+        self._halted.append(process)
         self._hold(process)
 
     def go_on(self, process: Process) -> None:
-        """SIGCONT; nothing for who was not stopped, or was killed since."""
-        if process in self._stopped:
-            self._stopped.remove(process)
+        """SIGCONT; nothing for who was not halted, or was killed since."""
+        if process in self._halted:
+            self._halted.remove(process)
             process.is_still = False
             held, process.held = process.held, []
             self._ready.extend(held)  # type: ignore[attr-defined]  # as below
@@ -212,7 +212,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     async def thaw(self) -> None:
         """The end of a history: cancel every task but the caller, the dead ones too, and let all of them end."""
         tasks = [task for task in asyncio.all_tasks(self) if task is not asyncio.current_task()]
-        for process in (*self._dead, *self._stopped):
+        for process in (*self._dead, *self._halted):
             process.is_still = False
             held, process.held = process.held, []
             self._ready.extend(held)  # type: ignore[attr-defined]
@@ -281,7 +281,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if timer._cancelled:
             self._timer_cancelled_count -= 1
             return
-        process = timer._context.get(PROCESS) if self._stopped else None
+        process = timer._context.get(PROCESS) if self._halted else None
         queue = process.held if process is not None and process.is_still else self._ready  # type: ignore[attr-defined]
         queue.append((timer._context, timer, ()))
 

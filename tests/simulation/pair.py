@@ -34,7 +34,7 @@ from windrow_master.store.leader import BEAT_NS
 from windrow_master.store.seat import Candidate, Leadership
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import Conflict, StorageFailed
-from windrow_proto.units import SECOND
+from windrow_proto.units import MILLISECOND
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -43,6 +43,8 @@ WAITS_S = (0.001, 0.05, 0.4)
 """From a claim to the term: what a Master loads and asks in between."""
 AGAIN_S = (0.5, 2.0)
 """Until a Master that ended by itself is started again."""
+TRIP_NS = 20 * MILLISECOND
+"""What a beat takes; other statements take no time here."""
 LOOK_S = 0.25
 """How often a unit looks whether its Master ended."""
 
@@ -52,7 +54,7 @@ class Lost(sqlite3.OperationalError):
 
 
 class Server:
-    """The database's machine. locks: which session holds each epoch's; committed: which lives of Masters wrote, in turn."""
+    """The database's machine. locks: which session holds each epoch's; lives: of Masters, as they wrote in turn."""
 
     def __init__(self) -> None:
         self.power: Power = migrated()
@@ -63,7 +65,7 @@ class Server:
         """Masters whose way here is cut."""
         self.lost_commits: dict[str, bool] = {}
         """Masters whose next commit loses its answer; whether it is made all the same."""
-        self.committed: list[str] = []
+        self.lives: list[str] = []
 
     def engines(self, master: "PairedMaster") -> Engines:
         """What a Master opens: one line that writes, one that reads, one that beats."""
@@ -98,6 +100,11 @@ class Server:
         """It falls; what was committed is there when it comes back."""
         self.power, self.connection = self.power.cut(luck), None
         self.end_sessions()
+
+    def wrote(self, life: str) -> None:
+        """This life of a Master has committed something, or begun its term."""
+        if self.lives[-1:] != [life]:
+            self.lives.append(life)
 
     def come_back(self) -> None:
         """Answer again."""
@@ -153,8 +160,8 @@ class Line:
             raw.rollback()
         else:
             raw.commit()
-            if not raw.is_reading:
-                self.server.committed.append(self.life)
+            if not raw.is_reading and self.master.rooms is not None:  # who does not lead yet writes nothing of its own
+                self.server.wrote(self.life)
         if is_made is not None:
             self.end()
             raise Lost("server closed the connection unexpectedly")
@@ -208,6 +215,7 @@ class SimulatedLeadership(Leadership):
     async def _beating(self, epoch: int, on_lost: Callable[[str], None]) -> None:
         while not self._stop.is_set():
             await self._clock.sleep_ns(BEAT_NS)
+            await self._clock.sleep_ns(TRIP_NS)
             if self._stop.is_set() or not self.beat(epoch, on_lost):
                 return
 
@@ -249,7 +257,7 @@ class PairedMaster(MasterMachine):
         self.is_stopped = False
 
     @property
-    def power(self) -> Power:  # type: ignore[override]  # it is the server's
+    def power(self) -> Power:  # it is the server's
         """The disk of the database."""
         return self.server.power
 
@@ -258,7 +266,7 @@ class PairedMaster(MasterMachine):
         """The one that every Master makes for itself is not used here."""
 
     @property
-    def disk(self) -> MemoryDisk:  # type: ignore[override]  # it is everybody's
+    def disk(self) -> MemoryDisk:  # it is everybody's
         """The disk of the log."""
         return self.storage
 
@@ -289,10 +297,12 @@ class PairedMaster(MasterMachine):
                     self.directory,
                     clock,
                     self.rng(),
-                    disk=self._mount,  # type: ignore[arg-type]  # as a MemoryDisk
+                    disk=self._mount,  # as a MemoryDisk
                     make_executor=InlineExecutor,
                     claim=claim,
                 )
+                assert self.process is not None
+                self.server.wrote(self.process.name)
                 return self.rooms
             except (Conflict, StorageFailed) as error:
                 self.world.trace.add(f"{self.name} does not lead: {error.code}")

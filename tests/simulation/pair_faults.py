@@ -64,4 +64,4 @@ def _kill_standby(world: "World", luck: random.Random, later: Later) -> None:
     waiting = [master for master in world.masters if master.is_up and master is not world.master]
     for master in waiting[:1]:
         master.kill(None)
-        later(luck.choice(DOWN_S), lambda: None if master.is_up else master.start())
+        later(luck.choice(DOWN_S), master.mend)

@@ -16,6 +16,7 @@ from sqlalchemy import bindparam, update
 from tests.simulation.breakages import FailingRuntime
 from tests.simulation.planted_identities import copies_take_turns, generation_unchecked, older_certificate_accepted
 from tests.simulation.planted_links import late_hello_takes_over
+from tests.simulation.planted_pairs import beat_of_anybody, log_unfenced, term_unchecked
 from tests.simulation.planted_stops import (
     past_work_forgotten,
     start_without_audit,
@@ -389,6 +390,8 @@ LATE = {"faulty_ns": MINUTE, "fault_every_ns": 30 * SECOND, "settle_ns": 100 * S
 OFTEN = {"hosts": 4, "renters": 6, "fault_every_ns": 2 * SECOND}
 SETTLED = {"settle_ns": 100 * SECOND}
 TURNS = {"hosts": 4, "renters": 6, "faulty_ns": MINUTE, "turns_chance": 0.5}
+PAIR = {"masters": 2}
+STOPS, CUTS = ("stop leader",), ("cut leader from database", "end leader's sessions")
 BUGS = (
     Bug("ack before fsync", "I1", ack_before_fsync, POWER),
     Bug("no compare-and-set in the grant", "I2", no_compare_and_set, ("reset streams",)),
@@ -419,6 +422,9 @@ BUGS = (
     Bug("a start without its audit rows", "I4", start_without_audit, ("reset streams",), TURNS),
     Bug("a stop that is never over", "I8", stop_never_over, ("reset streams",), TURNS | SETTLED),
     Bug("past work forgotten", "I8", past_work_forgotten, ("reset streams",), TURNS | SETTLED),
+    Bug("a term unchecked in a write", "I7", term_unchecked, STOPS, PAIR),
+    Bug("the log of an overtaken Master", "I1", log_unfenced, CUTS, PAIR),
+    Bug("beat of anybody", "I7", beat_of_anybody, STOPS, PAIR),
     Bug("a stop that only answers", "I3", stop_that_only_answers, ("reset streams",), TURNS),
 )
 

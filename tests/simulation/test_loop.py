@@ -100,6 +100,55 @@ def test_a_killed_sleeper_takes_no_further_step_before_the_thaw() -> None:
     assert run(0, history) == ["ended"]
 
 
+def test_a_halted_process_takes_its_steps_when_it_goes_on() -> None:
+    async def history(loop: VirtualLoop) -> list[tuple[float, str]]:
+        said: list[tuple[float, str]] = []
+
+        async def live() -> None:
+            for _ in range(4):
+                await VirtualClock(loop).sleep_ns(10**9)
+                said.append((loop.time(), "woke"))
+
+        process = Process("halted")
+        loop.create_task(live(), context=process.context.copy())
+        process.context.run(loop.call_later, 2, lambda: said.append((loop.time(), "timer")))
+        await asyncio.sleep(1.5)
+        loop.halt(process)
+        await asyncio.sleep(5)
+        loop.go_on(process)
+        loop.go_on(process)  # who was not halted goes on as it does
+        await asyncio.sleep(10)
+        return said
+
+    said = run(0, history)
+    assert said[0] == (1, "woke")
+    assert sorted(said[1:3]) == [(6.5, "timer"), (6.5, "woke")]
+    assert said[3:] == [(7.5, "woke"), (8.5, "woke")]
+
+
+def test_who_is_killed_while_halted_never_goes_on() -> None:
+    async def history(loop: VirtualLoop) -> list[str]:
+        said: list[str] = []
+
+        async def live() -> None:
+            await VirtualClock(loop).sleep_ns(10**9)
+            said.append("woke")
+
+        process = Process("halted")
+        loop.create_task(live(), context=process.context.copy())
+        await asyncio.sleep(0.5)
+        loop.halt(process)
+        await asyncio.sleep(1)
+        loop.kill(process)
+        loop.go_on(process)
+        await asyncio.sleep(1)
+        before = list(said)
+        await loop.thaw()
+        return before
+
+    assert run(0, history) == []
+
+
 def test_a_deadlock_says_so() -> None:
     async def history(loop: VirtualLoop) -> None:
         await asyncio.Event().wait()

@@ -11,6 +11,8 @@ import pytest
 
 from tests.simulation.__main__ import described
 from tests.simulation.faults import KINDS
+from tests.simulation.pair import PairedMaster
+from tests.simulation.pair_faults import STRIKES
 from tests.simulation.planted import BUGS, SHORT, Bug, plan_of
 from tests.simulation.world import Plan, World, play, terms
 from windrow_proto.units import MINUTE, SECOND
@@ -18,6 +20,7 @@ from windrow_proto.units import MINUTE, SECOND
 SMALL = Plan(0, hosts=5, renters=3, faulty_ns=2 * MINUTE, settle_ns=6 * MINUTE, fault_every_ns=8 * SECOND)
 ALL = bool(os.environ.get("SIM"))
 """`make sim`: every planted bug and more seeds; `make test` plays every fifth bug."""
+ALSO = ("kill master", "cut power of master", "reset streams", "kill agent")
 SEEDS_MAX = 10
 """In so many histories at most each planted bug must show."""
 
@@ -43,6 +46,19 @@ def test_twenty_agents_keep_every_promise_while_everything_fails(tmp_path: Path)
 @pytest.mark.parametrize("seed", [1, 2, 3] if ALL else [1])
 def test_a_small_market_keeps_every_promise(seed: int, tmp_path: Path) -> None:
     checked(play(replace(SMALL, seed=seed), tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.proves("several Masters over one database in virtual time: one leads, an overtaken one writes nothing")
+@pytest.mark.parametrize("seed", [1, 2, 3, 4] if ALL else [1])
+def test_two_masters_keep_every_promise_while_the_lead_changes_hands(seed: int, tmp_path: Path) -> None:
+    plan = replace(SMALL, seed=seed, hosts=4, masters=2 + seed % 2, settle_ns=3 * MINUTE, faults=(*STRIKES, *ALSO))
+
+    world = checked(play(plan, tmp_path))
+
+    assert isinstance(world.master, PairedMaster)
+    assert len(world.master.server.lives) >= 3
 
 
 @pytest.mark.timeout(300)

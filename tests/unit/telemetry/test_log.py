@@ -193,6 +193,24 @@ async def test_a_leader_that_was_overtaken_while_records_waited_writes_nothing_a
     assert t.have() == ((1, 1),)
 
 
+async def test_what_was_stored_when_the_lead_was_lost_is_not_acknowledged_and_not_stored_again(t, monkeypatch):
+    asked = []
+
+    def over_after_the_write():
+        asked.append(None)
+        if len(asked) == 2:
+            raise Fenced("another may lead")
+
+    monkeypatch.setattr(t.service.log, "_check_term", over_after_the_write)
+    with pytest.raises(Fenced):
+        await t.send(1, body(t))
+    records = t.service.log.figures.records
+    await t.send(1, body(t))
+
+    assert (records, t.service.log.figures.records) == (1, 1)
+    assert t.have() == ((1, 1),)
+
+
 async def test_the_live_view_shows_the_last_instant_and_the_network_as_a_rate(t):
     at = t.clock.wall_ns()
     await t.send(1, batch(at, {("", 104): 1000, ("GPU-1", 1): 10}, {("", 104): 1500, ("GPU-1", 1): None}))
