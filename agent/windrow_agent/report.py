@@ -66,7 +66,7 @@ class Reporter:
         self._told_key: RecordKey | None = None
         self._owed_until_ns = 0
         self._is_put_off = False
-        self._runtimes: dict[str, str] = {}
+        self._runtimes: dict[str, str] | None = None
         self._runtime_conditions: tuple[str, ...] = ()
         self._changed = asyncio.Event()
 
@@ -136,8 +136,8 @@ class Reporter:
 
     async def _send_inventory(self, group: asyncio.TaskGroup) -> None:
         sampler = self._sources.sampler
-        if sampler.host_facts == HostFacts():
-            return  # not read yet; it will be a change
+        if sampler.host_facts == HostFacts() or self._runtimes is None:
+            return  # not read yet; it will be a change. Who reads that nothing can run here would send work elsewhere
         inventory = build_inventory(
             replace(sampler.host_facts, more={**sampler.host_facts.more, **self._sources.more}),
             replace(sampler.gpus, gpus=with_layouts(sampler.gpus.gpus, self._sources.layouts)),
