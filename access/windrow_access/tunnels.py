@@ -20,7 +20,7 @@ from windrow_access.core.tunnels import Doors, JoinTable, TunnelLimits, grant_in
 from windrow_access.listening import accept, listen, port_of
 from windrow_access.splicing import Splice
 from windrow_proto import tunnel_socket
-from windrow_proto.errors import DeadlineExceeded, Forbidden, InvalidInput, LinkClosed, WindrowError
+from windrow_proto.errors import DeadlineExceeded, InvalidInput, LinkClosed, Unavailable, WindrowError
 from windrow_proto.keys import TlsIdentity
 from windrow_proto.ports import Clock
 from windrow_proto.scrape import Figure
@@ -178,7 +178,8 @@ class Tunnels:
     def _granted(self, head: bytes) -> TunnelGrant:
         grant = read_grant(grant_in(head), self._master_public, self._clock.wall_ns())
         if not self._holds(grant):
-            raise Forbidden("This grant does not hold at this Access.", subject=grant.host_id)
+            words = "This Access cannot join this tunnel: its host, or the Master, is not connected here now."
+            raise Unavailable(f"{words} Ask the Master for another one.", subject=grant.host_id)
         return grant
 
     def _holds(self, grant: TunnelGrant) -> bool:

@@ -7,8 +7,13 @@
 
 What is on its way is not kept back: only what was sent before the reply before counts, a pause between two canaries
 old, and only if it is missing twice in a row. A canary that was held up is older still, so that a second Access cannot
-accuse a first one. Only lanes that no Access may shed are counted. The counts are of one connection, as are the keys of
-the proofs.
+accuse a first one. Of the lanes that no Access may shed each message counts. The counts are of one connection, as are
+the keys of the proofs.
+
+Telemetry may be shed, and may wait behind all else, so that what is missing of it says nothing; nor need the Master
+have stored what it has heard. But an Access says how much waits in it and how much it has shed: if nothing waited a
+while ago and nothing was shed, what was sent before must have come. Nothing is held against it as long as any comes,
+or where it says otherwise, which its operator and the Master's see.
 """
 
 from collections.abc import Mapping
@@ -22,6 +27,18 @@ COUNTED: Final = (Lane.CONTROL, Lane.EVIDENCE)
 
 STRIKES: Final = 2
 """Verdicts in a row before anybody acts: a slow line may hold messages up for longer than one pause."""
+
+
+KEPT_MAX: Final = 1 << 32
+"""Of what a reply tells: a host may say any numbers, and what does not fit into a reply must not be anybody's end."""
+
+
+class Outflow(NamedTuple):
+    """What an Access says of its way to the Master. empty: how often that nothing waits; shed: frames, since its start.
+    Unsaid is no reason to accuse it."""
+
+    empty: int = 0
+    shed: int = 0
 
 
 class Sent(NamedTuple):
@@ -43,6 +60,7 @@ class Heard:
 
 
 _NOTHING: Final = Heard()
+_UNSAID: Final = Outflow()
 SentLanes = Mapping[Lane, Sent]
 HeardLanes = Mapping[Lane, Heard]
 
@@ -52,13 +70,14 @@ class Canary:
     """What an agent says of its connection over another Access.
 
     answers: the number of the reply that came last, 0 before the first; sent: as it was when that came; heard: as it
-    was when this left.
+    was when this left; samples: the outer sequence of the last telemetry when that came, 0: none.
     """
 
     number: int
     answers: int = 0
     sent: SentLanes = field(default_factory=dict)
     heard: HeardLanes = field(default_factory=dict)
+    samples: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +96,26 @@ class CanaryReply:
 
 @dataclass(slots=True)
 class Tally:
-    """Messages of one connection as one end counts them, its hello left out."""
+    """Messages of one connection as one end counts them, its hello left out. samples: the last telemetry."""
 
     sent: dict[Lane, Sent] = field(default_factory=dict)
     heard: dict[Lane, Heard] = field(default_factory=dict)
+    samples: int = 0
 
     def count_sent(self, lane: Lane, sequence: int) -> None:
         """One has left; sequences grow by one."""
         if lane in COUNTED:
             before = self.sent[lane].before if lane in self.sent else sequence - 1
             self.sent[lane] = Sent(before, sequence)
+        elif lane is Lane.TELEMETRY:
+            self.samples = sequence
 
     def count_heard(self, lane: Lane, sequence: int) -> None:
         """One has come; sequences grow."""
         if lane in COUNTED:
             self.heard[lane] = Heard(sequence, self.heard.get(lane, _NOTHING).count + 1)
+        elif lane is Lane.TELEMETRY:
+            self.samples = sequence
 
 
 class AgentCanary:
@@ -99,20 +123,20 @@ class AgentCanary:
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._number = self._answered = self._strikes = 0
+        self._number = self._answered = self._strikes = self._samples_then = 0
         self._sent_then: SentLanes = {}
 
     def next(self) -> Canary:
         """The next one to send."""
         self._number += 1
-        return Canary(self._number, self._answered, self._sent_then, dict(self._tally.heard))
+        return Canary(self._number, self._answered, self._sent_then, dict(self._tally.heard), self._samples_then)
 
     def on_reply(self, reply: CanaryReply) -> bool:
         """Take a reply; returns whether it is certain now that messages are kept back. One that answers another canary
         says nothing."""
         if reply.number != self._number or reply.number == self._answered:
             return False
-        self._answered, self._sent_then = reply.number, dict(self._tally.sent)
+        self._answered, self._sent_then, self._samples_then = reply.number, dict(self._tally.sent), self._tally.samples
         self._strikes = self._strikes + 1 if reply.is_kept_back else 0
         return self._strikes >= STRIKES
 
@@ -122,23 +146,38 @@ class MasterCanary:
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._replied = self._strikes = 0
+        self._replied = self._strikes = self._samples_then = 0
         self._sent_then: SentLanes = {}
+        self._empty = 0
+        self._shed = 0, 0
 
     @property
     def is_certain(self) -> bool:
         """Whether messages are kept back, as it is certain with this reply and not before."""
         return self._strikes == STRIKES
 
-    def judge(self, canary: Canary) -> CanaryReply:
-        """Compare what one says with what was counted here; one that answers no reply is only answered."""
+    def judge(self, canary: Canary, outflow: Outflow = _UNSAID) -> CanaryReply:
+        """Compare what one says with what was counted here; one that answers no reply is only answered. outflow: of the
+        Access of this connection, now."""
         reply = CanaryReply(canary.number)
+        if not self._replied:
+            self._shed = outflow.shed, outflow.shed
         if self._replied and canary.answers == self._replied:
             kept_up, kept_down = _missing(canary.sent, self._tally.heard), _missing(self._sent_then, canary.heard)
-            reply = CanaryReply(canary.number, kept_up, kept_down)
+            kept_up += self._samples_missing(canary.samples, outflow)
+            reply = CanaryReply(canary.number, min(kept_up, KEPT_MAX), min(kept_down, KEPT_MAX))
+        self._empty = outflow.empty
         self._strikes = self._strikes + 1 if reply.is_kept_back else 0
         self._replied, self._sent_then = canary.number, dict(self._tally.sent)
         return reply
+
+    def _samples_missing(self, sent: int, outflow: Outflow) -> int:
+        """Telemetry that was sent since an earlier canary's and cannot wait anywhere any more, none of which came."""
+        # What was shed before the last canary may have been sent after all that it speaks of: this one does, too.
+        is_shed, self._shed = outflow.shed != self._shed[0], (self._shed[1], outflow.shed)
+        if is_shed or not self._samples_then or self._tally.samples > self._samples_then:
+            self._samples_then = sent
+        return max(0, sent - self._samples_then) if outflow.empty > self._empty else 0
 
 
 def _missing(sent: SentLanes, heard: HeardLanes) -> int:

@@ -214,7 +214,11 @@ def decode_heartbeat_reply(data: bytes) -> HeartbeatReply:
 def encode_canary(canary: Canary) -> bytes:
     """A canary as a body."""
     return link_pb2.Canary(
-        number=canary.number, answers=canary.answers, sent=_from_sent(canary.sent), heard=_from_heard(canary.heard)
+        number=canary.number,
+        answers=canary.answers,
+        sent=_from_sent(canary.sent),
+        heard=_from_heard(canary.heard),
+        samples=canary.samples,
     ).SerializeToString()
 
 
@@ -223,7 +227,7 @@ def decode_canary(data: bytes) -> Canary:
     message = fields.parse(link_pb2.Canary, data)
     sent = {fields.lane(one.lane): Sent(one.before, one.last) for one in fields.listed(message.sent, len(Lane))}
     heard = {fields.lane(one.lane): Heard(one.last, one.count) for one in fields.listed(message.heard, len(Lane))}
-    return Canary(message.number, message.answers, sent, heard)
+    return Canary(message.number, message.answers, sent, heard, message.samples)
 
 
 def encode_canary_reply(reply: CanaryReply) -> bytes:

@@ -44,6 +44,10 @@ class TunnelRefused(WindrowClientError):
     """A tunnel could not be opened."""
 
 
+class AccessRefused(TunnelRefused):
+    """An Access does not answer, or does not say whether it joins a tunnel. Another one may."""
+
+
 class TunnelBroken(WindrowClientError):
     """A tunnel ended before both directions had."""
 

@@ -1,7 +1,8 @@
 """How far a market's Accesses are from this machine: measured beside a tunnel, told to the Master with the next one.
 
 Nobody waits for it: the first tunnel goes by its host's Access meanwhile, and nothing is measured where there is no
-choice. What is remembered need not be true still: the Master judges it, and an Access that does not answer is left out.
+choice. What is remembered need not be true still: the Master judges it, and an Access that does not answer, or refuses
+what others may do, is left out.
 """
 
 import contextlib
@@ -21,6 +22,8 @@ KEPT_S: Final = 600.0
 """How long it is believed, also by the next program: a laptop moves, and Accesses come and go."""
 TRIES: Final = 3
 TRY_S: Final = 1.0
+REFUSED_S: Final = 30.0
+"""How long one that answers and refuses is left out: its limit, or its way to the Master, may be free at any time."""
 MEASURED_MAX: Final = 16
 """Accesses; the Master names no more."""
 
@@ -64,10 +67,10 @@ class Nearest:
         }
         return {name: found[:MEASURED_MAX] for name, found in told.items() if found}
 
-    def away(self, access_id: str) -> None:
-        """It did not answer: others are asked for, for a while."""
+    def away(self, access_id: str, for_s: float = KEPT_S) -> None:
+        """It did not answer, or refused: others are asked for, for a while."""
         self._away.pop(access_id, None)
-        self._away[access_id] = time.time() + KEPT_S
+        self._away[access_id] = time.time() + for_s
 
     def learn(self, ticket: Json) -> None:
         """Measure those that the Master names, on a thread of their own, where that was not done a while ago."""

@@ -310,6 +310,8 @@ def test_rounds_of_bandwidth_come_back_are_changed_in_place_and_the_oldest_of_a_
     with unit(store) as uow:
         assert uow.bandwidths.get(HOST.host_id, one.nonce, TEXT) == one
         assert uow.bandwidths.get(HOST.host_id, "m", TEXT) is None
+        assert list(uow.bandwidths.of_round(HOST.host_id, one.nonce)) == [one, south]
+        assert not uow.bandwidths.of_round(HOST.host_id, "m")
         uow.bandwidths.put(later)
         assert uow.bandwidths.of_host(HOST.host_id, 5) == [south, later]
         assert uow.bandwidths.of_host(HOST.host_id, 1) == [south]

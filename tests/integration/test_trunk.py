@@ -269,19 +269,30 @@ async def test_an_accepted_command_is_asked_for_and_never_sent_again_on_another_
             break
 
 
-async def test_a_bandwidth_counts_as_the_lower_of_both_and_only_with_the_relays_signature(m):
+async def asked_nonce(m, relays=()):
+    """Of a measurement that the host is asked for now."""
+    command_id = await m.store.write(lambda uow: m.fleet.measures.ask(uow, HOST, "master", relays), name="test")
+    row = await m.store.read(lambda uow: uow.commands.get(command_id))
+    spec = decode_command(row.body).bandwidth
+    assert spec is not None
+    return spec.nonce
+
+
+async def test_a_bandwidth_counts_as_the_lower_of_both_if_it_was_asked_for_and_with_the_relays_signature(m):
     await greet(m)
 
-    async def report(key):
-        claim = encode_claim(BandwidthClaim("n", "access_1", HOST, 900, 500, 1, 1, 1, 1))
+    async def report(key, nonce):
+        claim = encode_claim(BandwidthClaim(nonce, "access_1", HOST, 900, 500, 1, 1, 1, 1))
         signature = key.sign(DOMAIN_CLAIM, claim)
-        result = BandwidthResult("n", "access_1", "local-a", 800, 700, 1, 1, 1, 1, claim, signature)
+        result = BandwidthResult(nonce, "access_1", "local-a", 800, 700, 1, 1, 1, 1, claim, signature)
         sequence = await m.agent.record(Kind.BANDWIDTH, encode_bandwidth(result))
         await m.agent.acked(Lane.EVIDENCE, sequence)
         return (await m.store.read(lambda uow: uow.hosts.get(HOST))).bandwidth
 
-    assert await report(SigningKey.generate()) is None
-    measured = await report(ACCESS_KEY)
+    nonce = await asked_nonce(m)
+    assert await report(SigningKey.generate(), nonce) is None
+    assert await report(ACCESS_KEY, "its own idea") is None
+    measured = await report(ACCESS_KEY, nonce)
     assert (measured.up_bps, measured.down_bps) == (800, 500)
 
 
@@ -297,15 +308,16 @@ async def test_each_round_is_kept_region_by_region_as_the_median_of_the_relays_o
         result = BandwidthResult(nonce, access_id, "as the host says", up, down, 1, 1, 1, 1, claim, signature)
         await m.agent.acked(Lane.EVIDENCE, await m.agent.record(Kind.BANDWIDTH, encode_bandwidth(result)))
 
-    await report("first", "access_1", 900, 500)
-    await report("first", "access_3", 100, 200)
-    await report("first", "access_2", 800, 700)
-    await report("second", "access_1", 5, 6)
+    first, second = [await asked_nonce(m, ("access_2", "access_3")) for _ in range(2)]
+    await report(first, "access_1", 900, 500)
+    await report(first, "access_3", 100, 200)
+    await report(first, "access_2", 800, 700)
+    await report(second, "access_1", 5, 6)
     rounds = await m.store.read(lambda uow: uow.bandwidths.of_host(HOST, 10))
     assert [(r.nonce, r.region, r.up_bps, r.down_bps, len(r.relays)) for r in rounds] == [
-        ("second", "north", 5, 6, 1),
-        ("first", "south", 100, 200, 1),
-        ("first", "north", 850, 600, 2),
+        (second, "north", 5, 6, 1),
+        (first, "south", 100, 200, 1),
+        (first, "north", 850, 600, 2),
     ]
 
 

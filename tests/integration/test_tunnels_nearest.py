@@ -115,9 +115,26 @@ async def test_an_access_that_does_not_answer_is_passed_over(placed: Market, mon
 
 async def test_where_none_answers_that_is_said(placed: Market, monkeypatch: pytest.MonkeyPatch) -> None:
     closed(monkeypatch, *where(placed).values())
-    with pytest.raises(WindrowClientError, match="No Access of two answers"):
+    with pytest.raises(WindrowClientError, match="None of 2 Accesses took the tunnel"):
         ask = partial(placed.api.open_tunnel, placed.served.id, placed.served.first)
         await tunnel.meet(ask, placed.nearest())
+
+
+async def test_an_access_that_answers_and_refuses_is_passed_over(
+    placed: Market, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is shown a grant that is good at the other one alone, as if the host had gone from it meanwhile."""
+    elsewhere = await asyncio.to_thread(placed.api.open_tunnel, placed.served.id, placed.served.first)
+    shown, through = [], tunnel._through
+
+    async def misled(ticket: dict[str, Any], access: Any) -> socket.socket:
+        shown.append(ticket["access_id"])
+        wrong = elsewhere["grant"] if ticket["access_id"] == placed.other else ticket["grant"]
+        return await through({**ticket, "grant": wrong}, access)
+
+    monkeypatch.setattr(tunnel, "_through", misled)
+    async with placed.reached():
+        assert shown == [placed.other, placed.own]
 
 
 async def test_a_renter_that_says_nothing_of_accesses_goes_by_the_hosts_own(placed: Market) -> None:

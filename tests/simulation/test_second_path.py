@@ -1,9 +1,10 @@
 """An Access that keeps messages back is found out over another one within a minute, and left; in virtual time."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -14,7 +15,11 @@ from tests.simulation.breakages import Mischief
 from tests.simulation.proofs import remembered
 from tests.simulation.witness import Read
 from tests.simulation.world import Plan, World, listening, terms
+from windrow_access import relay
+from windrow_access.core.queues import FairQueues
 from windrow_master.api.trunk_route import HostRoute
+from windrow_master.telemetry.service import TelemetryService
+from windrow_proto.errors import DiskFull
 from windrow_proto.model import Kind
 from windrow_proto.ports import FrameLink
 from windrow_proto.units import MINUTE, SECOND, seconds
@@ -28,9 +33,10 @@ RENTED = Plan(3, hosts=4, accesses=2, renters=4, withhold_chance=0.0, turns_chan
 
 @dataclass
 class Keeper:
-    """What the dishonest Access keeps back, once it has begun: every other message of this kind."""
+    """What the dishonest Access keeps back, once it has begun: every other message of this kind, or all of them."""
 
     kind: Kind
+    is_whole: bool = False
     is_keeping: bool = False
     kept: int = 0
     _turn: dict[int, bool] = field(default_factory=dict)
@@ -38,7 +44,7 @@ class Keeper:
     def wants(self, link: object, frame: link_pb2.Frame) -> bool:
         if not self.is_keeping or Read(frame).kind is not self.kind:
             return False
-        self._turn[id(link)] = not self._turn.get(id(link), False)
+        self._turn[id(link)] = self.is_whole or not self._turn.get(id(link), False)
         self.kept += self._turn[id(link)]
         return self._turn[id(link)]
 
@@ -149,3 +155,50 @@ def test_nothing_is_found_where_nothing_is_kept(plan: Plan, tmp_path: Path) -> N
 
     with mock.patch.object(HostRoute, "answer_canary", counted):
         history(tmp_path, Keeper(Kind.UNSPECIFIED), look, plan)
+
+
+@pytest.mark.timeout(300)
+def test_an_access_that_passes_no_telemetry_on_is_found_out_within_a_minute(tmp_path: Path) -> None:
+    keeper = Keeper(Kind.TELEMETRY, is_whole=True)
+
+    def look(world: World) -> None:
+        assert keeper.kept > 0
+        assert "access.kept_back" in events(world)
+
+    history(tmp_path, keeper, look)
+
+
+@pytest.mark.timeout(300)
+def test_no_access_is_accused_while_the_masters_log_takes_no_telemetry(tmp_path: Path) -> None:
+    refused = 0
+
+    async def full(service: TelemetryService, items: Sequence[object]) -> None:
+        nonlocal refused
+        refused += 1
+        raise DiskFull
+
+    def look(world: World) -> None:
+        assert refused > 60
+        assert "access.kept_back" not in events(world)
+
+    with mock.patch.object(TelemetryService, "append_many", full):
+        history(tmp_path, Keeper(Kind.UNSPECIFIED), look)
+
+
+@pytest.mark.timeout(300)
+def test_no_access_is_accused_that_sheds_all_telemetry_for_want_of_room_and_says_so(tmp_path: Path) -> None:
+    shed = 0
+    offer = FairQueues.offer
+
+    def counted(queues: FairQueues[int, object], *frame: Any) -> int:
+        nonlocal shed
+        found = offer(queues, *frame)
+        shed += found
+        return found
+
+    def look(world: World) -> None:
+        assert shed > 60
+        assert "access.kept_back" not in events(world)
+
+    with mock.patch.object(relay, "QUEUE_BYTES_MAX", 1), mock.patch.object(FairQueues, "offer", counted):
+        history(tmp_path, Keeper(Kind.UNSPECIFIED), look)

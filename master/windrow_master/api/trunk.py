@@ -169,13 +169,13 @@ class LinkHub:
                 put = partial(trunk.put_frame, item.route)
                 named = opening, trunk.access_id, self._epoch, self._connections
                 tunnels = trunk.tunnel_address, trunk.tunnel_host_address
-                trunk.routes[item.route] = HostRoute(*named, put, tunnels, item.route)
+                trunk.routes[item.route] = HostRoute(*named, put, tunnels, item.route, lambda: trunk.outflow)
             case "closed":
                 if (gone := trunk.routes.pop(item.route, None)) is not None:
                     self._close(gone, "the agent has disconnected")
                     self._note_misuse(gone, item.closed.reason)
             case "load":
-                trunk.load = item.load
+                trunk.hear_load(item.load)
             case "letter":
                 self._letters.take(trunk, item.letter)
             case "service_ask" | "service_left":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from windrow_master.api.trunk_channels import ChannelPipe
-from windrow_proto.canary import MasterCanary
+from windrow_proto.canary import MasterCanary, Outflow
 from windrow_proto.errors import BadProof, Fenced, LinkClosed, TooMany
 from windrow_proto.ids import BootId, CommandId, HostId
 from windrow_proto.intervals import Intervals
@@ -75,9 +75,11 @@ class HostRoute:
         put: Callable[[link_pb2.Frame, bool], None],
         tunnels: tuple[str, str] = ("", ""),
         number: int = 0,
+        outflow: Callable[[], Outflow] = Outflow,
     ) -> None:
-        """tunnels: where renters, and the host, find its Access for tunnels; empty: none. number: on its trunk."""
-        self.tunnels, self.number = tunnels, number
+        """tunnels: where renters, and the host, find its Access for tunnels; empty: none. number: on its trunk.
+        outflow: what its Access says of what waits there."""
+        self.tunnels, self.number, self._outflow = tunnels, number, outflow
         self.opening, self.access_id = opening, access_id
         self.host_id = opening.host_id
         self.figures = RouteFigures()
@@ -205,7 +207,7 @@ class HostRoute:
         envelope = unseal(frame, self._verifier)
         if envelope.kind is not Kind.CANARY or not isinstance(self.session.admit(envelope), Admitted):
             return None
-        reply = self._canary.judge(decode_canary(envelope.body))
+        reply = self._canary.judge(decode_canary(envelope.body), self._outflow())
         body = encode_canary_reply(reply)
         answer = self.session.envelope(Kind.CANARY_REPLY, Lane.SECOND, FrameClass.EVIDENCE, body)
         return seal(answer, self._prover), self._canary.is_certain

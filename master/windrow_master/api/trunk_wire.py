@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from windrow_master.api.trunk_route import HostRoute
+from windrow_proto.canary import Outflow
 from windrow_proto.errors import InvalidInput, LinkClosed
 from windrow_proto.gather import Gather
 from windrow_proto.messages import AccessPoint
@@ -41,6 +42,7 @@ class Trunk:
         self.routes: dict[int, HostRoute] = {}
         self.asks: dict[int, asyncio.Task[None]] = {}
         self.load = services_pb2.LoadReport()
+        self.outflow = Outflow()
         self._items: deque[services_pb2.TrunkItem] = deque()
         self._bytes = 0
         self._gather = Gather()
@@ -58,6 +60,11 @@ class Trunk:
                         return
                     for item in batch.items:
                         take(item)
+
+    def hear_load(self, load: services_pb2.LoadReport) -> None:
+        """Take in what it says of itself."""
+        self.load = load
+        self.outflow = Outflow(self.outflow.empty + (not load.queued_bytes), load.shed_frames)
 
     async def write(self) -> None:
         """Send what is put, until cancelled; ends the link when the peer does not take it."""

@@ -1,22 +1,42 @@
-"""What the figures of several relays make together, and whom the Master asks. Pure.
+"""What the figures of several relays make together, whom the Master asks, and which answers it asked for. Pure.
 
 A round is a command: the host is measured by its own relay, then by those that the command names. What comes within
 ROUND_NS of each other is one round, and the median of it counts; with two relays that is their mean. The history has a
 row for each round and region, where it is the command's nonce that says which round it was.
+
+No relay signs a nonce that no command named yet, so a result answers its command if it has that one's nonce; what
+nobody asked for, whoever signed it, counts nowhere.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from windrow_master.fleet.model import MeasuredRound, Measurement
+from windrow_master.fleet.model import CommandRow, MeasuredRound, Measurement
+from windrow_proto.bandwidth import BandwidthClaim
 from windrow_proto.model import BandwidthSpec
 from windrow_proto.units import MINUTE
+from windrow_proto.wire_command import decode_command
 
 ROUND_NS: Final = 3 * MINUTE
 """A relay may be busy with others for half a minute (windrow_agent.probes), and is asked again."""
 OTHERS_MAX: Final = 2
 """Beside the host's own relay: two or three in all."""
+ANSWER_NS: Final = 10 * MINUTE
+"""From a measurement's not-after until its result is too late: three relays one after the other, each of them busy for
+a while, and the way here while the host looks for another Access. What comes later says nothing of now."""
+
+Relays = Mapping[str, tuple[int, int]]
+"""What each relay of a round counted: bits a second up and down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a command asked for. home: the Access of the host when it was issued; until_ns: wall time."""
+
+    spec: BandwidthSpec
+    home: str
+    until_ns: int
 
 
 def after(
@@ -51,6 +71,35 @@ def others(serving: Collection[str], chance: bytes) -> tuple[str, ...]:
         if left:
             found.append(left.pop(one % len(left)))
     return tuple(found) if len(serving) > 1 else ()
+
+
+def asked_for(rows: Iterable[CommandRow], nonce: str) -> Asked | None:
+    """What of these commands to measure, all of one host, has this nonce."""
+    for row in rows:
+        spec = decode_command(row.body).bandwidth
+        if spec is not None and spec.nonce == nonce:
+            return Asked(spec, row.subject, row.not_after_ns + ANSWER_NS)
+    return None
+
+
+def refusal(asked: Asked | None, claim: BandwidthClaim, home: str, answered: Relays, now_ns: int) -> str | None:
+    """Why this claim is no answer to what was asked; None: it is one.
+
+    home: the host's Access now, by which it measures, too, if it moved before the command came. answered: by other
+    relays, to the same command; of those that it does not name one may.
+    """
+    if asked is None:
+        return "nobody asked for it"
+    own = {name for name in (asked.home, home) if name} - set(asked.spec.access_ids)
+    if claim.access_id not in own and claim.access_id not in asked.spec.access_ids:
+        return f"it was asked of other Accesses than {claim.access_id}"
+    if claim.access_id in answered or (claim.access_id in own and own & answered.keys()):
+        return "it was answered before"
+    if now_ns > asked.until_ns:
+        return "it comes too late"
+    if max(claim.up_bytes, claim.down_bytes) > asked.spec.cap_bytes:
+        return f"more was moved than the {asked.spec.cap_bytes} bytes each way that were asked for"
+    return None
 
 
 def bytes_max(spec: BandwidthSpec | None) -> int:

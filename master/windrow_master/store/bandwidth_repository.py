@@ -30,6 +30,11 @@ class BandwidthRepository:
         wanted = {"wanted_host_id": host_id, "wanted_nonce": nonce, "wanted_region": region}
         return _GET.one(self._connection, wanted)
 
+    def of_round(self, host_id: HostId, nonce: str) -> Sequence[MeasuredRound]:
+        """What the relays of each region found in one round so far."""
+        query = select(table).where(table.c.host_id == host_id, table.c.nonce == nonce).order_by(table.c.number)
+        return [_round(row._mapping) for row in self._connection.execute(query)]
+
     def put(self, found: MeasuredRound) -> None:
         """Write a round down, in place of what was known of it; of its host the newest KEPT_PER_HOST stay."""
         relays = {access_id: list(figures) for access_id, figures in found.relays.items()}

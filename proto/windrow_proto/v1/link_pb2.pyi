@@ -313,16 +313,18 @@ class LaneTally(_message.Message):
     def __init__(self, lane: _Optional[_Union[Lane, str]] = ..., before: _Optional[int] = ..., last: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Canary(_message.Message):
-    __slots__ = ("number", "answers", "sent", "heard")
+    __slots__ = ("number", "answers", "sent", "heard", "samples")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     ANSWERS_FIELD_NUMBER: _ClassVar[int]
     SENT_FIELD_NUMBER: _ClassVar[int]
     HEARD_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_FIELD_NUMBER: _ClassVar[int]
     number: int
     answers: int
     sent: _containers.RepeatedCompositeFieldContainer[LaneTally]
     heard: _containers.RepeatedCompositeFieldContainer[LaneTally]
-    def __init__(self, number: _Optional[int] = ..., answers: _Optional[int] = ..., sent: _Optional[_Iterable[_Union[LaneTally, _Mapping]]] = ..., heard: _Optional[_Iterable[_Union[LaneTally, _Mapping]]] = ...) -> None: ...
+    samples: int
+    def __init__(self, number: _Optional[int] = ..., answers: _Optional[int] = ..., sent: _Optional[_Iterable[_Union[LaneTally, _Mapping]]] = ..., heard: _Optional[_Iterable[_Union[LaneTally, _Mapping]]] = ..., samples: _Optional[int] = ...) -> None: ...
 
 class CanaryReply(_message.Message):
     __slots__ = ("number", "kept_up", "kept_down")

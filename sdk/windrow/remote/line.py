@@ -32,8 +32,8 @@ def through_tunnel(open_tunnel: tunnel.Ask, memory: Memory, nearest: Nearest) ->
     @asynccontextmanager
     async def way() -> AsyncIterator[socket.socket]:
         met = await _asked(partial(open_tunnel, nearest.wish()), memory)
-        ticket, access = await tunnel.answering(open_tunnel, nearest, *met)
-        with contextlib.closing(await tunnel.dial(ticket, access)) as host:
+        ticket, host = await tunnel.reach(open_tunnel, nearest, *met)
+        with contextlib.closing(host):
             memory.reached(ticket)
             near, far = socket.socketpair()
             with far:

@@ -220,7 +220,7 @@ async def test_a_grant_that_names_this_worker_is_good_for_a_host_elsewhere_until
         place.taken.add(OTHER_HOST)
         for host_id, worker in ((OTHER_HOST, worker_name("access_a", 1)), (HOST, "access_b/0"), (HOST, WORKER)):
             text = sign_grant(granted(1, TunnelSide.RENTER, host_id, worker=worker), MASTER)
-            assert await place.refusal(text) == (403, "forbidden")
+            assert await place.refusal(text) == (503, "unavailable")
         host_reader, host, renter_reader, renter = await place.pair(2, OTHER_HOST, WORKER)
         async with asyncio.timeout(PATIENCE_S):
             host.write(b"there")
@@ -236,7 +236,7 @@ async def test_a_grant_that_names_this_worker_is_good_for_a_host_elsewhere_until
     [
         (lambda: sign_grant(granted(1, TunnelSide.RENTER), SigningKey.generate()), 401, "bad_proof"),
         (lambda: sign_grant(granted(1, TunnelSide.RENTER, life_ns=-1), MASTER), 409, "expired"),
-        (lambda: sign_grant(granted(1, TunnelSide.RENTER, OTHER_HOST), MASTER), 403, "forbidden"),
+        (lambda: sign_grant(granted(1, TunnelSide.RENTER, OTHER_HOST), MASTER), 503, "unavailable"),
         (lambda: sign_grant(granted(1, TunnelSide.UNSPECIFIED), MASTER), 422, "invalid_input"),
         (lambda: "rubbish!", 422, "invalid_input"),
     ],

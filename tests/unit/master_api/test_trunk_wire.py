@@ -12,6 +12,7 @@ from tests.waiting import PATIENCE_S
 from windrow_master.api import trunk_route, trunk_wire
 from windrow_master.api.trunk_route import HostRoute, Opening
 from windrow_master.api.trunk_wire import Trunk
+from windrow_proto.canary import Outflow
 from windrow_proto.gather import Gather
 from windrow_proto.ids import HostId
 from windrow_proto.model import Kind, Lane
@@ -66,6 +67,14 @@ def test_nobody_waits_for_an_ack_or_the_answer_to_a_beat(
     monkeypatch.setattr(trunk_route, "seal", lambda *_: link_pb2.Frame())
     route.send(kind, Lane.CONTROL, b"")
     assert told == [is_urgent]
+
+
+def test_what_an_access_says_of_its_queue_is_counted_for_canaries() -> None:
+    trunk = Trunk(Line(), services_pb2.TrunkHello(), "127.0.0.1:1", 0)
+    assert trunk.outflow == Outflow()
+    for queued_bytes, shed_frames in ((0, 0), (7, 2), (0, 3)):
+        trunk.hear_load(services_pb2.LoadReport(queued_bytes=queued_bytes, shed_frames=shed_frames))
+    assert (trunk.outflow, trunk.load.shed_frames) == (Outflow(empty=2, shed=3), 3)
 
 
 class Deaf(Line):

@@ -3,8 +3,20 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_proto.canary import STRIKES, AgentCanary, CanaryReply, MasterCanary, Tally
+from windrow_proto.canary import (
+    KEPT_MAX,
+    STRIKES,
+    AgentCanary,
+    Canary,
+    CanaryReply,
+    Heard,
+    MasterCanary,
+    Outflow,
+    Sent,
+    Tally,
+)
 from windrow_proto.model import Lane
+from windrow_proto.wire_link import encode_canary_reply
 
 LANES = st.sampled_from([Lane.CONTROL, Lane.EVIDENCE])
 
@@ -15,6 +27,7 @@ class Both:
     def __init__(self) -> None:
         self.agent_tally, self.master_tally = Tally(), Tally()
         self.agent, self.master = AgentCanary(self.agent_tally), MasterCanary(self.master_tally)
+        self.outflow = Outflow()
         self.sequences = {(up, lane): 1000 * lane for up in (True, False) for lane in Lane}
 
     def say(self, up: bool, lane: Lane, *, is_kept: bool = False) -> tuple[Tally, Lane, int]:
@@ -27,7 +40,15 @@ class Both:
         return hearer, lane, self.sequences[up, lane]
 
     def ask(self) -> bool:
-        return self.agent.on_reply(self.master.judge(self.agent.next()))
+        return self.agent.on_reply(self.master.judge(self.agent.next(), self.outflow))
+
+    def sample(self, *, is_kept: bool = False) -> None:
+        """Send telemetry."""
+        self.say(True, Lane.TELEMETRY, is_kept=is_kept)
+
+    def report(self, *, waits: bool = False, shed: int = 0) -> None:
+        """The Access says what waits in it, and how many frames it has shed since it said so last."""
+        self.outflow = Outflow(self.outflow.empty + (not waits), self.outflow.shed + shed)
 
 
 @given(st.lists(st.lists(st.tuples(st.booleans(), LANES), max_size=5), min_size=1, max_size=12))
@@ -60,10 +81,9 @@ def test_one_message_kept_back_is_certain_three_canaries_later_whatever_goes_on(
     assert told == 1
 
 
-def test_what_an_access_may_shed_is_not_counted() -> None:
+def test_channels_are_not_counted_nor_is_telemetry_where_the_access_says_nothing_of_its_queue() -> None:
     both = Both()
     for _ in range(6):
-        both.ask()
         for lane in (Lane.TELEMETRY, Lane.CHANNEL, Lane.SECOND):
             both.say(True, lane, is_kept=True)
             both.say(False, lane, is_kept=True)
@@ -103,3 +123,86 @@ def test_a_reply_to_another_canary_or_said_twice_says_nothing() -> None:
         assert both.agent.on_reply(reply) is (number == STRIKES or number > STRIKES)
         assert not both.agent.on_reply(reply)
     assert not both.agent.on_reply(CanaryReply(9, kept_up=1))
+
+
+def test_an_access_that_passes_no_telemetry_on_and_says_that_nothing_waits_is_found_out_by_three_canaries() -> None:
+    both = Both()
+    for _ in range(3):
+        both.sample()
+        both.report()
+        assert not both.ask()
+    found, told = [], 0
+    for _ in range(4):
+        both.sample(is_kept=True)
+        both.report()
+        found.append(both.ask())
+        told += both.master.is_certain
+    assert (found, told) == ([False, False, True, True], 1)
+
+
+def test_nothing_is_held_against_one_that_sheds_and_says_so_or_in_which_telemetry_waits() -> None:
+    for waits, shed in ((True, 0), (False, 1), (True, 1)):
+        both = Both()
+        for _ in range(8):
+            both.sample(is_kept=True)
+            both.report(waits=waits, shed=shed)
+            assert not both.ask()
+
+
+def test_where_no_telemetry_is_sent_or_any_comes_nobody_is_accused() -> None:
+    both = Both()
+    for number in range(12):
+        both.report()
+        if number % 3 == 0:
+            both.sample(is_kept=True)
+            both.sample()
+        assert not both.ask()
+
+
+def test_a_host_that_does_not_say_what_telemetry_it_sent_is_not_judged_by_it() -> None:
+    both = Both()
+    for number in range(6):
+        both.sample(is_kept=True)
+        both.report()
+        both.agent._samples_then = 0  # an older release
+        assert not both.ask(), number
+
+
+@given(st.data())
+def test_an_honest_access_under_any_load_is_never_accused(data: st.DataObject) -> None:
+    """Telemetry waits in it for as long as it likes, is shed, and overtakes other telemetry; of all that it says so."""
+    both = Both()
+    waiting: list[int] = []
+
+    def passed(count: int) -> None:
+        for _ in range(count):
+            sequence = waiting.pop(data.draw(st.integers(0, len(waiting) - 1)))
+            if sequence > both.master_tally.samples:  # others are refused as replayed
+                both.master_tally.count_heard(Lane.TELEMETRY, sequence)
+
+    for _ in range(12):
+        for _ in range(data.draw(st.integers(0, 3))):
+            both.sample(is_kept=True)
+            waiting.append(both.sequences[True, Lane.TELEMETRY])
+        for _ in range(data.draw(st.integers(0, 2))):  # reports of the time until the next canary
+            shed = data.draw(st.integers(0, len(waiting)))
+            del waiting[:shed]
+            passed(data.draw(st.integers(0, len(waiting))))
+            both.report(waits=bool(waiting), shed=shed)
+        reply = both.master.judge(both.agent.next(), both.outflow)
+        assert not reply.is_kept_back
+        both.agent.on_reply(reply)
+
+
+def test_a_host_that_says_any_numbers_is_answered_with_such_as_a_reply_can_tell() -> None:
+    most = (1 << 64) - 1
+    both = Both()
+    both.say(False, Lane.CONTROL)
+    both.master.judge(both.agent.next(), both.outflow)
+    for number in (2, 3, 4):
+        both.say(False, Lane.EVIDENCE)
+        both.report()
+        sent, heard = dict.fromkeys(Lane, Sent(0, most)), dict.fromkeys(Lane, Heard(most, 0))
+        reply = both.master.judge(Canary(number, number - 1, sent, heard, most), both.outflow)
+        assert encode_canary_reply(reply)
+        assert (reply.kept_up, reply.kept_down) == (KEPT_MAX, KEPT_MAX)

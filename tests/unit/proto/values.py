@@ -106,7 +106,7 @@ ROUND_TRIPS = [
     (wire_link.encode_heartbeat, wire_link.decode_heartbeat, m.Heartbeat(1, 2, "h", bytes(32))),
     (wire_link.encode_heartbeat_reply, wire_link.decode_heartbeat_reply, m.HeartbeatReply(1, 2, True, False)),
     (wire_link.encode_canary, wire_link.decode_canary,
-     Canary(3, 2, {Lane.CONTROL: Sent(3, 7)}, {Lane.EVIDENCE: Heard(1 << 40, 9)})),
+     Canary(3, 2, {Lane.CONTROL: Sent(3, 7)}, {Lane.EVIDENCE: Heard(1 << 40, 9)}, 1 << 41)),
     (wire_link.encode_canary_reply, wire_link.decode_canary_reply, CanaryReply(3, 1, 2)),
     (wire_link.encode_gap, wire_link.decode_gap, m.Gap(Lane.TELEMETRY, BOOT, ((1, 9),), "spool_cap")),
     (wire_link.encode_query, wire_link.decode_query, m.Query((COMMAND,), True)),

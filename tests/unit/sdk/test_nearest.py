@@ -1,5 +1,6 @@
 """What a renter measures of Accesses, what it tells the Master of it, and who is asked when one does not answer."""
 
+import asyncio
 import json
 import socket
 import time
@@ -11,11 +12,12 @@ import pytest
 
 from tests.waiting import poll_async
 from windrow import nearest, tunnel
-from windrow.errors import TunnelRefused
+from windrow.errors import AccessRefused, ApiProblem, MasterUnreachable, TunnelRefused
 from windrow.nearest import Nearest, rtt_ms
 
 URL = "https://master.example"
 ACCESSES = [{"id": "access_a", "address": "a:1"}, {"id": "access_b", "address": "b:2"}]
+THREE = [*ACCESSES, {"id": "access_c", "address": "c:3"}]
 FOUND: dict[str, float | None] = {"a:1": 80.0, "b:2": 5.0004}
 MEASURED = {"measured": [{"id": "access_a", "rtt_ms": 80.0}, {"id": "access_b", "rtt_ms": 5.0}]}
 A, B = ({"access_id": one["id"], "address": one["address"], "accesses": ACCESSES} for one in ACCESSES)
@@ -99,16 +101,34 @@ def deaf(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
     async def approach(where: dict[str, Any], within_s: float = 0) -> Any:
         if where["address"] in found:
-            raise TunnelRefused(f"The Access at {where['address']} does not answer.")
+            raise AccessRefused(f"The Access at {where['address']} does not answer.")
         return where["address"]
 
+    async def dial(ticket: dict[str, Any], access: Any) -> Any:
+        return access
+
     monkeypatch.setattr(tunnel, "approach", approach)
+    monkeypatch.setattr(tunnel, "dial", dial)
     monkeypatch.setattr(Nearest, "learn", lambda *_: None)
     return found
 
 
+@pytest.fixture
+def refusing(deaf: set[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, Exception]:
+    """What is answered to the grant, by address."""
+    found: dict[str, Exception] = {}
+
+    async def dial(ticket: dict[str, Any], access: Any) -> Any:
+        if access in found:
+            raise found[access]
+        return access
+
+    monkeypatch.setattr(tunnel, "dial", dial)
+    return found
+
+
 async def _reached(known: Nearest, ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    return (await tunnel.answering(ask, known, ask(known.wish())))[1]
+    return (await tunnel.reach(ask, known, ask(known.wish())))[1]
 
 
 async def test_where_an_access_does_not_answer_another_is_asked_for_and_at_once_the_next_time(deaf: set[str]) -> None:
@@ -121,7 +141,7 @@ async def test_where_an_access_does_not_answer_another_is_asked_for_and_at_once_
 async def test_where_none_answers_both_are_named(deaf: set[str]) -> None:
     deaf |= {"a:1", "b:2"}
     ask, wishes = _asking(A, B)
-    with pytest.raises(TunnelRefused, match=r"No Access of two answers.*a:1.*b:2"):
+    with pytest.raises(TunnelRefused, match=r"None of 2 Accesses took the tunnel.*a:1.*b:2"):
         await _reached(Nearest(URL), ask)
     assert len(wishes) == 2
 
@@ -135,3 +155,92 @@ async def test_nobody_is_dialled_twice_where_there_is_no_other(
     with pytest.raises(TunnelRefused, match="The Access at a:1 does not answer"):
         await _reached(Nearest(URL), ask)
     assert len(wishes) == asked
+
+
+def _says(code: str) -> ApiProblem:
+    return ApiProblem(503, {"code": code, "detail": f"No: {code}."})
+
+
+def _wide(access: dict[str, Any]) -> dict[str, Any]:
+    """A ticket for it, in a market of three."""
+    return {"access_id": access["id"], "address": access["address"], "accesses": THREE}
+
+
+@pytest.mark.parametrize("code", sorted(tunnel.ELSEWHERE))
+async def test_where_an_access_refuses_what_another_may_do_that_one_is_asked_for(
+    code: str, refusing: dict[str, Exception]
+) -> None:
+    refusing["a:1"] = _says(code)
+    ask, wishes = _asking(A, B)
+    assert await _reached(Nearest(URL), ask) == "b:2"
+    assert wishes == [{}, {"without": ["access_a"]}]
+
+
+@pytest.mark.parametrize("code", ["expired", "bad_proof", "invalid_input", "unauthenticated", "conflict", "banned"])
+async def test_a_refusal_that_is_final_is_the_end_and_is_raised_as_it_is(
+    code: str, refusing: dict[str, Exception]
+) -> None:
+    refusing["a:1"] = _says(code)
+    ask, wishes = _asking(A, B)
+    with pytest.raises(ApiProblem, match=f"No: {code}") as refused:
+        await _reached(Nearest(URL), ask)
+    assert (refused.value.code, len(wishes)) == (code, 1)
+
+
+async def test_a_host_that_is_not_who_it_should_be_is_the_end(refusing: dict[str, Exception]) -> None:
+    refusing["a:1"] = TunnelRefused("The host could not be reached through its Access.")
+    ask, wishes = _asking(A, B)
+    with pytest.raises(TunnelRefused, match="through its Access"):
+        await _reached(Nearest(URL), ask)
+    assert len(wishes) == 1
+
+
+async def test_every_access_is_tried_once_and_the_message_says_what_each_answered(
+    deaf: set[str], refusing: dict[str, Exception]
+) -> None:
+    deaf.add("a:1")
+    refusing |= {"b:2": _says("too_many"), "c:3": _says("expired")}
+    ask, wishes = _asking(*map(_wide, THREE))
+    with pytest.raises(TunnelRefused, match=r"None of 3 .*a:1 does not.*b:2 says: No: too_many.*c:3 says: No: expired"):
+        await _reached(Nearest(URL), ask)
+    assert wishes[1:] == [{"without": ["access_a"]}, {"without": ["access_a", "access_b"]}]
+
+
+async def test_what_the_master_says_to_the_next_request_stands(refusing: dict[str, Exception]) -> None:
+    refusing["a:1"] = _says("unavailable")
+
+    def ask(wish: dict[str, Any]) -> dict[str, Any]:
+        raise MasterUnreachable("It is away.")
+
+    with pytest.raises(MasterUnreachable, match="away"):
+        await tunnel.reach(ask, Nearest(URL), A)
+
+
+async def test_an_access_that_refuses_is_asked_again_sooner_than_one_that_does_not_answer(
+    refusing: dict[str, Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing["a:1"] = _says("too_many")
+    known, (ask, wishes) = Nearest(URL), _asking(A, B, A)
+    assert await _reached(known, ask) == "b:2"
+    later_s = time.time() + nearest.REFUSED_S
+    refusing.clear()
+    monkeypatch.setattr(time, "time", lambda: later_s)
+    assert await _reached(known, ask) == "a:1"
+    assert wishes[2] == {}
+
+
+async def test_all_tries_together_end_at_one_deadline_and_say_what_was_answered(
+    refusing: dict[str, Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing["a:1"] = _says("unavailable")
+    forever, (ask, _) = asyncio.Event(), _asking(A, B)
+
+    async def approach(where: dict[str, Any], within_s: float = 0) -> Any:
+        if where["address"] == "b:2":
+            await forever.wait()
+        return where["address"]
+
+    monkeypatch.setattr(tunnel, "approach", approach)
+    monkeypatch.setattr(tunnel, "REACH_S", 0.2)
+    with pytest.raises(TunnelRefused, match=r"No Access took the tunnel within .* a:1 says: No: unavailable"):
+        await _reached(Nearest(URL), ask)

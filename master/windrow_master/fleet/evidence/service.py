@@ -17,13 +17,14 @@ from windrow_master.fleet.hosts.service import HostDesk
 from windrow_master.fleet.model import EvidenceRow, GapRow, MeasuredRound
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.bandwidth import BandwidthClaim
 from windrow_proto.errors import BadProof, InvalidInput
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.intervals import Intervals
 from windrow_proto.keys import DOMAIN_CLAIM, verify_signature
 from windrow_proto.messages import Record
-from windrow_proto.model import Kind, Lane, Observed
-from windrow_proto.units import HOUR
+from windrow_proto.model import CommandKind, Kind, Lane, Observed
+from windrow_proto.units import DAY, HOUR
 from windrow_proto.wire_command import decode_status
 from windrow_proto.wire_host import (
     decode_bandwidth,
@@ -38,9 +39,8 @@ from windrow_proto.wire_link import decode_gap
 MEASURE_EVERY_NS: Final = 6 * HOUR
 MEASURE_JITTER_PERCENT: Final = 10
 """So that a fleet that joined together does not measure together."""
-NONCE_CHARS_MAX: Final = 64
 REGION_CHARS_MAX: Final = 128
-"""As far as the store keeps them. Ours are shorter: of a measurement that a host made up its row may be another's."""
+"""As far as the store keeps it: a host's own word."""
 KEPT_KINDS: Final = frozenset({Kind.BANDWIDTH, Kind.INVENTORY, Kind.COMMAND_STATUS})
 """Kept sealed here; receipts are kept by the market, with what they paid for."""
 
@@ -67,7 +67,8 @@ class EvidenceFigures:
 
 
 class EvidenceDesk:
-    """The intake. `observed` is called on the loop after the commit of each report of workloads.
+    """The intake. `observed` is called on the loop after the commit of each report of workloads; `home` says by which
+    Access a host is connected now, "" if that is not known.
 
     relay_regions: where each relay is; of one that is not in it a host's own word counts.
     """
@@ -78,11 +79,13 @@ class EvidenceDesk:
         commands: CommandDesk,
         ports: FleetPorts,
         observed: Callable[[HostId, Observed], None],
+        home: Callable[[HostId], str],
     ) -> None:
         self._hosts = hosts
         self._commands = commands
         self._ports = ports
         self._observed = observed
+        self._home = home
         self.relay_regions: Mapping[str, str] = {}
         self.figures = EvidenceFigures()
 
@@ -186,7 +189,8 @@ class EvidenceDesk:
             self._ports.on_slots_lost(uow, host_id, tuple(map(str, lost)), "the GPU is out of order")
 
     def _measure(self, uow: UnitOfWork, host_id: HostId, body: bytes) -> None:
-        """A bandwidth counts as the lower of both ends' counts, and only with the relay's own signature."""
+        """A bandwidth counts as the lower of both ends' counts, and only with the relay's own signature and as the
+        answer of that relay to a command; the same answer once more changes nothing."""
         result = decode_bandwidth(body)
         public = self._ports.access_public(uow, result.access_id)
         if public is None:
@@ -197,15 +201,30 @@ class EvidenceDesk:
             raise BadProof("The relay's claim is about another measurement.")
         up_bps = min(result.up_bits_per_s, claim.up_bits_per_s)
         down_bps = min(result.down_bits_per_s, claim.down_bits_per_s)
+        if self._is_known(uow, host_id, claim, (up_bps, down_bps)):
+            return
         before = self._hosts.load(uow, host_id).bandwidth
         after = measured.after(before, result.access_id, result.region, up_bps, down_bps, uow.now_wall_ns)
         self._hosts.measured(uow, host_id, after, next_measurement_ns(uow))
         region = self.relay_regions.get(result.access_id, result.region)[:REGION_CHARS_MAX]
-        nonce, now_ns = result.nonce[:NONCE_CHARS_MAX], uow.now_wall_ns
+        nonce, now_ns = result.nonce, uow.now_wall_ns
         known = uow.bandwidths.get(host_id, nonce, region) or MeasuredRound(host_id, nonce, region, now_ns, 0, 0, {})
         uow.bandwidths.put(measured.with_relay(known, result.access_id, up_bps, down_bps, now_ns))
         text = f"Bandwidth: {up_bps / 1e6:.0f} Mbit/s up, {down_bps / 1e6:.0f} Mbit/s down"
         uow.event("bandwidth.measured", (host_id,), text, {"access": result.access_id}, f"host/{host_id}")
+
+    def _is_known(self, uow: UnitOfWork, host_id: HostId, claim: BandwidthClaim, found: tuple[int, int]) -> bool:
+        """Whether just this answer was counted already; BadProof where it is none to a command of the last day."""
+        rows = uow.commands.since(host_id, CommandKind.MEASURE_BANDWIDTH, uow.now_wall_ns - DAY)
+        asked = measured.asked_for(rows, claim.nonce)
+        rounds = uow.bandwidths.of_round(host_id, claim.nonce) if asked is not None else ()
+        answered = {access_id: one for round_ in rounds for access_id, one in round_.relays.items()}
+        if answered.get(claim.access_id) == found:
+            return True
+        why = measured.refusal(asked, claim, self._home(host_id), answered, uow.now_wall_ns)
+        if why is not None:
+            raise BadProof(f"This measurement does not count: {why}.")
+        return False
 
     def _record_gap(self, uow: UnitOfWork, host_id: HostId, body: bytes) -> None:
         gap = decode_gap(body)
