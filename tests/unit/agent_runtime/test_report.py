@@ -7,6 +7,7 @@ from tests.simulation.loop import VirtualClock, VirtualLoop, run
 from windrow_agent.core.inventory import HostFacts
 from windrow_agent.gpu.port import GpuInventory
 from windrow_agent.report import Reporter, Sources
+from windrow_agent.runtimes.port import RuntimeFacts
 from windrow_proto.ids import BootId
 from windrow_proto.model import Kind
 from windrow_proto.units import MILLISECOND, SECOND
@@ -56,11 +57,45 @@ class Told:
         return key.origin_sequence > self.taken
 
 
+class SlowRuntime:
+    """It takes two seconds to see whether it can be used."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+
+    async def facts(self) -> RuntimeFacts:
+        """It can."""
+        await self._clock.sleep_ns(2 * SECOND)
+        return RuntimeFacts(True, "bubblewrap", "")
+
+
+async def report(reporter: Reporter) -> None:
+    """Its changes, with what it looks at for them."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(reporter.send_changes())
+        group.create_task(reporter.probe_runtimes())
+
+
+def test_the_first_inventory_waits_until_it_is_known_what_can_run_here() -> None:
+    async def history(loop: VirtualLoop) -> list[int]:
+        clock, told, counts = VirtualClock(loop), Told(), list[int]()
+        runtimes = {"process": SlowRuntime(clock)}
+        sources = Sources(ChangingSampler(clock, ()), runtimes, None, "1", tuple, dict)  # type: ignore[arg-type]
+        telling = loop.create_task(report(Reporter(sources, told, clock)))  # type: ignore[arg-type]
+        for _ in range(3):
+            await clock.sleep_ns(SECOND)
+            counts.append(told.kinds.count(Kind.INVENTORY))
+        telling.cancel()
+        return counts
+
+    assert run(1, history) == [0, 0, 1]
+
+
 def tellings(*at_ns: int) -> int:
     async def history(loop: VirtualLoop) -> int:
         clock, told = VirtualClock(loop), Told()
         sources = Sources(ChangingSampler(clock, at_ns), {}, None, "1", tuple, dict)  # type: ignore[arg-type]
-        telling = loop.create_task(Reporter(sources, told, clock).send_changes())  # type: ignore[arg-type]
+        telling = loop.create_task(report(Reporter(sources, told, clock)))  # type: ignore[arg-type]
         await clock.sleep_ns(5 * SECOND)
         telling.cancel()
         return told.kinds.count(Kind.INVENTORY)
@@ -73,7 +108,7 @@ def test_an_inventory_that_is_on_its_way_is_not_told_again_to_who_asks_for_it() 
         clock, told, counts = VirtualClock(loop), Told(), list[int]()
         sources = Sources(ChangingSampler(clock, ()), {}, None, "1", tuple, dict)  # type: ignore[arg-type]
         reporter = Reporter(sources, told, clock)  # type: ignore[arg-type]
-        telling = loop.create_task(reporter.send_changes())
+        telling = loop.create_task(report(reporter))
         for told.taken in (0, 0, 1, 1):
             await clock.sleep_ns(SECOND)
             counts.append(told.kinds.count(Kind.INVENTORY))
