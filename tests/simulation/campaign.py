@@ -35,6 +35,8 @@ HOSTS = 6
 TWENTY = 20
 AS_SHIPPED = 5
 """Every tenth seed, those that end so, samples each second, as the product does."""
+TIGHT = 3
+"""And those that end so have caps that are reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Outcome:
 def plan_for(seed: int, minutes: float, hosts: int | None) -> Plan:
     """What the history of this seed is made of."""
     count = hosts or (TWENTY if seed % TWICE_EVERY == 1 else HOSTS)
-    plan = Plan(seed, hosts=count, faulty_ns=int(minutes * MINUTE))
+    plan = Plan(seed, hosts=count, faulty_ns=int(minutes * MINUTE), tight=seed % TWICE_EVERY == TIGHT)
     return replace(plan, sample_ns=SECOND) if seed % TWICE_EVERY == AS_SHIPPED else plan
 
 

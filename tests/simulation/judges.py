@@ -12,6 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.books import CHAIN_START, Books
+from tests.simulation.cap_judges import (
+    caps_hold_throughout,
+    deletes_arrive,
+    older_certificates_are_not_served,
+    secrets_stay_secret,
+    urgent_goes_first,
+)
 from tests.simulation.identity_judges import (
     certificates_follow,
     copies_are_fenced,
@@ -370,7 +377,9 @@ IDENTITY: tuple[Judge, ...] = (
     older_certificates_are_refused,
     copies_are_fenced,
     quarantined_is_silent,
+    older_certificates_are_not_served,
 )
+SEEN: tuple[Judge, ...] = (caps_hold_throughout, secrets_stay_secret, urgent_goes_first)
 DURABLE: tuple[Judge, ...] = (acked_is_durable, receipts_kept, ledger_balances)
 ALWAYS: tuple[Judge, ...] = (
     *DURABLE,
@@ -389,6 +398,8 @@ ALWAYS: tuple[Judge, ...] = (
     audit_verifies,
     terms_grow,
     charged_is_signed,
+    deletes_arrive,
+    *SEEN,
     *IDENTITY,
 )
 SETTLED: tuple[Judge, ...] = (observed_is_desired, caps_hold)

@@ -14,6 +14,7 @@ from unittest import mock
 from sqlalchemy import bindparam, update
 
 from tests.simulation.breakages import FailingRuntime
+from tests.simulation.planted_caps import CAP_BUGS
 from tests.simulation.planted_identities import copies_take_turns, generation_unchecked, older_certificate_accepted
 from tests.simulation.planted_links import late_hello_takes_over
 from tests.simulation.planted_stops import (
@@ -420,6 +421,7 @@ BUGS = (
     Bug("a stop that is never over", "I8", stop_never_over, ("reset streams",), TURNS | SETTLED),
     Bug("past work forgotten", "I8", past_work_forgotten, ("reset streams",), TURNS | SETTLED),
     Bug("a stop that only answers", "I3", stop_that_only_answers, ("reset streams",), TURNS),
+    *(Bug(*row) for row in CAP_BUGS),
 )
 
 

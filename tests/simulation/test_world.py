@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation import caps
 from tests.simulation.__main__ import described
 from tests.simulation.faults import KINDS
 from tests.simulation.planted import BUGS, SHORT, Bug, plan_of
@@ -43,6 +44,16 @@ def test_twenty_agents_keep_every_promise_while_everything_fails(tmp_path: Path)
 @pytest.mark.parametrize("seed", [1, 2, 3] if ALL else [1])
 def test_a_small_market_keeps_every_promise(seed: int, tmp_path: Path) -> None:
     checked(play(replace(SMALL, seed=seed), tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", [1, 2, 3] if ALL else [1])
+def test_a_small_market_whose_queues_and_disks_are_full_keeps_every_promise(seed: int, tmp_path: Path) -> None:
+    world = checked(play(replace(SMALL, seed=seed, tight=True), tmp_path))
+
+    full = {place for place, cap in caps.TIGHT.items() if world.watch.most.get(place) == cap}
+    assert full >= {"agent: evidence offered", "agent: evidence in flight", "master: writes"}
 
 
 @pytest.mark.timeout(300)
