@@ -35,7 +35,11 @@ def command(plan: Plan) -> str:
     options += f" --withhold {plan.withhold_chance:g} --turns {plan.turns_chance:g}" + (
         " --hosts-only" if plan.hosts_only else ""
     )
-    options += (" --copies" if plan.copies else "") + f" --sample {plan.sample_ns / SECOND:g}"
+    options += (
+        (" --copies" if plan.copies else "")
+        + (" --tight" if plan.tight else "")
+        + f" --sample {plan.sample_ns / SECOND:g}"
+    )
     options += f" --masters {plan.masters}" if plan.masters > 1 else ""
     options += "".join(f" --fault '{name}'" for name in plan.faults)
     return f"python -m tests.simulation {plan.seed} {options}"
@@ -55,6 +59,7 @@ def main() -> int:
     parser.add_argument("--turns", type=float, default=default.turns_chance, help="that a renter stops or starts one")
     parser.add_argument("--hosts-only", action="store_true", help="judge the hosts only")
     parser.add_argument("--copies", action="store_true", help="judge identities only")
+    parser.add_argument("--tight", action="store_true", help="caps are so small that everything fills")
     parser.add_argument("--sample", type=float, default=default.sample_ns / SECOND, help="seconds between samples")
     parser.add_argument("--masters", type=int, default=1, help="over one database, of which one leads")
     parser.add_argument("--trace", type=Path, help="write the whole trace to this file")
@@ -71,6 +76,7 @@ def main() -> int:
         hosts_only=asked.hosts_only,
         copies=asked.copies,
         masters=asked.masters,
+        tight=asked.tight,
         sample_ns=int(asked.sample * SECOND),
     )
     began = time.monotonic()

@@ -62,6 +62,10 @@ class Books:
         cursor.exec_trace = begun
         return [dict(zip(names, row, strict=True)) for row in cursor.execute(query, parameters or None)]
 
+    def raw(self) -> bytes:
+        """Everything that the database's files hold."""
+        return b"".join(bytes(file.content) for file in self._power.files.values())
+
     def close(self) -> None:
         """Let go of the copy."""
         self._raw.close(True)

@@ -35,8 +35,10 @@ HOSTS = 6
 TWENTY = 20
 AS_SHIPPED = 5
 """Every tenth seed, those that end so, samples each second, as the product does."""
-PAIRED = 3
-"""Every tenth seed, those that end so, has two Masters."""
+TIGHT = 3
+"""And those that end so have caps that are reached."""
+PAIRED = 7
+"""And those that end so have two Masters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Outcome:
 def plan_for(seed: int, minutes: float, hosts: int | None) -> Plan:
     """What the history of this seed is made of."""
     count = hosts or (TWENTY if seed % TWICE_EVERY == 1 else HOSTS)
-    plan = Plan(seed, hosts=count, faulty_ns=int(minutes * MINUTE))
+    plan = Plan(seed, hosts=count, faulty_ns=int(minutes * MINUTE), tight=seed % TWICE_EVERY == TIGHT)
     if seed % TWICE_EVERY == PAIRED:
         return replace(plan, masters=2)
     return replace(plan, sample_ns=SECOND) if seed % TWICE_EVERY == AS_SHIPPED else plan

@@ -12,19 +12,20 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.books import CHAIN_START, Books
+from tests.simulation.cap_judges import (
+    caps_hold_throughout,
+    deletes_arrive,
+    older_certificates_are_not_served,
+    secrets_stay_secret,
+    urgent_goes_first,
+)
 from tests.simulation.identity_judges import (
     certificates_follow,
     copies_are_fenced,
     older_certificates_are_refused,
     quarantined_is_silent,
 )
-from tests.simulation.lease_judges import (
-    ends_in_time,
-    epochs_grow_on_hosts,
-    freed_is_empty,
-    grants_agree,
-    overtaken_writes_no_more,
-)
+from tests.simulation.lease_judges import LEASES, epochs_grow_on_hosts
 from tests.simulation.machines import forked
 from tests.simulation.rules import CLUSTER_MOVES, HOST_MOVES, SLOT_MOVES
 from tests.simulation.witness import Life
@@ -376,7 +377,9 @@ IDENTITY: tuple[Judge, ...] = (
     older_certificates_are_refused,
     copies_are_fenced,
     quarantined_is_silent,
+    older_certificates_are_not_served,
 )
+SEEN: tuple[Judge, ...] = (caps_hold_throughout, secrets_stay_secret, urgent_goes_first)
 DURABLE: tuple[Judge, ...] = (acked_is_durable, receipts_kept, ledger_balances)
 ALWAYS: tuple[Judge, ...] = (
     *DURABLE,
@@ -385,17 +388,15 @@ ALWAYS: tuple[Judge, ...] = (
     asked_once_is_made_once,
     one_holder_in_books,
     one_runs_on_each_slot,
-    freed_is_empty,
-    grants_agree,
-    ends_in_time,
-    epochs_grow_on_hosts,
+    *LEASES,
     deleted_never_runs,
     results_never_change,
     legal_transitions,
     audit_verifies,
     terms_grow,
-    overtaken_writes_no_more,
     charged_is_signed,
+    deletes_arrive,
+    *SEEN,
     *IDENTITY,
 )
 SETTLED: tuple[Judge, ...] = (observed_is_desired, caps_hold)

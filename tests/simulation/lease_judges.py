@@ -81,3 +81,6 @@ def overtaken_writes_no_more(world: "World", books: Books) -> Iterator[str]:
         for number, life in enumerate(lives):
             if life in lives[:number]:
                 yield f"I7 {life} wrote after {lives[number - 1]} had begun its term"
+
+
+LEASES = (freed_is_empty, grants_agree, ends_in_time, epochs_grow_on_hosts, overtaken_writes_no_more)

@@ -268,7 +268,8 @@ class WithholdingLink:
     """One agent's stream through such an Access."""
 
     def __init__(self, link: FrameLink, host_id: str, access: AccessMachine) -> None:
-        self._link, self._host_id, self._access = link, host_id, access
+        self._link, self.host_id, self._access = link, host_id, access
+        self.route: int | None = None
         self._old = access.withheld.pop(host_id, {})
         self._kept = access.withheld[host_id] = {}
 
@@ -295,7 +296,10 @@ class WithholdingLink:
 
     async def receive(self) -> link_pb2.Frame:
         """As it is."""
-        return await self._link.receive()
+        frame = await self._link.receive()
+        self._access.world.witness.order.came(frame)
+        self._access.world.watch.read_on(self._access, self)
+        return frame
 
     async def close(self) -> None:
         """As it is."""
@@ -326,6 +330,7 @@ class HostMachine(Machine):
         self.disk = MemoryDisk()
         self.machine = SimulatedMachine(self.clock)
         self.boots = 1
+        self.service: AgentService | None = None
         self._luck = random.Random(f"{world.seed}|{self.name}|prepare")
         self.daemon = Trouble(world.clock.monotonic_ns, random.Random(f"{world.seed}|{self.name}|daemon"))
         self.gpus: SimulatedGpus | None = None
@@ -370,6 +375,7 @@ class HostMachine(Machine):
 
     async def _main(self) -> None:
         service, membership = AgentService(self._parts()), self._membership()
+        self.service = service
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(
                 membership.keep(lambda: service.is_certificate_refused, lambda: service.renewed(self._regions()))

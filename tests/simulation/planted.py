@@ -14,6 +14,7 @@ from unittest import mock
 from sqlalchemy import bindparam, update
 
 from tests.simulation.breakages import FailingRuntime
+from tests.simulation.planted_caps import CAP_BUGS
 from tests.simulation.planted_identities import copies_take_turns, generation_unchecked, older_certificate_accepted
 from tests.simulation.planted_links import late_hello_takes_over
 from tests.simulation.planted_pairs import beat_of_anybody, log_unfenced, term_unchecked
@@ -426,6 +427,7 @@ BUGS = (
     Bug("the log of an overtaken Master", "I1", log_unfenced, CUTS, PAIR),
     Bug("beat of anybody", "I7", beat_of_anybody, STOPS, PAIR),
     Bug("a stop that only answers", "I3", stop_that_only_answers, ("reset streams",), TURNS),
+    *(Bug(*row) for row in CAP_BUGS),
 )
 
 

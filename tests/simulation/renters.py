@@ -79,6 +79,7 @@ class Renter:
             gpus=self._luck.choice((0, 1, 1, 2)),
             cpus=self._luck.choice((1, 2)),
             argv=argv,
+            env={"API_KEY": self.world.hush.of(key)},
             simulated=True,
         )
         is_hasty = self._luck.random() < 0.25

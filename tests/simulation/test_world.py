@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation import caps
 from tests.simulation.__main__ import described
 from tests.simulation.faults import KINDS
 from tests.simulation.pair import PairedMaster
@@ -59,6 +60,16 @@ def test_two_masters_keep_every_promise_while_the_lead_changes_hands(seed: int, 
 
     assert isinstance(world.master, PairedMaster)
     assert len(world.master.server.lives) >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", [1, 2, 3] if ALL else [1])
+def test_a_small_market_whose_queues_and_disks_are_full_keeps_every_promise(seed: int, tmp_path: Path) -> None:
+    world = checked(play(replace(SMALL, seed=seed, tight=True), tmp_path))
+
+    full = {place for place, cap in caps.TIGHT.items() if world.watch.most.get(place) == cap}
+    assert full >= {"agent: evidence offered", "agent: evidence in flight", "master: writes"}
 
 
 @pytest.mark.timeout(300)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from tests.simulation.hush import MARK
+from tests.simulation.order import Order
 from tests.simulation.proofs import body_of
 from windrow_agent.runtimes.port import Progress, Run
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
@@ -33,6 +35,7 @@ Origin = tuple[str, Lane, bytes]
 _KINDS: Final = {int(kind): kind for kind in Kind}
 _LANES: Final = {int(lane): lane for lane in Lane}
 _NAMES: Final = {kind: kind.name for kind in Kind}
+_MARK: Final = MARK.encode()
 """Looked up for each frame: asking the enumeration costs ten times as much."""
 
 
@@ -53,13 +56,19 @@ class Trace:
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
         self._hash = hashlib.sha256()
+        self.look: Callable[[int, bool], int] = lambda now_ns, is_fault: 1 << 62
+        """Asked at times of its own choice, and at each fault, before a line; returns the next."""
+        self._look_ns = 0
         self.count = 0
         self.kept: list[str] = []
         self.keeps_all = False
 
     def add(self, what: str) -> None:
         """One thing happened now."""
-        line = f"{self._now_ns()} {what}"
+        now_ns = self._now_ns()
+        if now_ns >= self._look_ns or what.startswith("fault "):
+            self._look_ns = self.look(now_ns, what.startswith("fault "))
+        line = f"{now_ns} {what}"
         self._hash.update(line.encode() + b"\n")
         self.count += 1
         self.kept.append(line)
@@ -127,6 +136,15 @@ class Heard:
     connection: int
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The Master has acknowledged samples. sent_ns: when the newest of them was sent first; connection: as above."""
+
+    at_ns: int
+    connection: int
+    sent_ns: int
+
+
 @dataclass
 class Witness:
     """Everything seen in one history. Times are those of the loop, which no machine's clock can shift."""
@@ -155,6 +173,12 @@ class Witness:
     heard: list[Heard] = field(default_factory=list)
     connections: int = 0
     frames: int = 0
+    served: dict[str, list[Served]] = field(default_factory=lambda: defaultdict(list))
+    delivered_ns: dict[str, int] = field(default_factory=dict)
+    spoken: list[tuple[int, str, str, int, str]] = field(default_factory=list)
+    """What a host was told beside answers to heartbeats: when, host, its name, its generation, the kind."""
+    in_the_open: list[str] = field(default_factory=list)
+    order: Order = field(default_factory=Order)
 
     def agent_started(self, host_id: str) -> None:
         """An agent's process has begun."""
@@ -183,6 +207,8 @@ class Witness:
             self.epochs[host] = max(envelope.epoch, self.epochs.get(host, 0))
         if envelope.lane not in (Lane.EVIDENCE, Lane.TELEMETRY):
             return
+        if _MARK in frame.sealed:
+            self.in_the_open.append(f"{host} up {_NAMES[envelope.kind]}")
         record = decode_record(envelope.body)
         key = (host_id, envelope.lane, bytes(record.origin_boot), record.origin_sequence)
         digest = hashlib.sha256(bytes([record.kind]) + record.body).digest()
@@ -221,13 +247,20 @@ class Witness:
         if envelope.kind is Kind.HEARTBEAT_REPLY:
             heard = (host_id, host, envelope.epoch, envelope.boot_id, generation, connection)
             self.heard.append(Heard(self.now_ns(), *heard))
-        elif envelope.kind is Kind.ACK:
-            self._acked(host_id, decode_ack(envelope.body).have)
+            return
+        if _MARK in frame.sealed:
+            self.in_the_open.append(f"{host} down {_NAMES[envelope.kind]}")
+        self.spoken.append((self.now_ns(), host_id, host, generation, _NAMES[envelope.kind]))
+        if envelope.kind is Kind.ACK:
+            have = decode_ack(envelope.body).have
+            self._acked(host_id, have)
+            self._served(host_id, have, connection)
         elif envelope.kind is Kind.WELCOME:
             self._acked(host_id, decode_welcome(envelope.body).have)
         elif envelope.kind is Kind.COMMAND:
             command = decode_command(envelope.body)
             about = command.create or command.delete
+            self.delivered_ns.setdefault(command.command_id, self.now_ns())
             self.commands[command.command_id] = (command.kind, about.workload_id if about is not None else "")
             if command.create is not None:
                 spec = command.create
@@ -235,6 +268,12 @@ class Witness:
         elif envelope.kind is Kind.LEASES:
             for renewal in decode_leases(envelope.body):
                 self.terms[renewal.workload_id].append(Term(self.now_ns(), renewal.lease_ns, renewal.paid_ns))
+
+    def _served(self, host_id: str, have: tuple[LaneMarks, ...], connection: int) -> None:
+        for marks in have:
+            if marks.lane is Lane.TELEMETRY and marks.ranges:
+                key = (host_id, marks.lane, bytes(marks.origin_boot), marks.ranges[-1][1])
+                self.served[host_id].append(Served(self.now_ns(), connection, self.sent_ns.get(key, 0)))
 
     def _acked(self, host_id: str, have: tuple[LaneMarks, ...]) -> None:
         for marks in have:
@@ -257,6 +296,7 @@ class TappedLink:
 
     async def send(self, frame: link_pb2.Frame) -> None:
         """Send it, and say that it was sent."""
+        self._witness.order.said(self._host, self, frame)
         for one in (frame, *frame.more):
             self._witness.up(self._host, self._host_id, one)
         await self._link.send(frame)

@@ -14,16 +14,20 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
 import structlog
 
 from tests.simulation.books import Books
+from tests.simulation.caps import Watch, tightened
 from tests.simulation.faults import Faults
+from tests.simulation.hush import Hush
 from tests.simulation.identities import Folder, identity_of
 from tests.simulation.loop import SeededRng, VirtualClock, VirtualLoop
 from tests.simulation.machines import AccessMachine, HostMachine, MasterMachine
+from tests.simulation.order import read_trunks, urgent_waiting
 from tests.simulation.pair import pair, supervise
 from tests.simulation.proofs import remembered
 from tests.simulation.renters import Renter
@@ -51,6 +55,7 @@ LAST_LOOK_NS = 5 * SECOND
 """Before the end the operator looks at every host, and a moment is left for what follows."""
 BAD = (CRASHED, "after_commit_failed", "telemetry_housekeeping_failed", "host_reading_failed")
 """How the names end of what a shell logs when it met a bug of its own."""
+LOUD = ("error", "critical", "exception")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,8 @@ class Plan:
     """More than one share a database, and one of them leads (pair.py)."""
     sample_ns: int = 5 * SECOND
     """Between two samples of a host, at the least; the product's hosts take one each second."""
+    tight: bool = False
+    """Caps are so small that queues and disks are full now and then: the same code with other constants (caps.py)."""
 
 
 @dataclass
@@ -112,6 +119,9 @@ class World:
         self.network = MemoryNetwork(self.clock, SeededRng(f"{self.seed}|network"), FAIR, self.loop.wake_at)
         alone = self.plan.masters == 1
         self.masters = [MasterMachine(self, self.directory)] if alone else pair(self, self.directory, self.plan.masters)
+        self.hush, self.watch = Hush(self.seed), Watch(self)
+        self.trace.look = self.watch.look
+        self.witness.order.waiting = partial(urgent_waiting, self)
 
     @property
     def master(self) -> MasterMachine:
@@ -125,9 +135,11 @@ class World:
 
         def tapped(fn: object, *, name: str, **options: object) -> object:
             self.trace.add(f"write {name}")
+            self.watch.asked_to_write()
             return write(fn, name=name, **options)  # type: ignore[arg-type]
 
         rooms.store.write = tapped  # type: ignore[method-assign,assignment]
+        read_trunks(rooms, self.witness.order)
 
     def count(self, what: str) -> None:
         """A fault has really happened."""
@@ -190,7 +202,7 @@ class World:
     async def _member(
         self, rooms: Rooms, operator: Principal, role: MemberRole, name: str
     ) -> tuple[PeerFacts, Identity]:
-        signing = SigningKey.from_raw(SeededRng(f"{self.seed}|key|{name}").random_bytes(32))
+        signing = SigningKey.from_raw(self.hush.key(SeededRng(f"{self.seed}|key|{name}").random_bytes(32)))
         _, text = await rooms.identity.make_join_token(operator, role)
         csr = TlsKey.generate().csr_pem(name)
         proof = signing.sign(DOMAIN_JOIN, hashlib.sha256(text.encode()).digest() + csr)
@@ -257,18 +269,19 @@ def _account(uow: UnitOfWork, rooms: Rooms, number: int) -> Account:
 
 @contextmanager
 def listening(world: World) -> Iterator[None]:
-    """Keep the shells' logs quiet, and take down what only a bug says."""
+    """Keep the shells' logs quiet, and take down what only a bug says; for the judge of secrets, all that is said."""
     kept = structlog.get_config()
 
-    def listen(_logger: object, _method: str, event: dict[str, object]) -> str:
-        if str(event["event"]).endswith(BAD) or event.get("exc_info"):
+    def listen(_logger: object, method: str, event: dict[str, object]) -> str:
+        world.hush.logged.append(repr(event))
+        if method in LOUD and (str(event["event"]).endswith(BAD) or event.get("exc_info")):
             error = event.get("exc_info")
             world.crashes.append(f"{event} {error!r}")
         raise structlog.DropEvent
 
     structlog.configure(
         processors=[listen],  # type: ignore[list-item]  # it never returns
-        wrapper_class=structlog.make_filtering_bound_logger(40),
+        wrapper_class=structlog.make_filtering_bound_logger(0),
         cache_logger_on_first_use=False,
     )
     try:
@@ -309,7 +322,7 @@ def play(plan: Plan, directory: Path, keep_trace: bool = False, is_last: bool = 
         world.trace.keeps_all = keep_trace
         worlds.append(world)
         loop.set_exception_handler(lambda _, context: world.crashes.append(str(context.get("message"))))
-        with listening(world), terms(plan), remembered():
+        with listening(world), terms(plan), tightened(plan.tight), remembered():
             await world.play(is_last)
 
     with _collecting_seldom(is_last):

@@ -25,10 +25,10 @@ from windrow_proto.gather import Gather
 from windrow_proto.ids import BootId, ClusterId, CommandId, HostId
 from windrow_proto.keys import ExchangeKey
 from windrow_proto.messages import LaneMarks, Query, Settings
-from windrow_proto.model import Kind, Lane, LeaseRenewal
+from windrow_proto.model import CommandKind, Kind, Lane, LeaseRenewal
 from windrow_proto.ports import Clock
 from windrow_proto.renter_end import RenterTicket
-from windrow_proto.units import MILLISECOND, SECOND
+from windrow_proto.units import KIB, MIB, MILLISECOND, SECOND
 from windrow_proto.wire_command import encode_leases
 from windrow_proto.wire_link import encode_query, encode_settings
 
@@ -37,6 +37,11 @@ RESEND_NS: Final = 5 * SECOND
 RENEW_EVERY_NS: Final = 30 * SECOND
 LEASES_LIFE_NS: Final = 60 * SECOND
 ASK_AGAIN_NS: Final = 60 * SECOND
+AHEAD_BYTES_MAX: Final = 1 * MIB
+"""Of commands that one host has not accepted, if there are several; deletes do not count. An Access ends the stream of
+a host that has not taken four times as much (outbox.py): all at once they would not get there, now or on the next."""
+FRAME_BYTES: Final = 1 * KIB
+"""What the Access counts for each beside its body."""
 EVIDENCE_CREDITS: Final = 128
 TELEMETRY_CREDITS: Final = 256
 CHANNEL_CREDIT_BYTES: Final = 1 << 20
@@ -201,10 +206,15 @@ class Downlink:
         first: list[CommandId] = []
         still: dict[CommandId, int] = {}
         asked: list[CommandId] = []
+        ahead_bytes = 0
         try:
             for row in rows:
                 if to_send(row, wall_ns):
                     before_ns = route.commands_sent.get(row.command_id)
+                    size = len(row.body) + FRAME_BYTES if row.kind is not CommandKind.DELETE else 0
+                    if size and ahead_bytes and ahead_bytes + size > AHEAD_BYTES_MAX:
+                        continue  # when what is before it was accepted
+                    ahead_bytes += size
                     if before_ns is None or now_ns - before_ns >= RESEND_NS:
                         self._send_command(route, row)
                         before_ns = now_ns

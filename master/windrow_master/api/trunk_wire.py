@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from windrow_master.api.trunk_route import HostRoute
 from windrow_proto.canary import Outflow
-from windrow_proto.errors import InvalidInput, LinkClosed
+from windrow_proto.errors import DeadlineExceeded, Forbidden, InvalidInput, LinkClosed
 from windrow_proto.gather import Gather
 from windrow_proto.messages import AccessPoint
 from windrow_proto.patience import Patience
@@ -21,9 +21,24 @@ ITEMS_PER_BATCH: Final = 64
 BATCH_BYTES_MAX: Final = 2 * MIB
 QUEUED_BYTES_MAX: Final = 64 * MIB
 """An Access that does not take this much is not working; its trunk is ended and its agents go elsewhere."""
+HELLO_DEADLINE_S: Final = 10.0
 SEND_DEADLINE_S: Final = 20.0
 SILENCE_S: Final = 30.0
 """An Access reports its load every 5 s; after this long without a word its trunk is dead."""
+
+
+async def hello_of(trunk: TrunkLink, access_id: str) -> services_pb2.TrunkHello:
+    """The first word on a trunk of this Access. Raises DeadlineExceeded when it does not come, Forbidden for another
+    one."""
+    try:
+        async with asyncio.timeout(HELLO_DEADLINE_S):
+            first = await trunk.receive()
+    except TimeoutError:
+        raise DeadlineExceeded("The trunk's hello did not come in time.", subject=access_id) from None
+    hello = next((item.hello for item in first.items if item.WhichOneof("what") == "hello"), None)
+    if hello is None or hello.access_id != access_id:
+        raise Forbidden("A trunk begins with the hello of the Access that its certificate names.")
+    return hello
 
 
 class Trunk:

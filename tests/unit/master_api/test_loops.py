@@ -9,11 +9,13 @@ from tests.master_support import ManualClock
 from windrow_master.accesses.trials.model import Phase
 from windrow_master.accesses.trials.service import TrialService
 from windrow_master.api.event_tail import EventTail
-from windrow_master.api.trunk import LinkHub
+from windrow_master.api.trunk import BAD_PROOFS_MAX, LinkHub
 from windrow_master.api.trunk_certificates import Certificates
 from windrow_master.api.trunk_down import Downlink, HubFigures, HubPorts
 from windrow_master.telemetry.service import TelemetryService
+from windrow_proto.errors import LinkClosed
 from windrow_proto.ids import CommandId, HostId
+from windrow_proto.v1 import link_pb2
 
 HOST, OTHER = HostId("host_1"), HostId("host_2")
 
@@ -114,9 +116,26 @@ async def test_a_host_whose_route_crashes_with_time_loses_it_and_the_others_are_
     def crash(now_ns: int) -> None:
         raise ZeroDivisionError("of one route")
 
+    def full(now_ns: int) -> None:
+        raise LinkClosed("The Access does not take what is sent to it.")
+
     kept, ended = list[int](), list[HostId]()
-    trunk = SimpleNamespace(routes={1: route(HOST, crash), 2: route(OTHER, kept.append)})
+    routes = {1: route(HOST, crash), 2: route(OTHER, full), 3: route(OTHER, kept.append)}
+    trunk = SimpleNamespace(routes=routes)
     hub: Any = SimpleNamespace(_clock=ManualClock(), _trunks=[trunk], _maps=SimpleNamespace(tick=lambda: None))
     hub._end_crashed = lambda trunk, number, route: ended.append(route.host_id)
     await LinkHub._keep_time(hub)
     assert (ended, len(kept)) == ([HOST], 1)
+
+
+async def test_an_answer_that_a_full_trunk_does_not_take_is_nobodys_bad_proof() -> None:
+    def full(*_: Any) -> None:
+        raise LinkClosed("The Access does not take what is sent to it.")
+
+    figures, ended = SimpleNamespace(bad_proofs=0), list[Any]()
+    facts = {"is_open": True, "figures": SimpleNamespace(bad_proofs=BAD_PROOFS_MAX)}
+    route: Any = SimpleNamespace(hear=lambda frame: frame, **facts)
+    hub: Any = SimpleNamespace(figures=figures, _hear=full, _end=ended.append, _end_crashed=ended.append)
+    trunk: Any = SimpleNamespace()
+    LinkHub._take_frame(hub, trunk, 1, route, link_pb2.Frame(), asyncio.TaskGroup())
+    assert (figures.bad_proofs, ended) == (0, [])

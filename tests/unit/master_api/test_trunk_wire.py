@@ -11,8 +11,9 @@ from tests.simulation.loop import VirtualLoop, run
 from tests.waiting import PATIENCE_S
 from windrow_master.api import trunk_route, trunk_wire
 from windrow_master.api.trunk_route import HostRoute, Opening
-from windrow_master.api.trunk_wire import Trunk
+from windrow_master.api.trunk_wire import Trunk, hello_of
 from windrow_proto.canary import Outflow
+from windrow_proto.errors import DeadlineExceeded
 from windrow_proto.gather import Gather
 from windrow_proto.ids import HostId
 from windrow_proto.model import Kind, Lane
@@ -113,3 +114,14 @@ def test_a_trunk_that_takes_nothing_is_closed() -> None:
 def test_a_trunk_that_says_nothing_is_read_no_longer() -> None:
     took_s, _ = _in_virtual_time(lambda trunk: trunk.read(lambda item: None))
     assert took_s == pytest.approx(trunk_wire.SILENCE_S)
+
+
+def test_a_trunk_without_a_hello_is_refused_in_time() -> None:
+    """With an error of the market's own: what else an acceptor ends with is taken for a crash of the server."""
+
+    async def history(loop: VirtualLoop) -> float:
+        with pytest.raises(DeadlineExceeded, match="hello did not come"):
+            await hello_of(Line(), "access_1")
+        return loop.time()
+
+    assert run(1, history) == pytest.approx(trunk_wire.HELLO_DEADLINE_S)
