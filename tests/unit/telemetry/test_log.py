@@ -194,7 +194,7 @@ async def test_a_leader_that_was_overtaken_while_records_waited_writes_nothing_a
 
 
 async def test_what_was_stored_when_the_lead_was_lost_is_not_acknowledged_and_not_stored_again(t, monkeypatch):
-    asked = []
+    asked: list[None] = []
 
     def over_after_the_write():
         asked.append(None)
