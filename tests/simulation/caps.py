@@ -1,7 +1,7 @@
 """How much may wait where: the judges' own copy of the caps (I10), and a watch that looks at what does wait.
 
-The watch asks no service: it measures the queues themselves, frame by frame and file by file, about once in a virtual
-second and at each fault. It takes no step of the loop, so that a history is the same with it and without it. No
+The watch asks no service: it measures the queues themselves, frame by frame and file by file, every two virtual
+seconds and at each fault. It takes no step of the loop, so that a history is the same with it and without it. No
 history comes near to the shipped caps, so a plan may make them small (`Plan.tight`): the same code with other
 constants, where everything fills that can.
 """
@@ -111,10 +111,10 @@ SMALL_SPOOL: Final = {
     "free_bytes_min": 0,
 }
 SMALL_OUTBOX: Final = 12 * KIB
-LOOK_NS: Final = SECOND
+LOOK_NS: Final = 2 * SECOND
 LOOK_TIGHT_NS: Final = 50 * MILLISECOND
-HOSTS_TURNS: Final = 5
-"""Of the hosts a fifth is looked at each time, and all of them at a fault."""
+HOSTS_TURNS: Final = 10
+"""Of the hosts a tenth is looked at each time, and all of them at a fault."""
 
 
 @contextmanager
@@ -173,8 +173,9 @@ class Watch:
             relay = acceptor._relay
             self.note("access: openings", access.name, sum(item.HasField("opened") for item in relay._control))
             for route in relay._routes.all():
-                waiting = (*route.stream._urgent, *route.stream._bulk)
-                if waiting:
+                stream = route.stream
+                if stream._urgent or stream._bulk:
+                    waiting = (*stream._urgent, *stream._bulk)
                     self.note("access: down to one host", access.name, sum(map(_size, waiting)))
             if any(relay._queues._turns):
                 self._upward(access.name, relay._queues._turns)
@@ -211,9 +212,10 @@ class Watch:
         hub, who = rooms.hub, "the Master"
         for trunk in hub._trunks:
             self.note("master: down one trunk", who, sum(len(item.frame.sealed) + 64 for item in trunk._items))
-            for route in trunk.routes.values():
-                self.note("master: lanes of one host", route.host_id, len(route._lanes))
-                self.note("master: channels of one host", route.host_id, len(route._channels))
+            routes = trunk.routes.values()
+            self.note("master: lanes of one host", trunk.access_id, max((len(one._lanes) for one in routes), default=0))
+            channels = max((len(one._channels) for one in routes), default=0)
+            self.note("master: channels of one host", trunk.access_id, channels)
         self.note("master: evidence", who, len(hub._evidence._waiting))
         self.note("master: samples", who, len(hub._samples._waiting))
         jobs = {id(job): job for job in (*rooms.telemetry.log._pending, *rooms.telemetry.log._under_way.values())}
@@ -243,8 +245,8 @@ class Watch:
         note("agent: samples in flight", who, len(samples._in_flight))
         note("agent: taken samples", who, len(service.parts.sampler._samples))
         spool = service.outbox._spool
-        note("agent: cache", who, sum(len(record.body) for record in spool._cache.values()))
-        note("agent: ring", who, sum(held.size for held in spool._lanes[Lane.TELEMETRY].ring.values()))
+        note("agent: cache", who, sum([len(record.body) for record in spool._cache.values()]))
+        note("agent: ring", who, sum([held.size for held in spool._lanes[Lane.TELEMETRY].ring.values()]))
 
     def _disk(self, host: "HostMachine") -> None:
         evidence = samples = journal = 0

@@ -365,7 +365,7 @@ CAP_BUGS = (
     ("credits ignored", "I10", credits_ignored, ENDS, TIGHT),
     ("a ring that keeps all", "I10", ring_keeps_all, ENDS, TIGHT),
     ("a spool without a cap", "I10", spool_without_cap, ("isolate host",), TIGHT | {"hosts": 4}),
-    ("evidence without a cap", "I10", evidence_without_cap, ENDS, TIGHT),
+    ("evidence without a cap", "I10", evidence_without_cap, ("isolate host", "kill agent"), TIGHT | {"hosts": 4}),
     ("a cache without an end", "I10", cache_without_end, ENDS, TIGHT),
     ("what is asked for is logged", "I11", request_is_logged, ENDS, {"hosts": 2, "faulty_ns": 60 * SECOND}),
     ("commands in the open", "I11", commands_in_the_open, ENDS, {"hosts": 2, "faulty_ns": 60 * SECOND}),
