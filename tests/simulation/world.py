@@ -173,6 +173,8 @@ class World:
                     # What is cut off in the middle of a step leaves coroutines that nobody awaits.
                     warnings.simplefilter("ignore", RuntimeWarning)
                     await self.loop.thaw()
+                    for host in (*self.hosts, *self.copied.values()):
+                        host.service = None  # it holds such, too
                     if not is_last:
                         gc.collect()
 
