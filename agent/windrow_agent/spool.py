@@ -8,7 +8,6 @@ Blocking: it has a thread of its own, and one caller.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,8 +67,6 @@ class Spool:
         self._disk, self._directory, self._boot_id, self._wall_ns = disk, directory, boot_id, wall_ns
         self._cache: OrderedDict[tuple[Lane, RecordKey], Record] = OrderedDict()
         self._cache_bytes = 0
-        self._owed: dict[BootId, Intervals] = {}
-        """Telemetry that went for want of room, where there was none to tell it either."""
         self._lanes = {
             lane: LaneStore(on, f"{directory}/{lane.name.lower()}", lane, self.caps.segment_bytes, wall_ns)
             for lane, on in ((Lane.EVIDENCE, reserved or disk), (Lane.TELEMETRY, disk))
@@ -106,7 +103,7 @@ class Spool:
             if store.log.is_broken:
                 store.log.begin_anew()
             keys += self._store(store, messages)
-        return keys + self._tell_owed(store) if lane is Lane.TELEMETRY and self._owed else keys
+        return keys
 
     def record(self, lane: Lane, key: RecordKey) -> Record | None:
         """The record of this key; None if it is not here any more, or unreadable (then a gap is told when asked)."""
@@ -285,11 +282,8 @@ class Spool:
         for key in list(store.ring):
             store.drop_ringed(key)
         segment = store.oldest_segment()
-        # Told with the next telemetry that has room, or when the Master asks, who does not know of a boot's last ones.
-        lost = self._lose(store, [k for k, held in store.held.items() if held.position.segment == segment])
-        with suppress(TooMany):  # holes in between are asked for
-            for boot, ranges in lost.items():
-                self._owed[boot] = self._owed.get(boot, Intervals()).union(ranges)
+        # Told when the Master asks: there may be no room to tell it now.
+        self._lose(store, [k for k, held in store.held.items() if held.position.segment == segment])
         try:
             if segment == store.log.end.segment:
                 store.log.roll()
@@ -325,15 +319,6 @@ class Spool:
         keys = self._store(store, messages) if messages else []
         for boot, lost in gaps.items():  # only now: what could not be told is still to be told when it is asked for
             store.gapped[boot] = store.gapped.get(boot, Intervals()).union(lost)
-        return keys
-
-    def _tell_owed(self, store: LaneStore) -> list[RecordKey]:
-        untold = {boot: lost.without(store.gapped.get(boot, Intervals())) for boot, lost in self._owed.items()}
-        try:
-            keys = self._tell_gap(store, {boot: lost for boot, lost in untold.items() if lost.ranges}, SPOOL_CAP)
-        except StorageFailed:
-            return []
-        self._owed.clear()
         return keys
 
     def _gone(self, store: LaneStore, marks: LaneMarks) -> Intervals:

@@ -225,30 +225,6 @@ def test_on_a_full_disk_telemetry_makes_room_for_a_result(wall):
     assert results * KIB > MIB // 2, "results filled most of the disk because telemetry made room"
 
 
-def test_what_a_full_disk_took_of_an_earlier_boot_is_told_when_there_is_room(wall):
-    disk = MemoryDisk()
-    caps = SpoolCaps(segment_bytes=64 * KIB, free_bytes_min=0)
-    before = _open((disk, "/spool"), wall, caps=caps)
-    for _ in range(3):
-        before.append(Lane.TELEMETRY, [(Kind.TELEMETRY, b"t" * 3 * KIB)])
-    disk.capacity_bytes = sum(disk.size(f"/spool/{lane}/{1:012d}.seg") for lane in ("telemetry",))
-    spool = _open((disk, "/spool"), wall, NEXT_BOOT, caps)
-    with pytest.raises(StorageFailed):
-        for _ in range(100):
-            spool.append(Lane.EVIDENCE, [(Kind.RECEIPT, b"r" * KIB)])
-    with pytest.raises(StorageFailed):
-        spool.append(Lane.TELEMETRY, [(Kind.TELEMETRY, b"t" * 3 * KIB)])
-    assert _gaps(spool, Lane.TELEMETRY) == []
-    disk.capacity_bytes = None
-
-    keys = spool.append(Lane.TELEMETRY, [(Kind.TELEMETRY, b"t" * KIB)])
-    again = spool.append(Lane.TELEMETRY, [(Kind.TELEMETRY, b"t" * KIB)])
-
-    told = [gap for gap in _gaps(spool, Lane.TELEMETRY) if gap.origin_boot == BOOT]
-    assert [(gap.ranges, gap.reason) for gap in told] == [(((1, 3),), SPOOL_CAP)]
-    assert (len(keys), len(again)) == (2, 1), "the gap is offered with what had room, and once"
-
-
 def test_telemetry_leaves_room_on_the_disk_for_others(wall):
     disk = MemoryDisk(capacity_bytes=MIB)
     caps = SpoolCaps(segment_bytes=64 * KIB, free_bytes_min=256 * KIB)
