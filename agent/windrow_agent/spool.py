@@ -8,6 +8,7 @@ Blocking: it has a thread of its own, and one caller.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,6 +68,10 @@ class Spool:
         self._disk, self._directory, self._boot_id, self._wall_ns = disk, directory, boot_id, wall_ns
         self._cache: OrderedDict[tuple[Lane, RecordKey], Record] = OrderedDict()
         self._cache_bytes = 0
+        self._owed: dict[BootId, Intervals] = {}
+        """Telemetry that made room for results and is not told yet: there was no room for that either."""
+        self._told: list[RecordKey] = []
+        """Gaps on disk that tell of such telemetry, until they are handed out with the telemetry that comes next."""
         self._lanes = {
             lane: LaneStore(on, f"{directory}/{lane.name.lower()}", lane, self.caps.segment_bytes, wall_ns)
             for lane, on in ((Lane.EVIDENCE, reserved or disk), (Lane.TELEMETRY, disk))
@@ -103,6 +108,9 @@ class Spool:
             if store.log.is_broken:
                 store.log.begin_anew()
             keys += self._store(store, messages)
+        if lane is Lane.TELEMETRY:
+            self._tell_owed()
+            keys, self._told = self._told + keys, []
         return keys
 
     def record(self, lane: Lane, key: RecordKey) -> Record | None:
@@ -282,15 +290,33 @@ class Spool:
         for key in list(store.ring):
             store.drop_ringed(key)
         segment = store.oldest_segment()
-        # Told when the Master asks: there may be no room to tell it now.
-        self._lose(store, [k for k, held in store.held.items() if held.position.segment == segment])
+        lost = self._lose(store, [k for k, held in store.held.items() if held.position.segment == segment])
+        with suppress(TooMany):  # so many holes are told when the Master asks for them
+            for boot, ranges in lost.items():
+                self._owed[boot] = self._owed.get(boot, Intervals()).union(ranges)
         try:
             if segment == store.log.end.segment:
                 store.log.roll()
             store.free_segments()
         except StorageFailed:
             return False
-        return store.log.size_bytes < before
+        has_room = store.log.size_bytes < before
+        self._tell_owed()
+        return has_room
+
+    def _tell_owed(self) -> None:
+        """The Master asks for holes, but of a boot's last records it does not know. Where this has no room, too, it is
+        tried again with the next telemetry."""
+        store = self._lanes[Lane.TELEMETRY]
+        untold = {boot: lost.without(store.gapped.get(boot, Intervals())) for boot, lost in self._owed.items()}
+        try:
+            self._told += self._tell_gap(store, {boot: lost for boot, lost in untold.items() if lost.ranges}, SPOOL_CAP)
+        except StorageFailed:
+            if store.log.is_broken:
+                with suppress(StorageFailed):
+                    store.log.begin_anew()
+        else:
+            self._owed.clear()
 
     def _lose(self, store: LaneStore, keys: Iterable[RecordKey]) -> dict[BootId, Intervals]:
         """Forget these records; returns what has to be told, with what lost gaps among them were to tell."""

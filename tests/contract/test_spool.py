@@ -225,6 +225,34 @@ def test_on_a_full_disk_telemetry_makes_room_for_a_result(wall):
     assert results * KIB > MIB // 2, "results filled most of the disk because telemetry made room"
 
 
+@pytest.mark.parametrize("has_room_for_gaps", [True, False])
+def test_what_a_full_disk_took_of_an_earlier_boot_is_told(wall, monkeypatch, has_room_for_gaps):
+    disk = MemoryDisk()
+    caps = SpoolCaps(segment_bytes=64 * KIB, free_bytes_min=0)
+    before = _open((disk, "/spool"), wall, caps=caps)
+    before.append(Lane.TELEMETRY, [(Kind.TELEMETRY, b"t" * KIB)] * 3)
+    disk.capacity_bytes = disk.size("/spool/telemetry/000000000001.seg")
+    spool = _open((disk, "/spool"), wall, NEXT_BOOT, caps)
+    if not has_room_for_gaps:
+        monkeypatch.setattr(spool, "_tell_gap", _refused)
+
+    spool.append(Lane.EVIDENCE, [(Kind.RECEIPT, b"r" * KIB)])
+
+    monkeypatch.undo()
+    killed = _open((disk, "/spool"), wall, NEXT_BOOT, caps)
+    assert len(_gaps(killed, Lane.TELEMETRY)) == has_room_for_gaps, "told before anything else can happen"
+    keys = spool.append(Lane.TELEMETRY, [(Kind.TELEMETRY, b"t" * 100)])
+    again = spool.append(Lane.TELEMETRY, [(Kind.TELEMETRY, b"t" * 100)])
+    told = [(gap.origin_boot, gap.ranges, gap.reason) for gap in _gaps(spool, Lane.TELEMETRY)]
+    assert told == [(BOOT, ((1, 3),), SPOOL_CAP)]
+    assert [len(keys), len(again)] == [2, 1], "the gap is offered with the telemetry that comes next, and once"
+    assert spool.record(Lane.TELEMETRY, keys[-1]).kind is Kind.TELEMETRY
+
+
+def _refused(*_):
+    raise StorageFailed("No room for a gap, either.")
+
+
 def test_telemetry_leaves_room_on_the_disk_for_others(wall):
     disk = MemoryDisk(capacity_bytes=MIB)
     caps = SpoolCaps(segment_bytes=64 * KIB, free_bytes_min=256 * KIB)
