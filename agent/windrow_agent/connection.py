@@ -14,13 +14,13 @@ import structlog
 
 from windrow_agent.outbox import Outbox
 from windrow_proto.canary import AgentCanary
-from windrow_proto.errors import InvalidInput, LinkClosed, TooLarge, WindrowError
+from windrow_proto.errors import InvalidInput, KeptBack, LinkClosed, TooLarge, WindrowError
 from windrow_proto.keys import DOMAIN_DOWN, DOMAIN_UP, ExchangeKey, LinkProver, LinkVerifier, SigningKey
 from windrow_proto.messages import PROTOCOL_VERSION, Channel, Hello, LaneMarks, Record, Settings, Welcome
 from windrow_proto.model import FrameClass, Kind, Lane
 from windrow_proto.once import Once
 from windrow_proto.ports import Clock, FrameLink, Rng
-from windrow_proto.session import Admitted, AgentSession, Phase
+from windrow_proto.session import Admitted, AgentSession, Phase, Reason
 from windrow_proto.units import MILLISECOND, SECOND, seconds
 from windrow_proto.v1 import link_pb2
 from windrow_proto.wire import (
@@ -241,8 +241,8 @@ class Connection:
         if self._canary is None or not letter:
             return False
         try:
-            envelope = self._open(parse(link_pb2.Frame, letter, LETTER_BYTES_MAX))
-            if envelope is None or envelope.kind is not Kind.CANARY_REPLY:
+            envelope = self._open(parse(link_pb2.Frame, letter, LETTER_BYTES_MAX), is_letter=True)
+            if envelope is None:
                 return False
             return self._canary.on_reply(decode_canary_reply(envelope.body))
         except (InvalidInput, TooLarge):
@@ -306,17 +306,23 @@ class Connection:
             except InvalidInput as error:
                 self._drop("malformed", envelope.kind.name, error.detail)
 
-    def _open(self, frame: link_pb2.Frame) -> Envelope | None:
-        """Check proof and session; what does not hold is counted and dropped, as a hostile relay may send anything."""
+    def _open(self, frame: link_pb2.Frame, *, is_letter: bool = False) -> Envelope | None:
+        """Check proof and session; what does not hold is counted and dropped, as a hostile relay may send anything, and
+        by either way what belongs on the other. Raises KeptBack."""
         try:
             envelope = unseal(frame, self._verifier)
         except WindrowError as error:
             self._drop(error.code, "", error.detail)
             return None
+        if is_letter is not (envelope.lane is Lane.SECOND):
+            self._drop(Reason.WRONG_LANE.value, envelope.kind.name, "")
+            return None
         judged = self.session.admit(envelope, self.clock.monotonic_ns())
         if isinstance(judged, Admitted):
             return envelope
         self._drop(judged.reason.value, envelope.kind.name, "")
+        if judged.reason is Reason.KEPT_BACK:
+            raise KeptBack("A part of what the Master sent to a workload never came.")
         return None
 
     def _drop(self, reason: str, kind: str, detail: str) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -10,7 +9,7 @@ import structlog
 from windrow_agent import dialling_ports as ports
 from windrow_agent.core import choice
 from windrow_agent.core.choice import Measured
-from windrow_proto.errors import Banned, CertificateRefused, LinkClosed, WindrowError
+from windrow_proto.errors import Banned, CertificateRefused, KeptBack, LinkClosed, WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.ports import Clock, Dialer, PingAnswer, Rng, WarmLink
@@ -326,6 +325,8 @@ class Home:
         cause = ports.named(error)
         self.refused = cause if isinstance(cause, Banned | CertificateRefused) else None
         self._note_busy(address, cause)
+        if isinstance(cause, KeptBack):
+            self._distrust(address)
 
     def _note_busy(self, address: str, cause: WindrowError) -> None:
         now_ns = self._clock.monotonic_ns()
@@ -354,7 +355,7 @@ class Home:
                 await self._clock.sleep_ns(int(AGREE_NS * (0.5 + self._rng.uniform())))
                 await self.measure()
                 self.answers = first | {
-                    address: _shorter(answer, first.get(address)) for address, answer in self.answers.items()
+                    address: ports.shorter(answer, first.get(address)) for address, answer in self.answers.items()
                 }
             better = self._better()
             if better is not None:
@@ -419,7 +420,7 @@ class Home:
                 letter = self._canaries.canary()
                 due_ns = self._clock.monotonic_ns() + int(0.8 * pause_ns)
             answer = await warm.ping(WARM_ANSWER_NS, letter)
-            self.answers[address] = _shorter(answer, self.answers.get(address) if letter else before)
+            self.answers[address] = ports.shorter(answer, self.answers.get(address) if letter else before)
             if letter:
                 self._judge(answer.letter)
             else:
@@ -429,9 +430,12 @@ class Home:
     def _judge(self, letter: bytes) -> None:
         """Leave the Access in use if it keeps messages back, as the Master says by the other one."""
         if self._canaries is not None and self._canaries.on_letter(letter) and self.address is not None:
-            log.error("messages_kept_back", address=self.address)
-            self._busy_until_ns[self.address] = self._clock.monotonic_ns() + DISTRUST_NS
+            self._distrust(self.address)
             self.move()
+
+    def _distrust(self, address: str) -> None:
+        log.error("messages_kept_back", address=address)
+        self._busy_until_ns[address] = self._clock.monotonic_ns() + DISTRUST_NS
 
     async def _cool(self) -> None:
         """Let go of the second connection."""
@@ -440,8 +444,3 @@ class Home:
             if second.ready is not None:
                 await second.ready.link.close()
             await second.warm.close()
-
-
-def _shorter(answer: PingAnswer, before: PingAnswer | None) -> PingAnswer:
-    """With the shorter of two round trips: a busy machine at either end adds to one, and nothing makes one shorter."""
-    return answer if before is None else replace(answer, rtt_ns=min(answer.rtt_ns, before.rtt_ns))

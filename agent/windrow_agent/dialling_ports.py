@@ -1,12 +1,12 @@
 """What dialling is given: who serves a connection, who knows of more Accesses, who asks what is kept back, why not."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from windrow_proto.errors import WindrowError
 from windrow_proto.messages import RegionMap
-from windrow_proto.ports import DialledLink, FrameLink, WarmLink
+from windrow_proto.ports import DialledLink, FrameLink, PingAnswer, WarmLink
 from windrow_proto.units import SECOND
 
 Serve = Callable[[FrameLink], Awaitable[None]]
@@ -62,6 +62,11 @@ async def ask_nobody(judge: Judge) -> None:
 def named(error: WindrowError) -> WindrowError:
     """What the other side said, if it said anything."""
     return error.__cause__ if isinstance(error.__cause__, WindrowError) else error
+
+
+def shorter(answer: PingAnswer, before: PingAnswer | None) -> PingAnswer:
+    """With the shorter of two round trips: a busy machine at either end adds to one, and nothing makes one shorter."""
+    return answer if before is None else replace(answer, rtt_ns=min(answer.rtt_ns, before.rtt_ns))
 
 
 def told_s(error: WindrowError) -> float:

@@ -14,6 +14,9 @@ Telemetry may be shed, and may wait behind all else, so that what is missing of 
 have stored what it has heard. But an Access says how much waits in it and how much it has shed: if nothing waited a
 while ago and nothing was shed, what was sent before must have come. Nothing is held against it as long as any comes,
 or where it says otherwise, which its operator and the Master's see.
+
+Frames of channels are many and large: on a slow line some are always on their way. One that is missing among others is
+seen at once (session.py); here none may have come since the canary before, though some had been sent.
 """
 
 from collections.abc import Mapping
@@ -23,7 +26,7 @@ from typing import Final, NamedTuple
 from windrow_proto.model import Lane
 
 COUNTED: Final = (Lane.CONTROL, Lane.EVIDENCE)
-"""Lanes of class 0, which an Access never sheds."""
+"""Lanes of class 0: they go before all else, so that a message that has not come has been kept back."""
 
 STRIKES: Final = 2
 """Verdicts in a row before anybody acts: a slow line may hold messages up for longer than one pause."""
@@ -99,12 +102,12 @@ class Tally:
     """Messages of one connection as one end counts them, its hello left out. samples: the last telemetry."""
 
     sent: dict[Lane, Sent] = field(default_factory=dict)
-    heard: dict[Lane, Heard] = field(default_factory=dict)
+    heard: dict[Lane, Heard] = field(default_factory=lambda: {Lane.CHANNEL: _NOTHING})
     samples: int = 0
 
     def count_sent(self, lane: Lane, sequence: int) -> None:
         """One has left; sequences grow by one."""
-        if lane in COUNTED:
+        if lane in COUNTED or lane is Lane.CHANNEL:
             before = self.sent[lane].before if lane in self.sent else sequence - 1
             self.sent[lane] = Sent(before, sequence)
         elif lane is Lane.TELEMETRY:
@@ -112,7 +115,7 @@ class Tally:
 
     def count_heard(self, lane: Lane, sequence: int) -> None:
         """One has come; sequences grow."""
-        if lane in COUNTED:
+        if lane in COUNTED or lane is Lane.CHANNEL:
             self.heard[lane] = Heard(sequence, self.heard.get(lane, _NOTHING).count + 1)
         elif lane is Lane.TELEMETRY:
             self.samples = sequence
@@ -148,6 +151,8 @@ class MasterCanary:
         self._tally = tally
         self._replied = self._strikes = self._samples_then = 0
         self._sent_then: SentLanes = {}
+        self._heard_then = self._told_then = _NOTHING
+        """Of channels, when the canary before came: what was heard here, and there."""
         self._empty = 0
         self._shed = 0, 0
 
@@ -165,8 +170,13 @@ class MasterCanary:
         if self._replied and canary.answers == self._replied:
             kept_up, kept_down = _missing(canary.sent, self._tally.heard), _missing(self._sent_then, canary.heard)
             kept_up += self._samples_missing(canary.samples, outflow)
+            if outflow.empty > self._empty:
+                kept_up += _halted(canary.sent, self._tally.heard, self._heard_then)
+            kept_down += _halted(self._sent_then, canary.heard, self._told_then)
             reply = CanaryReply(canary.number, min(kept_up, KEPT_MAX), min(kept_down, KEPT_MAX))
         self._empty = outflow.empty
+        self._heard_then = self._tally.heard[Lane.CHANNEL]
+        self._told_then = canary.heard.get(Lane.CHANNEL, _NOTHING)
         self._strikes = self._strikes + 1 if reply.is_kept_back else 0
         self._replied, self._sent_then = canary.number, dict(self._tally.sent)
         return reply
@@ -183,7 +193,16 @@ class MasterCanary:
 def _missing(sent: SentLanes, heard: HeardLanes) -> int:
     """Messages that were sent and never heard: gaps below the last one heard, and what was sent since."""
     missing = 0
-    for lane, one in sent.items():
-        there = heard.get(lane, _NOTHING)
+    for lane in sent.keys() & set(COUNTED):
+        one, there = sent[lane], heard.get(lane, _NOTHING)
         missing += max(0, max(one.last, there.last) - one.before - there.count)
     return missing
+
+
+def _halted(sent: SentLanes, heard: HeardLanes, then: Heard) -> int:
+    """Frames of channels that were sent and not heard, where none was since `then`. Who does not count them says
+    nothing."""
+    one, there = sent.get(Lane.CHANNEL), heard.get(Lane.CHANNEL)
+    if one is None or there is None or there != then:
+        return 0
+    return max(0, one.last - one.before - there.count)

@@ -128,6 +128,12 @@ class LinkClosed(WindrowError):
     code, grpc, http, fault, retryable = "link_closed", "UNAVAILABLE", 503, Fault.WORLD, True
 
 
+class KeptBack(LinkClosed):
+    """An Access kept back a part of what went through it. The stream was ended; the host goes by another Access."""
+
+    code = "kept_back"
+
+
 class BadProof(WindrowError):
     """A message's proof does not hold. It was dropped and counted; nothing was changed."""
 

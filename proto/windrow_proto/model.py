@@ -17,7 +17,7 @@ NO_GPU = GpuUuid("")  # of a slot that is a share of the processors
 
 
 class FrameClass(IntEnum):
-    """What Access sheds first: the highest number. EVIDENCE, which heartbeats and commands use too, is never shed."""
+    """The lowest goes first. Access sheds BACKLOG, then LIVE; not EVIDENCE (heartbeats, commands too) nor CHANNEL."""
 
     EVIDENCE = 0
     LIVE = 1

@@ -11,6 +11,8 @@ Replay is answered three ways: the MAC key is new with every connection (the Mas
 welcome), outer sequences must grow, and records are known by the boot and sequence they were born with. Commands and
 leases, which are signed, expire. Both ends' sequences begin higher with each connection, in every lane above its hello
 or welcome, so that what a relay kept of an older one is old here, too, and cannot make the genuine ones look so.
+What is missing of evidence and telemetry is sent again. Channels carry files and words as they are, so none of their
+frames may be missing: an Access sheds none and keeps their order, and each one is the next of its connection.
 """
 
 from dataclasses import dataclass
@@ -77,6 +79,7 @@ class Reason(StrEnum):
     REPLAYED = "replayed"
     FENCED = "fenced"
     STALE_MASTER = "stale_master"
+    KEPT_BACK = "kept_back"
     NO_NOT_AFTER = "no_not_after"
     EXPIRED = "expired"
 
@@ -102,6 +105,11 @@ def is_upward(kind: Kind) -> bool:
 def is_downward(kind: Kind) -> bool:
     """Whether Masters send this kind."""
     return kind >= 32
+
+
+def is_kept_back(envelope: Envelope, before: int) -> bool:
+    """Whether a frame of a channel between this one and the one that came `before` it is missing."""
+    return envelope.lane is Lane.CHANNEL and envelope.sequence != before + 1
 
 
 class AgentSession:
@@ -165,8 +173,11 @@ class AgentSession:
             return Reason.WRONG_PHASE
         if envelope.epoch < self.epoch or (envelope.epoch > self.epoch and kind is not Kind.WELCOME):
             return Reason.FENCED
-        if envelope.sequence <= self._received.get(envelope.lane, self._floor):
+        before = self._received.get(envelope.lane, self._floor)
+        if envelope.sequence <= before:
             return Reason.REPLAYED
+        if is_kept_back(envelope, before):
+            return Reason.KEPT_BACK
         if kind in EXPIRING_KINDS and envelope.not_after_ns == 0:
             return Reason.NO_NOT_AFTER
         if envelope.not_after_ns and envelope.not_after_ns < self._master_now(now_ns):
@@ -286,4 +297,7 @@ class MasterSession:
             return Reason.WRONG_BOOT
         if envelope.epoch != self.epoch:
             return Reason.STALE_MASTER if envelope.epoch > self.epoch else Reason.FENCED
-        return Reason.REPLAYED if envelope.sequence <= self._received.get(envelope.lane, 0) else None
+        before = self._received.get(envelope.lane, 0)
+        if envelope.sequence <= before:
+            return Reason.REPLAYED
+        return Reason.KEPT_BACK if is_kept_back(envelope, before) else None

@@ -2,6 +2,7 @@
 nothing. The real ends (HostRoute, Connection) over several connections of two hosts; `CASES=n`, `SEED=n`."""
 
 import asyncio
+import itertools
 import os
 import random
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from tests.unit.proto.values import SETTINGS
 from windrow_agent.connection import Connection, Greeting
 from windrow_master.api.trunk_route import HostRoute, Opening
 from windrow_proto.clock import SystemClock
-from windrow_proto.errors import WindrowError
+from windrow_proto.errors import KeptBack, WindrowError
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.intervals import Intervals
 from windrow_proto.keys import DOMAIN_DOWN, DOMAIN_UP, ExchangeKey, LinkProver, SigningKey
@@ -85,6 +86,7 @@ class Ends:
     luck: random.Random
     said: dict[bool, list[Envelope]] = field(default_factory=lambda: {True: [], False: []})
     taken: dict[bool, dict[Lane, int]] = field(default_factory=lambda: {True: {}, False: {}})
+    is_ended: bool = False
 
     def speak(self, is_up: bool) -> link_pb2.Frame:
         """One end says something; returns the frame as it leaves."""
@@ -105,9 +107,12 @@ class Ends:
 
     def deliver(self, is_up: bool, frame: link_pb2.Frame) -> bool:
         """Bring a frame to an end; returns whether it was taken. Asserts that what was taken was said, in its turn."""
+        if self.is_ended:
+            return False
         try:
             envelope = self.route.hear(frame) if is_up else self.agent._open(frame)
-        except WindrowError:
+        except WindrowError as error:
+            self.is_ended = isinstance(error, KeptBack)
             return False
         if envelope is None:
             return False
@@ -214,11 +219,15 @@ async def test_what_a_hostile_access_makes_of_messages_is_never_taken() -> None:
     keys = [SigningKey.generate() for _ in range(2)]
     sessions = [AgentSession(HostId(f"host_{n}"), BootId(bytes([n]) * 16), 0) for n in range(2)]
     old: list[link_pb2.Frame] = []
-    tried = taken = said = 0
+    numbers = itertools.count(1)
+    tried = taken = said = ended = 0
     for number in range(1, CONNECTIONS + 1):
-        pairs = [await connect(k, s, 2 * number + n, luck) for n, (k, s) in enumerate(zip(keys, sessions, strict=True))]
+        pairs = [await connect(k, s, next(numbers), luck) for k, s in zip(keys, sessions, strict=True)]
         while tried < CASES * number // CONNECTIONS:
-            ends, is_up = luck.choice(pairs), luck.random() < 0.5
+            host, is_up = luck.randrange(len(pairs)), luck.random() < 0.5
+            if pairs[host].is_ended:
+                pairs[host], ended = await connect(keys[host], sessions[host], next(numbers), luck), ended + 1
+            ends = pairs[host]
             frames = [ends.speak(is_up) for _ in range(luck.choice((1, 1, 1, 2, 3)))]
             old += frames
             if len(frames) > 1 and luck.random() < 0.5:
@@ -233,6 +242,7 @@ async def test_what_a_hostile_access_makes_of_messages_is_never_taken() -> None:
                 assert made is None or not ends.deliver(to_master, made), f"taken: {made}"
     assert tried >= CASES
     assert said / 2 < taken <= said  # the others came out of turn, or were overtaken
+    assert ended  # where that was in a channel
 
 
 async def test_an_empty_letter_is_no_answer_of_the_master_and_one_that_somebody_made_up_is_dropped() -> None:

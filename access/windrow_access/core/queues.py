@@ -1,8 +1,9 @@
 """Whose frame goes next and what is shed: strict classes, fair turns between agents inside a class. Pure.
 
-Evidence (class 0) is never shed: when there is too much of it the reader of that agent stops reading (`may_read`).
-Above the cap, frames are shed in the order backlog, channel, live, always from the agent that holds most of that class.
-A shed telemetry frame is not lost: the agent keeps it until the Master acknowledges it and sends it again.
+Evidence (class 0) and channels are never shed: when there is too much of one agent's, its reader stops reading
+(`may_read`), and while half of all room is taken so do those of all whose channels wait. Above the cap, telemetry is
+shed, backlog before live, always from the agent that holds most of that class. It is not lost: the agent keeps it until
+the Master acknowledges it and sends it again. Channels are sent once, and a file with a piece missing is another file.
 """
 
 from collections import deque
@@ -12,7 +13,7 @@ from typing import Generic, TypeVar
 
 EVIDENCE, LIVE, CHANNEL, BACKLOG = 0, 1, 2, 3
 CLASSES = (EVIDENCE, LIVE, CHANNEL, BACKLOG)
-SHED_ORDER = (BACKLOG, CHANNEL, LIVE)
+SHED_ORDER = (BACKLOG, LIVE)
 
 Route = TypeVar("Route", bound=Hashable)
 Item = TypeVar("Item")
@@ -40,7 +41,8 @@ class FairQueues(Generic[Route, Item]):
         self._cap = cap_bytes
         self._cap_route = cap_route_bytes
         self._cap_route_all = cap_route_all_bytes
-        self._cap_least = min(cap_route_bytes, cap_route_all_bytes)
+        self._cap_channels = cap_bytes // 2
+        self._cap_least = min(cap_route_bytes, cap_route_all_bytes, self._cap_channels)
         self._turns: tuple[dict[Route, _Turn[Item]], ...] = tuple({} for _ in CLASSES)
         self._bytes = 0
         self._length = 0
@@ -65,10 +67,13 @@ class FairQueues(Generic[Route, Item]):
         return self._shed() if self._bytes > self._cap else 0
 
     def may_read(self, route: Route) -> bool:
-        """Whether more may be read from this agent: its evidence and channels are below their cap, and all is."""
+        """Whether more may be read from this agent: its evidence and channels are below their cap, and all is; and
+        none of its channels waits while half of all room is taken, of which the other half is for samples."""
         if self._bytes < self._cap_least:
             return True  # nearly always: not even all agents together hold what one may
         held = [turn.size if (turn := turns.get(route)) is not None else 0 for turns in self._turns]
+        if held[CHANNEL] and self._bytes >= self._cap_channels:
+            return False
         return held[EVIDENCE] + held[CHANNEL] < self._cap_route and sum(held) < self._cap_route_all
 
     def take(self, count: int, bytes_max: int = 1 << 62) -> list[tuple[Route, Item]]:

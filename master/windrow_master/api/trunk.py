@@ -38,6 +38,7 @@ from windrow_proto.errors import (
     Fenced,
     HostUnreachable,
     InvalidInput,
+    KeptBack,
     LinkClosed,
     Unavailable,
     WindrowError,
@@ -189,6 +190,9 @@ class LinkHub:
             envelope = route.hear(frame)
             if envelope is not None:
                 self._hear(trunk, number, route, envelope, frame)
+        except KeptBack as error:
+            self._letters.accuse(route)
+            self._end(trunk, number, route, error)
         except LinkClosed:
             pass  # as in _keep_time: an answer found no room
         except WindrowError as error:
@@ -204,8 +208,7 @@ class LinkHub:
 
     def _hear(self, trunk: Trunk, number: int, route: HostRoute, envelope: Envelope, frame: link_pb2.Frame) -> None:
         if envelope.kind is Kind.RESUME:
-            self._resume(trunk, number, route, decode_resume(envelope.body))
-            return
+            return self._resume(trunk, number, route, decode_resume(envelope.body))
         if route.is_second:
             raise InvalidInput("A second connection keeps still until it is resumed.")
         if not route.is_confirmed:

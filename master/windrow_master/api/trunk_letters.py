@@ -43,5 +43,9 @@ class Letters:
         frame, is_kept_back = answered
         trunk.put_letter(services_pb2.Letter(host_id=letter.host_id, sealed=frame.SerializeToString()))
         if is_kept_back:
-            log.error("messages_kept_back", host_id=route.host_id, access_id=route.access_id)
-            self._down.later(partial(self._fleet.messages_kept_back, route.host_id, route.access_id))
+            self.accuse(route)
+
+    def accuse(self, route: HostRoute) -> None:
+        """The Access of this route keeps back what goes through it: it is an event."""
+        log.error("messages_kept_back", host_id=route.host_id, access_id=route.access_id)
+        self._down.later(partial(self._fleet.messages_kept_back, route.host_id, route.access_id))

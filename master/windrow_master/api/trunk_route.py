@@ -9,7 +9,7 @@ from typing import Final
 
 from windrow_master.api.trunk_channels import ChannelPipe
 from windrow_proto.canary import MasterCanary, Outflow
-from windrow_proto.errors import BadProof, Fenced, LinkClosed, TooMany
+from windrow_proto.errors import BadProof, Fenced, KeptBack, LinkClosed, TooMany
 from windrow_proto.ids import BootId, CommandId, HostId
 from windrow_proto.intervals import Intervals
 from windrow_proto.keys import DOMAIN_DOWN, DOMAIN_UP, ExchangeKey, LinkProver, LinkVerifier, SigningKey
@@ -189,7 +189,8 @@ class HostRoute:
     # --- up --------------------------------------------------------------------------------------------------------
 
     def hear(self, frame: link_pb2.Frame) -> Envelope | None:
-        """Check any later frame; None when it is not believed (it is counted). Raises BadProof or InvalidInput."""
+        """Check any later frame; None when it is not believed (it is counted). Raises BadProof or InvalidInput, and
+        KeptBack when one of a channel before this one never came."""
         if self._verifier is None:
             self.refuse(Reason.WRONG_PHASE)
             return None
@@ -197,6 +198,8 @@ class HostRoute:
         if isinstance(answer, Admitted):
             return answer.envelope
         self.refuse(answer.reason)
+        if answer.reason is Reason.KEPT_BACK:
+            raise KeptBack("A part of what the host sent of a workload never came.", subject=self.host_id)
         return None
 
     def answer_canary(self, frame: link_pb2.Frame) -> tuple[link_pb2.Frame, bool] | None:

@@ -1,5 +1,8 @@
 """What both ends of a connection count, compared over a second way: who is honest is never accused."""
 
+from collections import deque
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,13 +84,56 @@ def test_one_message_kept_back_is_certain_three_canaries_later_whatever_goes_on(
     assert told == 1
 
 
-def test_channels_are_not_counted_nor_is_telemetry_where_the_access_says_nothing_of_its_queue() -> None:
+def test_nothing_is_counted_of_what_may_wait_where_the_access_says_nothing_of_its_queue() -> None:
     both = Both()
     for _ in range(6):
         for lane in (Lane.TELEMETRY, Lane.CHANNEL, Lane.SECOND):
             both.say(True, lane, is_kept=True)
-            both.say(False, lane, is_kept=True)
+        both.say(False, Lane.SECOND, is_kept=True)
         assert not both.ask()
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_an_access_that_passes_no_channel_on_is_found_out_by_four_canaries(up: bool) -> None:
+    both = Both()
+    for _ in range(3):
+        both.say(up, Lane.CHANNEL)
+        both.report()
+        assert not both.ask()
+    found = []
+    for _ in range(4):
+        both.say(up, Lane.CHANNEL, is_kept=True)
+        both.report()
+        found.append(both.ask())
+    assert found == [False, False, True, True]
+
+
+@given(st.data())
+def test_a_slow_line_whose_channels_are_always_behind_accuses_nobody(data: st.DataObject) -> None:
+    """In order, and at least one of those that wait between two canaries; the Access need not know that they do."""
+    both = Both()
+    waiting: dict[bool, deque[int]] = {True: deque(), False: deque()}
+    for _ in range(12):
+        for up, line in waiting.items():
+            for _ in range(data.draw(st.integers(0, 4))):
+                both.say(up, Lane.CHANNEL, is_kept=True)
+                line.append(both.sequences[up, Lane.CHANNEL])
+            hearer = both.master_tally if up else both.agent_tally
+            for _ in range(data.draw(st.integers(min(1, len(line)), len(line)))):
+                hearer.count_heard(Lane.CHANNEL, line.popleft())
+        both.report()
+        reply = both.master.judge(both.agent.next(), both.outflow)
+        assert not reply.is_kept_back
+        both.agent.on_reply(reply)
+
+
+def test_channels_of_a_host_that_does_not_count_them_are_not_judged() -> None:
+    both = Both()
+    for number in range(6):
+        both.say(False, Lane.CHANNEL)
+        del both.agent_tally.heard[Lane.CHANNEL]  # an older release
+        both.report()
+        assert not both.ask(), number
 
 
 def test_what_is_late_by_one_pause_is_no_accusation() -> None:

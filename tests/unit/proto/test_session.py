@@ -87,8 +87,9 @@ def test_every_phase_and_kind_has_an_answer():
     lines = ["                  agent receives            master receives"]
     lines.append("kind              closed greeting open      closed greeted open")
     for kind in KINDS:
-        message = _message(kind, sequence=9)
-        agent = [_word(_agent(phase).admit(message, 50)) for phase in ("closed", "greeting", "open")]
+        first = 1 if kind is Kind.CHANNEL else 9
+        agent = [_word(_agent(phase).admit(_message(kind, first), 50)) for phase in ("closed", "greeting", "open")]
+        message = _message(kind, first + 1)  # its hello had the first
         master = [_word(_master(phase).admit(message)) for phase in ("closed", "greeted", "open")]
         lines.append(f"{kind.name:17} {' '.join(agent)} | {' '.join(master)}")
 
@@ -140,6 +141,24 @@ def test_a_sequence_that_does_not_grow_within_its_lane_is_a_replay_on_both_ends(
     assert _word(master.admit(_message(Kind.EVENT, 5))) == "ok"
     assert _word(master.admit(_message(Kind.EVENT, 4))) == Reason.REPLAYED
     assert _word(master.admit(_message(Kind.HEARTBEAT, 1))) == Reason.REPLAYED
+
+
+@pytest.mark.parametrize("missing", [0, 1, 3])
+def test_a_frame_of_a_channel_that_never_came_is_seen_by_the_next_one_at_both_ends(missing):
+    """From the first of each connection on, a resumed one too, which begins far above all others."""
+    beside = AgentSession(HOST, BOOT, 4).second()
+    for agent in (AgentSession(HOST, BOOT, 4), beside):
+        hello = agent.envelope(Kind.HELLO, Lane.CONTROL, FrameClass.EVIDENCE, b"")
+        master = MasterSession(HOST, 4, 7)
+        assert isinstance(master.on_hello(hello, HELLO, 3), Admitted)
+        welcome = master.envelope(Kind.WELCOME, Lane.CONTROL, FrameClass.EVIDENCE, b"")
+        assert _word(agent.admit(welcome, 50)) == "ok"
+        agent.on_welcome(WELCOME, DIGEST)
+
+        for sender, hear in ((agent, master.admit), (master, lambda one, agent=agent: agent.admit(one, 50))):
+            sent = [sender.envelope(Kind.CHANNEL, Lane.CHANNEL, FrameClass.CHANNEL, b"") for _ in range(6)]
+            answers = [_word(hear(one)) for n, one in enumerate(sent) if n != missing]
+            assert answers == ["ok"] * missing + [Reason.KEPT_BACK] * (5 - missing)
 
 
 def test_the_agents_sequences_go_on_over_connections_and_the_masters_may_begin_again():

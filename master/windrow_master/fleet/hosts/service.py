@@ -64,6 +64,7 @@ class HostDesk:
         self._alarmed = alarmed
         self._slots = slots
         self._misuse_due_ns: dict[HostId, int] = {}
+        self._accusing_due_ns: dict[tuple[HostId, str], int] = {}
         self._touched = touched
         self._banned = banned
 
@@ -92,11 +93,13 @@ class HostDesk:
         uow.event("host.link_misused", (host_id,), text, {"code": code})
 
     def kept_back(self, uow: UnitOfWork, host_id: HostId, access_id: str) -> None:
-        """An Access kept messages back: an event for each connection on which it did."""
-        host = uow.hosts.get(host_id)
-        if host is not None:
-            text = f"{access_id} kept back messages between {host.name} and this Master; the host goes elsewhere"
-            uow.event("access.kept_back", (access_id, host_id), text, {})
+        """An Access kept messages back: told of each host at most once in MISUSE_EVERY_NS, whatever a host may say."""
+        host, pair = uow.hosts.get(host_id), (host_id, access_id)
+        if host is None or uow.now_wall_ns < self._accusing_due_ns.get(pair, 0):
+            return
+        self._accusing_due_ns[pair] = uow.now_wall_ns + MISUSE_EVERY_NS
+        text = f"{access_id} kept back messages between {host.name} and this Master; the host goes elsewhere"
+        uow.event("access.kept_back", (access_id, host_id), text, {})
 
     def enrol(
         self, uow: UnitOfWork, host_id: HostId, name: str, owner_account: AccountId, simulated: bool, actor: str
