@@ -1,6 +1,8 @@
-"""Judges of what is bounded, hidden and urgent: caps (I10), secrets (I11), who goes first (I12), old certificates (I7).
+"""Judges of what is bounded, hidden and urgent: caps (I10), secrets (I11), who goes first (I12), old certificates (I7);
+and of what goes through channels (I1).
 
-By what was seen in queues, on disks and on the wire (`caps.py`, `hush.py`, `order.py`, the witness) and in the books.
+By what was seen in queues, on disks and on the wire (`caps.py`, `hush.py`, `order.py`, `talks.py`, the witness) and in
+the books.
 """
 
 from collections import defaultdict
@@ -29,6 +31,12 @@ def caps_hold_throughout(world: "World", books: Books) -> Iterator[str]:
     """No queue and no disk was ever seen above its cap, at any look during the history."""
     for sentence in world.watch.over.values():
         yield f"I10 {sentence}"
+
+
+def channels_tell_the_whole(world: "World", books: Books) -> Iterator[str]:
+    """What came back through a channel that ended well is all that was said: nothing of it was shed or kept back."""
+    for sentence in world.talker.broken[:2]:
+        yield f"I1 a part was passed on for the whole: {sentence}"
 
 
 # --- I11: secrets ---------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from unittest import mock
 
 from windrow_access import outbox as access_outbox
 from windrow_access import relay
-from windrow_agent import connection, sampler, spool
+from windrow_agent import channels, connection, sampler, spool
 from windrow_agent.spool import SpoolCaps
 from windrow_master.api import trunk_down, trunk_pumps, trunk_route, trunk_wire
 from windrow_master.store import store
@@ -37,7 +37,7 @@ TIGHT_SEGMENT: Final = 2 * KIB
 SHIPPED: Final[dict[str, int]] = {
     "access: evidence and channels of a host that is read": 2 * MIB,
     "access: all of a host that is read": 8 * MIB,
-    "access: all but evidence": 256 * MIB,
+    "access: samples": 256 * MIB,
     "access: openings": 50_000,
     "access: down to one host": 4 * MIB,
     "master: down one trunk": 64 * MIB + MESSAGE,
@@ -64,7 +64,7 @@ SHIPPED: Final[dict[str, int]] = {
 TIGHT: Final[dict[str, int]] = SHIPPED | {
     "access: evidence and channels of a host that is read": 2 * KIB,
     "access: all of a host that is read": 4 * KIB,
-    "access: all but evidence": 8 * KIB,
+    "access: samples": 8 * KIB,
     "access: openings": 2,
     "access: down to one host": 12 * KIB,
     "master: down one trunk": 2 * KIB + TIGHT_MESSAGE,
@@ -95,6 +95,7 @@ SMALLER: Final = (
     (store, "PENDING_MAX", 1),
     (trunk_route, "BOOTS_MAX", 2),
     (connection, "CONTROL_MAX", 1),
+    (channels, "CHANNEL_CHUNK_BYTES", 256),
     (sampler, "SAMPLES_MAX", 2),
     (spool, "CACHE_BYTES", 4 * KIB),
     (windows, "WINDOW_RECORDS_MAX", 8),
@@ -186,7 +187,7 @@ class Watch:
             for route, turn in queue.items():
                 size = sum(_size(item.frame) for _, item in turn.items)
                 of_host.setdefault(route, [0, 0, 0, 0])[frame_class] = size
-        self.note("access: all but evidence", who, sum(sum(sizes[1:]) for sizes in of_host.values()))
+        self.note("access: samples", who, sum(sizes[1] + sizes[3] for sizes in of_host.values()))
 
     def read_on(self, access: "AccessMachine", link: Any) -> None:
         """An Access has read a message of this stream, and not yet put it to what waits of it already."""

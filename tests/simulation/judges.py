@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation.books import CHAIN_START, Books
 from tests.simulation.cap_judges import (
     caps_hold_throughout,
+    channels_tell_the_whole,
     deletes_arrive,
     older_certificates_are_not_served,
     secrets_stay_secret,
@@ -379,7 +380,7 @@ IDENTITY: tuple[Judge, ...] = (
     quarantined_is_silent,
     older_certificates_are_not_served,
 )
-SEEN: tuple[Judge, ...] = (caps_hold_throughout, secrets_stay_secret, urgent_goes_first)
+SEEN: tuple[Judge, ...] = (caps_hold_throughout, channels_tell_the_whole, secrets_stay_secret, urgent_goes_first)
 DURABLE: tuple[Judge, ...] = (acked_is_durable, receipts_kept, ledger_balances)
 ALWAYS: tuple[Judge, ...] = (
     *DURABLE,

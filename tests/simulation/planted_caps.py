@@ -12,6 +12,7 @@ from unittest import mock
 
 import structlog
 
+from tests.simulation.planted_links import channels_shed_unseen, missing_pieces_unseen
 from windrow_access.core.queues import BACKLOG, CHANNEL, EVIDENCE, LIVE, FairQueues
 from windrow_access.relay import Relay
 from windrow_agent.connection import Connection
@@ -367,6 +368,8 @@ CAP_BUGS = (
     ("a spool without a cap", "I10", spool_without_cap, ("isolate host",), TIGHT | {"hosts": 4}),
     ("evidence without a cap", "I10", evidence_without_cap, ("isolate host", "kill agent"), TIGHT | {"hosts": 4}),
     ("a cache without an end", "I10", cache_without_end, ENDS, TIGHT),
+    ("a missing piece unseen", "I1", missing_pieces_unseen, ("relay misbehaves",), {"hosts": 6}),
+    ("channels shed unseen", "I1", channels_shed_unseen, LINES, {"hosts": 12}),
     ("what is asked for is logged", "I11", request_is_logged, ENDS, {"hosts": 2, "faulty_ns": 60 * SECOND}),
     ("commands in the open", "I11", commands_in_the_open, ENDS, {"hosts": 2, "faulty_ns": 60 * SECOND}),
     ("an audit that says with what", "I11", audit_says_with_what, ENDS, {"hosts": 2, "faulty_ns": 60 * SECOND}),

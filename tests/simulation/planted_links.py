@@ -1,11 +1,16 @@
-"""Planted bugs that only a line shows whose ends disagree on whether it is there. How they are used: planted.py."""
+"""Planted bugs that a line shows whose ends disagree on whether it is there, or that leaves out a part. How they are
+used: planted.py."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+from windrow_access import relay
+from windrow_access.core import queues
 from windrow_master.api.trunk import LinkHub
+from windrow_proto import session
+from windrow_proto.units import KIB
 
 
 @contextmanager
@@ -21,4 +26,21 @@ def late_hello_takes_over() -> Iterator[None]:
             self._adopt(route)
 
     with mock.patch.object(LinkHub, "_greet", hasty):
+        yield
+
+
+@contextmanager
+def missing_pieces_unseen() -> Iterator[None]:
+    """A frame of a channel is taken whatever came before it."""
+    with mock.patch.object(session, "is_kept_back", lambda envelope, before: False):
+        yield
+
+
+@contextmanager
+def channels_shed_unseen() -> Iterator[None]:
+    """An Access with room for some frames sheds channels before live samples, and their ends take the rest. (So the
+    product did.)"""
+    order = (queues.BACKLOG, queues.CHANNEL, queues.LIVE)
+    is_small = mock.patch.object(relay, "QUEUE_BYTES_MAX", 4 * KIB)
+    with missing_pieces_unseen(), is_small, mock.patch.object(queues, "SHED_ORDER", order):
         yield

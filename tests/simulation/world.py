@@ -31,6 +31,7 @@ from tests.simulation.order import read_trunks, urgent_waiting
 from tests.simulation.pair import pair, supervise
 from tests.simulation.proofs import remembered
 from tests.simulation.renters import Renter
+from tests.simulation.talks import Talker
 from tests.simulation.witness import Trace, Witness
 from windrow_master.clusters.launching import service as launching_service
 from windrow_master.fleet.machines import AdminEvent
@@ -120,6 +121,7 @@ class World:
         alone = self.plan.masters == 1
         self.masters = [MasterMachine(self, self.directory)] if alone else pair(self, self.directory, self.plan.masters)
         self.hush, self.watch = Hush(self.seed), Watch(self)
+        self.talker = Talker(self, random.Random(f"{self.seed}|talker"))
         self.trace.look = self.watch.look
         self.witness.order.waiting = partial(urgent_waiting, self)
 
@@ -158,7 +160,7 @@ class World:
                 for host in self.hosts:
                     host.start()
                 async with asyncio.TaskGroup() as tasks:
-                    renting = [tasks.create_task(renter.run()) for renter in self.renters]
+                    renting = [tasks.create_task(one.run()) for one in (*self.renters, self.talker)]
                     await self.clock.sleep_ns(20 * SECOND)
                     faults = Faults(self)
                     await faults.rain(self.plan.faulty_ns)
