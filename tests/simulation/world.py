@@ -160,7 +160,8 @@ class World:
                 for host in self.hosts:
                     host.start()
                 async with asyncio.TaskGroup() as tasks:
-                    renting = [tasks.create_task(one.run()) for one in (*self.renters, self.talker)]
+                    at_work = (*(renter.run for renter in self.renters), self.talker.run)
+                    renting = [tasks.create_task(run()) for run in at_work]
                     await self.clock.sleep_ns(20 * SECOND)
                     faults = Faults(self)
                     await faults.rain(self.plan.faulty_ns)
