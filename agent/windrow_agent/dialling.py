@@ -9,6 +9,7 @@ import structlog
 from windrow_agent import dialling_ports as ports
 from windrow_agent.core import choice
 from windrow_agent.core.choice import Measured
+from windrow_agent.core.distrust import Distrust
 from windrow_proto.errors import Banned, CertificateRefused, KeptBack, LinkClosed, WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap
@@ -39,7 +40,6 @@ seconds, and tells those who come all at once when to come."""
 FAILOVER_JITTER_NS: Final = SECOND
 """The hosts of a dead Access come to the next one within this, not all at once."""
 BANNED_WAIT_NS: Final = 5 * MINUTE
-
 WARM_AFTER_NS: Final = 20 * SECOND
 """From a connection to its second one: a storm has passed by then, and who is sent away at once makes none."""
 WARM_LOOK_NS: Final = 30 * SECOND
@@ -51,8 +51,6 @@ WARM_PING_NS_MAX: Final = 40 * SECOND
 WARM_ANSWER_NS: Final = 10 * SECOND
 """For an answer on the second connection, to a canary over four hops. It is not in use, and its keepalive finds a dead
 line; an Access that is only slow would be slower yet if all its second connections were made anew."""
-DISTRUST_NS: Final = 10 * MINUTE
-"""How long an Access that keeps messages back is left alone. It may have been a fault, and the last Access there is."""
 WARM_DIAL_NS: Final = SECOND
 """For a stream on a connection that is there: a round trip."""
 WARM_JITTER_NS: Final = SECOND // 2
@@ -60,13 +58,10 @@ WARM_JITTER_NS: Final = SECOND // 2
 LET_GO_NS: Final = 5 * SECOND
 """From the first moment of a second connection in its new part to the end of its pings: whoever loses its Access among
 a thousand others has more urgent things to do."""
-
 BUSY_NS_MAX: Final = MINUTE
 """However long an Access says that it is busy: it may be anybody's, and lie."""
-
 LOOK_EVERY_NS: Final = 30 * SECOND
 """Between two lookups: what DNS said holds at least as long for whoever cannot reach any Access."""
-
 ASK_NS_FIRST: Final = 30 * SECOND
 ASK_NS_MAX: Final = 8 * MINUTE
 """Between two questions for a newer map: all hosts of a region may have the same one at once, of one Master."""
@@ -107,6 +102,7 @@ class Home:
         self._looked_ns: int | None = None
         self._ask_due_ns = self._ask_pause_ns = 0
         self._busy_until_ns: dict[str, int] = {}
+        self._distrust = Distrust()
         self._told: set[str] = set()
         """Whose last word was when to come back: it is there, and each round trip of a ping counts there as a call."""
         self._warm: ports.Second | None = None
@@ -127,7 +123,7 @@ class Home:
             await self.measure()
         while True:
             best = choice.order(self._host_id, self.regions, self._measured(), self.address)
-            addresses = tuple(sorted(best, key=lambda address: address == self._lost))
+            addresses = tuple(sorted(best, key=lambda address: (self._distrust_ns(address), address == self._lost)))
             if await self._try(addresses):
                 continue
             is_soon = self._clock.monotonic_ns() - self._left_ns < SOON_NS
@@ -162,6 +158,9 @@ class Home:
     def _busy_ns(self, address: str) -> int:
         """How long from now this Access wants to be left alone."""
         return max(0, self._busy_until_ns.get(address, 0) - self._clock.monotonic_ns())
+
+    def _distrust_ns(self, address: str) -> int:
+        return self._distrust.left_ns(address, self._clock.monotonic_ns())
 
     def _is_any_there(self) -> bool:
         """Whether any Access of the map answered the last ping, or said when to come back."""
@@ -228,6 +227,11 @@ class Home:
             address: Measured(answer.rtt_ns, answer.load_permille, answer.draining)
             for address, answer in self.answers.items()
         }
+
+    def _able(self) -> dict[str, Measured]:
+        """Of the measured those that are neither busy nor distrusted."""
+        measured = self._measured().items()
+        return {at: one for at, one in measured if not self._busy_ns(at) and not self._distrust_ns(at)}
 
     async def _visit(self, address: str) -> bool:
         """Dial and be served; returns whether the next choice should be made anew (it was a real connection).
@@ -326,12 +330,12 @@ class Home:
         self.refused = cause if isinstance(cause, Banned | CertificateRefused) else None
         self._note_busy(address, cause)
         if isinstance(cause, KeptBack):
-            self._distrust(address)
+            self._note_kept_back(address)
 
     def _note_busy(self, address: str, cause: WindrowError) -> None:
         now_ns = self._clock.monotonic_ns()
         if not self._busy_ns(address):
-            self._busy_until_ns.pop(address, None)  # what it was told is over; a distrust that is not stays
+            self._busy_until_ns.pop(address, None)
         for one in [one for one, until_ns in self._busy_until_ns.items() if until_ns + BUSY_NS_MAX < now_ns]:
             del self._busy_until_ns[one]  # it may be none of our map any more
             self._told.discard(one)
@@ -375,8 +379,9 @@ class Home:
 
     def _better(self) -> str | None:
         """Another Access that answered and is worth the move."""
-        best = choice.order(self._host_id, self.regions, self._measured(), self.address)
-        return best[0] if best and best[0] != self.address and best[0] in self.answers else None
+        able = self._able()
+        best = choice.order(self._host_id, self.regions, able, self.address)
+        return best[0] if best and best[0] != self.address and best[0] in able else None
 
     # --- the second connection -------------------------------------------------------------------------------------
 
@@ -406,8 +411,7 @@ class Home:
 
     def _second(self, held: str | None = None) -> str | None:
         """Where the second connection belongs, which is at `held` now."""
-        measured = {address: one for address, one in self._measured().items() if not self._busy_ns(address)}
-        return choice.second(self._host_id, self.regions, measured, self.address, held)
+        return choice.second(self._host_id, self.regions, self._able(), self.address, held)
 
     async def _ping_warm(self, second: ports.Second) -> None:
         """Until it ends or drains, or another is the better second one."""
@@ -430,12 +434,12 @@ class Home:
     def _judge(self, letter: bytes) -> None:
         """Leave the Access in use if it keeps messages back, as the Master says by the other one."""
         if self._canaries is not None and self._canaries.on_letter(letter) and self.address is not None:
-            self._distrust(self.address)
+            self._note_kept_back(self.address)
             self.move()
 
-    def _distrust(self, address: str) -> None:
+    def _note_kept_back(self, address: str) -> None:
         log.error("messages_kept_back", address=address)
-        self._busy_until_ns[address] = self._clock.monotonic_ns() + DISTRUST_NS
+        self._distrust.note(address, self._clock.monotonic_ns())
 
     async def _cool(self) -> None:
         """Let go of the second connection."""

@@ -10,12 +10,13 @@ from tests.unit.agent_runtime.test_dialling import FAR, NEAR, Network, SleepingC
 from tests.unit.agent_runtime.test_resume import GREETING, Host, settled
 from tests.waiting import PATIENCE_S, poll_async
 from windrow_agent.connection import Connection
-from windrow_agent.dialling import DISTRUST_NS, Home
+from windrow_agent.core.distrust import DISTRUST_NS
+from windrow_agent.dialling import Home
 from windrow_proto.errors import KeptBack, LinkClosed
 from windrow_proto.ids import HostId, WorkloadId
-from windrow_proto.messages import Channel, ChannelData, ChannelOpen, RegionMap
+from windrow_proto.messages import AccessPoint, Channel, ChannelData, ChannelOpen, RegionMap
 from windrow_proto.model import ChannelPurpose, FrameClass, Kind, Lane
-from windrow_proto.units import HOUR
+from windrow_proto.units import HOUR, SECOND
 from windrow_proto.wire_link import decode_channel, encode_channel
 
 LOGS = ChannelOpen(WorkloadId("work_1"), ChannelPurpose.LOGS)
@@ -88,4 +89,25 @@ async def test_the_access_is_left_alone_by_whom_it_lost_a_frame_and_by_whom_the_
     home._note(NEAR, KeptBack("A part of what the Master sent never came."))
     home._note(FAR, told)
 
-    assert [home._busy_ns(address) for address in (NEAR, FAR)] == [DISTRUST_NS] * 2
+    assert [home._distrust_ns(address) for address in (NEAR, FAR)] == [DISTRUST_NS] * 2
+
+
+@pytest.mark.parametrize(
+    ("distrusted", "order"), [([NEAR], [FAR, NEAR]), ([NEAR, FAR], [NEAR, FAR]), ([FAR, NEAR], [FAR, NEAR])]
+)
+async def test_whom_it_distrusts_a_host_dials_last_and_the_one_of_longest_ago_before_the_other(distrusted, order):
+    """Left alone, two such Accesses would keep it away for ten minutes that both still serve."""
+    clock = SleepingClock(5 * SECOND)
+    network = Network(clock, {NEAR: None, FAR: None})
+    regions = RegionMap(1, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
+    home = Home(HostId("host_1"), network, clock, SeededRng(3), regions, unused)
+    for address in distrusted:
+        home._note_kept_back(address)
+        clock.advance(SECOND)
+    async with asyncio.TaskGroup() as group:
+        running_it = group.create_task(home.run())
+        while len(network.dialled) < 2:
+            await asyncio.sleep(0)
+        running_it.cancel()
+    assert [address for address, _ in network.dialled[:2]] == order
+    assert network.dialled[0][1] - len(distrusted) * SECOND < SECOND

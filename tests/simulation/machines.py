@@ -164,10 +164,10 @@ class MasterMachine(Machine):
             return await work(rooms)
 
         task = self.world.loop.create_task(ask(), context=process.context.copy())
+        # One that was stopped answers when nobody listens any more.
+        task.add_done_callback(lambda late: None if late.cancelled() else late.exception())
         done, _ = await asyncio.wait({task}, timeout=deadline_s)
         if not done:
-            # One that was stopped answers when nobody listens any more.
-            task.add_done_callback(lambda late: None if late.cancelled() else late.exception())
             raise TimeoutError("the Master did not answer")
         return task.result()
 

@@ -11,6 +11,7 @@ from tests.master_support import ManualClock, SeededRng
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
 from windrow_agent import dialling
 from windrow_agent.connection import Connection, Greeting
+from windrow_agent.core.distrust import DISTRUST_NS
 from windrow_agent.dialling import Home
 from windrow_proto.errors import LinkClosed, TooMany, Unavailable
 from windrow_proto.ids import BootId, HostId
@@ -137,11 +138,11 @@ async def test_an_address_that_told_a_time_long_ago_is_forgotten():
 async def test_who_kept_messages_back_is_left_alone_even_if_its_stream_ends_as_the_host_moves_away(said):
     clock = SleepingClock(HOUR)
     home = Home(HostId("host_1"), Network(clock, {}), clock, SeededRng(3), RegionMap(1, ()), unused)
-    home._busy_until_ns[NEAR] = clock.monotonic_ns() + dialling.DISTRUST_NS
+    home._note_kept_back(NEAR)
 
     home._note_busy(NEAR, said)
 
-    assert home._busy_ns(NEAR) == dialling.DISTRUST_NS
+    assert home._distrust_ns(NEAR) == DISTRUST_NS
 
 
 async def test_what_an_access_named_as_it_ended_the_stream_reaches_whoever_dials_next():
