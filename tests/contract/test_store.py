@@ -13,6 +13,7 @@ from sqlalchemy import event
 from tests.master_support import opened_store
 from tests.simulation.database import Power, sharing_engines
 from windrow_master.store.executors import InlineExecutor, ThreadExecutor
+from windrow_master.store.made import say
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, Fenced, NotFound, StorageFailed
@@ -41,7 +42,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def _simulated(directory: Path) -> Iterator[Store]:
     """The store as the simulation has it: SQLite on a disk in memory whose power can be cut."""
-    engines = sharing_engines(Power())
+    power = Power()  # SQLite forgets a disk that nobody holds
+    engines = sharing_engines(power)
     store = Store.open(directory, *_world(), executor=InlineExecutor(), open_engines=lambda _: engines)
     try:
         yield store
@@ -90,6 +92,24 @@ async def test_a_function_that_raises_leaves_nothing_and_does_not_disturb_its_ne
     assert [type(answer) for answer in answers] == [int, Conflict, int]
     rows = await store.read(lambda uow: uow.events.after(0))
     assert [row.kind for row in rows] == ["first", "last"]
+
+
+async def test_where_the_database_has_ended_the_transaction_nothing_of_it_stays_and_the_next_one_is_written(
+    store: Store,
+) -> None:
+    def ended(uow: UnitOfWork) -> None:
+        uow.event("before", ["host_1"], "before")
+        with uow.attempt():
+            uow.event("within", ["host_1"], "within")
+            say(uow.connection, "ROLLBACK")  # as where a server is stopped, or a session ended
+            raise Conflict("whatever it was")
+
+    answers = await asyncio.gather(*[store.write(ended, name="ended") for _ in range(2)], return_exceptions=True)
+
+    assert [type(answer) for answer in answers] == [StorageFailed] * 2
+    assert await store.read(lambda uow: uow.events.after(0)) == []
+    later = await store.write(_note("later"), name="note")
+    assert [row.number for row in await store.read(lambda uow: uow.events.after(0))] == [later]
 
 
 async def test_callbacks_and_listeners_run_after_the_commit_and_only_for_what_was_committed(store: Store) -> None:

@@ -284,15 +284,28 @@ def _is_shaping(statement: str) -> bool:
 
 
 class Connection:
-    """A DB-API connection over apsw; transactions are the caller's statements, as with isolation_level None."""
+    """A DB-API connection over apsw; transactions are the caller's statements, as with isolation_level None.
+
+    Two engines share one: where one of them has closed it, as a session that is lost, the next cursor opens it again.
+    """
 
     isolation_level: str | None = None
 
-    def __init__(self, path: str, vfs: str) -> None:
-        self.raw = apsw.Connection(path, vfs=vfs, statementcachesize=STATEMENTS_KEPT)
+    def __init__(self, path: str, vfs: str, pragmas: Sequence[str] = ()) -> None:
+        self._path, self._vfs, self._pragmas = path, vfs, pragmas
+        self._functions: list[tuple[str, Any, int, bool]] = []
         self.columns: dict[str, tuple[tuple[Any, ...], ...]] = {}
         """What each statement's rows are made of, by its text: asked for once. Empty: it has none."""
         self.is_reading = False
+        self._open()
+
+    def _open(self) -> None:
+        self._is_closed = False
+        self.raw = apsw.Connection(self._path, vfs=self._vfs, statementcachesize=STATEMENTS_KEPT)
+        for pragma in self._pragmas:
+            self.raw.execute(pragma).fetchall()
+        for name, function, arity, deterministic in self._functions:
+            self.raw.create_scalar_function(name, function, arity, deterministic=deterministic)
 
     def judge(self, statement: str) -> None:
         """Note which kind of transaction begins; raises what SQLite says of a write in one that only reads."""
@@ -304,10 +317,12 @@ class Connection:
     @property
     def in_transaction(self) -> bool:
         """Whether BEGIN was said and not ended."""
-        return bool(self.raw.in_transaction)
+        return not self._is_closed and bool(self.raw.in_transaction)
 
     def cursor(self, *_: Any) -> Cursor:
         """A new cursor."""
+        if self._is_closed:
+            self._open()
         return Cursor(self)
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Cursor:
@@ -316,12 +331,12 @@ class Connection:
 
     def commit(self) -> None:
         """End the transaction, if there is one."""
-        if self.raw.in_transaction:
+        if self.in_transaction:
             self._say("COMMIT")
 
     def rollback(self) -> None:
         """Undo the transaction, if there is one."""
-        if self.raw.in_transaction:
+        if self.in_transaction:
             self._say("ROLLBACK")
 
     def _say(self, words: str) -> None:
@@ -332,10 +347,12 @@ class Connection:
 
     def create_function(self, name: str, arity: int, function: Any, *, deterministic: bool = False) -> None:
         """Add an SQL function."""
+        self._functions.append((name, function, arity, deterministic))
         self.raw.create_scalar_function(name, function, arity, deterministic=deterministic)
 
     def close(self) -> None:
         """Close; the file stays with its disk."""
+        self._is_closed = True
         self.raw.close(True)
 
 
@@ -378,10 +395,8 @@ def driver(power: Power) -> Any:
 def opened(power: Power, path: str = "/master.sqlite3") -> Connection:
     """The one connection to the database on this disk, set up as the store's: the twin's files have no shared memory,
     and no locks."""
-    connection = Connection(path, power.name)
-    for pragma in (*_EXCLUSIVE, RECOVERED, "PRAGMA foreign_keys=ON", "PRAGMA temp_store=MEMORY", _CACHE):
-        connection.execute(pragma).close()
-    return connection
+    pragmas = (*_EXCLUSIVE, RECOVERED, "PRAGMA foreign_keys=ON", "PRAGMA temp_store=MEMORY", _CACHE)
+    return Connection(path, power.name, pragmas)
 
 
 def sharing_engines(power: Power, path: str = "/master.sqlite3") -> Engines:

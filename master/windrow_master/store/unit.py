@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
 from windrow_master.store.accesses_repository import DrainRepository
 from windrow_master.store.artefact_repository import ArtefactRepository
@@ -46,6 +46,7 @@ from windrow_master.store.reliability_repository import ReliabilityRepository
 from windrow_master.store.template_repository import TemplateRepository
 from windrow_master.store.verification_repository import VerificationRepository
 from windrow_master.store.volume_repository import VolumeRepository
+from windrow_proto.errors import StorageFailed
 from windrow_proto.ids import AccountId, EventId, OperationId, mint
 
 MINT_BYTES = 10
@@ -67,14 +68,14 @@ class Part:
         say(self._connection, "RELEASE SAVEPOINT part")
 
     def undo(self) -> None:
-        """End it as if it had not been. Raises, and lets nothing more be done, where the database has thrown the whole
-        transaction away: what came after would be committed by itself."""
+        """End it as if it had not been. Raises StorageFailed, and lets nothing more be done, where the database ended
+        the whole transaction or is gone: what came after would be committed by itself."""
         try:
             say(self._connection, "ROLLBACK TO SAVEPOINT part")
             say(self._connection, "RELEASE SAVEPOINT part")
-        except DBAPIError:
+        except (DBAPIError, PendingRollbackError) as error:
             self._connection.invalidate()
-            raise
+            raise StorageFailed("The database has ended the transaction. Nothing was changed.") from error
 
 
 class UnitOfWork:
@@ -109,7 +110,8 @@ class UnitOfWork:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """A part that may fail alone: what it wrote and wanted done vanishes when it raises; the rest goes on."""
+        """A part that may fail alone: what it wrote and wanted done vanishes when it raises; the rest goes on. Raises
+        StorageFailed where it cannot, since the whole transaction is over."""
         callbacks, told, chain = len(self.callbacks), len(self.told), self.chain.value
         part = Part(self.connection)
         try:

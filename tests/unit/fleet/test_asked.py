@@ -3,11 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from tests.unit.fleet.world import BOOT, HOST, OTHER, World, world
+from windrow_master.fleet.evidence.service import EvidenceDesk
 from windrow_master.fleet.measured import ANSWER_NS
 from windrow_master.fleet.measures.service import MEASURE_LIFE_NS
+from windrow_master.store.made import say
 from windrow_proto.bandwidth import BandwidthClaim, BandwidthResult
+from windrow_proto.errors import StorageFailed
 from windrow_proto.ids import BootId
 from windrow_proto.keys import DOMAIN_CLAIM, SigningKey
 from windrow_proto.model import Kind
@@ -69,6 +73,24 @@ def test_the_own_relay_and_those_that_a_command_names_count_once_each(w):
     for access_id in (HOME, NORTH, SOUTH):
         tell(w, signed(spec.nonce, access_id))
     assert (counted(w), w.host().bandwidth.count, refused(w)) == ([HOME, NORTH, SOUTH], 3, 0)
+
+
+def test_where_the_database_goes_away_no_record_is_put_aside_for_it(w, monkeypatch):
+    spec = asked(w)
+    told = w.record(Kind.BANDWIDTH, signed(spec.nonce))
+
+    def gone(self, uow, item):
+        say(uow.connection, "ROLLBACK")
+        raise OperationalError("SELECT 1", None, OSError("the server is gone"))
+
+    monkeypatch.setattr(EvidenceDesk, "_apply", gone)
+    with pytest.raises(StorageFailed):
+        w.take(told)
+    assert refused(w) == 0
+
+    monkeypatch.undo()
+    w.take(told)
+    assert (counted(w), refused(w)) == ([HOME], 0)
 
 
 def test_what_nobody_asked_for_is_put_aside_and_changes_nothing(w):

@@ -18,7 +18,7 @@ from windrow_master.fleet.model import EvidenceRow, GapRow, MeasuredRound
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.bandwidth import BandwidthClaim
-from windrow_proto.errors import BadProof, InvalidInput
+from windrow_proto.errors import BadProof, InvalidInput, StorageFailed
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.intervals import Intervals
 from windrow_proto.keys import DOMAIN_CLAIM, verify_signature
@@ -131,6 +131,8 @@ class EvidenceDesk:
                     self._apply(uow, item)
                     if item.record.kind in KEPT_KINDS:
                         uow.evidence.keep(_row(uow, item))
+        except StorageFailed:
+            raise
         except Exception as error:
             # Which one it was, and what to do with it, is found out one by one.
             log.debug("evidence_one_by_one", count=len(items), error=str(error)[:300])
@@ -147,6 +149,8 @@ class EvidenceDesk:
                 if record.kind in KEPT_KINDS:
                     uow.evidence.keep(row)
             self.figures.taken += 1
+        except StorageFailed:
+            raise  # none of them can be taken now, and no record is to blame
         except Exception as error:
             # The top of what one record may do: a poisoned one must not keep its neighbours from being acked.
             self.figures.dead_letters += 1
