@@ -291,8 +291,8 @@ class Spool:
             store.drop_ringed(key)
         segment = store.oldest_segment()
         lost = self._lose(store, [k for k, held in store.held.items() if held.position.segment == segment])
-        with suppress(TooMany):  # so many holes are told when the Master asks for them
-            for boot, ranges in lost.items():
+        for boot, ranges in lost.items():
+            with suppress(TooMany):  # so many holes are told when the Master asks for them
                 self._owed[boot] = self._owed.get(boot, Intervals()).union(ranges)
         try:
             if segment == store.log.end.segment:
