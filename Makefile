@@ -25,7 +25,7 @@ export FUZZ SEED BENCH_SCALE PROVISION REQUIRE_SERVICES
 # Daemons start from bytecode, whatever the caller's shell says of it: each start would compile all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check types rules bench sim chaos torture mission packages proto openapi setup lock clean
+.PHONY: help up test check types rules bench sim chaos torture hostile mission packages proto openapi setup lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,9 @@ chaos: $(VENV)/tested ## kill real processes for a quarter of an hour and judge 
 
 torture: $(VENV)/tested ## power cuts, failing disks, fuzz, the HTTP API under garbage, at full length; FUZZ=n inputs per parser, SEED=n
 	@TORTURE=1 $(PY) -m pytest -q tests/torture
+
+hostile: compiler $(VENV)/tested ## what strangers, lying hosts and greedy neighbours try, at full length; a table of all cases
+	@HOSTILE=1 $(PY) -m tests.provision -- $(PY) -m pytest -q tests/hostile
 
 mission: $(VENV)/tested ## one test per sentence of the mission that works
 	@$(PY) -m pytest -q tests/mission

@@ -36,7 +36,7 @@ BREACHES = [
     (tidiness.unfinished, "agent/main.py", '"""A."""\n# ' + "TO" + "DO: more\n"),
     (tidiness.unfinished, "console/src/App.tsx", "// FIX" + "ME\n"),
     (tidiness.registry_hosts, "a.lock", "--index-url https://pypi" + ".org/simple\n"),
-    (tidiness.long_files, "a.py", '"""A."""\n' + "x = 1\n" * 450),
+    (tidiness.long_files, "a.py", '"""A."""\n' + "x = 1\n" * 800),
     (tidiness.long_functions, "a.py", '"""A."""\ndef f():\n' + "    x = 1\n" * 60),
     (tidiness.silent_modules, "a.py", "x = 1\n"),
 ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.architecture.tree import files, modules
 
-FILE_LINES_MAX = 450
+FILE_LINES_MAX = 800
 FUNCTION_LINES_MAX = 60
 CODE = (".py", ".ts", ".tsx", ".c", ".h", ".sh", ".proto", ".css")
 TEXT = (*CODE, ".md", ".toml", ".json", ".lock", ".yaml", ".yml", ".html", ".service", ".txt", ".npmrc")
