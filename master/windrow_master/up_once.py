@@ -21,7 +21,7 @@ ARGV: Final = (
     'echo "Hello from $(uname -n): $(nproc) processors, $(date -u +%FT%TZ)."; '
     "(nvidia-smi -L 2>/dev/null || true); i=1; while [ $i -le 3 ]; do echo step $i of 3; i=$((i+1)); sleep 1; done",
 )
-FINAL: Final = frozenset({"Deleted", "Failed"})
+FINAL: Final = frozenset({"Deleted", "Finished", "Failed"})
 STARTED: Final = frozenset({"Running", "Degraded", *FINAL})
 
 
@@ -121,7 +121,7 @@ class Job:
 
     def _follow(self, cluster_id: str) -> None:
         started = self._wait(lambda: self._started(cluster_id), RUNNING_S, "the workload to start")
-        if started["phase"] == "Failed":
+        if started["phase"] == "Failed" and started["started_at"] is None:
             raise WorkloadFailed(f"The cluster failed: {started.get('reason')}", subject=cluster_id)
         self._say("Output:")
         offset, ends = 0, time.monotonic() + OUTPUT_S
