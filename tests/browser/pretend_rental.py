@@ -156,6 +156,7 @@ def cluster_routes(app: FastAPI, world: World) -> None:
                 "no_capacity",
                 "Nothing fits",
                 "No host fits this request now. The reasons are listed for each host.",
+                reasons=fit["refusals"],
             )
         cluster_id = _requested(world, body, fit)
         place = fit["placement"][0]
@@ -165,6 +166,14 @@ def cluster_routes(app: FastAPI, world: World) -> None:
         return JSONResponse(
             {"operation": operation("cluster_create", cluster_id), "cluster": world.clusters[cluster_id]}, 202
         )
+
+    @app.post("/api/v1/jobs/plan")
+    async def job_plan(body: Json = Body()) -> Any:
+        if not body.get("argv"):
+            short = {"field": "argv", "reason": "List should have at least 1 item after validation, not 0"}
+            detail = "The request is not valid: argv."
+            return problem(422, "invalid_input", "Not valid", detail, reasons=[short])
+        return _fit(world, body)
 
     @app.get("/api/v1/clusters")
     async def clusters() -> Json:
