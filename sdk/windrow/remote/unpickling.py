@@ -7,6 +7,7 @@ refused. Classes themselves are never changed.
 """
 
 import enum
+import importlib
 import pickle
 import re
 import sys
@@ -330,7 +331,7 @@ def _exception(kind: type[BaseException], args: tuple[Any, ...]) -> BaseExceptio
 
 
 def _numpy_made(called: Any, name: str, args: tuple[Any, ...]) -> Any:
-    import numpy  # late: there only where somebody has it
+    numpy = importlib.import_module("numpy")  # there only where somebody has it
 
     if name == "dtype" and isinstance(args[0], str) and _DTYPE.fullmatch(args[0]):
         return numpy.dtype(args[0], *(bool(one) for one in args[1:3]))
@@ -344,13 +345,13 @@ def _numpy_made(called: Any, name: str, args: tuple[Any, ...]) -> Any:
 
 
 def _is_plain_dtype(kind: Any) -> bool:
-    import numpy
+    numpy = importlib.import_module("numpy")
 
     return isinstance(kind, numpy.dtype) and not kind.hasobject and kind.itemsize > 0
 
 
 def _numpy_fill(made: Any, state: Any) -> None:
-    import numpy
+    numpy = importlib.import_module("numpy")
 
     is_sound = isinstance(state, tuple) and (
         _is_dtype_state(made, state) if isinstance(made, numpy.dtype) else _is_array_state(state)
@@ -406,7 +407,7 @@ def _are_fields(names: Any, fields: Any, size: int, alignment: Any) -> bool:
 
 
 def _is_array_state(state: tuple[Any, ...]) -> bool:
-    import numpy
+    numpy = importlib.import_module("numpy")
 
     if len(state) != ARRAY_STATE or not isinstance(state[1], tuple) or not isinstance(state[2], numpy.dtype):
         return False
