@@ -72,7 +72,8 @@ async def test_jobs_that_all_differ_take_no_more_than_their_turns(tmp_path: Path
 async def test_each_job_of_a_shape_says_why_it_waits_and_all_are_tried_when_there_is_room(tmp_path: Path) -> None:
     async with world(tmp_path) as it:
         it.market.join()
-        (first, *others) = await it.jobs.submit(NOISY, JobRequest(argv=("true",), array_size=8, cpus=4, image="busybox"))
+        asked = JobRequest(argv=("true",), array_size=8, cpus=4, image="busybox")
+        first, *others = await it.jobs.submit(NOISY, asked)
         await it.tick()
         states = [(await it.jobs.get(NOISY, one.job.job_id)).job for one in (first, *others)]
         assert [one.state for one in states] == [JobState.STARTING] + [JobState.QUEUED] * 7
