@@ -1,4 +1,4 @@
-"""Noisy neighbours: one account takes all it can of each thing that accounts share, and another is served all the same."""
+"""Noisy neighbours: one account takes all it can of each shared thing, and another is served all the same."""
 
 import asyncio
 from collections import Counter
