@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,22 +18,20 @@ from windrow_proto.ids import HostId
 from windrow_proto.model import WorkloadPhase
 from windrow_proto.units import SECOND
 
-NOWHERE = {"gpus": 8, "gpu_model": "H100"}
-"""What no host here has."""
-
 NOISY, QUIET = principal(STRANGER), principal(OWNER)
 
 
 def count_tries(it: World) -> Counter[str]:
     """Counts the plans that jobs cost, by account."""
     tries: Counter[str] = Counter()
-    create = it.market.clusters.create
+    clusters: Any = it.market.clusters
+    create = clusters.create
 
     async def counted(who, *args, **kwargs):
         tries[who.account_id] += 1
         return await create(who, *args, **kwargs)
 
-    it.market.clusters.create = counted
+    clusters.create = counted
     return tries
 
 
@@ -42,7 +41,7 @@ def count_tries(it: World) -> Counter[str]:
 @pytest.mark.row("F11")
 async def test_a_job_that_fits_starts_in_the_next_look_whatever_another_account_has_waiting(tmp_path: Path) -> None:
     async with world(tmp_path) as it:
-        asked = JobRequest(argv=("true",), array_size=LIVING_MAX, priority=100, **NOWHERE)
+        asked = JobRequest(argv=("true",), array_size=LIVING_MAX, priority=100, gpus=8, gpu_model="H100")
         await it.jobs.submit(NOISY, asked)
         it.market.join()
         tries = count_tries(it)
