@@ -39,6 +39,7 @@ UNSAID: Json = {
     "budget": None,
     "max_duration_seconds": None,
     "idle_seconds": None,
+    "client_lease_s": None,
 }
 """Of a request."""
 
@@ -129,6 +130,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "started_at": None,
         "ended_at": None,
         "ends_at": None,
+        "client_lease_ends_at": None,
         "created_at": at(),
         "rental_id": f"rental_{number}",
         "first_port": None,
