@@ -32,7 +32,7 @@ async def principal_of(request: Request) -> Principal:
     secret = bearer_of(request)
     if not secret:
         raise Unauthenticated
-    principal = await services_of(request).identity.asking.whose(secret)
+    principal = await services_of(request).identity.authenticate(secret)
     request.state.principal = principal
     return principal
 
