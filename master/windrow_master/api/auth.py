@@ -82,6 +82,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("GET", f"{V1}/clusters/{{cluster_id}}"): Permission.RENT_READ,
     ("GET", f"{V1}/clusters/{{cluster_id}}/box"): Permission.RENT,
     ("DELETE", f"{V1}/clusters/{{cluster_id}}"): Permission.RENT,
+    ("POST", f"{V1}/clusters/{{cluster_id}}/renew"): Permission.RENT,
     ("POST", f"{V1}/clusters/{{cluster_id}}/stop"): Permission.RENT,
     ("POST", f"{V1}/clusters/{{cluster_id}}/start"): Permission.RENT,
     ("POST", f"{V1}/clusters/{{cluster_id}}/resize"): Permission.RENT,

@@ -85,6 +85,10 @@ class ClusterBody(Body):
         float | None,
         Field(gt=0, le=SECONDS_MAX, description="It is ended after so long without a command, file or tunnel in it"),
     ] = None
+    client_lease_s: Annotated[
+        int | None,
+        Field(ge=60, le=86_400, description="It is ended after so long without `POST /clusters/{id}/renew`"),
+    ] = None
     volumes: Annotated[
         list[str],
         Field(default_factory=list, max_length=MOUNTS_MAX, description="NAME:/path, or NAME:/path:ro"),
@@ -122,6 +126,7 @@ class ClusterBody(Body):
             max_duration_ns=nanoseconds_of(self.max_duration_seconds),
             budget=None if self.budget is None else money_of(self.budget),
             idle_ns=nanoseconds_of(self.idle_seconds),
+            client_lease_ns=nanoseconds_of(self.client_lease_s),
             volumes=tuple(parse_mount(one) for one in self.volumes),
         )
 
@@ -261,6 +266,13 @@ async def delete_cluster(services: Serving, principal: Asking, cluster_id: str) 
     """End it; safe to repeat, also when it is gone."""
     operation, view = await services.clusters.delete(principal, ClusterId(cluster_id))
     return accepted(operation, {"cluster": cluster_json(view)})
+
+
+@router.post("/clusters/{cluster_id}/renew", status_code=204)
+async def renew_client_lease(services: Serving, principal: Asking, cluster_id: str) -> None:
+    """Say that the client of a cluster still lives: asked for with `client_lease_s`, it ends when nobody says so for
+    that long. Safe to repeat, and nothing for a cluster without such a lease or one that has ended."""
+    await services.clusters.renew(principal, ClusterId(cluster_id))
 
 
 @router.post("/clusters/{cluster_id}/stop", status_code=202, responses=out_clusters.ACCEPTED)
