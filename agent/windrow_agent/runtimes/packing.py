@@ -104,12 +104,11 @@ def sift(stream: IO[bytes], prefix: str, known: Manifest | None, offset: int, pu
             if not name or not (found.isreg() or found.issym() or found.isdir() or found.islnk()):
                 continue
             member = _renamed(found, name)
-            if known is None and member.isdir():
-                out.add(member, None)
-            elif member.isdir():
-                waiting = member if name not in known and not is_own(name) else None
-            elif found.issym():
-                if known is None or (known.get(name) != Mark(LINK, found.linkname) and not is_own(name)):
+            is_new = known is None or (known.get(name) != _mark(found) and not is_own(name))
+            if found.isdir() and known is not None:
+                waiting = member if is_new else None
+            elif found.isdir() or found.issym():
+                if is_new:
                     out.add(member, None)
             elif found.isreg():
                 _sift_file(out, member, source.extractfile(found), known)
@@ -145,6 +144,11 @@ def _sift_file(out: TarOut, member: tarfile.TarInfo, content: IO[bytes] | None, 
         if digest_of(kept) != before.digest:
             kept.seek(0)
             out.add(member, kept)
+
+
+def _mark(found: tarfile.TarInfo) -> Mark:
+    """Of a folder or a link."""
+    return Mark(FOLDER) if found.isdir() else Mark(LINK, found.linkname)
 
 
 def _renamed(found: tarfile.TarInfo, name: str) -> tarfile.TarInfo:
