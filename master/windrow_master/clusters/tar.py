@@ -51,13 +51,14 @@ def _size(field: bytes) -> int:
 class TarSieve:
     """Lets the members of a tar stream pass as long as they fit, and names those that do not; each goes whole or not.
 
-    members: how many have passed. left_out, left_out_bytes: the others' names, and their bytes together.
+    members: how many have passed. left_out, left_out_bytes, names: how many have not, their bytes together, and the
+    names of the first of them.
     """
 
     def __init__(self, room_bytes: int) -> None:
         self.members = 0
-        self.left_out: list[str] = []
-        self.left_out_bytes = 0
+        self.left_out = self.left_out_bytes = 0
+        self.names: list[str] = []
         self._room = room_bytes
         self._header = b""
         self._before = b""
@@ -98,8 +99,10 @@ class TarSieve:
         total = len(held) + BLOCK + self._rest
         if total > self._room:
             self._sink = _DROP
-            self.left_out.append(records.get("path") or _text(header[:100]))
+            self.left_out += 1
             self.left_out_bytes += size
+            if len(self.names) < _NAMES_MAX:
+                self.names.append(records.get("path") or _text(header[:100]))
             return b""
         self._room -= total
         self._sink = _KEEP
@@ -110,6 +113,7 @@ class TarSieve:
 _KEEP, _HOLD, _DROP = range(3)
 _EXTENDED: Final = frozenset({b"x", b"L", b"K"})
 """Members that say more of the one that comes after them: pax records, and GNU's long names."""
+_NAMES_MAX: Final = 10
 _EXTENDED_BYTES_MAX: Final = 64 * 1024
 
 

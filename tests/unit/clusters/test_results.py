@@ -84,6 +84,7 @@ async def test_log_and_files_are_brought_in_and_read_by_the_same_routes_when_the
         ("logs?follow=true&offset=6", b"world\n"),
         ("files?changed=true", archive),
         ("files", archive),
+        ("files?offset=700", archive[700:]),
     ):
         answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/{path}")
         assert (answer.status_code, answer.content) == (200, content), path
@@ -94,9 +95,10 @@ async def test_what_printed_and_changed_nothing_takes_no_room_and_is_answered_as
     kept = await brought_in(site, cluster_id)
     assert (kept["log_bytes"], kept["files_bytes"], kept["problem"]) == (0, 0, None)
     assert (await site.get("/artefacts"))["items"] == []
-    for path in ("logs", "files?changed=true"):
-        answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/{path}")
-        assert (answer.status_code, answer.content) == (200, b"")
+    answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/logs")
+    assert (answer.status_code, answer.content) == (200, b"")
+    answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/files?changed=true")
+    assert answer.status_code == 200 and names(answer.content) == []
 
 
 async def test_what_is_beyond_the_quota_is_named_and_all_else_is_kept(site):
@@ -107,6 +109,7 @@ async def test_what_is_beyond_the_quota_is_named_and_all_else_is_kept(site):
     assert kept["problem"] == "large (50,000 bytes): beyond the quota of your account's results"
     answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/files")
     assert names(answer.content) == ["first", "last"]
+    assert (await site.client.get(f"/api/v1/clusters/{cluster_id}/files?offset=512")).status_code == 409
     assert "not kept: rank 0 on a: large (50,000 bytes)" in (await site.get(f"/clusters/{cluster_id}"))["reason"]
 
 
@@ -183,7 +186,7 @@ def test_the_sieve_lets_whole_members_pass_and_names_the_others_however_the_stre
     sieve = TarSieve(4_000)
     passed = b"".join(sieve.feed(archive[at : at + step]) for at in range(0, len(archive), step))
     assert names(passed) == ["small", "last"]
-    assert (sieve.members, sieve.left_out, sieve.left_out_bytes) == (2, ["big", long], 17_000)
+    assert (sieve.members, sieve.names, sieve.left_out, sieve.left_out_bytes) == (2, ["big", long], 2, 17_000)
 
 
 @pytest.mark.parametrize("kind", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])

@@ -9,6 +9,7 @@ a job's work leaves, its job brings in.
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -25,7 +26,7 @@ from windrow_master.clusters.workloads import has_results, is_given_up
 from windrow_master.identity.model import Principal, Role
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import NotFound, Unavailable, WindrowError
+from windrow_proto.errors import Conflict, NotFound, Unavailable, WindrowError
 from windrow_proto.ids import AccountId, ClusterId, TokenId, WorkloadId
 from windrow_proto.ports import Clock
 from windrow_proto.units import GIB, MINUTE, SECOND
@@ -43,8 +44,7 @@ TAKE_NS: Final = 30 * MINUTE
 """For the results of one workload, as long as a lost host may still come back; its slots cost nothing meanwhile."""
 TAKEN_AT_ONCE: Final = 4
 """Of the folders that renters fetch at once."""
-NAMES_MAX: Final = 10
-"""Files that are named of those that did not fit."""
+EMPTY_TAR: Final = bytes(10_240)
 _LIFE_NS: Final = 10**18
 T = TypeVar("T")
 
@@ -104,21 +104,24 @@ class ResultService:
         )
 
     async def files(
-        self, principal: Principal, cluster_id: ClusterId, *, changed_only: bool, rank: int = 0
-    ) -> tuple[AsyncIterator[bytes], int, bool]:
-        """A member's working folder as a tar, its size, and whether something of it is missing. Of work that has ended
-        the changed files are kept."""
+        self, principal: Principal, cluster_id: ClusterId, *, changed_only: bool, rank: int = 0, offset: int = 0
+    ) -> AsyncGenerator[bytes]:
+        """A member's working folder as a tar stream from byte `offset` on; of work that has ended what it changed.
+        Opened when this returns. Raises Conflict where what is kept is less than what was begun to be read."""
 
-        async def kept(workload: Workload, results: Results) -> tuple[AsyncIterator[bytes], int, bool]:
+        async def kept(workload: Workload, results: Results) -> AsyncGenerator[bytes]:
+            if offset and results.problem:
+                said = f"What is kept is less than its host had ({results.problem}). Fetch it from the start."
+                raise Conflict(said, subject=cluster_id)
             pieces = await self._kept(principal, workload, "files.tar", results.files_bytes, results.problem)
-            return pieces, results.files_bytes or 0, bool(results.problem)
+            return _from(pieces if results.files_bytes else _once(EMPTY_TAR), offset)
 
         return await self._live_or(
             kept,
             principal,
             cluster_id,
             rank,
-            lambda way: way.fetch_files(principal, cluster_id, changed_only=changed_only, rank=rank),
+            lambda way: way.fetch_files(principal, cluster_id, changed_only=changed_only, rank=rank, offset=offset),
         )
 
     async def _live_or(
@@ -240,24 +243,17 @@ class ResultService:
 
     async def _take_files(self, workload: Workload, cluster: Cluster, results: Results) -> Results:
         principal = self._principal(cluster)
+        sieve, size = TarSieve(await self._room(cluster)), 0
         fetched = self.inside.fetch_files(principal, cluster.cluster_id, changed_only=True, rank=workload.rank)
-        pieces, _, is_cut = await fetched
-        sieve = TarSieve(await self._room(cluster))
-        head = bytearray()
-        async for piece in pieces:
-            head += sieve.feed(piece)
-            if sieve.members:
-                break
-        size = 0
-        if sieve.members:
-            made = await self._put(cluster, _name(workload, "files.tar"), _sieved(bytes(head), pieces, sieve))
-            size = made
-        problems = [results.problem] if results.problem else []
-        if sieve.left_out:
-            problems.append(_left_out(sieve))
-        if is_cut:
-            problems.append("its host hands over no more than a part of its files")
-        return replace(results, files_bytes=size, problem="; ".join(problems))
+        async with aclosing(await fetched) as pieces:
+            head = bytearray()
+            async for piece in pieces:
+                head += sieve.feed(piece)
+                if sieve.members:
+                    size = await self._put(cluster, _name(workload, "files.tar"), _sieved(bytes(head), pieces, sieve))
+                    break
+        said = (results.problem, _left_out(sieve) if sieve.left_out else "")
+        return replace(results, files_bytes=size, problem="; ".join(part for part in said if part))
 
     async def _put(self, cluster: Cluster, name: str, pieces: AsyncIterator[bytes]) -> int:
         owner = "cluster", cluster.cluster_id
@@ -307,9 +303,10 @@ def _missing(results: Results, why: str) -> Results:
 
 
 def _left_out(sieve: TarSieve) -> str:
-    names = ", ".join(sieve.left_out[:NAMES_MAX])
-    more = f" and {len(sieve.left_out) - NAMES_MAX} more" if len(sieve.left_out) > NAMES_MAX else ""
-    return f"{names}{more} ({sieve.left_out_bytes:,} bytes): beyond the quota of your account's results"
+    more = f" and {sieve.left_out - len(sieve.names)} more" if sieve.left_out > len(sieve.names) else ""
+    return (
+        f"{', '.join(sieve.names)}{more} ({sieve.left_out_bytes:,} bytes): beyond the quota of your account's results"
+    )
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:
