@@ -55,7 +55,7 @@ class Job:
         finally:
             self._http.call("DELETE", f"/clusters/{cluster['id']}")
         ended = self._wait(lambda: self._ended(cluster["id"]), GONE_S, "the cluster to be gone")
-        self._say(f"Deleted: cluster {ended['id']} is {ended['phase']}")
+        self._say(f"Ended: cluster {ended['id']} is {ended['phase']}")
         self._print_receipt(self._wait(lambda: self._receipt(cluster["id"]), GONE_S, "the receipt"))
 
     def _wait(self, look: Callable[[], dict[str, Any] | None], within_s: float, what: str) -> dict[str, Any]:

@@ -304,9 +304,8 @@ def _missing(results: Results, why: str) -> Results:
 
 def _left_out(sieve: TarSieve) -> str:
     more = f" and {sieve.left_out - len(sieve.names)} more" if sieve.left_out > len(sieve.names) else ""
-    return (
-        f"{', '.join(sieve.names)}{more} ({sieve.left_out_bytes:,} bytes): beyond the quota of your account's results"
-    )
+    what = f"{', '.join(sieve.names)}{more} ({sieve.left_out_bytes:,} bytes)"
+    return f"{what}: beyond the quota of your account's results"
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:
