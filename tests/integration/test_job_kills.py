@@ -251,7 +251,11 @@ def test_jobs_go_on_from_the_newest_whole_checkpoint_when_their_hosts_are_killed
     assert len(wrong) <= (1 - NEWEST_MIN) * len(tally.resumes), wrong
 
     clusters = [attempt["cluster_id"] for job in tally.jobs for attempt in world.ask("GET", f"/jobs/{job}")["attempts"]]
-    wait_for(lambda: all(world.ask("GET", f"/clusters/{one}")["phase"] in ("Deleted", "Failed") for one in clusters))
+    wait_for(
+        lambda: all(
+            world.ask("GET", f"/clusters/{one}")["phase"] in ("Deleted", "Finished", "Failed") for one in clusters
+        )
+    )
     wait_for(lambda: not [path for host in world.hosts.values() for path in host.works.glob("workload_*")])
     identities = dict(host.identity for host in world.hosts.values())
     data_dir = world.market.data_dir
