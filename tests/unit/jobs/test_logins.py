@@ -45,7 +45,7 @@ async def test_a_job_keeps_its_login_sealed_until_its_host_is_known_for_its_retr
         it.market.link(LinkEvent.SILENT)
         it.market.link(LinkEvent.SILENT_LONG)
         await it.tick()
-        assert (shown(it, OTHER), it.market.spec(OTHER).image) == (LOGIN, PINNED)
+        assert (shown(it, OTHER), it.market.spec(OTHER).image) == (LOGIN, TAG)
         sealed = (await it.get(job)).login
         assert sealed and LOGIN.password not in repr(await it.get(job))
         with pytest.raises(BadProof):
