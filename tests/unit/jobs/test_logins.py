@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.clusters.test_images import DIGEST, KEYS, LOGIN, PINNED, TAG, found, keyed
+from tests.unit.clusters.test_images import DIGEST, KEYS, LOGIN, TAG, found, keyed
 from tests.unit.clusters.world import HOST, OTHER, principal
 from tests.unit.jobs.world import World, world
 from windrow_master.clusters.jobs.model import JobRequest, JobState
