@@ -190,7 +190,7 @@ class Images:
         images = dict(self._pulled.images)
         sizes = await self._call(functools.partial(_sizes, ids={one.image_id for one in images.values()}), CALL_S)
         excess = await asyncio.to_thread(self._budget.excess, self.root(), sum(sizes.values()))
-        if chosen := to_collect(images, sizes, excess, time.time_ns()):
+        if chosen := to_collect(images, sizes, excess, time.time_ns() - self._budget.kept_ns):
             await self._remove(chosen)
 
     async def _remove(self, names: list[str]) -> None:

@@ -17,8 +17,6 @@ from windrow_proto.units import GIB, MINUTE
 FILE: Final = "pulled-images.json"
 NOTED_EVERY_NS: Final = 10 * MINUTE
 """A use is written down this often at most."""
-KEPT_NS: Final = 10 * MINUTE
-"""An image that was used a moment ago is about to be used: its container may not be there yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,8 @@ class Budget:
     """A few images for training, whatever the disk's size."""
     free_share: int = 10
     """A tenth of it stays free of them."""
+    kept_ns: int = 10 * MINUTE
+    """An image that was used a moment ago is about to be used: its container may not be there yet."""
 
     def excess(self, root: str, used_bytes: int) -> int:
         """How many bytes of images are too many; root: the daemon's folder."""
@@ -112,13 +112,14 @@ def _read(path: Path) -> dict[str, Pulled]:
         return {}
 
 
-def to_collect(images: Mapping[str, Pulled], sizes: Mapping[str, int], excess: int, now_ns: int) -> list[str]:
-    """The names to take away, the longest unused first, until so many bytes are gone. sizes: of each image's id."""
+def to_collect(images: Mapping[str, Pulled], sizes: Mapping[str, int], excess: int, before_ns: int) -> list[str]:
+    """The names to take away, the longest unused first, until so many bytes are gone. sizes: of each image's id.
+    before_ns: what was used later stays."""
     chosen: list[str] = []
     for name, one in sorted(images.items(), key=lambda item: item[1].used_ns):
         if excess <= 0:
             break
-        if one.is_ours and now_ns - one.used_ns >= KEPT_NS:
+        if one.is_ours and one.used_ns < before_ns:
             chosen.append(name)
             excess -= sizes.get(one.image_id, 0)
     return chosen
