@@ -4,7 +4,7 @@
                  ▲          │                      SLOW: for more of a body, or until an answer is read
                  └── SLOW ◀─┘                      BUSY: the Master's turn
 
-Whoever comes when all places are taken gets the place of a connection that only waits: the oldest of whoever holds most.
+When all places are taken, whoever comes gets the place of the oldest connection that only waits, of whoever holds most.
 """
 
 from collections import OrderedDict
@@ -78,12 +78,14 @@ class Admission:
         network = network_of(address)
         if network != LOCAL and not self._is_in_rate(network, now_ns):
             return Verdict(False)
+        others = self.count - self._size(LOCAL)
+        is_full = self.count >= self.limits.in_all
         goes: Key | None = None
-        room = self.limits.in_all - (0 if network == LOCAL else self.limits.reserve)
         if network != LOCAL and self._size(network) >= self.limits.per_network:
             goes = self._oldest([network])
-        elif self.count >= room:
-            goes = self._oldest(sorted(self._of, key=self._size, reverse=True))
+        elif is_full or (network != LOCAL and others >= self.limits.in_all - self.limits.reserve):
+            networks = self._of if network == LOCAL else self._of.keys() - {LOCAL}
+            goes = self._oldest(sorted(networks, key=self._size, reverse=True))
         else:
             self._add(key, network)
             return Verdict(True)

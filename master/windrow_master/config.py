@@ -41,7 +41,8 @@ class Config:
     """One Master process.
 
     database: its URL. listen: the address that HTTPS and the trunk bind to; HTTP is always on loopback. public: the
-    name or address by which other machines reach this one. health_port: on loopback, for /healthz alone. A port of None: the usual one, or the next that is free.
+    name or address by which other machines reach this one. health_port: on loopback, for /healthz alone. A port of
+    None: the usual one, or the next that is free.
     """
 
     data_dir: Path

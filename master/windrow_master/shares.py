@@ -63,9 +63,8 @@ class Shares:
         if account != MASTER and not is_trusted:
             own = self._of[account]
             if own + amount > self.limits.per_account:
-                self._refuse(
-                    f"This account holds {own:,} of at most {self.limits.per_account:,} {self.what}. {self.ways}"
-                )
+                most = self.limits.per_account
+                self._refuse(f"This account holds {own:,} of at most {most:,} {self.what}. {self.ways}")
             if self.taken + amount > self.limits.limit - self.limits.reserve:
                 self._refuse(self._all())
         elif self.taken + amount > self.limits.limit:
