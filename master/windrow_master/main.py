@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from windrow_master import logs, rooms, serving, standby
 from windrow_master.again import again
 from windrow_master.api.app import build_app
 from windrow_master.api.limits import Limits
+from windrow_master.api.services import Figure
 from windrow_master.config import (
     HEALTH_PORT,
     HTTP_PORT,
@@ -172,13 +173,8 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
     tls = opened.authority.issue_master(key, names, opened.services.clock.wall_ns())
     opened.services.https_pin = serving.pin_of(tls)
     tls_files = serving.write_tls(config.data_dir / "identity", tls)
-    http = serving.HttpServer(app, doors.http, None)
-    https = serving.HttpServer(app, doors.https, tls_files)
-    health = serving.HttpServer(serving.OnlyHealth(app), doors.health, None, serving.HEALTH_LIMITS)
-    servers = {"http": http, "https": https, "health": health}
-    opened.services.health.figures.append(
-        lambda: [figure for name, server in servers.items() for figure in server.figures(name)]
-    )
+    servers = _servers(app, doors, tls_files)
+    opened.services.health.figures.append(partial(_connection_figures, servers))
     closing = asyncio.Event()
     opened.fleet.start()
     if not is_loopback(opened.services.https_url):
@@ -220,6 +216,20 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
     async with asyncio.timeout(DRAIN_S):
         await opened.store.drain()
         await opened.audit.checkpoint()
+
+
+def _servers(app: serving.Application, doors: Doors, tls_files: tuple[Path, Path]) -> Mapping[str, serving.HttpServer]:
+    """One server for each listener, by its name."""
+    health = serving.OnlyHealth(app)
+    return {
+        "http": serving.HttpServer(app, doors.http, None),
+        "https": serving.HttpServer(app, doors.https, tls_files),
+        "health": serving.HttpServer(health, doors.health, None, serving.HEALTH_LIMITS),
+    }
+
+
+def _connection_figures(servers: Mapping[str, serving.HttpServer]) -> Iterable[Figure]:
+    return [figure for name, server in servers.items() for figure in server.figures(name)]
 
 
 async def _until_unfit(opened: Rooms, stop: asyncio.Event) -> None:

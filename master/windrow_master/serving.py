@@ -20,6 +20,8 @@ from windrow_master.serving_guard import GuardedConfig, GuardedSocket
 from windrow_proto.errors import Conflict, Unavailable
 from windrow_proto.keys import TlsIdentity, TlsKey, public_key_sha256, save_private
 
+Application = ASGIApp
+"""What a server serves."""
 PORT_TRIES: Final = 50
 """A taken port is followed by the next free one, up to so many."""
 BACKLOG: Final = 1_024
