@@ -201,9 +201,9 @@ class CliFile:
         return {name: port for name, port in found.items() if isinstance(port, int) and 0 < port < 65536}
 
 
-def own_names(listen: str, public: str) -> tuple[str, ...]:
-    """The names and addresses that the Master's certificate holds."""
-    names = ["localhost", "127.0.0.1", "::1", public, os.uname().nodename]
+def own_names(listen: str, public: str, further: Iterable[str] = ()) -> tuple[str, ...]:
+    """The names and addresses under which the Master answers; its certificate holds them all."""
+    names = ["localhost", "127.0.0.1", "::1", public, os.uname().nodename, *further]
     if listen not in {"0.0.0.0", "::"}:
         names.append(listen)
     legal = [n for n in names if n and len(n) <= 253 and all(c.isascii() and (c.isalnum() or c in ".-:") for c in n)]
