@@ -16,11 +16,21 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import IO, Any, Final, TypeVar
 
 from windrow_agent import fence
 from windrow_agent.core import devices, egress
-from windrow_agent.runtimes import docker_disk, docker_ends, docker_kind, docker_own, docker_pause, docker_socket, files
+from windrow_agent.runtimes import (
+    docker_disk,
+    docker_ends,
+    docker_kind,
+    docker_own,
+    docker_pause,
+    docker_socket,
+    files,
+    marks,
+    packing,
+)
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
 from windrow_agent.runtimes.images import Images
@@ -34,6 +44,7 @@ from windrow_agent.runtimes.port import (
     RunState,
     RuntimeFacts,
 )
+from windrow_agent.runtimes.pulled import Budget
 from windrow_agent.runtimes.streams import ThreadPipe
 from windrow_agent.threads import END_S, to_its_end
 from windrow_proto import image_names
@@ -75,11 +86,17 @@ class DockerRuntime:
     clock: Clock = BootClock()
 
     def __init__(
-        self, folder: Path, host_id: HostId, base_url: str = DEFAULT_URL, registries: tuple[str, ...] = ()
+        self,
+        folder: Path,
+        host_id: HostId,
+        base_url: str = DEFAULT_URL,
+        registries: tuple[str, ...] = (),
+        image_budget: Budget | None = None,
     ) -> None:
         self._folder, self._host_id, self._base_url = folder, host_id, base_url
-        self.images = Images(folder, registries, self._call)
+        self.images = Images(folder, registries, self._call, budget=image_budget)
         self.images.is_podman = lambda: bool(self._kind.podman_url)
+        self.images.root = lambda: self._kind.root
         self.driver_of: facts_of.DriverOf = facts_of.no_driver
         self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, "windrow-docker")
         self._made: Any = None
@@ -111,9 +128,10 @@ class DockerRuntime:
             raise InvalidInput("A container needs an image.", subject=spec.workload_id)
         if not spec.argv and await self._find(spec.workload_id) is not None:
             return
-        # Where a command is named the daemon is asked at once, and says if it has no such image; not so on cards, where
-        # others wait to hear which image it is, or where some images are not everybody's.
+        # Where the owner names a command the daemon is asked at once, and says if it has no such image; not so on
+        # cards, where others wait to hear which image it is, or where some images are not everybody's.
         is_looked_at = facts_of.cards(spec) or not spec.argv or spec.await_members or not self.images.are_all_open
+        is_looked_at = is_looked_at or not spec.may_use_local_image
         image = (await self.images.find(spec, progress)).record if is_looked_at else None
         facts_of.check_driver(spec, image, self.driver_of)
         progress("preparing", 500)
@@ -131,13 +149,13 @@ class DockerRuntime:
         archive = folder / "incoming.tar"
         try:
             await files.receive(archive, chunks, cap)
-            taken, manifest = await asyncio.to_thread(files.check_archive, archive, cap)
+            taken = await asyncio.to_thread(files.check_archive, archive, cap)
             await self._call(lambda api: put_archive(api, container["Id"], archive, facts_of.WORKSPACE), 600)
-            known = {**files.load_manifest(folder / "manifest.json"), **manifest}
-            await asyncio.to_thread(files.save_manifest, folder / "manifest.json", known)
+            known = {**marks.load_manifest(folder / "manifest.json"), **taken.manifest}
+            await asyncio.to_thread(marks.save_manifest, folder / "manifest.json", known)
         finally:
             archive.unlink(missing_ok=True)
-        return taken
+        return taken.files
 
     async def start(self, workload_id: WorkloadId) -> Run:
         """Start the container unless it ever ran; note the monotonic time of its start."""
@@ -175,18 +193,20 @@ class DockerRuntime:
         client, goes_on = await self._call(lambda api: api, CALL_S), follow and facts_of.may_go_on(container)
         return log_stream(client, container["Id"], offset, goes_on, cap, bool(self._kind.podman_url))
 
-    async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
+    async def get_files(self, workload_id: WorkloadId, changed_only: bool, offset: int) -> ByteStream:
         """The volume's content, filtered while it streams."""
         container = await self._known(workload_id)
-        known = files.load_manifest(self._folder / workload_id / "manifest.json") if changed_only else None
+        known = marks.load_manifest(self._folder / workload_id / "manifest.json") if changed_only else None
         client = await self._call(lambda api: api, CALL_S)
-        stream, cap = ByteStream(), cap_bytes or FILES_CAP_BYTES
+
+        def again(name: str) -> IO[bytes]:
+            return read_archive(client, container["Id"], f"{facts_of.WORKSPACE}/{name}")
 
         def produce(pipe: ThreadPipe[bytes]) -> None:
             source = read_archive(client, container["Id"], facts_of.WORKSPACE)
-            stream.truncated = files.sift(source, "workspace", known, cap, pipe.put)
+            packing.sift(source, "workspace", known, offset, pipe.put, again)
 
-        return stream.feed(ThreadPipe(produce, "windrow-docker-files").read())
+        return ByteStream().feed(ThreadPipe(produce, "windrow-docker-files").read())
 
     async def work_folder(self, workload_id: WorkloadId) -> Path | None:
         """The volume's place, where the daemon keeps it on this host and lets us see it."""
@@ -351,7 +371,7 @@ class DockerRuntime:
             for name in ("", *(one.name for one in spec.volumes)):
                 api.create_volume(facts_of.volume_name(spec.workload_id, name), labels=labels)
             made = api.create_container(
-                image_names.parsed(spec.image).asked,
+                image["Id"] if image is not None else image_names.parsed(spec.image).asked,
                 command=facts_of.command(spec, image),
                 name=facts_of.container_name(spec),
                 labels=labels,

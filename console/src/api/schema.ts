@@ -450,6 +450,11 @@ export interface DayAmount {
   amount: string;
 }
 
+/** The image that runs on a host where a request names none; null: none. */
+export interface DefaultImageBody {
+  image: string | null;
+}
+
 /** What happened. */
 export interface EventOut {
   id: string;
@@ -727,6 +732,8 @@ export interface HostOut {
   driver_version: string | null;
   cuda_version: string | null;
   runtimes: string[];
+  /** Runs where a request names no image */
+  default_image: string | null;
   agent_version: string | null;
   inventory_hash: string | null;
   slots: SlotOut[];
@@ -1508,6 +1515,8 @@ export interface SessionOut {
 export interface SignedInOut {
   account: AccountOut;
   session: MySessionOut;
+  /** What further requests of this browser carry as a bearer token */
+  secret: string;
 }
 
 /** Bytes and their Ed25519 signature, both in base64. */

@@ -159,6 +159,7 @@ class HostSummaryOut(Out):
     driver_version: str | None
     cuda_version: str | None
     runtimes: list[str]
+    default_image: Annotated[str | None, Field(description="Runs where a request names no image")]
     agent_version: str | None
     inventory_hash: str | None
     slots: list[SlotOut]
@@ -349,6 +350,7 @@ class SignedInOut(Out):
 
     account: AccountOut
     session: MySessionOut
+    secret: Annotated[str, Field(description="What further requests of this browser carry as a bearer token")]
 
 
 class SessionOut(Out):
