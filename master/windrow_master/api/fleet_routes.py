@@ -200,7 +200,7 @@ async def default_image(services: Serving, principal: Asking, host_id: str, body
     owned = own_host(services, principal, host_id)
     entry = await services.fleet.set_default_image(owned, body.image, principal.actor)
     feed = feed_of(services)
-    return feed.host(entry, await feed.book())
+    return feed.host(entry, await feed.book(), await _sees(services, principal, entry))
 
 
 @router.post("/hosts/{host_id}/measure", status_code=202, responses=out.MEASURING)
