@@ -363,6 +363,8 @@ export type ClusterKind = "box" | "service" | "gang" | "ray" | "dask";
 export interface ClusterOut {
   id: string;
   name: string;
+  /** The name of its forwarded ports on a renter's machine */
+  forward_host: string;
   account_id: string;
   kind: string;
   phase: string;
