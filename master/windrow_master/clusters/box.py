@@ -131,7 +131,7 @@ def _check_key(key: str) -> None:
 
 
 SCRIPT: Final = r"""# SSH's port or 0, the notebook's or 0, the address, the notebook's name; then the renter's command
-ssh_port=$1 notebook_port=$2 at=$3 name=$4
+ssh_port=$1 notebook_port=$2 at=$3 notebook_host=$4
 shift 4
 unset WINDROW_BOX
 work=$PWD
@@ -221,7 +221,7 @@ door_notebook() {
   set -- --no-browser --ip="$at" --port="$notebook_port" --port-retries=0 --log-level=WARN
   if [ "$(id -u)" = 0 ]; then set -- "$@" --allow-root; fi
   # By any other name a page of another site could ask for it. Lists are written so for old and new versions.
-  names="['localhost','$name']"
+  names="['localhost','$notebook_host']"
   if command -v jupyter-lab >/dev/null; then
     keep jupyter jupyter-lab "$@" --ServerApp.allow_remote_access=False --ServerApp.local_hostnames="$names"
   elif command -v jupyter-notebook >/dev/null; then
