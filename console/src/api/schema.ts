@@ -452,6 +452,11 @@ export interface DayAmount {
   amount: string;
 }
 
+/** The image that runs on a host where a request names none; null: none. */
+export interface DefaultImageBody {
+  image: string | null;
+}
+
 /** What happened. */
 export interface EventOut {
   id: string;
@@ -701,7 +706,8 @@ export interface HostOut {
   name: string;
   /** It only plays a host */
   simulated: boolean;
-  owner_account: string;
+  /** For the owner, operators and auditors */
+  owner_account: string | null;
   admin_state: string;
   verify_state: string;
   link_state: string;
@@ -728,6 +734,8 @@ export interface HostOut {
   driver_version: string | null;
   cuda_version: string | null;
   runtimes: string[];
+  /** Runs where a request names no image */
+  default_image: string | null;
   agent_version: string | null;
   inventory_hash: string | null;
   slots: SlotOut[];
@@ -1527,9 +1535,9 @@ export interface SlotOut {
   kind: string;
   state: string;
   unavailable: string | null;
-  /** Grows with every grant; a host refuses commands with a lower one */
-  token: number;
-  /** Who holds it */
+  /** Grows with every grant; a host refuses commands with a lower one. Shown as cluster_id is */
+  token: number | null;
+  /** Who holds it; for the holder, the host's owner, operators and auditors */
   cluster_id: string | null;
   /** What keeps it apart from its neighbours: whole, mig, mps or shared */
   isolation: string | null;
