@@ -82,7 +82,9 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Master]:
                 return None
             return found
 
-        yield poll(answers, what="the Master answers")
+        found = poll(answers, what="the Master answers")
+        assert found is not None
+        yield found
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(PATIENCE_S)
