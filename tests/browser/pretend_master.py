@@ -20,7 +20,14 @@ from tests.browser.pretend_accesses import access_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_records import overview_routes, record_routes
-from tests.browser.pretend_rental import cluster_routes, cluster_streams, health_routes, market_routes, template_routes
+from tests.browser.pretend_rental import (
+    cluster_routes,
+    cluster_streams,
+    health_routes,
+    job_routes,
+    market_routes,
+    template_routes,
+)
 from tests.browser.pretend_volumes import volume_routes
 from tests.browser.pretend_world import Asked, Json, World, add_host, at, make_world, token
 from tests.support.ports import own_port
@@ -46,6 +53,7 @@ def make_app(world: World) -> FastAPI:
     reading_routes(app, world)
     cluster_routes(app, world)
     cluster_streams(app, world)
+    job_routes(app, world)
     market_routes(app, world)
     template_routes(app, world)
     volume_routes(app, world)

@@ -1,5 +1,6 @@
 // The one place that calls the Master: cookie session, CSRF header, idempotency keys, problems as errors.
 import { takeEarly } from "../early.ts";
+import { readProblem } from "../problems.ts";
 import { connection } from "./connection.ts";
 import type { Page, Problem } from "./types.ts";
 
@@ -109,14 +110,9 @@ export function freshKey(): string {
 async function problemOf(answer: Response, path: string): Promise<Problem> {
   const known: Problem = {
     type: "about:blank", title: answer.statusText || "Error", status: answer.status, detail: `The Master answered ${answer.status} to ${path}.`,
-    code: `http_${answer.status}`, subject: null, retryable: answer.status >= 500, request_id: answer.headers.get("X-Request-ID"),
+    code: `http_${answer.status}`, subject: null, retryable: answer.status >= 500, request_id: answer.headers.get("X-Request-ID"), reasons: [],
   };
-  try {
-    const told = (await answer.json()) as Partial<Problem>;
-    return { ...known, ...told, detail: typeof told.detail === "string" ? told.detail : known.detail };
-  } catch {
-    return known;
-  }
+  return readProblem(await answer.json().catch(() => null), known);
 }
 
 function unreachable(method: string, path: string, failure: unknown, deadlineMs: number | null): Problem {
@@ -124,6 +120,6 @@ function unreachable(method: string, path: string, failure: unknown, deadlineMs:
   return {
     type: "about:blank", title: "The Master does not answer", status: 0,
     detail: slow ? `No answer to ${method} ${path} within ${(deadlineMs ?? DEADLINE_MS) / 1000} s.` : `${method} ${path} did not reach the Master. Is \`windrow up\` running?`,
-    code: "unreachable", subject: null, retryable: true, request_id: null,
+    code: "unreachable", subject: null, retryable: true, request_id: null, reasons: [],
   };
 }

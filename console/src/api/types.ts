@@ -79,6 +79,12 @@ export interface Page<T> {
   next_cursor: string | null;
 }
 
+/** Why, and the field or host that it is about; empty where it is about none. */
+export interface Reason {
+  about: string;
+  text: string;
+}
+
 export interface Problem {
   type: string;
   title: string;
@@ -88,7 +94,7 @@ export interface Problem {
   subject: string | null;
   retryable: boolean;
   request_id: string | null;
-  reasons?: string[];
+  reasons: Reason[];
 }
 
 export interface HostLiveFrame {
