@@ -30,6 +30,7 @@ from windrow_master.fleet.model import HostFacts
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.verification.checks.service import VerificationService
+from windrow_master.identity.accounts.service import AccountService
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import Member, MemberRole, Standing
 from windrow_master.identity.service import IdentityService
@@ -301,6 +302,9 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     files = JobFiles(services.artefacts.objects, lambda: services.inside)
     seal_key = SealKey.of(rooms.authority.signing)
     services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key)
+    services.accounts = AccountService(
+        *(store, identity, rooms.market, rooms.clusters, rooms.fleet, services.jobs),
+    )
     services.jobs.course.move_by(services.checkpoints)
     services.artefacts.owners["job"] = services.jobs.owner
     services.jobs.course.free_slots = rooms.fleet.view.free_slots

@@ -22,6 +22,7 @@ from windrow_master.clusters.volumes.course.service import VolumeCourse
 from windrow_master.clusters.volumes.service import VolumeService
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.verification.checks.service import VerificationService
+from windrow_master.identity.accounts.service import AccountService
 from windrow_master.identity.service import IdentityService
 from windrow_master.market.service import MarketService
 from windrow_master.onboarding.packages.service import Packages
@@ -110,5 +111,7 @@ class Services:
     """Challenges hosts, likewise."""
     jobs: JobService | None = None
     """Jobs, likewise."""
+    accounts: AccountService | None = None
+    """Other people's accounts, likewise."""
     proofs: ProofService | None = None
     """Rents hosts to try them, likewise."""

@@ -139,7 +139,7 @@ def check_account_name(name: str) -> str:
     """The name of a new account as it is; raises InvalidInput for one that could be mistaken or badly shown."""
     if not _ACCOUNT_NAME.fullmatch(name):
         raise InvalidInput(
-            "name: 1 to 64 lower-case letters, digits and .@_- make an account's name; it begins with a letter or digit."
+            "name: An account's name is 1 to 64 lower-case letters, digits and .@_-, and begins with a letter or digit."
         )
     return name
 

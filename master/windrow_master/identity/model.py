@@ -58,7 +58,7 @@ class SignInLink:
 
 @dataclass(frozen=True, slots=True)
 class ApiToken:
-    """A token of an account, known by the SHA-256 of its text only. made_by: the token that asked for it, if one did."""
+    """A token of an account, known by the SHA-256 of its text only. made_by: the token that asked for it."""
 
     id: TokenId
     account_id: AccountId

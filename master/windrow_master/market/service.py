@@ -88,7 +88,9 @@ class MarketService:
         if not 0 < amount <= CREDIT_MAX:
             raise InvalidInput(f"A credit is above 0 and at most {money_text(CREDIT_MAX)}.", subject=account_id)
         if uow.ledger.post(ledger.minting(account_id, uow.now_wall_ns, f"granted {key}", amount)):
-            uow.audit(actor, "ledger.mint", account_of(account_id), "granted test credits", {"amount": money_text(amount)})
+            uow.audit(
+                actor, "ledger.mint", account_of(account_id), "granted test credits", {"amount": money_text(amount)}
+            )
             said = f"{money_text(amount)} of test credits were granted"
             uow.event("account.credited", (account_id,), said, actor=actor)
 

@@ -1,7 +1,7 @@
 """Accounts of other people: added by an operator, credited, suspended; opened by a link that works once.
 
-    add ─▶ link (shown once) ─▶ redeem ─▶ a token of the account
-    suspend: its tokens and links stop, its clusters and jobs end, its hosts take nothing new; resume lifts that
+add ─▶ link (shown once) ─▶ redeem ─▶ a token of the account
+suspend: its tokens and links stop, its clusters and jobs end, its hosts take nothing new; resume lifts that
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from windrow_proto.units import DAY, Microcents
 LINK_LIFE_NS: Final = 3 * DAY
 """Over a weekend; after that an operator makes a new one."""
 LINK_PREFIX: Final = "wl_"
-TOKEN_NAME: Final = "sign-in link"  # noqa: S105 # a name
+TOKEN_NAME: Final = "sign-in link"  # a name
 _REFUSED: Final = "This sign-in link was used, has expired or was replaced. Ask an operator for a new one."
 
 
