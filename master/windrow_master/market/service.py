@@ -167,7 +167,7 @@ class MarketService:
         if balance < needed:
             raise InsufficientFunds(
                 f"The first 15 minutes cost {money_text(needed)}, the account has {money_text(balance)}. "
-                "Add test credits or ask for less.",
+                "Have an operator grant credits (`windrow credit add`), or ask for less.",
                 subject=rental.renter,
             )
         uow.rentals.add(rental)
@@ -190,7 +190,10 @@ class MarketService:
         if lines and balance < needed:
             have = money_text(balance)
             words = f"15 minutes of all of it need {money_text(needed)} more than is held, the account has {have}."
-            raise InsufficientFunds(f"{words} Add test credits or ask for less.", subject=rental.renter)
+            raise InsufficientFunds(
+                f"{words} Have an operator grant credits (`windrow credit add`), or ask for less.",
+                subject=rental.renter,
+            )
         for line in lines:
             uow.rentals.add_line(line)
         changed = replace(rental, price_per_hour=price)

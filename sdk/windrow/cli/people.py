@@ -117,4 +117,4 @@ def _print_link(made: dict[str, Any], as_json: bool) -> None:
     sys.stdout.write(made["link"] + "\n")
     account, until = made["account"], made["link_expires_at"]
     say(f"Give this link to {account['name']}: it works once, until {until}, and is not shown again.")
-    say(f"It is opened in a browser, or: windrow login '{made['link']}'")
+    say("It is opened in a browser, or by: windrow login 'LINK'")
