@@ -1560,6 +1560,8 @@ export interface SessionOut {
 export interface SignedInOut {
   account: AccountOut;
   session: MySessionOut;
+  /** What further requests of this browser carry as a bearer token */
+  secret: string;
 }
 
 /** Bytes and their Ed25519 signature, both in base64. */

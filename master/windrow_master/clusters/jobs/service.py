@@ -271,14 +271,15 @@ class JobService:
                 await self._clock.sleep_ns(LOOK_NS)
 
     async def artefacts(
-        self, principal: Principal, job_id: JobId, attempt: int | None = None
+        self, principal: Principal, job_id: JobId, attempt: int | None = None, offset: int = 0
     ) -> tuple[AsyncIterator[bytes], Attempt]:
-        """The files that an attempt changed, by default the last one, as a tar. Raises Conflict before it has ended."""
+        """The files that an attempt changed, by default the last one, as a tar from byte `offset` on. Raises Conflict
+        before it has ended."""
         job = await self._kept(principal, job_id)
         number = _attempt_of(job, attempt)
         if not number or job.attempts[number - 1].files_bytes is None:
             raise Conflict("No files of it are kept: it has not ended, or they could not be had.", subject=job_id)
-        return await self._files.files(job_id, number), job.attempts[number - 1]
+        return await self._files.files(job_id, number, offset), job.attempts[number - 1]
 
     async def placed(
         self, principal: Principal, job_id: JobId, attempt: int | None = None
