@@ -465,6 +465,11 @@ export interface DayAmount {
   amount: string;
 }
 
+/** The image that runs on a host where a request names none; null: none. */
+export interface DefaultImageBody {
+  image: string | null;
+}
+
 /** What happened. */
 export interface EventOut {
   id: string;
@@ -741,6 +746,8 @@ export interface HostOut {
   driver_version: string | null;
   cuda_version: string | null;
   runtimes: string[];
+  /** Runs where a request names no image */
+  default_image: string | null;
   agent_version: string | null;
   inventory_hash: string | null;
   slots: SlotOut[];

@@ -65,6 +65,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("POST", f"{V1}/hosts/{{host_id}}/prove"): Permission.FLEET_OPERATE,
     ("GET", f"{V1}/hosts/{{host_id}}/proof"): Permission.FLEET_READ,
     ("POST", f"{V1}/hosts/{{host_id}}/drain"): Permission.FLEET_OPERATE,
+    ("PUT", f"{V1}/hosts/{{host_id}}/default-image"): Permission.FLEET_OPERATE,
     ("POST", f"{V1}/hosts/{{host_id}}/activate"): Permission.FLEET_OPERATE,
     ("POST", f"{V1}/hosts/{{host_id}}/maintenance"): Permission.FLEET_OPERATE,
     ("POST", f"{V1}/hosts/{{host_id}}/quarantine"): Permission.FLEET_OPERATE,

@@ -37,6 +37,7 @@ Text = Annotated[str | None, Query(max_length=200)]
 EVENTS_READ: Final = 50
 """Of a GPU's latest events, in which its latest XID is looked for."""
 GPU_XID: Final = "gpu.xid"
+IMAGE_CHARS_MAX: Final = 255
 
 _FEEDS: WeakKeyDictionary[object, FleetFeed] = WeakKeyDictionary()
 """One feed for each fleet that is served, so that all its readers share what was shaped."""
@@ -163,6 +164,21 @@ async def quarantine(services: Serving, principal: Asking, host_id: str, body: G
 async def retire(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Let it go for good."""
     return await _decide(services, principal, host_id, AdminEvent.RETIRE, body)
+
+
+class DefaultImageBody(Body):
+    """The image that runs on a host where a request names none; null: none."""
+
+    image: Annotated[str | None, Field(max_length=IMAGE_CHARS_MAX)]
+
+
+@router.put("/hosts/{host_id}/default-image", responses=out.HOST)
+async def default_image(services: Serving, principal: Asking, host_id: str, body: DefaultImageBody) -> Any:
+    """Choose what a request without an image runs there; the owner offers this image to everybody who may rent it."""
+    owned = own_host(services, principal, host_id)
+    entry = await services.fleet.set_default_image(owned, body.image, principal.actor)
+    feed = feed_of(services)
+    return feed.host(entry, await feed.book())
 
 
 @router.post("/hosts/{host_id}/measure", status_code=202, responses=out.MEASURING)

@@ -55,26 +55,31 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class IdempotentRoute(APIRoute):
-    """A route whose POSTs honour Idempotency-Key."""
+    """A route whose POSTs honour Idempotency-Key, and that reads no body of anybody who may not ask."""
 
     def get_route_handler(self) -> Handler:
         """The handler FastAPI makes, wrapped."""
         handler = super().get_route_handler()
-        if "POST" not in (self.methods or ()):
-            return handler
+        is_post = "POST" in (self.methods or ())
 
-        async def once(request: Request) -> Response:
-            key = request.headers.get("idempotency-key")
+        async def permitted(request: Request) -> Response:
             template = getattr(request.scope.get("route"), "path", "")
-            is_open = RULES.get(("POST", template)) in (None, Permission.NOBODY)
-            if key is None or is_open or template in _MADE_AGAIN:
+            if RULES.get((request.method, template)) is Permission.NOBODY:
+                return await handler(request)
+            await authorise(request)
+            principal = await principal_of(request)
+            with services_of(request).requests.take(principal.holder, is_trusted=principal.is_trusted):
+                return await once(request, template)
+
+        async def once(request: Request, template: str) -> Response:
+            key = request.headers.get("idempotency-key") if is_post else None
+            if key is None or template in _MADE_AGAIN:
                 return await handler(request)
             if not 1 <= len(key) <= KEY_MAX or not key.isprintable():
                 raise InvalidInput(f"Idempotency-Key must be 1 to {KEY_MAX} printable characters.")
-            await authorise(request)
             return await _once(request, handler, key)
 
-        return once
+        return permitted
 
 
 def make_router(tag: str) -> APIRouter:

@@ -153,6 +153,7 @@ class HostSummaryOut(Out):
     driver_version: str | None
     cuda_version: str | None
     runtimes: list[str]
+    default_image: Annotated[str | None, Field(description="Runs where a request names no image")]
     agent_version: str | None
     inventory_hash: str | None
     slots: list[SlotOut]

@@ -50,6 +50,7 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("POST", f"{V1}/hosts/{{host_id}}/measure"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/gpus/{{gpu_id}}/partition"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/drain"): Reach.OWN_OR_OPERATED,
+    ("PUT", f"{V1}/hosts/{{host_id}}/default-image"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/activate"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/maintenance"): Reach.OWN_OR_OPERATED,
     ("POST", f"{V1}/hosts/{{host_id}}/quarantine"): Reach.OWN_OR_OPERATED,

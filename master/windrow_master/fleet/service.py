@@ -142,6 +142,14 @@ class FleetService:
         await self.refresh()
         return self.entry(host_id)
 
+    async def set_default_image(self, host_id: HostId, image: str | None, actor: str) -> Entry:
+        """Choose the image that runs on a host where a request names none; None: none. Raises InvalidInput."""
+        await self._store.write(
+            lambda uow: self.hosts.set_default_image(uow, host_id, image, actor), name="host.default_image"
+        )
+        await self.refresh()
+        return self.entry(host_id)
+
     async def measure(self, host_id: HostId, account_id: AccountId, actor: str) -> OperationId:
         """Measure a host's bandwidth now; the operation ends with the command."""
         if not self.is_connected(host_id):

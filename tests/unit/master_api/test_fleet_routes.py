@@ -114,6 +114,20 @@ async def test_gpus_are_shaped_once_and_answered_by_version(api, fleet):
     assert changed.json()["version"] > first.json()["version"]
 
 
+async def test_an_owner_chooses_the_image_that_runs_where_a_request_names_none_and_takes_it_back(api, fleet):
+    route = f"/api/v1/hosts/{HOST}/default-image"
+    assert (await ok(await api.client.get(f"/api/v1/hosts/{HOST}")))["default_image"] is None
+    chosen = await ok(await api.client.put(route, json={"image": "debian:13"}))
+    assert chosen["default_image"] == "debian:13"
+    assert (await ok(await api.client.get(f"/api/v1/hosts/{HOST}")))["default_image"] == "debian:13"
+    for wrong in ("", "-v", "sha256:" + "1f" * 32, "1f" * 32, "a b", "x" * 300):
+        assert (await api.client.put(route, json={"image": wrong})).status_code == 422
+    assert (await ok(await api.client.put(route, json={"image": None})))["default_image"] is None
+    events = (await ok(await api.client.get(f"/api/v1/events?subject={HOST}")))["items"]
+    told = [one["text"] for one in events if one["kind"] == "host.default_image"]
+    assert len(told) == 2 and "debian:13" in told[1] and told[0].endswith("has no default image")
+
+
 async def test_an_operator_drains_activates_and_retires_a_host(api, fleet):
     drained = await ok(await api.client.post(f"/api/v1/hosts/{HOST}/drain", json={"reason": "new fan"}))
     assert (drained["admin_state"], drained["headline"]) == ("draining", "draining")

@@ -75,6 +75,7 @@ class World:
         body = b'{"argv": ["true"]}' if path.endswith("/exec") else body
         body = b'{"source": "%b"}' % path.split("/")[4].encode() if path.endswith("/restore") else body
         body = b'{"port": 80}' if path.endswith("/tunnels") else body
+        body = b'{"image": null}' if path.endswith("/default-image") else body
         body = b'{"hosts": 2}' if path.endswith("/resize") else body
         path, _, query = path.partition("?")
         scope = {

@@ -18,6 +18,7 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.market.service import MarketService
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import ClusterId, CommandId, HostId, OperationId, WorkloadId
+from windrow_proto.image_names import is_pinned
 from windrow_proto.model import Command, CommandKind, DeleteSpec, ObservedWorkload, Receipt, StartSpec
 from windrow_proto.units import DAY, MINUTE, SECOND
 
@@ -203,7 +204,10 @@ class LifeDesk:
         uow.workloads.save(found)
         who = fellows.named(workload) if cluster.kind in OVER_HOSTS else ""
         self.keep(uow, noted(cluster, Step(uow.now_wall_ns, "image", None, said, who)))
-        return found
+        others = fellows.members_of(uow.workloads.of_cluster(cluster.cluster_id))
+        known = [one for one in others if is_pinned(one.image) and one.workload_id != found.workload_id]
+        why = images.disagreement([*known, found]) if found.is_member else ""
+        return self._save(uow, self._failed(uow, found, why)) if why else found
 
     def _on_delete(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
         if row.state is CommandState.SUCCEEDED:

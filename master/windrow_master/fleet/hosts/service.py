@@ -27,7 +27,8 @@ from windrow_master.fleet.verification import service as claims
 from windrow_master.fleet.verification.consistency import check
 from windrow_master.fleet.verification.uniqueness import FLEET_CODES
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Conflict, NotFound
+from windrow_proto import image_names
+from windrow_proto.errors import Conflict, InvalidInput, NotFound
 from windrow_proto.ids import AccountId, BootId, HostId, SlotId
 from windrow_proto.model import Inventory, inventory_hash
 from windrow_proto.units import MINUTE
@@ -139,6 +140,20 @@ class HostDesk:
         uow.event(f"host.{step.state}", (host_id,), text, fields, actor)
         if (host.admin_state in BANNED) != (step.state in BANNED):
             self._banned(uow, host_id, step.state in BANNED)
+        return after
+
+    def set_default_image(self, uow: UnitOfWork, host_id: HostId, image: str | None, actor: str) -> Host:
+        """Choose the image that runs where a request names none; None: none. Raises InvalidInput."""
+        host = self.load(uow, host_id)
+        if image is not None and (not image_names.is_name(image) or image_names.is_id(image)):
+            raise InvalidInput(f"{image!r} is no image's name.", subject=host_id)
+        if image == host.default_image:
+            return host
+        after = self.save(uow, replace(host, default_image=image))
+        fields = {"from": host.default_image or "", "to": image or ""}
+        uow.audit(actor, "host.default_image", host_id, fields=fields)
+        says = f"runs {image} where a request names no image" if image else "has no default image"
+        uow.event("host.default_image", (host_id,), f"{host.name} {says}", fields, actor)
         return after
 
     def _refuse_while_held(self, uow: UnitOfWork, host: Host) -> None:
