@@ -8,6 +8,7 @@ from typing import Any
 from windrow_master import __version__, rooms_history
 from windrow_master.accesses.service import AccessService
 from windrow_master.accesses.trials.service import TrialService
+from windrow_master.accounts.service import AccountService
 from windrow_master.api.services import Figure, HealthSources, Services
 from windrow_master.api.sse import Broadcaster
 from windrow_master.api.trunk import LinkHub
@@ -30,7 +31,6 @@ from windrow_master.fleet.model import HostFacts
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.verification.checks.service import VerificationService
-from windrow_master.identity.accounts.service import AccountService
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import Member, MemberRole, Standing
 from windrow_master.identity.service import IdentityService

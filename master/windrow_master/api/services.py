@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from windrow_master.accesses.service import AccessService
 from windrow_master.accesses.trials.service import TrialService
+from windrow_master.accounts.service import AccountService
 from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
@@ -22,7 +23,6 @@ from windrow_master.clusters.volumes.course.service import VolumeCourse
 from windrow_master.clusters.volumes.service import VolumeService
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.verification.checks.service import VerificationService
-from windrow_master.identity.accounts.service import AccountService
 from windrow_master.identity.service import IdentityService
 from windrow_master.market.service import MarketService
 from windrow_master.onboarding.packages.service import Packages
