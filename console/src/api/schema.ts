@@ -719,7 +719,8 @@ export interface HostOut {
   name: string;
   /** It only plays a host */
   simulated: boolean;
-  owner_account: string;
+  /** For the owner, operators and auditors */
+  owner_account: string | null;
   admin_state: string;
   verify_state: string;
   link_state: string;
@@ -1585,9 +1586,9 @@ export interface SlotOut {
   kind: string;
   state: string;
   unavailable: string | null;
-  /** Grows with every grant; a host refuses commands with a lower one */
-  token: number;
-  /** Who holds it */
+  /** Grows with every grant; a host refuses commands with a lower one. Shown as cluster_id is */
+  token: number | null;
+  /** Who holds it; for the holder, the host's owner, operators and auditors */
   cluster_id: string | null;
   /** What keeps it apart from its neighbours: whole, mig, mps or shared */
   isolation: string | null;

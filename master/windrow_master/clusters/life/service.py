@@ -72,6 +72,16 @@ class LifeDesk:
         else:
             self._on_delete(uow, workload, row)
 
+    def had(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> bool:
+        """Whether this workload was placed on this host."""
+        workload = uow.workloads.get(WorkloadId(workload_id))
+        return workload is not None and workload.host_id == host_id
+
+    def holds(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> bool:
+        """Whether this host has this workload and has not yet let go of it."""
+        workload = uow.workloads.get(WorkloadId(workload_id))
+        return workload is not None and workload.host_id == host_id and not workload.is_released
+
     def on_workload(self, uow: UnitOfWork, host_id: HostId, report: ObservedWorkload) -> None:
         """A host reports a workload, maybe again and maybe late."""
         workload = uow.workloads.get(report.workload_id)
