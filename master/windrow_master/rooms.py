@@ -8,6 +8,7 @@ from typing import Any
 from windrow_master import __version__, rooms_history
 from windrow_master.accesses.service import AccessService
 from windrow_master.accesses.trials.service import TrialService
+from windrow_master.accounts.service import AccountService
 from windrow_master.api.services import Figure, HealthSources, Services
 from windrow_master.api.sse import Broadcaster
 from windrow_master.api.trunk import LinkHub
@@ -309,6 +310,9 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     )
     seal_key = SealKey.of(rooms.authority.signing)
     services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key)
+    services.accounts = AccountService(
+        *(store, identity, rooms.market, rooms.clusters, rooms.fleet, services.jobs),
+    )
     services.jobs.course.move_by(services.checkpoints)
     services.artefacts.owners["job"] = services.jobs.owner
     services.jobs.course.free_slots = rooms.fleet.view.free_slots

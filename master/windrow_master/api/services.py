@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from windrow_master.accesses.service import AccessService
 from windrow_master.accesses.trials.service import TrialService
+from windrow_master.accounts.service import AccountService
 from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
@@ -117,5 +118,7 @@ class Services:
     """Challenges hosts, likewise."""
     jobs: JobService | None = None
     """Jobs, likewise."""
+    accounts: AccountService | None = None
+    """Other people's accounts, likewise."""
     proofs: ProofService | None = None
     """Rents hosts to try them, likewise."""
