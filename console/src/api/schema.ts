@@ -1003,6 +1003,8 @@ export interface LineOut {
   end_reason: string | null;
   exit_code: number | null;
   amount: string;
+  /** Why less is charged than its host has signed */
+  note: string | null;
 }
 
 /** A sign-in link's secret: what follows `#sign-in=`. */
