@@ -46,17 +46,17 @@ function Listed({ items, typed, ask }: { items: readonly Person[]; typed: string
   return (
     <>
       <div className="wr-scroll" style={{ position: "relative" }}>
-        <table className="wr-table wr-table-tight" data-testid="people">
+        <table className="wr-table wr-table-tight wr-cards" data-testid="people">
           <thead><tr><th>Name</th><th>Roles</th><th>State</th><th className="num">Balance</th><th>Added</th><th>Id</th><th><span className="wr-unseen">Actions</span></th></tr></thead>
           <tbody>
             {found.map((person) => (
               <tr key={person.id}>
-                <td>{plain(person.name)}{person.id === mine && <> <span className="wr-mark">you</span></>}</td>
-                <td>{person.roles.join(", ")}</td>
-                <td><State state={person.state} /></td>
-                <td className="num" title={`${person.balance.amount} ${person.balance.currency}`}>{amount(person.balance.amount, 2, 2)} {plain(person.balance.currency)}</td>
-                <td><When at={person.created_at} /></td>
-                <td><Id id={person.id} /></td>
+                <td data-label="Name"><span>{plain(person.name)}{person.id === mine && <> <span className="wr-mark">you</span></>}</span></td>
+                <td data-label="Roles">{person.roles.join(", ")}</td>
+                <td data-label="State"><State state={person.state} /></td>
+                <td className="num" data-label="Balance" title={`${person.balance.amount} ${person.balance.currency}`}>{amount(person.balance.amount, 2, 2)} {plain(person.balance.currency)}</td>
+                <td data-label="Added"><When at={person.created_at} /></td>
+                <td data-label="Id"><Id id={person.id} /></td>
                 <td><Actions person={person} isMine={person.id === mine} ask={ask} /></td>
               </tr>
             ))}
