@@ -1515,6 +1515,18 @@ export interface RestoredOut {
   passed: PassedOut[];
 }
 
+/** What is kept of work that has ended by itself. */
+export interface ResultsOut {
+  /** RFC 3339 in UTC, with milliseconds */
+  kept_at: string;
+  /** Null: its log could not be had */
+  log_bytes: number | null;
+  /** Of a tar of the files that it changed; null: they could not be had */
+  files_bytes: number | null;
+  /** What is missing of it, by name, and why */
+  problem: string | null;
+}
+
 /** What providers and the platform got by the ledger. `all`: everybody's; `own`: the asking account's. */
 export interface Revenue {
   scope: string;
@@ -1963,4 +1975,6 @@ export interface WorkloadOut {
   address: string | null;
   /** False once another has its rank, or is to have it */
   is_member: boolean;
+  /** Null until its command has ended by itself and they are brought in */
+  results: ResultsOut | null;
 }
