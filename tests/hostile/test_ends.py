@@ -49,7 +49,7 @@ def test_a_command_that_ended_holds_and_costs_nothing_and_its_log_and_file_can_b
     script = f"echo printed; echo result > out.txt; exit {code}"
     cluster = renter.create("sh", "-c", script, kind=kind, until=phase, host_id=host["id"], **more)
     wait_for(lambda: _is_cleared(renter, cluster), FREE_S)
-    assert _free(renter, host)
+    wait_for(lambda: _free(renter, host), FREE_S)
 
     ended = renter.ask("GET", f"/clusters/{cluster['id']}")
     assert (ended["phase"], ended["reason"]) == (phase, f"exit {code}")
