@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from windrow_proto.errors import (
     Fault,
@@ -28,8 +29,9 @@ RETRY_AFTER_S: Final = 2
 REASONS_MAX: Final = 200
 _TITLES: Final[dict[int, str]] = {
     400: "Bad request", 401: "Not signed in", 402: "Not enough funds", 403: "Not allowed", 404: "Not found",
-    405: "Method not allowed", 409: "Conflict", 412: "Changed meanwhile", 413: "Too large", 422: "Not valid",
-    429: "Too many", 500: "Our fault", 503: "Not possible now", 504: "Not in time",
+    405: "Method not allowed", 409: "Conflict", 412: "Changed meanwhile", 413: "Too large",
+    421: "Not this Master's address", 422: "Not valid", 429: "Too many", 500: "Our fault",
+    503: "Not possible now", 504: "Not in time",
 }  # fmt: skip
 
 log = structlog.get_logger(__name__)
@@ -102,6 +104,10 @@ def install(app: FastAPI) -> None:
             said = kinds.get(error.status_code, InvalidInput)(str(error.detail)[:400])
         return problem(request, said, status=error.status_code, headers=error.headers)
 
+    async def broken_off(request: Request, error: Exception) -> Response:
+        log.info("request_broken_off", request_id=request_id_of(request), path=request.url.path)
+        return problem(request, InvalidInput("The request's body was broken off. Nothing of it was kept."))
+
     async def unexpected(request: Request, error: Exception) -> Response:
         request_id = request_id_of(request)
         log.error("request_crashed", request_id=request_id, path=request.url.path, exc_info=error)
@@ -111,4 +117,5 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(WindrowError, known)
     app.add_exception_handler(RequestValidationError, not_valid)
     app.add_exception_handler(HTTPException, by_status)
+    app.add_exception_handler(ClientDisconnect, broken_off)
     app.add_exception_handler(Exception, unexpected)

@@ -3,7 +3,7 @@ rooms can be put together without it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from windrow_master.accesses.service import AccessService
 from windrow_master.accesses.trials.service import TrialService
@@ -27,6 +27,7 @@ from windrow_master.market.service import MarketService
 from windrow_master.onboarding.packages.service import Packages
 from windrow_master.onboarding.proofs.service import ProofService
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.shares import ShareLimits, Shares
 from windrow_master.store.bus import Bus
 from windrow_master.store.room import Room
 from windrow_master.store.store import Store
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from windrow_master.api.event_tail import EventTail
     from windrow_master.api.limits import Limits
 
+REQUESTS: Final = ShareLimits(512, 128, 64)
+"""Requests under way; each may hold a body of a MiB."""
 Figure = tuple[str, str, float, dict[str, str]]
 """Name (with unit, without the prefix), help, value, labels."""
 
@@ -85,6 +88,7 @@ class Services:
     artefacts: ArtefactService
     retention: RetentionService
     volumes: VolumeService
+    requests: Shares = field(default_factory=lambda: Shares("requests under way", "Wait for their answers.", REQUESTS))
     version: str = "0"
     https_url: str = ""
     https_pin: str = ""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType
 
+from windrow_master.shares import MASTER
 from windrow_proto.ids import AccountId, TokenId
 
 SessionId = NewType("SessionId", str)
@@ -48,7 +49,7 @@ class ApiToken:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A browser that was signed in with a token; its cookie holds a secret of its own, known here by hash only."""
+    """A browser that was signed in with a token; it has a secret of its own, known here by hash only."""
 
     id: SessionId
     account_id: AccountId
@@ -75,6 +76,16 @@ class Principal:
     token_name: str
     expires_at_ns: int
     session_id: SessionId | None = None
+
+    @property
+    def holder(self) -> str:
+        """Whom shares of what accounts use together are counted for: the Master itself where no token was shown."""
+        return self.account_id if self.token_id else MASTER
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the reserve of such shares is open to it: an operator, or the Master itself."""
+        return Role.OPERATOR in self.roles or not self.token_id
 
     @property
     def actor(self) -> str:
