@@ -53,8 +53,8 @@ GPUS = 8
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the Master's store says of a host. slots: state and why it is not offered, by slot; conditions: codes, but for
-    that of processes without a sandbox, which these have."""
+    """What the Master's store says of a host. slots: state and why it is not offered, by slot; conditions: codes,
+    but for that of processes without a sandbox, which these have."""
 
     slots: Mapping[str, tuple[str, str | None]]
     conditions: frozenset[str]

@@ -192,14 +192,8 @@ class ProcessRuntime:
         if not argv:
             raise InvalidInput("A command needs at least one word.", subject=workload_id)
         spec = _load_spec(folder)
-        beside = await asyncio.to_thread(sandbox.inner, int(read_record(folder / "start.json")["pid"]))
+        beside = await self._inner(folder)
         self._known(workload_id)  # a removal takes what the record names away after that, and nothing of it comes again
-        is_confined = (await self._usable()).bwrap is not None
-        if is_confined != bool(read_record(folder / "launch.json").get("sandbox")):
-            words = f"{workload_id} was started by another release, or with another --no-bubblewrap"
-            raise Conflict(f"{words}: nothing can be executed in it. Start it anew.", subject=workload_id)
-        if is_confined and beside is None:
-            raise Conflict(f"{workload_id} has just begun, or ends; try again.", subject=workload_id)
         record = await self._record(spec, argv, folder, _groups(folder), beside)
         self._known(workload_id)
         return await AttachedExec.start(folder, record, SHIM)
@@ -335,6 +329,24 @@ class ProcessRuntime:
         if not (folder / "spec.json").exists():
             raise NotFound(f"This host has no process workload {workload_id}.", subject=workload_id)
         return folder
+
+    async def _inner(self, folder: Path) -> int | None:
+        """A process in the sandbox of this workload, which bubblewrap may still be making; None: it has none. Raises
+        Conflict."""
+        is_confined = (await self._usable()).bwrap is not None
+        if is_confined != bool(read_record(folder / "launch.json").get("sandbox")):
+            words = f"{folder.name} was started by another release, or with another --no-bubblewrap"
+            raise Conflict(f"{words}: nothing can be executed in it. Start it anew.", subject=folder.name)
+        until = time.monotonic() + START_S
+        while is_confined:
+            began = read_record(folder / "start.json")
+            found = await asyncio.to_thread(sandbox.inner, int(began.get("pid", 0)))
+            if found is not None:
+                return found
+            if time.monotonic() > until or _shim_pid(folder) is None:
+                raise Conflict(f"{folder.name} ends, or is not up yet; try again.", subject=folder.name)
+            await asyncio.sleep(LOOK_S)
+        return None
 
     async def _record(
         self,

@@ -5,6 +5,7 @@ calls, and a root of its own in which there is what programs need and nothing of
 Without bubblewrap there are no process workloads, unless the host's owner wants them without a sandbox.
 """
 
+import fcntl
 import os
 import platform
 import shutil
@@ -208,17 +209,25 @@ def mounts_of(record: Mapping[str, Any]) -> tuple[volumes.Mount, ...]:
 
 
 def inner(outer: int) -> int | None:
-    """A process inside the sandbox whose bubblewrap is `outer`; None: there is none."""
-    own = _space(os.getpid(), "pid")
-    return next((pid for pid in shim.below(outer) if _space(pid, "pid") not in (own, "")), None)
+    """A process inside the sandbox whose bubblewrap is `outer`, once that is whole; None: there is none."""
+    own = os.readlink("/proc/self/ns/pid")
+    return next((pid for pid in shim.below(outer) if _is_within(pid, own)), None)
 
 
-def _space(pid: int, kind: str) -> str:
-    """Which name space a process is in, empty where it has ended or may not be looked at."""
+def _is_within(pid: int, own: str) -> bool:
+    """Whether a process is in another space of processes than this one's, and no more in the space of users that made
+    it, which is bubblewrap's last step."""
     try:
-        return os.readlink(f"/proc/{pid}/ns/{kind}")
+        if os.readlink(f"/proc/{pid}/ns/pid") == own:
+            return False
+        with open(f"/proc/{pid}/ns/pid") as space:
+            maker = fcntl.ioctl(space, shim.NS_GET_USERNS)
+        try:
+            return os.fstat(maker).st_ino != os.stat(f"/proc/{pid}/ns/user").st_ino
+        finally:
+            os.close(maker)
     except OSError:
-        return ""
+        return False
 
 
 def find_sandbox(hidden: Path, is_wanted: bool = True, shown: tuple[Path, ...] = ()) -> Sandbox:

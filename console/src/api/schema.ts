@@ -305,6 +305,8 @@ export interface ChosenOut {
   image: string | null;
   /** A decimal amount of money */
   price_per_hour: string;
+  /** What there is to know of this way there; empty: nothing */
+  note: string;
   score: number | null;
   terms: Record<string, number>;
 }
@@ -1122,6 +1124,7 @@ export interface OfferOut {
   runtimes: string[];
   min_memory_bytes: number | null;
   isolation: string | null;
+  notes: string[];
 }
 
 /** All offers. */
@@ -1300,6 +1303,8 @@ export interface PlacedOut {
   image: string | null;
   /** A decimal amount of money */
   price_per_hour: string;
+  /** What there is to know of this way there; empty: nothing */
+  note: string;
 }
 
 /** What creating a cluster would mean now. */
