@@ -1,6 +1,7 @@
 """Runs in a sandbox and tries ways out of it: prints one object, by what was tried, with "held" or what was had.
 
-Told by its environment: SECRET, a file of the agent's; AGENT, its pid; PORT and ABSTRACT, where this host listens.
+Told by its environment: SECRET, a file of the agent's; AGENT, its pid; PORT and ABSTRACT, where this host listens; PREFIX,
+where its interpreter is, which a sandbox sees.
 """
 
 import ctypes
@@ -9,7 +10,6 @@ import os
 import signal
 import socket
 import struct
-import sys
 
 NUMBERS = {
     "mount": 165, "umount2": 166, "pivot_root": 155, "chroot": 161, "unshare": 272, "setns": 308,
@@ -18,10 +18,10 @@ NUMBERS = {
     "fsopen": 430, "open_tree": 428, "shmget": 29, "msgget": 68, "capset": 126, "mknod": 133, "clone": 56,
 }  # fmt: skip
 NEW_USER, NEW_NAMESPACE = 0x10000000, 0x00020000
-kept = os.environ["SECRET"].split("/") + sys.base_prefix.split("/")
+kept = os.environ["SECRET"].split("/") + os.environ["PREFIX"].split("/")
 secret, port = os.environ["SECRET"], int(os.environ["PORT"])
 libc = ctypes.CDLL(None, use_errno=True)
-found = {}
+found: dict[str, str] = {}
 
 
 def tried(what, attempt):
@@ -40,6 +40,11 @@ def call(name, *arguments):
     if result < 0:
         raise OSError(ctypes.get_errno(), name)
     return f"{name} {result}"
+
+
+def done(function, *arguments):
+    function(*arguments)
+    return "done"
 
 
 def writes(path):
@@ -129,11 +134,11 @@ tried("a mount namespace", lambda: call("unshare", NEW_NAMESPACE))
 tried("a child in a user namespace", lambda: child_of(NEW_USER))
 for kind in ("user", "mnt", "net", "pid"):
     tried(f"the {kind} namespace of process 1", lambda kind=kind: call("setns", os.open(f"/proc/1/ns/{kind}", 0), 0))
-tried("signals to the agent", lambda: os.kill(int(os.environ["AGENT"]), 0) is None)
+tried("signals to the agent", lambda: done(os.kill, int(os.environ["AGENT"]), 0))
 tried("rights", lambda: text("/proc/self/status").decode().split("CapEff:\t")[1][:16].strip("0"))
 tried("new rights", lambda: call("capset", struct.pack("Ii", 0x20080522, 0), struct.pack("IIIIII", *[2**32 - 1] * 6)))
 tried("programs with rights", lambda: "NoNewPrivs:\t1" not in text("/proc/self/status").decode())
-tried("being root", lambda: os.setresuid(0, 0, 0) is None)
+tried("being root", lambda: done(os.setresuid, 0, 0, 0))
 tried("a key", lambda: call("add_key", "user", "windrow", "x", 1, -3))
 tried("the session's keys", lambda: call("keyctl", 11, -3, 0, 0))
 tried("a key of others", lambda: call("request_key", "user", "windrow-planted", 0, -3))
@@ -142,7 +147,7 @@ tried("perf", lambda: call("perf_event_open", bytes(128), -1, 0, -1, 0))
 tried("page faults", lambda: call("userfaultfd", 0))
 tried("io_uring", lambda: call("io_uring_setup", 8, bytes(120)))
 tried("a module", lambda: call("init_module", "", 0, ""))
-tried("a device", lambda: os.mknod("/tmp/device", 0o060600, os.makedev(254, 0)) is None and reads("/tmp/device"))
+tried("a device", lambda: done(os.mknod, "/tmp/device", 0o060600, os.makedev(254, 0)) and reads("/tmp/device"))
 tried("a loopback port of the host", lambda: reaches(socket.AF_INET, ("127.0.0.1", port)))
 for number, address in enumerate(json.loads(os.environ["ADDRESSES"])):
     tried(f"address {number} of the host", lambda address=address: reaches(socket.AF_INET, (address, port)))

@@ -3,8 +3,10 @@
 import ctypes
 import json
 import os
+import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,7 +19,7 @@ from tests.services import need
 from tests.support.confined import ORDINARY, Confined, confined
 from tests.support.places import commands
 from windrow_agent.host import addresses
-from windrow_agent.runtimes import own_network, sandbox
+from windrow_agent.runtimes import sandbox
 from windrow_agent.runtimes.process import NO_SANDBOX, UNCONFINED, ProcessRuntime
 from windrow_proto.errors import InvalidInput, RuntimeUnavailable
 from windrow_proto.ids import ClusterId, HostId, WorkloadId
@@ -52,7 +54,7 @@ def host(request: pytest.FixtureRequest) -> Iterator[Confined]:
 def library(host: Confined, tmp_path: Path) -> Library:
     need("gcc")
     secret, made = host.secrets[1], tmp_path / "preloaded.so"
-    words = ["gcc", "-shared", "-fPIC", f'-DSECRET="{secret}"', "-o", made, HERE / "preloaded.c"]
+    words = ["gcc", "-shared", "-fPIC", f'-DSECRET="{secret}"', "-o", str(made), str(HERE / "preloaded.c")]
     subprocess.run(words, check=True, timeout=60)
     return Library(made, secret)
 
@@ -148,6 +150,7 @@ def _met(cleanup: ExitStack) -> dict[str, str]:
         "SOCKETS": json.dumps([*sockets, "/run/podman/podman.sock", "/run/containerd/containerd.sock"]),
         "ADDRESSES": json.dumps([*own, own[0].rsplit(".", 1)[0] + ".1", "169.254.169.254", "198.18.255.1"]),
         "SHM_KEY": str(key),
+        "PREFIX": sys.base_prefix,
     }
 
 
@@ -202,10 +205,8 @@ async def test_a_host_whose_owner_wants_no_sandbox_says_so(tmp_path: Path) -> No
 @pytest.mark.parametrize("missing", ["pasta", "nft"])
 def test_without_what_leads_out_there_is_loopback_alone(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     need("bubblewrap")
-    have = own_network.shutil.which
-    monkeypatch.setattr(
-        own_network.shutil, "which", lambda name, path: None if name == missing else have(name, path=path)
-    )
+    have = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name, path: None if name == missing else have(name, path=path))
     found = sandbox.find_sandbox(Path("/var/lib/windrow-nothing"))
     assert found.bwrap is not None and found.closed.startswith(f"{missing} is missing")
 
