@@ -1,7 +1,7 @@
 """Runs in a sandbox and tries ways out of it: prints one object, by what was tried, with "held" or what was had.
 
-Told by its environment: SECRET, a file of the agent's; AGENT, its pid; PORT and ABSTRACT, where this host listens; PREFIX,
-where its interpreter is, which a sandbox sees.
+Told by its environment: SECRET, a file of the agent's; AGENT, its pid; PORT and ABSTRACT, where this host listens;
+PREFIX, where the agent's interpreter is, which a sandbox sees.
 """
 
 import ctypes
