@@ -23,6 +23,7 @@ from windrow_agent.private.network import PrivateNetwork
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import Progress
 from windrow_agent.runtimes.process import ProcessRuntime
+from windrow_agent.threads import to_its_end
 from windrow_agent.workloads import Keeper
 from windrow_proto import tunnel_socket
 from windrow_proto.cords import PREFIX_BITS, UP, packed
@@ -215,19 +216,22 @@ class PrivateDesk:
             raise
         return tls
 
+    def _check_stays(self, workload_id: WorkloadId) -> None:
+        """Raises Conflict where it is being ended."""
+        state = self._keeper().state(workload_id)
+        if state is None or state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.FAILED):
+            raise Conflict("It is being ended.", subject=workload_id)
+
     async def _raised(self, workload_id: WorkloadId, address: str) -> PrivateNetwork:
         """The network of a workload that is here, raised if it is not yet."""
         async with self._raising:
-            keeper = self._keeper()
-            runtime = keeper.runtime_of(workload_id)
-            inside: Path | int | None = None
-            if workload_id not in self._networks and isinstance(runtime, DockerRuntime | ProcessRuntime):
-                inside = await runtime.network(workload_id)
-            state, known = keeper.state(workload_id), self._networks.get(workload_id)
-            if state is None or state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.FAILED):
-                raise Conflict("It is being ended.", subject=workload_id)
-            if known is not None:
+            runtime = self._keeper().runtime_of(workload_id)
+            self._check_stays(workload_id)
+            if (known := self._networks.get(workload_id)) is not None:
                 return known[0]
+            inside: Path | int | None = None
+            if isinstance(runtime, DockerRuntime | ProcessRuntime):
+                inside = await runtime.network(workload_id)
             if len(self._networks) >= NETWORKS_MAX:
                 words = f"This host is in {NETWORKS_MAX} private networks already."
                 raise RuntimeUnavailable(words, subject=workload_id)
@@ -236,7 +240,13 @@ class PrivateDesk:
                 if not isinstance(runtime, ProcessRuntime):
                     raise RuntimeUnavailable("It is in no private network.", subject=workload_id)
                 owned = partial(runtime.sockets, workload_id)
-            network = PrivateNetwork(address, owned, await asyncio.to_thread(Device, address, inside))
+            device = await to_its_end(partial(Device, address, inside))
+            try:
+                self._check_stays(workload_id)  # it may have been ended meanwhile
+            except Conflict:
+                device.close()
+                raise
+            network = PrivateNetwork(address, owned, device)
             self._networks[workload_id] = network, self._spawn(network.run(), f"private network {workload_id}")
             log.info("private_network_up", workload_id=workload_id, address=address)
             return network

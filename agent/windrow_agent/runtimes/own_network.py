@@ -38,9 +38,9 @@ DIAL_S: Final = 4.0
 PASTA: Final = (
     *("--quiet", "--ipv4-only", "--config-net", "--no-map-gw"),
     *("--address", egress.INSIDE, "--netmask", str(egress.INSIDE_BITS), "--gateway", egress.GATEWAY),
-    *("--tcp-ports", "none", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none"),
+    *("--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none"),
 )
-"""Nothing comes in by it, the host's loopback is not its gateway, and no port of the host's loopback appears inside."""
+"""The host's loopback is not its gateway, and no port of the host's loopback appears inside."""
 _SCRIPT: Final = str(Path(spaces.__file__))
 _TABLES: Final = ("tcp", "tcp6")
 
@@ -57,10 +57,12 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class OwnNetwork:
-    """One that is there. pid: of a process in it; why: it leads nowhere, for this reason."""
+    """One that is there. pid: of a process in it; why: it leads nowhere, for this reason; ports: that of this host's
+    loopback lead into it."""
 
     pid: int
     why: str = ""
+    ports: tuple[int, ...] = ()
 
 
 def tools() -> Tools:
@@ -77,31 +79,20 @@ def tools() -> Tools:
     return Tools(pasta, nft, egress.name_server(text))
 
 
-def ensure(folder: Path, mark: bytes, user: int | None, found: Tools) -> OwnNetwork:
+def ensure(folder: Path, mark: bytes, user: int | None, found: Tools, ports: tuple[int, ...] = ()) -> OwnNetwork:
     """The network of the workload with this folder, made if it is not there. Blocking. Raises RuntimeUnavailable.
 
-    mark: what the environment of every process of a workload has. user: who the workload is; None: this user.
+    mark: what the environment of every process of a workload has. user: who the workload is; None: this user. ports: to
+    be published on this host's loopback, all of them or, where one is in use, none.
     """
     if (there := of(folder)) is not None:
         return there
     end(folder)
-    told = _made(mark, user, found)
+    told = _made(mark, user, found, ports)
     shim.write_whole(str(folder), NOTE, {**told, "boot_id": shim.boot_id()})
     if (there := of(folder)) is None:
         raise RuntimeUnavailable(f"The network of {folder.name} could not be made: {told['why']}.", subject=folder.name)
     return there
-
-
-def trial(user: int | None, found: Tools) -> str:
-    """Make one and take it away again; why a workload's network would lead nowhere, empty where it would not. Blocking.
-    Raises RuntimeUnavailable where none can be made."""
-    if found.why:
-        return found.why
-    told = _made(b"WINDROW_TRIAL=1", user, found)
-    _kill(told)
-    if not told["pids"]:
-        raise RuntimeUnavailable(f"No network of a workload's own can be made: {told['why']}.")
-    return str(told["why"])
 
 
 def of(folder: Path) -> OwnNetwork | None:
@@ -112,7 +103,7 @@ def of(folder: Path) -> OwnNetwork | None:
         return None
     if note["boot_id"] != shim.boot_id() or not note["pids"] or not shim.is_alive(*note["pids"][0]):
         return None
-    return OwnNetwork(int(note["pids"][0][0]), str(note["why"]))
+    return OwnNetwork(int(note["pids"][0][0]), str(note["why"]), tuple(note["ports"]))
 
 
 def pids(folder: Path) -> list[list[int]]:
@@ -128,14 +119,16 @@ def end(folder: Path) -> None:
     _kill({"pids": pids(folder)})
 
 
-def _made(mark: bytes, user: int | None, found: Tools) -> dict[str, Any]:
+def _made(mark: bytes, user: int | None, found: Tools, ports: tuple[int, ...]) -> dict[str, Any]:
     name, value = mark.decode().split("=", 1)
     dns = ("--dns", found.name_server, "--dns-forward", egress.GATEWAY) if found.name_server else ()
+    published = f"127.0.0.1/{','.join(map(str, ports))}" if ports else "none"
     asked = {
         "user": user,
         "nft": found.nft,
         "rules": egress.rules_within(addresses()),
         "pasta": [found.pasta, *PASTA, *dns] if found.pasta and found.nft else [],
+        "published": list(dict.fromkeys((published, "none"))),
         "env": {name: value},
         "why": found.why,
     }
@@ -152,8 +145,8 @@ def _made(mark: bytes, user: int | None, found: Tools) -> dict[str, Any]:
         )
         told: dict[str, Any] = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        return {"pids": [], "why": str(error)[:200]}
-    return told
+        return {"pids": [], "why": str(error)[:200], "ports": []}
+    return {**told, "ports": list(ports) if told["published"] == published else []}
 
 
 def _kill(told: dict[str, Any]) -> None:

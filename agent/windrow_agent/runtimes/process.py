@@ -244,14 +244,15 @@ class ProcessRuntime:
             return await tunnel_socket.dial(address, port)
         return await own_network.dial(network, address, port)
 
-    async def network(self, workload_id: WorkloadId) -> int | None:
-        """A process in the network of its own, made if it is not there yet; None: it is in the host's. Raises NotFound,
-        RuntimeUnavailable."""
-        folder, wrapper = self._known(workload_id), await self._usable()
+    async def network(self, workload_id: WorkloadId, ports: tuple[int, ...] = ()) -> int | None:
+        """A process in the network of its own, made if it is not there yet, maybe ahead of its preparation; None: it is
+        in the host's. ports: to be published with it. Raises RuntimeUnavailable."""
+        folder, wrapper = self._path(workload_id), await self._usable()
         if wrapper.bwrap is None:
             return None
-        made = functools.partial(own_network.ensure, folder, mark(workload_id), wrapper.user, wrapper.outward)
-        return (await to_its_end(made)).pid
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        known = folder, mark(workload_id), wrapper.user, wrapper.outward
+        return (await to_its_end(functools.partial(own_network.ensure, *known, ports))).pid
 
     async def sockets(self, workload_id: WorkloadId) -> frozenset[int]:
         """The inodes of all sockets of its processes; none where it does not run."""
@@ -279,9 +280,11 @@ class ProcessRuntime:
             await clock.sleep_ns(LOOK_NS)
 
     async def list(self) -> tuple[Run, ...]:
-        """Every folder that holds a whole specification, and all shared memory of this host's without one."""
+        """Every folder that holds a whole specification; all shared memory and networks of this host's without one."""
         runs = tuple(_observe(path.parent) for path in sorted(self._folder.glob("*/spec.json")))
-        bare = [one for one in shared_memory.all_of(self._host_id) if not (self._path(one) / "spec.json").exists()]
+        held = [WorkloadId(path.parent.name) for path in self._folder.glob(f"*/{own_network.NOTE}")]
+        found = sorted({*held, *shared_memory.all_of(self._host_id)})
+        bare = [one for one in found if not (self._path(one) / "spec.json").exists()]
         return (*runs, *(Run(one, ClusterId(""), (), NAME, RunState.CREATED) for one in bare))
 
     async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
@@ -357,7 +360,8 @@ class ProcessRuntime:
         beside: int | None = None,
     ) -> dict[str, Any]:
         wrapper, told = await self._usable(), self._told(folder)
-        network = await self.network(spec.workload_id)
+        self._known(spec.workload_id)
+        network = await self.network(spec.workload_id, spec.ports)
         nodes = private_root.nodes(spec, self._cards()) if wrapper.bwrap else ()
         inside = sandbox.Inside(spec, folder, self._interpreters, network or 0, told, nodes, beside)
         if not sandbox.resolve(argv[0], {**sandbox.search(spec, inside), **told.env}, wrapper, inside):
@@ -476,7 +480,9 @@ def _observe(folder: Path) -> Run:
         return run
     is_alive = _shim_pid(folder) is not None  # looked at before end.json: it may be written in between
     ended = read_record(folder / "end.json")
-    run = replace(run, started_wall_ns=int(began["wall_ns"]), ports={str(port): port for port in spec.ports})
+    network = read_record(folder / own_network.NOTE)
+    ports = network.get("ports", ()) if network else spec.ports
+    run = replace(run, started_wall_ns=int(began["wall_ns"]), ports={str(port): port for port in ports})
     if ended.get("is_by_host"):
         return replace(run, state=RunState.LOST, running_ns=int(ended["running_ns"]), detail=ENDED_BY_HOST)
     if ended:

@@ -85,9 +85,9 @@ def join(space: int, kind: int) -> None:
 
 
 def hold() -> int:
-    """Make the network. Printed: the pids that stay, each with its start, the first of them in the network; and why it
-    leads nowhere, empty where it does. No pids: it could not be made."""
-    asked, pids = json.load(sys.stdin), list[int]()
+    """Make the network. Printed: the pids that stay, each with its start, the first of them in the network; why it
+    leads nowhere, empty where it does; and which ports of the host lead into it. No pids: it could not be made."""
+    asked, pids, published = json.load(sys.stdin), list[int](), ""
     try:
         checked(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
         if os.geteuid() == 0:
@@ -95,14 +95,15 @@ def hold() -> int:
             _open_tun()
         become(asked["user"])
         pids.append(_sleeper(asked))
-        why = _ruled(asked, pids[0]) or _outward(asked, pids[0])
+        if not (why := _ruled(asked, pids[0])):
+            why, published = _outward(asked, pids[0])
         pids += [pid for pid in _children() if pid not in pids]
         told = [[pid, _start_ticks(pid)] for pid in pids]
     except OSError as error:
         told, why = [], error.strerror or str(error)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-    print(json.dumps({"pids": told, "why": why}))
+    print(json.dumps({"pids": told, "why": why, "published": published}))
     return 0
 
 
@@ -156,10 +157,16 @@ def _ruled(asked: dict[str, Any], sleeper: int) -> str:
     return _done([asked["nft"], "-f", "-"], {}, asked["rules"], lambda: enter(sleeper))
 
 
-def _outward(asked: dict[str, Any], sleeper: int) -> str:
-    """Why pasta does not run, which goes on by itself once it does."""
+def _outward(asked: dict[str, Any], sleeper: int) -> tuple[str, str]:
+    """Why pasta does not run, which goes on by itself once it does; and which ports it has: the first of what is asked
+    for that it could have."""
     spaces = ("--userns", f"/proc/{sleeper}/ns/user", "--netns", f"/proc/{sleeper}/ns/net")
-    return _done([*asked["pasta"], *spaces], asked["env"]) if asked["pasta"] else str(asked["why"])
+    why = str(asked["why"])
+    for published in asked["published"] if asked["pasta"] else ():
+        why = _done([*asked["pasta"], "--tcp-ports", published, *spaces], asked["env"])
+        if not why:
+            return "", published
+    return why, ""
 
 
 def _done(words: list[str], env: dict[str, str], told: str = "", first: Callable[[], None] | None = None) -> str:
