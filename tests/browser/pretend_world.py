@@ -50,6 +50,8 @@ class World:
     templates: dict[str, Json] = field(default_factory=dict)
     volumes: dict[str, Json] = field(default_factory=dict)
     tokens: list[Json] = field(default_factory=list)
+    people: list[Json] = field(default_factory=list)
+    used_links: list[str] = field(default_factory=list)
     join_tokens: list[Json] = field(default_factory=list)
     events: list[Json] = field(default_factory=list)
     commands: dict[str, Json] = field(default_factory=dict)
@@ -218,6 +220,7 @@ def _host(world: World, host_id: str, name: str, simulated: bool, region: str, l
         "driver_version": "570.86.15" if gpus else None,
         "cuda_version": "12.8" if gpus else None,
         "runtimes": ["simulated"] if simulated else ["process", "docker"],
+        "default_image": None,
         "conditions": []
         if gpus
         else [{"code": "no_gpu", "detail": "No GPU was found: this host offers its processors.", "since": at(600)}],
