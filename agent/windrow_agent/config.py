@@ -159,20 +159,8 @@ def read_token(token_file: str) -> str:
     return text
 
 
-def _parser() -> argparse.ArgumentParser:
-    text = "Offer this machine on a Windrow market."
-    parser = argparse.ArgumentParser(prog="windrow-agent", description=text, allow_abbrev=False)
-    commands = parser.add_subparsers(dest="command", required=True)
-
-    def command(name: str, text: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
-        made.add_argument("--data-dir", type=Path, help=f"where state is kept (default {default_data_dir()})")
-        return made
-
-    def looks(made: argparse.ArgumentParser, text: str) -> None:
-        made.add_argument("--access", action="append", metavar="dns:DOMAIN|https://HOST", help=text)
-
-    run = command("run", "Serve this host until a signal.")
+def _add_run(run: argparse.ArgumentParser) -> None:
+    """What an owner may say of how the host is served."""
     run.add_argument("--runtimes", help="which of docker,process may be used (default both)")
     run.add_argument("--registries", help="pull images only from these, a list by comma; `default` is the daemon's own")
     text = "run processes without a sandbox, with all rights of the agent's user (default: in bubblewrap or not at all)"
@@ -188,6 +176,23 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--measure-ceiling", type=int, metavar="MBIT_S", help=text)
     text = f"let measurements of this line move so much a day, both ways together (default {DAY_MIB})"
     run.add_argument("--measure-budget", type=int, default=DAY_MIB, metavar="MIB", help=text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    text = "Offer this machine on a Windrow market."
+    parser = argparse.ArgumentParser(prog="windrow-agent", description=text, allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        made.add_argument("--data-dir", type=Path, help=f"where state is kept (default {default_data_dir()})")
+        return made
+
+    def looks(made: argparse.ArgumentParser, text: str) -> None:
+        made.add_argument("--access", action="append", metavar="dns:DOMAIN|https://HOST", help=text)
+
+    run = command("run", "Serve this host until a signal.")
+    _add_run(run)
     looks(run, "look for an Access there while none of the known ones answers (default: what join was told)")
     join = command("join", "Make this host a member: keys are made here, the Master signs a certificate.")
     join.add_argument("master_url", help="https://host:port of the Master")
