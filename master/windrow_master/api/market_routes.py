@@ -50,6 +50,7 @@ class OfferOut(BaseModel):
     runtimes: list[str]
     min_memory_bytes: int | None
     isolation: str | None
+    notes: list[str]
 
 
 class OffersOut(BaseModel):
@@ -213,6 +214,7 @@ def _offer_json(offer: Offer) -> dict[str, Any]:
         "runtimes": list(offer.runtimes),
         "min_memory_bytes": offer.min_memory_bytes,
         "isolation": isolation_text(offer.isolation),
+        "notes": list(offer.notes),
     }
 
 
