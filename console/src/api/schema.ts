@@ -968,7 +968,7 @@ export interface KeptVolumeOut {
   saved_at: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
-  /** Why the last save came to nothing */
+  /** Why the last save came to nothing, or what it left out */
   problem: string | null;
 }
 
@@ -1843,7 +1843,7 @@ export interface VolumeOut {
   saved_at: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
-  /** Why the last save came to nothing */
+  /** Why the last save came to nothing, or what it left out */
   problem: string | null;
   used_by: VolumeUseOut[];
 }
