@@ -371,7 +371,11 @@ class FleetService:
             for spec in found.delete:
                 if spec.workload_id in under_way:
                     continue
-                uow.event("workload.orphan", (host_id, spec.workload_id), "A workload nobody wants is being ended")
+                if not self.hosts.budget.admit(host_id, "orphans", uow.now_wall_ns):
+                    self.hosts.tell_excess(uow, host_id, "orphans")
+                    break  # the next look goes on
+                own = (spec.workload_id,) if self.ports.had(uow, host_id, spec.workload_id) else ()
+                uow.event("workload.orphan", (host_id, *own), "A workload nobody wants is being ended")
                 command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
                 self.issue(uow, host_id, command, subject=spec.workload_id)
 

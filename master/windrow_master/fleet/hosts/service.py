@@ -1,12 +1,13 @@
 """Writes down what is known and decided about hosts, inside a unit of work: joining, inventory, conditions, tiers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from windrow_master.fleet import sanitise, tiers
 from windrow_master.fleet.benchmarks import RUNS, counted
 from windrow_master.fleet.flaps import SETTLED_NS, flapped
+from windrow_master.fleet.host_events import KEPT_AN_HOUR, REFUSED, HostBudget
 from windrow_master.fleet.machines import (
     SLOT_HELD,
     AdminEvent,
@@ -64,6 +65,7 @@ class HostDesk:
     ) -> None:
         self._alarmed = alarmed
         self._slots = slots
+        self.budget = HostBudget()
         self._misuse_due_ns: dict[HostId, int] = {}
         self._accusing_due_ns: dict[tuple[HostId, str], int] = {}
         self._touched = touched
@@ -83,6 +85,37 @@ class HostDesk:
             raise Conflict(subject=host.host_id)
         uow.after_commit(lambda: self._touched(host.host_id))
         return after
+
+    def tell(
+        self,
+        uow: UnitOfWork,
+        host_id: HostId,
+        what: str,
+        kind: str,
+        text: str,
+        *,
+        about: Sequence[str] = (),
+        fields: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write an event that a host gave rise to, unless more of this sort came in this hour than are kept."""
+        if self.budget.admit(host_id, what, uow.now_wall_ns):
+            uow.event(kind, (host_id, *about), text, fields, f"host/{host_id}")
+        else:
+            self.tell_excess(uow, host_id, what)
+
+    def tell_excess(self, uow: UnitOfWork, host_id: HostId, what: str) -> None:
+        """Say, once an hour, that a host says more than is kept of it, or what it may not say."""
+        excess = self.budget.excess(host_id, what, uow.now_wall_ns)
+        if excess is None:
+            return
+        if what == REFUSED:
+            text = "This host reports events that it may not report, or about what is not its own; they are not kept"
+        else:
+            text = (
+                f"More {what} come from this host than are kept in an hour ({KEPT_AN_HOUR[what]}); the rest are counted"
+            )
+        before = {f"before_{name}": str(count) for name, count in excess.before.items()}
+        uow.event("host.reports_too_much", (host_id,), text, {"what": what} | before, "master")
 
     def misused(self, uow: UnitOfWork, host_id: HostId, code: str) -> None:
         """A host's connection was ended for what it sent: told at most once in MISUSE_EVERY_NS."""
@@ -205,10 +238,11 @@ class HostDesk:
         if after == host:
             return host
         if host.boot_id is not None and host.boot_id != boot_id:
-            uow.event("agent.restarted", (host_id,), f"The agent of {host.name} was restarted", actor=f"host/{host_id}")
+            self.tell(uow, host_id, "notes", "agent.restarted", f"The agent of {host.name} was restarted")
         elif host.access_id and host.access_id != access_id:
             text = f"{host.name} moved from {host.access_id} to {access_id}"
-            uow.event("host.moved", (host_id,), text, {"from": host.access_id, "to": access_id}, f"host/{host_id}")
+            fields = {"from": host.access_id, "to": access_id}
+            self.tell(uow, host_id, "notes", "host.moved", text, fields=fields)
         return self.save(uow, after)
 
     def conditions(self, uow: UnitOfWork, host_id: HostId, codes: tuple[str, ...]) -> tuple[SlotId, ...]:
@@ -235,11 +269,14 @@ class HostDesk:
             kind = "condition.raised" if code in now else "condition.cleared"
             words = (now.get(code) or was[code]).detail or code
             text = f"{after.name}: {words}" if code in now else f"{after.name}: {code} is over"
-            subjects = (after.host_id, *filter(None, sanitise.split_condition(code)[1:]))
-            is_found = code.startswith(sanitise.OWN_CODES)
-            uow.event(kind, subjects, text, {"code": code}, "master" if is_found else f"host/{after.host_id}")
-            if is_found:
+            subjects = tuple(filter(None, sanitise.split_condition(code)[1:]))
+            if code.startswith(sanitise.OWN_CODES):
+                uow.event(kind, (after.host_id, *subjects), text, {"code": code}, "master")
                 uow.audit("master", kind, after.host_id, words, {"code": code})
+                continue
+            own = gpu_ids(before) | gpu_ids(after)
+            about = tuple(one for one in subjects if one in own)
+            self.tell(uow, after.host_id, "conditions", kind, text, about=about, fields={"code": code})
         if was.keys() != now.keys():
             uow.after_commit(self._alarmed)
 
@@ -258,14 +295,13 @@ class HostDesk:
             conditions=sanitise.conditions((*kept.conditions, *masters), host.conditions, uow.now_wall_ns, found),
         )
         self._tell_conditions(uow, host, after)
-        actor = f"host/{host_id}"
         if host.inventory is not None and _hardware(host.inventory) != _hardware(kept):
-            uow.event("host.changed", (host_id,), f"{host.name}: its GPUs or its driver changed", actor=actor)
+            self.tell(uow, host_id, "notes", "host.changed", f"{host.name}: its GPUs or its driver changed")
             after = replace(after, verify_due_ns=None, verify_tries=None, proof_due_ns=None)
             if step_verify(host.verify_state, VerifyEvent.BEGIN).moved and host.verify_state is VerifyState.VERIFIED:
                 after = replace(after, verify_state=VerifyState.VERIFYING)
         for note in notes:
-            uow.event("inventory.note", (host_id,), f"{host.name}: {note}", actor=actor)
+            self.tell(uow, host_id, "notes", "inventory.note", f"{host.name}: {note}")
         after = self.save(uow, after)
         lost = self._slots.sync(uow, after)
         after = self.grade(uow, after)
@@ -339,6 +375,12 @@ class HostDesk:
         if slot.tier and slot.tier != tier:
             text = f"{host.name}: {slot.slot_id} went from {slot.tier} to {tier}"
             uow.event("slot.tier", (host.host_id, slot.slot_id), text, {"from": slot.tier, "to": tier})
+
+
+def gpu_ids(host: Host) -> frozenset[str]:
+    """The GPUs and slices in a host's inventory."""
+    gpus = host.inventory.gpus if host.inventory is not None else ()
+    return frozenset({gpu.uuid for gpu in gpus} | {part.uuid for gpu in gpus for part in gpu.slices})
 
 
 def _hardware(inventory: Inventory) -> tuple[object, ...]:
