@@ -4,8 +4,7 @@ As with checkpoints no link is ever followed (ckpt_files.py). What files alone d
 them: links, empty folders, and which files are programs. Owners, other permissions and times are not kept: whoever runs
 in the workload may read and write all of it.
 
-What can be saved is. What cannot is left out and named: pipes, sockets, devices, what cannot be read, what has a name
-that other hosts do not take, what is beyond the limits of a version. A file that goes away meanwhile is no loss.
+What cannot be saved is left out and named. A file that goes away meanwhile is no loss.
 """
 
 import contextlib
@@ -53,10 +52,8 @@ _Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What a volume's folder holds at one moment.
-
-    seen: the same as long as nothing in it was changed. left: what cannot be saved and why, the first of left_count.
-    torn: the files that were written to while they were read."""
+    """What a volume's folder holds at one moment. seen: the same as long as nothing in it was changed. left, torn: as
+    the Master is told."""
 
     root: Path
     pieces: tuple[Piece, ...]
@@ -132,7 +129,7 @@ class _Look:
         try:
             file_name(name)
         except InvalidInput:
-            self.leave(name, "has a name that is not UTF-8, is too long or has a backslash")
+            self.leave(name, "has a name that is too long, is not UTF-8 or has a backslash")
             return
         if name.startswith(INCOMING) or name == INDEX_NAME:
             self.leave(name, "has a name that is kept for what is on its way")
