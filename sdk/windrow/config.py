@@ -38,6 +38,11 @@ def ssh_folder() -> Path:
     return Path.home() / ".ssh"
 
 
+def transfers_folder() -> Path:
+    """Where this user keeps what was sent with runs and jobs, and what of it has come back."""
+    return state_folder().parent / "transfers"
+
+
 def state_folder() -> Path:
     """Where this user keeps what can be had again: how to reach the workers of clusters."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
