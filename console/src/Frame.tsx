@@ -21,8 +21,8 @@ import { signOut, useBroughtToken } from "./session.ts";
 
 export function Frame() {
   const [brought, used] = useBroughtToken();
-  const query = useQuery({ ...meQuery, enabled: brought === null });
-  if (brought !== null) return <SignInPage brought={brought} done={used} />;
+  const query = useQuery(meQuery);
+  if (brought !== null && query.data !== undefined) return <SignInPage brought={brought} me={query.data} done={used} />;
   if (query.data === undefined) {
     return (
       <main style={{ maxWidth: 560, margin: "18vh auto 0" }}>
@@ -30,7 +30,7 @@ export function Frame() {
       </main>
     );
   }
-  return query.data === null ? <SignInPage brought={null} done={used} /> : <Signed me={query.data} />;
+  return query.data === null ? <SignInPage brought={null} me={null} done={used} /> : <Signed me={query.data} />;
 }
 
 /** Exact, or a list's entry would look chosen on each of its pages' neighbours. */

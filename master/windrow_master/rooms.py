@@ -20,6 +20,7 @@ from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.cords.service import CordService
 from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.service import JobService
+from windrow_master.clusters.results.service import ResultService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.sight.service import SightService
 from windrow_master.clusters.templates.service import TemplateService
@@ -97,6 +98,8 @@ class Rooms:
             yield services.jobs.course.run()
         if services.volume_course is not None:
             yield services.volume_course.run()
+        if services.results is not None:
+            yield services.results.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(rooms_history.event_writer(self.store, "master/clock"))
 
@@ -299,6 +302,9 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
         *(store, rooms.clusters, hub, hub.down.tunnel_addresses, rooms.authority.signing, services.clock)
     )
     files = JobFiles(services.artefacts.objects, lambda: services.inside)
+    services.results = ResultService(
+        *(store, services.clock, rooms.clusters, services.artefacts, lambda: services.inside)
+    )
     seal_key = SealKey.of(rooms.authority.signing)
     services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key)
     services.jobs.course.move_by(services.checkpoints)

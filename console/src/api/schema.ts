@@ -1452,6 +1452,18 @@ export interface RestoredOut {
   passed: PassedOut[];
 }
 
+/** What is kept of work that has ended by itself. */
+export interface ResultsOut {
+  /** RFC 3339 in UTC, with milliseconds */
+  kept_at: string;
+  /** Null: its log could not be had */
+  log_bytes: number | null;
+  /** Of a tar of the files that it changed; null: they could not be had */
+  files_bytes: number | null;
+  /** What is missing of it, by name, and why */
+  problem: string | null;
+}
+
 /** What providers and the platform got by the ledger. `all`: everybody's; `own`: the asking account's. */
 export interface Revenue {
   scope: string;
@@ -1507,6 +1519,8 @@ export interface SessionOut {
 export interface SignedInOut {
   account: AccountOut;
   session: MySessionOut;
+  /** What further requests of this browser carry as a bearer token */
+  secret: string;
 }
 
 /** Bytes and their Ed25519 signature, both in base64. */
@@ -1893,4 +1907,6 @@ export interface WorkloadOut {
   address: string | null;
   /** False once another has its rank, or is to have it */
   is_member: boolean;
+  /** Null until its command has ended by itself and they are brought in */
+  results: ResultsOut | null;
 }

@@ -54,6 +54,7 @@ export type HostSummary = Omit<Schema.HostOut, "gpus">;
 export type TokenRow = Schema.TokenOut;
 export type TokenMade = Schema.TokenMadeOut;
 export type Me = Schema.MeOut;
+export type SignedIn = Schema.SignedInOut;
 export type Series = Schema.SeriesOut;
 export type History = Schema.HistoryOut;
 export type ClusterPlan = Schema.PlanOut;

@@ -6,7 +6,7 @@ from typing import Any
 from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.paging import money_or_none, seconds_or_none, time_or_none
 from windrow_master.clusters import box
-from windrow_master.clusters.model import ClusterRequest, NetworkMode, Step, Template, Workload
+from windrow_master.clusters.model import ClusterRequest, NetworkMode, Results, Step, Template, Workload
 from windrow_master.clusters.tunnels.service import Ticket
 from windrow_master.clusters.views import ClusterView, Preview
 from windrow_master.placement.model import Chosen, Decision
@@ -202,4 +202,14 @@ def _workload_json(workload: Workload) -> dict[str, Any]:
         "rank": workload.rank,
         "address": workload.address,
         "is_member": workload.is_member,
+        "results": None if workload.results is None else _results_json(workload.results),
+    }
+
+
+def _results_json(results: Results) -> dict[str, Any]:
+    return {
+        "kept_at": time_text(results.kept_at_ns),
+        "log_bytes": results.log_bytes,
+        "files_bytes": results.files_bytes,
+        "problem": results.problem or None,
     }

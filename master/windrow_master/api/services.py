@@ -15,6 +15,7 @@ from windrow_master.clusters.artefacts.retention.service import RetentionService
 from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.cords.service import CordService
 from windrow_master.clusters.jobs.service import JobService
+from windrow_master.clusters.results.service import ResultService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates.service import TemplateService
 from windrow_master.clusters.tunnels.service import TunnelService
@@ -102,6 +103,8 @@ class Services:
     checkpoints: CheckpointService | None = None
     """Moves checkpoints of workloads, likewise."""
     volume_course: VolumeCourse | None = None
+    results: ResultService | None = None
+    """Keeps what work leaves that has ended by itself, likewise."""
     """Moves volumes, likewise."""
     tunnels: TunnelService | None = None
     cords: CordService | None = None

@@ -284,7 +284,7 @@ def cluster_logs(
     follow: Annotated[bool, typer.Option("--follow", "-f")] = False,
     rank: Rank = 0,
 ) -> None:
-    """Print its log."""
+    """Print its log, or what is kept of it."""
     api = client(context)
     for data in api.logs(cluster_id(api, cluster, ended=True), follow=follow, rank=rank):
         sys.stdout.buffer.write(data)

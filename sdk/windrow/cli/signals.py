@@ -1,4 +1,4 @@
-"""Ends an attached run in good order: SIGINT, SIGTERM and SIGHUP let go of what was rented, a second one ends at once."""
+"""Ends an attached run in good order: SIGINT, SIGTERM and SIGHUP let go of what was rented; a second one is at once."""
 
 import os
 import signal
