@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import threading
 import time
-import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,6 +24,7 @@ from windrow.errors import ApiProblem, MasterUnreachable, WaitTimedOut, WindrowC
 from windrow.folder.returning import lines
 from windrow.folder.sending import survey
 from windrow.folder.transfer import bring, send
+from windrow.telling import tell
 from windrow.transport import Json
 
 LOOK_MAX_S: Final = 5.0
@@ -367,7 +367,7 @@ class Platform:
             return Job(self.client, self.client.submit_job(request)[0])
         parcel = survey(Path(folder).resolve(), include_secrets=include_secrets)
         for line in parcel.left.lines():
-            warnings.warn(f"{parcel.root}: {line}", stacklevel=3)
+            tell(f"windrow: {parcel.root}: {line}")
         job = Job(self.client, self.client.submit_job(request)[0])
         try:
             send(parcel, [job.id], partial(self.client.put_job_folder, job.id))

@@ -149,8 +149,10 @@ class Transport:
             raise self._unreachable(error) from error
 
     def _unreachable(self, error: Exception) -> MasterUnreachable:
+        # A library's words about what was sent may hold the token; those about the way to the Master cannot.
+        words = f": {error}" if isinstance(error, httpx2.NetworkError | httpx2.TimeoutException) else ""
         return MasterUnreachable(
-            f"The Master at {self.config.url} does not answer ({type(error).__name__}: {error}). Is it running?"
+            f"The Master at {self.config.url} does not answer ({type(error).__name__}{words}). Is it running?"
         )
 
     @staticmethod
@@ -188,7 +190,10 @@ def _trust(config: Config) -> ssl.SSLContext:
     """Who may vouch for the Master: its own authority's file, else this machine's authorities. They are not read for a
     plain URL, where nobody is asked: reading them takes tens of milliseconds of each command."""
     if config.ca_file:
-        return ssl.create_default_context(cafile=config.ca_file)
+        try:
+            return ssl.create_default_context(cafile=config.ca_file)
+        except OSError as error:
+            raise WindrowClientError(f"The authority {config.ca_file} cannot be read: {error.strerror}.") from error
     if config.url.lower().startswith("http://"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it has no authority, so that it trusts nobody
     return httpx2.create_ssl_context()

@@ -10,7 +10,8 @@ import typer
 from windrow.cli.context import AsJson, client
 from windrow.cli.output import facts, print_json, print_list, say
 from windrow.client import Client
-from windrow.config import Config, save
+from windrow.config import Config, refuse_plain_http, save
+from windrow.errors import WindrowClientError
 
 token_app = typer.Typer(help="API tokens and join tokens.", no_args_is_help=True)
 receipt_app = typer.Typer(help="Receipts of what ran.", no_args_is_help=True)
@@ -21,18 +22,30 @@ def login(
     url: Annotated[str, typer.Argument(help="The Master, for example https://market.example:8443")],
     token_file: Annotated[Path | None, typer.Option(help="File that holds the token; else it is asked for.")] = None,
     ca_file: Annotated[Path | None, typer.Option(help="PEM of the Master's own authority.")] = None,
+    insecure_http: Annotated[
+        bool, typer.Option("--insecure-http", help="Let the token go in clear to another machine.")
+    ] = False,
 ) -> None:
     """Remember a Master and a token for this user; the token is tried first."""
+    # Refused before a token is asked for or read.
+    refuse_plain_http(Config(url, "", source="the command line", allows_plain_http=insecure_http))
     if token_file is not None:
-        token = token_file.read_text().strip()
+        token = _token_in(token_file)
     elif sys.stdin.isatty():
         token = typer.prompt("Token", hide_input=True).strip()
     else:
         token = sys.stdin.readline().strip()
-    config = Config(url.rstrip("/"), token, str(ca_file) if ca_file else None)
+    config = Config(url, token, str(ca_file.absolute()) if ca_file else None, "the command line", insecure_http)
     with Client(config) as api:
         me = api.get("/me")
     say(f"Signed in as {me['account']['name']} ({', '.join(me['roles'])}); kept in {save(config)}.")
+
+
+def _token_in(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WindrowClientError(f"{path} cannot be read as a token: {type(error).__name__}.") from None
 
 
 @token_app.command("ls")

@@ -36,7 +36,7 @@ SECRET_PATHS: Final = (
 """By the end of their path."""
 SECRET_NAMES: Final = (
     ".env", ".env.*", "*.env", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdbx",
-    "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".pypirc",
+    "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".pypirc",
     ".git-credentials", ".htpasswd", ".vault-token", ".boto", ".s3cfg", ".dockerconfigjson", "credentials",
     "credentials*.json", "client_secret*.json", "*service*account*.json", "secrets.json", "secrets.toml",
     "secrets.yaml", "secrets.yml", "*.tfvars", "*.tfstate", "*.tfstate.backup", ".terraformrc", "kubeconfig",
@@ -45,7 +45,8 @@ OPEN_NAMES: Final = (".env.example", ".env.sample", ".env.template", ".env.dist"
 """They look like secrets and are made to be shown."""
 SECRET_TEXT: Final = re.compile(
     rb"^-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----\r?$|^PuTTY-User-Key-File-\d|"
-    rb"^\s*aws_secret_access_key\s*=|\"private_key\"\s*:\s*\"-----BEGIN ",
+    rb"^\s*aws_secret_access_key\s*=\s*[A-Za-z0-9/+]{40}\s*$|\"private_key\"\s*:\s*\"-----BEGIN |"
+    rb"^[^#;]*:_(?:authToken|password|auth)\s*=\s*[^\s$]",
     re.MULTILINE | re.IGNORECASE,
 )
 """What a file with a key has at the beginning of a line; a program that only speaks of keys has not."""

@@ -7,7 +7,6 @@ import stat
 import sys
 import sysconfig
 import tempfile
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from windrow.errors import CannotSend
 from windrow.folder.sending import FILES_MAX, Left, Looks, is_home, walk
+from windrow.telling import tell
 from windrow.worker.trees import RUNNABLE, Manifest, manifest_digest
 
 CODE_BYTES_MAX: Final = 256 << 20
@@ -153,7 +153,7 @@ class Folders:
         for line in left.lines():
             if line not in self._told.setdefault(root, set()):
                 self._told[root].add(line)
-                warnings.warn(f"{root}: {line}", stacklevel=2)
+                tell(f"windrow: {root}: {line}")
 
     def _digest(self, path: str, state: os.stat_result) -> str:
         look = (state.st_mtime_ns, state.st_size, state.st_ino)
