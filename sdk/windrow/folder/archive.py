@@ -22,6 +22,8 @@ ABSENT_S: Final = 120.0
 """For so long a line that brings nothing is asked for again."""
 FIRST_S: Final = 15.0
 """The same before its first byte: who waits is told."""
+EMPTY_MAX: Final = 4
+"""Answers in a row without a byte where more has to come: then it is not the archive that it was."""
 PAUSE_S: Final = 0.5
 PAUSE_S_MAX: Final = 8.0
 
@@ -46,9 +48,10 @@ class Source(Protocol):
 
 
 class Line(Protocol):
-    """The bytes of an archive, in their order."""
+    """The bytes of an archive, in their order. openings: how often it was asked for."""
 
     position: int
+    openings: int
 
     def read(self, count: int) -> bytes:
         """At least one byte and at most `count`. Raises ArchiveCut."""
@@ -61,7 +64,7 @@ class Resuming:
     """A stream that is opened again where it was cut."""
 
     def __init__(self, source: Source, position: int = 0) -> None:
-        self.position = position
+        self.position, self.openings = position, 0
         self._source, self._absent_s = source, FIRST_S
         self._pieces: Iterator[bytes] | None = None
         self._waiting = b""
@@ -94,16 +97,18 @@ class Resuming:
             close()
 
     def _more(self) -> bytes:
-        began, pause_s = time.monotonic(), PAUSE_S
+        began, pause_s, empty = time.monotonic(), PAUSE_S, 0
         while True:
             why: Exception | None = None
             try:
                 if self._pieces is None:
+                    self.openings += 1
                     self._pieces = self._source.pieces(self.position)
                 for piece in self._pieces:
                     if piece:
                         self._absent_s = ABSENT_S
                         return piece
+                empty += 1
             except MasterUnreachable as error:
                 why = error
             except ApiProblem as error:
@@ -115,6 +120,8 @@ class Resuming:
             self.close()
             if self._source.is_cut:
                 raise ArchiveCut("there was more than the market keeps")
+            if empty >= EMPTY_MAX:
+                raise BrokenArchive("The files have changed while they were fetched, or there are no more of them.")
             if time.monotonic() - began + pause_s > self._absent_s:
                 raise ArchiveCut(f"No more of the files can be had now. {why or 'The stream ends early.'}")
             time.sleep(pause_s)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from windrow.folder.archive import ArchiveCut, Content, Kind, Line, Member, members
+from windrow.folder.archive import ArchiveCut, BrokenArchive, Content, Kind, Line, Member, members
 from windrow.folder.names import (
     ENVIRONMENT_MARK,
     HEAD_BYTES_MAX,
@@ -90,18 +90,26 @@ def unpack(line: Line, terms: Terms, progress: Callable[[Report], object] = lamb
     terms.root.mkdir(parents=True, exist_ok=True)
     folder = _Folder(terms)
     report = folder.report
-    report.offset = line.position
+    report.offset = after = line.position
+    openings = line.openings
     try:
         for count, (member, content) in enumerate(members(line)):
+            # A file has its name once the archive goes on behind it as it should: parts of two archives are not joined.
+            folder.commit(after)
             if count >= ENTRIES_MAX:
                 report.missing.append(("the rest", f"more than {ENTRIES_MAX} files came"))
                 break
+            openings = line.openings
             folder.take(member, content)
             content.finish()
-            if not report.missing and not folder.links:
-                report.offset = line.position
+            after = line.position
             progress(report)
-    except ArchiveCut as cut:
+        folder.commit(after)
+    except (ArchiveCut, BrokenArchive) as cut:
+        if line.openings == openings:
+            folder.commit(after)
+        if isinstance(cut, BrokenArchive):
+            raise
         report.is_cut = True
         report.missing.append(("the rest", str(cut)))
     finally:
@@ -115,6 +123,7 @@ class _Folder:
     def __init__(self, terms: Terms) -> None:
         self.report = Report()
         self.links: list[Member] = []
+        self._waiting: tuple[list[str], Member, str] | None = None
         self._terms = terms
         self._root = os.open(terms.root, DIRECTORY & ~os.O_NOFOLLOW)
         self._umask = os.umask(0o077)
@@ -148,9 +157,25 @@ class _Folder:
         except (_NotWritten, OSError) as error:
             self._miss(member.name, error)
 
+    def commit(self, offset: int) -> None:
+        """Give what was written last its name. offset: of the archive behind it."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            try:
+                self._settle(*waiting)
+            except _Refused as refused:
+                self._refuse(refused)
+            except (_NotWritten, OSError) as error:
+                self._miss(waiting[1].name, error)
+        if not self.report.missing and not self.links:
+            self.report.offset = offset
+
     def finish(self) -> None:
         """The links, and the times and rights of the folders that were made."""
         try:
+            if self._waiting is not None:
+                with suppress(OSError), _below(self._root, self._waiting[0][:-1]) as parent:
+                    os.unlink(self._part, dir_fd=parent)
             for member in self.links:
                 parts = [part for part in member.name.split("/") if part not in ("", ".")]
                 try:
@@ -252,12 +277,22 @@ class _Folder:
                         digest.update(piece)
                         while piece:
                             piece = piece[file.write(piece) or 0 :]
-                    self._settle(parent, parts, member, descriptor, digest.hexdigest())
+            except BaseException:
+                os.unlink(self._part, dir_fd=parent)
+                raise
+        self._waiting = parts, member, digest.hexdigest()
+
+    def _settle(self, parts: list[str], member: Member, digest: str) -> None:
+        with self._opened(parts[:-1]) as parent:
+            part = os.open(self._part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            try:
+                self._name(parent, parts, member, part, digest)
             finally:
+                os.close(part)
                 with suppress(FileNotFoundError):
                     os.unlink(self._part, dir_fd=parent)
 
-    def _settle(self, parent: int, parts: list[str], member: Member, part: int, digest: str) -> None:
+    def _name(self, parent: int, parts: list[str], member: Member, part: int, digest: str) -> None:
         """Give a part file its name, or another where its name is taken."""
         name, last = "/".join(parts), parts[-1]
         facts = _facts(parent, last)
