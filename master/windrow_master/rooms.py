@@ -8,6 +8,7 @@ from typing import Any
 from windrow_master import __version__, rooms_history
 from windrow_master.accesses.service import AccessService
 from windrow_master.accesses.trials.service import TrialService
+from windrow_master.accounts.service import AccountService
 from windrow_master.api.services import Figure, HealthSources, Services
 from windrow_master.api.sse import Broadcaster
 from windrow_master.api.trunk import LinkHub
@@ -258,6 +259,8 @@ def _introduce(rooms: Rooms, data_dir: Path) -> None:
     fleet.ports.on_ban = banned
     fleet.ports.access_public = access_public
     fleet.ports.desired = clusters.desired
+    fleet.ports.had = clusters.life.had
+    fleet.ports.holds = clusters.life.holds
     fleet.ports.on_command = clusters.life.on_command
     fleet.ports.on_workload = clusters.life.on_workload
     fleet.ports.on_receipt = clusters.life.on_receipt
@@ -307,6 +310,9 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     )
     seal_key = SealKey.of(rooms.authority.signing)
     services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key)
+    services.accounts = AccountService(
+        *(store, identity, rooms.market, rooms.clusters, rooms.fleet, services.jobs),
+    )
     services.jobs.course.move_by(services.checkpoints)
     services.artefacts.owners["job"] = services.jobs.owner
     services.jobs.course.free_slots = rooms.fleet.view.free_slots

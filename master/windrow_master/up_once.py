@@ -121,7 +121,7 @@ class Job:
 
     def _follow(self, cluster_id: str) -> None:
         started = self._wait(lambda: self._started(cluster_id), RUNNING_S, "the workload to start")
-        if started["phase"] == "Failed" and started["started_at"] is None:
+        if started["phase"] == "Failed" and not started.get("started_at"):
             raise WorkloadFailed(f"The cluster failed: {started.get('reason')}", subject=cluster_id)
         self._say("Output:")
         offset, ends = 0, time.monotonic() + OUTPUT_S

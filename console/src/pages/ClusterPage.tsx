@@ -157,7 +157,7 @@ function Doors({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
               <Text size="sm">Jupyter on your machine:</Text>
               <Command text={`windrow cluster forward ${name} 8888`} label="command for the notebook" />
               <Text size="sm">and then in a browser:</Text>
-              <Command text={`http://127.0.0.1:8888/?token=${box.notebook_token ?? ""}`} label="address of the notebook" />
+              <Command text={`http://${cluster.forward_host}:8888/?token=${box.notebook_token ?? ""}`} label="address of the notebook" />
             </>
           )}
           {box.ssh_port === null && box.notebook_port === null && <Text size="sm" className="wr-quiet">Simulated hosts start neither SSH nor Jupyter.</Text>}

@@ -12,6 +12,7 @@ from windrow_master.clusters.views import ClusterView, Preview
 from windrow_master.placement.model import Chosen, Decision
 from windrow_proto.keys import SERVER_NAMES
 from windrow_proto.model import Isolation
+from windrow_proto.service_names import forward_host
 from windrow_proto.tunnels import HOST_NAME, PROTOCOL
 from windrow_proto.units import SECOND, Microcents, money_text, seconds, time_text
 
@@ -22,6 +23,7 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
     return {
         "id": cluster.cluster_id,
         "name": cluster.name,
+        "forward_host": forward_host(cluster.name, cluster.cluster_id),
         "account_id": cluster.account_id,
         "kind": cluster.kind.value,
         "phase": cluster.phase.value,

@@ -108,6 +108,7 @@ class ClusterOut(Out):
 
     id: str
     name: str
+    forward_host: Annotated[str, Field(description="The name of its forwarded ports on a renter's machine")]
     account_id: str
     kind: str
     phase: str

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from windrow_master.clusters import images
 from windrow_master.clusters.machine import HOLDING, ClusterEvent
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Workload, WorkPhase
 from windrow_master.clusters.workloads import STARTED, Judgement, broken, ended, exit_text, judge_ending, over
@@ -100,6 +101,8 @@ def _judge_whole(cluster: Cluster, members: Sequence[Workload], now_ns: int) -> 
         return Judgement(ClusterEvent.READY, "")
     is_due = any(member.phase is WorkPhase.WAITING_MEMBERS and member.start_command is None for member in members)
     if is_due and all(member.phase in (WorkPhase.WAITING_MEMBERS, WorkPhase.RUNNING) for member in members):
+        if cluster.phase is ClusterPhase.CREATING and (why := images.disagreement(members)):
+            return Judgement(ClusterEvent.BROKEN, why)
         return Judgement(ClusterEvent.ASSEMBLED, "")
     return None
 

@@ -43,7 +43,7 @@ from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, IdempotencyMismatch, NoCapacity, NotFound, Unavailable
-from windrow_proto.ids import ClusterId, HostId
+from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
 from windrow_proto.sealed import RegistryLogin
 from windrow_proto.service_names import service_url
@@ -278,6 +278,12 @@ class ClusterService:
             return uow.operations.get(operation.id) or operation, self._view(uow, after)
 
         return await self._store.write(change, name="cluster.delete")
+
+    def end_all(self, uow: UnitOfWork, account_id: AccountId, reason: str, actor: str) -> None:
+        """End all clusters of an account that are not over."""
+        for cluster in uow.clusters.living():
+            if cluster.account_id == account_id:
+                self.life.judge(uow, self.life.end(uow, cluster, reason, actor), actor)
 
     async def get(self, principal: Principal, cluster_id: ClusterId) -> ClusterView:
         """One cluster; NotFound where there is none or it is somebody else's."""

@@ -171,9 +171,10 @@ class _Walk:
                 facts = entry.stat(follow_symlinks=False)
             except OSError:
                 continue  # gone since it was listed, as an editor's own files are
-            if is_folder:
-                folders.append(Entry(name, facts))
-            elif (made := self._entry(entry, name, facts)) is not None:
+            made = self._entry(entry, name, facts)
+            if made is not None and is_folder:
+                folders.append(made)
+            elif made is not None:
                 yield made
         for one in folders:
             yield one
@@ -198,7 +199,7 @@ class _Walk:
     def _entry(self, entry: os.DirEntry[str], name: str, facts: os.stat_result) -> Entry | None:
         if len(os.fsencode(name)) > NAME_BYTES_MAX:
             self.left.odd.append(f"{name[:60]}... (its name has more than {NAME_BYTES_MAX} bytes)")
-        elif stat.S_ISREG(facts.st_mode):
+        elif stat.S_ISREG(facts.st_mode) or stat.S_ISDIR(facts.st_mode):
             return Entry(name, facts)
         elif not stat.S_ISLNK(facts.st_mode):
             self.left.odd.append(f"{name} ({_kind(facts.st_mode)})")

@@ -441,3 +441,14 @@ async def test_a_slice_is_rented_by_its_profile_at_its_share_of_the_cards_price(
     assert view.cluster.tier.startswith("h100-pcie:1g.10gb/")
     with pytest.raises(NoCapacity):
         await m.create(gpus=1)
+
+
+async def test_a_slot_that_is_being_cleaned_up_after_work_that_ended_is_back_in_a_moment(m):
+    _, spec = await m.running(argv=("true",))
+    with pytest.raises(NoCapacity) as refused:
+        await m.create()
+    assert refused.value.retry_after_ns == 0
+    m.report(spec, WorkloadPhase.EXITED, exit_code=0)
+    with pytest.raises(NoCapacity) as refused:
+        await m.create()
+    assert refused.value.retry_after_ns > 0

@@ -18,6 +18,7 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.market.service import MarketService
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import ClusterId, CommandId, HostId, OperationId, WorkloadId
+from windrow_proto.image_names import is_pinned
 from windrow_proto.model import Command, CommandKind, DeleteSpec, ObservedWorkload, Receipt, StartSpec
 from windrow_proto.units import DAY, MINUTE, SECOND
 
@@ -70,6 +71,16 @@ class LifeDesk:
                 self._save(uow, self._failed(uow, workload, f"not started: {_why(row)}"))
         else:
             self._on_delete(uow, workload, row)
+
+    def had(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> bool:
+        """Whether this workload was placed on this host."""
+        workload = uow.workloads.get(WorkloadId(workload_id))
+        return workload is not None and workload.host_id == host_id
+
+    def holds(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> bool:
+        """Whether this host has this workload and has not yet let go of it."""
+        workload = uow.workloads.get(WorkloadId(workload_id))
+        return workload is not None and workload.host_id == host_id and not workload.is_released
 
     def on_workload(self, uow: UnitOfWork, host_id: HostId, report: ObservedWorkload) -> None:
         """A host reports a workload, maybe again and maybe late."""
@@ -203,7 +214,10 @@ class LifeDesk:
         uow.workloads.save(found)
         who = fellows.named(workload) if cluster.kind in OVER_HOSTS else ""
         self.keep(uow, noted(cluster, Step(uow.now_wall_ns, "image", None, said, who)))
-        return found
+        others = fellows.members_of(uow.workloads.of_cluster(cluster.cluster_id))
+        known = [one for one in others if is_pinned(one.image) and one.workload_id != found.workload_id]
+        why = images.disagreement([*known, found]) if found.is_member else ""
+        return self._save(uow, self._failed(uow, found, why)) if why else found
 
     def _on_delete(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
         if row.state is CommandState.SUCCEEDED:
