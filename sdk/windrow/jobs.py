@@ -323,16 +323,14 @@ class Platform:
     ) -> Job:
         """Submit a job; it needs nobody afterwards. docs/jobs.md says what each limit does.
 
-        command: a list of words. folder: what is sent; None: nothing. include_secrets: also what looks like one. gpu:
-        "24GB", "H100:2", "2". memory: "8GB".
-        max_price: per hour. retries: after a host was lost, with `retry_on_exit` also after an exit code other than 0.
-        deadline: with its time zone. after: jobs (or names or ids) that have to succeed first. packages: of Python,
-        as numpy==2.4, installed before the command. registry_login: `username` and `password` for the image's registry.
-        Raises WindrowClientError; then no job is left behind.
+        command: a list of words. folder: what is sent; None: nothing. include_secrets: also what looks like one.
+        gpu: "24GB", "H100:2", "2". memory: "8GB". max_price: per hour. retries: after a host was lost, with
+        `retry_on_exit` also after an exit code other than 0. deadline: with its time zone. after: jobs (or names or
+        ids) that have to succeed first. packages: of Python, as numpy==2.4, installed before the command.
+        registry_login: `username` and `password` for its registry. Raises WindrowClientError; no job is left then.
         """
         _check(command, deadline)
-        if isinstance(after, str | Job):
-            after = [after]
+        after = [after] if isinstance(after, str | Job) else after
         request: Json = {
             "argv": list(command),
             "name": Path(command[0]).name[:40] if name is None else name,
@@ -357,9 +355,7 @@ class Platform:
             "packages": list(packages) or None,
             "registry_login": dict(registry_login) if registry_login else None,
         }
-        return self._sent(
-            request | {key: value for key, value in optional.items() if value is not None}, folder, include_secrets
-        )
+        return self._sent(request | {k: v for k, v in optional.items() if v is not None}, folder, include_secrets)
 
     def _sent(self, request: Json, folder: str | PathLike[str] | None, include_secrets: bool) -> Job:
         """Submitted, with its folder if it has one."""

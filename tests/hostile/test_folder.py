@@ -136,9 +136,7 @@ def test_what_looks_like_a_secret_stays_here_with_one_line(tmp_path: Path) -> No
         '{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----\\nx"}' + " " * 64
     )
     (root / "speaks.py").write_text(f'"""Of keys."""\nMARK = "-----BEGIN PRIVATE KEY-----"\nbegins({KEY[:30]!r})\n' * 3)
-    (root / "sub" / ".npmrc").write_text(
-        "//registry.npmjs.org/:_authToken=npm_abcdefghijklmnopqrstuvwxyz0123456789\n\n"
-    )
+    (root / "sub" / ".npmrc").write_text("//registry.example/:_authToken=npm_abcdefghijklmnopqrstuvwxyz0123456789\n\n")
     parcel = survey(root)
     sent = {entry.name for entry in parcel.entries if entry.is_file}
     assert sent == {*OPEN, "speaks.py"}
@@ -284,7 +282,7 @@ def test_a_project_there_and_back(renter: Renter, here: Path) -> None:
         f"truncate -s {RESULT_MIB}M model.safetensors; echo end >>model.safetensors; echo z >zzz; exit 7"
     )
     out = subprocess.Popen(
-        [WINDROW, "run", "--", "sh", "-c", f"sleep 3; {words}"],
+        [WINDROW, "run", "--", "sh", "-c", f"echo up; sleep 3; {words}"],
         cwd=here,
         env=os.environ | {"WINDROW_URL": renter.stack.cli["url"], "WINDROW_TOKEN": renter.stack.cli["token"]},
         stdout=subprocess.PIPE,
@@ -293,10 +291,11 @@ def test_a_project_there_and_back(renter: Renter, here: Path) -> None:
     )
     lines: list[str] = []
     assert out.stdout is not None
-    for line in out.stdout:
-        lines.append(line)
-        if "sending" in line:
-            (here / "edited").write_text("MINE")
+    with out.stdout as told:
+        for line in told:
+            lines.append(line)
+            if line == "up\n":
+                (here / "edited").write_text("MINE")
     said = "".join(lines)
     assert out.wait() == 7, said
     found = tree(here)
@@ -342,7 +341,9 @@ def test_a_signal_ends_what_was_rented(renter: Renter, here: Path, number: signa
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    assert child.stdout is not None and child.stdout.readline() == b"up\n"
+    assert child.stdout is not None
+    with child.stdout as told:
+        assert told.readline() == b"up\n"
     (mine,) = [one for one in renter.all("/clusters") if one["id"] not in before]
     assert mine["request"]["client_lease_s"] == 900
     child.send_signal(number)

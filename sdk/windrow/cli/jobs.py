@@ -76,6 +76,13 @@ def script_command(script: Path) -> list[str]:
     return [runner, script.name]
 
 
+def _command(script: Path | None, argv: list[str] | None) -> list[str]:
+    found = [*(script_command(script) if script else []), *(argv or [])]
+    if not found:
+        raise WindrowClientError("Say what to run: windrow job submit -- python train.py")
+    return found
+
+
 def _parcel(script: Path | None, root: Path | None, files: bool, include_secrets: bool) -> Parcel | None:
     if script is not None:
         return single(script.resolve())
@@ -119,9 +126,7 @@ def job_submit(
 ) -> None:
     """Submit a job: this folder is sent, and then you may go."""
     api = client(context)
-    command = [*(script_command(script) if script else []), *(argv or [])]
-    if not command:
-        raise WindrowClientError("Say what to run: windrow job submit -- python train.py")
+    command = _command(script, argv)
     parcel = _parcel(script, root, files, include_secrets)
     request = cluster_request(
         argv=command, name=name or Path(command[-1 if script else 0]).name[:40], gpu=gpu, part=part, cpus=cpus,

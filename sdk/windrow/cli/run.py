@@ -1,7 +1,9 @@
 """`windrow run -- CMD`: rent, send this folder, run, stream the log, fetch changed files, let go, show the receipt."""
 
 import sys
+import time
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -39,7 +41,7 @@ from windrow.cli.output import EXIT_CONFLICT, EXIT_FAILURE, print_error, print_j
 from windrow.cli.request import cluster_request
 from windrow.cli.signals import Ended, Signals, heard
 from windrow.client import Client
-from windrow.errors import ApiProblem, WindrowClientError
+from windrow.errors import ApiProblem, MasterUnreachable, WindrowClientError
 from windrow.folder import record, transfer
 from windrow.folder.returning import Report
 from windrow.folder.sending import Parcel, named, survey
@@ -47,6 +49,10 @@ from windrow.soon import PAUSE_S, SOON_S, patiently
 
 END_S: Final = 180.0
 """For a cluster to end once that was asked."""
+ABSENT_S: Final = 300.0
+"""For so long a run bears a Master that does not answer; its lease is longer."""
+LOG_PAUSE_S: Final = 0.5
+"""Before a log that broke off is asked for again."""
 HURRY_S: Final = 8.0
 """The same where a signal ends the run: who sent it kills after ten."""
 
@@ -104,24 +110,38 @@ def run(
     print_plan(plan)
     if not as_json:
         print_tested(plan)
+    _go(api, request, parcel, Wishes(files, allow_executables, detach, as_json))
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How a run is to go."""
+
+    files: bool
+    allow_executables: bool
+    detach: bool
+    as_json: bool
+
+
+def _go(api: Client, request: dict[str, Any], parcel: Parcel, wishes: Wishes) -> None:
     with heard() as signals:
         cluster_id = _created(api, request, signals)
-        with nullcontext() if detach else renewed(api, cluster_id):
+        with nullcontext() if wishes.detach else renewed(api, cluster_id):
             try:
                 signals.release()
-                if detach:
-                    _send(api, cluster_id, parcel, files)
-                    _say_detached(cluster_id, as_json)
+                if wishes.detach:
+                    _send(api, cluster_id, parcel, wishes.files)
+                    _say_detached(cluster_id, wishes.as_json)
                     return
                 say(f"  it ends when this machine is not heard of for {CLIENT_LEASE_S // 60} minutes (--detach: never)")
-                code, report = _work(api, cluster_id, parcel, files, allow_executables)
+                code, report = _work(api, cluster_id, parcel, wishes)
                 if report.is_whole:
                     api.delete_cluster(cluster_id)
                     api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, END_S)
             except BaseException as end:
                 _let_go(api, cluster_id, HURRY_S if isinstance(end, Ended) else END_S)
                 raise
-    _finish(api, cluster_id, code, report, as_json)
+    _finish(api, cluster_id, code, report, wishes.as_json)
 
 
 def _finish(api: Client, cluster_id: str, code: int, report: Report, as_json: bool) -> None:
@@ -198,17 +218,49 @@ def _fitting(api: Client, request: dict[str, Any]) -> dict[str, Any]:
     return plan
 
 
-def _work(api: Client, cluster_id: str, parcel: Parcel, files: bool, allow_executables: bool) -> tuple[int, Report]:
-    _send(api, cluster_id, parcel, files)
+def _work(api: Client, cluster_id: str, parcel: Parcel, wishes: Wishes) -> tuple[int, Report]:
+    _send(api, cluster_id, parcel, wishes.files)
     api.wait_cluster(cluster_id, _has_started, CREATE_TIMEOUT_S, Progress())
-    for data in api.logs(cluster_id, follow=True):
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    ended = api.wait_cluster(cluster_id, _has_exited, 60.0)
+    ended = _followed(api, cluster_id)
     if ended["phase"] == "Failed" and not has_run(ended):
         raise WindrowClientError(f"{cluster_id} failed: {ended.get('reason') or 'no reason was given'}")
     code = _exit_code(ended)
-    return code, _brought(api, cluster_id, parcel.root, allow_executables) if files else Report()
+    if not wishes.files:
+        return code, Report()
+    return code, _brought(api, cluster_id, parcel.root, wishes.allow_executables)
+
+
+def _followed(api: Client, cluster_id: str) -> dict[str, Any]:
+    """Print its log until it ends; returns it as it is then. A Master or host that is away for a while ends nothing."""
+    printed, away_since = 0, None
+    while True:
+        try:
+            printed += _print_log(api, cluster_id, printed, follow=True)
+            found = api.cluster(cluster_id)
+            if _has_exited(found):
+                _print_log(api, cluster_id, printed, follow=False)
+                return found
+            away_since = None
+        except (MasterUnreachable, ApiProblem) as error:
+            away_since = away_since or time.monotonic()
+            is_passing = not isinstance(error, ApiProblem) or error.retryable or error.status >= 500
+            if not is_passing or time.monotonic() - away_since > ABSENT_S:
+                raise
+        time.sleep(LOG_PAUSE_S)
+
+
+def _print_log(api: Client, cluster_id: str, offset: int, *, follow: bool) -> int:
+    """Print the log from a byte on; returns how many bytes that were."""
+    count = 0
+    try:
+        for data in api.logs(cluster_id, follow=follow, offset=offset):
+            count += len(data)
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+    except MasterUnreachable:
+        if not count:
+            raise
+    return count
 
 
 def _brought(api: Client, cluster_id: str, root: Path, allow_executables: bool) -> Report:
