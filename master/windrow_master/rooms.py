@@ -192,7 +192,7 @@ def _furnished(
         market=market,
         clusters=clusters,
         templates=TemplateService(store),
-        artefacts=(kept := ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts)),
+        artefacts=(kept := ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts, room)),
         retention=RetentionService(store, kept, clock),
         volumes=VolumeService(store, kept),
         inside=WorkAccess(clusters, hub),
@@ -300,7 +300,7 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     )
     files = JobFiles(services.artefacts.objects, lambda: services.inside)
     seal_key = SealKey.of(rooms.authority.signing)
-    services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key)
+    services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key, services.artefacts.uploads)
     services.jobs.course.move_by(services.checkpoints)
     services.artefacts.owners["job"] = services.jobs.owner
     services.jobs.course.free_slots = rooms.fleet.view.free_slots
