@@ -29,6 +29,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "proto/windrow_proto/tunnel_seal.py",
         "master/windrow_master/identity/authority.py",
         "agent/windrow_agent/onboard.py",
+        "sdk/windrow/link.py",
         "sdk/windrow/seal.py",
     ),
     "boto3": ("master/windrow_master/clusters/artefacts/s3.py",),

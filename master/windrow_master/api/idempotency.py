@@ -35,13 +35,20 @@ BODY_MAX: Final = 256 * 1024
 """Longer answers are not remembered; no POST of ours gives one."""
 LOGIN: Final = "registry_login"
 REPLAYED: Final = "Idempotency-Replayed"
-SECRET_ANSWERS: Final = frozenset({f"{V1}/tokens", f"{V1}/join-tokens", f"{V1}/clusters/{{cluster_id}}/tunnels"})
+SECRET_ANSWERS: Final = frozenset(
+    {
+        *(f"{V1}/tokens", f"{V1}/join-tokens", f"{V1}/clusters/{{cluster_id}}/tunnels"),
+        *(f"{V1}/accounts", f"{V1}/accounts/{{account_id}}/link"),
+    }
+)
 """Their answers hold a secret that is shown once and stored nowhere, so they are made again instead."""
 _MADE_AGAIN: Final = SECRET_ANSWERS | {f"{V1}/clusters/{{cluster_id}}/renew"}
 """The last one is asked for every few minutes of each cluster with a client, and does no harm twice."""
 _STATED: Final = frozenset({f"{V1}/clusters/{{cluster_id}}/{what}" for what in ("stop", "start")})
 """They say how something is to be, so they are answered again where it is so already."""
-REPEATABLE: Final = _STATED | {f"{V1}/clusters", f"{V1}/jobs", f"{V1}/jobs/{{job_id}}/rerun"}
+REPEATABLE: Final = _STATED | {
+    *(f"{V1}/clusters", f"{V1}/jobs", f"{V1}/jobs/{{job_id}}/rerun", f"{V1}/accounts/{{account_id}}/credit"),
+}
 """Of the others the rooms keep the key in the transaction that does the work; so what was cut short may run again."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]

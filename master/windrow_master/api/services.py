@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow_master.accesses.service import AccessService
 from windrow_master.accesses.trials.service import TrialService
+from windrow_master.accounts.service import AccountService
 from windrow_master.api.sharing import RequestShares
 from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
@@ -16,6 +17,7 @@ from windrow_master.clusters.artefacts.retention.service import RetentionService
 from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.cords.service import CordService
 from windrow_master.clusters.jobs.service import JobService
+from windrow_master.clusters.results.service import ResultService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates.service import TemplateService
 from windrow_master.clusters.tunnels.service import TunnelService
@@ -104,6 +106,8 @@ class Services:
     checkpoints: CheckpointService | None = None
     """Moves checkpoints of workloads, likewise."""
     volume_course: VolumeCourse | None = None
+    results: ResultService | None = None
+    """Keeps what work leaves that has ended by itself, likewise."""
     """Moves volumes, likewise."""
     tunnels: TunnelService | None = None
     cords: CordService | None = None
@@ -112,5 +116,7 @@ class Services:
     """Challenges hosts, likewise."""
     jobs: JobService | None = None
     """Jobs, likewise."""
+    accounts: AccountService | None = None
+    """Other people's accounts, likewise."""
     proofs: ProofService | None = None
     """Rents hosts to try them, likewise."""

@@ -278,10 +278,11 @@ class CardBenchmark:
 
 @dataclass(frozen=True, slots=True)
 class Mishap:
-    """An event that may count against a host."""
+    """An event that may count against a host. actor: whose word it is, as in `EventRow`."""
 
     host_id: HostId
     kind: str
+    actor: str
     fields: Mapping[str, object]
 
 
