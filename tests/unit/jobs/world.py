@@ -63,7 +63,12 @@ class World:
         """A Master's rooms after a restart: nothing is left but the store and the objects."""
         files = JobFiles(FolderStore(self.folder), lambda: self.inside)
         self.jobs = JobService(
-            self.store, self.clock, self.market.clusters, files, SealKey.of(self.signing), Uploads(None)
+            self.store,
+            self.clock,
+            self.market.clusters,
+            files,
+            SealKey.of(self.signing),
+            Uploads(lambda more_bytes: None),
         )
         self.jobs.course.free_slots = self.market.fleet.view.free_slots
 

@@ -95,7 +95,7 @@ class ArtefactService:
         """With the key that lies beside the Master's others, made if need be. settings: None: a folder of data_dir,
         whose disks room watches."""
         objects = FolderStore(data_dir / "artefacts") if settings is None else S3Store(settings)
-        uploads = Uploads(room if settings is None else None)
+        uploads = Uploads(_anything if room is None or settings is not None else room.admit_upload)
         return cls(store, objects, root_key(data_dir / "identity"), clusters, clock, rng, uploads)
 
     # --- for routes ---------------------------------------------------------------------------------------------------
@@ -282,6 +282,10 @@ class ArtefactService:
             await self.objects.delete(key)
         except WindrowError as error:
             log.warning("object_not_deleted", key=key, detail=error.detail)
+
+
+def _anything(more_bytes: int) -> None:
+    """No disk of this Master's is watched, or none takes what is uploaded."""
 
 
 def taken(uow: UnitOfWork, account_id: AccountId) -> tuple[int, int]:

@@ -1,15 +1,15 @@
-"""Bounds what people send to this Master's disk while it is on its way: by account against its quota, and by the disk.
+"""Bounds what people send to this Master's disk while it is on its way: by account against its quota, and by the
+disk. Pure.
 
 begin ──▶ what is announced is reserved ──▶ pieces: more than that is reserved as it comes ──▶ all of it given back
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_master.store.room import Room
 from windrow_proto.errors import TooLarge
 from windrow_proto.ids import AccountId
 from windrow_proto.units import GIB, MIB
@@ -23,10 +23,11 @@ LOOK_BYTES: Final = MIB
 
 
 class Uploads:
-    """All that is on its way. room: the disks of this Master; None where objects are somewhere else."""
+    """All that is on its way."""
 
-    def __init__(self, room: Room | None) -> None:
-        self._room = room
+    def __init__(self, admit: Callable[[int], None]) -> None:
+        """admit: raises DiskFull where so many more bytes do not fit on the disk that they go to."""
+        self.admit = admit
         self._coming: Counter[AccountId] = Counter()
 
     def coming_bytes(self, account_id: AccountId) -> int:
@@ -46,11 +47,6 @@ class Uploads:
             yield upload
         finally:
             upload.give_back()
-
-    def admit(self, more_bytes: int) -> None:
-        """Raises DiskFull where so much more does not fit."""
-        if self._room is not None:
-            self._room.admit_upload(more_bytes)
 
     def reserve(self, account_id: AccountId, wanted_bytes: int, least_bytes: int, left_bytes: int) -> int:
         """Hold so much more, or as much of it as the quota leaves, but `least_bytes`; returns how much.
