@@ -343,6 +343,7 @@ export interface ClusterBody {
   tier?: string | null;
   runtime?: "process" | "docker" | "simulated" | null;
   simulated?: boolean;
+  /** Such as 2g.20gb or mps.50 */
   slice?: string | null;
   max_price_per_hour?: string | null;
   /** Each gives all that is asked for */
@@ -811,6 +812,7 @@ export interface JobBody {
   tier?: string | null;
   runtime?: "process" | "docker" | "simulated" | null;
   simulated?: boolean;
+  /** Such as 2g.20gb or mps.50 */
   slice?: string | null;
   max_price_per_hour?: string | null;
   /** Further attempts after its host was lost */
