@@ -35,6 +35,7 @@ from windrow.cli.clusters import (
     Which,
 )
 from windrow.cli.clusters import cluster_id as id_of
+from windrow.cli.clusters import tell_unsaved
 from windrow.cli.context import AsJson, client
 from windrow.cli.lease import CLIENT_LEASE_S, renewed
 from windrow.cli.output import EXIT_CONFLICT, EXIT_FAILURE, print_error, print_json, say, size_text
