@@ -281,7 +281,8 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
         if member is None or member.role is not MemberRole.HOST:
             return None
         is_banned = member.standing is not Standing.GOOD
-        return HostFacts(member.sign_public, member.generation, is_banned, member.used_generation)
+        may_jump = member.may_jump(rooms.services.clock.wall_ns())
+        return HostFacts(member.sign_public, member.generation, is_banned, member.used_generation, may_jump)
 
     hub.ports.host_facts = host_facts
     services = rooms.services
@@ -305,6 +306,8 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     services.artefacts.owners["job"] = services.jobs.owner
     services.jobs.course.free_slots = rooms.fleet.view.free_slots
     hub.ports.generations_used = identity.generations_used
+    hub.ports.generation_found = identity.generation_found
+    hub.ports.forgetting = identity.forgetting
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points
     rooms.fleet.ports.relays = hub.accesses.serving
