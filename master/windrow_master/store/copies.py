@@ -4,11 +4,11 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from sqlalchemy import make_url
 
@@ -16,6 +16,7 @@ from windrow_master.store.core_repository import TermRepository
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.migrate import revision_of, upgrade
 from windrow_master.store.opening import explained
+from windrow_master.store.seat import is_led
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, StorageFailed
 
@@ -24,6 +25,7 @@ BUSY_S: Final = 30.0
 DUMP_S: Final = 3600.0
 PROBLEMS_MAX: Final = 20
 """Of a damaged file, so many lines are told."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +145,18 @@ def _opened(url: str) -> Iterator[Engines]:
 
 def check_unused(url: str) -> None:
     """Raises Conflict while a Master leads on a shared database."""
-    from windrow_master.store.seat import is_led  # sqlite needs none of it
-
     with _opened(url) as engines:
         if engines.seat is not None and is_led(engines.seat):
             raise Conflict("A Master leads on this database. Stop all of them first.", subject="database")
 
 
-def make_current(url: str, *, at_least: int, now_ns: int, version: str, backup_at_ns: int, random: Any) -> int:
+def make_current(url: str, *, at_least: int, now_ns: int, version: str, backup_at_ns: int) -> int:
     """Bring a restored database up to date, begin a term on it above all that hosts may have seen, and let each member
     come once with a newer certificate than it knows of. Returns the term. Raises StorageFailed."""
     with _opened(url) as engines:
         upgrade(engines.writer)
         with engines.writer.connect() as connection, connection.begin():
-            uow = UnitOfWork(connection, now_ns, 0, random)
+            uow = UnitOfWork(connection, now_ns, 0, os.urandom)
             uow.epoch = uow.terms.begin_restored(at_least, now_ns, version, backup_at_ns)
             uow.members.restored(now_ns)
             fields = {"epoch": str(uow.epoch), "backup_at_ns": str(backup_at_ns)}
@@ -164,9 +164,7 @@ def make_current(url: str, *, at_least: int, now_ns: int, version: str, backup_a
         return uow.epoch
 
 
-def verify_with(url: str, read: Any) -> Any:
-    """Run a function of a unit of work that only reads, without beginning a term. Raises StorageFailed."""
+def read_of(url: str, read: Callable[[UnitOfWork], T]) -> T:
+    """Run a function that only reads, without beginning a term. Raises StorageFailed."""
     with _opened(url) as engines, engines.reader.begin() as connection:
-        return read(UnitOfWork(connection, 0, 0, bytes))
-
-
+        return read(UnitOfWork(connection, 0, 0, os.urandom))
