@@ -177,7 +177,7 @@ class ChannelDesk:
 
     async def _files_out(self, number: int, held: _Open) -> ChannelClose:
         runtime = self._keeper.runtime_of(held.step.workload_id)
-        stream = await runtime.get_files(held.step.workload_id, held.step.changed_only, FILES_CAP_BYTES)
+        stream = await runtime.get_files(held.step.workload_id, held.step.changed_only, held.step.offset)
         return await self._stream(number, held, stream)
 
     async def _stream(self, number: int, held: _Open, stream: ByteStream) -> ChannelClose:

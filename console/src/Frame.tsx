@@ -5,14 +5,14 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore, type ComponentType } from "react";
 import { connection } from "./api/connection.ts";
-import { me as meQuery } from "./api/queries.ts";
+import { me as meQuery, queryClient } from "./api/queries.ts";
 import type { Me } from "./api/types.ts";
 import { amount, duration, plain } from "./format.ts";
 import { SignInPage } from "./pages/SignInPage.tsx";
 import { isShortcut } from "./keys.ts";
 import { Help } from "./parts/Help.tsx";
 import { AutoIcon, KeyboardIcon, MoonIcon, SearchIcon, SunIcon, UserIcon } from "./parts/icons.tsx";
-import { Empty, ProblemNote, Waiting } from "./parts/page.tsx";
+import { Empty, PageHead, ProblemNote, Waiting } from "./parts/page.tsx";
 import { Palette } from "./parts/Palette.tsx";
 import { PLACE_ICONS } from "./parts/placeIcons.ts";
 import { TestMoney, useNow } from "./parts/state.tsx";
@@ -21,8 +21,8 @@ import { signOut, useBroughtToken } from "./session.ts";
 
 export function Frame() {
   const [brought, used] = useBroughtToken();
-  const query = useQuery({ ...meQuery, enabled: brought === null });
-  if (brought !== null) return <SignInPage brought={brought} done={used} />;
+  const query = useQuery(meQuery);
+  if (brought !== null && query.data !== undefined) return <SignInPage brought={brought} me={query.data} done={used} />;
   if (query.data === undefined) {
     return (
       <main style={{ maxWidth: 560, margin: "18vh auto 0" }}>
@@ -30,7 +30,7 @@ export function Frame() {
       </main>
     );
   }
-  return query.data === null ? <SignInPage brought={null} done={used} /> : <Signed me={query.data} />;
+  return query.data === null ? <SignInPage brought={null} me={null} done={used} /> : <Signed me={query.data} />;
 }
 
 /** Exact, or a list's entry would look chosen on each of its pages' neighbours. */
@@ -179,6 +179,17 @@ export function Lost() {
   return <div className="wr-page"><Empty title="There is no such page" action={<Link className="wr-link" to="/">To the overview</Link>}>The address may be of something that is gone.</Empty></div>;
 }
 
+/** In place of a page that threw while it was drawn; the rest of the console goes on. */
 export function PageFailed({ error, reset }: { error: unknown; reset?: () => void }) {
-  return <div className="wr-page"><ProblemNote error={error} retry={reset} /></div>;
+  const again = () => {
+    queryClient.removeQueries({ type: "inactive" }); // the page's own: what it could not draw is asked for anew
+    reset?.();
+  };
+  return (
+    <div className="wr-page">
+      <PageHead title="This page failed" />
+      <Text size="sm" mb="sm">The console could not show this page. Nothing was changed by it. Try again, or go to another page.</Text>
+      <ProblemNote error={error} retry={again} />
+    </div>
+  );
 }

@@ -1,5 +1,7 @@
 // What the first screen will ask, asked before the libraries are read: the answers then come while the script is.
 
+import { proof, secret } from "./api/secret.ts";
+
 /** An answer that nobody took by then is not the first screen's any more. */
 const KEPT_MS = 10_000;
 /** As the fleet's screen asks (fleet/feed.ts); the very same addresses, or the answer is not found. */
@@ -7,11 +9,11 @@ const FLEET = ["/api/v1/gpus", "/api/v1/hosts?limit=500&gpus=false"];
 
 const asked = new Map<string, Promise<Response>>();
 
-/** Ask ahead. Not while the address brings a token: nobody is signed in yet. */
+/** Ask ahead. Not without a session, nor while the address brings a token: nobody is signed in yet. */
 export function askAhead(path: string, hash: string): void {
-  if (hash.includes("token=")) return;
+  if (hash.includes("token=") || secret() === null) return;
   for (const address of ["/api/v1/me", ...(path === "/fleet" ? FLEET : [])]) {
-    const answer = fetch(address, { credentials: "same-origin", cache: "no-store" });
+    const answer = fetch(address, { headers: proof(), credentials: "omit", cache: "no-store" });
     answer.catch(() => undefined); // whoever takes it is told; until then its failing is nobody's
     asked.set(address, answer);
   }

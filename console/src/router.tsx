@@ -37,6 +37,7 @@ export const router = createRouter({
   parseSearch,
   stringifySearch,
   scrollRestoration: true,
+  defaultErrorComponent: PageFailed, // inside the frame: what failed is one page, and the way to the others stays
 });
 
 declare module "@tanstack/react-router" {

@@ -1,7 +1,9 @@
 // Signing in and out. A token in the address's hash (as `windrow up` prints it) is taken once and removed at once.
 import { useCallback, useEffect, useState } from "react";
-import { send } from "./api/client.ts";
+import { post, send, SESSION } from "./api/client.ts";
 import { me, queryClient, signedOut } from "./api/queries.ts";
+import { keepSecret, signOutHere } from "./api/secret.ts";
+import type { SignedIn } from "./api/types.ts";
 
 /** Read and remove `#token=…`. Runs before the first page is drawn, so that no script or history sees it later. */
 export function takeHashToken(): string | null {
@@ -25,14 +27,23 @@ export function useBroughtToken(): [string | null, () => void] {
   return [token, used];
 }
 
-export async function signIn(token: string): Promise<void> {
-  await send("POST", "/session", { body: { token: token.trim() } });
-  await queryClient.cancelQueries({ queryKey: me.queryKey }); // one that is under way would still say: nobody
+/** Begin a session; nobody uses it yet. */
+export const begin = (token: string): Promise<SignedIn> => post<SignedIn>(SESSION, { token: token.trim() });
+
+/** Go on with this session. What was read in another one is forgotten. */
+export async function use(session: SignedIn): Promise<void> {
+  keepSecret(session.secret);
+  await queryClient.cancelQueries(); // one that is under way would still say what the session before was told
+  queryClient.removeQueries({ predicate: (query) => query.queryKey[0] !== me.queryKey[0] });
   await queryClient.fetchQuery({ ...me, staleTime: 0 });
 }
 
+/** End a session that was begun and not used. */
+export const discard = (session: SignedIn): Promise<Response> => send("DELETE", SESSION, { secret: session.secret });
+
 export async function signOut(): Promise<void> {
-  await send("DELETE", "/session");
-  queryClient.clear();
+  await send("DELETE", SESSION);
+  signOutHere();
   signedOut();
+  queryClient.removeQueries({ predicate: (query) => query.queryKey[0] !== me.queryKey[0] });
 }

@@ -51,6 +51,8 @@ class Config:
     https_port: int | None
     trunk_port: int | None
     log_level: str
+    names: tuple[str, ...] = ()
+    """Further DNS names and addresses under which HTTP is answered, such as those of a proxy."""
     redis_url: str = ""
     """Redis or Valkey, which other Masters of the same database share; empty: the bus is this process'."""
     rate_limits: bool = True
@@ -79,6 +81,7 @@ class Config:
         found = {one.name: getattr(self, one.name) for one in fields(self)} | {
             "database": _shown(self.database),
             "redis_url": _shown(self.redis_url) if self.redis_url else "",
+            "names": " ".join(self.names),
             "history": self.history.shown,
             "artefacts": "folder" if self.artefacts is None else self.artefacts.shown,
         }
@@ -113,6 +116,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         https_port=_port("--https-port", read.https_port),
         trunk_port=_port("--trunk-port", read.trunk_port),
         log_level=read.log_level,
+        names=_names(environment.get("WINDROW_NAMES", "")),
         redis_url=_redis(_secret("WINDROW_REDIS_URL", environment)),
         rate_limits=_switch("WINDROW_RATE_LIMITS", environment),
         proofs=_switch("WINDROW_PROOFS", environment),
@@ -209,6 +213,10 @@ def _address(flag: str, text: str) -> str:
     if not 1 <= len(text) <= 253 or not all(c.isascii() and (c.isalnum() or c in ".-:") for c in text):
         raise InvalidInput(f"{flag} {text[:60]!r} is neither a DNS name nor an IP address.")
     return text
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(_address("WINDROW_NAMES", name) for name in text.replace(",", " ").split())
 
 
 def _public_of(listen: str) -> str:

@@ -20,6 +20,7 @@ from windrow_master import logs, rooms, serving, standby
 from windrow_master.again import again
 from windrow_master.api.app import build_app
 from windrow_master.api.limits import Limits
+from windrow_master.api.own_names import OwnNames
 from windrow_master.config import (
     HTTP_PORT,
     HTTPS_PORT,
@@ -161,9 +162,9 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
     if config.supervisor_fd is not None:
         opened.services.trials.supervisor = Line(config.supervisor_fd)
     opened.services.limits = Limits() if config.rate_limits else None
-    app = build_app(opened.services)
+    names = serving.own_names(config.listen, config.public, config.names)
+    app = build_app(opened.services, names=OwnNames(names))
     assert opened.services.tail is not None, "the application made it"
-    names = serving.own_names(config.listen, config.public)
     key = serving.tls_key(config.data_dir / "identity")
     tls = opened.authority.issue_master(key, names, opened.services.clock.wall_ns())
     opened.services.https_pin = serving.pin_of(tls)

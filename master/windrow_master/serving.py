@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -162,9 +162,9 @@ class CliFile:
         return {name: port for name, port in found.items() if isinstance(port, int) and 0 < port < 65536}
 
 
-def own_names(listen: str, public: str) -> tuple[str, ...]:
-    """The names and addresses that the Master's certificate holds."""
-    names = ["localhost", "127.0.0.1", "::1", public, os.uname().nodename]
+def own_names(listen: str, public: str, further: Iterable[str] = ()) -> tuple[str, ...]:
+    """The names and addresses under which the Master answers; its certificate holds them all."""
+    names = ["localhost", "127.0.0.1", "::1", public, os.uname().nodename, *further]
     if listen not in {"0.0.0.0", "::"}:
         names.append(listen)
     legal = [n for n in names if n and len(n) <= 253 and all(c.isascii() and (c.isalnum() or c in ".-:") for c in n)]

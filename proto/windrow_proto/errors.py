@@ -62,6 +62,12 @@ class Unauthenticated(WindrowError):
     code, grpc, http, fault = "unauthenticated", "UNAUTHENTICATED", 401, Fault.CALLER
 
 
+class Misdirected(WindrowError):
+    """The request names a host that this Master is not. Use the address that the Master gives."""
+
+    code, grpc, http, fault = "misdirected", "INVALID_ARGUMENT", 421, Fault.CALLER
+
+
 class Forbidden(WindrowError):
     """Your roles do not allow this. Ask an operator for the role that the message names."""
 

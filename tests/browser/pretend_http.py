@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from fastapi.responses import JSONResponse, StreamingResponse
@@ -13,15 +13,19 @@ TICK_S = 1.0
 """Between two steps of whatever goes on by itself."""
 
 
-def problem(status: int, code: str, title: str, detail: str, subject: str | None = None) -> JSONResponse:
-    """An error as the API words it."""
-    body = {
+def problem(
+    status: int, code: str, title: str, detail: str, subject: str | None = None, reasons: Sequence[Json] = ()
+) -> JSONResponse:
+    """An error as the API words it. reasons: objects, as the real Master sends them."""
+    body: Json = {
         "type": f"https://windrow.dev/errors/{code}",
         "title": title,
         "status": status,
         "detail": detail,
         "code": code,
     }
+    if reasons:
+        body["reasons"] = list(reasons)
     return JSONResponse(
         body | {"subject": subject, "retryable": status > 500, "request_id": "req_pretend_0001"},
         status,

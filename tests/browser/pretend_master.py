@@ -14,13 +14,20 @@ from typing import Any
 
 import uvicorn
 from fastapi import Body, FastAPI, Request, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, JSONResponse
 
 from tests.browser.pretend_accesses import access_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_records import overview_routes, record_routes
-from tests.browser.pretend_rental import cluster_routes, cluster_streams, health_routes, market_routes, template_routes
+from tests.browser.pretend_rental import (
+    cluster_routes,
+    cluster_streams,
+    health_routes,
+    job_routes,
+    market_routes,
+    template_routes,
+)
 from tests.browser.pretend_volumes import volume_routes
 from tests.browser.pretend_world import Asked, Json, World, add_host, at, make_world, token
 from tests.support.ports import own_port
@@ -31,7 +38,11 @@ from windrow_master.api.headers import HEADERS
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "pretend-token"
-CSRF = "pretend-csrf"
+ACCOUNT = {"id": "account_1", "name": "first account"}
+SECRET = "ws_pretend-secret"
+OTHER_TOKEN = "pretend-token-of-another"
+SESSIONS = {TOKEN: (SECRET, ACCOUNT), OTHER_TOKEN: ("ws_other-secret", {"id": "account_2", "name": "another account"})}
+"""What a token begins: a session's secret, and whose it is."""
 LOOKS_AT_LAST = 4
 """Turns of the loop: what was accepted is a connection two turns later."""
 
@@ -46,6 +57,7 @@ def make_app(world: World) -> FastAPI:
     reading_routes(app, world)
     cluster_routes(app, world)
     cluster_streams(app, world)
+    job_routes(app, world)
     market_routes(app, world)
     template_routes(app, world)
     volume_routes(app, world)
@@ -69,46 +81,44 @@ def _gate(world: World) -> Any:
                 said = json.loads(body) if body else None
                 world.asked.append(Asked(request.method, path, dict(request.query_params), said))
                 return problem(409, "conflict", "Written down", "A pretend Master does nothing for programs.")
-            signed = request.cookies.get("windrow_session") == TOKEN or path == "/session"
-            if not signed:
+            if _asking(request) is None and path != "/session":
                 return problem(
                     401, "unauthenticated", "Not signed in", "Who are you? Send a valid token, or sign in again."
                 )
-            given = request.headers.get("x-windrow-csrf")
-            if request.method != "GET" and path != "/session" and given != CSRF:
-                return problem(403, "forbidden", "Forbidden", "The header X-Windrow-CSRF is missing.")
         answer: Response = await call_next(request)
         # The real Master's own headers, so that a page they would break breaks here.
         for name, value in HEADERS.items():
             answer.headers.setdefault(name, value)
-        if path in {"/session", "/me"}:
-            answer.headers["X-Windrow-CSRF"] = CSRF
         return answer
 
     return gate
 
 
+def _asking(request: Request) -> Json | None:
+    """Whose session's secret this request carries."""
+    given = request.headers.get("authorization", "").removeprefix("Bearer ")
+    return next((account for secret, account in SESSIONS.values() if secret == given), None)
+
+
 def _session_routes(app: FastAPI, world: World) -> None:
     @app.post("/api/v1/session")
     async def sign_in(body: Json = Body()) -> Response:
-        if body.get("token") != TOKEN:
+        if body.get("token") not in SESSIONS:
             return problem(
                 401, "unauthenticated", "Not signed in", "This token is not known, or it has expired. Make another."
             )
-        answer = Response(status_code=204)
-        answer.set_cookie("windrow_session", TOKEN, httponly=True, samesite="strict")
-        return answer
+        session = {"id": "session_1", "expires_at": at(-86_400)}
+        secret, account = SESSIONS[body["token"]]
+        return JSONResponse({"account": account, "session": session, "secret": secret})
 
     @app.delete("/api/v1/session")
     async def sign_out() -> Response:
-        answer = Response(status_code=204)
-        answer.delete_cookie("windrow_session")
-        return answer
+        return Response(status_code=204)
 
     @app.get("/api/v1/me")
-    async def me() -> Json:
+    async def me(request: Request) -> Json:
         return {
-            "account": {"id": "account_1", "name": "first account"},
+            "account": _asking(request),
             "roles": ["operator", "provider", "renter", "auditor"],
             "token": {"id": "token_1", "name": "first", "expires_at": at(-86_400)},
             "session": {"id": "session_1", "expires_at": at(-86_400)},

@@ -39,6 +39,7 @@ UNSAID: Json = {
     "budget": None,
     "max_duration_seconds": None,
     "idle_seconds": None,
+    "client_lease_s": None,
 }
 """Of a request."""
 
@@ -129,6 +130,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "started_at": None,
         "ended_at": None,
         "ends_at": None,
+        "client_lease_ends_at": None,
         "created_at": at(),
         "rental_id": f"rental_{number}",
         "first_port": None,
@@ -156,6 +158,7 @@ def cluster_routes(app: FastAPI, world: World) -> None:
                 "no_capacity",
                 "Nothing fits",
                 "No host fits this request now. The reasons are listed for each host.",
+                reasons=fit["refusals"],
             )
         cluster_id = _requested(world, body, fit)
         place = fit["placement"][0]
@@ -200,6 +203,18 @@ def _turned(world: World, cluster_id: str, what: str, phase: str) -> Response:
     one = world.clusters[cluster_id]
     one.update(phase=phase, version=one["version"] + 1)
     return JSONResponse({"operation": operation(f"cluster_{what}", cluster_id), "cluster": one}, 202)
+
+
+def job_routes(app: FastAPI, world: World) -> None:
+    """Where a job would run."""
+
+    @app.post("/api/v1/jobs/plan")
+    async def job_plan(body: Json = Body()) -> Any:
+        if not body.get("argv"):
+            short = {"field": "argv", "reason": "List should have at least 1 item after validation, not 0"}
+            detail = "The request is not valid: argv."
+            return problem(422, "invalid_input", "Not valid", detail, reasons=[short])
+        return _fit(world, body)
 
 
 def template_routes(app: FastAPI, world: World) -> None:

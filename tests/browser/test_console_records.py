@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.async_api import Page, expect
 
-from tests.browser.pretend_master import CSRF, Served
+from tests.browser.pretend_master import SECRET, Served
 from tests.browser.pretend_records import DAYS
 from tests.browser.pretend_rental import add_receipt
 from tests.browser.pretend_world import at
@@ -112,7 +112,7 @@ async def saved(page: Page, table: str) -> list[dict[str, str]]:
 async def rented(page: Page, served: Served) -> None:
     """Let there be a cluster and its receipt."""
     body = {"kind": "box", "gpus": 0, "cpus": 1, "argv": ["true"], "name": "=mine"}
-    await page.request.post(f"{served.url}/api/v1/clusters", data=body, headers={"X-Windrow-CSRF": CSRF})
+    await page.request.post(f"{served.url}/api/v1/clusters", data=body, headers={"Authorization": f"Bearer {SECRET}"})
     for cluster in served.world.clusters.values():
         add_receipt(served.world, cluster)
 

@@ -3,7 +3,7 @@
 import httpx2
 from pydantic import BaseModel
 
-from tests.browser.pretend_master import TOKEN, make_app
+from tests.browser.pretend_master import SECRET, TOKEN, make_app
 from tests.browser.pretend_rental import add_receipt
 from tests.browser.pretend_world import make_world
 from tests.unit.master_api.described import assert_described
@@ -57,8 +57,9 @@ READS: dict[str, type[BaseModel]] = {
 async def test_the_pretend_master_answers_as_described() -> None:
     world = make_world(1)
     transport = httpx2.ASGITransport(make_app(world))
-    headers = {"Cookie": f"windrow_session={TOKEN}", "X-Windrow-CSRF": "pretend-csrf"}
+    headers = {"Authorization": f"Bearer {SECRET}"}
     async with httpx2.AsyncClient(transport=transport, base_url="http://pretend/api/v1", headers=headers) as client:
+        assert_described(await client.post("/session", json={"token": TOKEN}), out.SignedInOut)
         assert_described(await client.post("/volumes", json={"name": "data"}), volume_routes.VolumeOut, 201)
         asked = {"kind": "box", "gpus": 0, "cpus": 1, "argv": ["true"], "volumes": ["data:/data"]}
         assert_described(await client.post("/clusters/plan", json=asked), out_clusters.PlanOut)

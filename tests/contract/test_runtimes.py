@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import io
 import os
 import signal
+import tarfile
 import threading
 import uuid
 
@@ -24,6 +26,7 @@ from tests.support.places import (
     no_progress,
     only,
     run_to_end,
+    tar_bytes_of,
     tar_of,
     until_ended,
 )
@@ -167,18 +170,62 @@ async def test_files_go_in_and_only_changed_ones_come_back(place: Place):
     assert (taken.files, taken.bytes) == (2, 4)
     await place.runtime.start(spec.workload_id)
     await until_ended(place, spec.workload_id)
-    assert await files_of(place, spec.workload_id, changed_only=True) == ({"out.txt": b"hi"}, False)
+    assert await files_of(place, spec.workload_id, changed_only=True) == {"out.txt": b"hi"}
     await place.runtime.put_files(spec.workload_id, in_pieces(tar_of({"d/x": b"y", "more": b"z"})), 0)
-    assert await files_of(place, spec.workload_id, changed_only=True) == ({"out.txt": b"hi"}, False)
-    everything, _ = await files_of(place, spec.workload_id, changed_only=False)
-    assert everything == {"kept.txt": b"old", "d/x": b"y", "more": b"z", "out.txt": b"hi"}
+    assert await files_of(place, spec.workload_id, changed_only=True) == {"out.txt": b"hi"}
+    assert await files_of(place, spec.workload_id, changed_only=False) == {
+        "kept.txt": b"old",
+        "d/x": b"y",
+        "more": b"z",
+        "out.txt": b"hi",
+    }
 
 
-async def test_files_beyond_the_cap_are_left_out_and_it_says_so(place: Place):
+@pytest.mark.row("K2")
+@only(REAL)
+async def test_content_decides_what_changed_and_modes_links_and_times_survive(place: Place):
+    """Touched is not changed, and a change that hides behind the old size and time is one."""
+    sent = {"same": (0o640, b"abc"), "touched": (0o755, b"abc"), "hidden": (0o644, b"abc"), "late": (0o600, b"abc")}
+    words = (
+        "touch touched && cp -p hidden .t && printf xyz >hidden && touch -r .t hidden && rm .t && chmod 600 same"
+        " && ln -s same link && ln late again && mkdir -p empty/er && printf new >made && chmod 664 made"
+    )
+    spec = place.spec("sh", "-c", words)
+    await place.runtime.prepare(spec, no_progress)
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, (mode, data) in sent.items():
+            member = tarfile.TarInfo(name)
+            member.mode, member.size = mode, len(data)
+            member.pax_headers = {"mtime": "1700000000.123456789"}
+            tar.addfile(member, io.BytesIO(data))
+        member = tarfile.TarInfo("kept")
+        member.type, member.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(member)
+    await place.runtime.put_files(spec.workload_id, in_pieces(archive.getvalue()), 0)
+    await place.runtime.start(spec.workload_id)
+    assert (await until_ended(place, spec.workload_id)).exit_code == 0
+
+    data = await tar_bytes_of(place, spec.workload_id, changed_only=True)
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        found = {one.name: one for one in tar}
+    assert sorted(found) == ["again", "empty/er", "hidden", "link", "made"]
+    assert found["again"].isreg() and found["again"].size == 3
+    assert found["link"].linkname == "same" and found["empty/er"].isdir()
+    assert oct(found["made"].mode) == "0o664" and oct(found["hidden"].mode) == "0o644"
+    everything = await tar_bytes_of(place, spec.workload_id, changed_only=False)
+    with tarfile.open(fileobj=io.BytesIO(everything)) as tar:
+        assert oct(tar.getmember("touched").mode) == "0o755"
+        assert int(tar.getmember("late").mtime) == 1_700_000_000
+
+
+async def test_files_beyond_the_cap_are_refused_and_what_is_there_comes_from_any_byte_on(place: Place):
     spec = place.spec()
     await place.runtime.prepare(spec, no_progress)
     await place.runtime.put_files(spec.workload_id, in_pieces(tar_of({"a": b"x" * 100, "b": b"y" * 5000})), 0)
-    assert await files_of(place, spec.workload_id, False, cap=1000) == ({"a": b"x" * 100}, True)
+    whole = await tar_bytes_of(place, spec.workload_id, False)
+    for offset in (1, 511, 700, 2000, len(whole) - 1, len(whole), len(whole) + 5):
+        assert await tar_bytes_of(place, spec.workload_id, False, offset) == whole[offset:]
     with pytest.raises(TooLarge):
         await place.runtime.put_files(spec.workload_id, in_pieces(tar_of({"c": b"z" * 3 * MIB})), MIB)
 

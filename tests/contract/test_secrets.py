@@ -17,7 +17,7 @@ from windrow_master.api.app import build_app
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 
-PLANTED = {"planted token", "planted join token", "planted session", "planted CSRF token", "wrong token", "cli.json"}
+PLANTED = {"planted token", "planted join token", "planted session", "wrong token", "cli.json"}
 
 
 @pytest.fixture(

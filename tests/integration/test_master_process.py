@@ -143,7 +143,8 @@ def test_an_open_stream_does_not_hold_up_the_stop(tmp_path: Path) -> None:
         record = _cli(data_dir, process)
         _ready(record)
         with socket.create_connection(("127.0.0.1", record["ports"]["http"]), PATIENCE_S) as stream:
-            head = f"GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {record['token']}\r\n\r\n"
+            bearer = f"Authorization: Bearer {record['token']}"
+            head = f"GET /api/v1/events/stream HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\n\r\n"
             stream.sendall(head.encode())
             assert b"200 OK" in stream.recv(4096)
             process.send_signal(signal.SIGHUP)

@@ -128,9 +128,8 @@ def plant_over(canaries: Canaries, client: Any, token: str) -> None:
     joining = client.post("/join-tokens", json={}, headers=bearer).json()["join_token"]
     canaries.add("planted join token", joining)
     signed_in = client.post("/session", json={"token": made})
-    cookie = signed_in.headers["set-cookie"].split("=", 1)[1].split(";")[0]
-    canaries.add("planted session", cookie)
-    canaries.add("planted CSRF token", signed_in.headers["x-windrow-csrf"])
+    session = signed_in.json()["secret"]
+    canaries.add("planted session", session)
     wrong = "wt_" + "Canary0123456789" * 3
     canaries.add("wrong token", wrong)
     client.post("/session", json={"token": wrong})
@@ -138,7 +137,8 @@ def plant_over(canaries: Canaries, client: Any, token: str) -> None:
     client.get(f"/hosts/{wrong}", headers={"Authorization": f"Basic {wrong}"})
     client.post("/join", json={"join_token": joining, "tls_csr_pem": "x", "sign_public": "x", "proof": "x"})
     client.post("/tokens", json={"name": 7, "token": made}, headers=bearer)
-    client.delete("/session", headers={"X-Windrow-CSRF": signed_in.headers["x-windrow-csrf"]})
+    client.get("/me", headers={"Cookie": f"windrow_session={session}"})
+    client.delete("/session", headers={"Authorization": f"Bearer {session}"})
 
 
 def below(data_dir: Path) -> list[Path]:

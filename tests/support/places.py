@@ -166,12 +166,15 @@ async def in_pieces(data: bytes) -> AsyncIterator[bytes]:
         yield data[start : start + 4096]
 
 
-async def files_of(place: Place, workload_id: WorkloadId, changed_only: bool, cap: int = 0) -> tuple[dict, bool]:
-    stream = await place.runtime.get_files(workload_id, changed_only, cap)
-    data = b"".join([piece async for piece in stream])
+async def tar_bytes_of(place: Place, workload_id: WorkloadId, changed_only: bool, offset: int = 0) -> bytes:
+    stream = await place.runtime.get_files(workload_id, changed_only, offset)
+    return b"".join([piece async for piece in stream])
+
+
+async def files_of(place: Place, workload_id: WorkloadId, changed_only: bool) -> dict[str, bytes]:
+    data = await tar_bytes_of(place, workload_id, changed_only)
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        found = {m.name: tar.extractfile(m).read() for m in tar if m.isreg()}  # type: ignore[union-attr]
-    return found, stream.truncated
+        return {m.name: tar.extractfile(m).read() for m in tar if m.isreg()}  # type: ignore[union-attr]
 
 
 def commands() -> str:

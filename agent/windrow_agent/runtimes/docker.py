@@ -16,11 +16,21 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import IO, Any, Final, TypeVar
 
 from windrow_agent import fence
 from windrow_agent.core import devices, egress
-from windrow_agent.runtimes import docker_disk, docker_ends, docker_kind, docker_own, docker_pause, docker_socket, files
+from windrow_agent.runtimes import (
+    docker_disk,
+    docker_ends,
+    docker_kind,
+    docker_own,
+    docker_pause,
+    docker_socket,
+    files,
+    marks,
+    packing,
+)
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
 from windrow_agent.runtimes.images import Images
@@ -131,13 +141,13 @@ class DockerRuntime:
         archive = folder / "incoming.tar"
         try:
             await files.receive(archive, chunks, cap)
-            taken, manifest = await asyncio.to_thread(files.check_archive, archive, cap)
+            taken = await asyncio.to_thread(files.check_archive, archive, cap)
             await self._call(lambda api: put_archive(api, container["Id"], archive, facts_of.WORKSPACE), 600)
-            known = {**files.load_manifest(folder / "manifest.json"), **manifest}
-            await asyncio.to_thread(files.save_manifest, folder / "manifest.json", known)
+            known = {**marks.load_manifest(folder / "manifest.json"), **taken.manifest}
+            await asyncio.to_thread(marks.save_manifest, folder / "manifest.json", known)
         finally:
             archive.unlink(missing_ok=True)
-        return taken
+        return taken.files
 
     async def start(self, workload_id: WorkloadId) -> Run:
         """Start the container unless it ever ran; note the monotonic time of its start."""
@@ -175,18 +185,20 @@ class DockerRuntime:
         client, goes_on = await self._call(lambda api: api, CALL_S), follow and facts_of.may_go_on(container)
         return log_stream(client, container["Id"], offset, goes_on, cap, bool(self._kind.podman_url))
 
-    async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
+    async def get_files(self, workload_id: WorkloadId, changed_only: bool, offset: int) -> ByteStream:
         """The volume's content, filtered while it streams."""
         container = await self._known(workload_id)
-        known = files.load_manifest(self._folder / workload_id / "manifest.json") if changed_only else None
+        known = marks.load_manifest(self._folder / workload_id / "manifest.json") if changed_only else None
         client = await self._call(lambda api: api, CALL_S)
-        stream, cap = ByteStream(), cap_bytes or FILES_CAP_BYTES
+
+        def again(name: str) -> IO[bytes]:
+            return read_archive(client, container["Id"], f"{facts_of.WORKSPACE}/{name}")
 
         def produce(pipe: ThreadPipe[bytes]) -> None:
             source = read_archive(client, container["Id"], facts_of.WORKSPACE)
-            stream.truncated = files.sift(source, "workspace", known, cap, pipe.put)
+            packing.sift(source, "workspace", known, offset, pipe.put, again)
 
-        return stream.feed(ThreadPipe(produce, "windrow-docker-files").read())
+        return ByteStream().feed(ThreadPipe(produce, "windrow-docker-files").read())
 
     async def work_folder(self, workload_id: WorkloadId) -> Path | None:
         """The volume's place, where the daemon keeps it on this host and lets us see it."""

@@ -166,8 +166,9 @@ class Runtime(Protocol):
     async def logs(self, workload_id: WorkloadId, offset: int, follow: bool) -> ByteStream:
         """Its output from byte `offset`; with follow until it ends. Raises NotFound."""
 
-    async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
-        """Its folder as a tar stream; changed_only: what differs from what `put_files` brought. Raises NotFound."""
+    async def get_files(self, workload_id: WorkloadId, changed_only: bool, offset: int) -> ByteStream:
+        """Its folder as a tar stream from byte `offset` on; the same bytes for as long as nothing changes there.
+        changed_only: what differs in content from what `put_files` brought. Raises NotFound."""
 
     async def work_folder(self, workload_id: WorkloadId) -> Path | None:
         """Its working folder on this host's own disk; None where that cannot be reached. Raises NotFound."""

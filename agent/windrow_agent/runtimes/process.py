@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.runtimes import files, limits, listening, sandbox, shared_memory, shim
+from windrow_agent.runtimes import files, limits, listening, marks, packing, sandbox, shared_memory, shim
 from windrow_agent.runtimes.attached import AttachedExec
 from windrow_agent.runtimes.ending import KILL_S, delete_tree, ends_within, kill_marked, mark
 from windrow_agent.runtimes.limits import Group
@@ -116,12 +116,12 @@ class ProcessRuntime:
         archive = folder / "incoming.tar"
         try:
             await files.receive(archive, chunks, cap)
-            taken, manifest = await asyncio.to_thread(files.unpack, archive, folder / "work", cap)
-            known = {**files.load_manifest(folder / "manifest.json"), **manifest}
-            await asyncio.to_thread(files.save_manifest, folder / "manifest.json", known)
+            taken = await asyncio.to_thread(files.unpack, archive, folder / "work", cap)
+            known = {**marks.load_manifest(folder / "manifest.json"), **taken.manifest}
+            await asyncio.to_thread(marks.save_manifest, folder / "manifest.json", known)
         finally:
             archive.unlink(missing_ok=True)
-        return taken
+        return taken.files
 
     async def start(self, workload_id: WorkloadId) -> Run:
         """Launch the shim and wait until the command has begun, or has failed to."""
@@ -167,11 +167,11 @@ class ProcessRuntime:
         stream = ByteStream()
         return stream.feed(self._read_log(stream, folder, offset, follow))
 
-    async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
+    async def get_files(self, workload_id: WorkloadId, changed_only: bool, offset: int) -> ByteStream:
         """Pack the working folder in a thread."""
         folder = self._known(workload_id)
-        known = files.load_manifest(folder / "manifest.json") if changed_only else None
-        return files.packed(folder / "work", known, cap_bytes or FILES_CAP_BYTES)
+        known = marks.load_manifest(folder / "manifest.json") if changed_only else None
+        return packing.packed(folder / "work", known, offset)
 
     async def work_folder(self, workload_id: WorkloadId) -> Path | None:
         """A folder of this host."""

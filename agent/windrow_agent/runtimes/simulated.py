@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from windrow_agent.runtimes.packing import TarOut
 from windrow_agent.runtimes.port import (
     CHUNK_BYTES,
     FILES_CAP_BYTES,
@@ -177,27 +178,23 @@ class SimulatedRuntime:
 
         return stream.feed(read())
 
-    async def get_files(self, workload_id: WorkloadId, changed_only: bool, cap_bytes: int) -> ByteStream:
+    async def get_files(self, workload_id: WorkloadId, changed_only: bool, offset: int) -> ByteStream:
         """Its files as tar."""
-        box, stream = self._box(workload_id), ByteStream()
-        wanted = {n: d for n, d in box.files.items() if not changed_only or box.brought.get(n) != d}
-        cap, total, out = cap_bytes or FILES_CAP_BYTES, 0, io.BytesIO()
-        with tarfile.open(fileobj=out, mode="w") as tar:
-            for name, data in sorted(wanted.items()):
-                if total + len(data) > cap:
-                    stream.truncated = True
-                    continue
-                total += len(data)
+        box = self._box(workload_id)
+        pieces: list[bytes] = []
+        out = TarOut(pieces.append, offset)
+        for name, data in sorted(box.files.items()):
+            if not changed_only or box.brought.get(name) != data:
                 member = tarfile.TarInfo(name)
                 member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
+                out.add(member, io.BytesIO(data))
+        out.end()
 
         async def read() -> AsyncGenerator[bytes, None]:
-            out.seek(0)
-            while piece := out.read(CHUNK_BYTES):
+            for piece in pieces:
                 yield piece
 
-        return stream.feed(read())
+        return ByteStream().feed(read())
 
     async def work_folder(self, workload_id: WorkloadId) -> Path | None:
         """There is none on any disk."""

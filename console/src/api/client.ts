@@ -1,18 +1,19 @@
-// The one place that calls the Master: cookie session, CSRF header, idempotency keys, problems as errors.
+// The one place that calls the Master: the session's secret in a header, idempotency keys, problems as errors.
 import { takeEarly } from "../early.ts";
+import { readProblem } from "../problems.ts";
 import { connection } from "./connection.ts";
+import { forgetSecret, proof, secret } from "./secret.ts";
 import type { Page, Problem } from "./types.ts";
 
 export const API = "/api/v1";
+
+/** Where a session begins with a token: a wrong one says nothing about the session that there is. */
+export const SESSION = "/session";
 
 /** Long enough for a Master that is busy, short enough that a person is still looking. */
 const DEADLINE_MS = 20_000;
 /** For a call that answers once data is stored. */
 const LONG_MS = 7_200_000;
-
-/** Told by the answers to signing in and to `/me`; every change carries it, which another site's page cannot. */
-const CSRF = "X-Windrow-CSRF";
-let csrf = "";
 
 /** What went wrong, in the API's own words, with the request's id where there is one. */
 export class ApiProblem extends Error {
@@ -33,6 +34,8 @@ interface Asked {
   signal?: AbortSignal;
   /** For what must not happen twice: sent again with the same key, it gets the first answer again. */
   key?: string;
+  /** For a session that this tab does not use. */
+  secret?: string;
 }
 
 export function address(path: string, query: Query = {}): string {
@@ -47,11 +50,11 @@ export function address(path: string, query: Query = {}): string {
 
 /** Send one request; the answer is still open, for those who read it as a stream. */
 export async function send(method: string, path: string, asked: Asked = {}, deadlineMs: number | null = DEADLINE_MS): Promise<Response> {
-  const headers: Record<string, string> = { Accept: "application/json, application/problem+json, */*" };
-  if (method !== "GET") headers[CSRF] = csrf;
+  const headers: Record<string, string> = { Accept: "application/json, application/problem+json, */*", ...proof(asked.secret) };
   if (asked.key) headers["Idempotency-Key"] = asked.key;
   if (asked.body !== undefined) headers["Content-Type"] = "application/json";
   const signals = [asked.signal, deadlineMs === null ? undefined : AbortSignal.timeout(deadlineMs)].filter((one) => one !== undefined);
+  const used = secret();
   let answer: Response;
   try {
     const early = method === "GET" ? takeEarly(address(path, asked.query)) : null;
@@ -59,7 +62,7 @@ export async function send(method: string, path: string, asked: Asked = {}, dead
       method,
       headers,
       body: asked.body === undefined ? null : JSON.stringify(asked.body),
-      credentials: "same-origin",
+      credentials: "omit", // no cookie means anything here; those of other pages of this host are not even sent
       cache: "no-store",
       signal: signals.length ? AbortSignal.any(signals) : null,
     }));
@@ -68,7 +71,7 @@ export async function send(method: string, path: string, asked: Asked = {}, dead
     connection.lost();
     throw new ApiProblem(unreachable(method, path, failure, deadlineMs));
   }
-  csrf = answer.headers.get(CSRF) ?? csrf;
+  if (answer.status === 401 && path !== SESSION) forgetSecret(used);
   if (!answer.ok) throw new ApiProblem(await problemOf(answer, path));
   return answer;
 }
@@ -109,14 +112,9 @@ export function freshKey(): string {
 async function problemOf(answer: Response, path: string): Promise<Problem> {
   const known: Problem = {
     type: "about:blank", title: answer.statusText || "Error", status: answer.status, detail: `The Master answered ${answer.status} to ${path}.`,
-    code: `http_${answer.status}`, subject: null, retryable: answer.status >= 500, request_id: answer.headers.get("X-Request-ID"),
+    code: `http_${answer.status}`, subject: null, retryable: answer.status >= 500, request_id: answer.headers.get("X-Request-ID"), reasons: [],
   };
-  try {
-    const told = (await answer.json()) as Partial<Problem>;
-    return { ...known, ...told, detail: typeof told.detail === "string" ? told.detail : known.detail };
-  } catch {
-    return known;
-  }
+  return readProblem(await answer.json().catch(() => null), known);
 }
 
 function unreachable(method: string, path: string, failure: unknown, deadlineMs: number | null): Problem {
@@ -124,6 +122,6 @@ function unreachable(method: string, path: string, failure: unknown, deadlineMs:
   return {
     type: "about:blank", title: "The Master does not answer", status: 0,
     detail: slow ? `No answer to ${method} ${path} within ${(deadlineMs ?? DEADLINE_MS) / 1000} s.` : `${method} ${path} did not reach the Master. Is \`windrow up\` running?`,
-    code: "unreachable", subject: null, retryable: true, request_id: null,
+    code: "unreachable", subject: null, retryable: true, request_id: null, reasons: [],
   };
 }

@@ -2,6 +2,7 @@
 import { QueryCache, QueryClient, queryOptions } from "@tanstack/react-query";
 import { ApiProblem, everyPage, get } from "./client.ts";
 import { connection } from "./connection.ts";
+import { handedOver, secret } from "./secret.ts";
 import { paceOf } from "../stages.ts";
 import type { AuditRow, AuditVerdict, SessionRow, Template, Volume } from "./types.ts";
 import type {
@@ -35,7 +36,7 @@ export const queryClient: QueryClient = new QueryClient({
 });
 
 export function signedOut(): void {
-  if (queryClient.getQueryData(me.queryKey) !== null) queryClient.setQueryData(me.queryKey, null);
+  if (secret() === null && queryClient.getQueryData(me.queryKey) !== null) queryClient.setQueryData(me.queryKey, null);
 }
 
 connection.subscribe(() => {
@@ -46,11 +47,13 @@ connection.subscribe(() => {
 export const me = queryOptions<Me | null>({
   queryKey: ["me"],
   queryFn: async ({ signal }) => {
+    await handedOver();
+    if (secret() === null) return null;
     try {
       return await get<Me>("/me", undefined, signal);
     } catch (failure) {
-      if (failure instanceof ApiProblem && failure.problem.status === 401) return null;
-      throw failure;
+      if (!(failure instanceof ApiProblem && failure.problem.status === 401)) throw failure;
+      return null;
     }
   },
   refetchInterval: CALM_MS,

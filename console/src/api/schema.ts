@@ -348,6 +348,8 @@ export interface ClusterBody {
   budget?: string | null;
   /** It is ended after so long without a command, file or tunnel in it */
   idle_seconds?: number | null;
+  /** It is ended after so long without `POST /clusters/{id}/renew` */
+  client_lease_s?: number | null;
   /** NAME:/path, or NAME:/path:ro */
   volumes?: string[];
   /** For one pull of the image on each host, sealed to it; kept nowhere and never shown again */
@@ -383,6 +385,8 @@ export interface ClusterOut {
   ended_at: string | null;
   /** When its duration or its budget ends it; null: neither does */
   ends_at: string | null;
+  /** When it ends unless its client renews; null: it goes on without a client */
+  client_lease_ends_at: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   /** Of its present run, or of the last one */
@@ -936,6 +940,7 @@ export interface KeptRequestOut {
   budget: string | null;
   max_duration_seconds: number | null;
   idle_seconds: number | null;
+  client_lease_s: number | null;
   hosts: number;
   restart_members: boolean;
   ssh_keys: string[];
@@ -1502,6 +1507,8 @@ export interface SessionOut {
 export interface SignedInOut {
   account: AccountOut;
   session: MySessionOut;
+  /** What further requests of this browser carry as a bearer token */
+  secret: string;
 }
 
 /** Bytes and their Ed25519 signature, both in base64. */

@@ -1,6 +1,8 @@
 // The one place that opens server-sent events: named events as JSON, reopened by itself, asleep in hidden tabs.
-import { address, get, type Query } from "./client.ts";
+// Read by fetch: an EventSource can send no header, and so could not say whose session it is.
+import { get, send, type Query } from "./client.ts";
 import { connection } from "./connection.ts";
+import { EventReader } from "./events.ts";
 
 /** A hidden tab lets go of its streams after this long: browsers allow six per host, over all tabs. */
 const HIDDEN_MS = 20_000;
@@ -16,51 +18,67 @@ export interface StreamHandlers {
   failed?: () => void;
 }
 
+/** A handler that throws is a fault of the page, and none of the stream. */
+function heard(handle: ((data: never) => void) | undefined, data: string): void {
+  try {
+    handle?.(JSON.parse(data) as never);
+  } catch (fault) {
+    reportError(fault);
+  }
+}
+
 /** Open a stream and keep it; the answer closes it for good. `query` is asked each time it is opened. */
 export function openStream(path: string, handlers: StreamHandlers, query: () => Query = () => ({})): () => void {
-  let source: EventSource | null = null;
+  let open: AbortController | null = null;
   let retry: ReturnType<typeof setTimeout> | null = null;
   let hiding: ReturnType<typeof setTimeout> | null = null;
   let wait = RETRY_FIRST_MS;
   let closed = false;
 
   const shut = () => {
-    source?.close();
-    source = null;
+    open?.abort();
+    open = null;
     if (retry) clearTimeout(retry);
     retry = null;
   };
   const start = () => {
     shut();
     if (closed) return;
-    const mine = new EventSource(address(path, query()), { withCredentials: true });
-    source = mine;
-    mine.onopen = () => {
-      wait = RETRY_FIRST_MS;
-      handlers.opened?.();
-    };
-    mine.onerror = () => {
+    const mine = new AbortController();
+    open = mine;
+    read(mine.signal).catch(() => undefined).then(() => {
+      if (open !== mine) return; // closed or opened anew meanwhile
       shut();
       handlers.failed?.();
       void get("/me").catch(() => undefined); // says whether it is us (401), the Master (offline banner), or only this stream
       retry = setTimeout(start, wait * (0.75 + Math.random() / 2));
       wait = Math.min(wait * 2, RETRY_MOST_MS);
-    };
-    mine.addEventListener("resync", () => handlers.opened?.()); // we were too slow and lost some: read again
-    for (const [name, handle] of Object.entries(handlers.on)) {
-      mine.addEventListener(name, (event) => {
-        handle(JSON.parse(event.data as string) as never);
-      });
+    });
+  };
+  /** To its end, which is a failure as any other: a stream has none. */
+  const read = async (signal: AbortSignal) => {
+    const answer = await send("GET", path, { query: query(), signal }, null);
+    wait = RETRY_FIRST_MS;
+    handlers.opened?.();
+    const events = new EventReader();
+    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done || signal.aborted) return;
+      for (const { name, data } of events.read(value)) {
+        if (name === "resync") handlers.opened?.(); // we were too slow and lost some: read again
+        else heard(handlers.on[name], data);
+      }
     }
   };
   const looked = () => {
     if (hiding) clearTimeout(hiding);
     hiding = null;
     if (document.hidden) hiding = setTimeout(shut, HIDDEN_MS);
-    else if (!source && !retry) start();
+    else if (!open && !retry) start();
   };
   const back = () => {
-    if (connection.since() === null && !source) start();
+    if (connection.since() === null && !open) start();
   };
 
   document.addEventListener("visibilitychange", looked);

@@ -54,6 +54,7 @@ export type HostSummary = Omit<Schema.HostOut, "gpus">;
 export type TokenRow = Schema.TokenOut;
 export type TokenMade = Schema.TokenMadeOut;
 export type Me = Schema.MeOut;
+export type SignedIn = Schema.SignedInOut;
 export type Series = Schema.SeriesOut;
 export type History = Schema.HistoryOut;
 export type ClusterPlan = Schema.PlanOut;
@@ -79,6 +80,12 @@ export interface Page<T> {
   next_cursor: string | null;
 }
 
+/** Why, and the field or host that it is about; empty where it is about none. */
+export interface Reason {
+  about: string;
+  text: string;
+}
+
 export interface Problem {
   type: string;
   title: string;
@@ -88,7 +95,7 @@ export interface Problem {
   subject: string | null;
   retryable: boolean;
   request_id: string | null;
-  reasons?: string[];
+  reasons: Reason[];
 }
 
 export interface HostLiveFrame {

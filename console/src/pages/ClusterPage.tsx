@@ -208,6 +208,7 @@ function limitsOf(cluster: Cluster): [string, ReactNode][] {
     ...(asked.max_duration_seconds === null ? [] : [["At most", duration(asked.max_duration_seconds)] as [string, ReactNode]]),
     ...(asked.budget === null ? [] : [["Budget", amount(asked.budget)] as [string, ReactNode]]),
     ...(asked.idle_seconds === null ? [] : [["Idle at most", duration(asked.idle_seconds)] as [string, ReactNode]]),
+    ...(cluster.client_lease_ends_at === null ? [] : [["Ends without its client", <When key="c" at={cluster.client_lease_ends_at} />] as [string, ReactNode]]),
     ...(cluster.ends_at === null ? [] : [["Ends", <When key="n" at={cluster.ends_at} />] as [string, ReactNode]]),
   ];
 }

@@ -14,7 +14,9 @@ import { PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { RegistryLogin } from "../parts/RegistryLogin.tsx";
 import { Same } from "../parts/Same.tsx";
 import { TestMoney } from "../parts/state.tsx";
+import { WaysOut } from "../parts/WaysOut.tsx";
 import { asCommand, BLANK, mayIdle, NO_LOGIN, overHosts, shownWith, toDraft, toRequest, withLogin, type Draft, type Kind } from "../request.ts";
+import { clusterWays } from "../ways.ts";
 
 const TYPING_MS = 350;
 const TEMPLATE = /^[a-z0-9][a-z0-9._-]{0,63}$/;
@@ -61,7 +63,7 @@ export function NewClusterPage() {
             <Form draft={draft} change={change} faults={tried ? faults : {}} />
           </div>
           <aside className="wr-stack">
-            <Preview request={request} sound={sound} />
+            <Preview draft={draft} sound={sound} change={change} />
             {create.error && <Panel label="Error"><ProblemNote error={create.error} /></Panel>}
             <Button type="submit" size="md" loading={create.isPending}>Create cluster</Button>
             {tried && !sound && <Text size="sm" role="alert" className="wr-tone-bad">Something is missing: {Object.values(faults).join("; ")}.</Text>}
@@ -200,15 +202,19 @@ function PinnedHost({ id, clear }: { id: string; clear: () => void }) {
   );
 }
 
-function Preview({ request, sound }: { request: ClusterRequest; sound: boolean }) {
-  const [settled] = useDebouncedValue(request, TYPING_MS);
+function Preview({ draft, sound, change }: { draft: Draft; sound: boolean; change: (part: Partial<Draft>) => void }) {
+  const [settled] = useDebouncedValue(draft, TYPING_MS);
+  const { request } = useMemo(() => toRequest(settled), [settled]);
   const me = useQuery(meQuery);
-  const lacksCommand = settled.kind === "gang" && !settled.argv?.length;
-  const query = useQuery({ ...planQuery(settled), placeholderData: keepPreviousData, enabled: !lacksCommand });
+  const query = useQuery({ ...planQuery(request), placeholderData: keepPreviousData, enabled: sound && settled === draft });
+  const plan = query.data;
   return (
     <Panel title="Where and for how much" actions={<TestMoney />}>
-      {lacksCommand ? <Text size="sm" className="wr-quiet">Say what its members run first.</Text> : query.data ? <Fit plan={query.data} seconds={settled.max_duration_seconds ?? null} currency={me.data?.balance.currency ?? ""} /> : query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : <Waiting />}
-      {!sound && query.data?.fits && <Text size="xs" className="wr-quiet" mt={8}>The form is not complete yet.</Text>}
+      <Stack gap="sm">
+        {query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : plan ? <Fit plan={plan} seconds={request.max_duration_seconds ?? null} currency={me.data?.balance.currency ?? ""} /> : sound && <Waiting />}
+        {!sound && <Text size="sm" className="wr-quiet">The form is not complete yet.</Text>}
+        {sound && plan && !plan.fits && <WaysOut ways={clusterWays(settled)} path="/clusters/plan" changed={(part) => toRequest({ ...settled, ...part }).request} use={change} />}
+      </Stack>
     </Panel>
   );
 }

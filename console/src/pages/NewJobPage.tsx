@@ -6,15 +6,18 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { freshKey, post } from "../api/client.ts";
 import { jobPlan } from "../api/queries.ts";
-import type { JobRequest, JobsSubmitted } from "../api/types.ts";
+import type { JobsSubmitted } from "../api/types.ts";
 import { perHour, plain } from "../format.ts";
 import { asJobCommand, BLANK_JOB, toJob, type JobDraft } from "../jobs.ts";
 import { Mounts } from "../parts/Mounts.tsx";
-import { PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import { Grouped, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { RegistryLogin } from "../parts/RegistryLogin.tsx";
 import { Same } from "../parts/Same.tsx";
 import { State, TestMoney } from "../parts/state.tsx";
+import { WaysOut } from "../parts/WaysOut.tsx";
+import { readReason } from "../problems.ts";
 import { NO_LOGIN, shownWith, withLogin } from "../request.ts";
+import { jobWays } from "../ways.ts";
 
 const TYPING_MS = 350;
 
@@ -74,7 +77,7 @@ export function NewJobPage() {
             </Panel>
           </div>
           <aside className="wr-stack">
-            <Preview request={request} sound={sound} />
+            <Preview draft={draft} sound={sound} change={change} />
             {submit.error && <Panel label="Error"><ProblemNote error={submit.error} /></Panel>}
             <Button type="submit" size="md" loading={submit.isPending}>Submit job</Button>
             {tried && !sound && <Text size="sm" role="alert" className="wr-tone-bad">Something is missing: {Object.values(faults).join("; ")}.</Text>}
@@ -86,16 +89,21 @@ export function NewJobPage() {
   );
 }
 
-function Preview({ request, sound }: { request: JobRequest; sound: boolean }) {
-  const [settled] = useDebouncedValue(request, TYPING_MS);
-  const query = useQuery({ ...jobPlan(settled), placeholderData: keepPreviousData, enabled: sound });
+function Preview({ draft, sound, change }: { draft: JobDraft; sound: boolean; change: (part: Partial<JobDraft>) => void }) {
+  const [settled] = useDebouncedValue(draft, TYPING_MS);
+  const { request } = useMemo(() => toJob(settled), [settled]);
+  const query = useQuery({ ...jobPlan(request), placeholderData: keepPreviousData, enabled: sound && settled === draft });
   const plan = query.data;
   return (
     <Panel title="Where and for how much" actions={<TestMoney />}>
-      {!sound && !plan ? <Text size="sm" className="wr-quiet">Write a command first.</Text> : query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : !plan ? <Waiting /> : plan.fits ? (
+      {!sound ? <Text size="sm" className="wr-quiet">{draft.command.trim() ? "The form is not complete yet." : "Write a command first."}</Text> : query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : !plan ? <Waiting /> : plan.fits ? (
         <Stack gap={4}><State state="Fits now" tone="ok" /><Text fw={650}>{perHour(plan.price_per_hour)}</Text><Text size="sm">{plan.placement.map((place) => plain(place.host_name)).join(", ")}</Text></Stack>
       ) : (
-        <Stack gap={4}><State state="Waits in the queue" tone="busy" /><Text size="sm" className="wr-quiet wr-break">{plan.refusals[0] ? `${plain(plan.refusals[0].host_name)}: ${plain(plan.refusals[0].reason)}` : "No host has joined yet."}</Text></Stack>
+        <Stack gap="sm">
+          <State state="Waits in the queue" tone="busy" />
+          {plan.refusals.length ? <Grouped reasons={plan.refusals.map(readReason)} /> : <Text size="sm" className="wr-quiet">No host has joined yet.</Text>}
+          <WaysOut ways={jobWays(settled)} path="/jobs/plan" changed={(part) => toJob({ ...settled, ...part }).request} use={change} />
+        </Stack>
       )}
     </Panel>
   );

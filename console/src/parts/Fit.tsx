@@ -3,10 +3,9 @@ import { Group, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { ClusterPlan } from "../api/types.ts";
 import { amount, count, perHour, plain } from "../format.ts";
-import { Facts } from "./page.tsx";
+import { readReason } from "../problems.ts";
+import { Facts, Grouped } from "./page.tsx";
 import { State } from "./state.tsx";
-
-const REFUSALS_SHOWN = 8;
 
 export function Fit({ plan, seconds, currency }: { plan: ClusterPlan; seconds: number | null; currency: string }) {
   return (
@@ -32,10 +31,7 @@ export function Fit({ plan, seconds, currency }: { plan: ClusterPlan; seconds: n
       {plan.refusals.length > 0 && (
         <details open={!plan.fits}>
           <summary className="wr-quiet" style={{ fontSize: 13, cursor: "pointer" }}>Why not {plan.refusals.length === 1 ? "the other" : `${count(plan.refusals.length)} others`}</summary>
-          <ul className="wr-reasons" style={{ marginTop: 6 }}>
-            {plan.refusals.slice(0, REFUSALS_SHOWN).map((refusal, index) => <li key={index} className="wr-break">{refusal.host_name && <strong>{plain(refusal.host_name)}: </strong>}{plain(refusal.reason)}</li>)}
-            {plan.refusals.length > REFUSALS_SHOWN && <li className="wr-quiet">and {count(plan.refusals.length - REFUSALS_SHOWN)} more</li>}
-          </ul>
+          <Grouped reasons={plan.refusals.map(readReason)} />
         </details>
       )}
     </Stack>

@@ -3,6 +3,8 @@ import { ActionIcon, Button, CopyButton, Group, Skeleton, Stack, Text, Title, To
 import type { ReactNode } from "react";
 import { ApiProblem } from "../api/client.ts";
 import { plain, shortId } from "../format.ts";
+import { aboutText, grouped } from "../problems.ts";
+import type { Reason } from "../api/types.ts";
 import { CheckIcon, CopyIcon } from "./icons.tsx";
 
 export function PageHead({ title, beside, actions, above }: { title: ReactNode; beside?: ReactNode; actions?: ReactNode; above?: ReactNode }) {
@@ -101,9 +103,9 @@ export function ProblemNote({ error, retry }: { error: unknown; retry?: (() => v
   const problem = error instanceof ApiProblem ? error.problem : null;
   return (
     <Stack gap={4} py="md" px="md" role="alert" style={{ borderLeft: "3px solid var(--wr-bad)" }}>
-      <Text fw={600} size="sm">{problem?.title ?? "This page has failed"}</Text>
+      <Text fw={600} size="sm">{problem?.title ?? "Something failed in this page"}</Text>
       <Text size="sm" className="wr-break">{plain(problem?.detail ?? (error instanceof Error ? error.message : String(error)))}</Text>
-      {problem?.reasons?.length ? <Reasons reasons={problem.reasons} /> : null}
+      {problem?.reasons.length ? <Grouped reasons={problem.reasons} /> : null}
       {problem && (
         <Text size="xs" className="wr-quiet wr-break">
           <span className="wr-mono">{problem.code}</span>
@@ -119,6 +121,24 @@ export function ProblemNote({ error, retry }: { error: unknown; retry?: (() => v
 
 export function Reasons({ reasons }: { reasons: readonly string[] }) {
   return <ul className="wr-reasons">{reasons.map((reason, index) => <li key={index} className="wr-break">{plain(reason)}</li>)}</ul>;
+}
+
+const GROUPS_SHOWN = 8;
+
+/** Reasons of fields or hosts: each said once, with all that it is about. */
+export function Grouped({ reasons }: { reasons: readonly Reason[] }) {
+  const groups = grouped(reasons);
+  return (
+    <ul className="wr-reasons">
+      {groups.slice(0, GROUPS_SHOWN).map((group) => (
+        <li key={group.text} className="wr-break">
+          {group.of.length > 0 && <strong title={plain(group.of.join(", "))}>{plain(aboutText(group.of))}: </strong>}
+          {plain(group.text)}
+        </li>
+      ))}
+      {groups.length > GROUPS_SHOWN && <li className="wr-quiet">and {groups.length - GROUPS_SHOWN} more reasons</li>}
+    </ul>
+  );
 }
 
 export function Waiting({ lines = 4 }: { lines?: number }) {

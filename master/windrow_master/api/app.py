@@ -13,6 +13,7 @@ from windrow_master.api.edge import Edge
 from windrow_master.api.event_tail import EventTail
 from windrow_master.api.health import bus_figures
 from windrow_master.api.limits import Limited
+from windrow_master.api.own_names import OwnNames
 from windrow_master.api.routers import ROUTERS
 
 TITLE = "Windrow"
@@ -39,10 +40,13 @@ def build_api() -> FastAPI:
     return app
 
 
-def build_app(services: Services, static: Path = console.STATIC, *, is_writer: bool = True) -> ASGIApp:
+def build_app(
+    services: Services, static: Path = console.STATIC, *, is_writer: bool = True, names: OwnNames | None = None
+) -> ASGIApp:
     """The application, ready to serve; events are told to its streams while `services.tail` runs.
 
     is_writer: whether this process commits through `services.store`, or only reads what another one commits.
+    names: under which it answers; a server always gives them. None: any, for an application without a server.
     """
     app = build_api()
     registry = metrics.new_registry()
@@ -55,7 +59,7 @@ def build_app(services: Services, static: Path = console.STATIC, *, is_writer: b
     cluster_routes.attach(services)
     limited = Limited(app, services.bus, services.limits)
     services.health.figures.append(lambda: bus_figures(services.bus, limited.refused))
-    return Edge(limited, services.rng, metrics.HttpFigures(registry))
+    return Edge(limited, services.rng, metrics.HttpFigures(registry), names)
 
 
 def description() -> dict[str, Any]:

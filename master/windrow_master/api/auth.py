@@ -23,7 +23,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("POST", f"{V1}/join"): Permission.NOBODY,  # by join token and proof
     ("POST", f"{V1}/renew"): Permission.NOBODY,  # by proof
     ("POST", f"{V1}/session"): Permission.NOBODY,  # by the token in its body
-    ("DELETE", f"{V1}/session"): Permission.NOBODY,  # ends what its own cookie holds
+    ("DELETE", f"{V1}/session"): Permission.NOBODY,  # ends the session whose secret it carries
     ("GET", f"{V1}/sessions"): Permission.TOKENS,
     ("DELETE", f"{V1}/sessions/{{session_id}}"): Permission.TOKENS,
     ("GET", f"{V1}/me"): Permission.SIGNED_IN,
@@ -82,6 +82,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("GET", f"{V1}/clusters/{{cluster_id}}"): Permission.RENT_READ,
     ("GET", f"{V1}/clusters/{{cluster_id}}/box"): Permission.RENT,
     ("DELETE", f"{V1}/clusters/{{cluster_id}}"): Permission.RENT,
+    ("POST", f"{V1}/clusters/{{cluster_id}}/renew"): Permission.RENT,
     ("POST", f"{V1}/clusters/{{cluster_id}}/stop"): Permission.RENT,
     ("POST", f"{V1}/clusters/{{cluster_id}}/start"): Permission.RENT,
     ("POST", f"{V1}/clusters/{{cluster_id}}/resize"): Permission.RENT,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from zlib import crc32
 
 from fastapi import Header, Query, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, SecretStr
 
 from windrow_master.api import lasting, out, out_clusters, sse
@@ -25,7 +25,7 @@ from windrow_master.clusters.request import HOSTS_MAX
 from windrow_master.clusters.tunnels.nearest import LISTED_MAX, Wish
 from windrow_master.clusters.views import ClusterView
 from windrow_master.identity.model import Principal
-from windrow_proto.errors import InvalidInput, Unavailable
+from windrow_proto.errors import InvalidInput, Unavailable, WindrowError
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.sealed import RegistryLogin
@@ -85,6 +85,10 @@ class ClusterBody(Body):
         float | None,
         Field(gt=0, le=SECONDS_MAX, description="It is ended after so long without a command, file or tunnel in it"),
     ] = None
+    client_lease_s: Annotated[
+        int | None,
+        Field(ge=60, le=86_400, description="It is ended after so long without `POST /clusters/{id}/renew`"),
+    ] = None
     volumes: Annotated[
         list[str],
         Field(default_factory=list, max_length=MOUNTS_MAX, description="NAME:/path, or NAME:/path:ro"),
@@ -122,6 +126,7 @@ class ClusterBody(Body):
             max_duration_ns=nanoseconds_of(self.max_duration_seconds),
             budget=None if self.budget is None else money_of(self.budget),
             idle_ns=nanoseconds_of(self.idle_seconds),
+            client_lease_ns=nanoseconds_of(self.client_lease_s),
             volumes=tuple(parse_mount(one) for one in self.volumes),
         )
 
@@ -261,6 +266,13 @@ async def delete_cluster(services: Serving, principal: Asking, cluster_id: str) 
     """End it; safe to repeat, also when it is gone."""
     operation, view = await services.clusters.delete(principal, ClusterId(cluster_id))
     return accepted(operation, {"cluster": cluster_json(view)})
+
+
+@router.post("/clusters/{cluster_id}/renew", status_code=204)
+async def renew_client_lease(services: Serving, principal: Asking, cluster_id: str) -> None:
+    """Say that the client of a cluster still lives: asked for with `client_lease_s`, it ends when nobody says so for
+    that long. Safe to repeat, and nothing for a cluster without such a lease or one that has ended."""
+    await services.clusters.renew(principal, ClusterId(cluster_id))
 
 
 @router.post("/clusters/{cluster_id}/stop", status_code=202, responses=out_clusters.ACCEPTED)
@@ -406,13 +418,29 @@ async def put_files(
 
 @router.get("/clusters/{cluster_id}/files", **out.other("application/x-tar", "The folder.", is_binary=True))
 async def get_files(
-    services: Serving, principal: Asking, cluster_id: str, changed: bool = False, rank: Rank = 0
+    request: Request,
+    services: Serving,
+    principal: Asking,
+    cluster_id: str,
+    changed: bool = False,
+    offset: Annotated[int, Query(ge=0, lt=2**63)] = 0,
+    rank: Rank = 0,
 ) -> Response:
-    """The working folder as a tar stream; with `changed` only what differs from what was sent."""
-    inside = inside_of(services)
-    pieces, size, is_cut = await inside.fetch_files(principal, ClusterId(cluster_id), changed_only=changed, rank=rank)
-    headers = {"Content-Length": str(size), "X-Files-Truncated": _flag(is_cut), "Cache-Control": "no-store"}
-    return StreamingResponse(pieces, media_type="application/x-tar", headers=headers)
+    """The working folder as a tar stream; with `changed` only what differs from what was sent. Whoever was cut off asks
+    for the rest by `offset`: bytes of the stream to leave out. It is whole if it ends as a tar archive does."""
+    pieces = await inside_of(services).fetch_files(
+        principal, ClusterId(cluster_id), changed_only=changed, rank=rank, offset=offset
+    )
+    headers = {"Cache-Control": "no-store"}
+    return lasting.Lasting(request, _until_broken(pieces), media_type="application/x-tar", headers=headers)
+
+
+async def _until_broken(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """What comes of a folder before its host is lost; who reads sees that its archive has no end."""
+    async with contextlib.aclosing(pieces):
+        with contextlib.suppress(WindrowError):
+            async for piece in pieces:
+                yield piece
 
 
 def _served(view: ClusterView) -> str:

@@ -13,7 +13,7 @@ from windrow_master.placement.model import Chosen, Decision
 from windrow_proto.keys import SERVER_NAMES
 from windrow_proto.model import Isolation
 from windrow_proto.tunnels import HOST_NAME, PROTOCOL
-from windrow_proto.units import Microcents, money_text, seconds, time_text
+from windrow_proto.units import SECOND, Microcents, money_text, seconds, time_text
 
 
 def cluster_json(view: ClusterView) -> dict[str, Any]:
@@ -38,6 +38,7 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "started_at": time_or_none(cluster.started_at_ns),
         "ended_at": time_or_none(cluster.ended_at_ns),
         "ends_at": time_or_none(view.ends_at_ns),
+        "client_lease_ends_at": time_or_none(view.client_lease_ends_at_ns),
         "created_at": time_text(cluster.created_at_ns),
         "rental_id": cluster.rental_id,
         "first_port": cluster.first_port,
@@ -157,7 +158,11 @@ def _chosen_json(chosen: Chosen) -> dict[str, Any]:
 
 
 def _request_json(request: ClusterRequest) -> dict[str, Any]:
-    spans = {"max_duration_ns": "max_duration_seconds", "idle_ns": "idle_seconds"}
+    spans = {
+        "max_duration_ns": "max_duration_seconds",
+        "idle_ns": "idle_seconds",
+        "client_lease_ns": "client_lease_s",
+    }
     said = {spans.get(name, name): value for name, value in asdict(request).items()}
     return said | {
         "kind": request.kind.value,
@@ -169,6 +174,7 @@ def _request_json(request: ClusterRequest) -> dict[str, Any]:
         "budget": money_or_none(request.budget),
         "max_duration_seconds": seconds_or_none(request.max_duration_ns),
         "idle_seconds": seconds_or_none(request.idle_ns),
+        "client_lease_s": None if request.client_lease_ns is None else request.client_lease_ns // SECOND,
     }
 
 

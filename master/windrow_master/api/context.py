@@ -4,13 +4,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from windrow_master.api import browsers
-from windrow_master.api.browsers import COOKIE as COOKIE
 from windrow_master.api.services import Services as Services
 from windrow_master.identity.model import Principal
 from windrow_proto.errors import Unauthenticated
-
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def services_of(request: Request) -> Services:
@@ -19,21 +15,24 @@ def services_of(request: Request) -> Services:
     return services
 
 
+def bearer_of(request: Request) -> str:
+    """The secret that a request carries; empty where it carries none."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
+
+
 async def principal_of(request: Request) -> Principal:
-    """Who asks: by bearer token, or by the console's cookie (then changes must come from its own pages)."""
+    """Who asks, by the secret in the `Authorization` header: an API token, or a browser's session.
+
+    Nothing that a browser sends by itself counts (no cookie), so that no page of another site can ask in a user's name.
+    """
     known: Principal | None = getattr(request.state, "principal", None)
     if known is not None:
         return known
-    identity = services_of(request).identity
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and token:
-        principal = await identity.authenticate(token.strip())
-    elif COOKIE in request.cookies:
-        principal = await identity.asking.authenticate_session(request.cookies[COOKIE])
-        if request.method not in SAFE_METHODS:
-            browsers.check_change(request)
-    else:
+    secret = bearer_of(request)
+    if not secret:
         raise Unauthenticated
+    principal = await services_of(request).identity.authenticate(secret)
     request.state.principal = principal
     return principal
 

@@ -1,4 +1,5 @@
-"""What surrounds every request: an id, limits on its body, headers that keep browsers safe, counters, one log line."""
+"""Surrounds every request: the name it came by, an id, limits on its body, headers for browsers, counters, one log
+line."""
 
 import time
 from typing import Any, Final
@@ -6,11 +7,15 @@ from typing import Any, Final
 import structlog
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from windrow_master.api import problems
 from windrow_master.api.headers import headers_of
 from windrow_master.api.metrics import HttpFigures
+from windrow_master.api.own_names import OwnNames
 from windrow_master.clusters.artefacts.model import ARTEFACT_BYTES_MAX
+from windrow_proto.errors import Misdirected
 from windrow_proto.ports import Rng
 from windrow_proto.units import GIB, MIB
 
@@ -33,8 +38,10 @@ def body_limit(method: str, path: str) -> int:
 class Edge:
     """The outermost application."""
 
-    def __init__(self, app: ASGIApp, rng: Rng, figures: HttpFigures) -> None:
+    def __init__(self, app: ASGIApp, rng: Rng, figures: HttpFigures, names: OwnNames | None) -> None:
+        """names: under which it answers; None under any, where no browser can come."""
         self._app = app
+        self._names = names
         self._rng = rng
         self._figures = figures
 
@@ -56,13 +63,22 @@ class Edge:
             await send(message)
 
         try:
-            await self._app(scope, _limited(scope, receive), sending)
+            await self._meant(scope)(scope, _limited(scope, receive), sending)
         finally:
             took_ns = time.perf_counter_ns() - began
             template = getattr(scope.get("route"), "path", "unmatched")
             self._figures.count(scope["method"], template, status, took_ns)
             level = log.info if status >= 500 else log.debug
             level("request", request_id=request_id, method=scope["method"], path=scope["path"][:200], status=status)
+
+    def _meant(self, scope: Scope) -> ASGIApp:
+        """The application, or the refusal of what was meant for another host."""
+        try:
+            if self._names is not None:
+                self._names.check(scope)
+        except Misdirected as error:
+            return problems.problem(Request(scope), error)
+        return self._app
 
 
 def _dress(headers: MutableHeaders, scope: Scope, request_id: str) -> None:

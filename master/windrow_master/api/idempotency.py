@@ -37,6 +37,8 @@ LOGIN: Final = "registry_login"
 REPLAYED: Final = "Idempotency-Replayed"
 SECRET_ANSWERS: Final = frozenset({f"{V1}/tokens", f"{V1}/join-tokens", f"{V1}/clusters/{{cluster_id}}/tunnels"})
 """Their answers hold a secret that is shown once and stored nowhere, so they are made again instead."""
+_MADE_AGAIN: Final = SECRET_ANSWERS | {f"{V1}/clusters/{{cluster_id}}/renew"}
+"""The last one is asked for every few minutes of each cluster with a client, and does no harm twice."""
 _STATED: Final = frozenset({f"{V1}/clusters/{{cluster_id}}/{what}" for what in ("stop", "start")})
 """They say how something is to be, so they are answered again where it is so already."""
 REPEATABLE: Final = _STATED | {f"{V1}/clusters", f"{V1}/jobs", f"{V1}/jobs/{{job_id}}/rerun"}
@@ -58,7 +60,7 @@ class IdempotentRoute(APIRoute):
             key = request.headers.get("idempotency-key")
             template = getattr(request.scope.get("route"), "path", "")
             is_open = RULES.get(("POST", template)) in (None, Permission.NOBODY)
-            if key is None or is_open or template in SECRET_ANSWERS:
+            if key is None or is_open or template in _MADE_AGAIN:
                 return await handler(request)
             if not 1 <= len(key) <= KEY_MAX or not key.isprintable():
                 raise InvalidInput(f"Idempotency-Key must be 1 to {KEY_MAX} printable characters.")

@@ -5,11 +5,10 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import Request, Response
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from windrow_master.api import browsers, out
-from windrow_master.api.context import Asking, Serving
+from windrow_master.api import out
+from windrow_master.api.context import Asking, Serving, bearer_of
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.onboarding_routes import join_command
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
@@ -73,12 +72,9 @@ class RenewBody(Body):
 
 
 @router.get("/me", responses=out.ME)
-async def me(request: Request, response: Response, services: Serving, principal: Asking) -> Any:
-    """Who this token is, its balance, and which Master this is. Asked with the cookie, the answer's header
-    `X-Windrow-CSRF` is what changes must carry."""
+async def me(services: Serving, principal: Asking) -> Any:
+    """Who asks, the balance, and which Master this is."""
     ends = time_text(principal.expires_at_ns)
-    if principal.session_id is not None:
-        response.headers[browsers.CSRF_HEADER] = browsers.csrf_of(request.cookies[browsers.COOKIE])
     return {
         "account": {"id": principal.account_id, "name": principal.account_name},
         "roles": sorted(principal.roles),
@@ -90,34 +86,27 @@ async def me(request: Request, response: Response, services: Serving, principal:
 
 
 @router.post("/session", responses=out.SIGNED_IN)
-async def sign_in(request: Request, services: Serving, body: SessionBody) -> Response:
-    """Sign a browser in: it gets a session of its own in a cookie that scripts cannot read, never the token."""
-    browsers.check_origin(request)
+async def sign_in(request: Request, services: Serving, body: SessionBody) -> Any:
+    """Sign a browser in: it gets a session with a secret of its own, told this once, and need not keep the token.
+
+    Further requests carry the secret as `Authorization: Bearer ws_...`. No cookie is set."""
     browser = request.headers.get("user-agent", "")
     session, secret, principal = await services.identity.asking.sign_in(body.token, browser)
-    answer = JSONResponse(
-        {
-            "account": {"id": principal.account_id, "name": principal.account_name},
-            "session": {"id": session.id, "expires_at": time_text(session.expires_at_ns)},
-        }
-    )
-    browsers.keep(answer, request, secret, (session.expires_at_ns - session.created_at_ns) // SECOND)
-    return answer
+    return {
+        "account": {"id": principal.account_id, "name": principal.account_name},
+        "session": {"id": session.id, "expires_at": time_text(session.expires_at_ns)},
+        "secret": secret,
+    }
 
 
 @router.delete("/session", status_code=204)
 async def sign_out(request: Request, services: Serving) -> Response:
-    """End this browser's session and forget the cookie. The token stays good: remove it under tokens."""
-    answer = Response(status_code=204)
-    browsers.drop(answer)
-    secret = request.cookies.get(browsers.COOKIE)
-    if secret is not None:
-        with suppress(Unauthenticated):
-            principal = await services.identity.asking.authenticate_session(secret)
-            browsers.check_change(request)
-            assert principal.session_id is not None
-            await services.identity.asking.end_session(principal, principal.session_id)
-    return answer
+    """End the session whose secret this request carries. Its token stays good: remove that under tokens."""
+    with suppress(Unauthenticated):
+        principal = await services.identity.asking.authenticate_session(bearer_of(request))
+        assert principal.session_id is not None
+        await services.identity.asking.end_session(principal, principal.session_id)
+    return Response(status_code=204)
 
 
 @router.get("/sessions", responses=out.SESSIONS)

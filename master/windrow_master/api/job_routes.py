@@ -181,14 +181,20 @@ async def _behind(pieces: AsyncIterator[bytes], offset: int) -> AsyncIterator[by
 
 
 @router.get("/jobs/{job_id}/artefacts", **out.other("application/x-tar", "The files.", is_binary=True))
-async def job_artefacts(services: Serving, principal: Asking, job_id: str, attempt: WhichAttempt = None) -> Response:
-    """The files that an attempt changed, by default the last one, as a tar stream."""
+async def job_artefacts(
+    services: Serving,
+    principal: Asking,
+    job_id: str,
+    attempt: WhichAttempt = None,
+    offset: Annotated[int, Query(ge=0, lt=2**63)] = 0,
+) -> Response:
+    """The files that an attempt changed, by default the last one, as a tar stream. offset: bytes of it to leave out,
+    for who was cut off."""
     pieces: AsyncIterator[bytes]
-    pieces, found = await jobs_of(services).artefacts(principal, JobId(job_id), attempt)
-    cut = "true" if found.files_truncated else "false"
+    pieces, found = await jobs_of(services).artefacts(principal, JobId(job_id), attempt, offset)
     headers = {
-        "Content-Length": str(found.files_bytes),
-        "X-Files-Truncated": cut,
+        "Content-Length": str(max(0, (found.files_bytes or 0) - offset)),
+        "X-Files-Truncated": "true" if found.files_truncated else "false",
         "Content-Disposition": f'attachment; filename="{job_id}.tar"',
         **_SAFE,
     }

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windrow_master.api import problems
 from windrow_master.api.auth import V1
-from windrow_master.api.context import COOKIE
+from windrow_master.api.context import bearer_of
 from windrow_master.store.bus import Bus, Limit, Taken
 from windrow_proto.errors import TooMany
 from windrow_proto.units import MILLISECOND, SECOND
@@ -136,8 +136,7 @@ def _headers(asked: _Asked) -> dict[str, str]:
 
 def _digest(request: Request) -> str | None:
     """What stands for the token that comes with a request; the bus never sees a token."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    credential = token.strip() if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")
+    credential = bearer_of(request)
     return hashlib.sha256(credential.encode()).hexdigest()[:32] if credential else None
 
 

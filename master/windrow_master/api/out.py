@@ -343,6 +343,7 @@ class SignedInOut(Out):
 
     account: AccountOut
     session: MySessionOut
+    secret: Annotated[str, Field(description="What further requests of this browser carry as a bearer token")]
 
 
 class SessionOut(Out):

@@ -62,6 +62,7 @@ class KeptRequestOut(Out):
     budget: Amount
     max_duration_seconds: float | None
     idle_seconds: float | None
+    client_lease_s: int | None
     hosts: int
     restart_members: bool
     ssh_keys: list[str]
@@ -112,6 +113,9 @@ class ClusterOut(Out):
     started_at: Annotated[Time | None, Field(description="Of its present run, from its start to its stop")]
     ended_at: Time | None
     ends_at: Annotated[Time | None, Field(description="When its duration or its budget ends it; null: neither does")]
+    client_lease_ends_at: Annotated[
+        Time | None, Field(description="When it ends unless its client renews; null: it goes on without a client")
+    ]
     created_at: Time
     rental_id: Annotated[str | None, Field(description="Of its present run, or of the last one")]
     first_port: Annotated[int | None, Field(description="Of its block of ports on its hosts; null where it has none")]

@@ -76,6 +76,7 @@ OBJECTS: Final[dict[tuple[str, str], Reach]] = {
     ("GET", f"{V1}/clusters/{{cluster_id}}/stream"): Reach.OWN_OR_OVERSEEN,
     ("GET", f"{V1}/clusters/{{cluster_id}}/logs"): Reach.OWN,
     ("POST", f"{V1}/clusters/{{cluster_id}}/exec"): Reach.OWN,
+    ("POST", f"{V1}/clusters/{{cluster_id}}/renew"): Reach.OWN,
     ("POST", f"{V1}/clusters/{{cluster_id}}/stop"): Reach.OWN,
     ("POST", f"{V1}/clusters/{{cluster_id}}/start"): Reach.OWN,
     ("POST", f"{V1}/clusters/{{cluster_id}}/resize"): Reach.OWN,

@@ -28,8 +28,9 @@ RETRY_AFTER_S: Final = 2
 REASONS_MAX: Final = 200
 _TITLES: Final[dict[int, str]] = {
     400: "Bad request", 401: "Not signed in", 402: "Not enough funds", 403: "Not allowed", 404: "Not found",
-    405: "Method not allowed", 409: "Conflict", 412: "Changed meanwhile", 413: "Too large", 422: "Not valid",
-    429: "Too many", 500: "Our fault", 503: "Not possible now", 504: "Not in time",
+    405: "Method not allowed", 409: "Conflict", 412: "Changed meanwhile", 413: "Too large",
+    421: "Not this Master's address", 422: "Not valid", 429: "Too many", 500: "Our fault",
+    503: "Not possible now", 504: "Not in time",
 }  # fmt: skip
 
 log = structlog.get_logger(__name__)

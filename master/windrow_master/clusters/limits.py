@@ -1,5 +1,5 @@
-"""The limits that a cluster was asked for with: how long, for how much, how long with nobody in it. Pure, but for
-`Uses`, which knows who is in one now."""
+"""The limits that a cluster was asked for with: how long, for how much, how long with nobody in it or without its
+client. Pure, but for `Uses`, which knows who is in one now, and `Clients`, which knows when each client was heard."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from windrow_master.clusters.machine import HOLDING
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest
 from windrow_master.market.model import Rental, RentalLine
 from windrow_proto.errors import InvalidInput
@@ -16,6 +17,8 @@ from windrow_proto.units import DAY, HOUR, MINUTE, SECOND, Microcents, money_tex
 DURATION_MAX_NS: Final = 365 * DAY
 IDLE_MIN_NS: Final = MINUTE
 IDLE_MAX_NS: Final = 30 * DAY
+CLIENT_LEASE_MIN_NS: Final = MINUTE
+CLIENT_LEASE_MAX_NS: Final = DAY
 BUDGET_MARGIN_NS: Final = 60 * SECOND
 """Before its budget is used up work is ended: 30 s for its files, 10 s of grace, 20 s for a host that is slow."""
 _RUNS: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
@@ -35,12 +38,15 @@ def check(request: ClusterRequest) -> None:
     _check("max_duration_seconds", duration is None or SECOND <= duration <= DURATION_MAX_NS, "from 1 s to 365 days")
     _check("budget", request.budget is None or request.budget > 0, "above 0")
     _check("idle_seconds", idle is None or IDLE_MIN_NS <= idle <= IDLE_MAX_NS, "from 60 s to 30 days")
+    lease = request.client_lease_ns
+    in_bounds = lease is None or CLIENT_LEASE_MIN_NS <= lease <= CLIENT_LEASE_MAX_NS
+    _check("client_lease_s", in_bounds, "from 60 to 86400, or null")
     ends_itself = bool(request.argv) and request.kind is not ClusterKind.SERVICE
     _check("idle_seconds", idle is None or not ends_itself, "left out where a command runs: its end is the cluster's")
 
 
 def are_any(request: ClusterRequest) -> bool:
-    """Whether a cluster was asked for with limits."""
+    """Whether a cluster was asked for with limits to its time, cost or use."""
     return request.max_duration_ns is not None or request.budget is not None or request.idle_ns is not None
 
 
@@ -68,6 +74,13 @@ def ends_at_ns(cluster: Cluster, spent: Spent, now_ns: int) -> int | None:
         left = max(0, asked.budget - owed_soon(price, spent)) * HOUR // price
         ends.append((now_ns + left + SECOND // 2) // SECOND * SECOND)  # two looks at one moment agree
     return min(ends, default=None)
+
+
+def unheard(lease_ns: int) -> str:
+    """Why something ended whose client was silent for its lease."""
+    minutes, rest = divmod(lease_ns, MINUTE)
+    span = f"{lease_ns // SECOND} s" if rest else f"{minutes} minute{'' if minutes == 1 else 's'}"
+    return f"Its client has not been heard from for {span}"
 
 
 def spent_of(rental: Rental | None, lines: Sequence[RentalLine], now_ns: int) -> Spent:
@@ -125,6 +138,30 @@ class Uses:
     def forget(self, cluster_id: ClusterId) -> None:
         """It ends."""
         self._idle_since_ns.pop(cluster_id, None)
+
+
+class Clients:
+    """When the client of each cluster was last heard. In the memory of one Master: with another each lease begins
+    anew."""
+
+    def __init__(self) -> None:
+        self._heard_at_ns: dict[ClusterId, int] = {}
+
+    def heard(self, cluster_id: ClusterId, now_ns: int) -> None:
+        """It lives."""
+        self._heard_at_ns[cluster_id] = now_ns
+
+    def lease_ends_at_ns(self, cluster: Cluster, now_ns: int) -> int | None:
+        """Until when a cluster goes on without another word of its client; None: it holds nothing or needs no
+        client."""
+        lease_ns = cluster.request.client_lease_ns
+        if lease_ns is None or cluster.phase not in HOLDING:
+            return None
+        return self._heard_at_ns.setdefault(cluster.cluster_id, now_ns) + lease_ns
+
+    def forget(self, cluster_id: ClusterId) -> None:
+        """It ends."""
+        self._heard_at_ns.pop(cluster_id, None)
 
 
 def _check(field: str, holds: bool, must: str) -> None:

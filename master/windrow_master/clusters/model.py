@@ -85,6 +85,7 @@ class ClusterRequest:
     gpus, cpus, memory_bytes: of each host. max_price_per_hour: for all of them. restart_members: where one is lost,
     start all members of a gang again instead of failing. ssh_keys, notebook: how a box is entered (box.py).
     max_duration_ns, budget, idle_ns: how long it runs, what it costs, how long nobody is in it, at most (limits.py).
+    client_lease_ns: how long it goes on without a word of the client that asked for it; None: it needs no client.
     volumes: what goes with it, and where it finds it.
     """
 
@@ -113,6 +114,7 @@ class ClusterRequest:
     max_duration_ns: int | None = None
     budget: Microcents | None = None
     idle_ns: int | None = None
+    client_lease_ns: int | None = None
     volumes: tuple[Mount, ...] = ()
 
 

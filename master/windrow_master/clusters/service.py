@@ -299,6 +299,16 @@ class ClusterService:
 
         return await self._store.read(read)
 
+    async def renew(self, principal: Principal, cluster_id: ClusterId) -> None:
+        """Its client lives: its lease begins anew, where it has one."""
+
+        def hear(uow: UnitOfWork) -> None:
+            cluster = self._load(uow, principal, cluster_id, frozenset())
+            if cluster.request.client_lease_ns is not None and cluster.phase in HOLDING:
+                self.life.clients.heard(cluster_id, uow.now_wall_ns)
+
+        await self._store.read(hear)
+
     async def explain(self, principal: Principal, cluster_id: ClusterId) -> Decision:
         """The record of why it runs where it runs."""
         view = await self.get(principal, cluster_id)
@@ -401,6 +411,7 @@ class ClusterService:
         rentals, now_ns = uow.rentals.of_cluster(cluster.cluster_id), uow.now_wall_ns
         workloads = uow.workloads.of_cluster(cluster.cluster_id)
         view = ClusterView(cluster, workloads, Microcents(sum(rental.charged for rental in rentals)))
+        view = replace(view, client_lease_ends_at_ns=self.life.clients.lease_ends_at_ns(cluster, now_ns))
         if limits.are_any(cluster.request):
             spent = limits.spent_of(rentals[-1] if rentals else None, uow.rentals.lines([cluster.rental_id]), now_ns)
             view = replace(view, ends_at_ns=limits.ends_at_ns(cluster, spent, now_ns))

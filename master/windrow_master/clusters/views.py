@@ -18,6 +18,8 @@ class ClusterView:
     cost: Microcents
     ends_at_ns: int | None = None
     """When its duration or its budget ends it."""
+    client_lease_ends_at_ns: int | None = None
+    """When it ends unless its client is heard from."""
     urls: Mapping[int, str] = field(default_factory=dict)
     """Of a service, where anybody reaches each of its ports."""
     traffic: Traffic = field(default_factory=Traffic)

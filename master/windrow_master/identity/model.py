@@ -52,7 +52,7 @@ class ApiToken:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A browser that was signed in with a token; its cookie holds a secret of its own, known here by hash only."""
+    """A browser that was signed in with a token; it has a secret of its own, known here by hash only."""
 
     id: SessionId
     account_id: AccountId

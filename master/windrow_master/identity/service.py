@@ -278,9 +278,9 @@ class IdentityService:
 
     # --- who is asking ---------------------------------------------------------------------------
 
-    async def authenticate(self, token: str) -> Principal:
-        """Whose token this is; raises Unauthenticated for one that is unknown, revoked or expired."""
-        return await self.asking.authenticate(token)
+    async def authenticate(self, secret: str) -> Principal:
+        """Whose API token or browser's session this is; raises Unauthenticated."""
+        return await self.asking.whose(secret)
 
     # --- tokens ----------------------------------------------------------------------------------
 

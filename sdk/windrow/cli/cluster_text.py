@@ -67,7 +67,9 @@ def ends(cluster: dict[str, Any]) -> str:
     asked = (cluster.get("request") or {}) if cluster["phase"] not in RESTS else {}
     at = [f"at {cluster['ends_at']}"] if cluster.get("ends_at") else []
     idle = [f"after {asked['idle_seconds']:g} s with nobody in it"] if asked.get("idle_seconds") else []
-    return ", or ".join(at + idle)
+    until = cluster.get("client_lease_ends_at")
+    client = [f"at {until} unless its client is heard from"] if until else []
+    return ", or ".join(at + idle + client)
 
 
 def volume(mount: str, known: Mapping[str, dict[str, Any]]) -> str:

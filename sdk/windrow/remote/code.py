@@ -37,6 +37,19 @@ class Tree:
     digest: str
     manifest: Manifest
     files: dict[str, Path]
+    root: Path
+
+    def paths(self) -> frozenset[Path]:
+        """All files of it, links followed."""
+        return frozenset((self.root / name).resolve() for name in self.manifest)
+
+    def replaced(self, name: str, data: bytes | None) -> "Tree":
+        """The same with this content in this file; None: without the file."""
+        manifest = {known: entry for known, entry in self.manifest.items() if known != name or data is not None}
+        if data is not None:
+            mark = RUNNABLE if self.manifest[name].endswith(RUNNABLE) else ""
+            manifest[name] = hashlib.sha256(data).hexdigest() + mark
+        return tree_of(self.root, manifest)
 
 
 def pointer_of(function: Callable[..., Any]) -> Pointer:
@@ -55,7 +68,7 @@ def pointer_of(function: Callable[..., Any]) -> Pointer:
     spec = getattr(module, "__spec__", None)
     is_main = module_name == "__main__"
     found_as = (spec.name if spec is not None else path.stem) if is_main else module_name
-    if _is_installed(path):
+    if is_installed(path):
         return Pointer(None, found_as, name)
     depth = found_as.count(".") + (path.stem == "__init__")
     root = path.parents[depth]
@@ -78,7 +91,8 @@ def _is_found(module: Any, name: str, function: object) -> bool:
     return getattr(found, "__windrow_local__", found) is function
 
 
-def _is_installed(path: Path) -> bool:
+def is_installed(path: Path) -> bool:
+    """Whether this Python brought it, or pip put it there."""
     return any(path.is_relative_to(one) for one in _installed())
 
 
@@ -86,6 +100,12 @@ def _is_installed(path: Path) -> bool:
 def _installed() -> tuple[Path, ...]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return tuple(Path(found).resolve() for name in names if (found := sysconfig.get_path(name)))
+
+
+def tree_of(root: Path, manifest: Manifest) -> Tree:
+    """The state of a folder that has these files."""
+    files = {entry.removesuffix(RUNNABLE): root / name for name, entry in manifest.items()}
+    return Tree(manifest_digest(manifest), manifest, files, root)
 
 
 class Folders:
@@ -107,13 +127,16 @@ class Folders:
                         f"{root} holds more than {CODE_BYTES_MAX >> 20} MiB or {folder.FILES_MAX} files, and all of it "
                         "would be sent with a function. Name what it does not need in .windrowignore there."
                     )
-                manifest[name] = self._digest(base + name, state) + (RUNNABLE if state.st_mode & 0o100 else "")
+                try:
+                    digest = self._digest(base + name, state)
+                except FileNotFoundError:
+                    continue  # gone since it was listed, as an editor's own files are
+                manifest[name] = digest + (RUNNABLE if state.st_mode & 0o100 else "")
         except OSError as error:
             raise CannotSend(f"{root} cannot be read: {error}") from error
         last = self._last.get(root)
         if last is None or last.manifest != manifest:
-            files = {entry.removesuffix(RUNNABLE): root / name for name, entry in manifest.items()}
-            last = self._last[root] = Tree(manifest_digest(manifest), manifest, files)
+            last = self._last[root] = tree_of(root, manifest)
         return last
 
     def _digest(self, path: str, state: os.stat_result) -> str:

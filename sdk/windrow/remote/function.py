@@ -201,7 +201,8 @@ class Function(Generic[P, R]):
             "pool": options.pool,
             "timeout_s": options.timeout_s,
         }
-        reader = Reader(pointer.root, pointer.module if pointer.is_main else None, cluster.trusts_host)
+        sent = tree.paths if tree is not None else pickles.NOTHING
+        reader = Reader(sent, pointer.module if pointer.is_main else None, cluster.trusts_host)
         return _Prepared(local, cluster, session, pointer, tree, record, reader, options.on_output or _print)
 
 
@@ -247,7 +248,8 @@ def attach(run_id: str, *, trusts_host: bool = False, client: "Client | None" = 
         raise FunctionError(f"{run_id!r:.120} is no id of a run; `.remote(...)` gives it as `.id`.")
     session = session_of(client or connect(), match[2])
     ended = loop.start(session.attach(match[1], _print))
-    return Run(run_id, session, ended, Reader(Path.cwd(), None, trusts_host), None)
+    here = Path.cwd()
+    return Run(run_id, session, ended, Reader(lambda: _folders.look(here).paths(), None, trusts_host), None)
 
 
 def _hex(run_id: str) -> str:

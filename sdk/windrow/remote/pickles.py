@@ -1,38 +1,19 @@
 """Arguments and results as bytes. A result comes from somebody's machine: only plain data is made of it unasked."""
 
-import enum
+import copyreg
 import io
 import pickle
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from windrow.errors import CannotSend, UntrustedResult
+from windrow.errors import CannotSend
+from windrow.remote.code import is_installed
+from windrow.remote.unpickling import QUICK, Careful, is_plain, member_of, untrusted
 from windrow.worker.frames import BODY_BYTES_MAX
 
 PROTOCOL: Final = 5
-_HARMLESS: Final = {
-    "builtins": {
-        "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "object", "range", "set", "slice",
-        "str", "tuple", "bool",
-    },
-    "collections": {"OrderedDict", "defaultdict", "deque", "Counter"},
-    "copyreg": {"_reconstructor", "__newobj__"},
-    "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
-    "decimal": {"Decimal"},
-    "fractions": {"Fraction"},
-    "ipaddress": {"IPv4Address", "IPv6Address"},
-    "pathlib": {"Path", "PosixPath", "PurePosixPath", "PurePath"},
-    "uuid": {"UUID", "SafeUUID"},
-    "zoneinfo": {"ZoneInfo"},
-    "_codecs": {"encode"},
-    "numpy": {"ndarray", "dtype"},
-    "numpy._core.multiarray": {"_reconstruct", "scalar"},
-    "numpy.core.multiarray": {"_reconstruct", "scalar"},
-    "numpy._core.numeric": {"_frombuffer"},
-    "numpy.core.numeric": {"_frombuffer"},
-}  # fmt: skip
-"""What these make is data, whatever they are given."""
 
 
 def dump(value: Any, what: str, *, by_value: bool, is_main_sent: bool) -> bytes:
@@ -60,54 +41,74 @@ def _by_name(value: Any) -> bytes:
         return b""
 
 
-class Reader:
-    """Makes objects of what came back. root: our own code, whose classes are made; main: what the worker calls our
-    `__main__`; trusts_host: make whatever the host says, which may run any code here."""
+Sent = Callable[[], frozenset[Path]]
+"""The files that the host has from us; asked only where a result names a class."""
+NOTHING: Final[Sent] = frozenset
 
-    def __init__(self, root: Path | None, main: str | None, trusts_host: bool) -> None:
-        self._root, self._main, self._trusts_host = root, main, trusts_host
+
+class Reader:
+    """Makes objects of what came back.
+
+    sent: the files whose classes are made; main: what the worker calls our `__main__`; trusts_host: make whatever the
+    host says, which may run any code here.
+    """
+
+    def __init__(self, sent: Sent, main: str | None, trusts_host: bool) -> None:
+        self._sent, self._main, self._trusts_host = sent, main, trusts_host
 
     def load(self, data: bytes | bytearray) -> Any:
-        """The object; raises UntrustedResult, and anything that the object's own making raises."""
-        return _Unpickler(data, self.find).load()
+        """The object; raises UntrustedResult, and what the library says of bytes that are no pickle."""
+        if self._trusts_host:
+            return _Unpickler(data, self._named).load()
+        if not copyreg._extension_registry:  # type: ignore[attr-defined]  # by which a pickle names without a name
+            try:
+                return _Unpickler(data, _quick).load()
+            except _NotQuick:
+                pass
+        return Careful(io.BytesIO(data), self.find).load()
 
     def find(self, module: str, name: str) -> Any:
-        """What a pickle names; raises UntrustedResult."""
-        if self._main is not None and module == self._main:
-            module = "__main__"
-        if (module, name) == ("builtins", "getattr") and not self._trusts_host:
-            return _member
-        if not self._trusts_host and not self._is_allowed(module, name):
-            raise _untrusted(f"{module}.{name}")
+        """What a pickle of a host that is not trusted may name; raises UntrustedResult."""
+        module = self._here(module)
+        if (module, name) == ("builtins", "getattr"):
+            return member_of
+        if not is_plain(module, name) and not self._is_allowed(module, name):
+            raise untrusted(f"{module}.{name}")
         return _find(module, name)
 
+    def _named(self, module: str, name: str) -> Any:
+        return _find(self._here(module), name)
+
+    def _here(self, module: str) -> str:
+        return "__main__" if self._main is not None and module == self._main else module
+
     def _is_allowed(self, module: str, name: str) -> bool:
-        if name in _HARMLESS.get(module, ()):
-            return True
+        """Python's own exceptions, and classes of files that were sent."""
         if "." in name:
             return False
         loaded = sys.modules.get(module)
-        found = getattr(loaded, name, None)
+        found = vars(loaded).get(name) if loaded is not None else None
         if not isinstance(found, type) or found.__module__ != module:
             return False
-        if issubclass(found, BaseException):
+        if issubclass(found, BaseException) and module.partition(".")[0] in sys.stdlib_module_names:
             return True
         file = getattr(loaded, "__file__", None)
-        return self._root is not None and file is not None and Path(file).resolve().is_relative_to(self._root)
+        return file is not None and _is_code(path := Path(file).resolve()) and path in self._sent()
 
 
-def _untrusted(what: str) -> UntrustedResult:
-    return UntrustedResult(
-        f"The result holds {what}, which is more than plain data: to make it here may run code that the host chose. If "
-        "you trust this host as your own machine: windrow.cluster(..., trusts_host=True)."
-    )
+def _is_code(path: Path) -> bool:
+    """Whether a file is somebody's own, and not of a package that was installed, wherever the environment lies."""
+    return not is_installed(path) and not {"site-packages", "dist-packages"} & set(path.parts)
 
 
-def _member(owner: Any, name: Any) -> Any:
-    """In the place of getattr, by which Python 3.11.2 pickles members of enumerations, and for nothing else."""
-    if not isinstance(owner, enum.EnumMeta) or not isinstance(name, str) or name not in owner.__members__:
-        raise _untrusted("builtins.getattr")
-    return owner.__members__[name]
+class _NotQuick(Exception):
+    """The pickle names more than the quick reader makes."""
+
+
+def _quick(module: str, name: str) -> Any:
+    if name not in QUICK.get(module, ()):
+        raise _NotQuick
+    return _find(module, name)
 
 
 class _Unpickler(pickle.Unpickler):

@@ -140,7 +140,8 @@ class Session:
             line = await self._connected()
             if asked.tree is not None:
                 async with self._code:
-                    await self._send_code(line, asked.tree)
+                    asked.tree = await self._send_code(line, asked.tree)
+                asked.record["tree"] = asked.tree.digest
             try:
                 with line.exchange() as exchange:
                     asked.is_sent = True
@@ -182,24 +183,41 @@ class Session:
                 await asyncio.shield(self._line.met)
             return self._line
 
-    async def _send_code(self, line: Line, tree: Tree) -> None:
-        """Everything of it that the worker has not. Where we know what it has, without waiting for its answer."""
-        if tree.digest in self._trees:
-            return
-        manifest = zlib.compress(_packed(tree), 1)
-        with line.exchange() as exchange:
-            await exchange.say(Kind.TREE, {"digest": tree.digest}, manifest)
-            if self._known:
-                missing = [one for one in tree.files if one not in self._known]
+    async def _send_code(self, line: Line, tree: Tree) -> Tree:
+        """Everything of it that the worker has not; returns what was sent.
+
+        A file that is written to meanwhile, as a log is, goes as it is now; one that is gone does not go.
+        """
+        read: dict[str, bytes] = {}
+        while tree.digest not in self._trees:
+            missing = await self._offer(line, tree)
+            for digest in missing:
+                path = tree.files[digest]
+                data = read.get(digest)
+                if data is None:
+                    data = await asyncio.to_thread(_content, path)
+                    if data is None or _sha256(data) != digest:
+                        break
+                with line.exchange() as exchange:
+                    await exchange.say(Kind.FILE, {"digest": digest}, data)
+                self._known.add(digest)
             else:
-                missing = await _needed(exchange)
-        for digest in missing:
-            data = await asyncio.to_thread(_content, tree.files[digest], digest)
-            with line.exchange() as exchange:
-                await exchange.say(Kind.FILE, {"digest": digest}, data)
-        self._trees.add(tree.digest)
-        self._known.update(tree.files)
-        self._on_known(set(tree.files))
+                self._trees.add(tree.digest)
+                self._known.update(tree.files)
+                self._on_known(set(tree.files))
+                break
+            if data is not None:
+                read[_sha256(data)] = data
+            tree = tree.replaced(path.relative_to(tree.root).as_posix(), data)
+        return tree
+
+    async def _offer(self, line: Line, tree: Tree) -> list[str]:
+        """Say what there is; returns what has to be sent. Where we know what the worker has, without its answer."""
+        with line.exchange() as exchange:
+            await exchange.say(Kind.TREE, {"digest": tree.digest}, zlib.compress(_packed(tree), 1))
+            if self._known:
+                return [one for one in tree.files if one not in self._known]
+            return await _needed(exchange)
 
 
 async def _needed(exchange: Exchange) -> list[str]:
@@ -216,14 +234,18 @@ def _packed(tree: Tree) -> bytes:
     return json.dumps(tree.manifest, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _content(path: Path, digest: str) -> bytes:
+def _content(path: Path) -> bytes | None:
+    """What is in it now; None where it is gone. Raises CannotSend."""
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise CannotSend(f"{path} cannot be read: {error}") from error
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise CannotSend(f"{path} changed while it was sent. Call again.")
-    return data
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _show(asked: Asked, data: bytes) -> None:

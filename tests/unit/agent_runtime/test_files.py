@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from windrow_agent.runtimes import files
+from windrow_agent.runtimes import files, packing
 from windrow_proto.errors import InvalidInput, TooLarge, WindrowError
 
 
@@ -57,20 +57,68 @@ def test_the_cap_counts_contents(tmp_path):
 def test_links_that_stay_inside_are_kept(tmp_path):
     (tmp_path / "in").mkdir()
     archive = _archive(tmp_path / "a.tar", ("d/a", tarfile.REGTYPE, b"x"), ("d/l", tarfile.SYMTYPE, "a"))
-    assert files.unpack(archive, tmp_path / "in", 1000)[0].files == 2
+    assert files.unpack(archive, tmp_path / "in", 1000).files.files == 2
     assert (tmp_path / "in" / "d" / "l").read_bytes() == b"x"
 
 
-def test_what_did_not_change_is_not_packed(tmp_path):
-    (tmp_path / "a").write_text("old")
-    (tmp_path / "b").write_text("old")
-    known = files.scan(tmp_path)
-    (tmp_path / "b").write_text("new!")
-    (tmp_path / "c").symlink_to("a")
+def _packed(folder, known=None, offset=0):
     pieces: list[bytes] = []
-    assert files.pack(tmp_path, known, 1000, pieces.append) is False
-    with tarfile.open(fileobj=io.BytesIO(b"".join(pieces))) as tar:
+    packing.pack(folder, known, offset, pieces.append)
+    return b"".join(pieces)
+
+
+def test_what_did_not_change_is_not_packed(tmp_path):
+    (tmp_path / "in").mkdir()
+    archive = _archive(tmp_path / "a.tar", ("a", tarfile.REGTYPE, b"old"), ("b", tarfile.REGTYPE, b"old"))
+    known = files.unpack(archive, tmp_path / "in", 1000).manifest
+    (tmp_path / "in" / "a").touch()
+    (tmp_path / "in" / "b").write_text("new!")
+    (tmp_path / "in" / "c").symlink_to("a")
+    with tarfile.open(fileobj=io.BytesIO(_packed(tmp_path / "in", known))) as tar:
         assert tar.getnames() == ["b", "c"]
+
+
+def test_what_was_cut_off_is_had_from_the_same_byte_on_without_reading_what_lies_before(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "large").write_bytes(bytes(range(256)) * 1000)
+    (tmp_path / "small").write_text("x")
+    whole = _packed(tmp_path)
+    assert [_packed(tmp_path, offset=at) for at in range(0, len(whole) + 600, 511)] == [
+        whole[at:] for at in range(0, len(whole) + 600, 511)
+    ]
+
+
+def test_what_the_work_locked_comes_out_all_the_same(tmp_path):
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "locked" / "file").write_text("x")
+    (tmp_path / "locked" / "file").chmod(0)
+    (tmp_path / "locked").chmod(0)
+    with tarfile.open(fileobj=io.BytesIO(_packed(tmp_path))) as tar:
+        assert tar.getnames() == ["locked", "locked/file"]
+
+
+def test_a_folder_that_is_swapped_for_a_link_is_not_followed(tmp_path):
+    """The workload turns a folder into a link while its entries are read and written."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").write_text("the agent's own")
+    work = tmp_path / "work"
+    (work / "d").mkdir(parents=True)
+    (work / "d" / "key").write_text("mine")
+    pieces: list[bytes] = []
+
+    def swap(piece):
+        pieces.append(piece)
+        if not (work / "d").is_symlink():
+            (work / "d").rename(work / "was")
+            (work / "d").symlink_to(tmp_path / "secret")
+
+    (work / "a").write_bytes(bytes(200_000))  # more than one piece comes before the folder is read
+    packing.pack(work, None, 0, swap)
+    assert b"the agent's own" not in b"".join(pieces)
+    archive = _archive(tmp_path / "a.tar", ("d/key", tarfile.REGTYPE, b"written"))
+    with pytest.raises(InvalidInput):
+        files.unpack(archive, work, 1000)
+    assert (tmp_path / "secret" / "key").read_text() == "the agent's own"
 
 
 def _claiming(size):

@@ -6,13 +6,13 @@ import pytest
 
 from tests.unit.clusters.test_routes import ScriptedStream
 from tests.unit.clusters.test_tunnels import HeldStream, tunnelling
-from tests.unit.clusters.world import market_world, principal
+from tests.unit.clusters.world import STRANGER, market_world, principal
 from tests.waiting import poll_async
 from windrow_master.clusters import limits
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
 from windrow_master.clusters.request import checked
 from windrow_master.market.model import RentalId, RentalLine
-from windrow_proto.errors import InvalidInput
+from windrow_proto.errors import InvalidInput, NotFound
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.messages import ChannelClose
 from windrow_proto.units import DAY, HOUR, MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
@@ -54,6 +54,8 @@ async def later(m, span_ns):
         ({"budget": Microcents(0)}, "budget"),
         ({"idle_ns": MINUTE - 1}, "idle_seconds"),
         ({"idle_ns": 31 * DAY}, "idle_seconds"),
+        ({"client_lease_ns": MINUTE - 1}, "client_lease_s"),
+        ({"client_lease_ns": DAY + 1}, "client_lease_s"),
         ({"idle_ns": HOUR, "argv": ("python", "train.py")}, "idle_seconds"),
         ({"idle_ns": HOUR, "kind": ClusterKind.GANG, "argv": ("torchrun",)}, "idle_seconds"),
     ],
@@ -190,3 +192,52 @@ def test_nothing_is_remembered_of_what_has_ended():
     assert uses.idle_ns(ClusterId("cluster_1"), 5) == 0
     uses.forget(ClusterId("cluster_1"))
     assert not uses._inside and not uses._idle_since_ns
+
+
+async def test_a_client_that_is_silent_for_its_lease_ends_it_and_each_word_begins_the_lease_anew(m):
+    cluster_id = await running(m, client_lease_ns=15 * MINUTE)
+    shown = await m.clusters.get(principal(), cluster_id)
+    assert shown.client_lease_ends_at_ns == m.clock.wall_ns() + 15 * MINUTE
+    await later(m, 14 * MINUTE)
+    await m.clusters.renew(principal(), cluster_id)
+    await later(m, 14 * MINUTE)
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.RUNNING
+    await later(m, MINUTE)
+    why = "Its client has not been heard from for 15 minutes"
+    assert await phase(m, cluster_id) == (ClusterPhase.DELETING, why)
+    assert any(why in row.text for row in m.read(lambda uow: uow.events.newest(cluster_id, limit=100)))
+    assert not m.clusters.life.clients._heard_at_ns
+
+
+async def test_a_lease_counts_while_it_is_made_and_its_holder_must_be_the_renter(m):
+    view = await m.create(argv=(), client_lease_ns=MINUTE)
+    with pytest.raises(NotFound):
+        await m.clusters.renew(principal(STRANGER), view.cluster.cluster_id)
+    await later(m, MINUTE)
+    assert (await phase(m, view.cluster.cluster_id))[1] == "Its client has not been heard from for 1 minute"
+    await m.clusters.renew(principal(), view.cluster.cluster_id)
+    assert (await m.clusters.get(principal(), view.cluster.cluster_id)).client_lease_ends_at_ns is None
+
+
+async def test_another_master_gives_each_client_a_fresh_lease(m):
+    cluster_id = await running(m, client_lease_ns=2 * MINUTE)
+    m.clock.advance(HOUR)
+    m.wired(m.store, m.clock)
+    await later(m, 0)
+    await later(m, MINUTE)
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.RUNNING
+    await later(m, MINUTE)
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.DELETING
+
+
+async def test_the_lease_of_a_client_is_asked_for_shown_and_renewed_over_http(site):
+    cluster_id, _ = await site.running(argv=[], client_lease_s=60)
+    shown = (await site.client.get(f"/api/v1/clusters/{cluster_id}")).json()
+    assert shown["request"]["client_lease_s"] == 60 and shown["client_lease_ends_at"] > shown["started_at"]
+    for key in ("a", "a"):
+        answer = await site.client.post(f"/api/v1/clusters/{cluster_id}/renew", headers={"Idempotency-Key": key})
+        assert answer.status_code == 204 and not answer.content
+    assert (await site.client.post("/api/v1/clusters/cluster_none/renew")).status_code == 404
+    for wrong in (59, 86_401, 60.5):
+        refused = await site.client.post("/api/v1/clusters", json={"client_lease_s": wrong})
+        assert refused.status_code in (400, 422), wrong

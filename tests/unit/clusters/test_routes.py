@@ -338,12 +338,20 @@ async def test_files_that_a_host_refuses_are_its_problem_in_words(site):
     assert (answer.status_code, answer.json()["detail"]) == (503, "no space left")
 
 
-async def test_files_come_out_and_the_header_says_whether_they_were_cut(site):
+async def test_files_come_out_from_any_byte_on(site):
     cluster_id, _ = await site.running()
-    site.broker.streams = [ScriptedStream([ChannelData(b"tar"), ChannelData(b"red"), ChannelClose(truncated=True)])]
-    answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/files", params={"changed": "true"})
-    assert (answer.content, answer.headers["x-files-truncated"]) == (b"tarred", "true")
-    assert site.broker.opened[0][1].changed_only
+    site.broker.streams = [ScriptedStream([ChannelData(b"tar"), ChannelData(b"red"), ChannelClose()])]
+    answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/files", params={"changed": "true", "offset": 7})
+    assert answer.content == b"tarred"
+    asked = site.broker.opened[0][1]
+    assert asked.changed_only and asked.offset == 7
+
+
+async def test_a_folder_that_a_host_refuses_is_its_problem_in_words(site):
+    cluster_id, _ = await site.running()
+    site.broker.streams = [ScriptedStream([ChannelClose("not_found", "nothing is there")])]
+    answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/files")
+    assert (answer.status_code, answer.json()["detail"]) == (404, "nothing is there")
 
 
 async def test_what_is_gone_has_no_inside(site):

@@ -33,6 +33,16 @@ class Colour(enum.Enum):
     RED = 1
 
 
+def _mine() -> frozenset[Path]:
+    """This file, as if it had been sent."""
+    return frozenset({Path(__file__).resolve()})
+
+
+def _sdk() -> frozenset[Path]:
+    """All of the SDK, as if it had been sent."""
+    return frozenset(path.resolve() for path in Path(windrow.__file__).parent.rglob("*.py"))
+
+
 def module_at(folder: Path, file: str, name: str, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     path = folder / file
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,26 +110,26 @@ def test_a_folder_of_data_is_refused_with_what_to_do(tmp_path: Path) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_plain_data_is_made_of_any_hosts_result(value: Any) -> None:
-    found = Reader(None, None, False).load(pickle.dumps(value, 5))
+    found = Reader(pickles.NOTHING, None, False).load(pickle.dumps(value, 5))
     assert repr(found) == repr(value)
 
 
 def test_arrays_are_plain_data() -> None:
     value = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
-    found = Reader(None, None, False).load(pickle.dumps((value, value[0, 1]), 5))
+    found = Reader(pickles.NOTHING, None, False).load(pickle.dumps((value, value[0, 1]), 5))
     assert (found[0] == value).all()
     assert found[1] == value[0, 1]
 
 
 def test_classes_of_the_code_that_was_sent_are_made() -> None:
     data = pickle.dumps(Colour.RED, 5)
-    assert Reader(Path(__file__).parent, None, False).load(data) is Colour.RED
+    assert Reader(_mine, None, False).load(data) is Colour.RED
     with pytest.raises(UntrustedResult):
-        Reader(None, None, False).load(data)
+        Reader(pickles.NOTHING, None, False).load(data)
 
 
 def test_members_of_enumerations_are_made_as_each_python_pickles_them_and_nothing_else_is_read() -> None:
-    reader = Reader(Path(__file__).parent, None, False)
+    reader = Reader(_mine, None, False)
     assert reader.load(pickle.dumps(ByGetattr(Colour, "RED"), 5)) is Colour.RED
     for owner, name in ((Colour, "__class__"), (Colour.RED, "value"), (dict, "fromkeys")):
         with pytest.raises(UntrustedResult):
@@ -162,15 +172,15 @@ class Hostile:
     ids=lambda call: getattr(call[0], "__name__", "?"),
 )
 def test_a_hostile_result_runs_nothing_here(call: tuple[Any, ...]) -> None:
-    root = Path(windrow.__file__).parents[1]  # even where the SDK's own folder is what was sent
+    # Even where the SDK's own folder is what was sent.
     with pytest.raises(UntrustedResult, match="trusts_host=True"):
-        Reader(root, None, False).load(pickle.dumps(Hostile(*call), 5))
+        Reader(_sdk, None, False).load(pickle.dumps(Hostile(*call), 5))
 
 
 def test_a_hostile_result_reaches_nothing_through_our_own_modules() -> None:
     for module, name in ((__name__, "os.system"), (__name__, "Path.home"), (__name__, "subprocess"), (__name__, "io")):
         with pytest.raises(UntrustedResult):
-            Reader(Path(__file__).parent, None, False).find(module, name)
+            Reader(_mine, None, False).find(module, name)
 
 
 def test_what_cannot_be_pickled_is_not_sent() -> None:

@@ -1,7 +1,7 @@
 """A market whose jobs go on look by look; the inside of their work is what a test wrote down."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -38,10 +38,10 @@ class Inside:
     async def fetch_files(self, principal, cluster_id, *, changed_only):
         if self.error is not None:
             raise self.error
-        return once(self.tar), len(self.tar), False
+        return once(self.tar)
 
 
-async def once(data: bytes) -> AsyncIterator[bytes]:
+async def once(data: bytes) -> AsyncGenerator[bytes]:
     yield data
 
 

@@ -103,7 +103,8 @@ async def test_what_a_change_answers_is_what_its_description_says(
 async def test_a_browsers_own_answers_are_what_their_descriptions_say(lived: Api) -> None:
     signed_in = await lived.stranger.post("/api/v1/session", json={"token": lived.token})
     assert_described(signed_in, out.SignedInOut)
-    me = await lived.stranger.get("/api/v1/me")
+    bearer = {"Authorization": f"Bearer {signed_in.json()['secret']}"}
+    me = await lived.stranger.get("/api/v1/me", headers=bearer)
     assert me.json()["session"] is not None
     assert_described(me, out.MeOut)
 

@@ -102,7 +102,8 @@ async def test_a_stream_ends_when_its_token_is_revoked_and_no_other_does(api: Ap
 async def test_a_stream_ends_with_its_browsers_session(api: Api) -> None:
     signed = await api.stranger.post("/api/v1/session", json={"token": api.token})
     async with asyncio.TaskGroup() as group:
-        asked = group.create_task(api.stranger.get("/api/v1/events/stream"))
+        bearer = {"Authorization": f"Bearer {signed.json()['secret']}"}
+        asked = group.create_task(api.stranger.get("/api/v1/events/stream", headers=bearer))
         await _until(lambda: _is_open(api))
 
         principal = await api.services.identity.authenticate(api.token)

@@ -1,5 +1,6 @@
-"""Promises of a browser's session: its cookie, what another site can do with it, and every way in which it ends."""
+"""Promises of a browser's session: its secret, that nothing a browser sends by itself counts, and how it ends."""
 
+import base64
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -19,8 +20,6 @@ from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
 
-CSRF = "X-Windrow-CSRF"
-
 
 @dataclass
 class World:
@@ -35,11 +34,13 @@ class World:
     def browser(self, base: str = "http://master", agent: str = "Firefox/140 (X11)") -> httpx2.AsyncClient:
         return httpx2.AsyncClient(transport=self.transport, base_url=base, headers={"User-Agent": agent})
 
-    async def signed_in(self, base: str = "http://master") -> tuple[httpx2.AsyncClient, str, httpx2.Response]:
-        browser = self.browser(base)
-        answer = await browser.post("/api/v1/session", json={"token": self.token})
+    async def signed_in(self, token: str | None = None, agent: str = "Firefox/140 (X11)") -> httpx2.AsyncClient:
+        """A browser that sends its session's secret as the console does."""
+        browser = self.browser(agent=agent)
+        answer = await browser.post("/api/v1/session", json={"token": token or self.token})
         assert answer.status_code == 200, answer.text
-        return browser, answer.headers[CSRF], answer
+        browser.headers["Authorization"] = f"Bearer {answer.json()['secret']}"
+        return browser
 
 
 @pytest.fixture
@@ -54,30 +55,22 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             yield World(opened, transport, program, clock, token)
 
 
-async def _make(browser: httpx2.AsyncClient, **headers: str) -> int:
-    answer = await browser.post("/api/v1/tokens", json={"name": "x"}, headers=headers)
-    return answer.status_code
+def _secret(browser: httpx2.AsyncClient) -> str:
+    return browser.headers["Authorization"].removeprefix("Bearer ")
 
 
-async def test_the_cookie_holds_a_secret_of_its_own_that_scripts_and_other_sites_do_not_get(world: World) -> None:
-    browser, _, answer = await world.signed_in()
-    cookie = answer.headers["set-cookie"]
+async def test_signing_in_answers_with_a_secret_of_its_own_and_sets_no_cookie(world: World) -> None:
+    answer = await world.browser().post("/api/v1/session", json={"token": world.token})
+    browser = await world.signed_in()
 
-    assert all(word in cookie for word in ("HttpOnly", "SameSite=strict", "Path=/api/v1", "windrow_session=ws_"))
-    assert "Secure" not in cookie, "plain HTTP is for loopback"
-    assert world.token not in cookie
-    assert (await browser.get("/api/v1/me")).json()["session"]["id"] == answer.json()["session"]["id"]
-
-
-async def test_over_tls_the_cookie_is_secure(world: World) -> None:
-    _, _, answer = await world.signed_in("https://master")
-
-    assert "Secure" in answer.headers["set-cookie"]
+    assert "set-cookie" not in answer.headers
+    assert answer.json()["secret"].startswith("ws_") and world.token not in answer.text
+    assert (await browser.get("/api/v1/me")).json()["session"]["id"] != answer.json()["session"]["id"]
+    assert _secret(browser) != answer.json()["secret"], "each sign-in has its own"
 
 
 async def test_the_store_keeps_only_the_hash_of_the_secret(world: World) -> None:
-    _, _, answer = await world.signed_in()
-    secret = answer.headers["set-cookie"].split("=", 1)[1].split(";")[0]
+    secret = _secret(await world.signed_in())
 
     rows = await world.opened.store.read(
         lambda uow: [tuple(row) for row in uow.connection.execute(text("SELECT * FROM sessions"))]
@@ -87,92 +80,71 @@ async def test_the_store_keeps_only_the_hash_of_the_secret(world: World) -> None
     assert secret not in str(rows) and world.token not in str(rows)
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({}, 403),
-        ({CSRF: "1"}, 403),
-        ({CSRF: "right"}, 201),
-        ({CSRF: "right", "Origin": "http://master"}, 201),
-        ({CSRF: "right", "Sec-Fetch-Site": "same-origin"}, 201),
-        ({CSRF: "right", "Origin": "http://evil.example"}, 403),
-        ({CSRF: "right", "Origin": "http://master:9999"}, 403),
-        ({CSRF: "right", "Origin": "null"}, 403),
-        ({CSRF: "right", "Sec-Fetch-Site": "cross-site"}, 403),
-        ({CSRF: "right", "Sec-Fetch-Site": "same-site"}, 403),
-        ({CSRF: "right", "Sec-Fetch-Site": "none"}, 403),
-    ],
-)
-async def test_a_change_with_the_cookie_comes_from_our_own_pages_or_not_at_all(
-    world: World, headers: dict[str, str], status: int
-) -> None:
-    browser, csrf, _ = await world.signed_in()
-    sent = {name: csrf if value == "right" else value for name, value in headers.items()}
+@pytest.mark.parametrize("path", ["/api/v1/me", "/api/v1/events/stream", "/api/v1/fleet/stream", "/api/v1/tokens"])
+async def test_nothing_that_a_browser_sends_by_itself_signs_in(world: World, path: str) -> None:
+    secret = _secret(await world.signed_in())
+    basic = base64.b64encode(f"user:{secret}".encode()).decode()
+    ambient = [
+        {"Cookie": f"windrow_session={secret}"},
+        {"Cookie": f"__Host-windrow_session={secret}"},
+        {"Cookie": f"Authorization=Bearer {secret}"},
+        {"Authorization": f"Basic {basic}"},
+        {"X-Windrow-CSRF": secret},
+    ]
 
-    assert (await browser.get("/api/v1/me", headers=sent)).status_code == 200, "reading changes nothing"
-    assert await _make(browser, **sent) == status
+    statuses = [(await world.browser().get(path, headers=headers)).status_code for headers in ambient]
+    in_address = await world.browser().get(f"{path}?token={secret}&access_token={secret}&authorization=Bearer {secret}")
+
+    assert statuses == [401] * len(ambient)
+    assert in_address.status_code == 401
 
 
-async def test_another_sessions_csrf_token_does_not_do(world: World) -> None:
-    _, foreign, _ = await world.signed_in()
-    browser, own, _ = await world.signed_in()
+async def test_no_answer_of_a_session_sets_a_cookie_or_lets_another_origin_read(world: World) -> None:
+    browser = await world.signed_in()
+    answers = [
+        await browser.get("/api/v1/me", headers={"Origin": "http://lab.localhost:8888"}),
+        await browser.get("/"),
+        await browser.request("OPTIONS", "/api/v1/me", headers={"Origin": "http://lab.localhost:8888"}),
+        await browser.delete("/api/v1/session"),
+    ]
 
-    assert foreign != own
-    assert await _make(browser, **{CSRF: foreign}) == 403
-
-
-async def test_a_page_that_is_loaded_anew_gets_its_csrf_token_from_me(world: World) -> None:
-    browser, csrf, _ = await world.signed_in()
-
-    assert (await browser.get("/api/v1/me")).headers[CSRF] == csrf
-    assert CSRF not in (await world.program.get("/api/v1/me")).headers
-
-
-async def test_bearer_tokens_need_none_of_this(world: World) -> None:
-    answer = await world.program.post(
-        "/api/v1/tokens", json={"name": "x"}, headers={"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
-    )
-
-    assert answer.status_code == 201
+    for answer in answers:
+        assert "set-cookie" not in answer.headers
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
-async def test_another_site_cannot_sign_a_browser_in(world: World) -> None:
-    answer = await world.browser().post(
-        "/api/v1/session", json={"token": world.token}, headers={"Origin": "http://evil.example"}
-    )
+async def test_a_session_cannot_begin_another(world: World) -> None:
+    secret = _secret(await world.signed_in())
 
-    assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
+    assert (await world.browser().post("/api/v1/session", json={"token": secret})).status_code == 401
 
 
-async def test_an_api_token_in_the_cookie_is_not_a_session_nor_a_session_a_bearer_token(world: World) -> None:
-    _, _, answer = await world.signed_in()
-    secret = answer.headers["set-cookie"].split("=", 1)[1].split(";")[0]
-    stranger = world.browser()
-
-    as_cookie = await stranger.get("/api/v1/me", headers={"Cookie": f"windrow_session={world.token}"})
-    as_bearer = await stranger.get("/api/v1/me", headers={"Authorization": f"Bearer {secret}"})
-
-    assert (as_cookie.status_code, as_bearer.status_code) == (401, 401)
-
-
-async def test_signing_out_ends_the_session_also_for_who_copied_the_cookie(world: World) -> None:
-    browser, csrf, answer = await world.signed_in()
-    copied = {"Cookie": answer.headers["set-cookie"].split(";")[0]}
+async def test_signing_out_ends_the_session_also_for_who_copied_its_secret(world: World) -> None:
+    browser = await world.signed_in()
     thief = world.browser()
-    assert (await thief.get("/api/v1/me", headers=copied)).status_code == 200
+    thief.headers["Authorization"] = browser.headers["Authorization"]
+    assert (await thief.get("/api/v1/me")).status_code == 200
 
-    assert (await browser.delete("/api/v1/session")).status_code == 403, "another site must not sign us out"
-    assert (await browser.delete("/api/v1/session", headers={CSRF: csrf})).status_code == 204
+    assert (await world.browser().delete("/api/v1/session")).status_code == 204, "without a secret it ends nothing"
+    assert (await browser.get("/api/v1/me")).status_code == 200
+    assert (await browser.delete("/api/v1/session")).status_code == 204
 
-    assert (await thief.get("/api/v1/me", headers=copied)).status_code == 401
+    assert (await thief.get("/api/v1/me")).status_code == 401
     assert (await world.program.get("/api/v1/me")).status_code == 200, "the token stays good"
     assert (await browser.delete("/api/v1/session")).status_code == 204, "signing out twice is no error"
 
 
+async def test_signing_out_with_an_api_token_leaves_the_token_and_its_sessions(world: World) -> None:
+    browser = await world.signed_in()
+
+    assert (await world.program.delete("/api/v1/session")).status_code == 204
+    assert (await browser.get("/api/v1/me")).status_code == 200
+    assert (await world.program.get("/api/v1/me")).status_code == 200
+
+
 async def test_removing_a_token_ends_its_sessions(world: World) -> None:
     made = (await world.program.post("/api/v1/tokens", json={"name": "mine", "roles": ["renter"]})).json()
-    browser = world.browser()
-    await browser.post("/api/v1/session", json={"token": made["token"]})
+    browser = await world.signed_in(made["token"])
     assert (await browser.get("/api/v1/me")).json()["roles"] == ["renter"], "a session has the roles of its token"
 
     await world.program.delete(f"/api/v1/tokens/{made['id']}")
@@ -190,8 +162,7 @@ async def test_a_session_ends_unused_or_old_or_with_its_token(
     world: World, life_s: int, step_ns: int, steps: int
 ) -> None:
     made = (await world.program.post("/api/v1/tokens", json={"name": "t", "expires_in_s": life_s})).json()
-    browser = world.browser()
-    await browser.post("/api/v1/session", json={"token": made["token"]})
+    browser = await world.signed_in(made["token"])
     statuses = []
 
     for _ in range(steps):
@@ -203,9 +174,9 @@ async def test_a_session_ends_unused_or_old_or_with_its_token(
 
 
 async def test_sessions_are_listed_with_browser_and_last_use_and_can_be_ended_one_by_one(world: World) -> None:
-    first, csrf, _ = await world.signed_in()
+    first = await world.signed_in()
     world.clock.advance(MINUTE)
-    second, _, _ = await world.signed_in()
+    second = await world.signed_in()
     world.clock.advance(MINUTE)
     await second.get("/api/v1/me")
 
@@ -215,7 +186,7 @@ async def test_sessions_are_listed_with_browser_and_last_use_and_can_be_ended_on
         ("Firefox/140 (X11)", "cli.json", True),
     ]
     assert listed[1]["last_used_at"] > listed[1]["created_at"]
-    ended = await first.delete(f"/api/v1/sessions/{listed[1]['id']}", headers={CSRF: csrf})
+    ended = await first.delete(f"/api/v1/sessions/{listed[1]['id']}")
 
     assert ended.status_code == 204
     assert (await second.get("/api/v1/me")).status_code == 401
@@ -223,8 +194,7 @@ async def test_sessions_are_listed_with_browser_and_last_use_and_can_be_ended_on
 
 
 async def test_a_browsers_name_is_plain_text(world: World) -> None:
-    browser = world.browser(agent="<b>\x1b[31mevil</b>")
-    await browser.post("/api/v1/session", json={"token": world.token})
+    browser = await world.signed_in(agent="<b>\x1b[31mevil</b>")
 
     (item,) = (await browser.get("/api/v1/sessions")).json()["items"]
     assert item["browser"] == "_b___31mevil_/b_"
@@ -254,8 +224,7 @@ async def test_when_a_token_was_last_used_is_shown_at_once_and_survives_a_restar
 async def test_no_secret_of_identity_is_stored_as_text(world: World) -> None:
     made = (await world.program.post("/api/v1/tokens", json={"name": "x"})).json()["token"]
     join = (await world.program.post("/api/v1/join-tokens", json={})).json()["join_token"]
-    _, csrf, answer = await world.signed_in()
-    secret = answer.headers["set-cookie"].split("=", 1)[1].split(";")[0]
+    secret = _secret(await world.signed_in())
 
     dump = await world.opened.store.read(
         lambda uow: [
@@ -265,5 +234,5 @@ async def test_no_secret_of_identity_is_stored_as_text(world: World) -> None:
     )
 
     assert len(dump) > 15
-    for text_ in (made, join, secret, csrf, world.token):
+    for text_ in (made, join, secret, world.token):
         assert text_ not in str(dump)

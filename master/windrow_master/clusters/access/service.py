@@ -6,11 +6,10 @@ Only the account that rents a cluster goes inside it.
 """
 
 import asyncio
-import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import BinaryIO, Final, TypeVar
+from typing import Final, TypeVar
 
 from windrow_master.clusters.channels import ChannelBroker, ChannelStream
 from windrow_master.clusters.model import Workload, WorkPhase
@@ -38,6 +37,8 @@ T = TypeVar("T")
 
 OPEN_S: Final = 10.0
 """For a channel to open: a round trip to the host, or none."""
+FILES_SILENCE_S: Final = 300
+"""Between two pieces of a folder: the host compares what did not change, and passes over what was had before."""
 SILENCE_S: Final = 60.0
 """Between two pieces of what does not follow anything: the host reads a disk, it does not think."""
 COMMIT_S: Final = 60.0
@@ -49,8 +50,6 @@ BLOCK_BYTES: Final = 1 * MIB
 """Written to the temporary file at a time, on a thread."""
 CHANNELS_MAX: Final = 256
 """Open channels of this Master; the next is refused as TooMany."""
-TRANSFERS_MAX: Final = 8
-"""Folders on their way out at once: each may need a gigabyte of temporary disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,6 @@ class WorkAccess:
         self._clusters = clusters
         self._broker = broker
         self._open = 0
-        self._transfers = asyncio.Semaphore(TRANSFERS_MAX)
 
     async def log(self, principal: Principal, cluster_id: ClusterId, offset: int, rank: int = 0) -> tuple[bytes, bool]:
         """The log from byte `offset` as it is now, and whether the cap of a run's log has cut it."""
@@ -170,43 +168,31 @@ class WorkAccess:
             raise
 
     async def fetch_files(
-        self, principal: Principal, cluster_id: ClusterId, *, changed_only: bool, rank: int = 0
-    ) -> tuple[AsyncIterator[bytes], int, bool]:
-        """The working folder as a tar stream, its size, and whether the cap has cut it.
+        self, principal: Principal, cluster_id: ClusterId, *, changed_only: bool, rank: int = 0, offset: int = 0
+    ) -> AsyncGenerator[bytes]:
+        """The working folder as a tar stream, from byte `offset` on: while nothing changes there, the same bytes.
+        Opened when this returns.
 
-        It is kept in a temporary file first: only at its end does the host know whether it was cut, and the answer's
-        header must say so before its body.
+        A stream that breaks raises, so that nobody takes a part of it for the whole.
         """
         workload = await self._inside(principal, cluster_id, rank)
-        if self._transfers.locked():
-            raise TooMany(f"{TRANSFERS_MAX} folders are being fetched at once. Try again in a moment.")
-        opening = ChannelOpen(workload.workload_id, ChannelPurpose.FILES_OUT, changed_only=changed_only)
-        async with self._transfers:
-            file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed when its last piece was read
-            try:
-                async with self._channel(workload, opening) as channel:
-                    size, truncated = await self._collect(channel, file, cluster_id)
-            except BaseException:
-                file.close()
-                raise
-        file.seek(0)
-        return _pieces(file), size, truncated
+        opening = ChannelOpen(workload.workload_id, ChannelPurpose.FILES_OUT, changed_only=changed_only, offset=offset)
 
-    async def _collect(self, channel: ChannelStream, file: BinaryIO, cluster_id: ClusterId) -> tuple[int, bool]:
-        waiting, size = bytearray(), 0
-        async for part in _parts(channel, SILENCE_S):
-            if isinstance(part, ChannelClose):
-                _raise_if_failed(part, cluster_id)
-                await asyncio.to_thread(file.write, bytes(waiting))
-                return size, part.truncated
-            size += len(part.data)
-            if size > FILES_CAP_BYTES + 16 * MIB:
-                raise TooLarge("The host sends more than the cap of a folder.", subject=cluster_id)
-            waiting += part.data
-            if len(waiting) >= BLOCK_BYTES:
-                await asyncio.to_thread(file.write, bytes(waiting))
-                waiting.clear()
-        raise LinkClosed(subject=cluster_id)
+        async def pieces() -> AsyncGenerator[bytes]:
+            is_open = False
+            async with self._channel(workload, opening) as channel:
+                async for part in _parts(channel, FILES_SILENCE_S):
+                    if isinstance(part, ChannelClose):
+                        _raise_if_failed(part, cluster_id)
+                    if not is_open:
+                        is_open = True
+                        yield b""
+                    if isinstance(part, ChannelClose):
+                        return
+                    yield part.data
+            raise LinkClosed(subject=cluster_id)
+
+        return await _opened(pieces())
 
     async def _inside(self, principal: Principal, cluster_id: ClusterId, rank: int = 0) -> Workload:
         for workload in await self._members(principal, cluster_id):
@@ -267,12 +253,6 @@ async def _within(seconds: float, awaited: Awaitable[T]) -> T:
             return await awaited
     except TimeoutError:
         raise DeadlineExceeded(f"The host did not answer on this channel for {seconds:g} s.") from None
-
-
-async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
-    with file:
-        while piece := await asyncio.to_thread(file.read, BLOCK_BYTES):
-            yield piece
 
 
 def _raise_if_failed(closing: ChannelClose, cluster_id: ClusterId) -> None:

@@ -35,8 +35,8 @@ from windrow_proto.ports import Clock
 from windrow_proto.sealed import RegistryLogin, SealKey
 from windrow_proto.units import Microcents
 
-LIVING_MAX: Final = 2_000
-"""Jobs of one account that have not ended."""
+LIVING_MAX: Final = 1_000
+"""Jobs of one account that have not ended: one array of the largest size."""
 _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 _ENDS_ALL: Final = frozenset({Role.OPERATOR})
 
@@ -88,8 +88,7 @@ class JobService:
                 return tuple(_view(uow, job) for job in known[0])
             self._store.admit()
             count = max(1, request.array_size)
-            if uow.jobs.count_living(principal.account_id) + count > LIVING_MAX:
-                raise TooMany(f"{LIVING_MAX} jobs of this account have not ended. Wait for some, or cancel them.")
+            _check_living(uow, principal.account_id, count)
             return self._add(uow, principal, request, key, count, login)
 
         return await self._store.write(change, name="job.submit")
@@ -193,6 +192,7 @@ class JobService:
             if job.login is not None:
                 raise Conflict("Its registry login went with its end; submit it again with it.", subject=job_id)
             self._store.admit()
+            _check_living(uow, job.account_id, 1)
             request = replace(job.request, after=(), deadline_ns=None, image=known_image(uow, job))
             fresh = Job(
                 *(JobId(uow.mint("job")), job.account_id, job.group, request),
@@ -265,14 +265,15 @@ class JobService:
                 await self._clock.sleep_ns(LOOK_NS)
 
     async def artefacts(
-        self, principal: Principal, job_id: JobId, attempt: int | None = None
+        self, principal: Principal, job_id: JobId, attempt: int | None = None, offset: int = 0
     ) -> tuple[AsyncIterator[bytes], Attempt]:
-        """The files that an attempt changed, by default the last one, as a tar. Raises Conflict before it has ended."""
+        """The files that an attempt changed, by default the last one, as a tar from byte `offset` on. Raises Conflict
+        before it has ended."""
         job = await self._kept(principal, job_id)
         number = _attempt_of(job, attempt)
         if not number or job.attempts[number - 1].files_bytes is None:
             raise Conflict("No files of it are kept: it has not ended, or they could not be had.", subject=job_id)
-        return await self._files.files(job_id, number), job.attempts[number - 1]
+        return await self._files.files(job_id, number, offset), job.attempts[number - 1]
 
     async def placed(
         self, principal: Principal, job_id: JobId, attempt: int | None = None
@@ -297,6 +298,16 @@ class JobService:
         if job is None or not (job.account_id == principal.account_id or principal.roles & others):
             raise NotFound("There is no such job, or it is not yours.", subject=job_id)
         return job
+
+
+def _check_living(uow: UnitOfWork, account_id: AccountId, more: int) -> None:
+    """Raises TooMany where an account would have too many jobs that have not ended."""
+    living = uow.jobs.count_living(account_id)
+    if living + more > LIVING_MAX:
+        raise TooMany(
+            f"This account has {living:,} jobs that have not ended; {more:,} more would be above {LIVING_MAX:,}. "
+            "Wait until some have ended, or cancel some: windrow job cancel ID"
+        )
 
 
 def _view(uow: UnitOfWork, job: Job) -> JobView:

@@ -52,6 +52,7 @@ class LifeDesk:
         self._market = market
         self._changed = changed
         self.uses = limits.Uses()
+        self.clients = limits.Clients()
 
     # --- what the fleet tells ----------------------------------------------------------------------------------------
 
@@ -147,7 +148,10 @@ class LifeDesk:
         return cluster if found is None else self._apply(uow, cluster, found.event, found.reason, actor)
 
     def limit(self, uow: UnitOfWork, cluster: Cluster) -> Cluster:
-        """End a cluster that has come to one of its own limits."""
+        """End a cluster that has come to one of its own limits, or whose client is silent for its lease."""
+        lease_ends_at_ns = self.clients.lease_ends_at_ns(cluster, uow.now_wall_ns)
+        if lease_ends_at_ns is not None and uow.now_wall_ns >= lease_ends_at_ns:
+            return self.end(uow, cluster, limits.unheard(cluster.request.client_lease_ns or 0), "master")
         if not limits.are_any(cluster.request):
             return cluster
         rental = uow.rentals.get(cluster.rental_id)
@@ -252,6 +256,7 @@ class LifeDesk:
                     self._order_start(uow, workload)
             case Effect.END_WORK:
                 self.uses.forget(cluster.cluster_id)
+                self.clients.forget(cluster.cluster_id)
                 for workload in uow.workloads.of_cluster(cluster.cluster_id):
                     self._order_end(uow, workload, actor)
                 self._market.end_rental(uow, cluster.rental_id, cluster.reason or cluster.phase.value.lower())

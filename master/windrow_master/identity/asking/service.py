@@ -1,6 +1,6 @@
 """Who is asking: by an API token, or by a browser's session that was begun with one; notes when each was last used.
 
-A session's cookie holds a secret of its own, so that the token itself never lies in a browser, and ends with the token.
+A session has a secret of its own, so that the token itself never lies in a browser, and ends with the token.
 """
 
 import base64
@@ -48,6 +48,12 @@ class Asking:
     def used_at(self, key: str, noted_ns: int | None) -> int | None:
         """When this token or session was last used: what was noted, or what is not written down yet."""
         return self._used.get(key, noted_ns)
+
+    async def whose(self, secret: str) -> Principal:
+        """Whose token or session this is; raises Unauthenticated."""
+        if secret.startswith(SESSION_PREFIX):
+            return await self.authenticate_session(secret)
+        return await self.authenticate(secret)
 
     async def authenticate(self, token: str) -> Principal:
         """Whose token this is; raises Unauthenticated for one that is unknown, revoked or expired."""
@@ -121,7 +127,7 @@ class Asking:
         await self._store.write(note, name="token.used")
 
     async def sign_in(self, token: str, browser: str) -> tuple[Session, str, Principal]:
-        """A session for a browser that has this token, and the secret for its cookie."""
+        """A session for a browser that has this token, and its secret, which is told this once."""
         principal = await self.authenticate(token)
 
         def make(uow: UnitOfWork) -> tuple[Session, str]:

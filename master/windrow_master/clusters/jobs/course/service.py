@@ -23,15 +23,18 @@ from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.life.service import JobDesk, known_image, seen
 from windrow_master.clusters.jobs.machine import PLACEABLE, JobEvent
 from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobState, Verdict
-from windrow_master.clusters.jobs.request import attempt_key, cluster_request, in_order
+from windrow_master.clusters.jobs.request import attempt_key, cluster_request
+from windrow_master.clusters.jobs.turns import Turns, shape_of
 from windrow_master.clusters.model import WorkPhase
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
+from windrow_master.shares import Share, Shares
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import (
     IdempotencyMismatch,
     InvalidInput,
+    TooMany,
     WindrowError,
 )
 from windrow_proto.ids import AccountId, ClusterId, TokenId
@@ -45,10 +48,11 @@ LOG_EVERY_NS: Final = 15 * SECOND
 """Between two pieces of a running job's log: what a lost host takes with it."""
 AGAIN_NS: Final = 2 * SECOND
 """Before what could not be brought in is asked for again."""
-PLACED_AT_ONCE: Final = 16
-"""Tries to place in one look; what did not come to its turn is looked at with the next one."""
-TRANSFERS_MAX: Final = 4
-"""Folders, logs and files under way at once, of the eight that renters share."""
+TRANSFERS_MAX: Final = 16
+"""Folders, logs and files of jobs under way at once; what finds no share is begun in a later look."""
+TRANSFERS_PER_ACCOUNT: Final = 4
+REASONS_AT_ONCE: Final = 64
+"""Jobs of one shape that are told in one look why they wait; the others are told in the next ones."""
 _LIFE_NS: Final = 10**18
 _ENDS: Final = {
     Verdict.SUCCEEDED: JobEvent.SUCCEED,
@@ -77,8 +81,7 @@ class JobCourse:
         self.placing = asyncio.Lock()
         self.free_slots: Callable[[], int] = lambda: 0
         """Slots that could be rented now: with more of them than before, jobs that wait are tried again at once."""
-        self._free = 0
-        self._tries: dict[JobId, rules.Tries] = {}
+        self._turns = Turns()
         self.checkpoints: JobCheckpoints | None = None
         self._save_due_ns: dict[ClusterId, int] = {}
         self._moving: set[ClusterId] = set()
@@ -87,7 +90,7 @@ class JobCourse:
         self._busy: set[JobId] = set()
         self._log_due_ns: dict[JobId, int] = {}
         self._until_ns: dict[JobId, int] = {}
-        self._transfers = asyncio.Semaphore(TRANSFERS_MAX)
+        self._transfers = Shares("transfers", "", TRANSFERS_MAX, TRANSFERS_PER_ACCOUNT, 0)
         self._group: asyncio.TaskGroup | None = None
 
     def move_by(self, mover: Mover) -> None:
@@ -112,11 +115,10 @@ class JobCourse:
         if not jobs:
             self._log_due_ns.clear()
             self._until_ns.clear()
-            self._tries.clear()
             return
-        for job in self._due([one for one in jobs if one.state in PLACEABLE]):
-            await self._place(job)
-        for job in jobs:
+        await self._place_in_turn([one for one in jobs if one.state in PLACEABLE])
+        # What is to be brought in or sent goes before pieces of logs, which only may be lost.
+        for job in sorted(jobs, key=lambda one: one.state is JobState.RUNNING):
             await self._look_inside(job)
 
     def _steps(self, uow: UnitOfWork) -> Sequence[Job]:
@@ -127,20 +129,25 @@ class JobCourse:
                 self._desk.step(uow, job, found, "master")
         return uow.jobs.living()
 
-    def _due(self, waiting: Sequence[Job]) -> Sequence[Job]:
-        """Those to look for a place for now, in their order."""
-        if not waiting:
-            self._tries.clear()
-            return ()
-        before, self._free = self._free, self.free_slots()
-        names = set() if self._free > before else {one.job_id for one in waiting}
-        self._tries = {job_id: tries for job_id, tries in self._tries.items() if job_id in names}
-        now_ns = self._clock.monotonic_ns()
-        found = [one for one in waiting if one.job_id not in self._tries or self._tries[one.job_id].due_ns <= now_ns]
-        return in_order(found)[:PLACED_AT_ONCE]
+    async def _place_in_turn(self, waiting: Sequence[Job]) -> None:
+        """Look for places: one try of each account, then further ones in turn."""
+        look = self._turns.look(waiting, self.free_slots(), self._clock.monotonic_ns())
+        while (job := look.next()) is not None:
+            refused = await self._place(job)
+            if refused is None:
+                self._turns.placed(job)
+            elif isinstance(refused, InvalidInput | IdempotencyMismatch):
+                await self._store.write(partial(self._impossible, job=job, refused=refused), name="job.impossible")
+            else:
+                self._turns.refuse(job, self._clock.monotonic_ns())
+                shape, said = shape_of(job), refused.detail or refused.code
+                alike = [one.job_id for one in waiting if one.reason != said and shape_of(one) == shape]
+                if alike:
+                    change = partial(self._waits, job_ids=alike[:REASONS_AT_ONCE], said=said)
+                    await self._store.write(change, name="job.refused")
 
-    async def _place(self, job: Job) -> None:
-        """Make the cluster of its next attempt, once for all tries, and write down that it has it."""
+    async def _place(self, job: Job) -> WindrowError | None:
+        """Make the cluster of its next attempt, once for all tries, and write down that it has it; else why not."""
         async with self.placing:
             try:
                 image = await self._store.read(partial(known_image, job=job))
@@ -148,14 +155,7 @@ class JobCourse:
                 who, login = _principal(job, self._clock), logins.opened(self._seal_key, job)
                 _, made = await self._clusters.create(who, asked, attempt_key(job), login=login)
             except WindrowError as error:
-                now_ns = self._clock.monotonic_ns()
-                self._tries[job.job_id] = rules.refused(self._tries.get(job.job_id), now_ns)
-                if job.reason == (error.detail or error.code):
-                    return  # it waits for the same as before: nothing to write
-                await self._store.write(partial(self._refused, job=job, refused=error), name="job.refused")
-                return
-
-            self._tries.pop(job.job_id, None)
+                return error
 
             def place(uow: UnitOfWork) -> None:
                 now = uow.jobs.get(job.job_id)
@@ -165,16 +165,19 @@ class JobCourse:
                     self._desk.step(uow, now, rules.Answer(JobEvent.PLACED), "master")
 
             await self._store.write(place, name="job.placed")
+            return None
 
-    def _refused(self, uow: UnitOfWork, job: Job, refused: WindrowError) -> None:
+    def _impossible(self, uow: UnitOfWork, job: Job, refused: WindrowError) -> None:
         now = uow.jobs.get(job.job_id)
-        if now is None or now.state not in PLACEABLE:
-            return
-        said = refused.detail or refused.code
-        if isinstance(refused, InvalidInput | IdempotencyMismatch):
-            self._desk.step(uow, now, rules.Answer(JobEvent.FAIL, said), "master")
-        elif now.reason != said:
-            self._desk.keep(uow, replace(now, reason=said))
+        if now is not None and now.state in PLACEABLE:
+            self._desk.step(uow, now, rules.Answer(JobEvent.FAIL, refused.detail or refused.code), "master")
+
+    def _waits(self, uow: UnitOfWork, job_ids: Sequence[JobId], said: str) -> None:
+        """Say why jobs of one shape wait."""
+        for job_id in job_ids:
+            now = uow.jobs.get(job_id)
+            if now is not None and now.state in PLACEABLE and now.reason != said:
+                self._desk.keep(uow, replace(now, reason=said))
 
     async def _look_inside(self, job: Job) -> None:
         """Begin what takes longer than a look: send its folder, keep its log, bring in what it left."""
@@ -197,18 +200,24 @@ class JobCourse:
         elif job.state is JobState.RUNNING:
             now_ns = self._clock.monotonic_ns()
             due_ns = self._log_due_ns.setdefault(job.job_id, now_ns + LOG_EVERY_NS)
-            if now_ns >= due_ns:
+            if now_ns >= due_ns and self._begin(job, self._take_log(job)):
                 self._log_due_ns[job.job_id] = now_ns + LOG_EVERY_NS
-                self._begin(job, self._take_log(job))
 
-    def _begin(self, job: Job, work: Coroutine[Any, Any, Any]) -> None:
+    def _begin(self, job: Job, work: Coroutine[Any, Any, Any]) -> bool:
+        """Start it, where its account has a share of the transfers left; else a later look does."""
         assert self._group is not None, "it runs"
-        self._busy.add(job.job_id)
-        self._group.create_task(self._guarded(job.job_id, work), name=f"job {job.job_id}")
-
-    async def _guarded(self, job_id: JobId, work: Coroutine[Any, Any, Any]) -> None:
         try:
-            async with self._transfers:
+            share = self._transfers.take(job.account_id)
+        except TooMany:
+            work.close()
+            return False
+        self._busy.add(job.job_id)
+        self._group.create_task(self._guarded(job.job_id, work, share), name=f"job {job.job_id}")
+        return True
+
+    async def _guarded(self, job_id: JobId, work: Coroutine[Any, Any, Any], share: Share) -> None:
+        try:
+            with share:
                 await work
         except WindrowError as error:
             log.info("job_waits", job_id=job_id, error=str(error))

@@ -7,11 +7,12 @@ jobs/<job>/<attempt>/files               a tar of what the work changed
 Everything may be done twice: a piece of a log lies under its offset, a tar replaces itself.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Final
 
 from windrow_master.clusters.access.service import WorkAccess
-from windrow_master.clusters.artefacts.model import ObjectKey, ObjectStat, object_key
+from windrow_master.clusters.artefacts.model import ARTEFACT_BYTES_MAX, ObjectKey, ObjectStat, object_key
 from windrow_master.clusters.artefacts.port import ObjectStore
 from windrow_master.clusters.jobs.model import JobId
 from windrow_master.clusters.request import FILES_CAP_BYTES, LOG_CAP_BYTES
@@ -23,8 +24,8 @@ from windrow_proto.units import MIB
 ROOT: Final = "jobs"
 LOG_KEPT_MAX: Final = LOG_CAP_BYTES + MIB
 """Of one attempt: a host's own cap, and the last piece."""
-FILES_KEPT_MAX: Final = FILES_CAP_BYTES + 16 * MIB
-"""Of one folder: a host's own cap, and the headers of its tar."""
+FILES_KEPT_MAX: Final = ARTEFACT_BYTES_MAX
+"""Of what one attempt changed: as much as any artefact; the rest is cut off."""
 
 
 class JobFiles:
@@ -98,13 +99,15 @@ class JobFiles:
         self, principal: Principal, cluster_id: ClusterId, job_id: JobId, attempt: int
     ) -> tuple[int, bool]:
         """Keep the files that its work changed, as a tar; returns its bytes, and whether a cap has cut it."""
-        pieces, _, is_cut = await self.inside.fetch_files(principal, cluster_id, changed_only=True)
-        kept = await self._objects.put(_files(job_id, attempt), pieces, FILES_KEPT_MAX)
+        pieces = await self.inside.fetch_files(principal, cluster_id, changed_only=True)
+        async with aclosing(pieces):
+            kept = await self._objects.put(_files(job_id, attempt), _first(pieces, FILES_KEPT_MAX), FILES_KEPT_MAX)
+            is_cut = kept.size_bytes == FILES_KEPT_MAX and await anext(pieces, None) is not None
         return kept.size_bytes, is_cut
 
-    async def files(self, job_id: JobId, attempt: int) -> AsyncIterator[bytes]:
-        """That tar. Raises NotFound."""
-        return await self._objects.get(_files(job_id, attempt))
+    async def files(self, job_id: JobId, attempt: int, offset: int = 0) -> AsyncIterator[bytes]:
+        """That tar from byte `offset` on. Raises NotFound."""
+        return await self._objects.get(_files(job_id, attempt), offset)
 
 
 def _folder(group: str) -> ObjectKey:
@@ -117,6 +120,14 @@ def _attempt(job_id: JobId, attempt: int) -> str:
 
 def _files(job_id: JobId, attempt: int) -> ObjectKey:
     return object_key(f"{_attempt(job_id, attempt)}/files")
+
+
+async def _first(pieces: AsyncGenerator[bytes], count: int) -> AsyncIterator[bytes]:
+    """At most so many bytes."""
+    left = count
+    while left and (piece := await anext(pieces, None)) is not None:
+        yield piece[:left]
+        left -= len(piece[:left])
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:

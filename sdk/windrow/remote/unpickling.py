@@ -1,0 +1,422 @@
+"""Objects out of a pickle that a stranger made: each step is one of a short list, and no code of a class is run.
+
+A pickle is a program that calls, fills and patches what it names. Here it may make plain values, numpy arrays of plain
+numbers, and objects of classes that the caller allows: those are made without `__init__`, their attributes are put in
+place without `__setattr__`, and a class that insists on code of its own (`__new__`, `__setstate__`, `__del__`) is
+refused. Classes themselves are never changed.
+"""
+
+import enum
+import importlib
+import pickle
+import re
+import sys
+import types
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Final
+from zoneinfo import ZoneInfo
+
+from windrow.errors import UntrustedResult
+
+Find = Callable[[str, str], Any]
+"""Module and name -> what it names; raises UntrustedResult."""
+
+ARRAY_STATE: Final = 5
+"""Of numpy: version, shape, dtype, is_fortran, the items."""
+DTYPE_STATE: Final = 8
+"""Of numpy: version, byte order, sub-array, names, fields, item size, alignment, flags; datetimes have one more."""
+_DTYPE: Final = re.compile(r"[<>|=]?(b1|[iu][1248]|f(2|4|8|16)|c(8|16|32)|[SUV]\d{1,9}|[Mm]8|O8?)")
+_FRACTION: Final = re.compile(r"-?\d{1,4000}(/\d{1,4000})?")
+_FLAGS: Final[Mapping[str, tuple[int, ...]]] = {"O": (63,), "U": (0, 8)}
+"""What numpy itself writes for objects and for texts; 0 for all others."""
+_STRUCT_FLAGS: Final = (0, 16)
+"""Without objects inside; 16 says that it is aligned."""
+_UNITS: Final = frozenset(b"Y M W D h m s ms us ns ps fs as generic".split())
+
+_CALLED: Final[Mapping[tuple[str, str], Callable[[tuple[Any, ...]], bool]]] = {
+    ("builtins", "bytearray"): lambda args: all(isinstance(one, bytes | str) for one in args),
+    ("builtins", "bytes"): lambda args: not args,
+    ("builtins", "complex"): lambda args: all(isinstance(one, int | float) for one in args),
+    ("builtins", "frozenset"): lambda args: all(isinstance(one, list | tuple | set) for one in args),
+    ("builtins", "object"): lambda args: not args,
+    ("builtins", "range"): lambda args: all(isinstance(one, int) for one in args),
+    ("builtins", "set"): lambda args: all(isinstance(one, list | tuple | set) for one in args),
+    ("builtins", "slice"): lambda args: True,
+    ("collections", "Counter"): lambda args: all(isinstance(one, dict) for one in args),
+    ("collections", "OrderedDict"): lambda args: all(isinstance(one, list | tuple) for one in args),
+    ("collections", "defaultdict"): lambda args: all(one is None or isinstance(one, type) for one in args),
+    ("collections", "deque"): lambda args: all(isinstance(one, list | tuple | int | None) for one in args),
+    ("datetime", "date"): lambda args: True,
+    ("datetime", "datetime"): lambda args: True,
+    ("datetime", "time"): lambda args: True,
+    ("datetime", "timedelta"): lambda args: True,
+    ("datetime", "timezone"): lambda args: True,
+    ("decimal", "Decimal"): lambda args: all(isinstance(one, str) for one in args),
+    ("fractions", "Fraction"): lambda args: all(isinstance(one, int) or _is_fraction(one) for one in args),
+    ("ipaddress", "IPv4Address"): lambda args: all(isinstance(one, int) for one in args),
+    ("ipaddress", "IPv6Address"): lambda args: all(isinstance(one, int) for one in args),
+    ("pathlib", "Path"): lambda args: all(isinstance(one, str) for one in args),
+    ("pathlib", "PosixPath"): lambda args: all(isinstance(one, str) for one in args),
+    ("pathlib", "PurePath"): lambda args: all(isinstance(one, str) for one in args),
+    ("pathlib", "PurePosixPath"): lambda args: all(isinstance(one, str) for one in args),
+    ("uuid", "SafeUUID"): lambda args: True,
+    ("zoneinfo", "ZoneInfo"): lambda args: all(isinstance(one, str) for one in args),
+    ("_codecs", "encode"): lambda args: len(args) == 2 and args[1] in ("latin1", "latin-1"),
+}
+"""What may be called, and with what."""
+_NAMED: Final = {
+    "builtins": {"bool", "dict", "float", "int", "list", "str", "tuple"},
+    "copyreg": {"_reconstructor", "__newobj__"},
+    "numpy": {"ndarray", "dtype"},
+    "numpy._core.multiarray": {"_reconstruct", "scalar"},
+    "numpy.core.multiarray": {"_reconstruct", "scalar"},
+    "numpy._core.numeric": {"_frombuffer"},
+    "numpy.core.numeric": {"_frombuffer"},
+    "uuid": {"UUID"},
+}
+"""What may be named besides, and has a step of its own below or none."""
+QUICK: Final = {
+    "builtins": {"complex", "slice"},
+    "collections": {"OrderedDict"},
+    "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
+}
+"""What a pickle may name to be read by the quick reader of the library: types that nothing can change, and that make
+nothing large of something small."""
+
+
+def is_plain(module: str, name: str) -> bool:
+    """True for what makes nothing but data."""
+    return (module, name) in _CALLED or name in _NAMED.get(module, ())
+
+
+def untrusted(what: str) -> UntrustedResult:
+    """The error that refuses this, with the way out."""
+    return UntrustedResult(
+        f"The result holds {what}, which is more than plain data: to make it here may run code that the host chose. If "
+        "you trust this host as your own machine: windrow.cluster(..., trusts_host=True)."
+    )
+
+
+def _is_fraction(text: Any) -> bool:
+    return isinstance(text, str) and _FRACTION.fullmatch(text) is not None
+
+
+def member_of(owner: Any, name: Any) -> Any:
+    """In the place of getattr: members of enumerations, as Python 3.11.2 pickles them, time zones, and nothing else."""
+    if owner is ZoneInfo and name == "_unpickle":
+        return _zone
+    if not isinstance(owner, enum.EnumMeta) or not isinstance(name, str) or name not in owner.__members__:
+        raise untrusted("builtins.getattr")
+    return owner.__members__[name]
+
+
+_OLD: Final = tuple(
+    code[0] for code in (pickle.NEWOBJ_EX, pickle.INST, pickle.OBJ, pickle.EXT1, pickle.EXT2, pickle.EXT4)
+)
+"""Steps that no pickle of today's protocols needs."""
+
+
+def _zone(key: Any, _from_cache: Any) -> ZoneInfo:
+    if not isinstance(key, str):
+        raise untrusted("an odd time zone")
+    return ZoneInfo(key)
+
+
+class Careful(pickle._Unpickler):
+    """Reads with the steps of this module instead of the library's."""
+
+    dispatch: ClassVar[Any] = dict(pickle._Unpickler.dispatch)
+
+    def __init__(self, file: Any, find: Find) -> None:
+        super().__init__(file)
+        self._find = find
+        self._names: dict[int, tuple[str, str]] = {}
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What the pickle names."""
+        found = self._find(module, name)
+        self._names[id(found)] = (module, name)
+        return found
+
+    # --- one step each ---------------------------------------------------------------------------
+
+    def load_reduce(self) -> None:
+        """Call a function, or make an object of a class."""
+        stack: list[Any] = self.stack  # type: ignore[attr-defined]  # the library's own, as all below
+        args = stack.pop()
+        if not isinstance(args, tuple):
+            raise untrusted("a call without arguments")
+        stack[-1] = self._made(stack[-1], args)
+
+    def load_newobj(self) -> None:
+        """Make an empty object of a class."""
+        stack: list[Any] = self.stack  # type: ignore[attr-defined]
+        args = stack.pop()
+        stack[-1] = new_of(stack[-1], args)
+
+    def load_build(self) -> None:
+        """Fill an object with what it held."""
+        stack: list[Any] = self.stack  # type: ignore[attr-defined]
+        state = stack.pop()
+        fill(stack[-1], state)
+
+    def load_appends(self) -> None:
+        """Add several items to a list."""
+        items = self.pop_mark()  # type: ignore[attr-defined]
+        _extend(self.stack[-1], items)  # type: ignore[attr-defined]
+
+    def load_append(self) -> None:
+        """Add an item to a list."""
+        item = self.stack.pop()  # type: ignore[attr-defined]
+        _extend(self.stack[-1], [item])  # type: ignore[attr-defined]
+
+    def load_setitems(self) -> None:
+        """Add several items to a dict."""
+        items = self.pop_mark()  # type: ignore[attr-defined]
+        _update(self.stack[-1], zip(items[::2], items[1::2], strict=True))  # type: ignore[attr-defined]
+
+    def load_setitem(self) -> None:
+        """Add an item to a dict."""
+        value, key = self.stack.pop(), self.stack.pop()  # type: ignore[attr-defined]
+        _update(self.stack[-1], [(key, value)])  # type: ignore[attr-defined]
+
+    def load_additems(self) -> None:
+        """Add several items to a set."""
+        items = self.pop_mark()  # type: ignore[attr-defined]
+        if type(self.stack[-1]) is not set:  # type: ignore[attr-defined]
+            raise untrusted("items of what is no set")
+        self.stack[-1].update(items)  # type: ignore[attr-defined]
+
+    def refuse(self) -> None:
+        """One of those steps."""
+        raise untrusted("a step of an old protocol")
+
+    dispatch |= {
+        pickle.REDUCE[0]: load_reduce,
+        pickle.NEWOBJ[0]: load_newobj,
+        pickle.BUILD[0]: load_build,
+        pickle.APPEND[0]: load_append,
+        pickle.APPENDS[0]: load_appends,
+        pickle.SETITEM[0]: load_setitem,
+        pickle.SETITEMS[0]: load_setitems,
+        pickle.ADDITEMS[0]: load_additems,
+        **dict.fromkeys(_OLD, refuse),
+    }
+
+    # --- what a call makes -----------------------------------------------------------------------
+
+    def _made(self, called: Any, args: tuple[Any, ...]) -> Any:
+        module, name = self._names.get(id(called), ("", ""))
+        if called is member_of or called is _zone:
+            return called(*args)
+        if (allowed := _CALLED.get((module, name))) is not None:
+            if not allowed(args):
+                raise untrusted(f"{module}.{name} with odd arguments")
+            return called(*args)
+        if module == "copyreg":
+            return _copied(name, args)
+        if module.partition(".")[0] == "numpy":
+            return _numpy_made(called, name, args)
+        if isinstance(called, enum.EnumMeta):
+            return _enum_member(called, args)
+        if isinstance(called, type) and issubclass(called, BaseException):
+            return _exception(called, args)
+        raise untrusted(f"a call of {getattr(called, '__module__', '?')}.{getattr(called, '__qualname__', '?')}")
+
+
+def new_of(kind: Any, args: Any) -> Any:
+    """An object of this class, made by what Python itself brings; raises UntrustedResult."""
+    if not isinstance(kind, type) or not isinstance(args, tuple):
+        raise untrusted("an object of what is no class")
+    where = f"{kind.__module__}.{kind.__qualname__}"
+    if hasattr(kind, "__del__"):
+        raise untrusted(f"{where}, which has a __del__ of its own,")
+    made_by = kind.__new__
+    if isinstance(made_by, types.BuiltinFunctionType):
+        return made_by(kind, *args)
+    if issubclass(kind, tuple) and getattr(made_by, "__module__", "").startswith("namedtuple_"):
+        return tuple.__new__(kind, args)
+    raise untrusted(f"{where}, which has a __new__ of its own,")
+
+
+def fill(made: Any, state: Any) -> None:
+    """Put an object's attributes in place; raises UntrustedResult."""
+    kind = type(made)
+    if kind.__module__.partition(".")[0] == "numpy":
+        _numpy_fill(made, state)
+        return
+    if isinstance(made, type | types.FunctionType | types.BuiltinFunctionType | types.ModuleType):
+        raise untrusted("a change of a class or a function")
+    if isinstance(made, BaseException):
+        if isinstance(state, dict):
+            made.__dict__.update(_named(state))
+        return
+    own = getattr(kind, "__setstate__", None)
+    if own is not None:
+        if getattr(own, "__module__", None) not in ("dataclasses", "uuid"):
+            raise untrusted(f"{kind.__module__}.{kind.__qualname__}, which has a __setstate__ of its own,")
+        own(made, state)
+        return
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    if attributes:
+        made.__dict__.update(_named(attributes))
+    for name, value in _named(slots or {}).items():
+        place = next((vars(one)[name] for one in kind.__mro__ if name in vars(one)), None)
+        if not isinstance(place, types.MemberDescriptorType):
+            raise untrusted(f"an attribute {name!r} that {kind.__qualname__} has no place for")
+        place.__set__(made, value)
+
+
+def _named(state: Any) -> dict[str, Any]:
+    if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
+        raise untrusted("attributes without names")
+    return state
+
+
+def _extend(target: Any, items: list[Any]) -> None:
+    if isinstance(target, list):
+        list.extend(target, items)
+    elif isinstance(target, deque):
+        deque.extend(target, items)
+    else:
+        raise untrusted("items of what is no list")
+
+
+def _update(target: Any, pairs: Iterable[tuple[Any, Any]]) -> None:
+    if not isinstance(target, dict):
+        raise untrusted("items of what is no dict")
+    put: Any = OrderedDict.__setitem__ if isinstance(target, OrderedDict) else dict.__setitem__
+    for key, value in pairs:
+        put(target, key, value)
+
+
+def _copied(name: str, args: tuple[Any, ...]) -> Any:
+    if name == "__newobj__" and args:
+        return new_of(args[0], args[1:])
+    if name == "_reconstructor" and len(args) == 3:
+        kind, base, state = args
+        return new_of(kind, () if base is object else (state,))
+    raise untrusted(f"copyreg.{name}")
+
+
+def _enum_member(kind: enum.EnumMeta, args: tuple[Any, ...]) -> Any:
+    if len(args) != 1:
+        raise untrusted(f"a call of {kind.__qualname__}")
+    if getattr(kind._missing_, "__module__", None) == "enum":  # type: ignore[attr-defined]
+        return kind(args[0])
+    member: enum.Enum
+    for member in kind.__members__.values():
+        if member.value == args[0]:
+            return member
+    raise untrusted(f"a value that {kind.__qualname__} has not")
+
+
+def _exception(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    """As Python's own base of it makes it: an `__init__` that somebody else wrote is not called."""
+    if kind.__module__.partition(".")[0] in sys.stdlib_module_names:
+        return kind(*args)
+    if hasattr(kind, "__del__"):
+        raise untrusted(f"{kind.__qualname__}, which has a __del__ of its own,")
+    base = next(one for one in kind.__mro__ if one.__module__ == "builtins")
+    made: BaseException = base.__new__(kind, *args)
+    try:
+        base.__init__(made, *args)  # type: ignore[misc]  # on purpose: not the subclass's
+    except TypeError:
+        BaseException.__init__(made, *args)
+    return made
+
+
+# --- numpy: what it makes of a pickle by itself believes every size and flag in it ----------------
+
+
+def _numpy_made(called: Any, name: str, args: tuple[Any, ...]) -> Any:
+    numpy = importlib.import_module("numpy")  # there only where somebody has it
+
+    if name == "dtype" and isinstance(args[0], str) and _DTYPE.fullmatch(args[0]):
+        return numpy.dtype(args[0], *(bool(one) for one in args[1:3]))
+    if name == "_reconstruct" and args[0] is numpy.ndarray:
+        return numpy.empty((0,), "b")
+    if name == "scalar" and len(args) == 2 and isinstance(args[1], bytes) and _is_plain_dtype(args[0]):
+        return numpy.frombuffer(args[1], args[0], 1)[0]
+    if name == "_frombuffer" and len(args) == 4 and _is_plain_dtype(args[1]) and args[3] in ("C", "F"):
+        return numpy.frombuffer(args[0], args[1]).reshape(args[2], order=args[3])
+    raise untrusted(f"numpy's {name} with odd arguments")
+
+
+def _is_plain_dtype(kind: Any) -> bool:
+    numpy = importlib.import_module("numpy")
+
+    return isinstance(kind, numpy.dtype) and not kind.hasobject and kind.itemsize > 0
+
+
+def _numpy_fill(made: Any, state: Any) -> None:
+    numpy = importlib.import_module("numpy")
+
+    is_sound = isinstance(state, tuple) and (
+        _is_dtype_state(made, state) if isinstance(made, numpy.dtype) else _is_array_state(state)
+    )
+    if not is_sound:
+        raise untrusted(f"an odd {type(made).__qualname__} of numpy")
+    made.__setstate__(state)
+
+
+def _is_dtype_state(kind: Any, state: tuple[Any, ...]) -> bool:
+    if len(state) not in (DTYPE_STATE, DTYPE_STATE + 1) or state[0] not in (3, 4):
+        return False
+    order, sub_array, names, fields, size, alignment, flags = state[1:DTYPE_STATE]
+    if order not in ("<", ">", "|", "=") or sub_array is not None or not isinstance(size, int):
+        return False
+    if names is not None or fields is not None:
+        return kind.kind == "V" and flags in _STRUCT_FLAGS and _are_fields(names, fields, size, alignment)
+    if flags not in _FLAGS.get(kind.kind, (0,)):
+        return False
+    if kind.kind in "Mm":
+        return size == alignment == -1 and len(state) == DTYPE_STATE + 1 and _is_datetime(state[DTYPE_STATE])
+    is_text = kind.kind in "SUV"
+    return len(state) == DTYPE_STATE and (size == kind.itemsize if is_text else size == alignment == -1)
+
+
+def _is_datetime(metadata: Any) -> bool:
+    return (
+        isinstance(metadata, tuple)
+        and len(metadata) == 2
+        and isinstance(metadata[1], tuple)
+        and len(metadata[1]) == 4
+        and metadata[1][0] in _UNITS
+        and all(isinstance(one, int) for one in metadata[1][1:])
+    ) or (
+        isinstance(metadata, tuple)
+        and len(metadata) == 4
+        and metadata[0] in _UNITS
+        and all(isinstance(one, int) for one in metadata[1:])
+    )
+
+
+def _are_fields(names: Any, fields: Any, size: int, alignment: Any) -> bool:
+    if not isinstance(names, tuple) or not isinstance(fields, dict) or set(names) != set(fields):
+        return False
+    if not 0 < size < 1 << 31 or not isinstance(alignment, int) or not 0 < alignment <= 64:
+        return False
+    for field in fields.values():
+        if not isinstance(field, tuple) or len(field) != 2 or not _is_plain_dtype(field[0]):
+            return False
+        if not isinstance(field[1], int) or not 0 <= field[1] <= size - field[0].itemsize:
+            return False
+    return True
+
+
+def _is_array_state(state: tuple[Any, ...]) -> bool:
+    numpy = importlib.import_module("numpy")
+
+    if len(state) != ARRAY_STATE or not isinstance(state[1], tuple) or not isinstance(state[2], numpy.dtype):
+        return False
+    count = 1
+    for length in state[1]:
+        if not isinstance(length, int) or length < 0:
+            return False
+        count *= length
+    items = state[4]
+    if state[2].kind == "O":
+        return isinstance(items, list) and len(items) == count
+    return _is_plain_dtype(state[2]) and isinstance(items, bytes) and len(items) == count * state[2].itemsize

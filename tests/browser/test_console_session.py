@@ -1,0 +1,94 @@
+"""The console's session: kept by the tab, sent in a header, handed to further tabs, and never changed in silence."""
+
+from collections.abc import Callable
+
+from playwright.async_api import Page, Request, expect
+
+from tests.browser.pretend_master import OTHER_TOKEN, SECRET, Served
+from tests.browser.test_console_states import signed_in
+
+Pretend = Callable[..., Served]
+
+
+async def test_every_request_carries_the_secret_in_a_header_and_nothing_is_a_cookie(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend()
+    asked: list[Request] = []
+    page.on("request", lambda one: asked.append(one))
+    await signed_in(page, served)
+    await expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    host = next(iter(served.world.hosts))
+    await page.goto(f"{served.url}/hosts/{host}")
+    await expect(page.get_by_test_id("cpu")).to_be_visible()
+
+    calls = [one for one in asked if "/api/v1/" in one.url and not one.url.endswith("/session")]
+    assert any(one.url.endswith("/stream") or "/stream?" in one.url for one in calls), "control: a stream is among them"
+    assert {one.headers.get("authorization") for one in calls} == {f"Bearer {SECRET}"}
+    assert [one.url for one in asked if SECRET in one.url] == []
+    assert await page.context.cookies() == []
+    places = ("JSON.stringify({...sessionStorage})", "JSON.stringify({...localStorage})", "document.cookie")
+    stored = [await page.evaluate(place) for place in places]
+    assert [SECRET in text for text in stored] == [True, False, False]
+
+
+async def test_a_reload_and_a_second_tab_stay_signed_in_and_another_browser_does_not(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend()
+    await signed_in(page, served)
+    await page.reload()
+    await expect(page.get_by_text("workbench")).to_be_visible()
+
+    second = await page.context.new_page()
+    await second.goto(f"{served.url}/offers")
+    await expect(second.get_by_role("heading", name="Offers", level=1)).to_be_visible()
+
+    assert page.context.browser is not None
+    context = await page.context.browser.new_context(locale="en-GB")
+    stranger = await context.new_page()
+    await stranger.goto(f"{served.url}/offers")
+    await expect(stranger.get_by_role("heading", name="Sign in")).to_be_visible()
+    await context.close()
+
+
+async def test_signing_out_in_one_tab_signs_nobody_in_again(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    await signed_in(page, served)
+    second = await page.context.new_page()
+    await second.goto(f"{served.url}/fleet")
+    await expect(second.get_by_text("workbench")).to_be_visible()
+
+    await second.get_by_role("button", name="first account").click()
+    await second.get_by_role("menuitem", name="Sign out").click()
+
+    await expect(second.get_by_role("heading", name="Sign in")).to_be_visible()
+    assert await second.evaluate("sessionStorage.length") == 0
+
+
+async def test_a_link_of_another_account_asks_before_it_changes_the_account(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    await signed_in(page, served)
+    link = f"{served.url}/fleet#token={OTHER_TOKEN}"
+
+    second = await page.context.new_page()
+    await second.goto(link)
+    await expect(second.get_by_role("heading", name="Change the account?")).to_be_visible()
+    await expect(second.get_by_text("This link signs in as another account.")).to_be_visible()
+    assert "token" not in second.url
+    await second.get_by_role("button", name="Stay signed in as first account").click()
+    await expect(second.get_by_role("button", name="first account")).to_be_visible()
+
+    await second.goto(served.url)
+    await second.goto(link)
+    await second.get_by_role("button", name="Sign in as another account").click()
+    await expect(second.get_by_role("button", name="another account")).to_be_visible()
+    await expect(page.get_by_role("button", name="first account")).to_be_visible()
+
+
+async def test_the_same_accounts_link_asks_nothing(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    await signed_in(page, served)
+    second = await page.context.new_page()
+    await second.goto(served.sign_in_url)
+    await expect(second.get_by_text("workbench")).to_be_visible()

@@ -1,0 +1,326 @@
+"""A host answers a function's call with a pickle of its own making: only data comes of it, and nothing runs here."""
+
+import collections
+import copyreg
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import json
+import pathlib
+import pickle
+import sys
+import types
+import typing
+import uuid
+import zoneinfo
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy
+import pytest
+
+from windrow.errors import UntrustedResult
+from windrow.remote.code import tree_of
+from windrow.remote.pickles import NOTHING, Reader
+
+pytestmark = pytest.mark.row("F4")
+
+
+def mine() -> frozenset[Path]:
+    """This file was sent."""
+    return frozenset({Path(__file__).resolve()})
+
+
+def sent() -> Reader:
+    return Reader(mine, None, False)
+
+
+class Opened:
+    """Somebody's own class, whose making acts."""
+
+    opened: ClassVar[list[Any]] = []
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        Opened.opened.append(path)
+
+
+class Filled(Opened):
+    """One whose filling acts."""
+
+    def __setstate__(self, state: Any) -> None:
+        Opened.opened.append(state)
+
+
+class Left(Opened):
+    """One whose end acts."""
+
+    def __del__(self) -> None:
+        Opened.opened.append("end")
+
+
+class Made(Opened):
+    """One whose `__new__` acts."""
+
+    def __new__(cls, *args: Any) -> "Made":
+        Opened.opened.append(args)
+        return super().__new__(cls)
+
+
+class Listed(Opened):
+    """One whose methods have the names of a list's."""
+
+    def append(self, item: Any) -> None:
+        Opened.opened.append(item)
+
+    def extend(self, items: Any) -> None:
+        Opened.opened.extend(items)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        Opened.opened.append((key, value))
+
+    def add(self, item: Any) -> None:
+        Opened.opened.append(item)
+
+
+class Guarded:
+    """One that acts when an attribute is set."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        Opened.opened.append((name, value))
+
+    @property
+    def level(self) -> int:
+        return 0
+
+    @level.setter
+    def level(self, value: int) -> None:
+        Opened.opened.append(value)
+
+
+class Odd(Exception):
+    """An exception whose making acts."""
+
+    def __init__(self, first: str, second: str = "") -> None:
+        super().__init__(f"{first} {second}")
+        self.first = first
+        Opened.opened.append(first)
+
+
+class Calls:
+    """Pickles as a call, and perhaps a filling."""
+
+    def __init__(self, called: Any, *args: Any, state: Any = None) -> None:
+        self.answer = (called, args) if state is None else (called, args, state)
+
+    def __reduce__(self) -> Any:
+        return self.answer
+
+
+def program(*parts: bytes | str) -> bytes:
+    """A pickle written step by step; a text is a class or function of this module."""
+    named = [part if isinstance(part, bytes) else f"c{__name__}\n{part}\n".encode() for part in parts]
+    return b"\x80\x05" + b"".join(named) + b"."
+
+
+@pytest.fixture(autouse=True)
+def nothing_happened() -> typing.Iterator[None]:
+    Opened.opened.clear()
+    yield
+    assert Opened.opened == []
+
+
+HERE = __name__.encode()
+HOSTILE = {
+    "init": pickle.dumps(Calls(Opened, "x")),
+    "init by newobj and build": program("Filled", b")\x81", b"}b"),
+    "new": program("Made", b")\x81"),
+    "del": program("Left", b")\x81"),
+    "append": program("Listed", b")\x81", b"K\x01a"),
+    "appends": program("Listed", b")\x81", b"(K\x01K\x02e"),
+    "setitem": program("Listed", b")\x81", b"K\x01K\x02s"),
+    "setitems": program("Listed", b")\x81", b"(K\x01K\x02u"),
+    "additems": program("Listed", b")\x81", b"(K\x01\x90"),
+    "slot state through a property": program("Guarded", b")\x81", b"N}\x8c\x05levelK\x01s\x86b"),
+    "a class is changed": program("Opened", b"N}\x8c\x06openedK\x01s\x86b"),
+    "a standard class is changed": b"\x80\x05cpathlib\nPath\nN}\x8c\x04openK\x01s\x86b.",
+    "inst": b"(S'x'\ni" + f"{__name__}\nOpened\n".encode() + b".",
+    "obj": b"(c" + f"{__name__}\nOpened\n".encode() + b"S'x'\no.",
+    "newobj_ex": program("Opened", b")}\x92"),
+    "reconstructor": b"\x80\x02ccopyreg\n_reconstructor\n(c%b\nMade\nc%b\nOpened\nNtR." % (HERE, HERE),
+    "a method by its dotted name": b"\x80\x04\x8c%c%b\x8c\x0fListed.__init__\x93." % (len(HERE), HERE),
+    "what a module imported": f"c{__name__}\nPath\n.".encode(),
+    "a function of the file": program("mine", b")R"),
+    "a set of a huge range": b"\x80\x05cbuiltins\nset\n(cbuiltins\nrange\n(J\xff\xff\xff\x7ftRtR.",
+    "a list of a huge range": b"\x80\x05cbuiltins\nlist\n(cbuiltins\nrange\n(J\xff\xff\xff\x7ftRtR.",
+    "a fraction that never ends": pickle.dumps(Calls(fractions.Fraction, "1e999999999")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
+def test_a_step_that_would_run_code_is_refused(data: bytes) -> None:
+    before = dict(vars(Opened)), vars(pathlib.Path)["open"]
+    with pytest.raises(UntrustedResult):
+        sent().load(data)
+    assert (dict(vars(Opened)), vars(pathlib.Path)["open"]) == before
+
+
+def test_a_class_with_a_number_instead_of_a_name_is_refused() -> None:
+    copyreg.add_extension(__name__, "Opened", 200)
+    try:
+        with pytest.raises(UntrustedResult):
+            sent().load(b"\x80\x02\x82\xc8(S'x'\ntR.")
+    finally:
+        copyreg.remove_extension(__name__, "Opened", 200)
+
+
+def test_a_class_of_an_environment_inside_the_project_is_never_made(tmp_path: Path, monkeypatch: Any) -> None:
+    for folder in (".venv/lib/python3.11/site-packages", "env/lib/site-packages", "deep/er/dist-packages"):
+        path = tmp_path / folder / "taken.py"
+        path.parent.mkdir(parents=True)
+        path.write_text("class Popen: pass\n")
+        module = types.ModuleType("taken")
+        module.__dict__["__file__"] = str(path)
+        exec(compile(path.read_text(), str(path), "exec"), module.__dict__)
+        monkeypatch.setitem(sys.modules, "taken", module)
+        reader = Reader(lambda path=path: frozenset({path.resolve()}), None, False)  # type: ignore[misc]
+        with pytest.raises(UntrustedResult, match=r"taken\.Popen"):
+            reader.load(b"\x80\x05ctaken\nPopen\n)\x81.")
+
+
+def test_a_class_of_a_file_that_was_not_sent_is_never_made() -> None:
+    assert isinstance(sent().load(program("Opened", b")\x81")), Opened)
+    with pytest.raises(UntrustedResult):
+        Reader(NOTHING, None, False).load(program("Opened", b")\x81"))
+
+
+def test_an_own_exception_comes_back_without_its_init() -> None:
+    found = sent().load(pickle.dumps(Calls(Odd, "only one", state={"first": "a"})))
+    assert (type(found), found.args, found.first) == (Odd, ("only one",), "a")
+
+
+def _numpy_states() -> dict[str, bytes]:
+    """Arrays that claim to be larger, or other, than what they hold; as numpy itself believes them."""
+    kind = b"cnumpy\ndtype\n(\x8c\x02%sI00\nI01\ntR"
+    head = b"\x80\x05" + kind
+    array = b"\x80\x05cnumpy._core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tC\x01btR"
+    return {
+        "flags of objects on a number": head % b"i8" + b"(K\x03\x8c\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK?tb.",
+        "no flags on objects": head % b"O8" + b"(K\x03\x8c\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb.",
+        "a field beyond the item": head % b"V8"
+        + b"(K\x03\x8c\x01|N(\x8c\x01at}\x8c\x01a(cnumpy\ndtype\n(\x8c\x02f8I00\nI01\ntRK\x04tsK\x08K\x01K\x00tb.",
+        "more items than bytes": array + b"(K\x01(M\xe8\x03t" + kind % b"f8" + b"I00\nC\x08AAAAAAAAtb.",
+        "objects out of bytes": array + b"(K\x01(K\x01t" + kind % b"O8" + b"I00\nC\x08AAAAAAAAtb.",
+        "a scalar object": b"\x80\x05cnumpy._core.multiarray\nscalar\n(" + kind % b"O8" + b"C\x08AAAAAAAAtR.",
+        "an array by its own call": b"\x80\x05cnumpy\nndarray\n(K\x01tR.",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("data", _numpy_states().values(), ids=_numpy_states())
+def test_an_array_that_lies_about_itself_is_refused(data: bytes) -> None:
+    with pytest.raises(UntrustedResult):
+        sent().load(data)
+
+
+class Colour(enum.Enum):
+    """An enumeration."""
+
+    RED = "red"
+
+
+class Rights(enum.Flag):
+    """One whose members add up."""
+
+    READ = 1
+    WRITE = 2
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+class Typed(typing.NamedTuple):
+    """The same with types."""
+
+    a: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Frozen:
+    """A value."""
+
+    a: int
+    b: list[int]
+
+
+@dataclasses.dataclass
+class Plain:
+    """A value with attributes."""
+
+    a: int = 1
+
+
+class Slotted:
+    """Attributes in slots and beside them."""
+
+    __slots__ = ("__dict__", "a")
+
+    def __init__(self) -> None:
+        self.a, self.b = 1, 2
+
+
+class Names(dict[str, int]):
+    """A dict of one's own."""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Colour.RED, Rights.READ | Rights.WRITE, Point(1, [2]), Typed(3), Frozen(1, [2]), Plain(2), Names(a=1),
+        {"a": [1, (2.5, None)], "b": {1, 2}}, frozenset({1}), range(3), slice(1, 2), 2j, bytearray(b"x"), 1 << 70,
+        collections.OrderedDict(a=1), collections.defaultdict(list, a=[1]), collections.deque([1, 2], 3),
+        collections.Counter("aab"), datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC), datetime.timedelta(1),
+        decimal.Decimal("1.5"), fractions.Fraction(1, 3), uuid.UUID(int=5), Path("a/b"), zoneinfo.ZoneInfo("UTC"),
+        ValueError("x", 1), OSError(2, "gone", "f"), json.JSONDecodeError("bad", "{", 1),
+        ExceptionGroup("both", [KeyError("a")]),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_values_come_back_as_they_were(value: Any, protocol: int) -> None:
+    found = sent().load(pickle.dumps(value, protocol))
+    assert type(found) is type(value)
+    assert repr(found) == repr(value)
+
+
+def test_an_object_with_slots_keeps_its_attributes() -> None:
+    found = sent().load(pickle.dumps(Slotted(), 5))
+    assert (found.a, found.b) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        numpy.arange(6, dtype=">i4").reshape(2, 3), numpy.zeros((2, 3), order="F"), numpy.array(["a", "bcd"]),
+        numpy.array([b"x", b"yz"]), numpy.array(["2026-01-02"], dtype="M8[D]"), numpy.array([[1 + 2j]]),
+        numpy.array([1, "a", None], dtype=object), numpy.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")]),
+        numpy.float16(1.5), numpy.datetime64("2026-01-02"), numpy.array(5), numpy.arange(10)[::2], numpy.array([]),
+        numpy.array([True]),
+    ],
+    ids=lambda value: f"{value.dtype}",
+)  # fmt: skip
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_arrays_come_back_as_they_were(value: Any, protocol: int) -> None:
+    data = pickle.dumps(value, protocol)
+    found, usual = sent().load(data), pickle.loads(data)
+    assert (found.dtype, found.shape, found.flags.f_contiguous) == (usual.dtype, usual.shape, usual.flags.f_contiguous)
+    assert numpy.array_equal(found, value)
+
+
+def test_a_file_that_changes_while_it_is_sent_is_replaced_and_one_that_is_gone_is_left_out(tmp_path: Path) -> None:
+    tree = tree_of(tmp_path, {"a.py": "0" * 64, "m.log": "1" * 64, "twin": "1" * 64})
+    changed = tree.replaced("m.log", b"more")
+    assert changed.manifest["twin"] == "1" * 64
+    assert changed.manifest["m.log"] != "1" * 64
+    assert set(tree.replaced("m.log", None).manifest) == {"a.py", "twin"}
