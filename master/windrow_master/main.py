@@ -31,6 +31,8 @@ from windrow_master.config import (
     from_process,
 )
 from windrow_master.onboarding.join_line import is_loopback
+from windrow_master.recovery import command as recovery
+from windrow_master.recovery.restore import check_whole
 from windrow_master.rooms import Rooms
 from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import Bus, MemoryBus
@@ -248,6 +250,7 @@ def run(config: Config, crashes: Crashes) -> None:
     log.info("master_starting", pid=os.getpid(), **config.printable())
     lock = _locked(config)
     try:
+        check_whole(config.data_dir)
         clock = SteadyClock(BootClock(), config.accept_clock)
         room = room_of(config, clock)
         room.look_before_start()
@@ -330,6 +333,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] == [REBUILD]:
         sys.exit(rebuild.main(words[1:], default_data_dir()))
+    if words[:1] and words[0] in recovery.NAMES:
+        sys.exit(recovery.main(words))
     try:
         config = from_process(words)
     except WindrowError as error:

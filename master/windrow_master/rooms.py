@@ -1,5 +1,7 @@
 """Wires the rooms of one Master to one another; knows who tells whom what, and does nothing else."""
 
+import errno
+import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.artefacts.moving.service import CheckpointService
 from windrow_master.clusters.artefacts.retention.service import RetentionService
 from windrow_master.clusters.artefacts.s3 import S3Settings
-from windrow_master.clusters.artefacts.service import ArtefactService
+from windrow_master.clusters.artefacts.service import ARTEFACTS_KEY, ArtefactService
 from windrow_master.clusters.cords.service import CordService
 from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.service import JobService
@@ -38,6 +40,7 @@ from windrow_master.onboarding.packages.service import Packages
 from windrow_master.onboarding.proofs.rental.service import Ways
 from windrow_master.onboarding.proofs.service import ProofService
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.recovery.backup import way_out
 from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import MemoryBus
 from windrow_master.store.engine import Engines, engines_of
@@ -51,6 +54,7 @@ from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_proto.ballast import ReservedDisk
 from windrow_proto.disk import OsDisk
+from windrow_proto.errors import InvalidInput, StorageFailed
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.renter_end import RenterTicket
@@ -161,7 +165,7 @@ def _furnished(
     claim: Claim | None,
     artefacts: S3Settings | None,
 ) -> Rooms:
-    authority = Authority.open(data_dir / "identity", clock.wall_ns())
+    authority = _authority(store, data_dir, clock.wall_ns())
     identity = IdentityService(store, authority, clock, rng)
     fleet = FleetService(store, clock, rng, FleetPorts())
     market = MarketService(store)
@@ -207,6 +211,24 @@ def _furnished(
     rooms = Rooms(store, authority, identity, fleet, market, clusters, telemetry, hub, services, executors)
     _introduce(rooms, data_dir)
     return rooms
+
+
+def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
+    """The market's keys, made at its first start and never again: members trust these and no others."""
+    folder = data_dir / "identity"
+    if store.read_now(lambda uow: uow.accounts.first()) is None:
+        return Authority.make(folder, now_ns)
+    try:
+        if not (folder / ARTEFACTS_KEY).exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / ARTEFACTS_KEY))
+        return Authority.load(folder)
+    except (OSError, InvalidInput) as error:
+        what = f"{error.filename} is missing" if isinstance(error, FileNotFoundError) else str(error).rstrip(".")
+        raise StorageFailed(
+            f"The keys of this market cannot be used: {what}. They are not made anew: no host would know them. "
+            f"{way_out(data_dir)}",
+            subject=str(folder),
+        ) from error
 
 
 def _reserved(disk: Disk, room: Room | None) -> Disk:

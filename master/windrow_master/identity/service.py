@@ -176,9 +176,7 @@ class IdentityService:
 
     def _renew(self, uow: UnitOfWork, member: Member | None, request: RenewRequest) -> Member | WindrowError:
         csr_sha256 = hashlib.sha256(request.tls_csr_pem).digest()
-        verdict = decide.judge_renewal(
-            member, request.generation, csr_sha256, uow.now_wall_ns, self._backup_at_ns
-        )
+        verdict = decide.judge_renewal(member, request.generation, csr_sha256, uow.now_wall_ns, self._backup_at_ns)
         if isinstance(verdict, decide.Refuse):
             return verdict.error
         assert member is not None

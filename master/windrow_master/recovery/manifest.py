@@ -17,15 +17,11 @@ ANCHOR: Final = "audit.anchor"
 CLI: Final = "cli.json"
 ACCESS_PATHS: Final = ("identity/*", "access.json")
 """Of each Access that `windrow up` runs beside this Master."""
-PATHS: Final = (
-    "identity/*",
-    ANCHOR,
-    "audit/*.jsonl.gz",
-    CLI,
-    *(f"access-*/{path}" for path in ACCESS_PATHS),
-)
-"""What makes a market the same one, beside its database: keys, the audit log's anchor and its old segments, where
-members and the command line find it, and who its own Accesses are."""
+PATHS: Final = (ANCHOR, "identity/*", CLI, *(f"access-*/{path}" for path in ACCESS_PATHS))
+"""What makes a market the same one, beside its database: the audit log's anchor, keys, where members and the command
+line find it, and who its own Accesses are."""
+SEALED_PATHS: Final = ("audit/*.jsonl.gz",)
+"""The old parts of the audit log: a part is written before its entries leave the database."""
 _LEGAL: Final = re.compile(
     r"(master\.(sqlite3|pgdump)|audit\.anchor|cli\.json|(access-[\w.-]+/)?identity/[\w-][\w.-]*|access-[\w.-]+/access\.json"
     r"|audit/[\w.-]+\.jsonl\.gz)"

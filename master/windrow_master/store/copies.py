@@ -121,7 +121,13 @@ def _run_tool(name: str, url: str, *flags: str) -> None:
     words = [name, *flags] if name == "pg_restore" else [name, *flags, _named(url)]
     try:
         done = subprocess.run(
-            words, env=environment, capture_output=True, text=True, timeout=DUMP_S, check=False, stdin=subprocess.DEVNULL
+            words,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=DUMP_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StorageFailed(f"{name} did not end well: {error}.", subject="database") from error
