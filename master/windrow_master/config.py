@@ -19,6 +19,7 @@ from windrow_proto.errors import InvalidInput
 HTTP_PORT: Final = 8000
 HTTPS_PORT: Final = 8443
 TRUNK_PORT: Final = 7444
+HEALTH_PORT: Final = 8010
 MEASURE_MIB: Final = 256
 MEASURE_MIB_MAX: Final = 2048
 """What an agent moves at most, whatever it is asked."""
@@ -40,7 +41,8 @@ class Config:
     """One Master process.
 
     database: its URL. listen: the address that HTTPS and the trunk bind to; HTTP is always on loopback. public: the
-    name or address by which other machines reach this one. A port of None: the usual one, or the next that is free.
+    name or address by which other machines reach this one. health_port: on loopback, for /healthz alone. A port of
+    None: the usual one, or the next that is free.
     """
 
     data_dir: Path
@@ -50,6 +52,7 @@ class Config:
     http_port: int | None
     https_port: int | None
     trunk_port: int | None
+    health_port: int | None
     log_level: str
     names: tuple[str, ...] = ()
     """Further DNS names and addresses under which HTTP is answered, such as those of a proxy."""
@@ -96,6 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument("--http-port", type=int, default=None, help=f"default {HTTP_PORT}, or the next free one")
     parser.add_argument("--https-port", type=int, default=None, help=f"default {HTTPS_PORT}, or the next free one")
     parser.add_argument("--trunk-port", type=int, default=None, help=f"default {TRUNK_PORT}, or the next free one")
+    parser.add_argument("--health-port", type=int, default=None, help=f"default {HEALTH_PORT}, or the next free one")
     parser.add_argument("--wait", action="store_true", help="stand by while another Master uses the data directory")
     parser.add_argument("--supervisor-fd", type=int, default=None, help=argparse.SUPPRESS)  # of `windrow up` alone
     parser.add_argument("--log-level", default=environment.get("WINDROW_LOG_LEVEL", "info"), choices=LOG_LEVELS)
@@ -115,6 +119,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         http_port=_port("--http-port", read.http_port),
         https_port=_port("--https-port", read.https_port),
         trunk_port=_port("--trunk-port", read.trunk_port),
+        health_port=_port("--health-port", read.health_port),
         log_level=read.log_level,
         names=_names(environment.get("WINDROW_NAMES", "")),
         redis_url=_redis(_secret("WINDROW_REDIS_URL", environment)),

@@ -8,7 +8,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,9 @@ from windrow_master.again import again
 from windrow_master.api.app import build_app
 from windrow_master.api.limits import Limits
 from windrow_master.api.own_names import OwnNames
+from windrow_master.api.services import Figure
 from windrow_master.config import (
+    HEALTH_PORT,
     HTTP_PORT,
     HTTPS_PORT,
     SQLITE_PREFIX,
@@ -71,32 +74,32 @@ class Doors:
 
     http: socket.socket
     https: socket.socket
+    health: socket.socket
     trunk_port: int
 
     def close(self) -> None:
         """Close what was not handed over to a server."""
-        self.http.close()
-        self.https.close()
+        for door in (self.http, self.https, self.health):
+            door.close()
 
 
 def open_doors(config: Config, cli: serving.CliFile) -> Doors:
-    """Bind HTTP on loopback, and HTTPS; find a port for the trunk: as given, else as last time, else a free one."""
+    """Bind HTTP and health on loopback, and HTTPS; find a port for the trunk: as given, else as last time, else a free
+    one."""
     before = cli.ports()
-    http = serving.bind(LOOPBACK, config.http_port, before.get("http", HTTP_PORT))
-    try:
-        https = serving.bind(config.listen, config.https_port, before.get("https", HTTPS_PORT))
-    except WindrowError:
-        http.close()
-        raise
-    try:
+    with ExitStack() as failing:
+
+        def bound(host: str, port: int | None, name: str, usual: int) -> socket.socket:
+            return failing.enter_context(serving.bind(host, port, before.get(name, usual)))
+
+        http = bound(LOOPBACK, config.http_port, "http", HTTP_PORT)
+        https = bound(config.listen, config.https_port, "https", HTTPS_PORT)
+        health = bound(LOOPBACK, config.health_port, "health", HEALTH_PORT)
         # gRPC binds by itself, and would share a port that another Master has: it is found free here first.
-        probe = serving.bind(config.listen, config.trunk_port, before.get("trunk", TRUNK_PORT))
-    except WindrowError:
-        http.close()
-        https.close()
-        raise
-    with probe:
-        return Doors(http, https, serving.port_of(probe))
+        with serving.bind(config.listen, config.trunk_port, before.get("trunk", TRUNK_PORT)) as probe:
+            doors = Doors(http, https, health, serving.port_of(probe))
+        failing.pop_all()
+    return doors
 
 
 def write_cli(config: Config, opened: Rooms, cli: serving.CliFile, doors: Doors) -> None:
@@ -108,6 +111,7 @@ def write_cli(config: Config, opened: Rooms, cli: serving.CliFile, doors: Doors)
         "http": serving.port_of(doors.http),
         "https": serving.port_of(doors.https),
         "trunk": doors.trunk_port,
+        "health": serving.port_of(doors.health),
     }
     opened.services.https_url = _https_url(config, doors)
     ca_path = config.data_dir / "identity" / "ca.pem"
@@ -118,6 +122,7 @@ def write_cli(config: Config, opened: Rooms, cli: serving.CliFile, doors: Doors)
             "url": f"http://{LOOPBACK}:{ports['http']}",
             "local_url": f"https://{_in_url(_at_hand(config.listen))}:{ports['https']}",
             "https_url": opened.services.https_url,
+            "health_url": f"http://{LOOPBACK}:{ports['health']}/healthz",
             "token": token,
             "ca_sha256": opened.identity.ca_sha256,
             "ca_pem": str(ca_path),
@@ -171,8 +176,8 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
     tls = opened.authority.issue_master(key, names, opened.services.clock.wall_ns())
     opened.services.https_pin = serving.pin_of(tls)
     tls_files = serving.write_tls(config.data_dir / "identity", tls)
-    http = serving.HttpServer(app, doors.http, None)
-    https = serving.HttpServer(app, doors.https, tls_files)
+    servers = _servers(app, doors, tls_files)
+    opened.services.health.figures.append(partial(_connection_figures, servers))
     closing = asyncio.Event()
     opened.fleet.start()
     if not is_loopback(opened.services.https_url):
@@ -195,7 +200,7 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
             again(opened.identity.asking.note_use, KEEPING_EVERY_NS, opened.services.clock, "tokens"),
         )
         keeping = [group.create_task(work) for work in loops]
-        servers = [group.create_task(server.run_until(closing)) for server in (http, https)]
+        serving_tasks = [group.create_task(server.run_until(closing)) for server in servers.values()]
         watching = group.create_task(_until_unfit(opened, stop))
         endure()
         log.info("master_ready", epoch=opened.store.epoch, https_url=opened.services.https_url)
@@ -205,7 +210,7 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
         opened.services.broadcaster.close()
         closing.set()
         await trunk.stop()
-        await asyncio.wait(servers)
+        await asyncio.wait(serving_tasks)
         for task in keeping:
             task.cancel()
     if opened.store.problem is not None:
@@ -214,6 +219,20 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
     async with asyncio.timeout(DRAIN_S):
         await opened.store.drain()
         await opened.audit.checkpoint()
+
+
+def _servers(app: serving.Application, doors: Doors, tls_files: tuple[Path, Path]) -> Mapping[str, serving.HttpServer]:
+    """One server for each listener, by its name."""
+    health = serving.OnlyHealth(app)
+    return {
+        "http": serving.HttpServer(app, doors.http, None),
+        "https": serving.HttpServer(app, doors.https, tls_files),
+        "health": serving.HttpServer(health, doors.health, None, serving.HEALTH_LIMITS),
+    }
+
+
+def _connection_figures(servers: Mapping[str, serving.HttpServer]) -> Iterable[Figure]:
+    return [figure for name, server in servers.items() for figure in server.figures(name)]
 
 
 async def _until_unfit(opened: Rooms, stop: asyncio.Event) -> None:
@@ -234,7 +253,7 @@ async def stand_by(config: Config, doors: Doors) -> Claim | None:
     candidate = await asyncio.to_thread(Candidate, config.database, BootClock(), holder, address)
     app = standby.StandbyApp()
     # A server closes the socket it was given: the doors themselves are for when this Master leads.
-    servers = [serving.HttpServer(app, doors.http.dup(), None)]
+    servers = [serving.HttpServer(app, door.dup(), None) for door in (doors.http, doors.health)]
     tls_files = serving.present_tls(config.data_dir / "identity")
     if tls_files is not None:
         servers.append(serving.HttpServer(app, doors.https.dup(), tls_files))

@@ -10,6 +10,7 @@ from typing import Any
 from windrow_master import __version__, rooms_history
 from windrow_master.accesses.service import AccessService
 from windrow_master.accesses.trials.service import TrialService
+from windrow_master.accounts.service import AccountService
 from windrow_master.api.services import Figure, HealthSources, Services
 from windrow_master.api.sse import Broadcaster
 from windrow_master.api.trunk import LinkHub
@@ -22,6 +23,7 @@ from windrow_master.clusters.artefacts.service import ARTEFACTS_KEY, ArtefactSer
 from windrow_master.clusters.cords.service import CordService
 from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.service import JobService
+from windrow_master.clusters.results.service import ResultService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.sight.service import SightService
 from windrow_master.clusters.templates.service import TemplateService
@@ -101,6 +103,8 @@ class Rooms:
             yield services.jobs.course.run()
         if services.volume_course is not None:
             yield services.volume_course.run()
+        if services.results is not None:
+            yield services.results.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(rooms_history.event_writer(self.store, "master/clock"))
 
@@ -277,6 +281,8 @@ def _introduce(rooms: Rooms, data_dir: Path) -> None:
     fleet.ports.on_ban = banned
     fleet.ports.access_public = access_public
     fleet.ports.desired = clusters.desired
+    fleet.ports.had = clusters.life.had
+    fleet.ports.holds = clusters.life.holds
     fleet.ports.on_command = clusters.life.on_command
     fleet.ports.on_workload = clusters.life.on_workload
     fleet.ports.on_receipt = clusters.life.on_receipt
@@ -322,8 +328,14 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
         *(store, rooms.clusters, hub, hub.down.tunnel_addresses, rooms.authority.signing, services.clock)
     )
     files = JobFiles(services.artefacts.objects, lambda: services.inside)
+    services.results = ResultService(
+        *(store, services.clock, rooms.clusters, services.artefacts, lambda: services.inside)
+    )
     seal_key = SealKey.of(rooms.authority.signing)
     services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key)
+    services.accounts = AccountService(
+        *(store, identity, rooms.market, rooms.clusters, rooms.fleet, services.jobs),
+    )
     services.jobs.course.move_by(services.checkpoints)
     services.artefacts.owners["job"] = services.jobs.owner
     services.jobs.course.free_slots = rooms.fleet.view.free_slots

@@ -13,18 +13,26 @@ from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from windrow_master.admission import Admission, AdmissionLimits, Patience
+from windrow_master.serving_guard import GuardedConfig, GuardedSocket
 from windrow_proto.errors import Conflict, Unavailable
 from windrow_proto.keys import TlsIdentity, TlsKey, public_key_sha256, save_private
 
+Application = ASGIApp
+"""What a server serves."""
 PORT_TRIES: Final = 50
 """A taken port is followed by the next free one, up to so many."""
 BACKLOG: Final = 1_024
+HEALTHZ: Final = "/healthz"
+LIMITS: Final = AdmissionLimits()
+HEALTH_LIMITS: Final = AdmissionLimits(in_all=64, per_network=64, reserve=32)
+"""Of the listener that answers only how the Master fares."""
+PATIENCE: Final = Patience()
 STOP_S: Final = 3
 """How long open requests may go on when the Master stops; streams were ended before."""
 KEEP_ALIVE_S: Final = 75
-CONNECTIONS_MAX: Final = 2_000
 
 
 def bind(host: str, port: int | None, usual: int) -> socket.socket:
@@ -74,13 +82,23 @@ def port_of(listening: socket.socket) -> int:
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn on a socket of ours; signals are the Master's business, not its."""
+    """uvicorn on a socket of ours, guarded; signals are the Master's business, not its."""
 
-    def __init__(self, app: ASGIApp, listening: socket.socket, tls_files: tuple[Path, Path] | None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        listening: socket.socket,
+        tls_files: tuple[Path, Path] | None,
+        limits: AdmissionLimits = LIMITS,
+        patience: Patience = PATIENCE,
+    ) -> None:
         certificate, key = tls_files or (None, None)
+        self._listening = GuardedSocket(listening, Admission(limits), patience, is_plain=tls_files is None)
         super().__init__(
-            uvicorn.Config(
+            GuardedConfig(
                 app,
+                self._listening,
+                patience,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -89,12 +107,17 @@ class HttpServer(uvicorn.Server):
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=STOP_S,
-                limit_concurrency=CONNECTIONS_MAX,
                 ssl_certfile=certificate,
                 ssl_keyfile=key,
             )
         )
-        self._listening = listening
+
+    def figures(self, name: str) -> Iterable[tuple[str, str, float, dict[str, str]]]:
+        """Connections that are open, and those that were ended. name: of this listener."""
+        yield "http_connections", "Open connections", self._listening.count, {"listener": name}
+        for reason, count in sorted(self._listening.cut.items()):
+            labels = {"listener": name, "reason": reason}
+            yield "http_connections_ended_total", "Connections refused or ended, by reason", count, labels
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -109,6 +132,22 @@ class HttpServer(uvicorn.Server):
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
             self.should_exit = True
             stopping.cancel()
+
+
+class OnlyHealth:
+    """An application of which only /healthz can be asked."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "http" and scope["path"] == HEALTHZ:
+            await self._app(scope, receive, send)
+            return
+        headers = [(b"content-type", b"text/plain"), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 404, "headers": headers})
+        await send({"type": "http.response.body", "body": b"Only /healthz is answered here."})
 
 
 def tls_key(directory: Path) -> TlsKey:

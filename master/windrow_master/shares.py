@@ -37,18 +37,23 @@ class Share:
         self.give_back()
 
 
-@dataclass(slots=True)
-class Shares:
-    """One shared thing. what: its name in the plural; ways: what the caller can do when it is refused.
+@dataclass(frozen=True, slots=True)
+class ShareLimits:
+    """How much there is of one shared thing, in things or bytes: limit for all together, per_account for one, reserve
+    what of the limit is for operators and the Master."""
 
-    limit, per_account, reserve: a number of things, or of bytes.
-    """
-
-    what: str
-    ways: str
     limit: int
     per_account: int
     reserve: int
+
+
+@dataclass(slots=True)
+class Shares:
+    """One shared thing. what: its name in the plural; ways: what the caller can do when it is refused."""
+
+    what: str
+    ways: str
+    limits: ShareLimits
     taken: int = 0
     refused: int = 0
     _of: Counter[str] = field(default_factory=Counter)
@@ -57,11 +62,12 @@ class Shares:
         """Hold a part. is_trusted: an operator or the Master asks. Raises TooMany, which says which limit was met."""
         if account != MASTER and not is_trusted:
             own = self._of[account]
-            if own + amount > self.per_account:
-                self._refuse(f"This account holds {own:,} of at most {self.per_account:,} {self.what}. {self.ways}")
-            if self.taken + amount > self.limit - self.reserve:
+            if own + amount > self.limits.per_account:
+                most = self.limits.per_account
+                self._refuse(f"This account holds {own:,} of at most {most:,} {self.what}. {self.ways}")
+            if self.taken + amount > self.limits.limit - self.limits.reserve:
                 self._refuse(self._all())
-        elif self.taken + amount > self.limit:
+        elif self.taken + amount > self.limits.limit:
             self._refuse(self._all())
         self.taken += amount
         self._of[account] += amount
@@ -80,8 +86,8 @@ class Shares:
 
     def _all(self) -> str:
         return (
-            f"All accounts together hold {self.taken:,} of {self.limit:,} {self.what}, "
-            f"of which {self.reserve:,} are kept for operators. Try again in a moment."
+            f"All accounts together hold {self.taken:,} of {self.limits.limit:,} {self.what}, "
+            f"of which {self.limits.reserve:,} are kept for operators. Try again in a moment."
         )
 
     def _refuse(self, why: str) -> None:

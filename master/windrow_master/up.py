@@ -129,7 +129,7 @@ class Market:
     async def _start_master(self) -> None:
         for number in range(self._config.masters if self._lines.is_shared else 1):
             self._launch_master(number)
-        await self._until(lambda http: http.call("GET", "/healthz")["status"] == "ok", "the Master to answer")
+        await self._until(lambda http: http.is_well(), "the Master to answer")
         record = self._cli.read()
         self.say(f"Console  {record['url']}", secret=f"/#token={record['token']}")
         if self._config.listen != "127.0.0.1":
@@ -156,7 +156,7 @@ class Market:
         pids, record = {daemon.pid for daemon in self._masters().values()} - {None}, self._cli.read()
         if (record.get("pids") or {}).get("master") not in pids:
             raise Unavailable("The Master is starting.")
-        place = record["local_url"], record["token"], Path(record["ca_pem"])
+        place = record["local_url"], record["token"], Path(record["ca_pem"]), record["health_url"]
         if self._http is None or self._http.place != place:
             self._http = MasterHttp(*place)
         return self._http

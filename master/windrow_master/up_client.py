@@ -21,11 +21,13 @@ CHUNK: Final = 16 * 1024
 
 class MasterHttp:
     """A client of one Master with the token of its first account. authority: the file of who vouches for an https URL;
-    nothing is sent to whom it does not vouch for."""
+    nothing is sent to whom it does not vouch for. health_url: where the Master says how it fares, whoever else keeps
+    its other listeners busy; it is asked without the token."""
 
-    def __init__(self, url: str, token: str, authority: Path | None = None) -> None:
-        self.place = url, token, authority
+    def __init__(self, url: str, token: str, authority: Path | None = None, health_url: str = "") -> None:
+        self.place = url, token, authority, health_url
         self.url = url
+        self._health_url = health_url or f"{url}/healthz"
         self._token = token
         try:
             self._trust = ssl.create_default_context(cafile=authority)
@@ -42,6 +44,14 @@ class MasterHttp:
                 return None if is_empty else json.loads(payload)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 raise Unavailable(f"The Master's answer at {self.url} broke off: {error}") from error
+
+    def is_well(self) -> bool:
+        """Whether the Master can store what it acknowledges. Raises Unavailable, with the reason where it says one."""
+        with self._send(urllib.request.Request(self._health_url), CALL_S) as answer:
+            try:
+                return bool(json.loads(answer.read())["status"] == "ok")
+            except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
+                raise Unavailable(f"The Master's answer at {self._health_url} broke off: {error}") from error
 
     def items(self, path: str) -> list[dict[str, Any]]:
         """Every item of a list, page after page."""
@@ -72,7 +82,9 @@ class MasterHttp:
         if body is not None:
             data, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
         base = self.url if path.startswith("/healthz") else f"{self.url}/api/v1"
-        request = urllib.request.Request(base + path, data=data, headers=headers, method=method)
+        return self._send(urllib.request.Request(base + path, data=data, headers=headers, method=method), timeout_s)
+
+    def _send(self, request: urllib.request.Request, timeout_s: float) -> http.client.HTTPResponse:
         # The Master is on this machine's loopback: a proxy from the environment must not come between.
         handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._trust)
         opener = urllib.request.build_opener(*handlers)
@@ -82,9 +94,9 @@ class MasterHttp:
         except urllib.error.HTTPError as error:
             with error, contextlib.suppress(OSError, http.client.HTTPException):
                 raise _problem(error.code, error.read()) from None
-            raise Unavailable(f"The Master's answer {error.code} at {self.url} broke off.") from error
+            raise Unavailable(f"The Master's answer {error.code} at {request.full_url} broke off.") from error
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(f"The Master does not answer at {self.url}: {error}") from error
+            raise Unavailable(f"The Master does not answer at {request.full_url}: {error}") from error
 
 
 def _problem(status: int, payload: bytes) -> WindrowError:

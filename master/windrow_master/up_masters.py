@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from windrow_master import serving
-from windrow_master.config import HTTP_PORT, HTTPS_PORT, TRUNK_PORT
+from windrow_master.config import HEALTH_PORT, HTTP_PORT, HTTPS_PORT, TRUNK_PORT
 
-PORTS: Final = {"http": HTTP_PORT, "https": HTTPS_PORT, "trunk": TRUNK_PORT}
+PORTS: Final = {"http": HTTP_PORT, "https": HTTPS_PORT, "trunk": TRUNK_PORT, "health": HEALTH_PORT}
 """Where each of several Masters begins to look for ports of its own."""
 APART: Final = 100
 

@@ -21,7 +21,7 @@ ARGV: Final = (
     'echo "Hello from $(uname -n): $(nproc) processors, $(date -u +%FT%TZ)."; '
     "(nvidia-smi -L 2>/dev/null || true); i=1; while [ $i -le 3 ]; do echo step $i of 3; i=$((i+1)); sleep 1; done",
 )
-FINAL: Final = frozenset({"Deleted", "Failed"})
+FINAL: Final = frozenset({"Deleted", "Finished", "Failed"})
 STARTED: Final = frozenset({"Running", "Degraded", *FINAL})
 
 
@@ -55,7 +55,7 @@ class Job:
         finally:
             self._http.call("DELETE", f"/clusters/{cluster['id']}")
         ended = self._wait(lambda: self._ended(cluster["id"]), GONE_S, "the cluster to be gone")
-        self._say(f"Deleted: cluster {ended['id']} is {ended['phase']}")
+        self._say(f"Ended: cluster {ended['id']} is {ended['phase']}")
         self._print_receipt(self._wait(lambda: self._receipt(cluster["id"]), GONE_S, "the receipt"))
 
     def _wait(self, look: Callable[[], dict[str, Any] | None], within_s: float, what: str) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Job:
 
     def _follow(self, cluster_id: str) -> None:
         started = self._wait(lambda: self._started(cluster_id), RUNNING_S, "the workload to start")
-        if started["phase"] == "Failed":
+        if started["phase"] == "Failed" and not started.get("started_at"):
             raise WorkloadFailed(f"The cluster failed: {started.get('reason')}", subject=cluster_id)
         self._say("Output:")
         offset, ends = 0, time.monotonic() + OUTPUT_S

@@ -93,7 +93,7 @@ class NoCapacity(WindrowError):
 
 
 class InsufficientFunds(WindrowError):
-    """The account cannot fund the first 15 minutes. Add test credits or ask for less."""
+    """The account cannot fund the first 15 minutes. Have an operator grant credits, or ask for less."""
 
     code, grpc, http, fault = "insufficient_funds", "FAILED_PRECONDITION", 402, Fault.CALLER
 

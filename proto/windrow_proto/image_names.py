@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,182}(@sha256:[0-9a-f]{64})?")
+"""What a request may name."""
+ID: Final = re.compile(r"(sha256:)[0-9a-f]+|[0-9a-f]{64}")
+"""How daemons name what they hold by its content, whatever it is called and wherever it came from."""
 HUB: Final = "docker.io"
 """Where daemons look for what names no registry, and the name that they know it under."""
 
@@ -27,6 +31,11 @@ class ImageName:
         return f"{self.repository}@{self.digest}" if self.digest else str(self)
 
     @property
+    def whole(self) -> str:
+        """The same with the registry, the folder and the tag that daemons add: it can mean nothing else on a host."""
+        return str(ImageName(_whole(self.repository), "" if self.digest else self.reference, self.digest))
+
+    @property
     def reference(self) -> str:
         """What a registry is asked for in this repository."""
         return self.digest or self.tag or "latest"
@@ -43,6 +52,16 @@ def parsed(image: str) -> ImageName:
     if not colon or "/" in tag:
         head, tag = name, ""
     return ImageName(head, tag, digest)
+
+
+def is_name(image: str) -> bool:
+    """Whether a request may name an image so."""
+    return NAME.fullmatch(image) is not None
+
+
+def is_id(image: str) -> bool:
+    """Whether this names what one daemon holds, and nothing that a registry could be asked for."""
+    return ID.fullmatch(image) is not None
 
 
 def is_pinned(image: str) -> bool:

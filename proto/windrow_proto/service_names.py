@@ -1,4 +1,6 @@
-"""Names of services: one origin for each port of each cluster, so that no page reads another's cookies. Pure.
+"""Names of services and of forwarded ports, so that no page reads another's cookies. Pure.
+
+A service has one origin for each port of each cluster:
 
 p8080-0192f7c4...32 hexadecimal digits.svc.example.org:7743
 """
@@ -16,7 +18,23 @@ itself: OpenSSL accepts no certificate for `*.localhost`, a star right above the
 CLUSTER_PREFIX: Final = "cluster_"
 DOMAIN_CHARS_MAX: Final = NAME_CHARS_MAX - 64
 """Leaves room for the first label and its dot."""
+FORWARD_CHARS_MAX: Final = 48
+FORWARD_ID_CHARS: Final = 8
+"""Together below the 63 characters of a label."""
+_NOT_IN_LABEL: Final = re.compile(r"[^a-z0-9]+")
 _LABEL: Final = re.compile(r"p([1-9][0-9]{0,4})-([0-9a-f]{32})")
+
+
+def forward_host(name: str, cluster_id: ClusterId) -> str:
+    """The host name of a cluster's forwarded ports on the renter's own machine: `lab.localhost` for the cluster `lab`.
+
+    Browsers keep the cookies of a host name for all of its ports, so a forwarded page shares its name
+    neither with the console nor with a cluster of another name. A name that is no label of DNS gets a part of the id.
+    """
+    label = _NOT_IN_LABEL.sub("-", name.lower()).strip("-")[:FORWARD_CHARS_MAX].strip("-")
+    if not label or label != name or label == LOCAL_DOMAIN.partition(".")[0]:
+        label = f"{label or 'cluster'}-{cluster_id[-FORWARD_ID_CHARS:]}"
+    return f"{label}.localhost"
 
 
 def service_name(cluster_id: ClusterId, port: int, domain: str) -> str:

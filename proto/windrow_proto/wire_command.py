@@ -107,6 +107,7 @@ def _from_workload(spec: WorkloadSpec) -> host_pb2.WorkloadSpec:
         peers=spec.peers,
         registry_login=spec.registry_login,
         volumes=[host_pb2.VolumeMount(name=v.name, path=v.path, read_only=v.read_only) for v in spec.volumes],
+        may_use_local_image=spec.may_use_local_image,
     )
 
 
@@ -133,6 +134,7 @@ def _to_workload(message: host_pb2.WorkloadSpec) -> WorkloadSpec:
         peers=tuple(fields.text(one) for one in fields.listed(message.peers)),
         registry_login=fields.blob(message.registry_login, SEALED_MAX),
         volumes=_to_mounts(message.volumes),
+        may_use_local_image=message.may_use_local_image,
     )
 
 

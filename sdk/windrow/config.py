@@ -88,6 +88,14 @@ def find(url: str | None = None, token: str | None = None, start: Path | None = 
     raise NoMaster
 
 
+def save_authority(ca_hash: str, pem: bytes) -> str:
+    """Keep the authority's certificate of a Master beside the user's file; returns where."""
+    path = user_file().with_name(f"ca-{ca_hash}.pem")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.write_bytes(pem)
+    return str(path)
+
+
 def save(config: Config) -> Path:
     """Write the user's file (0600) and return where."""
     path = user_file()

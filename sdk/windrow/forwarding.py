@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import threading
@@ -16,7 +17,11 @@ from windrow.pump import Pump
 
 CONNECTIONS_MAX = 128
 """At a time: what a host serves of one port; the next is closed at once."""
-LOCALHOST = "127.0.0.1"
+LOCALHOST, LOCALHOST_6 = "127.0.0.1", "::1"
+NO_IPV6 = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT})
+"""This machine has no IPv6 loopback, so nobody answers there."""
+PORT_TRIES = 20
+"""For a port that is free on both."""
 STDIN, STDOUT = 0, 1
 PIECE_BYTES = 64 * 1024
 PAUSE_S = 0.1
@@ -45,24 +50,29 @@ class Forward:
         on_ready: is told the port. Raises WindrowClientError if the port cannot be had.
         """
         try:
-            server = socket.create_server((LOCALHOST, local))
+            servers = listening(local)
         except OSError as error:
             if is_fixed:
                 raise WindrowClientError(
                     f"Port {local} of this machine cannot be listened on ({error.strerror}). Name another --local."
                 ) from error
-            server = socket.create_server((LOCALHOST, 0))
-        with server:
-            server.setblocking(False)
+            servers = listening(0)
+        with contextlib.ExitStack() as opened:
+            for server in servers:
+                opened.enter_context(server).setblocking(False)
             async with asyncio.TaskGroup() as group:
-                on_ready(server.getsockname()[1])
-                while True:
-                    try:
-                        connection, _ = await asyncio.get_running_loop().sock_accept(server)
-                    except OSError:
-                        await asyncio.sleep(PAUSE_S)
-                        continue
-                    group.create_task(self._serve(connection))
+                on_ready(servers[0].getsockname()[1])
+                for server in servers:
+                    group.create_task(self._accept(server, group))
+
+    async def _accept(self, server: socket.socket, group: asyncio.TaskGroup) -> None:
+        while True:
+            try:
+                connection, _ = await asyncio.get_running_loop().sock_accept(server)
+            except OSError:
+                await asyncio.sleep(PAUSE_S)
+                continue
+            group.create_task(self._serve(connection))
 
     async def pipe(self) -> None:
         """One tunnel for standard input and output, to its end. Raises WindrowClientError."""
@@ -100,6 +110,23 @@ class Forward:
     def _count(self, sent: int, received: int) -> None:
         self.sent_bytes += sent
         self.received_bytes += received
+
+
+def listening(port: int) -> list[socket.socket]:
+    """Sockets on this port (0: any that is free) of both loopback addresses. Raises OSError where either is taken.
+
+    A browser may try either address for a name under `localhost`: on the other one somebody else could answer.
+    """
+    for _ in range(1 if port else PORT_TRIES):
+        first = socket.create_server((LOCALHOST, port))
+        try:
+            return [first, socket.create_server((LOCALHOST_6, first.getsockname()[1]), family=socket.AF_INET6)]
+        except OSError as error:
+            if error.errno in NO_IPV6:
+                return [first]
+            first.close()
+            taken = error
+    raise taken
 
 
 class Stdio:

@@ -36,7 +36,7 @@ class Transport:
         options: dict[str, Any] = {"transport": transport} if transport is not None else {"verify": _trust(self.config)}
         self._http = httpx2.Client(
             base_url=self.config.url + "/api/v1",
-            headers={"Authorization": f"Bearer {self.config.token}", "User-Agent": "windrow-sdk/0.1"},
+            headers={"User-Agent": "windrow-sdk/0.1"} | _bearer(self.config.token),
             timeout=DEADLINE_S,
             **options,
         )
@@ -166,6 +166,25 @@ class Transport:
             again_s = answer.headers.get("Retry-After", "")
             raise ApiProblem(answer.status_code, said, int(again_s) if again_s.isdecimal() else 0)
         return document
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def fetch_authority(url: str) -> bytes:
+    """The certificate by which a Master's own authority is known, from whoever answers there: check it before use."""
+    try:
+        with httpx2.Client(base_url=url + "/api/v1", verify=_nobody(), timeout=DEADLINE_S) as http:
+            return http.get("/ca").read()
+    except httpx2.TransportError as error:
+        raise MasterUnreachable(f"The Master at {url} does not answer ({type(error).__name__}).") from error
+
+
+def _nobody() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 def _trust(config: Config) -> ssl.SSLContext:

@@ -158,7 +158,9 @@ async def _has_ended(runtime: DockerRuntime, spec: WorkloadSpec) -> bool:
 
 def _spec(image: str, *words: str) -> WorkloadSpec:
     slots = (SlotGrant(SlotId("cpu/0"), 7),)
-    return WorkloadSpec(new_id(), ClusterId("cluster_x"), slots, "docker", image, ("/probes", *words))
+    return WorkloadSpec(
+        new_id(), ClusterId("cluster_x"), slots, "docker", image, ("/probes", *words), may_use_local_image=True
+    )
 
 
 def _name(spec: WorkloadSpec) -> str:

@@ -113,6 +113,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
     world.clusters[cluster_id] = {
         "id": cluster_id,
         "name": body.get("name") or f"box-{number}",
+        "forward_host": f"{body.get('name') or f'box-{number}'}.localhost",
         "account_id": "account_1",
         "kind": body["kind"],
         "phase": "creating",

@@ -218,6 +218,7 @@ def _host(world: World, host_id: str, name: str, simulated: bool, region: str, l
         "driver_version": "570.86.15" if gpus else None,
         "cuda_version": "12.8" if gpus else None,
         "runtimes": ["simulated"] if simulated else ["process", "docker"],
+        "default_image": None,
         "conditions": []
         if gpus
         else [{"code": "no_gpu", "detail": "No GPU was found: this host offers its processors.", "since": at(600)}],

@@ -1,18 +1,25 @@
 """Noisy neighbours: one account takes all it can of each shared thing, and another is served all the same."""
 
 import asyncio
+import ssl
+import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.hostile.listeners import GET, close_all, listening, small_receiver
 from tests.unit.clusters.world import OWNER, STRANGER, principal
 from tests.unit.jobs.world import World, once, world
 from tests.waiting import poll_async
-from windrow_master.clusters.jobs.course.service import TRANSFERS_MAX
+from windrow_master import serving
+from windrow_master.admission import Admission, AdmissionLimits, Stage
+from windrow_master.clusters.jobs.course.service import TRANSFERS
 from windrow_master.clusters.jobs.model import JobRequest, JobState
 from windrow_master.clusters.jobs.service import LIVING_MAX
+from windrow_master.identity.authority import Authority
 from windrow_proto.errors import TooMany
 from windrow_proto.ids import HostId
 from windrow_proto.model import WorkloadPhase
@@ -102,7 +109,7 @@ async def test_hosts_that_answer_slowly_hold_up_their_own_accounts_jobs_only(tmp
             return once(b"tar"), 3, False
 
         it.inside.fetch_files = stuck
-        jobs = [await it.submit(who=NOISY, image="busybox") for _ in range(4 * TRANSFERS_MAX)]
+        jobs = [await it.submit(who=NOISY, image="busybox") for _ in range(4 * TRANSFERS.limit)]
         jobs.append(await it.submit(who=QUIET))
         for number in range(len(jobs)):
             it.market.join(HostId(f"host_{number:03}"))
@@ -123,3 +130,113 @@ async def test_hosts_that_answer_slowly_hold_up_their_own_accounts_jobs_only(tmp
             await poll_async(is_brought_in)
             assert (await it.jobs.get(NOISY, jobs[0].job_id)).job.state is JobState.CHECKPOINTING
             answers.set()
+
+
+# --- connections -----------------------------------------------------------------------------------------------------
+
+FEW = AdmissionLimits(in_all=64, per_network=16, reserve=16)
+
+
+@pytest.mark.row("F13")
+async def test_idle_connections_of_any_number_shut_nobody_out() -> None:
+    async with listening(FEW) as it:
+        held = [await it.connect() for _ in range(3 * FEW.in_all)]
+        for _, writer in held:
+            writer.write(b"GET / HTTP/1.1\r\nX: ")
+        for _ in range(5):
+            assert b" 200 " in await it.ask()
+        await poll_async(lambda: it.server._listening.count <= FEW.in_all)
+        close_all(held)
+
+
+@pytest.mark.row("F13")
+async def test_a_head_has_ten_seconds_and_a_keep_alive_connection_has_them_again() -> None:
+    async with listening(FEW) as it:
+        reader, writer = await it.connect()
+        writer.write(GET)
+        assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+        for piece in (b"GET /late HTTP/1.1\r\n", b"X-Drip: 1\r\n"):
+            writer.write(piece)
+        assert b" 408 " in (await reader.read())[-400:]
+        assert "/late" not in it.asked
+        writer.close()
+
+
+@pytest.mark.row("F13")
+@pytest.mark.parametrize("framing", [b"Content-Length: 900000", b"Transfer-Encoding: chunked"])
+async def test_a_body_that_drips_is_ended_and_its_application_told(framing: bytes) -> None:
+    async with listening(FEW) as it:
+        reader, writer = await it.connect()
+        writer.write(b"POST /body HTTP/1.1\r\nHost: x\r\n" + framing + b"\r\n\r\n")
+
+        async def drips() -> bool:
+            with suppress(ConnectionError):
+                writer.write(b"1\r\nx\r\n")
+            return "body broken off" in it.ended
+
+        await poll_async(drips)
+        assert b" 408 " in await reader.read(400)
+        close_all([(reader, writer)])
+
+
+@pytest.mark.row("F13", "F14")
+async def test_a_reader_that_stalls_is_ended_and_one_that_keeps_up_is_not() -> None:
+    async with listening(FEW) as it:
+        stalls = small_receiver(it.port)
+        await asyncio.get_running_loop().sock_sendall(stalls, b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+        await poll_async(lambda: "/large" in it.ended)
+        stalls.close()
+        reader, writer = await it.connect()
+        writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert len(await reader.read()) > 2_000 * 65_536
+        writer.close()
+
+
+@pytest.mark.row("F13")
+async def test_who_only_opens_tls_connections_shuts_nobody_out(tmp_path: Path) -> None:
+    authority = Authority.open(tmp_path, time.time_ns())
+    identity = authority.issue_master(serving.tls_key(tmp_path), ("localhost",), time.time_ns())
+    trust = ssl.create_default_context(cadata=identity.ca_pem.decode())
+    async with listening(FEW, tls=serving.write_tls(tmp_path, identity)) as it:
+        held = [await it.connect() for _ in range(2 * FEW.in_all)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", it.port, ssl=trust, server_hostname="localhost")
+        writer.write(GET)
+        assert b" 200 " in await reader.readline()
+        ended = [await reader.read() for reader, _ in held]  # after ten seconds at the latest each is closed
+        assert not any(ended)
+        close_all([*held, (reader, writer)])
+
+
+@pytest.mark.row("F13")
+async def test_a_request_with_two_lengths_is_refused_and_what_follows_it_is_not_served() -> None:
+    async with listening(FEW) as it:
+        smuggled = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+        head = b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+        answer = await it.ask(head + b"0\r\n\r\n" + smuggled)
+        assert b" 400 " in answer and it.asked == []
+
+
+@pytest.mark.row("F13")
+async def test_pipelined_requests_are_served_one_after_the_other_and_all_of_them() -> None:
+    async with listening(FEW) as it:
+        reader, writer = await it.connect()
+        writer.write(GET * 50)
+        for _ in range(50):
+            await reader.readuntil(b"HTTP/1.1 200 OK")
+        assert len(it.asked) == 50
+        writer.close()
+
+
+@pytest.mark.row("F13")
+def test_one_network_has_its_own_number_and_rate_and_this_machine_a_reserve() -> None:
+    admission = Admission(AdmissionLimits(in_all=10, per_network=4, reserve=3, burst=6, refill_ns=SECOND))
+    flood = [(f"192.0.2.{n // 5}", n) for n in range(20)]
+    for key in flood:
+        admission.come(key, key[0], 0)
+        admission.stage(key, Stage.BUSY)
+    assert admission.count == 7
+    assert not admission.come(("198.51.100.1", 1), "198.51.100.1", 0).is_admitted
+    assert admission.come(("127.0.0.1", 1), "127.0.0.1", 0).is_admitted
+    assert admission.come(("::1", 1), "::1", 0).is_admitted
+    one_network = [admission.come(("a", n), f"2001:db8::{n:x}", 0) for n in range(20)]
+    assert not any(verdict.is_admitted for verdict in one_network)

@@ -54,7 +54,7 @@ def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[
         def container() -> Command:
             made = creation(*WORK)
             assert made.create is not None
-            return replace(made, create=replace(made.create, runtime="docker", image=image))
+            return replace(made, create=replace(made.create, runtime="docker", image=image, may_use_local_image=True))
 
         yield container
 

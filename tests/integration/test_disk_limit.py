@@ -1,6 +1,7 @@
 """A container that fills its host's disk is ended, and its renter is told why."""
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,7 @@ async def until(runtime: DockerRuntime, spec: WorkloadSpec, clock: SystemClock) 
 @pytest.mark.proves("a container that fills the disk is ended with that reason; its neighbour goes on")
 async def test_who_fills_more_than_their_share_is_ended_and_told_so(runtime: DockerRuntime, image: str) -> None:
     full, beside, fair = (
-        WorkloadSpec(made.workload_id, made.cluster_id, made.slots, "docker", image, made.argv, volumes=volumes)
+        replace(made, runtime="docker", image=image, volumes=volumes, may_use_local_image=True)
         for folder, size, volumes in (("workspace", WHOLE, ()), ("data", WHOLE, DATA), ("data", 1, DATA))
         if (made := creation("sh", "-c", FILL.format(folder=folder, size=size)).create) is not None
     )

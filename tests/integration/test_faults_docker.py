@@ -93,7 +93,7 @@ async def world(
 def asked(*argv: str, image: str = IMAGE, **more: Any) -> Command:
     made = creation(*argv, **more)
     assert made.create is not None
-    return replace(made, create=replace(made.create, runtime="docker", image=image))
+    return replace(made, create=replace(made.create, runtime="docker", image=image, may_use_local_image=True))
 
 
 def seen(world: World, create: Command) -> ObservedWorkload | None:

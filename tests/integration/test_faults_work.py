@@ -305,7 +305,7 @@ def _gone(command: Any) -> Observed:
 
 def _ended(renter: Renter, cluster_id: str) -> Any:
     cluster = renter.ask("GET", f"/clusters/{cluster_id}")
-    return cluster["phase"] in ("Deleted", "Failed") and cluster
+    return cluster["phase"] in ("Deleted", "Finished", "Failed") and cluster
 
 
 def _log_header(renter: Renter, cluster_id: str) -> str:

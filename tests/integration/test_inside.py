@@ -1,6 +1,7 @@
 """What a real container says of its GPUs, asked from inside it."""
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def image(tmp_path: Path) -> Iterator[str]:
 
 async def started(place: Place, state: str, image: str) -> WorkloadSpec:
     spec = place.spec("sh", "-c", f"echo {state} >/workspace/state; sleep 600")
-    spec = WorkloadSpec(spec.workload_id, spec.cluster_id, spec.slots, spec.runtime, image, spec.argv)
+    spec = replace(spec, image=image)
     await place.runtime.prepare(spec, no_progress)
     await place.runtime.start(spec.workload_id)
     return spec

@@ -24,6 +24,7 @@ import pytest
 from tests.support import training, truth
 from tests.support.mortal_hosts import Host, mortal_hosts
 from tests.support.regions import RegionalMarket
+from tests.support.rental import ENDED
 from tests.support.stack import wait_for
 from tests.waiting import PATIENCE_S
 from windrow_master.clusters.artefacts import checkpoints as rules
@@ -251,7 +252,7 @@ def test_jobs_go_on_from_the_newest_whole_checkpoint_when_their_hosts_are_killed
     assert len(wrong) <= (1 - NEWEST_MIN) * len(tally.resumes), wrong
 
     clusters = [attempt["cluster_id"] for job in tally.jobs for attempt in world.ask("GET", f"/jobs/{job}")["attempts"]]
-    wait_for(lambda: all(world.ask("GET", f"/clusters/{one}")["phase"] in ("Deleted", "Failed") for one in clusters))
+    wait_for(lambda: all(world.ask("GET", f"/clusters/{one}")["phase"] in ENDED for one in clusters))
     wait_for(lambda: not [path for host in world.hosts.values() for path in host.works.glob("workload_*")])
     identities = dict(host.identity for host in world.hosts.values())
     data_dir = world.market.data_dir

@@ -57,7 +57,7 @@ def test_a_job_reads_its_folder_prints_leaves_a_file_and_lets_go(renter: Renter,
     assert renter.windrow("job", "logs", "first").stdout == "from the renter\n"
     renter.windrow("job", "artefacts", job, str(tmp_path / "back"))
     assert [(path.name, path.read_text()) for path in (tmp_path / "back").iterdir()] == [("out.txt", "left")]
-    renter.phase(attempt["cluster_id"], "Deleted")
+    renter.phase(attempt["cluster_id"], "Finished")
     assert renter.receipt(attempt["cluster_id"])["ended_at"]
     assert renter.flaws(attempt["cluster_id"]) == []
 
@@ -99,7 +99,7 @@ def test_a_job_goes_on_when_its_master_is_killed(renter: Renter, here: Path) -> 
     assert done["attempts"][0]["files_bytes"] > 0
     with renter.stack.client() as api:
         assert b"".join(api.job_logs(job)) == b"begun\n"
-    renter.phase(done["attempts"][0]["cluster_id"], "Deleted")
+    renter.phase(done["attempts"][0]["cluster_id"], "Finished")
     assert renter.flaws(done["attempts"][0]["cluster_id"]) == []
 
 

@@ -32,7 +32,7 @@ SEED = int(os.environ.get("SEED") or 1)
 SIMULATED = 20 if IS_LONG else 4
 TAKEOVER_S = 15.0
 """What is promised; a short run on a busy machine is only asked to end."""
-ENDED = ("Deleted", "Failed")
+ENDED = ("Deleted", "Finished", "Failed")
 LOOK_S = 5
 """For one of many looks: a leader that was stopped takes the call and never answers."""
 ASK_S = 30

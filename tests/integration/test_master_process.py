@@ -18,7 +18,7 @@ from windrow_proto import enrol, keys
 from windrow_proto.errors import JoinTokenRefused, Unavailable
 from windrow_proto.wire_link import decode_region_map
 
-ANY_PORT = ("--http-port", "0", "--https-port", "0", "--trunk-port", "0")
+ANY_PORT = ("--http-port", "0", "--https-port", "0", "--trunk-port", "0", "--health-port", "0")
 
 
 @contextmanager

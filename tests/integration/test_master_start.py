@@ -22,7 +22,7 @@ from windrow_master.store.migrate import upgrade
 
 pytestmark = pytest.mark.timeout(300)
 
-ANY_PORT = ("--http-port", "0", "--https-port", "0", "--trunk-port", "0")
+ANY_PORT = ("--http-port", "0", "--https-port", "0", "--trunk-port", "0", "--health-port", "0")
 FAILS_S = 120
 
 

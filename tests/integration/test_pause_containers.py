@@ -122,7 +122,9 @@ async def _started(runtime: DockerRuntime, image: str, ports: tuple[int, ...] = 
 
 def _spec(image: str, ports: tuple[int, ...] = ()) -> WorkloadSpec:
     slots = (SlotGrant(SlotId("cpu/0"), 7),)
-    return WorkloadSpec(new_id(), ClusterId("cluster_x"), slots, "docker", image, SERVES, ports=ports)
+    return WorkloadSpec(
+        new_id(), ClusterId("cluster_x"), slots, "docker", image, SERVES, ports=ports, may_use_local_image=True
+    )
 
 
 async def _spare(runtime: DockerRuntime, host_id: HostId) -> str:

@@ -108,7 +108,7 @@ async def test_telemetry_that_the_disk_refuses_is_not_acknowledged_and_may_come_
 
 async def test_what_comes_again_over_another_connection_is_stored_once_and_acknowledged_again(m):
     await greet(m)
-    body = encode_event(Event("test.event", m.clock.wall_ns(), detail="once"))
+    body = encode_event(Event("agent.storage_damaged", m.clock.wall_ns(), detail="once"))
     await m.agent.record(Kind.EVENT, body)
     await m.agent.acked(Lane.EVIDENCE, 1)
     old = m.agent.boot
@@ -118,7 +118,7 @@ async def test_what_comes_again_over_another_connection_is_stored_once_and_ackno
     await m.agent.record(Kind.EVENT, body, sequence=1, boot=old)
     await m.agent.acked(Lane.EVIDENCE, 1, boot=old)
     rows = await m.store.read(lambda uow: uow.events.newest(HOST))
-    assert [row.kind for row in rows].count("test.event") == 1
+    assert [row.kind for row in rows].count("agent.storage_damaged") == 1
 
 
 async def test_a_gap_is_recorded_and_its_records_are_not_asked_for(m):
@@ -133,11 +133,11 @@ async def test_a_gap_is_recorded_and_its_records_are_not_asked_for(m):
 async def test_a_poisoned_record_is_put_aside_and_its_neighbours_are_taken(m):
     await greet(m)
     await m.agent.record(Kind.INVENTORY, b"\xff\xff")
-    await m.agent.record(Kind.EVENT, encode_event(Event("test.event", 1)))
+    await m.agent.record(Kind.EVENT, encode_event(Event("agent.storage_damaged", 1)))
     await m.agent.acked(Lane.EVIDENCE, 2)
     assert await m.store.read(lambda uow: uow.evidence.buried(HOST)) == 1
     kinds = [row.kind for row in await m.store.read(lambda uow: uow.events.newest(HOST))]
-    assert {"test.event", "evidence.put_aside"} <= set(kinds)
+    assert {"agent.storage_damaged", "evidence.put_aside"} <= set(kinds)
 
 
 async def test_a_replayed_frame_is_dropped_and_counted(m):
@@ -428,7 +428,7 @@ async def test_after_a_restart_of_the_master_nothing_acknowledged_is_forgotten(t
     disk = MemoryDisk()
     async with running(tmp_path, disk) as m:
         await greet(m)
-        await m.agent.record(Kind.EVENT, encode_event(Event("test.event", 1)))
+        await m.agent.record(Kind.EVENT, encode_event(Event("agent.storage_damaged", 1)))
         await m.agent.acked(Lane.EVIDENCE, 1)
         await m.agent.record(Kind.TELEMETRY, samples(m), Lane.TELEMETRY)
         await m.agent.acked(Lane.TELEMETRY, 1)

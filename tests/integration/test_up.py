@@ -10,7 +10,7 @@ import pytest
 
 from tests.services import found as services
 from tests.support import truth
-from tests.support.rental import Renter
+from tests.support.rental import ENDED, Renter
 from tests.support.stack import STOP_S, WINDROW, Stack, stack, wait_for
 from tests.waiting import poll
 
@@ -58,7 +58,16 @@ def test_once_does_the_main_job_and_exits_zero(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
-    for said in ("Host: ", "Tier: ", "Price: ", "step 3 of 3", "is Deleted", "Receipt receipt_", "running ", "Stopped"):
+    for said in (
+        "Host: ",
+        "Tier: ",
+        "Price: ",
+        "step 3 of 3",
+        "is Finished",
+        "Receipt receipt_",
+        "running ",
+        "Stopped",
+    ):
         assert said in done.stdout, done.stdout
     assert not list((tmp_path / "data").glob("*.lock"))
 
@@ -105,7 +114,7 @@ def test_the_end_leaves_nothing_and_a_second_start_remembers_and_retires_who_is_
         assert transfers <= {one["id"] for one in renter.all("/ledger/transfers")}
         assert events <= {one["id"] for one in renter.all("/events")}
         # What ran at the end was ended by the host; the Master hears of it now and closes the bill.
-        renter.phase(left["id"], "Deleted", "Failed", "Running", "Degraded")
+        renter.phase(left["id"], *ENDED, "Running", "Degraded")
         renter.delete(left["id"])
         assert renter.flaws(done["id"], left["id"]) == []
         assert wait_for(lambda: lost <= set(truth.stored(running.data_dir)))

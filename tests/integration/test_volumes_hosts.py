@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.mortal_hosts import Host, mortal_hosts
 from tests.support.regions import RegionalMarket
+from tests.support.rental import ENDED
 from tests.support.stack import wait_for
 from windrow.errors import ApiProblem
 
@@ -58,6 +59,6 @@ def test_a_volume_outlives_the_host_that_wrote_it(market: tuple[RegionalMarket, 
 
     hosts[_where(first)].start()  # what it still had of the volume is another's by now, and saved no more
     renter.delete(second["id"])
-    wait_for(lambda: renter.ask("GET", f"/clusters/{first['id']}")["phase"] in ("Deleted", "Failed"), JOIN_S)
+    wait_for(lambda: renter.ask("GET", f"/clusters/{first['id']}")["phase"] in ENDED, JOIN_S)
     kept = renter.ask("GET", "/volumes/data")
     assert (kept["version"], kept["files"], kept["used_by"]) == (2, 3, [])

@@ -95,9 +95,9 @@ def answered_is_kept(world: "World", books: Books) -> Iterator[str]:
     phases = {r["cluster_id"]: r["phase"] for r in books.rows("SELECT cluster_id, phase FROM clusters")}
     for renter in world.renters:
         yield from _few("I1 a created cluster is gone", (c for c in renter.created if c not in phases))
-        late = (c for c in renter.deleted if phases.get(c) not in ("Deleting", "Deleted", "Failed"))
+        late = (c for c in renter.deleted if phases.get(c) not in ("Deleting", "Deleted", "Finished", "Failed"))
         yield from _few("I3 a deleted cluster lives", late)
-        runs = (c for c in renter.stopped if phases.get(c) in (*HOLDING, "Failed"))
+        runs = (c for c in renter.stopped if phases.get(c) in (*HOLDING, "Finished", "Failed"))
         yield from _few("I3 a stopped cluster runs", runs)
         yield from _few("I9 somebody else's cluster was touched", renter.trespasses)
 
@@ -345,7 +345,8 @@ def _running(machine: Any) -> set[str]:
 
 def all_is_gone(world: "World", books: Books) -> Iterator[str]:
     """After everybody left, nothing is held, nothing runs, nothing is open."""
-    phases = books.rows("SELECT cluster_id, phase, reason FROM clusters WHERE phase NOT IN ('Deleted', 'Failed')")
+    is_left = "phase NOT IN ('Deleted', 'Finished', 'Failed')"
+    phases = books.rows(f"SELECT cluster_id, phase, reason FROM clusters WHERE {is_left}")
     yield from _few("I8 clusters left", phases)
     slots = books.rows("SELECT slot_id, state, holder FROM slots WHERE state <> 'free' OR holder IS NOT NULL")
     yield from _few("I8 slots left", slots)

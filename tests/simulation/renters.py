@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TRIES = 30
 CLUSTERS_MAX = 4
-OVER = (ClusterPhase.DELETED, ClusterPhase.FAILED)
+OVER = (ClusterPhase.DELETED, ClusterPhase.FINISHED, ClusterPhase.FAILED)
 LISTED_MAX = 10_000
 Refusals = tuple[type[WindrowError], ...]
 REFUSALS: Refusals = (NoCapacity, InsufficientFunds)

@@ -236,7 +236,7 @@ def remains(renter: Renter, host_id: str, *cluster_ids: str) -> list[str]:
     found += [f"folder {path.name}" for path in process_dir.glob("workload_*")]
     for cluster_id in cluster_ids:
         phase = renter.ask("GET", f"/clusters/{cluster_id}")["phase"]
-        found += [] if phase in ("Deleted", "Failed") else [f"{cluster_id} is {phase}"]
+        found += [] if phase in ("Deleted", "Finished", "Failed") else [f"{cluster_id} is {phase}"]
     return found
 
 

@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
 from tests.support import truth
-from tests.support.namespaces import namespace
+from tests.support.namespaces import Namespace, namespace
 from tests.waiting import poll
 
 START_S: Final = 60.0
@@ -18,9 +18,11 @@ STOP_S: Final = 30.0
 
 
 @contextmanager
-def own_podman() -> Iterator[str]:
-    """What DOCKER_HOST has to say to reach it; ended with all its state at the end."""
-    with tempfile.TemporaryDirectory(prefix="wrp-", dir="/tmp") as name, namespace() as own:
+def own_podman(network: Namespace | None = None, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+    """What DOCKER_HOST has to say to reach it; ended with all its state at the end. network: to be in; else one of its
+    own. environment: more of it."""
+    there = nullcontext(network) if network is not None else namespace()
+    with tempfile.TemporaryDirectory(prefix="wrp-", dir="/tmp") as name, there as own:
         state = Path(name)
         socket, url = state / "sock", f"unix://{state / 'sock'}"
         # crun refuses machines where both kinds of control groups are mounted.
@@ -29,7 +31,8 @@ def own_podman() -> Iterator[str]:
         words += ["--network-config-dir", str(state / "net")]
         with (state / "log").open("wb") as log, own.entered():
             command = [*words, "system", "service", "--time=0", url]
-            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            more = os.environ | dict(environment or {})
+            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=more)
         try:
             poll(lambda: process.poll() is not None or socket.exists(), START_S, "Podman's service answers")
             assert process.poll() is None, (state / "log").read_text(errors="replace")[-1500:]

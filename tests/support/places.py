@@ -81,6 +81,7 @@ class Place:
 
     def spec(self, *argv: str, **more) -> WorkloadSpec:
         slots = (SlotGrant(SlotId("cpu/0"), 7),)
+        more = {"may_use_local_image": True} | more
         return WorkloadSpec(new_id(), ClusterId("cluster_x"), slots, self.runtime.name, self.image, argv, **more)
 
 

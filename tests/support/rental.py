@@ -21,12 +21,16 @@ from windrow.soon import SOON_S, patiently
 
 COMMAND_S = 120
 PHASE_S = 120
-ENDED = ("Deleted", "Failed")
+ENDED = ("Deleted", "Finished", "Failed")
 APPLETS = (
     *("sh", "sleep", "echo", "cat", "httpd", "test", "ls", "wget", "hostname", "mkdir"),
     *("head", "yes", "id", "touch", "true", "dd", "grep"),
 )
-PASSING = ("it came back less than 60 s ago", "it is not connected: its link is suspect")
+PASSING = (
+    "it came back less than 60 s ago",
+    "it is not connected: its link is suspect",
+    "it is not connected: not heard yet since the Master started",
+)
 """Why a host takes no work for a moment: what a machine that stands still for 15 s does to its own host."""
 SETTLED_S = 90
 NO_CAPACITY = 5
@@ -122,7 +126,16 @@ class Renter:
         """Delete it and wait for its end and its last receipt; safe to repeat, and while daemons come and go."""
         wait_for(lambda: self.ask("DELETE", f"/clusters/{cluster_id}") or True)
         self.phase(cluster_id, *ENDED)
+        self.cleared(cluster_id)
         return self.receipt(cluster_id)
+
+    def cleared(self, cluster_id: str) -> None:
+        """Wait until nothing is on its hosts any more of work that has ended by itself."""
+        wait_for(lambda: not {"exited", "stopping"} & {one["phase"] for one in self._workloads(cluster_id)}, PHASE_S)
+
+    def _workloads(self, cluster_id: str) -> list[dict[str, Any]]:
+        found = self.ask("GET", f"/clusters/{cluster_id}")
+        return [one for one in found["workloads"] if not one["is_lost"] and found["phase"] != "Deleted"]
 
     def receipt(self, cluster_id: str) -> dict[str, Any]:
         """The closed receipt of a cluster."""

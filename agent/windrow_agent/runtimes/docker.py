@@ -44,6 +44,7 @@ from windrow_agent.runtimes.port import (
     RunState,
     RuntimeFacts,
 )
+from windrow_agent.runtimes.pulled import Budget
 from windrow_agent.runtimes.streams import ThreadPipe
 from windrow_agent.threads import END_S, to_its_end
 from windrow_proto import image_names
@@ -85,11 +86,17 @@ class DockerRuntime:
     clock: Clock = BootClock()
 
     def __init__(
-        self, folder: Path, host_id: HostId, base_url: str = DEFAULT_URL, registries: tuple[str, ...] = ()
+        self,
+        folder: Path,
+        host_id: HostId,
+        base_url: str = DEFAULT_URL,
+        registries: tuple[str, ...] = (),
+        image_budget: Budget | None = None,
     ) -> None:
         self._folder, self._host_id, self._base_url = folder, host_id, base_url
-        self.images = Images(folder, registries, self._call)
+        self.images = Images(folder, registries, self._call, budget=image_budget)
         self.images.is_podman = lambda: bool(self._kind.podman_url)
+        self.images.root = lambda: self._kind.root
         self.driver_of: facts_of.DriverOf = facts_of.no_driver
         self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, "windrow-docker")
         self._made: Any = None
@@ -121,9 +128,10 @@ class DockerRuntime:
             raise InvalidInput("A container needs an image.", subject=spec.workload_id)
         if not spec.argv and await self._find(spec.workload_id) is not None:
             return
-        # Where a command is named the daemon is asked at once, and says if it has no such image; not so on cards, where
-        # others wait to hear which image it is, or where some images are not everybody's.
+        # Where the owner names a command the daemon is asked at once, and says if it has no such image; not so on
+        # cards, where others wait to hear which image it is, or where some images are not everybody's.
         is_looked_at = facts_of.cards(spec) or not spec.argv or spec.await_members or not self.images.are_all_open
+        is_looked_at = is_looked_at or not spec.may_use_local_image
         image = (await self.images.find(spec, progress)).record if is_looked_at else None
         facts_of.check_driver(spec, image, self.driver_of)
         progress("preparing", 500)
@@ -363,7 +371,7 @@ class DockerRuntime:
             for name in ("", *(one.name for one in spec.volumes)):
                 api.create_volume(facts_of.volume_name(spec.workload_id, name), labels=labels)
             made = api.create_container(
-                image_names.parsed(spec.image).asked,
+                image["Id"] if image is not None else image_names.parsed(spec.image).asked,
                 command=facts_of.command(spec, image),
                 name=facts_of.container_name(spec),
                 labels=labels,

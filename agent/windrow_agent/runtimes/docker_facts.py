@@ -28,6 +28,7 @@ TOKEN: Final = "windrow.token"
 SLOTS: Final = "windrow.slots"
 LOG_CAP: Final = "windrow.log_cap"
 DISK: Final = "windrow.disk"
+IMAGE: Final = "windrow.image"
 NAME: Final = "docker"
 TMP_BYTES: Final = 512 * MIB
 BRIDGE: Final = {
@@ -66,7 +67,13 @@ def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int, disk_bytes: 
         SLOTS: json.dumps(slots),
         LOG_CAP: str(log_cap_bytes),
         DISK: str(disk_bytes),
+        IMAGE: spec.image,
     }
+
+
+def image_of(config: dict[str, Any]) -> str:
+    """The name by which a container's image was asked for; it was created from an id. config: as inspected."""
+    return str((config.get("Labels") or {}).get(IMAGE) or config.get("Image", ""))
 
 
 CDI: Final = "nvidia.com/gpu="

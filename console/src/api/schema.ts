@@ -48,11 +48,21 @@ export interface AccessOut {
 /** How an Access stands. Draining: it takes nobody new, and who is there is sent elsewhere. */
 export type AccessState = "serving" | "draining" | "departed";
 
+/** A new account. credit: test credits that it begins with. */
+export interface AccountBody {
+  name: string;
+  roles: Role[];
+  credit?: string;
+}
+
 /** Who pays and is paid. */
 export interface AccountOut {
   id: string;
   name: string;
 }
+
+/** Whether an account may do anything. */
+export type AccountState = "active" | "suspended";
 
 /** One host's link, as a map of the Accesses shows it. */
 export interface AgentOut {
@@ -363,6 +373,8 @@ export type ClusterKind = "box" | "service" | "gang" | "ray" | "dask";
 export interface ClusterOut {
   id: string;
   name: string;
+  /** The name of its forwarded ports on a renter's machine */
+  forward_host: string;
   account_id: string;
   kind: string;
   phase: string;
@@ -444,10 +456,20 @@ export interface CountedOut {
   usual_gap_s: number | null;
 }
 
+/** Test credits for an account. */
+export interface CreditBody {
+  amount: string;
+}
+
 /** What one UTC day brought. */
 export interface DayAmount {
   day: string;
   amount: string;
+}
+
+/** The image that runs on a host where a request names none; null: none. */
+export interface DefaultImageBody {
+  image: string | null;
 }
 
 /** What happened. */
@@ -699,7 +721,8 @@ export interface HostOut {
   name: string;
   /** It only plays a host */
   simulated: boolean;
-  owner_account: string;
+  /** For the owner, operators and auditors */
+  owner_account: string | null;
   admin_state: string;
   verify_state: string;
   link_state: string;
@@ -726,6 +749,8 @@ export interface HostOut {
   driver_version: string | null;
   cuda_version: string | null;
   runtimes: string[];
+  /** Runs where a request names no image */
+  default_image: string | null;
   agent_version: string | null;
   inventory_hash: string | null;
   slots: SlotOut[];
@@ -978,6 +1003,18 @@ export interface LineOut {
   end_reason: string | null;
   exit_code: number | null;
   amount: string;
+}
+
+/** A sign-in link's secret: what follows `#sign-in=`. */
+export interface LinkBody {
+  secret: string;
+}
+
+/** What a sign-in link opened. */
+export interface LinkRedeemedOut {
+  account: AccountOut;
+  roles: Role[];
+  token: TokenMadeOut;
 }
 
 /** What the log of samples has counted since the start; sizes in bytes. */
@@ -1240,6 +1277,12 @@ export interface PageOperationOut {
   next_cursor: string | null;
 }
 
+export interface PagePersonOut {
+  items: PersonOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageReceiptOut {
   items: ReceiptOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1285,6 +1328,26 @@ export interface PastVerificationOut {
   detail: string;
   span_ms: number | null;
   pace: string | null;
+}
+
+/** An account and the link by which its person signs in. */
+export interface PersonMadeOut {
+  account: PersonOut;
+  /** A URL that works once, shown this once */
+  link: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  link_expires_at: string;
+}
+
+/** An account, whether it may do anything, and what it can spend. */
+export interface PersonOut {
+  id: string;
+  name: string;
+  roles: Role[];
+  state: AccountState;
+  balance: BalanceNowOut;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
 }
 
 /** How far a trial is. Unfinished: its time was over before every agent was back and had sent anew. */
@@ -1452,6 +1515,18 @@ export interface RestoredOut {
   passed: PassedOut[];
 }
 
+/** What is kept of work that has ended by itself. */
+export interface ResultsOut {
+  /** RFC 3339 in UTC, with milliseconds */
+  kept_at: string;
+  /** Null: its log could not be had */
+  log_bytes: number | null;
+  /** Of a tar of the files that it changed; null: they could not be had */
+  files_bytes: number | null;
+  /** What is missing of it, by name, and why */
+  problem: string | null;
+}
+
 /** What providers and the platform got by the ledger. `all`: everybody's; `own`: the asking account's. */
 export interface Revenue {
   scope: string;
@@ -1525,9 +1600,9 @@ export interface SlotOut {
   kind: string;
   state: string;
   unavailable: string | null;
-  /** Grows with every grant; a host refuses commands with a lower one */
-  token: number;
-  /** Who holds it */
+  /** Grows with every grant; a host refuses commands with a lower one. Shown as cluster_id is */
+  token: number | null;
+  /** Who holds it; for the holder, the host's owner, operators and auditors */
   cluster_id: string | null;
   /** What keeps it apart from its neighbours: whole, mig, mps or shared */
   isolation: string | null;
@@ -1629,6 +1704,11 @@ export interface StretchOut {
   power_watts: FiguresOut;
   /** Of the steps, in how many its clocks were held back */
   throttled_ratio: number | null;
+}
+
+/** Why an account is suspended. */
+export interface SuspendBody {
+  reason?: string;
 }
 
 /** A request for a cluster, to be sent to `POST /clusters` as it is or changed. */
@@ -1895,4 +1975,6 @@ export interface WorkloadOut {
   address: string | null;
   /** False once another has its rank, or is to have it */
   is_member: boolean;
+  /** Null until its command has ended by itself and they are brought in */
+  results: ResultsOut | null;
 }

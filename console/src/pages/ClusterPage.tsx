@@ -22,7 +22,7 @@ import { StartAsked, StopAsked } from "../parts/StopStart.tsx";
 import { asCommand, LOGIN_FILE, loginOf, NO_LOGIN, quoted, shownWith, withLogin, type LoginDraft } from "../request.ts";
 
 const is = (cluster: Cluster, ...phases: string[]) => phases.includes(cluster.phase.toLowerCase());
-const isOver = (cluster: Cluster) => is(cluster, "deleted", "failed", "stopped");
+const isOver = (cluster: Cluster) => is(cluster, "deleted", "finished", "failed", "stopped");
 
 export function ClusterPage() {
   const { clusterId } = useParams({ from: "/clusters/$clusterId" });
@@ -57,7 +57,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
         above={<Link className="wr-link" to="/clusters">Clusters</Link>}
         title={plain(cluster.name)}
         beside={<><span data-testid="phase"><State state={cluster.phase} /></span>{cluster.request.simulated && <Simulated />}<Text size="xs" className="wr-quiet"><Id id={cluster.id} /></Text></>}
-        actions={is(cluster, "deleted") ? <ReceiptLink cluster={cluster} /> : <>{is(cluster, "running") && (cluster.kind === "ray" || cluster.kind === "dask") && <Button variant="default" onClick={() => setResizing(true)}>Resize</Button>}{is(cluster, "creating", "running", "degraded", "stopping") && <Button variant="default" onClick={() => setTurning("stop")} disabled={is(cluster, "stopping")}>{is(cluster, "stopping") ? "Stopping…" : "Stop"}</Button>}{is(cluster, "stopped") && <Button onClick={() => setTurning("start")}>Start</Button>}<Button color="red" variant="light" onClick={() => setDeleting(true)} disabled={is(cluster, "deleting")}>{is(cluster, "deleting") ? "Deleting…" : "Delete"}</Button></>}
+        actions={is(cluster, "deleted", "finished") ? <ReceiptLink cluster={cluster} /> : <>{is(cluster, "running") && (cluster.kind === "ray" || cluster.kind === "dask") && <Button variant="default" onClick={() => setResizing(true)}>Resize</Button>}{is(cluster, "creating", "running", "degraded", "stopping") && <Button variant="default" onClick={() => setTurning("stop")} disabled={is(cluster, "stopping")}>{is(cluster, "stopping") ? "Stopping…" : "Stop"}</Button>}{is(cluster, "stopped") && <Button onClick={() => setTurning("start")}>Start</Button>}<Button color="red" variant="light" onClick={() => setDeleting(true)} disabled={is(cluster, "deleting")}>{is(cluster, "deleting") ? "Deleting…" : "Delete"}</Button></>}
       />
       {cluster.reason && <div className={`wr-note ${is(cluster, "failed") ? "wr-note-bad" : ""}`} style={{ marginBottom: 14 }}><strong>{words(cluster.phase)}</strong><span className="wr-break">{plain(cluster.reason)}</span></div>}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
@@ -104,7 +104,7 @@ function Steps({ cluster }: { cluster: Cluster }) {
     <ol className="wr-steps" aria-label="Steps" data-testid="steps">
       {cluster.steps.map((step, index) => {
         const going = waiting && (index === last || step.member !== null) && (step.progress === null || step.progress < 1);
-        const failed = is(cluster, "failed") && index === last;
+        const failed = step.name === "failed";
         return (
           <li key={`${index} ${step.name}`}>
             <span className={`wr-state wr-tone-${failed ? "bad" : going ? "busy" : "ok"}`}><Shape tone={failed ? "bad" : going ? "busy" : "ok"} /></span>
@@ -157,7 +157,7 @@ function Doors({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
               <Text size="sm">Jupyter on your machine:</Text>
               <Command text={`windrow cluster forward ${name} 8888`} label="command for the notebook" />
               <Text size="sm">and then in a browser:</Text>
-              <Command text={`http://127.0.0.1:8888/?token=${box.notebook_token ?? ""}`} label="address of the notebook" />
+              <Command text={`http://${cluster.forward_host}:8888/?token=${box.notebook_token ?? ""}`} label="address of the notebook" />
             </>
           )}
           {box.ssh_port === null && box.notebook_port === null && <Text size="sm" className="wr-quiet">Simulated hosts start neither SSH nor Jupyter.</Text>}

@@ -12,6 +12,7 @@ import { bitrate, bytes, celsius, count, decimal, percent, perHour, plain, watts
 import { BandwidthHistory } from "../parts/BandwidthHistory.tsx";
 import { CommandList } from "../parts/CommandList.tsx";
 import { CsvButton } from "../parts/Csv.tsx";
+import { DefaultImage } from "../parts/DefaultImage.tsx";
 import { EventList } from "../parts/EventList.tsx";
 import { useFrames, useReading, type Frames } from "../parts/frames.ts";
 import { HostCharts, SPANS } from "../parts/HostCharts.tsx";
@@ -59,6 +60,7 @@ function HostView({ host }: { host: Host }) {
           <HostStanding host={host} />
           <BandwidthPanel host={host} />
           <Panel title="Inventory"><Inventory host={host} /></Panel>
+          <DefaultImage host={host} />
           <HostSays hostId={host.id} />
           <Panel title="Connection"><Connection host={host} /></Panel>
         </aside>

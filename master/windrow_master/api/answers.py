@@ -58,9 +58,9 @@ def listed(texts: Sequence[bytes], rest: bytes) -> list[bytes]:
     return pieces
 
 
-def tag_of(numbers: Iterable[int]) -> str:
-    """One entity tag for things that each have a number which changes with them."""
-    return hashlib.blake2b(",".join(map(str, numbers)).encode(), digest_size=TAG_BYTES).hexdigest()
+def tag_of(parts: Iterable[object]) -> str:
+    """One entity tag for things that each have a number which changes with them, and for whom they are shown to."""
+    return hashlib.blake2b(",".join(map(str, parts)).encode(), digest_size=TAG_BYTES).hexdigest()
 
 
 def tagged_text(request: Request, tag: str, pieces: Callable[[], Sequence[bytes]]) -> Response:

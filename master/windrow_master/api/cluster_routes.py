@@ -22,6 +22,7 @@ from windrow_master.api.paging import Cursor, Limit, accepted, page, read_cursor
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.model import ClusterKind, ClusterRequest
 from windrow_master.clusters.request import HOSTS_MAX
+from windrow_master.clusters.results.service import ResultService
 from windrow_master.clusters.tunnels.nearest import LISTED_MAX, Wish
 from windrow_master.clusters.views import ClusterView
 from windrow_master.identity.model import Principal
@@ -221,6 +222,13 @@ def inside_of(services: Services) -> WorkAccess:
     return services.inside
 
 
+def results_of(services: Services) -> ResultService:
+    """Logs and files of work, while it is there and afterwards."""
+    if services.results is None:
+        raise Unavailable("This Master has no link to hosts.")
+    return services.results
+
+
 def attach(services: Services) -> None:
     """Wake the streams of a cluster, in every process, whenever it has changed."""
     services.clusters.on_change(lambda cluster_id: services.bus.publish(CLUSTER, cluster_id))
@@ -364,14 +372,15 @@ async def logs(
     offset: Annotated[int, Query(ge=0, lt=2**63)] = 0,
     rank: Rank = 0,
 ) -> Response:
-    """The log as the work wrote it, byte by byte; with `follow` as it is written, until the work ends."""
-    inside = inside_of(services)
+    """The log as the work wrote it, byte by byte; with `follow` as it is written, until the work ends. The log of work
+    that has ended by itself is kept for 30 days."""
+    results = results_of(services)
     # Whatever the work prints is text to a browser and nothing else.
     safe = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
     if follow:
-        pieces = await inside.follow(principal, ClusterId(cluster_id), offset, rank)
+        pieces = await results.follow(principal, ClusterId(cluster_id), offset, rank)
         return lasting.Lasting(request, pieces, media_type="text/plain; charset=utf-8", headers=safe)
-    data, is_cut = await inside.log(principal, ClusterId(cluster_id), offset, rank)
+    data, is_cut = await results.log(principal, ClusterId(cluster_id), offset, rank)
     headers = {**safe, "X-Log-Truncated": _flag(is_cut)}
     return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
 
@@ -427,8 +436,9 @@ async def get_files(
     rank: Rank = 0,
 ) -> Response:
     """The working folder as a tar stream; with `changed` only what differs from what was sent. Whoever was cut off asks
-    for the rest by `offset`: bytes of the stream to leave out. It is whole if it ends as a tar archive does."""
-    pieces = await inside_of(services).fetch_files(
+    for the rest by `offset`: bytes of the stream to leave out. It is whole if it ends as a tar archive does. Of work
+    that has ended by itself what changed is kept for 30 days, as far as the account's quota goes."""
+    pieces = await results_of(services).files(
         principal, ClusterId(cluster_id), changed_only=changed, rank=rank, offset=offset
     )
     headers = {"Cache-Control": "no-store"}

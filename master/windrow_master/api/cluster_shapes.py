@@ -6,12 +6,13 @@ from typing import Any
 from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.paging import money_or_none, seconds_or_none, time_or_none
 from windrow_master.clusters import box
-from windrow_master.clusters.model import ClusterRequest, NetworkMode, Step, Template, Workload
+from windrow_master.clusters.model import ClusterRequest, NetworkMode, Results, Step, Template, Workload
 from windrow_master.clusters.tunnels.service import Ticket
 from windrow_master.clusters.views import ClusterView, Preview
 from windrow_master.placement.model import Chosen, Decision
 from windrow_proto.keys import SERVER_NAMES
 from windrow_proto.model import Isolation
+from windrow_proto.service_names import forward_host
 from windrow_proto.tunnels import HOST_NAME, PROTOCOL
 from windrow_proto.units import SECOND, Microcents, money_text, seconds, time_text
 
@@ -22,6 +23,7 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
     return {
         "id": cluster.cluster_id,
         "name": cluster.name,
+        "forward_host": forward_host(cluster.name, cluster.cluster_id),
         "account_id": cluster.account_id,
         "kind": cluster.kind.value,
         "phase": cluster.phase.value,
@@ -202,4 +204,14 @@ def _workload_json(workload: Workload) -> dict[str, Any]:
         "rank": workload.rank,
         "address": workload.address,
         "is_member": workload.is_member,
+        "results": None if workload.results is None else _results_json(workload.results),
+    }
+
+
+def _results_json(results: Results) -> dict[str, Any]:
+    return {
+        "kept_at": time_text(results.kept_at_ns),
+        "log_bytes": results.log_bytes,
+        "files_bytes": results.files_bytes,
+        "problem": results.problem or None,
     }

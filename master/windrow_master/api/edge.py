@@ -17,9 +17,12 @@ from windrow_master.api.own_names import OwnNames
 from windrow_master.clusters.artefacts.model import ARTEFACT_BYTES_MAX
 from windrow_proto.errors import Misdirected
 from windrow_proto.ports import Rng
-from windrow_proto.units import GIB, MIB
+from windrow_proto.units import GIB, KIB, MIB
 
 BODY_MAX: Final = 1 * MIB
+OPEN_BODY_MAX: Final = 64 * KIB
+"""Of a request that needs no token: a certificate's request and a few names."""
+OPEN_PATHS: Final = frozenset({"/api/v1/join", "/api/v1/renew", "/api/v1/session"})
 FILES_MAX: Final = 1 * GIB + 16 * MIB
 """A folder is at most 1 GiB; the rest is what tar adds."""
 
@@ -32,7 +35,7 @@ def body_limit(method: str, path: str) -> int:
         return FILES_MAX
     if method == "PUT" and path.startswith("/api/v1/artefacts/"):
         return ARTEFACT_BYTES_MAX
-    return BODY_MAX
+    return OPEN_BODY_MAX if path in OPEN_PATHS else BODY_MAX
 
 
 class Edge:

@@ -20,39 +20,65 @@ from windrow_master.market.offers import PriceBook
 from windrow_master.market.service import MarketService
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
-from windrow_proto.ids import HostId
+from windrow_proto.ids import AccountId, HostId
 from windrow_proto.ports import Clock
 from windrow_proto.units import MICROSECOND, SECOND
 
 PERIOD_NS: Final = SECOND
 PRICES_KEPT_NS: Final = 5 * SECOND
+NOBODY: Final = AccountId("")
+"""Who owns no host."""
 MADE_AT_ONCE: Final = 25
 """Hosts written before others on the loop have their turn: some ten milliseconds."""
 QUIET_PERIODS: Final = 15
 """Periods without news after which a comment keeps the stream alive."""
 
 
+Viewer = AccountId | None
+"""For whom a text is: an account, which learns who holds slots of its own hosts only; None oversees the market."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """One host as text, and at which version of the feed it came to look so."""
+    """One host as text, and at which version of the feed it came to look so.
+
+    heads, rows: for its owner and who oversees the market, then for others.
+    """
 
     key: tuple[int, int, int]
     version: int
     is_shown: bool
-    head: bytes
+    owner: AccountId
+    heads: tuple[bytes, bytes]
     gpus: bytes
-    rows: bytes
+    rows: tuple[bytes, bytes]
     frames: texts.Frames
+
+    def head_for(self, viewer: Viewer) -> bytes:
+        """What this viewer may see of the host itself."""
+        return self.heads[0 if _is_open(viewer, self.owner) else 1]
+
+    def rows_for(self, viewer: Viewer) -> bytes:
+        """What this viewer may see of its GPUs in the flat list."""
+        return self.rows[0 if _is_open(viewer, self.owner) else 1]
+
+
+def _is_open(viewer: Viewer, owner: AccountId) -> bool:
+    return viewer is None or viewer == owner
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """One host with its link and GPUs: what a page of hosts is put together from."""
+    """One host with its link and GPUs: what a page of hosts is put together from; texts as `Shaped.heads`."""
 
     of: Shaped
     seen: tuple[int | None, int | None]
     number: int
-    text: bytes
+    texts: tuple[bytes, bytes]
+
+    def text_for(self, viewer: Viewer) -> bytes:
+        """What this viewer may see of it."""
+        return self.texts[0 if _is_open(viewer, self.of.owner) else 1]
 
 
 class FleetFeed:
@@ -65,7 +91,7 @@ class FleetFeed:
         self._clock = clock
         self._shaped: dict[HostId, Shaped] = {}
         self._wholes: dict[HostId, Whole] = {}
-        self._steps: dict[int, tuple[sse.Message, ...]] = {}
+        self._steps: dict[tuple[int, Viewer], tuple[sse.Message, ...]] = {}
         self._steps_version = 0
         self._turn = asyncio.Lock()
         self._book: PriceBook | None = None
@@ -114,27 +140,30 @@ class FleetFeed:
         if kept is None or (kept.entry_version, kept.book_version) != (entry.version, self._book_version):
             kept = texts.frames(entry, book, self._book_version)
         reading = self._telemetry.live.get(host_id)
-        gpus, rows = texts.filled(kept, reading)
+        gpus, rows, closed_rows = texts.filled(kept, reading)
+        head = texts.head_text(entry, reading, book)
         self.version += 1
         self._shaped[host_id] = Shaped(
             key,
             self.version,
             entry.host.admin_state is not AdminState.RETIRED,
-            texts.head_text(entry, reading, book).encode(),
+            entry.host.owner_account,
+            (f"{head},{kept.holders[0]}".encode(), f"{head},{kept.holders[1]}".encode()),
             gpus.encode(),
-            rows.encode(),
+            (rows.encode(), closed_rows.encode()),
             kept,
         )
         return True
 
-    def rows(self) -> list[bytes]:
+    def rows(self, viewer: Viewer) -> list[bytes]:
         """Every GPU of hosts that are not retired, as text: a piece for each host."""
-        return [shaped.rows for shaped in self._shaped.values() if shaped.is_shown and shaped.rows]
+        return [shaped.rows_for(viewer) for shaped in self._shaped.values() if shaped.is_shown and shaped.rows[0]]
 
-    def host(self, entry: Entry, book: PriceBook) -> dict[str, Any]:
-        """One host whole, as of now."""
+    def host(self, entry: Entry, book: PriceBook, sees: shapes.Sees | None) -> dict[str, Any]:
+        """One host whole, as of now. sees: None for its owner and who oversees the market."""
         host_id = entry.host.host_id
-        return shapes.host_json(entry, self._fleet.presence.get(host_id), self._telemetry.live.get(host_id), book)
+        live, reading = self._fleet.presence.get(host_id), self._telemetry.live.get(host_id)
+        return shapes.host_json(entry, live, reading, book, sees)
 
     async def wholes(self, entries: Sequence[Entry]) -> list[Whole]:
         """The same of many hosts, each as text with a number that changes with it; only what changed is written anew.
@@ -151,31 +180,33 @@ class FleetFeed:
         before = self._wholes.get(host_id)
         if before is None or before.of is not shaped or before.seen != seen:
             link = texts.link_text(entry, presence).encode()
-            text = b'%b,%b,"gpus":[%b]}' % (shaped.head, link, shaped.gpus)
+            opened, closed = (b'%b,%b,"gpus":[%b]}' % (head, link, shaped.gpus) for head in shaped.heads)
             self._number += 1
-            before = self._wholes[host_id] = Whole(shaped, seen, self._number, text)
+            before = self._wholes[host_id] = Whole(shaped, seen, self._number, (opened, closed))
         return before
 
-    def _summary(self, host_id: HostId, shaped: Shaped) -> bytes:
+    def _summary(self, host_id: HostId, head: bytes) -> bytes:
         entry = self._fleet.view.get(host_id)
         assert entry is not None, "what was written is in the view"
-        return b"%b,%b}" % (shaped.head, texts.link_text(entry, self._fleet.presence.get(host_id)).encode())
+        return b"%b,%b}" % (head, texts.link_text(entry, self._fleet.presence.get(host_id)).encode())
 
-    def news(self, after: int) -> tuple[sse.Message, ...]:
-        """What changed after a version, as messages that all who ask for the same share."""
+    def news(self, after: int, viewer: Viewer) -> tuple[sse.Message, ...]:
+        """What changed after a version, as messages that all who ask for the same and see the same share."""
+        if viewer is not None and all(shaped.owner != viewer for shaped in self._shaped.values()):
+            viewer = NOBODY
         if self._steps_version != self.version:
             self._steps.clear()
             self._steps_version = self.version
-        found = self._steps.get(after)
+        found = self._steps.get((after, viewer))
         if found is None:
-            found = self._steps[after] = self._messages(after)
+            found = self._steps[after, viewer] = self._messages(after, viewer)
         return found
 
-    def _messages(self, after: int) -> tuple[sse.Message, ...]:
+    def _messages(self, after: int, viewer: Viewer) -> tuple[sse.Message, ...]:
         changed = [(host_id, shaped) for host_id, shaped in self._shaped.items() if shaped.version > after]
         parts = {
-            "rows": b",".join(shaped.rows for _, shaped in changed if shaped.rows),
-            "hosts": b",".join(self._summary(host_id, shaped) for host_id, shaped in changed),
+            "rows": b",".join(shaped.rows_for(viewer) for _, shaped in changed if shaped.rows[0]),
+            "hosts": b",".join(self._summary(host_id, shaped.head_for(viewer)) for host_id, shaped in changed),
         }
         head = b'{"version":%d,' % self.version
         return tuple(
@@ -184,13 +215,13 @@ class FleetFeed:
             if text
         )
 
-    async def stream(self, seen: int | None) -> AsyncGenerator[sse.Message, None]:
+    async def stream(self, seen: int | None, viewer: Viewer) -> AsyncGenerator[sse.Message, None]:
         """Changed rows and hosts, once a second; everything first, unless the listener says what it has seen."""
         last = seen if seen is not None and seen <= self.version else 0
         quiet = 0
         while True:
             await self.refresh()
-            news, last = self.news(last), self.version
+            news, last = self.news(last, viewer), self.version
             for message in news:
                 yield message
             quiet = 0 if news else quiet + 1

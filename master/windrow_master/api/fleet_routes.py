@@ -12,8 +12,8 @@ from pydantic import Field
 from windrow_master.api import lasting, out, out_gpus, sight, sse
 from windrow_master.api.answers import listed, tag_of, tagged_text
 from windrow_master.api.context import Asking, Services, Serving
-from windrow_master.api.fleet_feed import FleetFeed
-from windrow_master.api.fleet_shapes import command_json
+from windrow_master.api.fleet_feed import FleetFeed, Viewer
+from windrow_master.api.fleet_shapes import Sees, command_json
 from windrow_master.api.gpu_shapes import gpu_page_json
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
@@ -26,7 +26,7 @@ from windrow_master.identity.model import Principal, Role
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Forbidden, NotFound
-from windrow_proto.ids import CommandId, HostId
+from windrow_proto.ids import ClusterId, CommandId, HostId
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import money_text
 
@@ -37,6 +37,7 @@ Text = Annotated[str | None, Query(max_length=200)]
 EVENTS_READ: Final = 50
 """Of a GPU's latest events, in which its latest XID is looked for."""
 GPU_XID: Final = "gpu.xid"
+IMAGE_CHARS_MAX: Final = 255
 
 _FEEDS: WeakKeyDictionary[object, FleetFeed] = WeakKeyDictionary()
 """One feed for each fleet that is served, so that all its readers share what was shaped."""
@@ -61,6 +62,7 @@ def feed_of(services: Services) -> FleetFeed:
 async def hosts(
     request: Request,
     services: Serving,
+    principal: Asking,
     state: Text = None,
     simulated: bool | None = None,
     q: Text = None,
@@ -80,8 +82,28 @@ async def hosts(
     following = json.dumps(write_cursor(shown[-1].host.host_id) if len(found) > limit else None)
     wholes = await feed_of(services).wholes(shown)
     rest = f'"next_cursor":{following}'.encode()
-    tag = tag_of([len(found) > limit, *(whole.number for whole in wholes)])
-    return tagged_text(request, tag, lambda: listed([whole.text for whole in wholes], rest))
+    viewer = _viewer(principal)
+    tag = tag_of([viewer, len(found) > limit, *(whole.number for whole in wholes)])
+    return tagged_text(request, tag, lambda: listed([whole.text_for(viewer) for whole in wholes], rest))
+
+
+def _viewer(principal: Principal) -> Viewer:
+    return None if sight.oversees(principal) else principal.account_id
+
+
+async def _sees(services: Services, principal: Principal, entry: Entry) -> Sees | None:
+    """Which slots' holders they may know: all of their own host, elsewhere those that their own clusters hold."""
+    if sight.oversees(principal) or entry.host.owner_account == principal.account_id:
+        return None
+    holders = {slot.holder for slot in entry.slots if slot.holder is not None}
+    if not holders:
+        return lambda slot: False
+
+    def read(uow: UnitOfWork) -> frozenset[ClusterId]:
+        return frozenset(one for one in holders if sight.sees_subject(uow, principal, one))
+
+    own = await services.store.read(read)
+    return lambda slot: slot.holder in own
 
 
 def _matches(entry: Entry, state: str | None, simulated: bool | None, q: str | None, gpus: bool | None) -> bool:
@@ -104,11 +126,12 @@ def _matches(entry: Entry, state: str | None, simulated: bool | None, q: str | N
 
 
 @router.get("/hosts/{host_id}", responses=out.HOST)
-async def host(services: Serving, request: Request, host_id: str) -> Any:
-    """One host with its GPUs and slots."""
+async def host(services: Serving, principal: Asking, request: Request, host_id: str) -> Any:
+    """One host with its GPUs and slots. Whose it is, and who holds a slot, is for its owner, who holds it, operators
+    and auditors."""
     entry = services.fleet.entry(HostId(host_id))
     feed = feed_of(services)
-    body = feed.host(entry, await feed.book())
+    body = feed.host(entry, await feed.book(), await _sees(services, principal, entry))
     live = services.telemetry.live.version_of(entry.host.host_id)
     return tagged(request, body, f"{services.store.epoch}.{entry.version}.{live}.{body['last_seen_at']}")
 
@@ -125,7 +148,7 @@ async def _decide(services: Services, principal: Principal, host_id: str, event:
     owned = own_host(services, principal, host_id)
     entry = await services.fleet.decide(owned, event, principal.actor, body.reason)
     feed = feed_of(services)
-    return feed.host(entry, await feed.book())
+    return feed.host(entry, await feed.book(), await _sees(services, principal, entry))
 
 
 Given = Annotated[Reason, FromBody()]
@@ -165,6 +188,21 @@ async def retire(services: Serving, principal: Asking, host_id: str, body: Given
     return await _decide(services, principal, host_id, AdminEvent.RETIRE, body)
 
 
+class DefaultImageBody(Body):
+    """The image that runs on a host where a request names none; null: none."""
+
+    image: Annotated[str | None, Field(max_length=IMAGE_CHARS_MAX)]
+
+
+@router.put("/hosts/{host_id}/default-image", responses=out.HOST)
+async def default_image(services: Serving, principal: Asking, host_id: str, body: DefaultImageBody) -> Any:
+    """Choose what a request without an image runs there; the owner offers this image to everybody who may rent it."""
+    owned = own_host(services, principal, host_id)
+    entry = await services.fleet.set_default_image(owned, body.image, principal.actor)
+    feed = feed_of(services)
+    return feed.host(entry, await feed.book(), await _sees(services, principal, entry))
+
+
 @router.post("/hosts/{host_id}/measure", status_code=202, responses=out.MEASURING)
 async def measure(services: Serving, principal: Asking, host_id: str) -> Response:
     """Measure its bandwidth now; the operation ends when both ends have reported."""
@@ -195,12 +233,14 @@ async def partition(services: Serving, principal: Asking, host_id: str, gpu_id: 
 
 
 @router.get("/gpus", responses=out.GPUS)
-async def gpus(services: Serving, request: Request) -> Any:
+async def gpus(services: Serving, principal: Asking, request: Request) -> Any:
     """Every GPU of the fleet as one flat list, without pages."""
     feed = feed_of(services)
     await feed.refresh()
-    version = feed.version
-    return tagged_text(request, str(version), lambda: listed(feed.rows(), f'"version":{version}'.encode()))
+    version, viewer = feed.version, _viewer(principal)
+    return tagged_text(
+        request, tag_of([version, viewer]), lambda: listed(feed.rows(viewer), f'"version":{version}'.encode())
+    )
 
 
 @router.get("/gpus/{gpu_id}", responses=out_gpus.GPU)
@@ -218,9 +258,9 @@ async def gpu(services: Serving, principal: Asking, gpu_id: str) -> Any:
     book = await feed_of(services).book()
     slot = next((slot for slot in entry.slots if slot.gpu_uuid == facts.uuid), None)
     price = money_text(book.price(host.owner_account, slot.tier)) if slot is not None and slot.tier else None
-    is_own = host.owner_account == principal.account_id or sight.oversees(principal)
     reading = services.telemetry.live.get(host.host_id)
-    return gpu_page_json(entry, facts, reading, xids, benchmarks, price, is_own)
+    sees = await _sees(services, principal, entry)
+    return gpu_page_json(entry, facts, reading, xids, benchmarks, price, sees)
 
 
 def _holder(services: Services, gpu_id: str) -> tuple[Entry, GpuFacts]:
@@ -237,12 +277,15 @@ def _is_disputed(entry: Entry, gpu_id: str) -> bool:
 
 @router.get("/fleet/stream", **out.STREAM)
 async def fleet_stream(
-    services: Serving, request: Request, after: Annotated[int | None, Query(ge=0, lt=2**63)] = None
+    services: Serving,
+    principal: Asking,
+    request: Request,
+    after: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
 ) -> Response:
     """Rows (`rows`) and hosts (`hosts`) as they change, at most once a second; everything first, or what changed after
     a version that a list or a message named (`after`, or Last-Event-ID)."""
     seen = sse.last_event_id(request)
-    return lasting.stream(request, feed_of(services).stream(after if seen is None else seen))
+    return lasting.stream(request, feed_of(services).stream(after if seen is None else seen, _viewer(principal)))
 
 
 @router.get("/commands", responses=out.COMMANDS)

@@ -1,6 +1,6 @@
 """Hosts, GPUs, slots and commands as the JSON of the HTTP API. Absent is null and never zero."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from windrow_master.api.paging import time_or_none
@@ -33,29 +33,36 @@ HOST_LIVE = {
 }
 
 
-def host_json(entry: Entry, live: Live | None, reading: Reading | None, book: PriceBook) -> Json:
-    """A host with its GPUs and slots."""
+Sees = Callable[[Slot], bool]
+"""Whether somebody may know who holds a slot."""
+
+
+def host_json(entry: Entry, live: Live | None, reading: Reading | None, book: PriceBook, sees: Sees | None) -> Json:
+    """A host with its GPUs and slots. sees: None for its owner and who oversees the market."""
     slots = {slot.gpu_uuid: slot for slot in entry.slots if slot.gpu_uuid is not None}
     inventory = entry.host.inventory
     facts = inventory.gpus if inventory else ()
     gpus = [gpu_json(gpu, slots.get(gpu.uuid), gpu_live_json(gpu.uuid, reading)) for gpu in facts]
-    return {**summary_json(entry, live, reading, book), "gpus": gpus}
+    head = head_json(entry, reading, book) | holders_json(entry, sees)
+    return {**head, **link_json(entry.host, live), "gpus": gpus}
 
 
-def summary_json(entry: Entry, live: Live | None, reading: Reading | None, book: PriceBook) -> Json:
-    """A host without its GPUs."""
-    return {**head_json(entry, reading, book), **link_json(entry.host, live)}
+def holders_json(entry: Entry, sees: Sees | None) -> Json:
+    """Whose a host is and who holds its slots; strangers learn neither."""
+    return {
+        "owner_account": entry.host.owner_account if sees is None else None,
+        "slots": [slot_json(slot, sees is None or sees(slot)) for slot in entry.slots],
+    }
 
 
 def head_json(entry: Entry, reading: Reading | None, book: PriceBook) -> Json:
-    """A host without its GPUs and without what every heartbeat changes."""
+    """A host without its GPUs, without what every heartbeat changes, and without who holds what."""
     host, inventory = entry.host, entry.host.inventory
     headline = host.headline(entry.slots)
     return {
         "id": host.host_id,
         "name": host.name,
         "simulated": host.simulated,
-        "owner_account": host.owner_account,
         "admin_state": host.admin_state,
         "verify_state": host.verify_state,
         "link_state": host.link_state,
@@ -78,9 +85,9 @@ def head_json(entry: Entry, reading: Reading | None, book: PriceBook) -> Json:
         "driver_version": (inventory.driver_version if inventory else "") or None,
         "cuda_version": (inventory.cuda_version if inventory else "") or None,
         "runtimes": list(inventory.runtimes) if inventory else [],
+        "default_image": host.default_image,
         "agent_version": (inventory.agent_version if inventory else "") or None,
         "inventory_hash": host.inventory_hash or None,
-        "slots": [slot_json(slot) for slot in entry.slots],
         "live": _host_live_json(reading),
         "version": entry.version,
     }
@@ -161,8 +168,8 @@ def gpu_json(gpu: GpuFacts, slot: Slot | None, live: Json | None) -> Json:
     }
 
 
-def slot_json(slot: Slot) -> Json:
-    """A slot."""
+def slot_json(slot: Slot, is_open: bool) -> Json:
+    """A slot. is_open: with who holds it."""
     return {
         "id": slot.slot_id,
         "host_id": slot.host_id,
@@ -170,8 +177,8 @@ def slot_json(slot: Slot) -> Json:
         "kind": slot.kind,
         "state": slot.state,
         "unavailable": slot.unavailable,
-        "token": slot.token,
-        "cluster_id": slot.holder,
+        "token": slot.token if is_open else None,
+        "cluster_id": slot.holder if is_open else None,
         "isolation": isolation_text(slot.isolation),
         "card_uuid": slot.card,
         "profile": slot.profile or None,
@@ -189,8 +196,11 @@ ROW_LIVE = ("utilization_ratio", "memory_used_bytes", "temperature_celsius", "po
 """The last fields of a row, in their order."""
 
 
-def row_json(entry: Entry, gpu: GpuFacts, slot: Slot | None, book: PriceBook, live: Json | None) -> Json:
-    """One GPU of a host for the flat list of the whole fleet; what it reads stands last."""
+def row_json(entry: Entry, gpu: GpuFacts, slot: Slot | None, book: PriceBook, *, is_open: bool) -> Json:
+    """One GPU of a host for the flat list of the whole fleet, nothing read of it yet; what is read stands last.
+
+    is_open: with who holds it.
+    """
     host = entry.host
     tier = slot.tier if slot is not None else ""
     return {
@@ -206,8 +216,8 @@ def row_json(entry: Entry, gpu: GpuFacts, slot: Slot | None, book: PriceBook, li
         "slot_state": slot.state if slot is not None else None,
         "unavailable_reason": slot.unavailable if slot is not None else None,
         "price_per_hour": _price(host, tier, book),
-        "cluster_id": slot.holder if slot is not None else None,
-        **{name: None if live is None else live[name] for name in ROW_LIVE},
+        "cluster_id": slot.holder if slot is not None and is_open else None,
+        **dict.fromkeys(ROW_LIVE),
     }
 
 

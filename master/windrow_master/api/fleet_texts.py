@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from windrow_master.api import fleet_shapes as shapes
+from windrow_master.fleet.model import Slot
 from windrow_master.fleet.presence.service import Live
 from windrow_master.fleet.view import Entry
 from windrow_master.market.offers import PriceBook
@@ -21,12 +22,16 @@ _NO_LIVE: Final = "null}"
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """What stays of a host from one sample to the next: of each GPU its uuid, and its text and its row before what is
-    live. Good for one version of the host and of the prices."""
+    """What stays of a host from one sample to the next: who holds what, and of each GPU its uuid, and its text and its
+    row before what is live. Good for one version of the host and of the prices.
+
+    Each text that says who holds what is there twice: for the host's owner and who oversees the market, and for others.
+    """
 
     entry_version: int
     book_version: int
-    gpus: tuple[tuple[str, str, str], ...]
+    holders: tuple[str, str]
+    gpus: tuple[tuple[str, str, str, str], ...]
 
 
 def text_of(value: Any) -> str:
@@ -42,25 +47,34 @@ def frames(entry: Entry, book: PriceBook, book_version: int) -> Frames:
     for gpu in inventory.gpus if inventory else ():
         slot = slots.get(gpu.uuid)
         whole = text_of(shapes.gpu_json(gpu, slot, None)).removesuffix(_NO_LIVE)
-        row = text_of(shapes.row_json(entry, gpu, slot, book, None)).removesuffix(_NO_ROW_LIVE)
-        found.append((str(gpu.uuid), whole, row))
-    return Frames(entry.version, book_version, tuple(found))
+        row, closed = (
+            text_of(shapes.row_json(entry, gpu, slot, book, is_open=is_open)).removesuffix(_NO_ROW_LIVE)
+            for is_open in (True, False)
+        )
+        found.append((str(gpu.uuid), whole, row, closed))
+    opened, shut = (text_of(shapes.holders_json(entry, sees))[1:-1] for sees in (None, _nobody))
+    return Frames(entry.version, book_version, (opened, shut), tuple(found))
 
 
-def filled(kept: Frames, reading: Reading | None) -> tuple[str, str]:
-    """The GPUs and the rows of a host with what they read, each joined by commas."""
-    gpus, rows = [], []
+def _nobody(_: Slot) -> bool:
+    return False
+
+
+def filled(kept: Frames, reading: Reading | None) -> tuple[str, str, str]:
+    """The GPUs of a host, their rows, and their rows for strangers, with what they read, each joined by commas."""
+    gpus, rows, closed_rows = [], [], []
     at = "" if reading is None else f'"at":"{time_text(reading.at_ns)}"}}'
-    for uuid, whole, row in kept.gpus:
+    for uuid, whole, row, closed in kept.gpus:
         values = None if reading is None else reading.values.get(uuid)
         if values is None:
             gpus.append(whole + _NO_LIVE)
-            rows.append(row + _NO_ROW_LIVE)
-            continue
-        live = _fields(shapes.GPU_NUMBERS, values)
-        gpus.append(f"{whole}{{{live}{at}}}")
-        rows.append(f"{row},{_fields(shapes.ROW_NUMBERS, values)}{at}")
-    return ",".join(gpus), ",".join(rows)
+            ending = _NO_ROW_LIVE
+        else:
+            gpus.append(f"{whole}{{{_fields(shapes.GPU_NUMBERS, values)}{at}}}")
+            ending = f",{_fields(shapes.ROW_NUMBERS, values)}{at}"
+        rows.append(row + ending)
+        closed_rows.append(closed + ending)
+    return ",".join(gpus), ",".join(rows), ",".join(closed_rows)
 
 
 def _fields(numbers: tuple[tuple[str, int], ...], values: Any) -> str:
@@ -73,7 +87,7 @@ def _fields(numbers: tuple[tuple[str, int], ...], values: Any) -> str:
 
 
 def head_text(entry: Entry, reading: Reading | None, book: PriceBook) -> str:
-    """A host without its GPUs and its link, its closing brace left off."""
+    """A host without its GPUs, its link and who holds what, its closing brace left off."""
     return text_of(shapes.head_json(entry, reading, book))[:-1]
 
 

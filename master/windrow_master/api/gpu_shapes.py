@@ -4,7 +4,7 @@ it."""
 from collections.abc import Sequence
 from typing import Any, Final
 
-from windrow_master.api.fleet_shapes import gpu_json, gpu_live_json, slot_json
+from windrow_master.api.fleet_shapes import Sees, gpu_json, gpu_live_json, slot_json
 from windrow_master.fleet.model import CardBenchmark, Slot
 from windrow_master.fleet.sanitise import CLAIM, split_condition
 from windrow_master.fleet.view import Entry
@@ -28,10 +28,11 @@ def gpu_page_json(
     xids: Sequence[EventRow],
     benchmarks: Sequence[CardBenchmark],
     price: str | None,
-    is_own: bool,
+    sees: Sees | None,
 ) -> Json:
-    """One GPU of a host. xids, benchmarks: its latest, newest first; is_own: whether the reader may see what
-    names the card."""
+    """One GPU of a host. xids, benchmarks: its latest, newest first; sees: None for who may also see what names the
+    card: its host's owner, and who oversees the market."""
+    is_own = sees is None
     host, slot = entry.host, _slot(entry, gpu.uuid)
     subjects = {"", gpu.uuid, *(part.uuid for part in gpu.slices)}
     mine = [c for c in host.conditions if split_condition(c.code)[1] in subjects]
@@ -45,8 +46,10 @@ def gpu_page_json(
         "region": host.region or None,
         "link_state": host.link_state,
         "price_per_hour": price,
-        "cluster_id": slot.holder if slot is not None else None,
-        "slices": [slot_json(one) for one in entry.slots if one.card == gpu.uuid and one.profile],
+        "cluster_id": slot.holder if slot is not None and (sees is None or sees(slot)) else None,
+        "slices": [
+            slot_json(one, sees is None or sees(one)) for one in entry.slots if one.card == gpu.uuid and one.profile
+        ],
         "conditions": [c for c in conditions if not c["code"].startswith(CLAIM)],
         "claims": [c for c in conditions if c["code"].startswith(CLAIM)],
         "benchmarks": [

@@ -35,39 +35,51 @@ BODY_MAX: Final = 256 * 1024
 """Longer answers are not remembered; no POST of ours gives one."""
 LOGIN: Final = "registry_login"
 REPLAYED: Final = "Idempotency-Replayed"
-SECRET_ANSWERS: Final = frozenset({f"{V1}/tokens", f"{V1}/join-tokens", f"{V1}/clusters/{{cluster_id}}/tunnels"})
+SECRET_ANSWERS: Final = frozenset(
+    {
+        *(f"{V1}/tokens", f"{V1}/join-tokens", f"{V1}/clusters/{{cluster_id}}/tunnels"),
+        *(f"{V1}/accounts", f"{V1}/accounts/{{account_id}}/link"),
+    }
+)
 """Their answers hold a secret that is shown once and stored nowhere, so they are made again instead."""
 _MADE_AGAIN: Final = SECRET_ANSWERS | {f"{V1}/clusters/{{cluster_id}}/renew"}
 """The last one is asked for every few minutes of each cluster with a client, and does no harm twice."""
 _STATED: Final = frozenset({f"{V1}/clusters/{{cluster_id}}/{what}" for what in ("stop", "start")})
 """They say how something is to be, so they are answered again where it is so already."""
-REPEATABLE: Final = _STATED | {f"{V1}/clusters", f"{V1}/jobs", f"{V1}/jobs/{{job_id}}/rerun"}
+REPEATABLE: Final = _STATED | {
+    *(f"{V1}/clusters", f"{V1}/jobs", f"{V1}/jobs/{{job_id}}/rerun", f"{V1}/accounts/{{account_id}}/credit"),
+}
 """Of the others the rooms keep the key in the transaction that does the work; so what was cut short may run again."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class IdempotentRoute(APIRoute):
-    """A route whose POSTs honour Idempotency-Key."""
+    """A route whose POSTs honour Idempotency-Key, and that reads no body of anybody who may not ask."""
 
     def get_route_handler(self) -> Handler:
         """The handler FastAPI makes, wrapped."""
         handler = super().get_route_handler()
-        if "POST" not in (self.methods or ()):
-            return handler
+        is_post = "POST" in (self.methods or ())
 
-        async def once(request: Request) -> Response:
-            key = request.headers.get("idempotency-key")
+        async def permitted(request: Request) -> Response:
             template = getattr(request.scope.get("route"), "path", "")
-            is_open = RULES.get(("POST", template)) in (None, Permission.NOBODY)
-            if key is None or is_open or template in _MADE_AGAIN:
+            if RULES.get((request.method, template)) is Permission.NOBODY:
+                return await handler(request)
+            await authorise(request)
+            principal = await principal_of(request)
+            with services_of(request).requests.take(principal.holder, is_trusted=principal.is_trusted):
+                return await once(request, template)
+
+        async def once(request: Request, template: str) -> Response:
+            key = request.headers.get("idempotency-key") if is_post else None
+            if key is None or template in _MADE_AGAIN:
                 return await handler(request)
             if not 1 <= len(key) <= KEY_MAX or not key.isprintable():
                 raise InvalidInput(f"Idempotency-Key must be 1 to {KEY_MAX} printable characters.")
-            await authorise(request)
             return await _once(request, handler, key)
 
-        return once
+        return permitted
 
 
 def make_router(tag: str) -> APIRouter:

@@ -127,7 +127,7 @@ async def end_session(services: Serving, principal: Asking, session_id: str) -> 
 async def tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's tokens, without their texts."""
     found = await services.identity.list_tokens(principal, read_cursor(cursor), limit + 1)
-    return page(found, limit, _token_json, lambda token: token.id)
+    return page(found, limit, token_json, lambda token: token.id)
 
 
 @router.post("/tokens", status_code=201, responses=out.TOKEN_MADE)
@@ -135,7 +135,7 @@ async def make_token(services: Serving, principal: Asking, body: TokenBody) -> A
     """A new token; its text is shown this once."""
     roles = principal.roles if body.roles is None else frozenset(body.roles)
     token, text = await services.identity.make_token(principal, body.name, roles, body.expires_in_s * SECOND)
-    return {**_token_json(token), "token": text}
+    return {**token_json(token), "token": text}
 
 
 @router.delete("/tokens/{token_id}", status_code=204)
@@ -217,7 +217,8 @@ def _session_json(session: Session, token_name: str, principal: Principal) -> di
     }
 
 
-def _token_json(token: ApiToken) -> dict[str, Any]:
+def token_json(token: ApiToken) -> dict[str, Any]:
+    """An API token for JSON, without its text."""
     return {
         "id": token.id,
         "name": token.name,

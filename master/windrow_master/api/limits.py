@@ -26,7 +26,7 @@ IPV6_NETWORK: Final = 64
 """What one subscriber gets: a limit per address would be no limit."""
 FREE: Final = frozenset({"/healthz"})
 """Who asks whether we live is answered whatever else is asked."""
-SESSION: Final = ("POST", f"{V1}/session")
+SIGN_INS: Final = frozenset({("POST", f"{V1}/session"), ("POST", f"{V1}/sign-in")})
 
 
 TOKEN: Final = Limit("token", burst=5_000, refill_ns=2 * MILLISECOND)
@@ -95,7 +95,7 @@ class Limited:
         if digest is not None and digest in self._proven:
             self._proven.move_to_end(digest)
             return _Asked(address, digest, False, limits.token, await self._bus.take(digest, limits.token))
-        is_attempt = digest is not None or (request.method, request.url.path) == SESSION
+        is_attempt = digest is not None or (request.method, request.url.path) in SIGN_INS
         taken = await self._bus.take(address, limits.address)
         if is_attempt and taken.is_allowed:
             # Only looked at: attempts that are served side by side are charged when they fail.

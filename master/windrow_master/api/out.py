@@ -85,8 +85,14 @@ class SlotOut(Out):
     kind: str
     state: str
     unavailable: str | None
-    token: Annotated[int, Field(description="Grows with every grant; a host refuses commands with a lower one")]
-    cluster_id: Annotated[str | None, Field(description="Who holds it")]
+    token: Annotated[
+        int | None,
+        Field(description="Grows with every grant; a host refuses commands with a lower one. Shown as cluster_id is"),
+    ]
+    cluster_id: Annotated[
+        str | None,
+        Field(description="Who holds it; for the holder, the host's owner, operators and auditors"),
+    ]
     isolation: Isolated
     card_uuid: Annotated[str | None, Field(description="The GPU that it is, or is a part of")]
     profile: Annotated[str | None, Field(description="Of a slice, such as 1g.10gb")]
@@ -130,7 +136,7 @@ class HostSummaryOut(Out):
     id: str
     name: str
     simulated: Annotated[bool, Field(description="It only plays a host")]
-    owner_account: str
+    owner_account: Annotated[str | None, Field(description="For the owner, operators and auditors")]
     admin_state: str
     verify_state: str
     link_state: str
@@ -153,6 +159,7 @@ class HostSummaryOut(Out):
     driver_version: str | None
     cuda_version: str | None
     runtimes: list[str]
+    default_image: Annotated[str | None, Field(description="Runs where a request names no image")]
     agent_version: str | None
     inventory_hash: str | None
     slots: list[SlotOut]

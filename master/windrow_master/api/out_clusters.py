@@ -17,6 +17,17 @@ class StepOut(Out):
     member: Annotated[str | None, Field(description="Whose step it is, of a cluster of several members")]
 
 
+class ResultsOut(Out):
+    """What is kept of work that has ended by itself."""
+
+    kept_at: Time
+    log_bytes: Annotated[int | None, Field(description="Null: its log could not be had")]
+    files_bytes: Annotated[
+        int | None, Field(description="Of a tar of the files that it changed; null: they could not be had")
+    ]
+    problem: Annotated[str | None, Field(description="What is missing of it, by name, and why")]
+
+
 class WorkloadOut(Out):
     """What runs of a cluster on one host."""
 
@@ -36,6 +47,9 @@ class WorkloadOut(Out):
     rank: Annotated[int, Field(description="Which member it is; 0 where there is only one")]
     address: Annotated[str | None, Field(description="Where the other members reach it; null where there are none")]
     is_member: Annotated[bool, Field(description="False once another has its rank, or is to have it")]
+    results: Annotated[
+        ResultsOut | None, Field(description="Null until its command has ended by itself and they are brought in")
+    ]
 
 
 class KeptRequestOut(Out):
@@ -94,6 +108,7 @@ class ClusterOut(Out):
 
     id: str
     name: str
+    forward_host: Annotated[str, Field(description="The name of its forwarded ports on a renter's machine")]
     account_id: str
     kind: str
     phase: str

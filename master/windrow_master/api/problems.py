@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from windrow_proto.errors import (
     Fault,
@@ -103,6 +104,10 @@ def install(app: FastAPI) -> None:
             said = kinds.get(error.status_code, InvalidInput)(str(error.detail)[:400])
         return problem(request, said, status=error.status_code, headers=error.headers)
 
+    async def broken_off(request: Request, error: Exception) -> Response:
+        log.info("request_broken_off", request_id=request_id_of(request), path=request.url.path)
+        return problem(request, InvalidInput("The request's body was broken off. Nothing of it was kept."))
+
     async def unexpected(request: Request, error: Exception) -> Response:
         request_id = request_id_of(request)
         log.error("request_crashed", request_id=request_id, path=request.url.path, exc_info=error)
@@ -112,4 +117,5 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(WindrowError, known)
     app.add_exception_handler(RequestValidationError, not_valid)
     app.add_exception_handler(HTTPException, by_status)
+    app.add_exception_handler(ClientDisconnect, broken_off)
     app.add_exception_handler(Exception, unexpected)

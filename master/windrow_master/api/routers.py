@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from windrow_master.api import (
     access_routes,
+    account_routes,
     artefact_routes,
     audit_routes,
     bandwidth_routes,
@@ -30,6 +31,7 @@ from windrow_master.api import (
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
     identity_routes.router,
+    account_routes.router,
     record_routes.router,
     audit_routes.router,
     cluster_routes.router,

@@ -3,10 +3,11 @@ rooms can be put together without it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from windrow_master.accesses.service import AccessService
 from windrow_master.accesses.trials.service import TrialService
+from windrow_master.accounts.service import AccountService
 from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
@@ -15,6 +16,7 @@ from windrow_master.clusters.artefacts.retention.service import RetentionService
 from windrow_master.clusters.artefacts.service import ArtefactService
 from windrow_master.clusters.cords.service import CordService
 from windrow_master.clusters.jobs.service import JobService
+from windrow_master.clusters.results.service import ResultService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates.service import TemplateService
 from windrow_master.clusters.tunnels.service import TunnelService
@@ -27,6 +29,7 @@ from windrow_master.market.service import MarketService
 from windrow_master.onboarding.packages.service import Packages
 from windrow_master.onboarding.proofs.service import ProofService
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.shares import ShareLimits, Shares
 from windrow_master.store.bus import Bus
 from windrow_master.store.room import Room
 from windrow_master.store.store import Store
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
     from windrow_master.api.event_tail import EventTail
     from windrow_master.api.limits import Limits
 
+REQUESTS: Final = ShareLimits(512, 128, 64)
+"""Requests under way; each may hold a body of a MiB."""
 Figure = tuple[str, str, float, dict[str, str]]
 """Name (with unit, without the prefix), help, value, labels."""
 
@@ -85,6 +90,7 @@ class Services:
     artefacts: ArtefactService
     retention: RetentionService
     volumes: VolumeService
+    requests: Shares = field(default_factory=lambda: Shares("requests under way", "Wait for their answers.", REQUESTS))
     version: str = "0"
     https_url: str = ""
     https_pin: str = ""
@@ -102,6 +108,8 @@ class Services:
     checkpoints: CheckpointService | None = None
     """Moves checkpoints of workloads, likewise."""
     volume_course: VolumeCourse | None = None
+    results: ResultService | None = None
+    """Keeps what work leaves that has ended by itself, likewise."""
     """Moves volumes, likewise."""
     tunnels: TunnelService | None = None
     cords: CordService | None = None
@@ -110,5 +118,7 @@ class Services:
     """Challenges hosts, likewise."""
     jobs: JobService | None = None
     """Jobs, likewise."""
+    accounts: AccountService | None = None
+    """Other people's accounts, likewise."""
     proofs: ProofService | None = None
     """Rents hosts to try them, likewise."""

@@ -15,6 +15,7 @@ from typing import Final
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterRequest
 from windrow_master.placement.model import Runtime
 from windrow_proto.errors import InvalidInput
+from windrow_proto.service_names import forward_host
 
 KEYS_MAX: Final = 16
 KEY_CHARS_MAX: Final = 4_096
@@ -99,8 +100,9 @@ def command(cluster: Cluster, runtime: str) -> tuple[str, ...]:
     own = doors(cluster, runtime)
     if own == Doors():
         return cluster.request.argv
-    ports = (str(own.ssh_port or 0), str(own.notebook_port or 0))
-    return ("sh", "-c", f'eval "${CODE}"', "windrow", *ports, own.at, *cluster.request.argv)
+    name = forward_host(cluster.name, cluster.cluster_id)
+    words = (str(own.ssh_port or 0), str(own.notebook_port or 0), own.at, name)
+    return ("sh", "-c", f'eval "${CODE}"', "windrow", *words, *cluster.request.argv)
 
 
 def token(cluster: Cluster) -> str | None:
@@ -128,9 +130,9 @@ def _check_key(key: str) -> None:
         raise InvalidInput(f"ssh_keys holds a damaged key: {words[0]} {words[1][:16]}...", subject="ssh_keys")
 
 
-SCRIPT: Final = r"""# SSH's port or 0, the notebook's or 0, on which address; then the renter's command
-ssh_port=$1 notebook_port=$2 at=$3
-shift 3
+SCRIPT: Final = r"""# SSH's port or 0, the notebook's or 0, the address, the notebook's name; then the renter's command
+ssh_port=$1 notebook_port=$2 at=$3 notebook_host=$4
+shift 4
 unset WINDROW_BOX
 work=$PWD
 mask=$(umask)
@@ -218,13 +220,16 @@ door_notebook() {
   cd "$work" || return
   set -- --no-browser --ip="$at" --port="$notebook_port" --port-retries=0 --log-level=WARN
   if [ "$(id -u)" = 0 ]; then set -- "$@" --allow-root; fi
+  # By any other name a page of another site could ask for it. Lists are written so for old and new versions.
+  names="['localhost','$notebook_host']"
   if command -v jupyter-lab >/dev/null; then
-    keep jupyter jupyter-lab "$@" --ServerApp.allow_remote_access=False
+    keep jupyter jupyter-lab "$@" --ServerApp.allow_remote_access=False --ServerApp.local_hostnames="$names"
   elif command -v jupyter-notebook >/dev/null; then
     # The older one is configured by the first name, the newer by the second; each passes over the other's.
-    keep jupyter jupyter-notebook "$@" --NotebookApp.allow_remote_access=False --ServerApp.allow_remote_access=False
+    set -- "$@" --NotebookApp.allow_remote_access=False --NotebookApp.local_hostnames="$names"
+    keep jupyter jupyter-notebook "$@" --ServerApp.allow_remote_access=False --ServerApp.local_hostnames="$names"
   elif command -v jupyter-server >/dev/null; then
-    keep jupyter jupyter-server "$@" --ServerApp.allow_remote_access=False
+    keep jupyter jupyter-server "$@" --ServerApp.allow_remote_access=False --ServerApp.local_hostnames="$names"
   else
     say "no notebook: there is no Jupyter here. See docs/boxes.md for an image that has one."
   fi

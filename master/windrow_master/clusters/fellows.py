@@ -1,8 +1,8 @@
 """What its members mean for a cluster whose members know each other, and how a lost one is made good. Pure.
 
     creating   one that fails, or whose host is lost, breaks all; they start together once all of them wait
-    gang       its members end together: where one has failed the cluster fails, after five minutes in which its log
-               can be read, or, if that was asked for, all of them are started again, on hosts that are there
+    gang       its members end together: where one has failed the cluster fails, after five minutes in which the others
+               may end as well, or, if that was asked for, all of them are started again, on hosts that are there
     ray, dask  without rank 0 there is no cluster; any other rank is replaced by one on another host
 
 Whoever is replaced only has to go: it is no member any more, and counts for nothing but for deleting.
@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_master.clusters.machine import ClusterEvent
+from windrow_master.clusters import images
+from windrow_master.clusters.machine import HOLDING, ClusterEvent
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Workload, WorkPhase
-from windrow_master.clusters.workloads import STARTED, Judgement, broken, judge_ending, over, ran
+from windrow_master.clusters.workloads import STARTED, Judgement, broken, ended, exit_text, judge_ending, over
 from windrow_proto.units import MINUTE
 
 HURT_KEPT_NS: Final = 5 * MINUTE
-"""How long what is left of a gang is kept for its log when one has ended; the others wait for it in vain and cost."""
+"""How long what is left of a gang goes on when one has failed; the others may wait for it in vain, and cost."""
 FILL_NS: Final = 10 * MINUTE
 """How long a cluster waits for a host in the place of a lost one: what is left of it costs money meanwhile."""
 RESTARTS_MAX: Final = 5
@@ -38,6 +39,8 @@ def members_of(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
 def judge(cluster: Cluster, workloads: Sequence[Workload], now_ns: int) -> Judgement | None:
     """What follows for such a cluster; None when nothing does."""
     members = members_of(workloads)
+    if cluster.phase in HOLDING and _is_ended(cluster, members):
+        return ended(_told(cluster, members))
     match cluster.phase:
         case ClusterPhase.STOPPING | ClusterPhase.DELETING:
             return judge_ending(workloads, now_ns)
@@ -90,35 +93,30 @@ def _judge_whole(cluster: Cluster, members: Sequence[Workload], now_ns: int) -> 
     """Of one whose members are all there and well."""
     for member in members:
         why = over(member, now_ns)
-        if why is not None and (member.phase is not WorkPhase.EXITED or _is_over(cluster, members, now_ns)):
+        if why is not None:
             return Judgement(ClusterEvent.DELETE, why)
     if not members or len(members) < cluster.request.hosts:
         return None
     if all(member.phase in STARTED for member in members):
-        return Judgement(ClusterEvent.READY, _ended_words(cluster, members))
+        return Judgement(ClusterEvent.READY, "")
     is_due = any(member.phase is WorkPhase.WAITING_MEMBERS and member.start_command is None for member in members)
     if is_due and all(member.phase in (WorkPhase.WAITING_MEMBERS, WorkPhase.RUNNING) for member in members):
+        if cluster.phase is ClusterPhase.CREATING and (why := images.disagreement(members)):
+            return Judgement(ClusterEvent.BROKEN, why)
         return Judgement(ClusterEvent.ASSEMBLED, "")
     return None
 
 
 def _is_ended(cluster: Cluster, members: Sequence[Workload]) -> bool:
-    """Whether its work is done."""
-    return all(member.phase is WorkPhase.EXITED for member in _told(cluster, members))
-
-
-def _is_over(cluster: Cluster, members: Sequence[Workload], now_ns: int) -> bool:
-    """Whether the last of those whose end is the end of the work has ended so long ago, too."""
-    return all(one.phase is WorkPhase.EXITED and over(one, now_ns) is not None for one in _told(cluster, members))
+    """Whether its work is over."""
+    told = _told(cluster, members)
+    is_whole = len(told) == cluster.request.hosts if cluster.kind is ClusterKind.GANG else bool(told)
+    return is_whole and all(member.phase is WorkPhase.EXITED for member in told)
 
 
 def _told(cluster: Cluster, members: Sequence[Workload]) -> Sequence[Workload]:
     """Those whose end is the end of the work: every rank of a gang, rank 0 of the others."""
-    return members if cluster.kind is ClusterKind.GANG else members[:1]
-
-
-def _ended_words(cluster: Cluster, members: Sequence[Workload]) -> str:
-    return ran(_told(cluster, members))
+    return members if cluster.kind is ClusterKind.GANG else [member for member in members if member.rank == 0]
 
 
 def hurt(cluster: Cluster, members: Sequence[Workload]) -> tuple[Workload, ...]:
@@ -141,8 +139,7 @@ def _said(member: Workload) -> str:
     if member.lost_since_ns is not None:
         return f"host_lost: {named(member)} is not heard of; nothing is charged for it until its host signs again"
     if member.phase is WorkPhase.EXITED:
-        code = "an unknown exit code" if member.exit_code is None else f"exit code {member.exit_code}"
-        return f"{named(member)} has ended with {code} while others run"
+        return f"{named(member)} has ended while others run: {exit_text(member)}"
     return f"{named(member)}: {member.detail or 'its host has ended the work without being asked'}"
 
 

@@ -2,11 +2,12 @@
 
     Requested -> Queued -> Placing -> Creating -> Running <-> Degraded -> Deleting -> Deleted
     Creating, Running, Degraded -> Stopping -> Stopped -> Placing, when it is started again
+    Creating, Running, Degraded -> Finished, or Failed, when its command has ended by itself
     Requested, Queued, Placing, Stopped -> Deleted, since nothing is held; Creating, Stopping -> Deleting; what holds or
     waits -> Failed
 
-Every (phase, event) pair has an answer: it moves, or it stays, because events come late and more than once. Deleted and
-Failed are final. The page docs/diagrams/clusters.md is generated from this table (drawings.py).
+Every (phase, event) pair has an answer: it moves, or it stays, because events come late and more than once. Deleted,
+Finished and Failed are final. The page docs/diagrams/clusters.md is generated from this table (drawings.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ class ClusterEvent(StrEnum):
 
     ASSEMBLED: all of its members are prepared and wait for each other. READY: all of its work runs or has run.
     IMPAIRED: the host of some is not heard of, or a member has ended before the others. BROKEN: it cannot go on.
+    DONE: its command has ended with exit code 0. UNDONE: it has ended otherwise.
     STOP: somebody wants its work gone, to start it again later. DELETE: somebody wants it gone, or its time is over.
     GONE: nothing of it is left on any host that answers.
     """
@@ -33,6 +35,8 @@ class ClusterEvent(StrEnum):
     READY = "ready"
     IMPAIRED = "impaired"
     BROKEN = "broken"
+    DONE = "done"
+    UNDONE = "undone"
     STOP = "stop"
     DELETE = "delete"
     GONE = "gone"
@@ -42,11 +46,13 @@ class Effect(StrEnum):
     """What to do in the same transaction; each is safe to do twice.
 
     START_MEMBERS: let those start that wait for each other. END_WORK: order every workload gone, end the rental.
+    CLOSE_WORK: the same, but for work that has ended by itself: its results are brought in first.
     FINISH_CREATE, FAIL_CREATE, FINISH_STOP, FAIL_STOP, FINISH_DELETE: answer operations; a start is a creation.
     """
 
     START_MEMBERS = "start_members"
     END_WORK = "end_work"
+    CLOSE_WORK = "close_work"
     FINISH_CREATE = "finish_create"
     FAIL_CREATE = "fail_create"
     FINISH_STOP = "finish_stop"
@@ -69,6 +75,8 @@ MOVES: Final[Mapping[tuple[ClusterPhase, ClusterEvent], ClusterPhase]] = {
     (_P.DEGRADED, _E.READY): _P.RUNNING,
     (_P.RUNNING, _E.IMPAIRED): _P.DEGRADED,
     **{(phase, _E.BROKEN): _P.FAILED for phase in (*_WAITING, *_HOLDING)},
+    **{(phase, _E.DONE): _P.FINISHED for phase in _HOLDING},
+    **{(phase, _E.UNDONE): _P.FAILED for phase in _HOLDING},
     **{(phase, _E.STOP): _P.STOPPING for phase in _HOLDING},
     (_P.STOPPING, _E.GONE): _P.STOPPED,
     **{(phase, _E.DELETE): _P.DELETED for phase in (*_WAITING, _P.STOPPED)},
@@ -76,10 +84,12 @@ MOVES: Final[Mapping[tuple[ClusterPhase, ClusterEvent], ClusterPhase]] = {
     (_P.DELETING, _E.GONE): _P.DELETED,
 }
 
-_NEWS: Final = {(_P.RUNNING, _E.READY): "ended", (_P.DEGRADED, _E.IMPAIRED): "degraded"}
-"""Where the phase stays and yet there may be something new to say, and the step that says it: its work has ended, or
-another member is lost."""
-FINAL: Final = frozenset({_P.DELETED, _P.FAILED})
+_NEWS: Final = {(_P.DEGRADED, _E.IMPAIRED): "degraded"}
+"""Where the phase stays and yet there may be something new to say, and the step that says it: another member is
+lost."""
+_STARTS: Final = frozenset({_E.READY, _E.DONE, _E.UNDONE})
+"""What says that its work runs, or has run."""
+FINAL: Final = frozenset({_P.DELETED, _P.FINISHED, _P.FAILED})
 _ENDED: Final = FINAL | {_P.STOPPED}
 WAITING: Final = frozenset(_WAITING)
 """Phases in which it has no place yet."""
@@ -108,8 +118,10 @@ def answer(phase: ClusterPhase, event: ClusterEvent) -> Move:
         case _E.READY:
             return Move(target, (Effect.FINISH_CREATE,))
         case _E.BROKEN:
-            end = (Effect.END_WORK,) if phase in HOLDING else ()
+            end = (Effect.CLOSE_WORK,) if phase in HOLDING else ()
             return Move(target, (*end, Effect.FAIL_CREATE))
+        case _E.DONE | _E.UNDONE:
+            return Move(target, (Effect.CLOSE_WORK, Effect.FINISH_CREATE))
         case _E.STOP:
             return Move(target, (Effect.END_WORK, Effect.FAIL_CREATE))
         case _E.DELETE:
@@ -137,7 +149,7 @@ def step(cluster: Cluster, event: ClusterEvent, reason: str, now_ns: int) -> tup
         cluster,
         phase=move.phase,
         reason=reason,
-        started_at_ns=now_ns if event is _E.READY and cluster.started_at_ns is None else cluster.started_at_ns,
+        started_at_ns=now_ns if event in _STARTS and cluster.started_at_ns is None else cluster.started_at_ns,
         ended_at_ns=now_ns if move.phase in _ENDED and cluster.ended_at_ns is None else cluster.ended_at_ns,
     )
     return noted(after, Step(now_ns, move.phase.value.lower(), None, reason)), move.effects

@@ -60,6 +60,7 @@ class ClusterPhase(StrEnum):
     STOPPED = "Stopped"
     DELETING = "Deleting"
     DELETED = "Deleted"
+    FINISHED = "Finished"
     FAILED = "Failed"
 
 
@@ -199,13 +200,29 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
+class Results:
+    """What the Master keeps of work that has ended by itself: its log, and a tar of the files that it changed.
+
+    log_bytes, files_bytes: of what is kept; 0: it printed, or changed, nothing; None: it could not be had. problem:
+    what is missing of it, by name, and why; empty: nothing is.
+    """
+
+    kept_at_ns: int
+    log_bytes: int | None = None
+    is_log_cut: bool = False
+    files_bytes: int | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """What one host runs of a cluster: one container or one process tree.
 
     lost_since_ns: its host is not heard of since then. ended_at_ns: when it was first seen to have ended by itself.
     is_released: its slots were given back; nothing of it is left. rank: which member it is, 0 the first; address: where
     the others reach it. replaced_at_ns: since when it only has to go, and another has its rank or will. is_past: it is
-    of an earlier run, before its cluster was stopped and started again.
+    of an earlier run, before its cluster was stopped and started again. results: what the Master keeps of it since its
+    command ended by itself; None: not yet, or it was ended.
     """
 
     workload_id: WorkloadId
@@ -233,6 +250,7 @@ class Workload:
     start_command: CommandId | None = None
     replaced_at_ns: int | None = None
     is_past: bool = False
+    results: Results | None = None
 
     @property
     def is_member(self) -> bool:

@@ -11,6 +11,7 @@ from windrow_master.clusters import box, limits
 from windrow_master.clusters.model import OVER_HOSTS, ClusterKind, ClusterRequest
 from windrow_master.clusters.volumes import rules as volume_rules
 from windrow_master.placement.model import Request, Runtime
+from windrow_proto import image_names
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId, ClusterId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
@@ -30,7 +31,6 @@ LOG_CAP_BYTES: Final = 10 * MIB
 FILES_CAP_BYTES: Final = 1 * GIB
 
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,182}(@sha256:[0-9a-f]{64})?")
 """255 characters with a digest, as many as the API takes."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9 ._:@/+()-]+")
 
@@ -52,7 +52,7 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     _check("ports", all(0 < port < 65_536 for port in request.ports), "between 1 and 65535")
     _check(
         "image",
-        request.image is None or _IMAGE.fullmatch(request.image) is not None,
+        request.image is None or image_names.is_name(request.image),
         "an image's name, maybe with @sha256:...",
     )
     _check("hosts", 1 <= request.hosts <= HOSTS_MAX, f"between 1 and {HOSTS_MAX}")
@@ -132,6 +132,7 @@ def workload_spec(
     lease_ns: int,
     paid_ns: int,
     member: Membership | None = None,
+    may_use_local_image: bool = False,
 ) -> WorkloadSpec:
     """What the host is told to start. Processors are limited to what was asked and paid for; beside GPUs if asked."""
     is_limited = request.gpus == 0 or request.cpus > 1
@@ -156,6 +157,7 @@ def workload_spec(
         listens=() if member is None or member.address is None else member.listens,
         peers=() if member is None or member.address is None else member.peers,
         volumes=request.volumes,
+        may_use_local_image=may_use_local_image,
     )
 
 

@@ -31,18 +31,19 @@ from windrow_master.clusters.starting.service import Starter, names
 from windrow_master.clusters.tunnels.public import public_ports
 from windrow_master.clusters.views import ClusterView, Preview
 from windrow_master.clusters.volumes.claims import service as claims
+from windrow_master.clusters.workloads import has_results
 from windrow_master.fleet.model import DesiredWorkload, LinkState
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.model import Offer
-from windrow_master.market.service import MarketService
+from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.model import Chosen, Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, IdempotencyMismatch, NoCapacity, NotFound, Unavailable
-from windrow_proto.ids import ClusterId, HostId
+from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
 from windrow_proto.sealed import RegistryLogin
 from windrow_proto.service_names import service_url
@@ -278,6 +279,12 @@ class ClusterService:
 
         return await self._store.write(change, name="cluster.delete")
 
+    def end_all(self, uow: UnitOfWork, account_id: AccountId, reason: str, actor: str) -> None:
+        """End all clusters of an account that are not over."""
+        for cluster in uow.clusters.living():
+            if cluster.account_id == account_id:
+                self.life.judge(uow, self.life.end(uow, cluster, reason, actor), actor)
+
     async def get(self, principal: Principal, cluster_id: ClusterId) -> ClusterView:
         """One cluster; NotFound where there is none or it is somebody else's."""
         return await self._store.read(lambda uow: self._view(uow, self._load(uow, principal, cluster_id, _SEES_ALL)))
@@ -326,21 +333,26 @@ class ClusterService:
         for workload in uow.workloads.held_on(host_id):
             cluster = uow.clusters.get(workload.cluster_id)
             lives = cluster is not None and cluster.phase in HOLDING and workload.phase is not WorkPhase.FAILED
-            lives = lives and workload.is_member
+            lives = (lives and workload.is_member) or has_results(workload)
             found.append(DesiredWorkload(workload.workload_id, workload.slots, lives))
         return tuple(found)
 
     async def renewals(self) -> dict[HostId, tuple[LeaseRenewal, ...]]:
-        """Renew the leases of all that runs on hosts that are Online; send what this returns to each of them."""
+        """Renew the leases of all that runs on hosts that are Online, and of what has ended there until its results are
+        in; send what this returns to each of them."""
 
         def renew(uow: UnitOfWork) -> dict[HostId, tuple[LeaseRenewal, ...]]:
             found: dict[HostId, tuple[LeaseRenewal, ...]] = {}
             for workload in uow.workloads.held():
                 host = uow.hosts.get(workload.host_id)
                 is_online = host is not None and host.link_state is LinkState.ONLINE
-                if workload.phase not in _RENEWED or workload.delete_command is not None or not is_online:
+                if workload.delete_command is not None or not is_online:
                     continue
-                renewal = self._market.renew(uow, workload.workload_id)
+                renewal = None
+                if workload.phase in _RENEWED:
+                    renewal = self._market.renew(uow, workload.workload_id)
+                elif has_results(workload):  # it costs nothing
+                    renewal = Renewal(workload.workload_id, LEASE_NS, LEASE_NS)
                 if renewal is not None:
                     lease = LeaseRenewal(workload.workload_id, renewal.lease_ns, renewal.paid_ns, workload.token)
                     found[workload.host_id] = (*found.get(workload.host_id, ()), lease)

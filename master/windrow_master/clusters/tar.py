@@ -1,4 +1,5 @@
-"""Counts the files of a tar stream while it passes by; it unpacks nothing and keeps no more than one header. Pure."""
+"""Looks at a tar stream while it passes by: counts its files, or keeps back what does not fit. It unpacks nothing and
+keeps no more than a member's headers. Pure."""
 
 from typing import Final
 
@@ -45,3 +46,97 @@ def _size(field: bytes) -> int:
         return int.from_bytes(bytes([field[0] & 0x7F]) + field[1:], "big")
     text = field.split(b"\0")[0].strip()
     return int(text, 8) if text and all(48 <= digit <= 55 for digit in text) else 0
+
+
+class TarSieve:
+    """Lets the members of a tar stream pass as long as they fit, and names those that do not; each goes whole or not.
+
+    members: how many have passed. left_out, left_out_bytes, names: how many have not, their bytes together, and the
+    names of the first of them.
+    """
+
+    def __init__(self, room_bytes: int) -> None:
+        self.members = 0
+        self.left_out = self.left_out_bytes = 0
+        self.names: list[str] = []
+        self._room = room_bytes
+        self._header = b""
+        self._before = b""
+        self._rest, self._sink = 0, _KEEP
+
+    def feed(self, data: bytes) -> bytes:
+        """Take in the next piece; returns what passes of it."""
+        out, at = bytearray(), 0
+        while at < len(data):
+            if self._rest:
+                step = min(self._rest, len(data) - at)
+                self._rest -= step
+                if self._sink == _KEEP:
+                    out += data[at : at + step]
+                elif self._sink == _HOLD:
+                    self._before += data[at : at + step]
+            else:
+                step = min(BLOCK - len(self._header), len(data) - at)
+                self._header += data[at : at + step]
+                if len(self._header) == BLOCK:
+                    out += self._take(self._header)
+                    self._header = b""
+            at += step
+        return bytes(out)
+
+    def _take(self, header: bytes) -> bytes:
+        if not any(header):
+            return header
+        kind, size = header[156:157], _size(header[124:136])
+        if kind in _EXTENDED and size <= _EXTENDED_BYTES_MAX:
+            self._before += header
+            self._rest, self._sink = -(-size // BLOCK) * BLOCK, _HOLD
+            return b""
+        records = _records(self._before)
+        size = int(records["size"]) if records.get("size", "").isdecimal() else size
+        whole, held = header, self._before
+        self._before, self._rest = b"", -(-size // BLOCK) * BLOCK
+        total = len(held) + BLOCK + self._rest
+        if total > self._room:
+            self._sink = _DROP
+            self.left_out += 1
+            self.left_out_bytes += size
+            if len(self.names) < _NAMES_MAX:
+                self.names.append(records.get("path") or _text(header[:100]))
+            return b""
+        self._room -= total
+        self._sink = _KEEP
+        self.members += 1
+        return held + whole
+
+
+_KEEP, _HOLD, _DROP = range(3)
+_EXTENDED: Final = frozenset({b"x", b"L", b"K"})
+"""Members that say more of the one that comes after them: pax records, and GNU's long names."""
+_NAMES_MAX: Final = 10
+_EXTENDED_BYTES_MAX: Final = 64 * 1024
+
+
+def _records(before: bytes) -> dict[str, str]:
+    """What the members before a member say of it: "path" and "size", where they do."""
+    found: dict[str, str] = {}
+    at = 0
+    while at + BLOCK <= len(before):
+        kind, size = before[at + 156 : at + 157], _size(before[at + 124 : at + 136])
+        body = before[at + BLOCK : at + BLOCK + size]
+        if kind == b"L":
+            found["path"] = _text(body)
+        while kind == b"x" and body:
+            length, _, rest = body.partition(b" ")
+            step = int(length) if length.isdigit() else 0
+            name, _, value = rest[: max(0, step - len(length) - 2)].partition(b"=")
+            found[_text(name)] = _text(value)
+            body = body[step:] if step > 0 else b""
+        at += BLOCK + -(-size // BLOCK) * BLOCK
+    return found
+
+
+def _text(field: bytes) -> str:
+    """Words of a header as they may be shown."""
+    text = field.split(b"\0")[0].decode(errors="replace")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)[:200]

@@ -15,8 +15,6 @@ from windrow_proto.units import MINUTE
 
 LOST_AFTER_NS: Final = 30 * MINUTE
 """How long a lost host may still come back with its work: its lease, after which it ends the work itself."""
-KEPT_AFTER_EXIT_NS: Final = 15 * MINUTE
-"""How long work that has ended keeps its slot, so that its files can be fetched; it costs nothing then."""
 VOLUMES_WAIT_NS: Final = 130 * MINUTE
 """Likewise for its volumes: as long as one of 64 GiB may take, and a little more."""
 FILES_WAIT_NS: Final = 15 * MINUTE
@@ -112,8 +110,10 @@ def judge(phase: ClusterPhase, workloads: Sequence[Workload], now_ns: int) -> Ju
         why = over(workload, now_ns)
         if why is not None:
             return Judgement(ClusterEvent.DELETE, why)
+    if workloads and all(workload.phase is WorkPhase.EXITED for workload in workloads):
+        return ended(workloads)
     if workloads and all(workload.phase in STARTED for workload in workloads):
-        return Judgement(ClusterEvent.READY, ran(workloads))
+        return Judgement(ClusterEvent.READY, "")
     return None
 
 
@@ -145,9 +145,6 @@ def is_given_up(workload: Workload, now_ns: int) -> bool:
 
 def over(workload: Workload, now_ns: int) -> str | None:
     """Why its time is over; None: it is not."""
-    ended_ns = now_ns if workload.ended_at_ns is None else workload.ended_at_ns
-    if workload.phase is WorkPhase.EXITED and now_ns - ended_ns >= KEPT_AFTER_EXIT_NS:
-        return "its work ended 15 minutes ago and nobody deleted it"
     if workload.phase is WorkPhase.WAITING_VOLUMES and now_ns - workload.created_at_ns >= VOLUMES_WAIT_NS:
         return "it waited more than two hours for its volumes and they did not come"
     if workload.phase is WorkPhase.WAITING_FILES and now_ns - workload.created_at_ns >= FILES_WAIT_NS:
@@ -155,11 +152,27 @@ def over(workload: Workload, now_ns: int) -> str | None:
     return None
 
 
-def ran(workloads: Sequence[Workload]) -> str:
-    """What to say once all of it runs or has run; nothing while some runs."""
-    ended = [workload for workload in workloads if workload.phase is WorkPhase.EXITED]
-    if len(ended) < len(workloads):
-        return ""
-    codes = ", ".join("unknown" if workload.exit_code is None else str(workload.exit_code) for workload in ended)
-    why = "".join(f": {said}" for said in dict.fromkeys(workload.detail for workload in ended if workload.detail))
-    return f"its work has ended with exit code {codes}{why}; fetch its files and delete it"
+def ended(workloads: Sequence[Workload]) -> Judgement:
+    """What follows once all of these have ended by themselves: done where each ended with 0, else the first that did
+    not, in words."""
+    failed = [workload for workload in workloads if workload.exit_code != 0]
+    if not failed:
+        return Judgement(ClusterEvent.DONE, "exit 0")
+    who = f"rank {failed[0].rank} on {failed[0].host_name}: " if len(workloads) > 1 else ""
+    return Judgement(ClusterEvent.UNDONE, f"{who}{exit_text(failed[0])}")
+
+
+def has_results(workload: Workload) -> bool:
+    """Whether it has ended by itself and its host still has its log and files, which nobody has brought in yet."""
+    return workload.phase is WorkPhase.EXITED and workload.delete_command is None and not workload.is_released
+
+
+def exit_text(workload: Workload) -> str:
+    """How a workload's command ended, in words."""
+    if workload.exit_code is None:
+        return f"its exit code is not known{_why(workload)}"
+    return f"exit {workload.exit_code}{_why(workload)}"
+
+
+def _why(workload: Workload) -> str:
+    return f": {workload.detail}" if workload.detail else ""

@@ -14,6 +14,11 @@ OWN_ERRORS: Final = frozenset({"disk_full", "runtime_unavailable", "storage_fail
 """Of a start that failed: what is the host's, and no renter's."""
 
 
+def counts(kind: str, actor: str, host_id: str) -> bool:
+    """Whether an event may be held against this host: the Master concluded it, or the host said it of itself."""
+    return kind in KINDS and (not actor.startswith("host/") or actor == f"host/{host_id}")
+
+
 def fault_of(kind: str, fields: Mapping[str, object]) -> bool:
     """Whether an event is a fault of the host's own: of a card, or of a start."""
     if kind == "condition.raised":
@@ -29,6 +34,8 @@ def abort_of(kind: str, fields: Mapping[str, object]) -> bool:
 def after_mishaps(record: Record, events: Iterable[Mishap], now_ns: int) -> Record:
     """The record after these events."""
     for one in events:
+        if not counts(one.kind, one.actor, one.host_id):
+            continue
         if fault_of(one.kind, one.fields):
             record = reliability.with_fault(record, now_ns)
         if abort_of(one.kind, one.fields):

@@ -145,7 +145,8 @@ class ProofMark:
 class Host:
     """One machine. `settled_at_ns`: from then on it may be given work as far as its link goes, None while not Online.
 
-    link_state is what was last written down, UNKNOWN from a start of the Master to the host's first word; live presence (last seen, round trip) is in the service's memory.
+    link_state is what was last written down, UNKNOWN from a start of the Master to the host's first word; live presence
+    (last seen, round trip) is in the service's memory.
     version grows with every change of the row. verify_due_ns: when its cards are challenged next, None: as soon as it
     can be; verify_tries: challenges since one had a good end, None: none. listed_at_ns: when it could first be rented;
     proof, proof_due_ns, proof_tries: of the Master's own test rentals (onboarding/proofs), likewise.
@@ -288,10 +289,11 @@ class CardBenchmark:
 
 @dataclass(frozen=True, slots=True)
 class Mishap:
-    """An event that may count against a host."""
+    """An event that may count against a host. actor: whose word it is, as in `EventRow`."""
 
     host_id: HostId
     kind: str
+    actor: str
     fields: Mapping[str, object]
 
 

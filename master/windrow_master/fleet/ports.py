@@ -45,6 +45,8 @@ class FleetPorts:
     on_slots_lost: Callable[[Uow, HostId, tuple[str, ...], str], None] = _nothing
     on_ban: Callable[[Uow, HostId, bool], None] = _nothing
     desired: Callable[[Uow, HostId], tuple[DesiredWorkload, ...]] = _nobody
+    had: Callable[[Uow, HostId, str], bool] = lambda uow, host_id, workload_id: False
+    holds: Callable[[Uow, HostId, str], bool] = lambda uow, host_id, workload_id: False
     access_public: Callable[[Uow, str], bytes | None] = _nothing
     relays: Callable[[], tuple[str, ...]] = _nobody
     relay_regions: Callable[[], Mapping[str, str]] = dict

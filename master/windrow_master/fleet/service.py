@@ -142,6 +142,14 @@ class FleetService:
         await self.refresh()
         return self.entry(host_id)
 
+    async def set_default_image(self, host_id: HostId, image: str | None, actor: str) -> Entry:
+        """Choose the image that runs on a host where a request names none; None: none. Raises InvalidInput."""
+        await self._store.write(
+            lambda uow: self.hosts.set_default_image(uow, host_id, image, actor), name="host.default_image"
+        )
+        await self.refresh()
+        return self.entry(host_id)
+
     async def measure(self, host_id: HostId, account_id: AccountId, actor: str) -> OperationId:
         """Measure a host's bandwidth now; the operation ends with the command."""
         if not self.is_connected(host_id):
@@ -365,7 +373,11 @@ class FleetService:
             for spec in found.delete:
                 if spec.workload_id in under_way:
                     continue
-                uow.event("workload.orphan", (host_id, spec.workload_id), "A workload nobody wants is being ended")
+                if not self.hosts.budget.admit(host_id, "orphans", uow.now_wall_ns):
+                    self.hosts.tell_excess(uow, host_id, "orphans")
+                    break  # the next look goes on
+                own = (spec.workload_id,) if self.ports.had(uow, host_id, spec.workload_id) else ()
+                uow.event("workload.orphan", (host_id, *own), "A workload nobody wants is being ended")
                 command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
                 self.issue(uow, host_id, command, subject=spec.workload_id)
 

@@ -7,6 +7,7 @@ renewal by generation (g is the newest issued):
   asks with more     -> Issue after that one, once after a restore: the backup may lack renewals; else Refuse
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from windrow_proto.units import time_text
 
 NAME_MAX: Final = 128
 ADDRESSES_MAX: Final = 16
+_ACCOUNT_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.@_-]{0,63}")
 _ALLOWED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._:@/+()-")
 
 
@@ -145,6 +147,15 @@ def check_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
     return given
 
 
+def check_account_name(name: str) -> str:
+    """The name of a new account as it is; raises InvalidInput for one that could be mistaken or badly shown."""
+    if not _ACCOUNT_NAME.fullmatch(name):
+        raise InvalidInput(
+            "name: An account's name is 1 to 64 lower-case letters, digits and .@_-, and begins with a letter or digit."
+        )
+    return name
+
+
 class Permission(StrEnum):
     """What a route asks for; `NOBODY` is for what needs no sign-in."""
 
@@ -158,6 +169,8 @@ class Permission(StrEnum):
     RENT_READ = "rent.read"
     TOKENS = "tokens"
     JOIN_TOKENS = "join_tokens"
+    ACCOUNTS_READ = "accounts.read"
+    ACCOUNTS = "accounts"
     HEALTH_READ = "health.read"
     AUDIT_READ = "audit.read"
 
@@ -173,6 +186,8 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.RENT_READ: frozenset({Role.RENTER, Role.OPERATOR, Role.AUDITOR}),
     Permission.TOKENS: _EVERYONE,
     Permission.JOIN_TOKENS: frozenset({Role.OPERATOR, Role.PROVIDER}),
+    Permission.ACCOUNTS_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
+    Permission.ACCOUNTS: frozenset({Role.OPERATOR}),
     Permission.HEALTH_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
     Permission.AUDIT_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
 }

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NewType
 
+from windrow_master.shares import MASTER
 from windrow_proto.ids import AccountId, TokenId
 from windrow_proto.units import DAY
 
@@ -25,6 +26,13 @@ class Role(StrEnum):
 ALL_ROLES = frozenset(Role)
 
 
+class AccountState(StrEnum):
+    """Whether an account may do anything."""
+
+    ACTIVE = "active"
+    SUSPENDED = "suspended"
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
     """Somebody who rents, provides or operates."""
@@ -33,11 +41,29 @@ class Account:
     name: str
     roles: frozenset[Role]
     created_at_ns: int
+    suspended_at_ns: int | None = None
+
+    @property
+    def state(self) -> AccountState:
+        """Whether it may do anything."""
+        return AccountState.ACTIVE if self.suspended_at_ns is None else AccountState.SUSPENDED
+
+
+@dataclass(frozen=True, slots=True)
+class SignInLink:
+    """A single-use way into an account, known by the SHA-256 of its secret only."""
+
+    id: str
+    account_id: AccountId
+    sha256: bytes
+    created_at_ns: int
+    expires_at_ns: int
+    used_at_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ApiToken:
-    """A token of an account, known by the SHA-256 of its text only."""
+    """A token of an account, known by the SHA-256 of its text only. made_by: the token that asked for it."""
 
     id: TokenId
     account_id: AccountId
@@ -48,6 +74,7 @@ class ApiToken:
     expires_at_ns: int
     revoked_at_ns: int | None
     last_used_at_ns: int | None = None
+    made_by: TokenId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +108,16 @@ class Principal:
     session_id: SessionId | None = None
 
     @property
+    def holder(self) -> str:
+        """Whom shares of what accounts use together are counted for: the Master itself where no token was shown."""
+        return self.account_id if self.token_id else MASTER
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the reserve of such shares is open to it: an operator, or the Master itself."""
+        return Role.OPERATOR in self.roles or not self.token_id
+
+    @property
     def actor(self) -> str:
         """How this principal is named in audit and events."""
         return f"account/{self.account_id}"
@@ -103,7 +140,10 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JoinToken:
-    """A single-use ticket for one host or Access of an account, known by the SHA-256 of its text only."""
+    """A single-use ticket for one host or Access of an account, known by the SHA-256 of its text only.
+
+    made_by: the API token that asked for it; None for those of older releases.
+    """
 
     id: TokenId
     account_id: AccountId
@@ -114,6 +154,7 @@ class JoinToken:
     used_at_ns: int | None
     used_by: str | None
     revoked_at_ns: int | None
+    made_by: TokenId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import (
     ALL_ROLES,
     Account,
+    AccountState,
     ApiToken,
     JoinAnswer,
     JoinRequest,
@@ -25,7 +26,15 @@ from windrow_master.identity.model import (
 )
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Banned, CertificateRefused, Forbidden, InvalidInput, NotFound, WindrowError
+from windrow_proto.errors import (
+    Banned,
+    CertificateRefused,
+    Forbidden,
+    InvalidInput,
+    JoinTokenRefused,
+    NotFound,
+    WindrowError,
+)
 from windrow_proto.ids import AccountId, HostId, TokenId
 from windrow_proto.keys import (
     DOMAIN_JOIN,
@@ -108,6 +117,9 @@ class IdentityService:
 
     def _join(self, uow: UnitOfWork, request: JoinRequest, digest: bytes, addresses: tuple[str, ...]) -> Member:
         token = uow.join_tokens.by_hash(digest)
+        owner = uow.accounts.get(token.account_id) if token is not None else None
+        if owner is not None and owner.state is AccountState.SUSPENDED:
+            raise JoinTokenRefused("The account of this join token is suspended. Ask an operator of this market.")
         known = uow.members.by_key(request.sign_public)
         csr_sha256 = hashlib.sha256(request.tls_csr_pem).digest()
         verdict = decide.judge_join(token, request.role, known, csr_sha256, uow.now_wall_ns)
@@ -236,8 +248,8 @@ class IdentityService:
         await self._store.write(note, name="generations_used")
 
     async def generation_found(self, host_id: HostId, generation: int, not_after_ns: int) -> None:
-        """A host came with a newer certificate than is known of, and proved its key: a restore has forgotten some. Older
-        ones are refused from now on, and no other jump is allowed."""
+        """A host came with a newer certificate than is known of, and proved its key: a restore has forgotten some.
+        Older ones are refused from now on, and no other jump is allowed."""
 
         def find(uow: UnitOfWork) -> None:
             member = uow.members.get(host_id)
@@ -292,16 +304,26 @@ class IdentityService:
             raise InvalidInput("expires_in_s must be above 0 and at most 90 days.")
 
         def make(uow: UnitOfWork) -> tuple[ApiToken, str]:
-            token, text = self._make_token(uow, principal.account_id, name, roles, life_ns, principal.actor)
+            token, text = self.issue_token(
+                uow, principal.account_id, name, roles, life_ns, principal.actor, principal.token_id
+            )
             said = f"A token was made: {token.name} ({', '.join(sorted(roles))})"
             uow.event("token.made", (token.id, token.account_id), said, actor=principal.actor)
             return token, text
 
         return await self._store.write(make, name="token.make")
 
-    def _make_token(
-        self, uow: UnitOfWork, account_id: AccountId, name: str, roles: frozenset[Role], life_ns: int, actor: str
+    def issue_token(
+        self,
+        uow: UnitOfWork,
+        account_id: AccountId,
+        name: str,
+        roles: frozenset[Role],
+        life_ns: int,
+        actor: str,
+        made_by: TokenId | None = None,
     ) -> tuple[ApiToken, str]:
+        """A new token of an account, and its text. made_by: the token that asked for it."""
         text = "wt_" + new_secret(uow)
         token = ApiToken(
             id=TokenId(uow.mint("token")),
@@ -312,6 +334,7 @@ class IdentityService:
             created_at_ns=uow.now_wall_ns,
             expires_at_ns=uow.now_wall_ns + life_ns,
             revoked_at_ns=None,
+            made_by=made_by,
         )
         uow.tokens.add(token)
         uow.audit(actor, "token.make", token.id, fields={"name": token.name, "roles": ",".join(sorted(roles))})
@@ -352,7 +375,10 @@ class IdentityService:
             text = f"wj_{new_secret(uow)}.{self.ca_sha256[:CA_HASH_HEX]}"
             digest = hashlib.sha256(text.encode()).digest()
             token_id, until = TokenId(uow.mint("jointoken")), uow.now_wall_ns + life_ns
-            token = JoinToken(token_id, principal.account_id, role, digest, uow.now_wall_ns, until, None, None, None)
+            token = JoinToken(
+                *(token_id, principal.account_id, role, digest, uow.now_wall_ns, until),
+                *(None, None, None, principal.token_id),
+            )
             uow.join_tokens.add(token)
             uow.audit(principal.actor, "join_token.make", token.id, fields={"role": role.value})
             said = f"A join token was made, for {_KINDS[role]}"
@@ -406,7 +432,7 @@ class IdentityService:
                 if kept.expires_at_ns - uow.now_wall_ns > renew_below_ns:
                     return present
                 uow.tokens.revoke(kept.id, uow.now_wall_ns)
-            _, text = self._make_token(uow, account.id, "cli.json", ALL_ROLES, TOKEN_LIFE_NS_MAX, "master")
+            _, text = self.issue_token(uow, account.id, "cli.json", ALL_ROLES, TOKEN_LIFE_NS_MAX, "master")
             return text
 
         return self._store.write_now(ensure, name="token.local")

@@ -42,13 +42,13 @@ def transfer_id(kind: TransferKind, subject: str, key: str) -> TransferId:
     return TransferId("transfer_" + sha256(f"{kind}|{subject}|{key}".encode()).hexdigest()[:32])
 
 
-def minting(account_id: AccountId, now_ns: int, key: str = "first") -> Transfer:
+def minting(account_id: AccountId, now_ns: int, key: str = "first", amount: Microcents = FIRST_CREDITS) -> Transfer:
     """Test credits of an account, by default its first; the same transfer however often it is asked for by this key."""
     return Transfer(
         transfer_id(TransferKind.MINT, account_id, key),
         MINT,
         account_of(account_id),
-        FIRST_CREDITS,
+        amount,
         TransferKind.MINT,
         None,
         now_ns,

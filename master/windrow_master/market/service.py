@@ -43,6 +43,9 @@ CLOSE_GRACE_NS: Final = MINUTE
 PRICE_MAX: Final = Microcents(1_000 * MICROCENTS_PER_UNIT)
 """No ask above 1,000 an hour: a slip of the keyboard, not a price."""
 
+CREDIT_MAX: Final = Microcents(1_000_000 * MICROCENTS_PER_UNIT)
+"""At once; whoever needs more grants it twice."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -79,6 +82,17 @@ class MarketService:
         """Give a new account its first test credits, once however often it is called."""
         if uow.ledger.post(ledger.minting(account_id, uow.now_wall_ns)):
             uow.audit("master", "ledger.mint", account_of(account_id), "first test credits")
+
+    def credit(self, uow: UnitOfWork, account_id: AccountId, amount: Microcents, key: str, actor: str) -> None:
+        """Give an account test credits, once for each key. Raises InvalidInput for an amount that is none."""
+        if not 0 < amount <= CREDIT_MAX:
+            raise InvalidInput(f"A credit is above 0 and at most {money_text(CREDIT_MAX)}.", subject=account_id)
+        if uow.ledger.post(ledger.minting(account_id, uow.now_wall_ns, f"granted {key}", amount)):
+            uow.audit(
+                actor, "ledger.mint", account_of(account_id), "granted test credits", {"amount": money_text(amount)}
+            )
+            said = f"{money_text(amount)} of test credits were granted"
+            uow.event("account.credited", (account_id,), said, actor=actor)
 
     def keep_funded(self, uow: UnitOfWork, account_id: AccountId) -> None:
         """Give an account of the market's own new test credits when it has spent half of the last."""
@@ -144,7 +158,7 @@ class MarketService:
         if balance < needed:
             raise InsufficientFunds(
                 f"The first 15 minutes cost {money_text(needed)}, the account has {money_text(balance)}. "
-                "Add test credits or ask for less.",
+                "Have an operator grant credits (`windrow credit add`), or ask for less.",
                 subject=rental.renter,
             )
         uow.rentals.add(rental)
@@ -167,7 +181,10 @@ class MarketService:
         if lines and balance < needed:
             have = money_text(balance)
             words = f"15 minutes of all of it need {money_text(needed)} more than is held, the account has {have}."
-            raise InsufficientFunds(f"{words} Add test credits or ask for less.", subject=rental.renter)
+            raise InsufficientFunds(
+                f"{words} Have an operator grant credits (`windrow credit add`), or ask for less.",
+                subject=rental.renter,
+            )
         for line in lines:
             uow.rentals.add_line(line)
         changed = replace(rental, price_per_hour=price)

@@ -61,7 +61,8 @@ def _restore(read: argparse.Namespace, data_dir: Path, database: str) -> int:
         _say(f"What was there before is in {done.aside}.")
     _say(
         "Start it as before. Hosts and Accesses that it knows are back within a minute; who joined after the backup is "
-        "told to join again. What ran then and has ended since is closed unbilled, what began since is ended after 5 min."
+        "told to join again. What ran then and has ended since is closed with what had been signed by then; what began "
+        "since and still runs is ended after 5 min, and nobody pays for it."
     )
     return 0
 

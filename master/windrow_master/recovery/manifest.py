@@ -1,4 +1,4 @@
-"""The list at the head of a backup: what it was made of, by which version, with the size and hash of each file. Pure."""
+"""The list at the head of a backup: when and by which version it was made, the size and hash of each file. Pure."""
 
 import json
 import re

@@ -51,8 +51,8 @@ def check_whole(data_dir: Path) -> None:
 
 
 def run(backup: Path, data_dir: Path, database: str, now_ns: int, say: Say) -> Restored:
-    """Restore a backup. Blocking. Raises Conflict while the market runs, and what is wrong with the backup; then nothing
-    was changed."""
+    """Restore a backup. Blocking. Raises Conflict while the market runs, and what is wrong with the backup; then
+    nothing was changed."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _alone(data_dir, database):
         staging = data_dir / STAGING

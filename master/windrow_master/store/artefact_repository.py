@@ -50,6 +50,11 @@ class ArtefactRepository:
         count, size = self._connection.execute(query.where(table.c.account_id == account_id)).one()
         return int(count), int(size)
 
+    def used_below(self, account_id: AccountId, prefix: str) -> int:
+        """The bytes of those of an account's clusters whose names begin so."""
+        is_it = (table.c.account_id == account_id, table.c.owner_kind == "cluster", table.c.name.startswith(prefix))
+        return int(self._connection.scalar(select(func.coalesce(func.sum(table.c.size_bytes), 0)).where(*is_it)) or 0)
+
     def expired(self, now_ns: int, limit: int) -> Sequence[Artefact]:
         """Those whose time is over, the oldest first."""
         query = select(table).where(table.c.expires_at_ns <= now_ns).order_by(table.c.expires_at_ns).limit(limit)

@@ -13,6 +13,7 @@ from windrow_master.clusters.model import (
     ClusterPhase,
     ClusterRequest,
     NetworkMode,
+    Results,
     Step,
     Traffic,
     Workload,
@@ -84,6 +85,15 @@ _OF_CLUSTER: Final = Found(
 )
 _HELD_ON: Final = Found(
     select(workloads).where(workloads.c.host_id == bindparam("wanted"), workloads.c.is_released.is_(False)),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
+_WITH_RESULTS: Final = Found(
+    select(workloads).where(
+        workloads.c.is_released.is_(False),
+        workloads.c.delete_command.is_(None),
+        or_(workloads.c.phase == bindparam("exited"), workloads.c.phase == bindparam("gone")),
+    ),
     lambda row: _workload(row),
     attrgetter("workload_id"),
 )
@@ -222,6 +232,11 @@ class WorkloadRepository:
         """What still holds slots anywhere, of one account."""
         return _HELD_OF.all(self._connection, {"account": account_id})
 
+    def with_results(self) -> Sequence[Workload]:
+        """What has ended by itself and was not ordered gone: its log and files are still on its host, or were."""
+        phases = {"exited": WorkPhase.EXITED.value, "gone": WorkPhase.GONE.value}
+        return _WITH_RESULTS.all(self._connection, phases)
+
     def with_volumes(self) -> Sequence[Workload]:
         """What still holds slots, of the clusters that have volumes."""
         return _HELD_WITH_VOLUMES.all(self._connection)
@@ -278,10 +293,12 @@ def _cluster(row: Mapping[Any, Any]) -> Cluster:
 
 def _workload_values(workload: Workload) -> dict[str, Any]:
     slots = [flat(slot) for slot in workload.slots]
-    changed = {"phase": workload.phase.value, "ports": dict(workload.ports), "slots": slots}
+    results = None if workload.results is None else flat(workload.results)
+    changed = {"phase": workload.phase.value, "ports": dict(workload.ports), "slots": slots, "results": results}
     return {name: getattr(workload, name) for name in _WORKLOAD_FIELDS} | changed
 
 
 def _workload(row: Mapping[Any, Any]) -> Workload:
     slots = tuple(SlotGrant(**{**slot, "isolation": Isolation(slot.get("isolation", 0))}) for slot in row["slots"])
-    return Workload(**dict(row) | {"slots": slots, "phase": WorkPhase(row["phase"])})
+    results = None if row["results"] is None else Results(**row["results"])
+    return Workload(**dict(row) | {"slots": slots, "phase": WorkPhase(row["phase"]), "results": results})

@@ -15,10 +15,18 @@ from windrow_master.identity.model import (
     Role,
     Session,
     SessionId,
+    SignInLink,
     Standing,
 )
 from windrow_master.store.made import Found
-from windrow_master.store.tables_identity import accounts, api_tokens, join_tokens, members, sessions
+from windrow_master.store.tables_identity import (
+    accounts,
+    api_tokens,
+    join_tokens,
+    members,
+    sessions,
+    sign_in_links,
+)
 from windrow_proto.ids import AccountId, TokenId
 
 # Made once: every host that connects is looked up.
@@ -47,6 +55,15 @@ class AccountRepository:
         """One account by its name, or None."""
         return self._one(accounts.c.name == name)
 
+    def list(self, after: str = "", limit: int = 100) -> Sequence[Account]:
+        """All of them, the oldest first."""
+        query = select(accounts).where(accounts.c.id > after).order_by(accounts.c.id).limit(limit)
+        return [_account(row) for row in self._connection.execute(query).mappings()]
+
+    def suspend(self, account_id: AccountId, at_ns: int | None) -> None:
+        """Note since when it may do nothing; None: it may again."""
+        self._connection.execute(update(accounts).where(accounts.c.id == account_id).values(suspended_at_ns=at_ns))
+
     def first(self) -> Account | None:
         """The oldest account: the one that `windrow up` made."""
         return self._one(accounts.c.id.is_not(None))
@@ -54,7 +71,37 @@ class AccountRepository:
     def _one(self, condition: Any) -> Account | None:
         query = select(accounts).where(condition).order_by(accounts.c.created_at_ns, accounts.c.id).limit(1)
         row = self._connection.execute(query).mappings().one_or_none()
-        return None if row is None else Account(**dict(row) | {"roles": _roles(row["roles"])})
+        return None if row is None else _account(row)
+
+
+def _account(row: RowMapping) -> Account:
+    return Account(**dict(row) | {"roles": _roles(row["roles"])})
+
+
+class SignInLinkRepository:
+    """Single-use ways into accounts, by hash."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, link: SignInLink) -> None:
+        """Add one."""
+        self._connection.execute(insert(sign_in_links).values(**asdict(link)))
+
+    def by_hash(self, sha256: bytes) -> SignInLink | None:
+        """The link whose secret has this hash, used and expired ones too."""
+        query = select(sign_in_links).where(sign_in_links.c.sha256 == sha256)
+        row = self._connection.execute(query).mappings().one_or_none()
+        return None if row is None else SignInLink(**dict(row) | {"sha256": bytes(row["sha256"])})
+
+    def use(self, link_id: str, at_ns: int) -> None:
+        """Mark it used, once and for ever."""
+        is_it = (sign_in_links.c.id == link_id) & sign_in_links.c.used_at_ns.is_(None)
+        self._connection.execute(update(sign_in_links).where(is_it).values(used_at_ns=at_ns))
+
+    def forget(self, account_id: AccountId) -> None:
+        """Remove those of an account: none of them opens it any more."""
+        self._connection.execute(delete(sign_in_links).where(sign_in_links.c.account_id == account_id))
 
 
 class TokenRepository:

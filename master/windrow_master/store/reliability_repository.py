@@ -47,14 +47,14 @@ class ReliabilityRepository:
     def mishaps(self, after: int, kinds: Collection[str]) -> Sequence[Mishap]:
         """Of the events after this number those of these kinds, in their order, once for each of their subjects."""
         query = (
-            select(events.c.kind, events.c.fields, event_subjects.c.subject)
+            select(events.c.kind, events.c.actor, events.c.fields, event_subjects.c.subject)
             .join(event_subjects, event_subjects.c.event_number == events.c.number)
             .where(events.c.number > after, events.c.kind.in_(kinds))
             .order_by(events.c.number)
             .limit(MISHAPS_MAX)
         )
         found = self._connection.execute(query).all()
-        return [Mishap(HostId(subject), kind, dict(fields)) for kind, fields, subject in found]
+        return [Mishap(HostId(subject), kind, actor, dict(fields)) for kind, actor, fields, subject in found]
 
 
 def _held(row: Mapping[Any, Any]) -> HostRecord:

@@ -61,6 +61,7 @@ workloads = Table(
     Column("start_command", String(64)),
     Column("replaced_at_ns", Whole),
     Column("is_past", Boolean, nullable=False, server_default="0"),
+    Column("results", JSON(none_as_null=True)),
 )
 
 service_traffic = Table(

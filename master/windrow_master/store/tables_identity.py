@@ -1,4 +1,4 @@
-"""Tables of identity: accounts, tokens by hash, sessions of browsers by hash, join tokens by hash, members."""
+"""Tables of identity: accounts and members; tokens, sign-in links, browsers' sessions and join tokens by hash."""
 
 from sqlalchemy import JSON, Boolean, Column, ForeignKey, LargeBinary, String, Table, Text
 
@@ -11,6 +11,18 @@ accounts = Table(
     Column("name", String(128), nullable=False, unique=True),
     Column("roles", JSON, nullable=False),
     Column("created_at_ns", Whole, nullable=False),
+    Column("suspended_at_ns", Whole),
+)
+
+sign_in_links = Table(
+    "sign_in_links",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("account_id", String(64), ForeignKey("accounts.id"), nullable=False, index=True),
+    Column("sha256", LargeBinary(32), nullable=False, unique=True),
+    Column("created_at_ns", Whole, nullable=False),
+    Column("expires_at_ns", Whole, nullable=False),
+    Column("used_at_ns", Whole),
 )
 
 api_tokens = Table(
@@ -25,6 +37,7 @@ api_tokens = Table(
     Column("expires_at_ns", Whole, nullable=False),
     Column("revoked_at_ns", Whole),
     Column("last_used_at_ns", Whole),
+    Column("made_by", String(64)),
 )
 
 sessions = Table(
@@ -53,6 +66,7 @@ join_tokens = Table(
     Column("used_at_ns", Whole),
     Column("used_by", String(64)),
     Column("revoked_at_ns", Whole),
+    Column("made_by", String(64)),
 )
 
 members = Table(

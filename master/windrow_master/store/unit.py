@@ -30,6 +30,7 @@ from windrow_master.store.identity_repository import (
     JoinTokenRepository,
     MemberRepository,
     SessionRepository,
+    SignInLinkRepository,
     TokenRepository,
 )
 from windrow_master.store.jobs_repository import JobRepository
@@ -282,6 +283,10 @@ class UnitOfWork:
     @cached_property
     def sessions(self) -> SessionRepository:
         return SessionRepository(self.connection)
+
+    @cached_property
+    def sign_in_links(self) -> SignInLinkRepository:
+        return SignInLinkRepository(self.connection)
 
     @cached_property
     def join_tokens(self) -> JoinTokenRepository:

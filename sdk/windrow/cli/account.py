@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow import link
 from windrow.cli.context import AsJson, client
 from windrow.cli.output import facts, print_json, print_list, say
 from windrow.client import Client
-from windrow.config import Config, save
+from windrow.config import Config, save, save_authority
+from windrow.transport import fetch_authority
 
 token_app = typer.Typer(help="API tokens and join tokens.", no_args_is_help=True)
 receipt_app = typer.Typer(help="Receipts of what ran.", no_args_is_help=True)
@@ -18,18 +20,32 @@ ledger_app = typer.Typer(help="Balances and transfers.", no_args_is_help=True)
 
 
 def login(
-    url: Annotated[str, typer.Argument(help="The Master, for example https://market.example:8443")],
+    url: Annotated[str, typer.Argument(help="The Master, as https://market.example:8443, or a sign-in link.")],
     token_file: Annotated[Path | None, typer.Option(help="File that holds the token; else it is asked for.")] = None,
     ca_file: Annotated[Path | None, typer.Option(help="PEM of the Master's own authority.")] = None,
 ) -> None:
-    """Remember a Master and a token for this user; the token is tried first."""
+    """Remember a Master and a token for this user; the token is tried first. A sign-in link brings its own token."""
+    if link.is_link(url):
+        _login_by(link.parse(url), str(ca_file) if ca_file else None)
+        return
     if token_file is not None:
         token = token_file.read_text().strip()
     elif sys.stdin.isatty():
         token = typer.prompt("Token", hide_input=True).strip()
     else:
         token = sys.stdin.readline().strip()
-    config = Config(url.rstrip("/"), token, str(ca_file) if ca_file else None)
+    _keep(Config(url.rstrip("/"), token, str(ca_file) if ca_file else None))
+
+
+def _login_by(given: link.SignInLink, ca_file: str | None) -> None:
+    if ca_file is None and given.url.startswith("https://"):
+        ca_file = save_authority(given.ca_hash, link.check_authority(given, fetch_authority(given.url)))
+    with Client(Config(given.url, "", ca_file)) as api:
+        opened = api.redeem_link(given.secret)
+    _keep(Config(given.url, opened["token"]["token"], ca_file))
+
+
+def _keep(config: Config) -> None:
     with Client(config) as api:
         me = api.get("/me")
     say(f"Signed in as {me['account']['name']} ({', '.join(me['roles'])}); kept in {save(config)}.")

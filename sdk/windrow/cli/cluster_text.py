@@ -8,9 +8,15 @@ from rich.console import Console
 from windrow.cli import entering
 from windrow.cli.output import err, print_whole, say, size_text
 
-ENDED = ("Deleted", "Failed")
+ENDED = ("Deleted", "Finished", "Failed")
 RESTS = (*ENDED, "Stopped")
 OPEN_TO_ALL = "Whoever knows an address may call it: the service itself checks its callers."
+
+
+def has_run(cluster: dict[str, Any]) -> bool:
+    """Whether its command has ended by itself: its log and files are there, or what is kept of them."""
+    ended = [one["phase"] == "exited" or one.get("results") is not None for one in members(cluster)]
+    return cluster["phase"] in ENDED and bool(ended) and any(ended)
 
 
 def print_plan(plan: dict[str, Any]) -> None:

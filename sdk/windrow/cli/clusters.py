@@ -287,7 +287,7 @@ def cluster_logs(
     follow: Annotated[bool, typer.Option("--follow", "-f")] = False,
     rank: Rank = 0,
 ) -> None:
-    """Print its log."""
+    """Print its log, or what is kept of it."""
     api = client(context)
     for data in api.logs(cluster_id(api, cluster, ended=True), follow=follow, rank=rank):
         sys.stdout.buffer.write(data)
@@ -334,9 +334,9 @@ def cluster_files(
     changed: Annotated[bool, typer.Option(help="Only what changed.")] = False,
     rank: Rank = 0,
 ) -> None:
-    """Fetch its working folder."""
+    """Fetch its working folder; of a command that has ended the files that it changed are kept for 30 days."""
     api = client(context)
-    names, cut = fetch_files(api, cluster_id(api, cluster), into, changed=changed, rank=rank)
+    names, cut = fetch_files(api, cluster_id(api, cluster, ended=True), into, changed=changed, rank=rank)
     say(f"{len(names)} file(s) written to {into}." + (" CUT: there was more than 1 GiB." if cut else ""))
 
 

@@ -68,6 +68,6 @@ def user_inside(api: Client, cluster_id: str) -> str:
     )
 
 
-def notebook_url(local_port: int, token: str | None) -> str:
-    """Where a browser of this machine opens it."""
-    return f"http://127.0.0.1:{local_port}/" + (f"?token={token}" if token else "")
+def page_url(host: str, local_port: int, token: str | None = None) -> str:
+    """Where a browser of this machine opens a forwarded port. host: the cluster's own name under localhost."""
+    return f"http://{host}:{local_port}/" + (f"?token={token}" if token else "")

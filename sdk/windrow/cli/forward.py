@@ -58,15 +58,15 @@ def cluster_forward(
         return
 
     def ready(port: int) -> None:
+        url = entering.page_url(found["forward_host"], port, doors["notebook_token"] if is_notebook else None)
         if as_json:
-            url = {"url": entering.notebook_url(port, doors["notebook_token"])} if is_notebook else {}
-            print_json({"cluster": found["id"], "port": remote, "local_address": f"{LOCALHOST}:{port}", **url})
+            at = f"{LOCALHOST}:{port}"
+            print_json({"cluster": found["id"], "port": remote, "local_address": at, "url": url})
             return
         if port != nearest:
             say(f"Port {nearest} of this machine is taken; this is another.")
-        say(f"{LOCALHOST}:{port} is port {remote} of {found.get('name') or found['id']}. Ctrl-C ends it.")
-        if is_notebook:
-            print_whole(f"Jupyter: {entering.notebook_url(port, doors['notebook_token'])}", err)
+        say(f"{LOCALHOST}:{port} is port {remote} of {found['name']}. Ctrl-C ends it.")
+        print_whole(f"{'Jupyter' if is_notebook else 'In a browser'}: {url}", err)
 
     try:
         _run(forward.listen(nearest, wanted is not None, ready))

@@ -128,6 +128,7 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
             ("Memory", f"{size_text(_live(item, 'memory_used_bytes'))} of {size_text(item.get('memory_bytes'))}"),
             ("Driver", item.get("driver_version")),
             ("Runtimes", ", ".join(item.get("runtimes") or [])),
+            ("Default image", item.get("default_image")),
             ("Bandwidth down / up", _bandwidth(item)),
             *_host_verified(verification),
             ("Reliability", standing and standing["reliability"]["words"]),
@@ -254,6 +255,22 @@ for _name, _help in (
     ("retire", "End its membership for good."),
 ):
     _action(_name, _help)
+
+
+@host_app.command("set")
+def host_set(
+    context: typer.Context,
+    host: str,
+    default_image: Annotated[
+        str | None, typer.Option(help="Runs where a request names no image: you offer it to everybody.")
+    ] = None,
+    no_default_image: Annotated[bool, typer.Option("--no-default-image", help="Have none.")] = False,
+) -> None:
+    """Choose what runs on it where a request names no image."""
+    if (default_image is None) is not no_default_image:
+        raise typer.BadParameter("Say either --default-image IMAGE or --no-default-image.")
+    item = client(context).request("PUT", f"/hosts/{host}/default-image", body={"image": default_image})
+    say(f"{item['name']}: default image {item['default_image'] or 'none'}.")
 
 
 @host_app.command("measure")

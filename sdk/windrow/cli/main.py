@@ -20,6 +20,7 @@ from windrow.cli import (
     host_facts,
     hosts,
     jobs,
+    people,
     run,
     stopping,
     templates,
@@ -53,6 +54,8 @@ for name, group in (
     ("receipt", account.receipt_app),
     ("ledger", account.ledger_app),
     ("token", account.token_app),
+    ("account", people.people_app),
+    ("credit", people.credit_app),
     ("audit", audit.audit_app),
     ("access", accesses.access_app),
 ):

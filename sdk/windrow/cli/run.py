@@ -9,7 +9,7 @@ import typer
 
 from windrow import folder
 from windrow.cli.account import print_receipt
-from windrow.cli.cluster_text import ENDED, Progress, print_plan, print_tested
+from windrow.cli.cluster_text import ENDED, Progress, has_run, print_plan, print_tested
 from windrow.cli.clusters import (
     CREATE_TIMEOUT_S,
     Cpus,
@@ -93,7 +93,7 @@ def _work(api: Client, cluster_id: str, parcel: folder.Parcel, files: bool) -> i
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     ended = api.wait_cluster(cluster_id, _has_exited, 60.0)
-    if ended["phase"] == "Failed":
+    if ended["phase"] == "Failed" and not has_run(ended):
         raise WindrowClientError(f"{cluster_id} failed: {ended.get('reason') or 'no reason was given'}")
     code = _exit_code(ended)
     if files:
@@ -118,15 +118,20 @@ def _phases(cluster: dict[str, Any]) -> set[str]:
 
 
 def _may_take_files(cluster: dict[str, Any]) -> bool:
-    if cluster["phase"] == "Failed":
-        raise WindrowClientError(f"{cluster['id']} failed: {cluster.get('reason') or 'no reason was given'}")
-    return bool(_phases(cluster)) and _phases(cluster) <= {"waiting_files", "running", "exited"}
+    return _is_beyond(cluster, {"waiting_files", "running", "exited"})
 
 
 def _has_started(cluster: dict[str, Any]) -> bool:
+    return _is_beyond(cluster, {"running", "exited"})
+
+
+def _is_beyond(cluster: dict[str, Any], phases: set[str]) -> bool:
+    """Whether all of its work is in one of these, or has ended by itself."""
+    if has_run(cluster):
+        return True
     if cluster["phase"] == "Failed":
         raise WindrowClientError(f"{cluster['id']} failed: {cluster.get('reason') or 'no reason was given'}")
-    return bool(_phases(cluster)) and _phases(cluster) <= {"running", "exited"}
+    return bool(_phases(cluster)) and _phases(cluster) <= phases
 
 
 def _has_exited(cluster: dict[str, Any]) -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CREATE_S: Final = 900.0
 DELETE_S: Final = 180.0
-ENDED: Final = ("Deleted", "Failed", "Deleting", "Stopping", "Stopped")
+ENDED: Final = ("Deleted", "Finished", "Failed", "Deleting", "Stopping", "Stopped")
 LIB: Final = ".windrow/lib"
 START: Final = (
     'v=$1; shift; p=$(command -v "$v" || command -v python3 || command -v python) || '
@@ -140,7 +140,7 @@ class Cluster:
             if found is not None:
                 api = self._api()
                 api.delete_cluster(found)
-                api.wait_cluster(found, lambda c: c["phase"] in ("Deleted", "Failed"), DELETE_S)
+                api.wait_cluster(found, lambda c: c["phase"] in ("Deleted", "Finished", "Failed"), DELETE_S)
                 memory.forget(found)
 
     async def aio_down(self) -> None:

@@ -12,9 +12,15 @@ from windrow_master.clusters.box import Doors
 from windrow_master.clusters.members import BLOCK_PORTS, FIRST_PORT
 from windrow_master.clusters.model import ClusterKind
 from windrow_proto.errors import InvalidInput, NotFound
+from windrow_proto.service_names import forward_host
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB5zs5wHVMvVEMXQnRSpGdZSFmX0pjqnQvRZ3fyvUnOY me@home"
 SECOND = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIL8dAWqWmlh1gU4vXQAbrx9fgSHFCS0oaTwI0YKpbYxN"
+
+
+def host_of(view):
+    """The name by which a browser comes to the notebook."""
+    return forward_host(view.cluster.name, view.cluster.cluster_id)
 
 
 @pytest.fixture
@@ -60,7 +66,7 @@ async def test_only_a_box_is_entered_and_by_so_many(m, more):
 async def test_a_container_has_ports_of_its_own_and_a_process_those_of_a_block(m):
     container = await m.create(argv=(), image="lab", ssh_keys=(KEY, SECOND), notebook=True)
     spec = m.spec()
-    assert spec.argv == ("sh", "-c", 'eval "$WINDROW_BOX"', "windrow", "2222", "8888", "0.0.0.0")
+    assert spec.argv == ("sh", "-c", 'eval "$WINDROW_BOX"', "windrow", "2222", "8888", "0.0.0.0", host_of(container))
     assert spec.env == {
         "WINDROW_BOX": box.SCRIPT,
         "WINDROW_SSH_KEYS": f"{KEY}\n{SECOND}",
@@ -73,7 +79,7 @@ async def test_a_container_has_ports_of_its_own_and_a_process_those_of_a_block(m
     process = await m.create(ssh_keys=(KEY,), notebook=True, runtime="process", host_id="host_b", env={"A": "b"})
     first, spec = process.cluster.first_port, m.spec("host_b")
     assert first >= FIRST_PORT and (first - FIRST_PORT) % BLOCK_PORTS == 0
-    assert spec.argv[4:] == (str(first), str(first + 1), "127.0.0.1", "true")
+    assert spec.argv[4:] == (str(first), str(first + 1), "127.0.0.1", host_of(process), "true")
     assert spec.env["A"] == "b" and process.cluster.secret != container.cluster.secret
 
 
@@ -83,7 +89,7 @@ async def test_what_was_not_asked_for_is_not_started(m):
     assert box.doors(plain.cluster, "docker") == Doors()
     asked = replace(plain.cluster, request=replace(plain.cluster.request, notebook=True), secret="s" * 64)
     assert box.doors(asked, "docker") == Doors(None, 8888, "0.0.0.0")
-    assert box.command(asked, "docker")[4:] == ("0", "8888", "0.0.0.0", "train")
+    assert box.command(asked, "docker")[4:] == ("0", "8888", "0.0.0.0", host_of(plain), "train")
     assert box.doors(asked, "simulated") == Doors()
     assert box.command(asked, "simulated") == ("train",)
 
@@ -104,7 +110,7 @@ async def test_only_its_renter_is_told_how_to_enter(m):
 @pytest.mark.parametrize("argv", [["sh", "-c", "exit 7"], ["sh", "-c", "kill -TERM $PPID; exec sleep 100"]])
 def test_the_renters_command_ends_the_box_with_its_own_code_and_is_asked_to_end_first(tmp_path, argv):
     """Without SSH and a notebook there is the command alone."""
-    command = ["sh", "-c", 'eval "$WINDROW_BOX"', "windrow", "0", "0", "", *argv]
+    command = ["sh", "-c", 'eval "$WINDROW_BOX"', "windrow", "0", "0", "", "", *argv]
     env = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "WINDROW_BOX": box.SCRIPT}
     done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, timeout=60, check=False)
     assert done.returncode == (7 if "exit 7" in argv[-1] else 143), done.stderr
@@ -116,7 +122,18 @@ def test_what_is_missing_is_said_in_the_log_and_the_command_runs(tmp_path):
         (tmp_path / name).symlink_to(f"/bin/{name}")
     script = box.SCRIPT.replace("/usr/sbin/sshd /usr/local/sbin/sshd", "")
     env = {"PATH": str(tmp_path), "TMPDIR": str(tmp_path), "WINDROW_BOX": script, "WINDROW_SSH_KEYS": KEY}
-    command = ["/bin/sh", "-c", 'eval "$WINDROW_BOX"', "windrow", "2222", "8888", "127.0.0.1", "/bin/sh", "-c"]
+    command = [
+        "/bin/sh",
+        "-c",
+        'eval "$WINDROW_BOX"',
+        "windrow",
+        "2222",
+        "8888",
+        "127.0.0.1",
+        "lab.localhost",
+        "/bin/sh",
+        "-c",
+    ]
     done = subprocess.run(
         [*command, 'echo "$WINDROW_BOX$WINDROW_SSH_KEYS"here; pwd'],
         env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,

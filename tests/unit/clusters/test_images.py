@@ -7,7 +7,7 @@ import pytest
 from tests.unit.clusters.test_over_hosts import by_rank, gang, look, lose, met
 from tests.unit.clusters.world import HOST, OTHER, market_world, principal
 from windrow_master.clusters.images import pin_of, pins
-from windrow_master.clusters.model import ClusterRequest
+from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
 from windrow_proto.errors import BadProof, Conflict, InvalidInput
 from windrow_proto.keys import SigningKey
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
@@ -43,7 +43,7 @@ def found(m, host_id, image=PINNED, step="pulling"):
     m.status(CommandKind.CREATE, CommandPhase.RUNNING, host_id, step=step, result={"image": image} if image else {})
 
 
-async def test_the_digest_that_a_host_found_is_shown_and_is_what_runs_when_its_gang_starts_again(m):
+async def test_the_digest_that_one_host_found_is_shown_and_decides_for_no_other_host(m):
     view = await gang(m, 1, image=TAG, argv=("train",), restart_members=True)
     (first,) = by_rank(view).values()
     assert m.spec(first.host_id).image == TAG
@@ -62,7 +62,40 @@ async def test_the_digest_that_a_host_found_is_shown_and_is_what_runs_when_its_g
 
     new = by_rank(await look(m, view))[0]
     assert new.host_id != first.host_id
-    assert m.spec(new.host_id).image == PINNED
+    assert m.spec(new.host_id).image == TAG
+
+
+async def test_the_digest_that_two_hosts_found_by_themselves_is_what_a_third_is_told_to_run(m):
+    view = await gang(m, 2, image=TAG, kind=ClusterKind.RAY, argv=())
+    hosts = [one.host_id for one in by_rank(view).values()]
+    for host_id in hosts:
+        assert m.spec(host_id).image == TAG
+        found(m, host_id)
+        m.report(m.spec(host_id), WorkloadPhase.WAITING_MEMBERS, host_id)
+    for host_id in hosts:
+        m.report(m.spec(host_id), WorkloadPhase.RUNNING, host_id)
+    assert (await look(m, view)).cluster.phase is ClusterPhase.RUNNING
+
+    lose(m, hosts[1])
+    for _ in range(3):
+        await m.clusters.tick()
+
+    (new,) = {one.host_id for one in by_rank(await look(m, view)).values()} - set(hosts)
+    assert m.spec(new).image == PINNED
+
+
+@pytest.mark.parametrize("second", [f"{TAG}@sha256:{'2e' * 32}", ""], ids=["another digest", "none"])
+async def test_members_whose_hosts_found_different_images_do_not_start(m, second):
+    view = await gang(m, 2, image=TAG, argv=("train",))
+    hosts = [one.host_id for one in by_rank(view).values()]
+    for host_id, image in zip(hosts, (PINNED, second), strict=True):
+        found(m, host_id, image=image)
+        m.report(m.spec(host_id), WorkloadPhase.WAITING_MEMBERS, host_id)
+
+    seen = await look(m, view)
+    assert seen.cluster.phase is ClusterPhase.FAILED
+    assert DIGEST in seen.cluster.reason and "by its digest" in seen.cluster.reason
+    assert not [one for one in seen.workloads if one.start_command]
 
 
 async def test_a_digest_in_the_request_goes_to_the_host_as_it_is(m):

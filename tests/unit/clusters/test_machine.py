@@ -15,6 +15,8 @@ Requested assembled =
 Requested ready     =
 Requested impaired  =
 Requested broken    Failed ! fail_create
+Requested done      =
+Requested undone    =
 Requested stop      =
 Requested delete    Deleted ! fail_create, finish_delete
 Requested gone      =
@@ -25,6 +27,8 @@ Queued    assembled =
 Queued    ready     =
 Queued    impaired  =
 Queued    broken    Failed ! fail_create
+Queued    done      =
+Queued    undone    =
 Queued    stop      =
 Queued    delete    Deleted ! fail_create, finish_delete
 Queued    gone      =
@@ -35,6 +39,8 @@ Placing   assembled =
 Placing   ready     =
 Placing   impaired  =
 Placing   broken    Failed ! fail_create
+Placing   done      =
+Placing   undone    =
 Placing   stop      =
 Placing   delete    Deleted ! fail_create, finish_delete
 Placing   gone      =
@@ -44,7 +50,9 @@ Creating  granted   =
 Creating  assembled = ! start_members
 Creating  ready     Running ! finish_create
 Creating  impaired  =
-Creating  broken    Failed ! end_work, fail_create
+Creating  broken    Failed ! close_work, fail_create
+Creating  done      Finished ! close_work, finish_create
+Creating  undone    Failed ! close_work, finish_create
 Creating  stop      Stopping ! end_work, fail_create
 Creating  delete    Deleting ! end_work, fail_create
 Creating  gone      =
@@ -54,7 +62,9 @@ Running   granted   =
 Running   assembled = ! start_members
 Running   ready     =
 Running   impaired  Degraded
-Running   broken    Failed ! end_work, fail_create
+Running   broken    Failed ! close_work, fail_create
+Running   done      Finished ! close_work, finish_create
+Running   undone    Failed ! close_work, finish_create
 Running   stop      Stopping ! end_work, fail_create
 Running   delete    Deleting ! end_work, fail_create
 Running   gone      =
@@ -64,7 +74,9 @@ Degraded  granted   =
 Degraded  assembled = ! start_members
 Degraded  ready     Running ! finish_create
 Degraded  impaired  =
-Degraded  broken    Failed ! end_work, fail_create
+Degraded  broken    Failed ! close_work, fail_create
+Degraded  done      Finished ! close_work, finish_create
+Degraded  undone    Failed ! close_work, finish_create
 Degraded  stop      Stopping ! end_work, fail_create
 Degraded  delete    Deleting ! end_work, fail_create
 Degraded  gone      =
@@ -75,6 +87,8 @@ Stopping  assembled =
 Stopping  ready     =
 Stopping  impaired  =
 Stopping  broken    =
+Stopping  done      =
+Stopping  undone    =
 Stopping  stop      =
 Stopping  delete    Deleting ! fail_stop
 Stopping  gone      Stopped ! finish_stop
@@ -85,6 +99,8 @@ Stopped   assembled =
 Stopped   ready     =
 Stopped   impaired  =
 Stopped   broken    =
+Stopped   done      =
+Stopped   undone    =
 Stopped   stop      = ! finish_stop
 Stopped   delete    Deleted ! fail_create, finish_delete
 Stopped   gone      =
@@ -95,6 +111,8 @@ Deleting  assembled =
 Deleting  ready     =
 Deleting  impaired  =
 Deleting  broken    =
+Deleting  done      =
+Deleting  undone    =
 Deleting  stop      =
 Deleting  delete    =
 Deleting  gone      Deleted ! finish_delete
@@ -105,9 +123,23 @@ Deleted   assembled =
 Deleted   ready     =
 Deleted   impaired  =
 Deleted   broken    =
+Deleted   done      =
+Deleted   undone    =
 Deleted   stop      =
 Deleted   delete    = ! finish_delete
 Deleted   gone      =
+Finished  queue     =
+Finished  place     =
+Finished  granted   =
+Finished  assembled =
+Finished  ready     =
+Finished  impaired  =
+Finished  broken    =
+Finished  done      =
+Finished  undone    =
+Finished  stop      =
+Finished  delete    = ! finish_delete
+Finished  gone      =
 Failed    queue     =
 Failed    place     =
 Failed    granted   =
@@ -115,6 +147,8 @@ Failed    assembled =
 Failed    ready     =
 Failed    impaired  =
 Failed    broken    =
+Failed    done      =
+Failed    undone    =
 Failed    stop      =
 Failed    delete    = ! finish_delete
 Failed    gone      ="""
@@ -153,11 +187,11 @@ def test_an_event_twice_is_no_news() -> None:
     assert (once.started_at_ns, once.ended_at_ns) == (NOW, None)
 
 
-def test_the_end_of_the_work_is_said_while_the_cluster_stays_up_for_its_files() -> None:
-    running, _ = step(cluster(ClusterPhase.CREATING), ClusterEvent.READY, "", NOW)
-    ended, _ = step(running, ClusterEvent.READY, "its work has ended with exit code 0", NOW)
-    assert (ended.phase, ended.reason) == (ClusterPhase.RUNNING, "its work has ended with exit code 0")
-    assert ended.steps[-1].name == "ended"
+def test_the_end_of_its_command_is_the_end_of_the_cluster_also_where_it_was_not_seen_running() -> None:
+    for event, phase in ((ClusterEvent.DONE, ClusterPhase.FINISHED), (ClusterEvent.UNDONE, ClusterPhase.FAILED)):
+        ended, effects = step(cluster(ClusterPhase.CREATING), event, "exit", NOW)
+        assert (ended.phase, ended.started_at_ns, ended.ended_at_ns) == (phase, NOW, NOW)
+        assert effects == (Effect.CLOSE_WORK, Effect.FINISH_CREATE)
 
 
 def test_progress_of_one_step_stays_in_one_line_and_old_steps_go_first() -> None:

@@ -7,7 +7,6 @@ import pytest
 from tests.unit.clusters.world import HOST, OTHER, OWNER, market_world, principal
 from windrow_master.clusters.fellows import FILL_NS, HURT_KEPT_NS
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, WorkPhase
-from windrow_master.clusters.workloads import KEPT_AFTER_EXIT_NS
 from windrow_master.fleet.machines import LinkEvent
 from windrow_master.market.model import RentalState
 from windrow_proto.errors import InsufficientFunds, InvalidInput, NoCapacity
@@ -239,7 +238,7 @@ async def test_a_gang_whose_rank_has_failed_is_degraded_for_its_log_and_then_fai
     m.report(m.spec_of(member.workload_id), WorkloadPhase.EXITED, member.host_id, exit_code=3)
     hurt = (await look(m, view)).cluster
     assert hurt.phase is ClusterPhase.DEGRADED
-    assert hurt.reason == f"rank 1 on {member.host_name} has ended with exit code 3 while others run"
+    assert hurt.reason == f"rank 1 on {member.host_name} has ended while others run: exit 3"
 
     m.clock.advance(HURT_KEPT_NS)
     await m.clusters.tick()
@@ -250,12 +249,32 @@ async def test_ranks_that_end_well_wait_for_the_others_however_long_that_takes(m
     view = await running(m)
     members = by_rank(view)
     m.report(m.spec_of(members[1].workload_id), WorkloadPhase.EXITED, members[1].host_id, exit_code=0)
-    m.clock.advance(2 * KEPT_AFTER_EXIT_NS)
+    m.clock.advance(30 * MINUTE)
     await m.clusters.tick()
     assert (await look(m, view)).cluster.phase is ClusterPhase.RUNNING
 
     m.report(m.spec_of(members[0].workload_id), WorkloadPhase.EXITED, members[0].host_id, exit_code=0)
-    assert (await look(m, view)).cluster.reason.startswith("its work has ended with exit code 0, 0")
+    after = (await look(m, view)).cluster
+    assert (after.phase, after.reason) == (ClusterPhase.FINISHED, "exit 0")
+
+
+async def test_a_gang_whose_ranks_have_all_ended_fails_with_the_first_that_failed(m):
+    view = await running(m)
+    members = by_rank(view)
+    for rank, code in ((1, 3), (0, 0)):
+        m.report(m.spec_of(members[rank].workload_id), WorkloadPhase.EXITED, members[rank].host_id, exit_code=code)
+    after = (await look(m, view)).cluster
+    assert (after.phase, after.reason) == (ClusterPhase.FAILED, f"rank 1 on {members[1].host_name}: exit 3")
+    assert not any(m.commands(CommandKind.DELETE, member.host_id) for member in members.values())
+
+
+@pytest.mark.parametrize("kind", [ClusterKind.RAY, ClusterKind.DASK])
+async def test_the_end_of_the_head_is_the_end_of_its_cluster_and_its_workers_are_ended(m, kind):
+    view = await running(m, kind=kind, argv=("python", "main.py"))
+    members = by_rank(view)
+    m.report(m.spec_of(members[0].workload_id), WorkloadPhase.EXITED, members[0].host_id, exit_code=0)
+    assert (await look(m, view)).cluster.phase is ClusterPhase.FINISHED
+    assert [len(m.commands(CommandKind.DELETE, members[rank].host_id)) for rank in (0, 1)] == [0, 1]
 
 
 async def test_a_gang_that_asked_for_it_starts_all_members_again_on_hosts_that_are_there(m):

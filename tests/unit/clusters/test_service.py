@@ -3,11 +3,12 @@
 import pytest
 
 from tests.unit.clusters.world import HOST, OPERATOR, OTHER, OWNER, STRANGER, market_world, principal
-from windrow_master.clusters.model import ClusterPhase, ClusterRequest, WorkPhase
-from windrow_master.clusters.workloads import KEPT_AFTER_EXIT_NS, LOST_AFTER_NS
+from windrow_master.clusters.model import ClusterPhase, ClusterRequest, Results, WorkPhase
+from windrow_master.clusters.workloads import LOST_AFTER_NS
 from windrow_master.fleet.machines import AdminEvent, LinkEvent
 from windrow_master.identity.model import Role
 from windrow_master.market.model import MINT, RentalState, Transfer, TransferKind, account_of
+from windrow_master.market.service import LEASE_NS
 from windrow_master.placement.model import Decision
 from windrow_master.store.model import OperationState
 from windrow_proto.errors import IdempotencyMismatch, InsufficientFunds, InvalidInput, NoCapacity, NotFound
@@ -143,17 +144,54 @@ async def test_a_command_that_is_never_taken_fails_the_cluster(m):
     assert cluster.phase is ClusterPhase.FAILED and "deadline_exceeded" in cluster.reason
 
 
-async def test_work_that_ends_by_itself_keeps_its_files_for_a_while_and_costs_nothing_more(m):
+@pytest.mark.parametrize(("code", "phase"), [(0, ClusterPhase.FINISHED), (3, ClusterPhase.FAILED)])
+async def test_a_command_that_ends_by_itself_ends_its_cluster_and_its_rental_at_once(m, code, phase):
     cluster_id, spec = await m.running()
     m.clock.advance(12 * SECOND)
-    m.receipt(spec, 2, 12, final=True, end_reason="exited", exit_code=3)
-    m.report(spec, WorkloadPhase.EXITED, exit_code=3, running_ns=12 * SECOND)
-    cluster = await m.cluster(cluster_id)
-    assert cluster.phase is ClusterPhase.RUNNING and "exit code 3" in cluster.reason
-    assert (await m.workload(cluster_id)).exit_code == 3
-    m.clock.advance(KEPT_AFTER_EXIT_NS)
-    await m.clusters.tick()
-    assert (await m.cluster(cluster_id)).phase is ClusterPhase.DELETING
+    m.receipt(spec, 2, 12, final=True, end_reason="exited", exit_code=code)
+    m.report(spec, WorkloadPhase.EXITED, exit_code=code, running_ns=12 * SECOND)
+    cluster, rental = await m.cluster(cluster_id), m.rental(cluster_id)
+    assert (cluster.phase, cluster.reason) == (phase, f"exit {code}")
+    assert (rental.state, rental.charged) == (RentalState.CLOSED, charge(rental.price_per_hour, 12 * SECOND))
+    assert (await m.workload(cluster_id)).exit_code == code
+    assert set(m.slots().values()) == {"scrubbing"} and not m.commands(CommandKind.DELETE)
+
+
+async def test_what_has_ended_is_wanted_on_its_host_until_its_results_are_in_and_is_then_cleared_away(m):
+    cluster_id, spec = await m.running()
+    m.receipt(spec, 2, 1, final=True, end_reason="exited", exit_code=0)
+    m.report(spec, WorkloadPhase.EXITED, exit_code=0)
+    (wanted,) = m.read(lambda uow: m.clusters.desired(uow, HOST))
+    (renewal,) = (await m.clusters.renewals())[HOST]
+    assert wanted.should_run and renewal.paid_ns == renewal.lease_ns == LEASE_NS
+    for _ in range(2):
+        kept = Results(m.clock.wall_ns(), 5, False, None, "files: its disk is gone")
+        m.write(lambda uow, kept=kept: m.clusters.life.keep_results(uow, spec.workload_id, kept))
+    assert (await m.cluster(cluster_id)).reason == "exit 0; not kept: rank 0 on host_a: files: its disk is gone"
+    assert len(m.commands(CommandKind.DELETE)) == 1 and await m.clusters.renewals() == {}
+    m.report(spec, WorkloadPhase.GONE)
+    m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
+    assert set(m.slots().values()) == {"free"}
+    assert (await m.cluster(cluster_id)).phase is ClusterPhase.FINISHED
+    assert (await m.workload(cluster_id)).results.log_bytes == 5
+
+
+async def test_a_command_that_ends_before_it_was_seen_running_has_run(m):
+    operation, view = await m.clusters.create(principal(), ClusterRequest(argv=("true",)))
+    spec = m.spec()
+    m.report(spec, WorkloadPhase.EXITED, exit_code=0)
+    m.status(CommandKind.CREATE, CommandPhase.SUCCEEDED)
+    cluster = await m.cluster(view.cluster.cluster_id)
+    assert cluster.phase is ClusterPhase.FINISHED and cluster.started_at_ns == cluster.ended_at_ns
+    assert await operation_state(m, operation) is OperationState.SUCCEEDED
+
+
+async def test_what_has_ended_stays_so_when_it_is_deleted(m):
+    cluster_id, spec = await m.running()
+    m.report(spec, WorkloadPhase.EXITED, exit_code=0)
+    operation, view = await m.clusters.delete(principal(), cluster_id)
+    assert (operation.state, view.cluster.phase) == (OperationState.SUCCEEDED, ClusterPhase.FINISHED)
+    assert not m.commands(CommandKind.DELETE)
 
 
 async def test_a_delete_ends_the_work_gives_back_the_slot_and_closes_the_rental_at_the_last_signed_second(m):
@@ -272,15 +310,6 @@ async def test_a_slot_is_scrubbed_between_the_end_of_its_work_and_the_next_holde
     assert set(m.slots().values()) == {"free"}
     rows = m.read(lambda uow: uow.audit_log.list(spec.slots[0].slot_id))
     assert [row.action for row in rows][-4:] == ["slot.ran", "slot.stop", "slot.stopped", "slot.scrubbed"]
-
-
-async def test_work_that_had_ended_by_itself_goes_straight_to_scrubbing_when_it_is_deleted(m):
-    cluster_id, spec = await m.running()
-    m.report(spec, WorkloadPhase.EXITED, exit_code=0)
-    m.receipt(spec, 2, 5, final=True, end_reason="exited", exit_code=0)
-    assert set(m.slots().values()) == {"running"}, "its files are still there to be fetched"
-    await m.clusters.delete(principal(), cluster_id)
-    assert set(m.slots().values()) == {"scrubbing"}
 
 
 async def test_a_renter_hears_once_that_the_funds_run_out_before_they_do(m):
@@ -412,3 +441,14 @@ async def test_a_slice_is_rented_by_its_profile_at_its_share_of_the_cards_price(
     assert view.cluster.tier.startswith("h100-pcie:1g.10gb/")
     with pytest.raises(NoCapacity):
         await m.create(gpus=1)
+
+
+async def test_a_slot_that_is_being_cleaned_up_after_work_that_ended_is_back_in_a_moment(m):
+    _, spec = await m.running(argv=("true",))
+    with pytest.raises(NoCapacity) as refused:
+        await m.create()
+    assert refused.value.retry_after_ns == 0
+    m.report(spec, WorkloadPhase.EXITED, exit_code=0)
+    with pytest.raises(NoCapacity) as refused:
+        await m.create()
+    assert refused.value.retry_after_ns > 0

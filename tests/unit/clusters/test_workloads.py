@@ -10,7 +10,6 @@ from windrow_master.clusters.machine import ClusterEvent
 from windrow_master.clusters.model import ClusterPhase, WorkPhase
 from windrow_master.clusters.workloads import (
     FILES_WAIT_NS,
-    KEPT_AFTER_EXIT_NS,
     LOST_AFTER_NS,
     Judgement,
     advanced,
@@ -57,7 +56,7 @@ def test_why_work_ended_is_said_with_its_exit_code() -> None:
     at = observed(workload(), report(WorkloadPhase.EXITED, exit_code=137, detail=why), NOW)
     found = judge(ClusterPhase.RUNNING, [at], NOW)
     assert found is not None
-    assert found.reason == f"its work has ended with exit code 137: {why}; fetch its files and delete it"
+    assert found == Judgement(ClusterEvent.UNDONE, f"exit 137: {why}")
 
 
 def judged(phase: ClusterPhase, *works: WorkPhase, now_ns: int = NOW) -> ClusterEvent | None:
@@ -73,7 +72,9 @@ def judged(phase: ClusterPhase, *works: WorkPhase, now_ns: int = NOW) -> Cluster
         (ClusterPhase.CREATING, [WorkPhase.WAITING_FILES], None),
         (ClusterPhase.CREATING, [WorkPhase.RUNNING], ClusterEvent.READY),
         (ClusterPhase.CREATING, [WorkPhase.RUNNING, WorkPhase.PREPARING], None),
-        (ClusterPhase.CREATING, [WorkPhase.EXITED], ClusterEvent.READY),
+        (ClusterPhase.CREATING, [WorkPhase.EXITED], ClusterEvent.UNDONE),
+        (ClusterPhase.RUNNING, [WorkPhase.EXITED, WorkPhase.RUNNING], ClusterEvent.READY),
+        (ClusterPhase.FINISHED, [WorkPhase.EXITED], None),
         (ClusterPhase.CREATING, [WorkPhase.FAILED], ClusterEvent.BROKEN),
         (ClusterPhase.RUNNING, [WorkPhase.GONE], ClusterEvent.BROKEN),
         (ClusterPhase.RUNNING, [WorkPhase.STOPPING], ClusterEvent.BROKEN),
@@ -105,12 +106,19 @@ def test_a_delete_does_not_wait_for_a_host_beyond_the_lease() -> None:
     assert found is not None and found.event is ClusterEvent.GONE
 
 
-def test_work_that_ended_is_cleared_away_when_nobody_does() -> None:
-    ended = replace(workload(WorkPhase.EXITED), ended_at_ns=NOW, exit_code=0)
-    found = judge(ClusterPhase.RUNNING, [ended], NOW + 1)
-    assert found is not None and found.event is ClusterEvent.READY and "exit code 0" in found.reason
-    found = judge(ClusterPhase.RUNNING, [ended], NOW + KEPT_AFTER_EXIT_NS)
-    assert found is not None and found.event is ClusterEvent.DELETE
+@pytest.mark.parametrize(
+    ("codes", "said"),
+    [
+        ([0], Judgement(ClusterEvent.DONE, "exit 0")),
+        ([0, 0], Judgement(ClusterEvent.DONE, "exit 0")),
+        ([3], Judgement(ClusterEvent.UNDONE, "exit 3")),
+        ([None], Judgement(ClusterEvent.UNDONE, "its exit code is not known")),
+        ([0, 3], Judgement(ClusterEvent.UNDONE, "rank 0 on host a: exit 3")),
+    ],
+)
+def test_work_that_has_ended_is_over_as_its_exit_codes_say(codes: list[int | None], said: Judgement) -> None:
+    works = [replace(workload(WorkPhase.EXITED, number), exit_code=code) for number, code in enumerate(codes)]
+    assert judge(ClusterPhase.RUNNING, works, NOW) == said
 
 
 def test_files_that_never_come_do_not_block_a_slot_for_ever() -> None:

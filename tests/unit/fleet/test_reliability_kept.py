@@ -130,6 +130,6 @@ async def test_the_figure_counts_in_the_tier_once_it_is_known(w):
     ],
 )
 def test_what_is_the_hosts_own_counts_against_it_and_nothing_else(kind, fields, faults, aborts):
-    after = mishaps.after_mishaps(Record(0), [Mishap(HOST, kind, fields)], 0)
+    after = mishaps.after_mishaps(Record(0), [Mishap(HOST, kind, "master", fields)], 0)
     assert (after.faults, after.aborts) == (faults, aborts)
     assert kind in mishaps.KINDS

@@ -98,8 +98,8 @@ def test_a_master_takes_its_command_environment_and_secrets(compose: dict[str, A
     config = master_config.parse(flags, environment)
 
     assert command == "windrow-master"
-    assert (config.http_port, config.https_port, config.trunk_port) == (
-        master_config.HTTP_PORT, master_config.HTTPS_PORT, master_config.TRUNK_PORT,
+    assert (config.http_port, config.https_port, config.trunk_port, config.health_port) == (
+        *(master_config.HTTP_PORT, master_config.HTTPS_PORT, master_config.TRUNK_PORT, master_config.HEALTH_PORT),
     )  # fmt: skip
     assert (config.public, config.listen, config.is_shared, config.rate_limits) == (name, "0.0.0.0", True, True)
     assert config.redis_url == check_url(config.redis_url) and "@valkey:6379" in config.redis_url
@@ -250,7 +250,7 @@ def _answering(status: int, body: bytes) -> Iterator[str]:
 def test_the_health_check_asks_where_the_master_answers(compose: dict[str, Any]) -> None:
     url = compose["services"]["master"]["healthcheck"]["test"][-1]
 
-    assert url == f"http://127.0.0.1:{master_config.HTTP_PORT}/healthz"
+    assert url == f"http://127.0.0.1:{master_config.HEALTH_PORT}/healthz"
     assert ("GET", "/healthz") in RULES
 
 

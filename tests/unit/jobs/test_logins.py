@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.clusters.test_images import DIGEST, KEYS, LOGIN, PINNED, TAG, found, keyed
+from tests.unit.clusters.test_images import DIGEST, KEYS, LOGIN, TAG, found, keyed
 from tests.unit.clusters.world import HOST, OTHER, principal
 from tests.unit.jobs.world import World, world
 from windrow_master.clusters.jobs.model import JobRequest, JobState
@@ -45,7 +45,7 @@ async def test_a_job_keeps_its_login_sealed_until_its_host_is_known_for_its_retr
         it.market.link(LinkEvent.SILENT)
         it.market.link(LinkEvent.SILENT_LONG)
         await it.tick()
-        assert (shown(it, OTHER), it.market.spec(OTHER).image) == (LOGIN, PINNED)
+        assert (shown(it, OTHER), it.market.spec(OTHER).image) == (LOGIN, TAG)
         sealed = (await it.get(job)).login
         assert sealed and LOGIN.password not in repr(await it.get(job))
         with pytest.raises(BadProof):

@@ -114,6 +114,20 @@ async def test_gpus_are_shaped_once_and_answered_by_version(api, fleet):
     assert changed.json()["version"] > first.json()["version"]
 
 
+async def test_an_owner_chooses_the_image_that_runs_where_a_request_names_none_and_takes_it_back(api, fleet):
+    route = f"/api/v1/hosts/{HOST}/default-image"
+    assert (await ok(await api.client.get(f"/api/v1/hosts/{HOST}")))["default_image"] is None
+    chosen = await ok(await api.client.put(route, json={"image": "debian:13"}))
+    assert chosen["default_image"] == "debian:13"
+    assert (await ok(await api.client.get(f"/api/v1/hosts/{HOST}")))["default_image"] == "debian:13"
+    for wrong in ("", "-v", "sha256:" + "1f" * 32, "1f" * 32, "a b", "x" * 300):
+        assert (await api.client.put(route, json={"image": wrong})).status_code == 422
+    assert (await ok(await api.client.put(route, json={"image": None})))["default_image"] is None
+    events = (await ok(await api.client.get(f"/api/v1/events?subject={HOST}")))["items"]
+    told = [one["text"] for one in events if one["kind"] == "host.default_image"]
+    assert len(told) == 2 and "debian:13" in told[1] and told[0].endswith("has no default image")
+
+
 async def test_an_operator_drains_activates_and_retires_a_host(api, fleet):
     drained = await ok(await api.client.post(f"/api/v1/hosts/{HOST}/drain", json={"reason": "new fan"}))
     assert (drained["admin_state"], drained["headline"]) == ("draining", "draining")
@@ -181,7 +195,7 @@ async def test_the_catalog_names_every_metric_with_its_unit(api):
 async def test_the_feed_streams_what_changed_and_only_that(api, fleet):
     from windrow_master.api.fleet_routes import feed_of
 
-    stream = feed_of(api.services).stream(None)
+    stream = feed_of(api.services).stream(None, None)
     rows = await anext(stream)
     hosts = await anext(stream)
     assert (rows.event, hosts.event) == ("rows", "hosts")
@@ -226,7 +240,7 @@ async def test_a_host_in_a_list_is_the_host_of_its_own_page(api, fleet):
 async def test_listeners_in_step_share_what_was_written_once(api, fleet):
     from windrow_master.api.fleet_routes import feed_of
 
-    one, other = (feed_of(api.services).stream(None) for _ in range(2))
+    one, other = (feed_of(api.services).stream(None, None) for _ in range(2))
     first, second = await anext(one), await anext(other)
     assert first is second
     assert first.encode() is second.encode()
@@ -238,7 +252,7 @@ async def test_a_stream_after_the_lists_version_tells_only_what_changed_since(ap
     from windrow_master.api.fleet_routes import feed_of
 
     version = (await ok(await api.client.get("/api/v1/gpus")))["version"]
-    stream = feed_of(api.services).stream(version)
+    stream = feed_of(api.services).stream(version, None)
     api.clock.advance(10**9)
     await send(api, 1, {(GPU_1, 1): 50})
     rows, hosts = await anext(stream), await anext(stream)
@@ -257,7 +271,7 @@ async def test_a_version_of_an_earlier_master_is_old_to_the_next(api, fleet):
     restarted = FleetFeed(services.store, fleet, services.telemetry, services.market, api.clock)
     await restarted.refresh()
     assert feed_of(services) is not restarted
-    assert len(read(restarted.news(version)[-1])["hosts"]) == 2
+    assert len(read(restarted.news(version, None)[-1])["hosts"]) == 2
 
 
 async def test_a_hosts_verification_is_shown_in_words_with_the_evidence(api, fleet):

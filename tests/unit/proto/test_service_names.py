@@ -1,6 +1,10 @@
 """Names of services: what means a port of a cluster, and what does not."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import ClusterId, mint
@@ -8,6 +12,7 @@ from windrow_proto.service_names import (
     LOCAL_DOMAIN,
     check_domain,
     check_place,
+    forward_host,
     is_under,
     read_name,
     service_name,
@@ -74,3 +79,29 @@ def test_a_domain_for_services_has_two_labels_and_room_for_a_third() -> None:
 def test_a_place_that_is_none_is_nothing(text: str) -> None:
     assert check_place(text) == ""
     assert check_place("svc.localhost:7743") == "svc.localhost:7743"
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [
+        ("lab", "lab.localhost"),
+        ("box-7", "box-7.localhost"),
+        ("My Lab", "my-lab-00000001.localhost"),
+        ("my_lab", "my-lab-00000001.localhost"),
+        ("a.b", "a-b-00000001.localhost"),
+        ("svc", "svc-00000001.localhost"),
+        ("数据", "cluster-00000001.localhost"),
+        ("-", "cluster-00000001.localhost"),
+        ("x" * 300, f"{'x' * 48}-00000001.localhost"),
+    ],
+)
+def test_a_forwarded_port_has_a_host_name_that_is_the_clusters(name: str, host: str) -> None:
+    assert forward_host(name, ClusterId("cluster_0192f7c4" + "0" * 23 + "1")) == host
+
+
+@given(st.text())
+def test_a_forwarded_ports_host_name_is_always_one_label_under_localhost_and_never_the_services(name: str) -> None:
+    label, _, rest = forward_host(name, ClusterId("cluster_0192f7c4" + "0" * 23 + "1")).partition(".")
+
+    assert rest == "localhost" and re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", label)
+    assert f"{label}.localhost" != LOCAL_DOMAIN

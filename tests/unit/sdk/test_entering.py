@@ -85,5 +85,5 @@ def test_a_name_that_is_none_is_never_given_to_ssh(said: bytes, code: int) -> No
 
 
 def test_the_address_of_a_notebook_carries_its_token() -> None:
-    assert entering.notebook_url(8888, "abc") == "http://127.0.0.1:8888/?token=abc"
-    assert entering.notebook_url(9000, None) == "http://127.0.0.1:9000/"
+    assert entering.page_url("lab.localhost", 8888, "abc") == "http://lab.localhost:8888/?token=abc"
+    assert entering.page_url("lab.localhost", 9000) == "http://lab.localhost:9000/"

@@ -1,11 +1,15 @@
 """Forwarding: which cluster and which ports are meant, and that the SDK's records are the contract's."""
 
+import contextlib
+import errno
+import socket
+
 import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow import pump, tunnel
+from windrow import forwarding, pump, tunnel
 from windrow.cli.clusters import cluster_id, cluster_named
 from windrow.cli.forward import ports_of
 from windrow.client import Client
@@ -92,3 +96,30 @@ def test_what_is_no_record_breaks_the_tunnel() -> None:
         reader.feed(b"x")
     with pytest.raises(TunnelBroken):
         pump.Records().feed(b"\xff" * 4)
+
+
+def test_a_forwarded_port_is_listened_on_at_both_loopback_addresses_or_at_none() -> None:
+    """A browser may try either for `lab.localhost`: whoever has one of them could answer in its place."""
+    with contextlib.ExitStack() as opened:
+        servers = [opened.enter_context(one) for one in forwarding.listening(0)]
+        assert [server.getsockname()[0] for server in servers] == ["127.0.0.1", "::1"]
+        (port,) = {server.getsockname()[1] for server in servers}
+
+    for taken, family in (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)):
+        with socket.create_server((taken, port), family=family), pytest.raises(OSError) as refused:
+            forwarding.listening(port)
+        assert refused.value.errno == errno.EADDRINUSE
+
+
+def test_without_ipv6_one_address_is_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = socket.create_server
+
+    def lacking(address: tuple[str, int], *, family: int = socket.AF_INET) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EADDRNOTAVAIL, "no such address")
+        return make(address)
+
+    monkeypatch.setattr(socket, "create_server", lacking)
+    (server,) = forwarding.listening(0)
+    with server:
+        assert server.getsockname()[0] == "127.0.0.1"

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from typer import BadParameter
 from typer.main import get_command
 
 from windrow.cli import host_bandwidth, host_facts, hosts
@@ -91,6 +92,9 @@ def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
                 return httpx2.Response(200, json=ROUNDS)
             if request.url.path.endswith("/facts"):
                 return httpx2.Response(status, json=SAYS)
+            if request.url.path.endswith("/default-image"):
+                chosen = json.loads(request.content)["image"]
+                return httpx2.Response(200, json=HOST | {"default_image": chosen})
             if request.url.path.endswith("/proof"):
                 return httpx2.Response(status, json=PROVED)
             return httpx2.Response(200, json=GPU if "/gpus/" in request.url.path else HOST)
@@ -101,7 +105,7 @@ def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
                 module, "client", lambda context: context.with_resource(Client(config, transport=transport))
             )
         get_command(app)([*words], standalone_mode=False)
-        return capsys.readouterr().out
+        return "".join(capsys.readouterr())
 
     return run
 
@@ -169,6 +173,18 @@ def test_what_a_host_says_of_its_machine_is_shown_and_what_it_does_not_is_a_dash
     assert head == "Machine:"
     assert [row.split()[-1] for row in rows[:2]] == ["yes", "–"]
     assert "4.0 GiB" in rows[2] or "4 GiB" in rows[2]
+
+
+def test_an_owner_chooses_a_default_image_and_takes_it_back(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = show("host", "set", "host_1", "--default-image", "debian:13", verification={})
+    assert said == "box: default image debian:13.\n"
+    assert show("host", "set", "host_1", "--no-default-image", verification={}) == "box: default image none.\n"
+    for words in ((), ("--default-image", "debian:13", "--no-default-image")):
+        with pytest.raises(BadParameter, match="either"):
+            show("host", "set", "host_1", *words, verification={})
+    monkeypatch.setitem(HOST, "default_image", "debian:13")
+    (line,) = [one for one in show("host", "show", "host_1", verification=NONE_YET).splitlines() if "Default" in one]
+    assert line.split() == ["Default", "image", "debian:13"]
 
 
 def test_what_relays_found_of_a_line_is_shown_round_by_round(show: Show) -> None:

@@ -52,6 +52,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
     with closing(opened):
         services = opened.services
         services.inside = Endless()  # type: ignore[assignment]  # the two methods that are asked for
+        services.results = services.inside  # type: ignore[assignment]  # for logs
         token = services.identity.local_token(services.identity.first_account(), None)
         transport = httpx2.ASGITransport(build_app(services, tmp_path), raise_app_exceptions=False)
         bearer = {"Authorization": f"Bearer {token}"}

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import AccountId, GpuUuid, HostId, TokenId
 from windrow_proto.model import GpuFacts, Inventory
-from windrow_proto.units import DAY, GIB
+from windrow_proto.units import DAY, GIB, Microcents
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "permissions.md"
 ANSWER_S = 60.0
@@ -75,6 +75,7 @@ class World:
         body = b'{"argv": ["true"]}' if path.endswith("/exec") else body
         body = b'{"source": "%b"}' % path.split("/")[4].encode() if path.endswith("/restore") else body
         body = b'{"port": 80}' if path.endswith("/tunnels") else body
+        body = b'{"image": null}' if path.endswith("/default-image") else body
         body = b'{"hosts": 2}' if path.endswith("/resize") else body
         path, _, query = path.partition("?")
         scope = {
@@ -178,9 +179,13 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
         await opened.services.artefacts.put(owner, ("account", OWNER), name, _nothing())
         await opened.services.templates.save(owner, name.lower(), ClusterRequest())
         await opened.services.volumes.create(owner, name.lower())
+    operator = replace(owner, roles=frozenset({Role.OPERATOR}))
+    assert opened.services.accounts is not None
+    guest, _ = await opened.services.accounts.add(operator, "guest", frozenset({Role.RENTER}), Microcents(0))
     opened.services.health.departed = lambda: [{"access_id": "access_1", "region": "local-a"}]
     return {
         "{host_id}": HOST,
+        "{account_id}": guest.account.id,
         "{gpu_id}": GPU,
         "{access_id}": "access_1",
         "{cluster_id}": view.cluster.cluster_id,

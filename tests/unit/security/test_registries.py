@@ -116,6 +116,10 @@ class PretendApi:
     def inspect_image(self, image: str) -> Any:
         raise docker.errors.NotFound("no such image")
 
+    def inspect_distribution(self, image: str, **_: object) -> Any:
+        self.pulled.append(image)
+        raise docker.errors.APIError('parsing HTTP 404 response body: invalid character: "root:x:0:0 stolen"')
+
     def pull(self, repository: str, **_: object) -> Any:
         self.pulled.append(repository)
         return iter([{"error": 'parsing HTTP 404 response body: invalid character: "root:x:0:0 stolen"'}])
@@ -144,6 +148,6 @@ async def test_what_a_server_answered_that_is_no_registry_is_not_told_to_the_ren
 
     api, detail = await _failing(tmp_path, "registry.example/x")
 
-    assert api.pulled == ["registry.example/x"]
+    assert api.pulled == ["registry.example/x:latest"]
     assert "404 response body" in detail and "stolen" not in detail
     assert docker_facts.without_body("manifest unknown") == "manifest unknown"

@@ -18,7 +18,7 @@ NOTHING: Final = Microcents(0)
 COLLECT_NS: Final = 30 * SECOND
 """For the files of work that goes on costing money while they are brought in."""
 COLLECT_ENDED_NS: Final = 600 * SECOND
-"""For the files of work that has ended; its host keeps them for 15 minutes at no cost."""
+"""For the files of work that has ended; its host keeps them until they are in, at no cost."""
 
 TRY_FIRST_NS: Final = SECOND
 TRY_MAX_NS: Final = 30 * SECOND
@@ -106,7 +106,7 @@ def _holding(job: Job, seen: Seen, now_ns: int) -> Answer | None:
     cluster, workload = seen.cluster, seen.workload
     if cluster is None or workload is None:
         return Answer(JobEvent.FAIL, "its cluster is not there")
-    is_going = cluster.phase in (*RESTS, ClusterPhase.DELETING, ClusterPhase.DELETED)
+    is_going = cluster.phase in (*RESTS, ClusterPhase.FINISHED, ClusterPhase.DELETING, ClusterPhase.DELETED)
     if workload.phase is WorkPhase.EXITED or (is_going and cluster.reason and workload.exit_code is not None):
         return _exited(job, workload)
     if is_going:

@@ -160,19 +160,25 @@ class JobService:
 
         def change(uow: UnitOfWork) -> JobView:
             job = self._load(uow, principal, job_id, _ENDS_ALL)
-            said = "it was cancelled"
-            if job.state is JobState.RUNNING:
-                job = self._desk.step(
-                    uow, job, rules.Answer(JobEvent.COLLECT, said, Verdict.CANCELLED), principal.actor
-                )
-            elif job.state is not JobState.CHECKPOINTING:
-                job = self._desk.step(uow, job, rules.Answer(JobEvent.CANCEL, said), principal.actor)
-            elif job.verdict is Verdict.AGAIN:
-                job = self._desk.keep(uow, replace(job, verdict=Verdict.CANCELLED, reason=said))
-            return _view(uow, job)
+            return _view(uow, self._end(uow, job, "it was cancelled", principal.actor))
 
         async with self.course.placing:
             return await self._store.write(change, name="job.cancel")
+
+    def end_all(self, uow: UnitOfWork, account_id: AccountId, reason: str, actor: str) -> None:
+        """Cancel all jobs of an account that have not ended. Hold `course.placing` meanwhile."""
+        for job in uow.jobs.living():
+            if job.account_id == account_id:
+                self._end(uow, job, reason, actor)
+
+    def _end(self, uow: UnitOfWork, job: Job, said: str, actor: str) -> Job:
+        if job.state is JobState.RUNNING:
+            return self._desk.step(uow, job, rules.Answer(JobEvent.COLLECT, said, Verdict.CANCELLED), actor)
+        if job.state is not JobState.CHECKPOINTING:
+            return self._desk.step(uow, job, rules.Answer(JobEvent.CANCEL, said), actor)
+        if job.verdict is Verdict.AGAIN:
+            return self._desk.keep(uow, replace(job, verdict=Verdict.CANCELLED, reason=said))
+        return job
 
     async def rerun(self, principal: Principal, job_id: JobId, key: str | None = None) -> JobView:
         """The same once more, with the folder that was sent then. Raises Conflict while it has not ended, and where it

@@ -113,7 +113,7 @@ class Launcher:
             host_id=host.host_id,
             host_name=host.name,
             runtime=place.runtime.value,
-            image=images.pin_of(place.image or "", uow.workloads.of_cluster(cluster.cluster_id)),
+            image=images.pin_of(place.image or "", uow.workloads.of_cluster(cluster.cluster_id), host.host_id),
             slots=grants,
             cpus=cluster.request.cpus,
             memory_bytes=cluster.request.memory_bytes or Bytes(0),
@@ -144,6 +144,8 @@ class Launcher:
             lease_ns=LEASE_NS,
             paid_ns=HOLD_NS if cluster.price_per_hour else LEASE_NS,
             member=_membership(cluster, workload.rank, addresses, host, workload.runtime),
+            may_use_local_image=cluster.account_id == host.owner_account
+            or images.is_same(workload.image, host.default_image),
         )
         if spec.volumes and (host.inventory is None or not host.inventory.more.get(VOLUMES)):
             words = f"The agent of {host.name} is too old to have volumes"

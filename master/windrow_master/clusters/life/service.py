@@ -12,12 +12,13 @@ from typing import Final
 from windrow_master.clusters import fellows, images, limits
 from windrow_master.clusters import workloads as rules
 from windrow_master.clusters.machine import HOLDING, ClusterEvent, Effect, noted, step
-from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterPhase, Step, Workload, WorkPhase
+from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterPhase, Results, Step, Workload, WorkPhase
 from windrow_master.fleet.model import CommandRow, CommandState, LinkState
 from windrow_master.fleet.service import FleetService
 from windrow_master.market.service import MarketService
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import ClusterId, CommandId, HostId, OperationId, WorkloadId
+from windrow_proto.image_names import is_pinned
 from windrow_proto.model import Command, CommandKind, DeleteSpec, ObservedWorkload, Receipt, StartSpec
 from windrow_proto.units import DAY, MINUTE, SECOND
 
@@ -70,6 +71,16 @@ class LifeDesk:
                 self._save(uow, self._failed(uow, workload, f"not started: {_why(row)}"))
         else:
             self._on_delete(uow, workload, row)
+
+    def had(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> bool:
+        """Whether this workload was placed on this host."""
+        workload = uow.workloads.get(WorkloadId(workload_id))
+        return workload is not None and workload.host_id == host_id
+
+    def holds(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> bool:
+        """Whether this host has this workload and has not yet let go of it."""
+        workload = uow.workloads.get(WorkloadId(workload_id))
+        return workload is not None and workload.host_id == host_id and not workload.is_released
 
     def on_workload(self, uow: UnitOfWork, host_id: HostId, report: ObservedWorkload) -> None:
         """A host reports a workload, maybe again and maybe late."""
@@ -203,7 +214,10 @@ class LifeDesk:
         uow.workloads.save(found)
         who = fellows.named(workload) if cluster.kind in OVER_HOSTS else ""
         self.keep(uow, noted(cluster, Step(uow.now_wall_ns, "image", None, said, who)))
-        return found
+        others = fellows.members_of(uow.workloads.of_cluster(cluster.cluster_id))
+        known = [one for one in others if is_pinned(one.image) and one.workload_id != found.workload_id]
+        why = images.disagreement([*known, found]) if found.is_member else ""
+        return self._save(uow, self._failed(uow, found, why)) if why else found
 
     def _on_delete(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
         if row.state is CommandState.SUCCEEDED:
@@ -255,11 +269,17 @@ class LifeDesk:
                 for workload in fellows.members_of(uow.workloads.of_cluster(cluster.cluster_id)):
                     self._order_start(uow, workload)
             case Effect.END_WORK:
-                self.uses.forget(cluster.cluster_id)
-                self.clients.forget(cluster.cluster_id)
+                self._close(uow, cluster, actor)
+                self.clear(uow, cluster, actor)
+            case Effect.CLOSE_WORK:
+                self._close(uow, cluster, actor)
                 for workload in uow.workloads.of_cluster(cluster.cluster_id):
-                    self._order_end(uow, workload, actor)
-                self._market.end_rental(uow, cluster.rental_id, cluster.reason or cluster.phase.value.lower())
+                    if rules.has_results(workload):
+                        said = "the work ended by itself, its log and files are brought in"
+                        self._fleet.slots_stopping(uow, workload.slots, actor, said)
+                        self._fleet.slots_scrubbing(uow, workload.slots, actor, said)
+                    else:
+                        self._order_end(uow, workload, actor)
             case Effect.FINISH_CREATE:
                 self._finish(uow, cluster, *_STARTS)
             case Effect.FAIL_CREATE:
@@ -272,6 +292,34 @@ class LifeDesk:
                 self._finish(uow, cluster, STOP_KIND, error_code="conflict", detail="it was deleted first")
             case Effect.FINISH_DELETE:
                 self._finish(uow, cluster, DELETE_KIND)
+
+    def _close(self, uow: UnitOfWork, cluster: Cluster, actor: str) -> None:
+        """Nobody uses it or pays for it from now on."""
+        self.uses.forget(cluster.cluster_id)
+        self.clients.forget(cluster.cluster_id)
+        self._market.end_rental(uow, cluster.rental_id, cluster.reason or cluster.phase.value.lower())
+
+    def clear(self, uow: UnitOfWork, cluster: Cluster, actor: str) -> None:
+        """Order the end of whatever is left of a cluster on its hosts."""
+        for workload in uow.workloads.of_cluster(cluster.cluster_id):
+            self._order_end(uow, workload, actor)
+
+    def keep_results(self, uow: UnitOfWork, workload_id: WorkloadId, results: Results) -> None:
+        """What is to be kept of work that has ended is: its host clears it away, and what is missing is said."""
+        workload = uow.workloads.get(workload_id)
+        if workload is None or workload.delete_command is not None or workload.is_released:
+            return
+        after = replace(workload, results=results)
+        uow.workloads.save(after)
+        self._order_end(uow, after, "master")
+        cluster = uow.clusters.get(workload.cluster_id)
+        if cluster is None:
+            return
+        if results.problem:
+            said = f"{fellows.named(workload)}: {results.problem}"
+            uow.event("cluster.results_cut", self._subjects(uow, cluster), f"{cluster.name}: {said}", actor="master")
+            cluster = replace(cluster, reason=f"{cluster.reason}; not kept: {said}")
+        self.keep(uow, noted(cluster, Step(uow.now_wall_ns, "results", None, results.problem)))
 
     def _order_start(self, uow: UnitOfWork, workload: Workload) -> None:
         if workload.start_command is not None or workload.phase is not WorkPhase.WAITING_MEMBERS:

@@ -7,6 +7,7 @@ the service itself looks at who calls. Of each browser's connection no row is wr
 from collections.abc import Iterable
 from typing import Final
 
+from windrow_master.clusters.machine import FINAL
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Traffic, Workload, WorkPhase
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId
@@ -16,7 +17,7 @@ UNKNOWN_KEPT_NS: Final = 5 * SECOND
 """How long it is remembered that there is no such service: a flood for one name costs one look at the store."""
 UNKNOWN_MAX: Final = 4_096
 LIVING: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
-ENDED: Final = frozenset({ClusterPhase.DELETING, ClusterPhase.DELETED, ClusterPhase.FAILED})
+ENDED: Final = FINAL | {ClusterPhase.DELETING}
 
 
 def is_running(workload: Workload) -> bool:

@@ -13,7 +13,8 @@ import structlog
 
 from windrow_master.fleet import measured
 from windrow_master.fleet.commands.service import CommandDesk
-from windrow_master.fleet.hosts.service import HostDesk
+from windrow_master.fleet.host_events import REFUSED, heard
+from windrow_master.fleet.hosts.service import HostDesk, gpu_ids
 from windrow_master.fleet.model import EvidenceRow, GapRow, MeasuredRound
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.store.unit import UnitOfWork
@@ -22,8 +23,8 @@ from windrow_proto.errors import BadProof, InvalidInput, StorageFailed
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.intervals import Intervals
 from windrow_proto.keys import DOMAIN_CLAIM, verify_signature
-from windrow_proto.messages import Record
-from windrow_proto.model import CommandKind, Kind, Lane, Observed
+from windrow_proto.messages import Gap, Record
+from windrow_proto.model import CommandKind, Event, Kind, Lane, Observed
 from windrow_proto.units import DAY, HOUR
 from windrow_proto.wire_command import decode_status
 from windrow_proto.wire_host import (
@@ -129,8 +130,7 @@ class EvidenceDesk:
             with uow.attempt():
                 for item in items:
                     self._apply(uow, item)
-                    if item.record.kind in KEPT_KINDS:
-                        uow.evidence.keep(_row(uow, item))
+                    self._keep(uow, item)
         except StorageFailed:
             raise
         except Exception as error:
@@ -142,12 +142,11 @@ class EvidenceDesk:
         return True
 
     def _take_one(self, uow: UnitOfWork, item: EvidenceItem) -> None:
-        record, row = item.record, _row(uow, item)
+        record = item.record
         try:
             with uow.attempt():
                 self._apply(uow, item)
-                if record.kind in KEPT_KINDS:
-                    uow.evidence.keep(row)
+                self._keep(uow, item)
             self.figures.taken += 1
         except StorageFailed:
             raise  # none of them can be taken now, and no record is to blame
@@ -155,14 +154,32 @@ class EvidenceDesk:
             # The top of what one record may do: a poisoned one must not keep its neighbours from being acked.
             self.figures.dead_letters += 1
             log.exception("evidence_put_aside", host_id=item.host_id, kind=record.kind.name, error=str(error)[:300])
-            uow.evidence.bury(row, f"{type(error).__name__}: {error}")
-            text = f"A message of this host ({record.kind.name.lower()}) could not be taken in and was put aside"
-            uow.event("evidence.put_aside", (item.host_id,), text, {"error": str(error)[:300]}, "master")
+            self._put_aside(uow, item, error)
+
+    def _put_aside(self, uow: UnitOfWork, item: EvidenceItem, error: Exception) -> None:
+        host_id, size = item.host_id, len(item.sealed)
+        if not self._may_keep(uow, host_id, "letters") or not self._may_keep(uow, host_id, "bytes", size):
+            return
+        uow.evidence.bury(_row(uow, item), f"{type(error).__name__}: {error}")
+        text = f"A message of this host ({item.record.kind.name.lower()}) could not be taken in and was put aside"
+        uow.event("evidence.put_aside", (host_id,), text, {"error": str(error)[:300]}, "master")
+
+    def _may_keep(self, uow: UnitOfWork, host_id: HostId, what: str, amount: int = 1) -> bool:
+        """Whether there is room for this in the host's hour; the first time that there is none, it is told."""
+        if self._hosts.budget.admit(host_id, what, uow.now_wall_ns, amount):
+            return True
+        self._hosts.tell_excess(uow, host_id, what)
+        return False
+
+    def _keep(self, uow: UnitOfWork, item: EvidenceItem) -> None:
+        """Keep the sealed bytes of what may have to be proved later."""
+        if item.record.kind in KEPT_KINDS and self._may_keep(uow, item.host_id, "bytes", len(item.sealed)):
+            uow.evidence.keep(_row(uow, item))
 
     def _apply(self, uow: UnitOfWork, item: EvidenceItem) -> None:
         host_id, body = item.host_id, item.record.body
         match item.record.kind:
-            case Kind.INVENTORY:
+            case Kind.INVENTORY if self._may_keep(uow, host_id, "inventories"):
                 _, lost = self._hosts.inventory(uow, host_id, decode_inventory(body))
                 self._lose(uow, host_id, lost)
             case Kind.COMMAND_STATUS:
@@ -172,16 +189,27 @@ class EvidenceDesk:
             case Kind.OBSERVED:
                 self._take_observed(uow, host_id, decode_observed(body))
             case Kind.EVENT:
-                event = decode_event(body)
-                subjects = tuple(filter(None, (host_id, event.subject, event.fields.get("slice"))))
-                text = event.detail or event.code
-                uow.event(event.code, subjects, text, dict(event.fields), f"host/{host_id}")
+                self._hear(uow, host_id, decode_event(body))
             case Kind.BANDWIDTH:
                 self._measure(uow, host_id, body)
             case Kind.GAP:
                 self._record_gap(uow, host_id, body)
+            case Kind.INVENTORY:
+                pass  # the next hour's is as good
             case _:
                 raise InvalidInput(f"{item.record.kind.name} does not belong into the evidence lane.")
+
+    def _hear(self, uow: UnitOfWork, host_id: HostId, said: Event) -> None:
+        """An event in the host's own words, as far as it may say it."""
+        own = gpu_ids(self._hosts.load(uow, host_id))
+        event = heard(said, own, lambda workload_id: self._ports.holds(uow, host_id, workload_id))
+        if event is None:
+            self._hosts.budget.refuse(host_id, uow.now_wall_ns)
+            self._hosts.tell_excess(uow, host_id, REFUSED)
+            return
+        about = tuple(filter(None, (event.subject, event.fields.get("slice"))))
+        text = event.detail or event.code
+        self._hosts.tell(uow, host_id, "events", event.code, text, about=about, fields=event.fields)
 
     def _take_observed(self, uow: UnitOfWork, host_id: HostId, observed: Observed) -> None:
         for workload in observed.workloads:
@@ -232,11 +260,17 @@ class EvidenceDesk:
 
     def _record_gap(self, uow: UnitOfWork, host_id: HostId, body: bytes) -> None:
         gap = decode_gap(body)
+        if not self._may_keep(uow, host_id, "gaps"):
+            self._count_gap(uow, host_id, gap)
+            return
         uow.evidence.add_gap(GapRow(host_id, gap.lane, gap.origin_boot, gap.ranges, gap.reason, uow.now_wall_ns))
         count = Intervals.of(gap.ranges).count
-        self.figures.gaps += count
         text = f"The host had to give up {count} records of {gap.lane.name.lower()} before they arrived ({gap.reason})"
         uow.event("spool.gap", (host_id,), text, {"records": str(count), "reason": gap.reason}, f"host/{host_id}")
+        self._count_gap(uow, host_id, gap)
+
+    def _count_gap(self, uow: UnitOfWork, host_id: HostId, gap: Gap) -> None:
+        self.figures.gaps += Intervals.of(gap.ranges).count
         if gap.lane is Lane.TELEMETRY:
             uow.after_commit(lambda: self._ports.on_telemetry_gap(host_id, gap))
 

@@ -1,12 +1,13 @@
 """Writes down what is known and decided about hosts, inside a unit of work: joining, inventory, conditions, tiers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from windrow_master.fleet import sanitise, tiers
 from windrow_master.fleet.benchmarks import RUNS, counted
 from windrow_master.fleet.flaps import SETTLED_NS, flapped
+from windrow_master.fleet.host_events import KEPT_AN_HOUR, REFUSED, HostBudget
 from windrow_master.fleet.machines import (
     SLOT_HELD,
     AdminEvent,
@@ -27,7 +28,8 @@ from windrow_master.fleet.verification import service as claims
 from windrow_master.fleet.verification.consistency import check
 from windrow_master.fleet.verification.uniqueness import FLEET_CODES
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Conflict, NotFound
+from windrow_proto import image_names
+from windrow_proto.errors import Conflict, InvalidInput, NotFound
 from windrow_proto.ids import AccountId, BootId, HostId, SlotId
 from windrow_proto.model import Inventory, inventory_hash
 from windrow_proto.units import MINUTE
@@ -63,6 +65,7 @@ class HostDesk:
     ) -> None:
         self._alarmed = alarmed
         self._slots = slots
+        self.budget = HostBudget()
         self._misuse_due_ns: dict[HostId, int] = {}
         self._accusing_due_ns: dict[tuple[HostId, str], int] = {}
         self._touched = touched
@@ -82,6 +85,37 @@ class HostDesk:
             raise Conflict(subject=host.host_id)
         uow.after_commit(lambda: self._touched(host.host_id))
         return after
+
+    def tell(
+        self,
+        uow: UnitOfWork,
+        host_id: HostId,
+        what: str,
+        kind: str,
+        text: str,
+        *,
+        about: Sequence[str] = (),
+        fields: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write an event that a host gave rise to, unless more of this sort came in this hour than are kept."""
+        if self.budget.admit(host_id, what, uow.now_wall_ns):
+            uow.event(kind, (host_id, *about), text, fields, f"host/{host_id}")
+        else:
+            self.tell_excess(uow, host_id, what)
+
+    def tell_excess(self, uow: UnitOfWork, host_id: HostId, what: str) -> None:
+        """Say, once an hour, that a host says more than is kept of it, or what it may not say."""
+        excess = self.budget.excess(host_id, what, uow.now_wall_ns)
+        if excess is None:
+            return
+        if what == REFUSED:
+            text = "This host reports events that it may not report, or about what is not its own; they are not kept"
+        else:
+            text = (
+                f"More {what} come from this host than are kept in an hour ({KEPT_AN_HOUR[what]}); the rest are counted"
+            )
+        before = {f"before_{name}": str(count) for name, count in excess.before.items()}
+        uow.event("host.reports_too_much", (host_id,), text, {"what": what} | before, "master")
 
     def misused(self, uow: UnitOfWork, host_id: HostId, code: str) -> None:
         """A host's connection was ended for what it sent: told at most once in MISUSE_EVERY_NS."""
@@ -141,6 +175,20 @@ class HostDesk:
             self._banned(uow, host_id, step.state in BANNED)
         return after
 
+    def set_default_image(self, uow: UnitOfWork, host_id: HostId, image: str | None, actor: str) -> Host:
+        """Choose the image that runs where a request names none; None: none. Raises InvalidInput."""
+        host = self.load(uow, host_id)
+        if image is not None and (not image_names.is_name(image) or image_names.is_id(image)):
+            raise InvalidInput(f"{image!r} is no image's name.", subject=host_id)
+        if image == host.default_image:
+            return host
+        after = self.save(uow, replace(host, default_image=image))
+        fields = {"from": host.default_image or "", "to": image or ""}
+        uow.audit(actor, "host.default_image", host_id, fields=fields)
+        says = f"runs {image} where a request names no image" if image else "has no default image"
+        uow.event("host.default_image", (host_id,), f"{host.name} {says}", fields, actor)
+        return after
+
     def _refuse_while_held(self, uow: UnitOfWork, host: Host) -> None:
         held = [slot.slot_id for slot in uow.slots.of_host(host.host_id) if slot.state in SLOT_HELD]
         if held:
@@ -193,10 +241,11 @@ class HostDesk:
         if after == host:
             return host
         if host.boot_id is not None and host.boot_id != boot_id:
-            uow.event("agent.restarted", (host_id,), f"The agent of {host.name} was restarted", actor=f"host/{host_id}")
+            self.tell(uow, host_id, "notes", "agent.restarted", f"The agent of {host.name} was restarted")
         elif host.access_id and host.access_id != access_id:
             text = f"{host.name} moved from {host.access_id} to {access_id}"
-            uow.event("host.moved", (host_id,), text, {"from": host.access_id, "to": access_id}, f"host/{host_id}")
+            fields = {"from": host.access_id, "to": access_id}
+            self.tell(uow, host_id, "notes", "host.moved", text, fields=fields)
         return self.save(uow, after)
 
     def conditions(self, uow: UnitOfWork, host_id: HostId, codes: tuple[str, ...]) -> tuple[SlotId, ...]:
@@ -223,11 +272,14 @@ class HostDesk:
             kind = "condition.raised" if code in now else "condition.cleared"
             words = (now.get(code) or was[code]).detail or code
             text = f"{after.name}: {words}" if code in now else f"{after.name}: {code} is over"
-            subjects = (after.host_id, *filter(None, sanitise.split_condition(code)[1:]))
-            is_found = code.startswith(sanitise.OWN_CODES)
-            uow.event(kind, subjects, text, {"code": code}, "master" if is_found else f"host/{after.host_id}")
-            if is_found:
+            subjects = tuple(filter(None, sanitise.split_condition(code)[1:]))
+            if code.startswith(sanitise.OWN_CODES):
+                uow.event(kind, (after.host_id, *subjects), text, {"code": code}, "master")
                 uow.audit("master", kind, after.host_id, words, {"code": code})
+                continue
+            own = gpu_ids(before) | gpu_ids(after)
+            about = tuple(one for one in subjects if one in own)
+            self.tell(uow, after.host_id, "conditions", kind, text, about=about, fields={"code": code})
         if was.keys() != now.keys():
             uow.after_commit(self._alarmed)
 
@@ -246,14 +298,13 @@ class HostDesk:
             conditions=sanitise.conditions((*kept.conditions, *masters), host.conditions, uow.now_wall_ns, found),
         )
         self._tell_conditions(uow, host, after)
-        actor = f"host/{host_id}"
         if host.inventory is not None and _hardware(host.inventory) != _hardware(kept):
-            uow.event("host.changed", (host_id,), f"{host.name}: its GPUs or its driver changed", actor=actor)
+            self.tell(uow, host_id, "notes", "host.changed", f"{host.name}: its GPUs or its driver changed")
             after = replace(after, verify_due_ns=None, verify_tries=None, proof_due_ns=None)
             if step_verify(host.verify_state, VerifyEvent.BEGIN).moved and host.verify_state is VerifyState.VERIFIED:
                 after = replace(after, verify_state=VerifyState.VERIFYING)
         for note in notes:
-            uow.event("inventory.note", (host_id,), f"{host.name}: {note}", actor=actor)
+            self.tell(uow, host_id, "notes", "inventory.note", f"{host.name}: {note}")
         after = self.save(uow, after)
         lost = self._slots.sync(uow, after)
         after = self.grade(uow, after)
@@ -327,6 +378,12 @@ class HostDesk:
         if slot.tier and slot.tier != tier:
             text = f"{host.name}: {slot.slot_id} went from {slot.tier} to {tier}"
             uow.event("slot.tier", (host.host_id, slot.slot_id), text, {"from": slot.tier, "to": tier})
+
+
+def gpu_ids(host: Host) -> frozenset[str]:
+    """The GPUs and slices in a host's inventory."""
+    gpus = host.inventory.gpus if host.inventory is not None else ()
+    return frozenset({gpu.uuid for gpu in gpus} | {part.uuid for gpu in gpus for part in gpu.slices})
 
 
 def _hardware(inventory: Inventory) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from windrow_master.fleet.machines import Answer, SlotEvent, step_slot
-from windrow_master.fleet.model import Host, Slot, SlotState
+from windrow_master.fleet.model import Host, LinkState, Slot, SlotState
 from windrow_master.fleet.sanitise import CHALLENGE_RUNS, is_faulted, split_condition, unavailable_reason
 from windrow_master.fleet.slices import Part, parts
 from windrow_master.fleet.verification.service import may_move
@@ -247,7 +247,10 @@ def _shaped(slot: Slot, part: Part) -> Slot:
 
 
 def is_back_soon(host: Host, slot: Slot) -> bool:
-    """Whether nothing stands against a free slot but a challenge to its card, which ends by itself."""
+    """Whether nothing stands against a slot but what ends by itself: its host cleans up after work that has ended, or
+    challenges the card of a free one."""
+    if slot.state is SlotState.SCRUBBING:
+        return slot.unavailable is None and host.link_state is LinkState.ONLINE
     others = [one for one in host.conditions if split_condition(one.code)[0] != CHALLENGE_RUNS]
     if slot.state is not SlotState.FREE or slot.unavailable is None or len(others) == len(host.conditions):
         return False

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Final
 
 from windrow_master.identity import decide
-from windrow_master.identity.model import ApiToken, Principal, Session, SessionId
+from windrow_master.identity.model import AccountState, ApiToken, Principal, Session, SessionId
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import NotFound, Unauthenticated
+from windrow_proto.errors import Forbidden, NotFound, Unauthenticated
 from windrow_proto.ids import TokenId
 from windrow_proto.ports import Clock
 from windrow_proto.units import DAY, SECOND
@@ -95,6 +95,8 @@ class Asking:
         account = uow.accounts.get(token.account_id) if token is not None else None
         if token is None or account is None or token.revoked_at_ns is not None:
             raise Unauthenticated
+        if account.state is AccountState.SUSPENDED:
+            raise Forbidden(f"The account {account.name} is suspended. Ask an operator of this market.")
         return Principal(
             account.id, account.name, account.roles & token.roles, token.id, token.name, token.expires_at_ns
         )

@@ -28,7 +28,7 @@ from windrow_master.clusters.jobs.turns import Turns, shape_of
 from windrow_master.clusters.model import WorkPhase
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
-from windrow_master.shares import Share, Shares
+from windrow_master.shares import Share, ShareLimits, Shares
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import (
@@ -48,9 +48,8 @@ LOG_EVERY_NS: Final = 15 * SECOND
 """Between two pieces of a running job's log: what a lost host takes with it."""
 AGAIN_NS: Final = 2 * SECOND
 """Before what could not be brought in is asked for again."""
-TRANSFERS_MAX: Final = 16
+TRANSFERS: Final = ShareLimits(16, 4, 0)
 """Folders, logs and files of jobs under way at once; what finds no share is begun in a later look."""
-TRANSFERS_PER_ACCOUNT: Final = 4
 REASONS_AT_ONCE: Final = 64
 """Jobs of one shape that are told in one look why they wait; the others are told in the next ones."""
 _LIFE_NS: Final = 10**18
@@ -90,7 +89,7 @@ class JobCourse:
         self._busy: set[JobId] = set()
         self._log_due_ns: dict[JobId, int] = {}
         self._until_ns: dict[JobId, int] = {}
-        self._transfers = Shares("transfers", "", TRANSFERS_MAX, TRANSFERS_PER_ACCOUNT, 0)
+        self._transfers = Shares("transfers of jobs", "They go on in a moment.", TRANSFERS)
         self._group: asyncio.TaskGroup | None = None
 
     def move_by(self, mover: Mover) -> None:

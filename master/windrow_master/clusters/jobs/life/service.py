@@ -34,6 +34,7 @@ class JobDesk:
             known = uow.clusters.by_key(job.account_id, attempt_key(job))
             if known is not None:
                 ended = self._clusters.life.end(uow, known[0], "its job let it go", actor)
+                self._clusters.life.clear(uow, ended, actor)
                 self._clusters.life.judge(uow, ended, actor)
         after = moving.moved(job, move, found, uow.now_wall_ns)
         after = self.keep(uow, after)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from windrow_master.clusters.access.service import WorkAccess
+from windrow_master.clusters.machine import FINAL
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.service import TunnelService
@@ -45,7 +46,7 @@ LOOK_NS: Final = SECOND // 10
 LOG_LOOK_NS: Final = SECOND // 2
 GREETING_BYTES_MAX: Final = 8_192
 Figures = dict[str, int | str]
-_STARTED: Final = (ClusterPhase.RUNNING, ClusterPhase.DELETED, ClusterPhase.FAILED)
+_STARTED: Final = FINAL | {ClusterPhase.RUNNING}
 _LIFE_NS: Final = 10**18
 
 

@@ -1,5 +1,8 @@
 """When rentals end by themselves, how their commands ended, and what is kept of them."""
 
+import sqlalchemy as sa
+from alembic import op
+
 revision = "0025_rentals"
 down_revision = "0024_accounts"
 branch_labels = None
@@ -7,8 +10,12 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Lead from the revision before to this one."""
+    """Lead from the revision before to this one: of earlier work nothing is kept."""
+    with op.batch_alter_table("workloads") as workloads:
+        workloads.add_column(sa.Column("results", sa.JSON(none_as_null=True), nullable=True))
 
 
 def downgrade() -> None:
     """Lead back to the revision before."""
+    with op.batch_alter_table("workloads") as workloads:
+        workloads.drop_column("results")

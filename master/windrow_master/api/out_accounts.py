@@ -1,0 +1,41 @@
+"""What the HTTP API answers about accounts that operators look after, as models for its description."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from windrow_master.api.out import AccountOut, BalanceNowOut, Out, Page, Time, TokenMadeOut, described
+from windrow_master.identity.model import AccountState, Role
+
+
+class PersonOut(Out):
+    """An account, whether it may do anything, and what it can spend."""
+
+    id: str
+    name: str
+    roles: list[Role]
+    state: AccountState
+    balance: BalanceNowOut
+    created_at: Time
+
+
+class PersonMadeOut(Out):
+    """An account and the link by which its person signs in."""
+
+    account: PersonOut
+    link: Annotated[str, Field(description="A URL that works once, shown this once")]
+    link_expires_at: Time
+
+
+class LinkRedeemedOut(Out):
+    """What a sign-in link opened."""
+
+    account: AccountOut
+    roles: list[Role]
+    token: TokenMadeOut
+
+
+ACCOUNTS: Final = described(Page[PersonOut])
+ACCOUNT: Final = described(PersonOut)
+ACCOUNT_MADE: Final = described(PersonMadeOut, 201)
+LINK_REDEEMED: Final = described(LinkRedeemedOut, 201)

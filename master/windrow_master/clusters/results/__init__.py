@@ -1,0 +1,1 @@
+"""Keeps what work leaves that has ended by itself."""

@@ -1,0 +1,141 @@
+"""What a host may say happened: which kinds of events, about what, and how much of it is kept in an hour. Pure.
+
+A host speaks for itself: of its own storage, of the GPUs in its inventory and of the work that it holds. Whatever else
+it says is counted, told once an hour, and changes nothing. What the Master concludes itself is of other kinds, so that
+no decision rests on a host's word about another.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from windrow_proto.ids import HostId
+from windrow_proto.model import Event
+from windrow_proto.units import HOUR
+
+
+class About(StrEnum):
+    """What an event's subject has to be: the host itself, one of its GPUs or slices, or work that it holds."""
+
+    HOST = "host"
+    GPU = "gpu"
+    WORK = "work"
+
+
+SPOKEN: Final[Mapping[str, About]] = {
+    "agent.storage_damaged": About.HOST,
+    "gpu.xid": About.GPU,
+    "gpu.lost": About.GPU,
+    "gpu.recovered": About.GPU,
+    "gpu.ecc_uncorrected": About.GPU,
+    "gpu.recovery_action": About.GPU,
+    "gpu.unavailable": About.GPU,
+    "gpu.mig_changed": About.GPU,
+    "gpu.stripped": About.GPU,
+    "workload.exited": About.WORK,
+    "workload.lost": About.WORK,
+}
+"""The kinds of events that hosts report, and what each is about."""
+FIELDS: Final = frozenset({"action", "blame", "count", "exit_code", "pid", "process", "slice", "workload", "xid"})
+FIELD_CHARS_MAX: Final = 200
+DETAIL_CHARS_MAX: Final = 1_000
+"""With the fields some 3 KB: nine of them at most."""
+
+KEPT_AN_HOUR: Final[Mapping[str, int]] = {
+    "events": 200,
+    "conditions": 200,
+    "notes": 200,
+    "inventories": 240,
+    "gaps": 1_000,
+    "letters": 100,
+    "orphans": 200,
+    "bytes": 16 << 20,
+}
+"""Of each host, by what it is: more is counted and not kept.
+
+events: what it reports; conditions: what came and went; notes: moves, restarts, what its inventory says that is not
+believed; letters: what could not be read; orphans: work that nobody asked for; bytes: sealed messages that are kept.
+A card that fails in earnest says some ten things an hour.
+"""
+
+
+REFUSED: Final = "refused"
+"""What a host may not say at all, as it is counted."""
+
+
+def heard(event: Event, own: Collection[str], holds: Callable[[str], bool]) -> Event | None:
+    """The event as it may be kept; None where this host may not say it.
+
+    own: its GPUs and slices; holds: whether a workload is one that it holds.
+    """
+    about = SPOKEN.get(event.code)
+    if about is None:
+        return None
+    is_own = {
+        About.HOST: event.subject == "",
+        About.GPU: event.subject in own,
+        About.WORK: about is About.WORK and holds(event.subject),
+    }[about]
+    if not is_own:
+        return None
+    fields = {name: value[:FIELD_CHARS_MAX] for name, value in event.fields.items() if name in FIELDS}
+    if "slice" in fields and fields["slice"] not in own:
+        del fields["slice"]
+    if "workload" in fields and not holds(fields["workload"]):
+        del fields["workload"]
+    return Event(event.code, event.at_wall_ns, event.subject, event.detail[:DETAIL_CHARS_MAX], fields)
+
+
+@dataclass(slots=True)
+class _Hour:
+    began_ns: int
+    kept: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """What is to be told of a host that says too much. before: what of the last hour was not kept."""
+
+    what: str
+    before: Mapping[str, int]
+
+
+class HostBudget:
+    """Counts what each host says, by the hour."""
+
+    def __init__(self, kept_an_hour: Mapping[str, int] = KEPT_AN_HOUR) -> None:
+        self._most = kept_an_hour
+        self._hours: dict[HostId, _Hour] = {}
+        self._before: dict[HostId, Mapping[str, int]] = {}
+
+    def admit(self, host_id: HostId, what: str, now_ns: int, amount: int = 1) -> bool:
+        """Whether this is kept; counts it either way."""
+        hour = self._hour(host_id, now_ns)
+        if hour.kept[what] + amount > self._most[what]:
+            hour.dropped[what] += amount
+            return False
+        hour.kept[what] += amount
+        return True
+
+    def refuse(self, host_id: HostId, now_ns: int) -> None:
+        """Count something that the host may not say at all."""
+        self._hour(host_id, now_ns).dropped[REFUSED] += 1
+
+    def excess(self, host_id: HostId, what: str, now_ns: int) -> Excess | None:
+        """Said once an hour of each kind: that more came than is kept."""
+        hour = self._hour(host_id, now_ns)
+        if not hour.dropped[what] or hour.kept["told." + what]:
+            return None
+        hour.kept["told." + what] = 1
+        return Excess(what, self._before.pop(host_id, {}))
+
+    def _hour(self, host_id: HostId, now_ns: int) -> _Hour:
+        hour = self._hours.get(host_id)
+        if hour is None or not 0 <= now_ns - hour.began_ns < HOUR:
+            if hour is not None and hour.dropped:
+                self._before[host_id] = dict(hour.dropped)
+            hour = self._hours[host_id] = _Hour(now_ns)
+        return hour

@@ -1,0 +1,120 @@
+"""`windrow account` and `windrow credit`: other people's accounts, for operators."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.context import AsJson, Yes, client
+from windrow.cli.output import facts, print_json, print_list, say
+
+people_app = typer.Typer(help="Accounts of other people (operators).", no_args_is_help=True)
+credit_app = typer.Typer(help="Test credits of accounts (operators).", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The account's name or id.")]
+
+
+@people_app.command("add")
+def account_add(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and .@_-")],
+    role: Annotated[list[str], typer.Option(help="renter, provider, auditor or operator; may be repeated.")],
+    credit: Annotated[str, typer.Option(help="Test credits to begin with.")] = "0",
+    as_json: AsJson = False,
+) -> None:
+    """Add an account and print its sign-in link, which is shown this once and works once."""
+    made = client(context).request("POST", "/accounts", body={"name": name, "roles": role, "credit": credit})
+    _print_link(made, as_json)
+
+
+@people_app.command("link")
+def account_link(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
+    """Make a new sign-in link for an account; older ones open nothing any more."""
+    _print_link(client(context).request("POST", f"/accounts/{name}/link"), as_json)
+
+
+@people_app.command("ls")
+def account_ls(context: typer.Context, as_json: AsJson = False) -> None:
+    """List all accounts."""
+    columns = [
+        ("ID", lambda a: a["id"]),
+        ("NAME", lambda a: a["name"]),
+        ("ROLES", lambda a: ", ".join(a["roles"])),
+        ("STATE", lambda a: a["state"]),
+        ("BALANCE", _balance),
+        ("SINCE", lambda a: a["created_at"]),
+    ]
+    empty = "No accounts. Add one: windrow account add NAME --role renter"
+    print_list(client(context).items("/accounts"), columns, empty, as_json)
+
+
+@people_app.command("show")
+def account_show(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
+    """One account."""
+    _print(client(context).get(f"/accounts/{name}"), as_json)
+
+
+@people_app.command("suspend")
+def account_suspend(
+    context: typer.Context,
+    name: Name,
+    reason: Annotated[str, typer.Option(help="Goes into the audit.")] = "",
+    yes: Yes = False,
+) -> None:
+    """Stop an account: its tokens stop, its clusters and jobs end, its hosts take nothing new."""
+    if not yes:
+        typer.confirm(f"End all that {name} runs, and let nobody sign in to it?", abort=True)
+    client(context).request("POST", f"/accounts/{name}/suspend", body={"reason": reason})
+    say(f"{name} is suspended. To lift that: windrow account resume {name}")
+
+
+@people_app.command("resume")
+def account_resume(context: typer.Context, name: Name) -> None:
+    """Let a suspended account sign in again; its hosts stay drained until they are activated."""
+    client(context).request("POST", f"/accounts/{name}/resume")
+    say(f"{name} may sign in again. If its tokens have expired: windrow account link {name}")
+
+
+@credit_app.command("add")
+def credit_add(
+    context: typer.Context,
+    name: Name,
+    amount: Annotated[str, typer.Argument(help="For example 50 or 12.50.")],
+    as_json: AsJson = False,
+) -> None:
+    """Grant an account test credits."""
+    item = client(context).request("POST", f"/accounts/{name}/credit", body={"amount": amount})
+    if as_json:
+        print_json(item)
+    else:
+        say(f"{item['name']} now has {_balance(item)}.")
+
+
+def _balance(item: dict[str, Any]) -> str:
+    return f"{item['balance']['amount']} {item['balance']['currency']}"
+
+
+def _print(item: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(item)
+        return
+    facts(
+        [
+            ("Account", item["id"]),
+            ("Name", item["name"]),
+            ("Roles", ", ".join(item["roles"])),
+            ("State", item["state"]),
+            ("Balance", _balance(item)),
+            ("Since", item["created_at"]),
+        ]
+    )
+
+
+def _print_link(made: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(made)
+        return
+    sys.stdout.write(made["link"] + "\n")
+    account, until = made["account"], made["link_expires_at"]
+    say(f"Give this link to {account['name']}: it works once, until {until}, and is not shown again.")
+    say("It is opened in a browser, or by: windrow login 'LINK'")
