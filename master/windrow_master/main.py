@@ -35,14 +35,16 @@ from windrow_master.config import (
 )
 from windrow_master.onboarding.join_line import is_loopback
 from windrow_master.recovery import command as recovery
+from windrow_master.recovery.last import way_out
 from windrow_master.recovery.restore import check_whole
-from windrow_master.rooms import Rooms
+from windrow_master.rooms import KeysUnusable, Rooms
 from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import Bus, MemoryBus
 from windrow_master.store.lock import DirectoryLock
-from windrow_master.store.opening import own_folder
+from windrow_master.store.opening import DatabaseDamaged, own_folder
 from windrow_master.store.room import Room, one_of_each_disk
 from windrow_master.store.seat import Candidate, Claim
+from windrow_master.supervisor import EXIT_HELPLESS
 from windrow_master.telemetry.rebuild import service as rebuild
 from windrow_master.up_stop import Line
 from windrow_proto.clock import BootClock, SystemRng
@@ -215,7 +217,9 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
             task.cancel()
     if opened.store.problem is not None:
         # Whoever keeps this process up starts it again: it waits for the seat with others, or reads its disk anew.
-        raise Fenced(opened.store.problem) if config.is_shared else StorageFailed(opened.store.problem)
+        if config.is_shared:
+            raise Fenced(opened.store.problem)
+        raise (DatabaseDamaged if opened.store.is_damaged else StorageFailed)(opened.store.problem)
     async with asyncio.timeout(DRAIN_S):
         await opened.store.drain()
         await opened.audit.checkpoint()
@@ -362,6 +366,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     crashes = logs.set_up(config.log_level)
     try:
         run(config, crashes)
+    except (DatabaseDamaged, KeysUnusable) as error:
+        # Nothing is better after another start: whoever keeps this process up waits with it.
+        log.error("master_failed", error=f"{error.detail} {way_out(config.data_dir)}")
+        sys.exit(EXIT_HELPLESS)
     except WindrowError as error:
         log.error("master_failed", error=str(error))
         sys.exit(EXIT_FAILURE)

@@ -42,7 +42,6 @@ from windrow_master.onboarding.packages.service import Packages
 from windrow_master.onboarding.proofs.rental.service import Ways
 from windrow_master.onboarding.proofs.service import ProofService
 from windrow_master.onboarding.service import Wheelhouse
-from windrow_master.recovery.backup import way_out
 from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import MemoryBus
 from windrow_master.store.engine import Engines, engines_of
@@ -62,6 +61,10 @@ from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.renter_end import RenterTicket
 from windrow_proto.sealed import SealKey
 from windrow_proto.units import CURRENCY_TEST, money_text
+
+
+class KeysUnusable(StorageFailed):
+    """A market's keys are missing or damaged: only a person helps."""
 
 
 @dataclass(slots=True)
@@ -228,9 +231,8 @@ def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
         return Authority.load(folder)
     except (OSError, InvalidInput) as error:
         what = f"{error.filename} is missing" if isinstance(error, FileNotFoundError) else str(error).rstrip(".")
-        raise StorageFailed(
-            f"The keys of this market cannot be used: {what}. They are not made anew: no host would know them. "
-            f"{way_out(data_dir)}",
+        raise KeysUnusable(
+            f"The keys of this market cannot be used: {what}. They are not made anew: no host would know them.",
             subject=str(folder),
         ) from error
 
@@ -242,7 +244,8 @@ def _reserved(disk: Disk, room: Room | None) -> Disk:
 def _introduce(rooms: Rooms, data_dir: Path) -> None:
     identity, fleet, clusters = rooms.identity, rooms.fleet, rooms.clusters
     rooms.services.health.problems.append(rooms.services.wheelhouse.problem)
-    rooms.services.health.problems.append(rooms.audit.problem)
+    rooms.services.health.conditions.append(rooms.audit.conditions)
+    rooms.audit.start()
 
     def host_joined(uow: UnitOfWork, member: Member) -> None:
         actor = f"account/{member.account_id}"

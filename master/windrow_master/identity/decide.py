@@ -173,6 +173,7 @@ class Permission(StrEnum):
     ACCOUNTS = "accounts"
     HEALTH_READ = "health.read"
     AUDIT_READ = "audit.read"
+    AUDIT_ANCHOR = "audit.anchor"
 
 
 _EVERYONE: Final = frozenset(Role)
@@ -190,6 +191,7 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.ACCOUNTS: frozenset({Role.OPERATOR}),
     Permission.HEALTH_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
     Permission.AUDIT_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
+    Permission.AUDIT_ANCHOR: frozenset({Role.OPERATOR}),
 }
 """Which roles have which permission; one of them is enough."""
 

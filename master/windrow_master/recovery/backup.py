@@ -6,29 +6,17 @@ after the database, so that what has left the database is among them.
 
 import json
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from windrow_master import __version__
 from windrow_master.config import POSTGRESQL_PREFIX, SQLITE_PREFIX
 from windrow_master.recovery import archive, manifest
+from windrow_master.recovery.last import LAST
 from windrow_master.recovery.manifest import Manifest
 from windrow_master.store import copies
 from windrow_proto.errors import Conflict, InvalidInput, StorageFailed
 from windrow_proto.keys import save_private
 from windrow_proto.units import time_text
-
-LAST: Final = "backup.json"
-"""In the data directory: when and where the last backup was made, for whoever needs it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Last:
-    """The last backup that was made of a data directory."""
-
-    made_at_ns: int
-    path: str
 
 
 def make(data_dir: Path, database: str, target: Path, now_ns: int) -> tuple[Path, Manifest]:
@@ -76,26 +64,3 @@ def _copy_database(database: str, folder: Path, sources: dict[str, Path]) -> tup
         return "elsewhere", copies.look(database)
     sources[manifest.DUMP] = folder / manifest.DUMP
     return "postgresql", copies.copy_postgresql(database, sources[manifest.DUMP])
-
-
-def last(data_dir: Path) -> Last | None:
-    """The last backup that was made; None: none is known."""
-    try:
-        record = json.loads((data_dir / LAST).read_text(encoding="utf-8"))
-        return Last(int(record["made_at_ns"]), str(record["path"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def way_out(data_dir: Path) -> str:
-    """How to get back a market whose database or keys are damaged, in words."""
-    found = last(data_dir)
-    if found is None:
-        return (
-            f"No backup of it is known here. `windrow-master check --data-dir {data_dir}` says what is damaged; "
-            f"`windrow-master restore FILE --data-dir {data_dir}` brings a backup back."
-        )
-    return (
-        f"`windrow-master check --data-dir {data_dir}` says what is damaged. The last backup was made at "
-        f"{time_text(found.made_at_ns)}: `windrow-master restore {found.path} --data-dir {data_dir}` brings it back."
-    )

@@ -15,7 +15,7 @@ from windrow_master.config import SQLITE_PREFIX
 from windrow_master.identity.authority import Authority
 from windrow_master.market.service import wrong_with_ledger
 from windrow_master.recovery import manifest
-from windrow_master.recovery.backup import last
+from windrow_master.recovery.last import last
 from windrow_master.recovery.manifest import Manifest
 from windrow_master.store import copies
 from windrow_master.store.engine import sqlite_url
