@@ -17,10 +17,10 @@ import { Palette } from "./parts/Palette.tsx";
 import { PLACE_ICONS } from "./parts/placeIcons.ts";
 import { TestMoney, useNow } from "./parts/state.tsx";
 import { mayGo, PLACES, placesFor, titleOf } from "./places.ts";
-import { signOut, useBroughtToken } from "./session.ts";
+import { signOut, useBrought } from "./session.ts";
 
 export function Frame() {
-  const [brought, used] = useBroughtToken();
+  const [brought, used] = useBrought();
   const query = useQuery(meQuery);
   if (brought !== null && query.data !== undefined) return <SignInPage brought={brought} me={query.data} done={used} />;
   if (query.data === undefined) {
@@ -51,7 +51,7 @@ function Signed({ me }: { me: Me }) {
     <AppShell header={{ height: 48 }} navbar={{ width: 208, breakpoint: "sm", collapsed: { mobile: !opened } }} padding={0}>
       <a className="wr-skip" href="#main">Skip to the page</a>
       <AppShell.Header style={{ background: "var(--wr-surface)", borderColor: "var(--wr-line)" }}>
-        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
+        <Group h="100%" px={{ base: "xs", sm: "md" }} justify="space-between" wrap="nowrap">
           <Group gap="sm" wrap="nowrap">
             <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Menu" aria-expanded={opened} />
             <Link to="/" className="wr-brand"><img src="/windrow.svg" width={24} height={24} alt="" />Windrow</Link>

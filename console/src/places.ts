@@ -2,9 +2,9 @@
 import type { Role } from "./api/types.ts";
 
 export interface Place {
-  to: "/" | "/fleet" | "/join" | "/clusters" | "/clusters/new" | "/jobs" | "/jobs/new" | "/volumes" | "/receipts" | "/offers" | "/events" | "/commands" | "/audit" | "/tokens" | "/regions" | "/health" | "/settings";
+  to: "/" | "/fleet" | "/join" | "/clusters" | "/clusters/new" | "/jobs" | "/jobs/new" | "/volumes" | "/receipts" | "/offers" | "/events" | "/commands" | "/audit" | "/tokens" | "/people" | "/regions" | "/health" | "/settings";
   name: string;
-  icon: "overview" | "fleet" | "join" | "cluster" | "plus" | "job" | "volume" | "receipt" | "offer" | "event" | "command" | "audit" | "token" | "region" | "health" | "settings";
+  icon: "overview" | "fleet" | "join" | "cluster" | "plus" | "job" | "volume" | "receipt" | "offer" | "event" | "command" | "audit" | "token" | "people" | "region" | "health" | "settings";
   /** Typed after `g`. */
   key: string;
   /** Without any: everybody. */
@@ -32,6 +32,7 @@ export const PLACES: readonly (readonly [string, readonly Place[]])[] = [
     { to: "/events", name: "Events", icon: "event", key: "e", roles: ["operator", "provider", "auditor"] },
     { to: "/commands", name: "Commands", icon: "command", key: "m", also: "orders history" },
     { to: "/audit", name: "Audit", icon: "audit", key: "a", roles: ["operator", "auditor"], also: "who did what verify chain" },
+    { to: "/people", name: "People", icon: "people", key: "p", roles: ["operator"], also: "accounts users invite credit suspend" },
     { to: "/tokens", name: "Tokens", icon: "token", key: "t", also: "access keys" },
     { to: "/regions", name: "Regions", icon: "region", key: "i", roles: ["operator", "auditor"], also: "access accesses relays drain" },
     { to: "/health", name: "Health", icon: "health", key: "h", roles: ["operator", "auditor"], also: "relays accesses master" },

@@ -25,6 +25,7 @@ const offers = createRoute({ getParentRoute: () => root, path: "/offers", compon
 const join = createRoute({ getParentRoute: () => root, path: "/join", component: lazyRouteComponent(() => import("./pages/JoinPage.tsx"), "JoinPage") });
 const events = createRoute({ getParentRoute: () => root, path: "/events", component: lazyRouteComponent(() => import("./pages/EventsPage.tsx"), "EventsPage"), validateSearch: words });
 const tokens = createRoute({ getParentRoute: () => root, path: "/tokens", component: lazyRouteComponent(() => import("./pages/TokensPage.tsx"), "TokensPage") });
+const people = createRoute({ getParentRoute: () => root, path: "/people", component: lazyRouteComponent(() => import("./pages/PeoplePage.tsx"), "PeoplePage") });
 const commands = createRoute({ getParentRoute: () => root, path: "/commands", component: lazyRouteComponent(() => import("./pages/CommandsPage.tsx"), "CommandsPage"), validateSearch: words });
 const command = createRoute({ getParentRoute: () => root, path: "/commands/$commandId", component: lazyRouteComponent(() => import("./pages/CommandsPage.tsx"), "CommandPage") });
 const audit = createRoute({ getParentRoute: () => root, path: "/audit", component: lazyRouteComponent(() => import("./pages/AuditPage.tsx"), "AuditPage"), validateSearch: words });
@@ -33,7 +34,7 @@ const regions = createRoute({ getParentRoute: () => root, path: "/regions", comp
 const health = createRoute({ getParentRoute: () => root, path: "/health", component: lazyRouteComponent(() => import("./pages/HealthPage.tsx"), "HealthPage") });
 
 export const router = createRouter({
-  routeTree: root.addChildren([overview, fleet, heat, host, gpu, clusters, newCluster, cluster, jobs, newJob, job, volumes, receipts, receipt, offers, join, events, commands, command, audit, tokens, settings, regions, health]),
+  routeTree: root.addChildren([overview, fleet, heat, host, gpu, clusters, newCluster, cluster, jobs, newJob, job, volumes, receipts, receipt, offers, join, events, commands, command, audit, people, tokens, settings, regions, health]),
   parseSearch,
   stringifySearch,
   scrollRestoration: true,

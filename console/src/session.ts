@@ -1,34 +1,44 @@
-// Signing in and out. A token in the address's hash (as `windrow up` prints it) is taken once and removed at once.
+// Signing in and out. What the address's fragment brings is taken once and removed at once; a fragment reaches no server.
 import { useCallback, useEffect, useState } from "react";
-import { post, send, SESSION } from "./api/client.ts";
+import { post, send, SESSION, SIGN_IN } from "./api/client.ts";
 import { me, queryClient, signedOut } from "./api/queries.ts";
 import { keepSecret, signOutHere } from "./api/secret.ts";
-import type { SignedIn } from "./api/types.ts";
+import type { LinkRedeemed, SignedIn } from "./api/types.ts";
 
-/** Read and remove `#token=…`. Runs before the first page is drawn, so that no script or history sees it later. */
-export function takeHashToken(): string | null {
-  const token = new URLSearchParams(window.location.hash.slice(1)).get("token");
-  if (token !== null) window.history.replaceState(window.history.state, "", window.location.pathname + window.location.search);
-  return token || null;
+/** What an address brings: a token, as `windrow up` prints it, or a sign-in link of an account, which works once. */
+export interface Brought {
+  kind: "token" | "link";
+  text: string;
+}
+
+/** Read and remove `#token=…` or `#sign-in=…`. Runs before the first page is drawn, so that no script or history sees it later. */
+export function takeBrought(): Brought | null {
+  const words = new URLSearchParams(window.location.hash.slice(1));
+  const [token, link] = [words.get("token"), words.get("sign-in")];
+  if (token !== null || link !== null) window.history.replaceState(window.history.state, "", window.location.pathname + window.location.search);
+  return link ? { kind: "link", text: link } : token ? { kind: "token", text: token } : null;
 }
 
 // Taken when the script starts, before anything is drawn.
-const atStart = takeHashToken();
+const atStart = takeBrought();
 
-/** The token that the address brought, also when a later address brings another; null once it was used. */
-export function useBroughtToken(): [string | null, () => void] {
-  const [token, setToken] = useState(atStart);
+/** What the address brought, also when a later address brings more; null once it was used. */
+export function useBrought(): [Brought | null, () => void] {
+  const [brought, setBrought] = useState(atStart);
   useEffect(() => {
-    const changed = () => setToken((before) => takeHashToken() ?? before);
+    const changed = () => setBrought((before) => takeBrought() ?? before);
     window.addEventListener("hashchange", changed);
     return () => window.removeEventListener("hashchange", changed);
   }, []);
-  const used = useCallback(() => setToken(null), []);
-  return [token, used];
+  const used = useCallback(() => setBrought(null), []);
+  return [brought, used];
 }
 
-/** Begin a session; nobody uses it yet. */
-export const begin = (token: string): Promise<SignedIn> => post<SignedIn>(SESSION, { token: token.trim() });
+/** Begin a session; nobody uses it yet. A sign-in link is used up by it. */
+export async function begin({ kind, text }: Brought): Promise<SignedIn> {
+  const token = kind === "token" ? text : (await post<LinkRedeemed>(SIGN_IN, { secret: text.trim() })).token.token;
+  return post<SignedIn>(SESSION, { token: token.trim() });
+}
 
 /** Go on with this session. What was read in another one is forgotten. */
 export async function use(session: SignedIn): Promise<void> {

@@ -19,6 +19,7 @@ from fastapi.responses import FileResponse, JSONResponse
 from tests.browser.pretend_accesses import access_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
 from tests.browser.pretend_http import listed, problem
+from tests.browser.pretend_people import people_routes, person
 from tests.browser.pretend_records import overview_routes, record_routes
 from tests.browser.pretend_rental import (
     cluster_routes,
@@ -50,6 +51,8 @@ LOOKS_AT_LAST = 4
 def make_app(world: World) -> FastAPI:
     """All routes over one world."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    if not world.people:
+        world.people.append(person(ACCOUNT["id"], ACCOUNT["name"], ["operator", "provider", "renter"], "99.91"))
     app.middleware("http")(_gate(world))
     _session_routes(app, world)
     fleet_routes(app, world)
@@ -58,6 +61,7 @@ def make_app(world: World) -> FastAPI:
     cluster_routes(app, world)
     cluster_streams(app, world)
     job_routes(app, world)
+    people_routes(app, world, OTHER_TOKEN)
     market_routes(app, world)
     template_routes(app, world)
     volume_routes(app, world)
@@ -81,7 +85,7 @@ def _gate(world: World) -> Any:
                 said = json.loads(body) if body else None
                 world.asked.append(Asked(request.method, path, dict(request.query_params), said))
                 return problem(409, "conflict", "Written down", "A pretend Master does nothing for programs.")
-            if _asking(request) is None and path != "/session":
+            if _asking(request) is None and path not in {"/session", "/sign-in"}:
                 return problem(
                     401, "unauthenticated", "Not signed in", "Who are you? Send a valid token, or sign in again."
                 )

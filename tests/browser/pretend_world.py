@@ -50,6 +50,8 @@ class World:
     templates: dict[str, Json] = field(default_factory=dict)
     volumes: dict[str, Json] = field(default_factory=dict)
     tokens: list[Json] = field(default_factory=list)
+    people: list[Json] = field(default_factory=list)
+    used_links: list[str] = field(default_factory=list)
     join_tokens: list[Json] = field(default_factory=list)
     events: list[Json] = field(default_factory=list)
     commands: dict[str, Json] = field(default_factory=dict)

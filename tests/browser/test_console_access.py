@@ -33,6 +33,7 @@ PAGES = (
     "/commands",
     f"/commands/{COMMAND}",
     "/audit",
+    "/people",
     "/tokens",
     "/regions",
     "/health",

@@ -190,6 +190,7 @@ async def test_no_screen_asks_anything_of_another_host_or_breaks_the_masters_pol
         "/offers",
         "/join",
         "/events",
+        "/people",
         "/tokens",
         "/regions",
         "/health",

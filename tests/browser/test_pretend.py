@@ -4,6 +4,7 @@ import httpx2
 from pydantic import BaseModel
 
 from tests.browser.pretend_master import SECRET, TOKEN, make_app
+from tests.browser.pretend_people import LINK
 from tests.browser.pretend_rental import add_receipt
 from tests.browser.pretend_world import make_world
 from tests.unit.master_api.described import assert_described
@@ -12,6 +13,7 @@ from windrow_master.api import (
     market_routes,
     out,
     out_accesses,
+    out_accounts,
     out_clusters,
     out_health,
     out_proof,
@@ -40,6 +42,7 @@ READS: dict[str, type[BaseModel]] = {
     "/audit": out.Page[out.AuditOut],
     "/audit/verify": out.AuditVerdictOut,
     "/sessions": out.Page[out.SessionOut],
+    "/accounts": out.Page[out_accounts.PersonOut],
     "/tokens": out.Page[out.TokenOut],
     "/join-tokens": out.Page[out.JoinTokenOut],
     "/offers": market_routes.OffersOut,
@@ -60,6 +63,12 @@ async def test_the_pretend_master_answers_as_described() -> None:
     headers = {"Authorization": f"Bearer {SECRET}"}
     async with httpx2.AsyncClient(transport=transport, base_url="http://pretend/api/v1", headers=headers) as client:
         assert_described(await client.post("/session", json={"token": TOKEN}), out.SignedInOut)
+        person = await client.post("/accounts", json={"name": "ada", "roles": ["renter"]})
+        assert_described(person, out_accounts.PersonMadeOut, 201)
+        for verb, body in (("credit", {"amount": "5"}), ("suspend", {}), ("resume", {})):
+            assert_described(await client.post(f"/accounts/account_2/{verb}", json=body), out_accounts.PersonOut)
+        redeemed = await client.post("/sign-in", json={"secret": LINK})
+        assert_described(redeemed, out_accounts.LinkRedeemedOut, 201)
         assert_described(await client.post("/volumes", json={"name": "data"}), volume_routes.VolumeOut, 201)
         asked = {"kind": "box", "gpus": 0, "cpus": 1, "argv": ["true"], "volumes": ["data:/data"]}
         assert_described(await client.post("/clusters/plan", json=asked), out_clusters.PlanOut)

@@ -7,8 +7,9 @@ import type { Page, Problem } from "./types.ts";
 
 export const API = "/api/v1";
 
-/** Where a session begins with a token: a wrong one says nothing about the session that there is. */
+/** Where a session begins: a wrong token or link says nothing about the session that there is. */
 export const SESSION = "/session";
+export const SIGN_IN = "/sign-in";
 
 /** Long enough for a Master that is busy, short enough that a person is still looking. */
 const DEADLINE_MS = 20_000;
@@ -71,7 +72,7 @@ export async function send(method: string, path: string, asked: Asked = {}, dead
     connection.lost();
     throw new ApiProblem(unreachable(method, path, failure, deadlineMs));
   }
-  if (answer.status === 401 && path !== SESSION) forgetSecret(used);
+  if (answer.status === 401 && path !== SESSION && path !== SIGN_IN) forgetSecret(used);
   if (!answer.ok) throw new ApiProblem(await problemOf(answer, path));
   return answer;
 }

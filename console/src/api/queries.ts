@@ -7,7 +7,7 @@ import { paceOf } from "../stages.ts";
 import type { AuditRow, AuditVerdict, SessionRow, Template, Volume } from "./types.ts";
 import type {
   Access, AgentRow, BandwidthRounds, Box, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs, Job, JobImpact, JobRequest,
-  HostFacts, JoinTokenRow, Me, Offer, Overview, Page, Receipt, Standing, StopTest, TokenRow, Verification,
+  HostFacts, JoinTokenRow, Me, Offer, Overview, Page, Person, Receipt, Standing, StopTest, TokenRow, Verification,
 } from "./types.ts";
 import { post } from "./client.ts";
 
@@ -155,6 +155,7 @@ export const receipts = (clusterId?: string) =>
 export const receipt = (id: string) =>
   queryOptions({ queryKey: ["receipt", id], queryFn: ({ signal }) => get<Receipt>(`/receipts/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
 
+export const people = queryOptions({ queryKey: ["people"], queryFn: ({ signal }) => everyPage<Person>("/accounts", {}, signal), refetchInterval: CALM_MS });
 export const tokens = queryOptions({ queryKey: ["tokens"], queryFn: ({ signal }) => everyPage<TokenRow>("/tokens", {}, signal) });
 export const joinTokens = queryOptions({ queryKey: ["join-tokens"], queryFn: ({ signal }) => everyPage<JoinTokenRow>("/join-tokens", {}, signal) });
 export const health = queryOptions({ queryKey: ["health"], queryFn: ({ signal }) => get<Health>("/operators/health", undefined, signal), refetchInterval: BRISK_MS });

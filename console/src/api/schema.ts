@@ -343,6 +343,7 @@ export interface ClusterBody {
   tier?: string | null;
   runtime?: "process" | "docker" | "simulated" | null;
   simulated?: boolean;
+  /** Such as 2g.20gb or mps.50 */
   slice?: string | null;
   max_price_per_hour?: string | null;
   /** Each gives all that is asked for */
@@ -811,6 +812,7 @@ export interface JobBody {
   tier?: string | null;
   runtime?: "process" | "docker" | "simulated" | null;
   simulated?: boolean;
+  /** Such as 2g.20gb or mps.50 */
   slice?: string | null;
   max_price_per_hour?: string | null;
   /** Further attempts after its host was lost */
@@ -1431,6 +1433,11 @@ export interface Rates {
   idle: string;
 }
 
+/** Why the log is taken as it is. */
+export interface ReanchorBody {
+  reason: string;
+}
+
 /** Why somebody changes a host's state; it is kept in the audit log and shown. */
 export interface Reason {
   reason?: string;
@@ -1945,11 +1952,14 @@ export interface WeightsOut {
   grade: number;
 }
 
-/** Whether the Master can store what it acknowledges. */
+/** Whether the Master can store what it acknowledges: `ok` or `failing`. */
 export interface WellOut {
   status: string;
   epoch: number;
+  /** In words; only those of the store make it fail */
   problems: string[];
+  /** Codes of what /operators/health describes */
+  conditions: string[];
 }
 
 /** What runs of a cluster on one host. */

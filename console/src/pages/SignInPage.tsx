@@ -1,26 +1,27 @@
-// Signing in with a token: typed, or taken from the address that `windrow up` printed.
+// Signing in with a token, typed or brought by an address, or with the sign-in link that an operator gave.
 import { Button, Group, PasswordInput, Stack, Text, Title } from "@mantine/core";
 import { useCallback, useEffect, useRef, useState, type FormEvent } from "react";
 import { Command, ProblemNote } from "../parts/page.tsx";
 import type { Me, SignedIn } from "../api/types.ts";
 import { plain } from "../format.ts";
-import { begin, discard, use } from "../session.ts";
+import { begin, discard, use, type Brought } from "../session.ts";
 
-/** brought: a token that came in the address; it is tried at once. me: who is signed in already, if anybody. */
-export function SignInPage({ brought, me, done }: { brought: string | null; me: Me | null; done: () => void }) {
+/** brought: what came in the address; it is tried at once. me: who is signed in already, if anybody. */
+export function SignInPage({ brought, me, done }: { brought: Brought | null; me: Me | null; done: () => void }) {
   const [other, setOther] = useState<SignedIn | null>(null);
   const [token, setToken] = useState("");
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(brought !== null);
-  const tried = useRef<string | null>(null);
+  const tried = useRef<Brought | null>(null);
+  const [meant, setMeant] = useState(me === null || brought?.kind !== "link"); // a link works once: not before its person says so
 
-  const enter = useCallback(async (entered: string) => {
+  const enter = useCallback(async (entered: Brought) => {
     setBusy(true);
     setError(null);
     try {
       const session = await begin(entered);
       // A link of somebody else's must not quietly put this browser into their account.
-      if (me !== null && me.account.id !== session.account.id) return setOther(session);
+      if (brought?.kind !== "link" && me !== null && me.account.id !== session.account.id) return setOther(session);
       await use(session);
       done();
     } catch (failure) {
@@ -28,16 +29,18 @@ export function SignInPage({ brought, me, done }: { brought: string | null; me: 
     } finally {
       setBusy(false);
     }
-  }, [done, me]);
+  }, [done, me, brought]);
   useEffect(() => {
-    if (brought !== null && tried.current !== brought) void enter(brought);
+    if (!meant || brought === null || tried.current === brought) return;
     tried.current = brought;
-  }, [brought, enter]);
+    void enter(brought);
+  }, [brought, enter, meant]);
 
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (token.trim()) void enter(token);
+    if (token.trim()) void enter({ kind: "token", text: token });
   };
+  if (me !== null && !meant) return <OtherAccount from={me.account.name} to={null} go={() => setMeant(true)} stay={done} />;
   if (me !== null && other !== null) {
     const stay = async () => {
       await discard(other).catch(() => undefined); // it ends unused in three days by itself
@@ -66,15 +69,16 @@ export function SignInPage({ brought, me, done }: { brought: string | null; me: 
   );
 }
 
-function OtherAccount({ from, to, go, stay }: { from: string; to: string; go: () => void; stay: () => void }) {
+/** to: whose account the link opens; null: that shows only when it is used up. */
+function OtherAccount({ from, to, go, stay }: { from: string; to: string | null; go: () => void; stay: () => void }) {
   return (
     <main style={{ maxWidth: 420, margin: "14vh auto 0", padding: "0 20px" }}>
       <Stack gap="sm">
         <Title order={1}>Change the account?</Title>
-        <Text size="sm">This link signs in as <strong>{plain(to)}</strong>. This browser is signed in as <strong>{plain(from)}</strong>. Go on only if you expected this link.</Text>
+        <Text size="sm">{to === null ? "This is a sign-in link of another account." : <>This link signs in as <strong>{plain(to)}</strong>.</>} This browser is signed in as <strong>{plain(from)}</strong>. Go on only if you expected this link.</Text>
         <Group gap="xs">
           <Button onClick={stay}>Stay signed in as {plain(from)}</Button>
-          <Button variant="default" onClick={go}>Sign in as {plain(to)}</Button>
+          <Button variant="default" onClick={go}>{to === null ? "Use the link" : `Sign in as ${plain(to)}`}</Button>
         </Group>
       </Stack>
     </main>

@@ -30,7 +30,7 @@ export function Fit({ plan, seconds, currency }: { plan: ClusterPlan; seconds: n
       )}
       {plan.refusals.length > 0 && (
         <details open={!plan.fits}>
-          <summary className="wr-quiet" style={{ fontSize: 13, cursor: "pointer" }}>Why not {plan.refusals.length === 1 ? "the other" : `${count(plan.refusals.length)} others`}</summary>
+          <summary className="wr-quiet" style={{ fontSize: 13, cursor: "pointer" }}>{plan.fits ? `Why not ${plan.refusals.length === 1 ? "the other" : `${count(plan.refusals.length)} others`}` : `Why: ${plan.refusals.length === 1 ? "1 host" : `${count(plan.refusals.length)} hosts`}`}</summary>
           <Grouped reasons={plan.refusals.map(readReason)} />
         </details>
       )}

@@ -28,7 +28,7 @@ export function WaysOut<D>({ ways, path, changed, use }: Props<D>) {
       {fitting.map(({ way, plan }) => (
         <Group key={way.words} gap="xs" justify="space-between" wrap="nowrap">
           <Text size="sm">{way.words}: {plain(plan.placement[0]?.host_name)}, {perHour(plan.price_per_hour)}</Text>
-          <Button variant="default" size="compact-xs" onClick={() => use(way.change)} aria-label={`Change the request: ${way.words}`}>Change</Button>
+          <Button variant="default" size="compact-xs" style={{ flexShrink: 0 }} onClick={() => use(way.change)} aria-label={`Change the request: ${way.words}`}>Change</Button>
         </Group>
       ))}
     </Stack>

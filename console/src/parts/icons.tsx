@@ -32,6 +32,7 @@ export const ChevronIcon = icon(<path d="m4.5 6.5 3.5 3.5 3.5-3.5" />);
 export const DownloadIcon = icon(<path d="M8 2v8M4.8 7 8 10.2 11.2 7M2.5 13.5h11" />);
 export const PrintIcon = icon(<path d="M4.5 6V2h7v4M4.5 11.5h-2V6h11v5.5h-2M4.5 9.5h7V14h-7z" />);
 export const UserIcon = icon(<path d="M8 8a2.8 2.8 0 1 0 0-5.6A2.8 2.8 0 0 0 8 8zM2.8 13.8c.5-2.8 2.6-4 5.2-4s4.7 1.2 5.2 4" />);
+export const PeopleIcon = icon(<path d="M6 7.6a2.3 2.3 0 1 0 0-4.6 2.3 2.3 0 0 0 0 4.6zM1.8 13c.3-2.4 2-3.6 4.2-3.6s3.9 1.2 4.2 3.6M10.6 3.3a2.2 2.2 0 0 1 0 4.1M12 9.9c1.3.5 2 1.6 2.2 3.1" />);
 export const OverviewIcon = icon(<path d="M2.5 13.5v-5M6.2 13.5v-9M9.8 13.5v-6.5M13.5 13.5V2.5" />);
 export const CommandIcon = icon(<path d="m3 4.5 3.5 3.5L3 11.5M8 12h5.5" />);
 export const AuditIcon = icon(<path d="M8 1.8 13.2 4v3.8c0 3.2-2.2 5.4-5.2 6.4-3-1-5.2-3.2-5.2-6.4V4zM5.6 8l1.7 1.7 3.2-3.4" />);

@@ -19,8 +19,9 @@ from windrow_master.api.paging import Cursor, Limit, page, read_cursor, tagged
 from windrow_master.clusters.jobs import impact
 from windrow_master.clusters.jobs.model import JobId, JobRequest
 from windrow_master.clusters.jobs.service import JobService
-from windrow_proto.errors import Unavailable
-from windrow_proto.units import SECOND, Bytes
+from windrow_master.fleet.slices import PROFILE_FORM
+from windrow_proto.errors import InvalidInput, Unavailable
+from windrow_proto.units import SECOND, Bytes, moment_ns
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
 router = make_router("jobs")
@@ -44,7 +45,7 @@ class JobBody(Body):
     tier: Annotated[str | None, Field(min_length=1, max_length=64)] = None
     runtime: Literal["process", "docker", "simulated"] | None = None
     simulated: bool = False
-    slice: Annotated[str | None, Field(pattern=r"^[1-9]g\.[1-9][0-9]{0,3}gb[a-z.+-]{0,12}$")] = None
+    slice: Annotated[str | None, Field(pattern=f"^{PROFILE_FORM}$", description="Such as 2g.20gb or mps.50")] = None
     max_price_per_hour: Annotated[str | None, Field(max_length=30)] = None
     retries: Annotated[int, Field(ge=0, le=1_000, description="Further attempts after its host was lost")] = 0
     retries_on_exit: Annotated[bool, Field(description="Also after an exit code other than 0")] = False
@@ -102,7 +103,10 @@ class JobBody(Body):
 
 
 def _ns(at: datetime) -> int:
-    return int(at.timestamp()) * SECOND + at.microsecond * 1_000
+    try:
+        return moment_ns(at)
+    except ValueError as error:
+        raise InvalidInput(f"deadline: {error}.") from None
 
 
 def jobs_of(services: Services) -> JobService:

@@ -12,6 +12,7 @@ from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
+from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.metering import billable_ns
 from windrow_master.market.model import Offer, RentalId, RentalLine, RentalState, Transfer, receipt_of
@@ -22,7 +23,7 @@ from windrow_proto.units import CURRENCY_TEST, SECOND, money_text, time_text
 
 router = make_router("market")
 
-Tier = Annotated[str, Path(max_length=64, pattern=r"^[a-z0-9][a-z0-9-]{0,47}/[ABC]$")]
+Tier = Annotated[str, Path(max_length=64, pattern=rf"^[a-z0-9][a-z0-9-]{{0,47}}(?::{PROFILE_FORM})?/[ABC]$")]
 
 
 class PriceBody(Body):
