@@ -32,7 +32,8 @@ def explained(url: str) -> Iterator[None]:
     except (SQLAlchemyError, OSError) as error:
         if is_damage(error):
             raise DatabaseDamaged(
-                f"The database {shown(url)} is damaged: {_reason(error)}. Nothing was changed.", subject="database"
+                f"The database {url.removeprefix('sqlite:///')} is damaged: {_reason(error)}. Nothing was changed.",
+                subject="database",
             ) from error
         raise StorageFailed(_sentence(url, error), subject="database") from error
     except Exception as error:
