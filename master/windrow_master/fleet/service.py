@@ -226,7 +226,9 @@ class FleetService:
     # --- keeping time ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Read the fleet; call once before `run`, without a loop running in another thread."""
+        """Read the fleet, of which nobody was heard yet; call once before `run`, without a loop running in another
+        thread."""
+        self._store.write_now(lambda uow: uow.hosts.not_heard(uow.now_wall_ns), name="fleet.start")
         for host, slots in self._store.read_now(_everything):
             self._put(host, slots)
 

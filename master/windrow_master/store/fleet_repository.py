@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
+from windrow_master.fleet.machines import LinkEvent, step_link
 from windrow_master.fleet.model import (
     AdminState,
     Claim,
@@ -144,6 +145,12 @@ class HostRepository:
         """Write a host that was read at `host.version - 1`; False if somebody changed it since."""
         was = {"was_id": host.host_id, "was_version": host.version - 1}
         return _SAVE_HOST.run(self._connection, _host_values(host) | was) == 1
+
+    def not_heard(self, now_ns: int) -> None:
+        """Write down of every host that it was not heard yet: a new term has begun."""
+        spoke = [state for state in LinkState if step_link(state, LinkEvent.START).moved]
+        unknown = {"link_state": LinkState.UNKNOWN, "link_since_ns": now_ns, "version": hosts.c.version + 1}
+        self._connection.execute(update(hosts).where(hosts.c.link_state.in_(spoke)).values(**unknown))
 
     def retired_ids(self) -> frozenset[HostId]:
         """Hosts that must not connect."""
