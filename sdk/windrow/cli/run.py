@@ -33,9 +33,9 @@ from windrow.cli.clusters import (
     Slice,
     Tier,
     Which,
+    tell_unsaved,
 )
 from windrow.cli.clusters import cluster_id as id_of
-from windrow.cli.clusters import tell_unsaved
 from windrow.cli.context import AsJson, client
 from windrow.cli.lease import CLIENT_LEASE_S, renewed
 from windrow.cli.output import EXIT_CONFLICT, EXIT_FAILURE, print_error, print_json, say, size_text
