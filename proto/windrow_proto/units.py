@@ -29,6 +29,10 @@ CURRENCY_TEST: Final = "TEST"
 """Money of an embedded Master: it buys nothing outside it."""
 
 
+WALL_NS_MAX: Final = 2**63 - 1
+"""What 64 bits hold: until April 2262, and as far back before 1970."""
+
+
 def seconds(duration_ns: int) -> float:
     """A duration as float seconds, for timers and display only."""
     return duration_ns / SECOND
@@ -71,15 +75,23 @@ def funded_ns(balance: Microcents, price_per_hour: Microcents) -> int | None:
 
 
 def time_text(wall_ns: int) -> str:
-    """A wall time as RFC 3339 in UTC with milliseconds, rounded down."""
-    whole, rest = divmod(wall_ns, SECOND)
+    """A wall time as RFC 3339 in UTC with milliseconds, rounded down; one beyond WALL_NS_MAX is written as that."""
+    whole, rest = divmod(max(-WALL_NS_MAX, min(wall_ns, WALL_NS_MAX)), SECOND)
     return datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{rest // MILLISECOND:03d}Z"
 
 
 def parse_time(text: str) -> int:
-    """RFC 3339 with an offset or `Z` as wall nanoseconds; raises ValueError for naive or malformed times."""
+    """RFC 3339 with an offset or `Z` as wall nanoseconds; raises ValueError for naive, malformed or far times."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"a time needs its offset from UTC: {text!r}")
+    return moment_ns(moment)
+
+
+def moment_ns(moment: datetime) -> int:
+    """A moment as wall nanoseconds; raises ValueError where they do not fit 64 bits."""
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds * MICROSECOND
+    wall_ns = (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds * MICROSECOND
+    if abs(wall_ns) > WALL_NS_MAX:
+        raise ValueError("a time is between the years 1678 and 2262")
+    return wall_ns

@@ -307,6 +307,7 @@ def add_receipt(world: World, one: Json) -> None:
         "running_seconds": seconds,
         "signed_seconds": seconds,
         "receipts": 3,
+        "note": None,
         "exit_code": 143,
         "amount": one["cost_so_far"],
     }

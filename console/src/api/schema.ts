@@ -345,6 +345,7 @@ export interface ClusterBody {
   tier?: string | null;
   runtime?: "process" | "docker" | "simulated" | null;
   simulated?: boolean;
+  /** Such as 2g.20gb or mps.50 */
   slice?: string | null;
   max_price_per_hour?: string | null;
   /** Each gives all that is asked for */
@@ -813,6 +814,7 @@ export interface JobBody {
   tier?: string | null;
   runtime?: "process" | "docker" | "simulated" | null;
   simulated?: boolean;
+  /** Such as 2g.20gb or mps.50 */
   slice?: string | null;
   max_price_per_hour?: string | null;
   /** Further attempts after its host was lost */
@@ -1005,6 +1007,8 @@ export interface LineOut {
   end_reason: string | null;
   exit_code: number | null;
   amount: string;
+  /** Why less is charged than its host has signed */
+  note: string | null;
 }
 
 /** A sign-in link's secret: what follows `#sign-in=`. */

@@ -14,6 +14,7 @@ from windrow_master.api.event_tail import EventTail
 from windrow_master.api.health import bus_figures
 from windrow_master.api.limits import Limited
 from windrow_master.api.own_names import OwnNames
+from windrow_master.api.paging import LEFT_OUT, Json
 from windrow_master.api.routers import ROUTERS
 
 TITLE = "Windrow"
@@ -30,6 +31,7 @@ def build_api() -> FastAPI:
         dependencies=[Depends(authorise)],
         generate_unique_id_function=lambda route: route.name,
         redirect_slashes=False,
+        default_response_class=Json,
     )
     problems.install(app)
     for router in ROUTERS:
@@ -57,8 +59,10 @@ def build_app(
 
     services.tail = EventTail(services.store, services.bus, services.broadcaster, is_writer=is_writer)
     cluster_routes.attach(services)
-    limited = Limited(app, services.bus, services.limits)
+    limited = Limited(app, services.bus, services.limits, services.identity.asking.is_good)
     services.health.figures.append(lambda: bus_figures(services.bus, limited.refused))
+    said = "Items that a list could not show"
+    services.health.figures.append(lambda: [("list_items_left_out_total", said, float(LEFT_OUT.count), {})])
     return Edge(limited, services.rng, metrics.HttpFigures(registry), names)
 
 

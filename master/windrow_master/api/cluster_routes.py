@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from zlib import crc32
 
 from fastapi import Header, Query, Request, Response
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, SecretStr
 
 from windrow_master.api import lasting, out, out_clusters, sse
@@ -18,25 +17,28 @@ from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
-from windrow_master.api.paging import Cursor, Limit, accepted, page, read_cursor, tagged
+from windrow_master.api.paging import Cursor, Json, Limit, accepted, page, read_cursor, tagged
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.model import ClusterKind, ClusterRequest
 from windrow_master.clusters.request import HOSTS_MAX
 from windrow_master.clusters.results.service import ResultService
 from windrow_master.clusters.tunnels.nearest import LISTED_MAX, Wish
 from windrow_master.clusters.views import ClusterView
+from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.model import Principal
 from windrow_proto.errors import InvalidInput, Unavailable, WindrowError
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.sealed import RegistryLogin
-from windrow_proto.units import MILLISECOND, SECOND, Bytes, Microcents, parse_money
+from windrow_proto.units import MICROCENTS_PER_UNIT, MILLISECOND, SECOND, Bytes, Microcents, money_text, parse_money
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
 router = make_router("clusters")
 
 Rank = Annotated[int, Query(ge=0, lt=HOSTS_MAX, description="Of which member, where there are several")]
 SECONDS_MAX = 10**8
+MONEY_MAX = Microcents(10**9 * MICROCENTS_PER_UNIT)
+"""More than anybody has; a hundred times of it still fits 64 bits."""
 RTT_MS_MAX = 60_000
 ENTITY_MAX = 2**53
 """Sizes that JavaScript still counts exactly."""
@@ -72,7 +74,7 @@ class ClusterBody(Body):
     tier: Annotated[str | None, Field(min_length=1, max_length=64)] = None
     runtime: Literal["process", "docker", "simulated"] | None = None
     simulated: bool = False
-    slice: Annotated[str | None, Field(pattern=r"^[1-9]g\.[1-9][0-9]{0,3}gb[a-z.+-]{0,12}$")] = None
+    slice: Annotated[str | None, Field(pattern=f"^{PROFILE_FORM}$", description="Such as 2g.20gb or mps.50")] = None
     max_price_per_hour: Annotated[str | None, Field(max_length=30)] = None
     hosts: Annotated[int, Field(ge=1, le=HOSTS_MAX, description="Each gives all that is asked for")] = 1
     restart_members: bool = False
@@ -208,11 +210,14 @@ def nanoseconds_of(span_s: float | None) -> int | None:
 
 
 def money_of(text: str) -> Microcents:
-    """An amount in a request; InvalidInput for what is none."""
+    """An amount in a request, 0 or more; InvalidInput for what is none."""
     try:
-        return parse_money(text)
+        amount = parse_money(text)
     except ValueError as error:
         raise InvalidInput(f"{error}.") from None
+    if not 0 <= amount <= MONEY_MAX:
+        raise InvalidInput(f"An amount of money is between 0 and {money_text(MONEY_MAX)}.")
+    return amount
 
 
 def inside_of(services: Services) -> WorkAccess:
@@ -323,7 +328,7 @@ async def explain_cluster(services: Serving, principal: Asking, cluster_id: str)
 async def cluster_box(services: Serving, principal: Asking, cluster_id: str) -> Response:
     """Where a box is entered, through tunnels to these ports, and with what; nulls where it is not."""
     view = await services.clusters.get_own(principal, ClusterId(cluster_id))
-    return JSONResponse(box_json(view), headers={"Cache-Control": "no-store"})
+    return Json(box_json(view), headers={"Cache-Control": "no-store"})
 
 
 @router.get("/clusters/{cluster_id}/stream", **out.STREAM)
@@ -413,7 +418,7 @@ async def open_tunnel(
         raise Unavailable("This Master has no link to hosts.")
     is_allowed = partial(lasting.is_allowed, request)
     ticket = await services.tunnels.open(principal, ClusterId(cluster_id), body.port, is_allowed, body.wish())
-    return JSONResponse(tunnel_json(ticket), 201, headers={"Cache-Control": "no-store"})
+    return Json(tunnel_json(ticket), 201, headers={"Cache-Control": "no-store"})
 
 
 @router.put("/clusters/{cluster_id}/files", response_model=FilesArrived)

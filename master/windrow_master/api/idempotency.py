@@ -12,6 +12,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
+from windrow_master.api import names, values
 from windrow_master.api.auth import RULES, V1, authorise
 from windrow_master.api.context import principal_of, services_of
 from windrow_master.identity.decide import Permission
@@ -55,7 +56,8 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class IdempotentRoute(APIRoute):
-    """A route whose POSTs honour Idempotency-Key, and that reads no body of anybody who may not ask."""
+    """A route whose POSTs honour Idempotency-Key, that reads no body of anybody who may not ask, and that is asked
+    nothing whose texts and numbers cannot be (values.py)."""
 
     def get_route_handler(self) -> Handler:
         """The handler FastAPI makes, wrapped."""
@@ -65,13 +67,16 @@ class IdempotentRoute(APIRoute):
         async def permitted(request: Request) -> Response:
             template = getattr(request.scope.get("route"), "path", "")
             if RULES.get((request.method, template)) is Permission.NOBODY:
+                await values.check(request, self)
                 return await handler(request)
             await authorise(request)
             principal = await principal_of(request)
-            with services_of(request).requests.take(principal.holder, is_trusted=principal.is_trusted):
-                return await once(request, template)
+            services_of(request).shares.take(request.scope, template, principal)
+            return await once(request, template)
 
         async def once(request: Request, template: str) -> Response:
+            await values.check(request, self)
+            names.resolve(request, services_of(request))
             key = request.headers.get("idempotency-key") if is_post else None
             if key is None or template in _MADE_AGAIN:
                 return await handler(request)

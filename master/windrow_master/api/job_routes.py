@@ -5,13 +5,12 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime, Field
 
 from windrow_master.api import lasting, out, out_clusters, out_jobs
 from windrow_master.api.cluster_routes import ENTITY_MAX, SECONDS_MAX, RegistryLoginBody, money_of, nanoseconds_of
 from windrow_master.api.cluster_shapes import plan_json
-from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.context import Asking, Services, Serving, announced
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.job_shapes import impact_json, job_json
@@ -19,8 +18,9 @@ from windrow_master.api.paging import Cursor, Limit, page, read_cursor, tagged
 from windrow_master.clusters.jobs import impact
 from windrow_master.clusters.jobs.model import JobId, JobRequest
 from windrow_master.clusters.jobs.service import JobService
-from windrow_proto.errors import Unavailable
-from windrow_proto.units import SECOND, Bytes
+from windrow_master.fleet.slices import PROFILE_FORM
+from windrow_proto.errors import InvalidInput, Unavailable
+from windrow_proto.units import SECOND, Bytes, moment_ns
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
 router = make_router("jobs")
@@ -44,7 +44,7 @@ class JobBody(Body):
     tier: Annotated[str | None, Field(min_length=1, max_length=64)] = None
     runtime: Literal["process", "docker", "simulated"] | None = None
     simulated: bool = False
-    slice: Annotated[str | None, Field(pattern=r"^[1-9]g\.[1-9][0-9]{0,3}gb[a-z.+-]{0,12}$")] = None
+    slice: Annotated[str | None, Field(pattern=f"^{PROFILE_FORM}$", description="Such as 2g.20gb or mps.50")] = None
     max_price_per_hour: Annotated[str | None, Field(max_length=30)] = None
     retries: Annotated[int, Field(ge=0, le=1_000, description="Further attempts after its host was lost")] = 0
     retries_on_exit: Annotated[bool, Field(description="Also after an exit code other than 0")] = False
@@ -102,7 +102,10 @@ class JobBody(Body):
 
 
 def _ns(at: datetime) -> int:
-    return int(at.timestamp()) * SECOND + at.microsecond * 1_000
+    try:
+        return moment_ns(at)
+    except ValueError as error:
+        raise InvalidInput(f"deadline: {error}.") from None
 
 
 def jobs_of(services: Services) -> JobService:
@@ -148,7 +151,8 @@ async def job(request: Request, services: Serving, principal: Asking, job_id: st
 @router.put("/jobs/{job_id}/files", responses=out_jobs.FOLDER)
 async def put_job_files(request: Request, services: Serving, principal: Asking, job_id: str) -> Any:
     """Keep the folder, a tar stream, of a job that waits for it, and of all of its array."""
-    return {"bytes": await jobs_of(services).put_folder(principal, JobId(job_id), request.stream())}
+    body, size_bytes = request.stream(), announced(request)
+    return {"bytes": await jobs_of(services).put_folder(principal, JobId(job_id), body, size_bytes)}
 
 
 @router.get("/jobs/{job_id}/logs", **out.other("text/plain; charset=utf-8", "The log."))
@@ -169,7 +173,7 @@ async def job_logs(
         pieces = await service.follow(principal, JobId(job_id))
         return lasting.Lasting(request, _behind(pieces, offset), media_type=text, headers=_SAFE)
     pieces = await service.log(principal, JobId(job_id), attempt)
-    return StreamingResponse(_behind(pieces, offset), media_type=text, headers=_SAFE)
+    return lasting.Lasting(request, _behind(pieces, offset), media_type=text, headers=_SAFE)
 
 
 async def _behind(pieces: AsyncIterator[bytes], offset: int) -> AsyncIterator[bytes]:
@@ -182,6 +186,7 @@ async def _behind(pieces: AsyncIterator[bytes], offset: int) -> AsyncIterator[by
 
 @router.get("/jobs/{job_id}/artefacts", **out.other("application/x-tar", "The files.", is_binary=True))
 async def job_artefacts(
+    request: Request,
     services: Serving,
     principal: Asking,
     job_id: str,
@@ -198,7 +203,7 @@ async def job_artefacts(
         "Content-Disposition": f'attachment; filename="{job_id}.tar"',
         **_SAFE,
     }
-    return StreamingResponse(pieces, media_type="application/x-tar", headers=headers)
+    return lasting.Lasting(request, pieces, media_type="application/x-tar", headers=headers)
 
 
 @router.get("/jobs/{job_id}/impact", responses=out_jobs.IMPACT)

@@ -6,6 +6,7 @@ The counts are the bus's: shared by all processes while its server answers, each
 import hashlib
 import ipaddress
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,7 +36,8 @@ Master answers some 1,000 small requests a second and core."""
 ADDRESS: Final = Limit("address", burst=5_000, refill_ns=5 * MILLISECOND)
 """Without a token: the console's files, and hosts that join from behind one address."""
 SIGN_IN: Final = Limit("sign_in", burst=30, refill_ns=4 * SECOND)
-"""Refused tokens per address."""
+"""Refused tokens per address. A token that is good is served whatever others did from its address: only what fails is
+refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,11 @@ class _Asked:
 class Limited:
     """The application behind its limits."""
 
-    def __init__(self, app: ASGIApp, bus: Bus, limits: Limits | None) -> None:
-        """limits: None lets everything through."""
+    def __init__(
+        self, app: ASGIApp, bus: Bus, limits: Limits | None, is_good: Callable[[str], Awaitable[bool]]
+    ) -> None:
+        """limits: None lets everything through. is_good: whether a secret is one that somebody holds rightly."""
+        self._is_good = is_good
         self._app = app
         self._bus = bus
         self._limits = limits
@@ -100,7 +105,7 @@ class Limited:
         if is_attempt and taken.is_allowed:
             # Only looked at: attempts that are served side by side are charged when they fail.
             tried = await self._bus.take(address, limits.sign_in, 0)
-            if not tried.is_allowed:
+            if not tried.is_allowed and not await self._is_good(bearer_of(request)):
                 return _Asked(address, digest, True, limits.sign_in, tried)
         return _Asked(address, digest, is_attempt, limits.address, taken)
 

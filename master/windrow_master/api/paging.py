@@ -1,9 +1,12 @@
 """Cursors, entity tags and the JSON shapes that all routers share."""
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, TypeVar
 
+import structlog
 from fastapi import Query, Request, Response
 from fastapi.responses import JSONResponse
 
@@ -12,6 +15,8 @@ from windrow_proto.errors import Conflict, InvalidInput
 from windrow_proto.units import Microcents, money_text, seconds, time_text
 
 T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
 
 LIMIT_MAX = 1_000
 
@@ -24,7 +29,49 @@ def page(items: Sequence[T], limit: int, shape: Callable[[T], Mapping[str, Any]]
     """`{items, next_cursor}` of at most `limit` items; ask the source for `limit + 1` to know whether more follow."""
     shown = items[:limit]
     more = len(items) > limit
-    return {"items": [shape(item) for item in shown], "next_cursor": write_cursor(key(shown[-1])) if more else None}
+    return {"items": shapes(shown, shape), "next_cursor": write_cursor(key(shown[-1])) if more else None}
+
+
+class LeftOut:
+    """How many items of lists could not be shown since this process began."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+LEFT_OUT: Final = LeftOut()
+
+
+def shapes(items: Iterable[T], shape: Callable[[T], Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Each item as JSON. One whose shape cannot be made is left out, counted and logged: it does not end the list."""
+    found = []
+    for item in items:
+        try:
+            found.append(shape(item))
+        except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError):
+            LEFT_OUT.count += 1
+            log.exception("item_left_out", kind=type(item).__name__)
+    return found
+
+
+class Json(JSONResponse):
+    """JSON that always can be written: a text that is not Unicode is escaped, a number that is none is null."""
+
+    def render(self, content: Any) -> bytes:
+        """The bytes of an answer."""
+        try:
+            return super().render(content)
+        except ValueError:
+            log.warning("answer_escaped")
+            return json.dumps(_finite(content), separators=(",", ":")).encode()
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def write_cursor(key: str) -> str:
@@ -70,7 +117,7 @@ def tagged(request: Request, body: Mapping[str, Any], version: int | str) -> Res
     known = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
     if tag in known:
         return Response(status_code=304, headers={"ETag": tag})
-    return JSONResponse(dict(body), headers={"ETag": tag})
+    return Json(dict(body), headers={"ETag": tag})
 
 
 def time_or_none(wall_ns: int | None) -> str | None:
@@ -107,7 +154,7 @@ def operation_json(operation: Operation) -> dict[str, Any]:
 def accepted(operation: Operation, extra: Mapping[str, Any] | None = None) -> Response:
     """202 with the operation, where to look for it, and what else the route has to say."""
     body = {"operation": operation_json(operation), **(extra or {})}
-    return JSONResponse(body, 202, headers={"Location": f"/api/v1/operations/{operation.id}"})
+    return Json(body, 202, headers={"Location": f"/api/v1/operations/{operation.id}"})
 
 
 def event_json(row: EventRow) -> dict[str, Any]:

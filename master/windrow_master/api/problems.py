@@ -6,10 +6,10 @@ from typing import Any, Final
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from windrow_master.api.paging import Json
 from windrow_proto.errors import (
     Fault,
     InvalidInput,
@@ -72,7 +72,7 @@ def problem(
         extra.setdefault("Retry-After", str(RETRY_AFTER_S))
     if isinstance(error, Unauthenticated):
         extra.setdefault("WWW-Authenticate", "Bearer")
-    return JSONResponse(body, code, headers=extra, media_type=MEDIA_TYPE)
+    return Json(body, code, headers=extra, media_type=MEDIA_TYPE)
 
 
 def install(app: FastAPI) -> None:
@@ -110,6 +110,8 @@ def install(app: FastAPI) -> None:
 
     async def unexpected(request: Request, error: Exception) -> Response:
         request_id = request_id_of(request)
+        if isinstance(error, ConnectionAbortedError):
+            return problem(request, InvalidInput("The answer was broken off."))  # nobody is told: it had begun
         log.error("request_crashed", request_id=request_id, path=request.url.path, exc_info=error)
         said = WindrowError(f"Something failed in the Master. Its log says more, by the request id {request_id}.")
         return problem(request, said)

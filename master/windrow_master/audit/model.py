@@ -20,7 +20,8 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which entries to list; None asks for all. actions ending in `.` match every action that begins so."""
+    """Which entries to list; None asks for all. action: also of all below it, as `host` of
+    `host.drain`."""
 
     subject: str | None = None
     actor: str | None = None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from windrow_master.identity.model import JoinToken, Member, MemberRole, Role, Standing
+from windrow_master.identity.model import ApiToken, JoinToken, Member, MemberRole, Principal, Role, Standing
 from windrow_proto.errors import Banned, CertificateRefused, Conflict, InvalidInput, JoinTokenRefused, WindrowError
 from windrow_proto.units import DAY
 
@@ -142,6 +142,11 @@ def check_account_name(name: str) -> str:
             "name: An account's name is 1 to 64 lower-case letters, digits and .@_-, and begins with a letter or digit."
         )
     return name
+
+
+def reaches(principal: Principal, token: ApiToken) -> bool:
+    """Whether this token may see and end that one: of its own account, with at most its roles."""
+    return token.account_id == principal.account_id and token.roles <= principal.roles
 
 
 class Permission(StrEnum):

@@ -43,6 +43,8 @@ from windrow_proto.wire_link import encode_region_map
 JOIN_TOKEN_LIFE_NS: Final = 15 * MINUTE
 JOIN_TOKEN_LIFE_NS_MAX: Final = DAY
 _KINDS: Final = {MemberRole.HOST: "a host", MemberRole.ACCESS: "an Access"}
+TOKENS_MAX: Final = 10_000
+"""Of one account that are looked at; more than anybody makes."""
 CA_HASH_HEX: Final = 32
 """As windrow_proto.enrol reads it."""
 
@@ -310,21 +312,29 @@ class IdentityService:
         return token, text
 
     async def list_tokens(self, principal: Principal, after: str = "", limit: int = 100) -> Sequence[ApiToken]:
-        """The account's tokens, without their texts."""
-        found = await self._store.read(lambda uow: uow.tokens.list(principal.account_id, after, limit))
+        """The account's tokens with at most the roles of this one, without their texts."""
+
+        def read(uow: UnitOfWork) -> list[ApiToken]:
+            found = uow.tokens.list(principal.account_id, after, TOKENS_MAX)
+            return [token for token in found if decide.reaches(principal, token)][:limit]
+
+        found = await self._store.read(read)
         return [replace(token, last_used_at_ns=self.asking.used_at(token.id, token.last_used_at_ns)) for token in found]
 
     async def revoke_token(self, principal: Principal, token_id: TokenId) -> None:
-        """Make a token of the account worthless at once, and the sessions that were begun with it."""
+        """Make a token of the account worthless at once, the sessions that were begun with it, and what it made:
+        tokens and join tokens. Raises NotFound for one that has more roles than this one."""
 
         def revoke(uow: UnitOfWork) -> None:
             token = uow.tokens.get(token_id)
-            if token is None or token.account_id != principal.account_id:
+            if token is None or not decide.reaches(principal, token):
                 raise NotFound(subject=token_id)
             if token.revoked_at_ns is None:
-                uow.tokens.revoke(token_id, uow.now_wall_ns)
-                uow.sessions.revoke_of(token_id, uow.now_wall_ns)
-                uow.audit(principal.actor, "token.revoke", token_id)
+                for one in (token_id, *uow.tokens.made_by(token_id)):
+                    uow.tokens.revoke(one, uow.now_wall_ns)
+                    uow.sessions.revoke_of(one, uow.now_wall_ns)
+                    uow.join_tokens.revoke_of(one, uow.now_wall_ns)
+                    uow.audit(principal.actor, "token.revoke", one, fields={"with": token_id, "by": principal.token_id})
                 said = f"A token was revoked: {token.name}; browsers that signed in with it are signed out"
                 uow.event("token.revoked", (token_id, token.account_id), said, actor=principal.actor)
             uow.after_commit(self.asking.forget)

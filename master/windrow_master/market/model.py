@@ -140,7 +140,10 @@ class RentalLine:
     """What one host runs of a rental, and what its receipts have proved so far.
 
     lease_from, lease_until: the window in which the Master let it run. seen: when a relay last brought a word of it.
-    signed_ns: the longest running time that a valid receipt has named.
+    signed_ns: the longest running time that a valid receipt has named. runs_from_ns: the earliest that it can have
+    started by the Master's own clock, None before its first receipt. cut_at_ns: nothing after it is charged, since its
+    end was wished for. silent_ns: how long its host was not heard of, beyond what is charged of that; silent_since_ns:
+    since when it is not.
     """
 
     workload_id: WorkloadId
@@ -162,6 +165,10 @@ class RentalLine:
     exit_code: int | None = None
     charged: Microcents = NOTHING
     fee_charged: Microcents = NOTHING
+    runs_from_ns: int | None = None
+    cut_at_ns: int | None = None
+    silent_ns: int = 0
+    silent_since_ns: int | None = None
 
     @property
     def is_final(self) -> bool:

@@ -139,7 +139,8 @@ class AuditRepository:
         if wanted.action is not None and wanted.action.endswith("."):
             query = query.where(audit.c.action.startswith(wanted.action, autoescape=True))
         elif wanted.action is not None:
-            query = query.where(audit.c.action == wanted.action)
+            below = audit.c.action.startswith(f"{wanted.action}.", autoescape=True)
+            query = query.where((audit.c.action == wanted.action) | below)
         if wanted.since_ns is not None:
             query = query.where(audit.c.at_ns >= wanted.since_ns)
         if wanted.until_ns is not None:

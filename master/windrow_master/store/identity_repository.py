@@ -138,6 +138,16 @@ class TokenRepository:
         """Make it worthless from now on."""
         self._connection.execute(update(api_tokens).where(api_tokens.c.id == token_id).values(revoked_at_ns=now_ns))
 
+    def made_by(self, token_id: TokenId) -> Sequence[TokenId]:
+        """The tokens that this one asked for, and those that they did, without those that are revoked."""
+        found: list[TokenId] = []
+        asked = [token_id]
+        while asked:
+            query = select(api_tokens.c.id).where(api_tokens.c.made_by.in_(asked), api_tokens.c.revoked_at_ns.is_(None))
+            asked = [TokenId(row[0]) for row in self._connection.execute(query) if row[0] not in found]
+            found += asked
+        return found
+
     def used(self, token_id: TokenId, at_ns: int) -> None:
         """Note when it was last used; the note only moves on."""
         is_older = api_tokens.c.last_used_at_ns.is_(None) | (api_tokens.c.last_used_at_ns < at_ns)
@@ -265,6 +275,11 @@ class JoinTokenRepository:
     def revoke(self, token_id: TokenId, now_ns: int) -> None:
         """Make it worthless from now on."""
         self._connection.execute(update(join_tokens).where(join_tokens.c.id == token_id).values(revoked_at_ns=now_ns))
+
+    def revoke_of(self, token_id: TokenId, now_ns: int) -> None:
+        """Make those worthless that this API token asked for."""
+        is_its = (join_tokens.c.made_by == token_id) & join_tokens.c.revoked_at_ns.is_(None)
+        self._connection.execute(update(join_tokens).where(is_its).values(revoked_at_ns=now_ns))
 
 
 def _join_token(row: RowMapping) -> JoinToken:

@@ -65,6 +65,17 @@ class Asking:
         self._used[principal.token_id] = self._clock.wall_ns()
         return principal
 
+    async def is_good(self, secret: str) -> bool:
+        """Whether somebody may ask with this secret now."""
+        try:
+            if secret.startswith(SESSION_PREFIX):
+                await self.authenticate_session(secret)
+            else:
+                await self.authenticate(secret)
+        except (Unauthenticated, Forbidden):
+            return False
+        return True
+
     async def authenticate_session(self, secret: str) -> Principal:
         """Whose browser this is; raises Unauthenticated for a session that is unknown, signed out or over."""
         if not secret.startswith(SESSION_PREFIX) or len(secret) > SECRET_CHARS_MAX:
@@ -161,6 +172,7 @@ class Asking:
             idle_ns = uow.now_wall_ns - SESSION_IDLE_NS
             found = uow.sessions.list(principal.account_id, uow.now_wall_ns, idle_ns, after, limit)
             tokens = {token_id: uow.tokens.get(token_id) for token_id in {session.token_id for session in found}}
+            found = [one for one in found if (made := tokens[one.token_id]) and decide.reaches(principal, made)]
             names = {token_id: token.name if token is not None else "" for token_id, token in tokens.items()}
             return [(session, names[session.token_id]) for session in found]
 
@@ -175,7 +187,8 @@ class Asking:
 
         def end(uow: UnitOfWork) -> None:
             session = uow.sessions.get(session_id)
-            if session is None or session.account_id != principal.account_id:
+            token = uow.tokens.get(session.token_id) if session is not None else None
+            if session is None or token is None or not decide.reaches(principal, token):
                 raise NotFound(subject=session_id)
             if session.revoked_at_ns is None:
                 uow.sessions.revoke(session_id, uow.now_wall_ns)

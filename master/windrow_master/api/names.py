@@ -1,0 +1,29 @@
+"""Hosts by name: where a path names a host, its name does as well as its id while no other host has it."""
+
+from fastapi import Request
+
+from windrow_master.api.services import Services
+from windrow_master.fleet.model import AdminState
+from windrow_proto.errors import Conflict
+
+HOST = "host_id"
+
+
+def resolve(request: Request, services: Services) -> None:
+    """Put the id of a host in the place of its name; raise Conflict that says the ids where several have that name.
+
+    A retired host is meant only where no other has the name. What names no host stays, and its route says so.
+    """
+    wanted = request.path_params.get(HOST)
+    if wanted is None:
+        return
+    hosts = [entry.host for entry in services.fleet.view]
+    if any(host.host_id == wanted for host in hosts):
+        return
+    named = [host for host in hosts if host.name == wanted]
+    named = [host for host in named if host.admin_state is not AdminState.RETIRED] or named
+    if len(named) > 1:
+        ids = ", ".join(host.host_id for host in named)
+        raise Conflict(f"{len(named)} hosts have the name {wanted}: name one of them by its id: {ids}")
+    if named:
+        request.path_params[HOST] = named[0].host_id

@@ -1,0 +1,110 @@
+"""One check of every text and number that a request brings, before any route sees it: path, query and JSON body.
+
+What passes can be stored, sent to a host and written into an answer: texts are Unicode without NUL, numbers are finite
+and fit 64 bits, and nothing is nested or longer than any request of ours. What a field means is its route's to check.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, get_args
+from urllib.parse import parse_qsl
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+
+from windrow_proto.errors import InvalidInput
+
+TEXT_MAX: Final = 128 * 1024
+"""Characters of one text: what Linux lets one argument of a program have."""
+QUERY_MAX: Final = 4_096
+DEPTH_MAX: Final = 16
+NODES_MAX: Final = 200_000
+NUMBER_MAX: Final = 2**63 - 1
+PROGRAMS: Final = frozenset({"argv", "env"})
+"""Their texts are handed to programs as they are, with any control character but NUL."""
+_PLAIN: Final = frozenset("\t\n\r")
+_NUMBERS: Final = (int, float)
+
+
+async def check(request: Request, route: APIRoute) -> None:
+    """Raise InvalidInput that names the field whose text or number nobody could store, send or show."""
+    for name, value in request.path_params.items():
+        _check_text(name, str(value), QUERY_MAX)
+    wanted = {field.alias for field in route.dependant.query_params if _is_number(field.field_info.annotation)}
+    for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+        _check_text("query", name, QUERY_MAX)
+        _check_text(name, value, QUERY_MAX)
+        if name in wanted:
+            _check_written(name, value)
+    if route.body_field is not None:
+        _check_body(await request.body())
+
+
+def _is_number(annotation: Any) -> bool:
+    return annotation in _NUMBERS or any(_is_number(one) for one in get_args(annotation))
+
+
+def _check_written(name: str, text: str) -> None:
+    try:
+        number = float(text)
+    except ValueError:
+        return  # its route says what it wants
+    if not math.isfinite(number) or abs(number) > NUMBER_MAX:
+        raise InvalidInput(f"{name}: This number is out of range.")
+
+
+def _check_body(body: bytes) -> None:
+    try:
+        said = json.loads(body)
+    except RecursionError:
+        raise InvalidInput(f"body: It is nested deeper than {DEPTH_MAX} levels.") from None
+    except ValueError:
+        return  # no JSON: the framework says where
+    for number, (place, value) in enumerate(_values(said)):
+        if number > NODES_MAX:
+            raise InvalidInput(f"body: It has more than {NODES_MAX} values.")
+        if len(place) > DEPTH_MAX:
+            raise InvalidInput(f"{_name(place)}: It is nested deeper than {DEPTH_MAX} levels.")
+        if isinstance(value, str):
+            _check_text(_name(place), value, TEXT_MAX, is_program=place[:1] and place[0] in PROGRAMS)
+        elif isinstance(value, _NUMBERS) and not (abs(value) <= NUMBER_MAX):  # also for what is no number
+            raise InvalidInput(f"{_name(place)}: This number is out of range.")
+
+
+def _values(said: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every value and every key with where it stands; without recursion, since its depth is a stranger's."""
+    left: list[tuple[tuple[str, ...], Any]] = [((), said)]
+    while left:
+        place, value = left.pop()
+        yield place, value
+        if len(place) > DEPTH_MAX:
+            continue
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                yield (*place, "key"), key
+                left.append(((*place, str(key)), inner))
+        elif isinstance(value, list):
+            left.extend(((*place, str(index)), inner) for index, inner in enumerate(value))
+
+
+def _name(place: tuple[str, ...]) -> str:
+    """Where a value stands, as text that can be shown whatever it holds."""
+    return ".".join(place)[:200].encode("ascii", "backslashreplace").decode() or "body"
+
+
+def _check_text(name: str, text: str, longest: int, *, is_program: object = False) -> None:
+    if len(text) > longest:
+        raise InvalidInput(f"{name}: A text has at most {longest} characters here.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{name}: This text is not Unicode: it has half of a surrogate pair.") from None
+    if text.isprintable():
+        return
+    if "\0" in text or (not is_program and any(_is_control(c) for c in text)):
+        raise InvalidInput(f"{name}: This text has a control character.")
+
+
+def _is_control(c: str) -> bool:
+    return (c < " " or c == "\x7f") and c not in _PLAIN
