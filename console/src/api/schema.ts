@@ -315,6 +315,8 @@ export interface ChosenOut {
   image: string | null;
   /** A decimal amount of money */
   price_per_hour: string;
+  /** What there is to know of this way there; empty: nothing */
+  note: string;
   score: number | null;
   terms: Record<string, number>;
 }
@@ -1005,6 +1007,8 @@ export interface LineOut {
   end_reason: string | null;
   exit_code: number | null;
   amount: string;
+  /** Why less is charged than its host has signed */
+  note: string | null;
 }
 
 /** A sign-in link's secret: what follows `#sign-in=`. */
@@ -1161,6 +1165,7 @@ export interface OfferOut {
   runtimes: string[];
   min_memory_bytes: number | null;
   isolation: string | null;
+  notes: string[];
 }
 
 /** All offers. */
@@ -1365,6 +1370,8 @@ export interface PlacedOut {
   image: string | null;
   /** A decimal amount of money */
   price_per_hour: string;
+  /** What there is to know of this way there; empty: nothing */
+  note: string;
 }
 
 /** What creating a cluster would mean now. */

@@ -26,6 +26,8 @@ def print_plan(plan: dict[str, Any]) -> None:
         say(
             f"  {place['host_name']}: {slots} slot(s), tier {place.get('tier')}, {place.get('price_per_hour')} per hour"
         )
+        if place.get("note"):
+            say(f"  {place['host_name']}: {place['note']}.")
     price = f"{plan.get('price_per_hour')} {plan.get('currency') or ''} per hour"
     say(f"  {price}; held now: {plan.get('hold')}; balance {plan.get('balance')}")
 
