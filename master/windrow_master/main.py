@@ -215,6 +215,11 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
         await asyncio.wait(serving_tasks)
         for task in keeping:
             task.cancel()
+    await _end_well(config, opened)
+
+
+async def _end_well(config: Config, opened: Rooms) -> None:
+    """Write what is left to write; raises what the store ended with."""
     if opened.store.problem is not None:
         # Whoever keeps this process up starts it again: it waits for the seat with others, or reads its disk anew.
         if config.is_shared:

@@ -358,6 +358,10 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     rooms.services.health.conditions.append(hub.accesses.conditions)
     rooms.services.health.departed = hub.accesses.departed
     rooms.services.health.figures.append(lambda: _hub_figures(hub))
+    _introduce_tunnels(rooms)
+
+
+def _introduce_tunnels(rooms: Rooms) -> None:
     if (tunnels := rooms.services.tunnels) is not None:
 
         async def open_service(cluster_id: ClusterId, port: int) -> RenterTicket:
@@ -365,7 +369,7 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
             trusted = ticket.ca_pem.encode(), ticket.host_pem.encode()
             return RenterTicket(ticket.address, ticket.grant, *trusted, ticket.secret)
 
-        hub.ports.open_service = open_service
+        rooms.hub.ports.open_service = open_service
         rooms.services.health.figures.append(lambda: [("tunnels", "Tunnels that are open", tunnels.count, {})])
 
 
