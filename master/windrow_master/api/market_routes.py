@@ -152,7 +152,7 @@ async def set_price(services: Serving, principal: Asking, tier: Tier, body: Pric
     if scope == "own" and Role.PROVIDER not in principal.roles:
         raise Forbidden("Only a provider has hosts of its own to price; set scope to all.")
     account = principal.account_id if scope == "own" else None
-    await services.market.set_ask(account, tier, money_of(body.price_per_hour), principal.actor)
+    await services.market.set_ask(account, tier, money_of("price_per_hour", body.price_per_hour), principal.actor)
     found = await services.clusters.offers()
     return {"items": [_offer_json(offer) for offer in found if offer.tier == tier], "next_cursor": None}
 
