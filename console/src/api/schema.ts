@@ -990,7 +990,7 @@ export interface KeptVolumeOut {
   saved_at: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
-  /** Why the last save came to nothing */
+  /** Why the last save came to nothing, or what it left out */
   problem: string | null;
 }
 
@@ -1925,7 +1925,7 @@ export interface VolumeOut {
   saved_at: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
-  /** Why the last save came to nothing */
+  /** Why the last save came to nothing, or what it left out */
   problem: string | null;
   used_by: VolumeUseOut[];
 }
