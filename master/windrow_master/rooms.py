@@ -196,7 +196,7 @@ def _furnished(
         market=market,
         clusters=clusters,
         templates=TemplateService(store),
-        artefacts=(kept := ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts)),
+        artefacts=(kept := ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts, room)),
         retention=RetentionService(store, kept, clock),
         volumes=VolumeService(store, kept),
         inside=WorkAccess(clusters, hub),
@@ -309,7 +309,7 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
         *(store, services.clock, rooms.clusters, services.artefacts, lambda: services.inside)
     )
     seal_key = SealKey.of(rooms.authority.signing)
-    services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key)
+    services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key, services.artefacts.uploads)
     services.accounts = AccountService(
         *(store, identity, rooms.market, rooms.clusters, rooms.fleet, services.jobs),
     )

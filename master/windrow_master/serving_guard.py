@@ -137,7 +137,9 @@ class OneLength:
         """Serve one request."""
         names = [name for name, _ in scope.get("headers", ()) if name in {b"content-length", b"transfer-encoding"}]
         if len(set(names)) < 2:
-            await self._app(scope, receive, send)
+            # What broke off has said why in the log, and uvicorn closes a connection whose answer has no end.
+            with suppress(ConnectionAbortedError):
+                await self._app(scope, receive, send)
             return
         headers = [(b"content-type", b"text/plain"), (b"connection", b"close")]
         await send({"type": "http.response.start", "status": 400, "headers": headers})

@@ -5,11 +5,14 @@ Master's own moves: these are refused only when nothing at all is left.
 """
 
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Generic, Self, TypeVar
 
 from windrow_proto.errors import TooMany
+
+K = TypeVar("K", bound=Hashable)
 
 MASTER: Final = ""
 """Who the Master itself is, among accounts."""
@@ -60,18 +63,25 @@ class Shares:
 
     def take(self, account: str, *, is_trusted: bool = False, amount: int = 1) -> Share:
         """Hold a part. is_trusted: an operator or the Master asks. Raises TooMany, which says which limit was met."""
-        if account != MASTER and not is_trusted:
-            own = self._of[account]
-            if own + amount > self.limits.per_account:
-                most = self.limits.per_account
-                self._refuse(f"This account holds {own:,} of at most {most:,} {self.what}. {self.ways}")
-            if self.taken + amount > self.limits.limit - self.limits.reserve:
-                self._refuse(self._all())
-        elif self.taken + amount > self.limits.limit:
-            self._refuse(self._all())
+        try:
+            self.check(self.of(account), self.taken, amount, is_trusted=is_trusted or account == MASTER)
+        except TooMany:
+            self.refused += 1
+            raise
         self.taken += amount
         self._of[account] += amount
         return Share(self, account, amount)
+
+    def check(self, own: int, taken: int, amount: int = 1, *, is_trusted: bool = False) -> None:
+        """Raises TooMany where so much more is too much. own, taken: what the account holds, and all together."""
+        limit, most, reserve = self.limits.limit, self.limits.per_account, self.limits.reserve
+        if not is_trusted and own + amount > most:
+            raise TooMany(f"This account holds {own:,} of at most {most:,} {self.what}. {self.ways}")
+        if taken + amount > limit - (0 if is_trusted else reserve):
+            kept = f", of which {reserve:,} are kept for operators" if reserve else ""
+            raise TooMany(
+                f"All accounts together hold {taken:,} of {limit:,} {self.what}{kept}. Try again in a moment."
+            )
 
     def release(self, share: Share) -> None:
         """Take back what a share held; `Share.give_back` calls this once."""
@@ -84,12 +94,20 @@ class Shares:
         """How much an account holds."""
         return self._of.get(account, 0)
 
-    def _all(self) -> str:
-        return (
-            f"All accounts together hold {self.taken:,} of {self.limits.limit:,} {self.what}, "
-            f"of which {self.limits.reserve:,} are kept for operators. Try again in a moment."
-        )
 
-    def _refuse(self, why: str) -> None:
-        self.refused += 1
-        raise TooMany(why)
+@dataclass(slots=True)
+class SharesOfEach(Generic[K]):
+    """The same shared thing at each of many places, such as hosts; a place where nothing is held costs nothing."""
+
+    what: str
+    ways: str
+    limits: ShareLimits
+    _places: dict[K, Shares] = field(default_factory=dict)
+
+    def of(self, place: K) -> Shares:
+        """The shares at one place."""
+        found = self._places.get(place)
+        if found is None:
+            self._places = {other: shares for other, shares in self._places.items() if shares.taken}
+            found = self._places[place] = Shares(self.what, self.ways, self.limits)
+        return found

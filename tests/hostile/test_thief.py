@@ -30,7 +30,8 @@ from tests.support.rental import Renter
 from tests.support.stack import WINDROW, stack
 from tests.waiting import PATIENCE_S, poll
 
-pytestmark = [pytest.mark.browser, pytest.mark.row("F6"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+F6 = pytest.mark.row("F6")
 
 RULES = "MAP market.test 127.0.0.1, MAP *.market.test 127.0.0.1, MAP evil.test 127.0.0.1"
 GUARDS = "LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,PrivateNetworkAccessSendPreflights"
@@ -150,6 +151,7 @@ PLACES = {
 }
 
 
+@F6
 @pytest.mark.slow
 @pytest.mark.proves("a thieving page on another port or name of this machine gets nothing of the console's session")
 async def test_a_page_of_another_origin_gets_nothing_and_changes_nothing(master: Master, browser: Browser) -> None:
@@ -179,6 +181,7 @@ async def test_a_page_of_another_origin_gets_nothing_and_changes_nothing(master:
     assert len(after["sessions"] - before["sessions"]) == len(PLACES), "none ended, none began but the consoles'"
 
 
+@F6
 async def test_the_same_page_does_get_a_session_that_is_a_cookie(browser: Browser) -> None:
     """Control: what the thief tries works where a server keeps its session in a cookie, however that is marked."""
     server, thief = own_port(), own_port()
@@ -193,6 +196,7 @@ async def test_the_same_page_does_get_a_session_that_is_a_cookie(browser: Browse
     await context.close()
 
 
+@F6
 async def test_a_page_whose_name_is_rebound_to_the_master_reads_nothing(master: Master, browser: Browser) -> None:
     """Its first load came from its own server; then its name leads here, and the Master is of its own origin."""
     context = await browser.new_context()
@@ -212,6 +216,7 @@ async def test_a_page_whose_name_is_rebound_to_the_master_reads_nothing(master: 
     await context.close()
 
 
+@F6
 async def test_a_page_that_the_console_opens_has_no_way_back_to_it(master: Master, browser: Browser) -> None:
     context = await browser.new_context()
     port = own_port()

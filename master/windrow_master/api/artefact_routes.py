@@ -4,10 +4,9 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import Query, Request, Response
-from fastapi.responses import StreamingResponse
 
-from windrow_master.api import out
-from windrow_master.api.context import Asking, Serving
+from windrow_master.api import lasting, out
+from windrow_master.api.context import Asking, Serving, announced
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.out import Out, Page, Time
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
@@ -80,7 +79,9 @@ async def put_artefact(
 ) -> Any:
     """Store the body under this name, in place of an older one; `keep_days=0` keeps it until it is deleted."""
     keep_ns = keep_days * DAY or None
-    made = await services.artefacts.put(principal, (owner_kind, owner_id), name, request.stream(), keep_ns)
+    made = await services.artefacts.put(
+        principal, (owner_kind, owner_id), name, request.stream(), keep_ns, announced(request)
+    )
     return artefact_json(made)
 
 
@@ -88,7 +89,9 @@ async def put_artefact(
     "/artefacts/{owner_kind}/{owner_id}/{name:path}",
     **out.other("application/octet-stream", "The artefact.", is_binary=True),
 )
-async def get_artefact(services: Serving, principal: Asking, owner_kind: str, owner_id: str, name: str) -> Response:
+async def get_artefact(
+    request: Request, services: Serving, principal: Asking, owner_kind: str, owner_id: str, name: str
+) -> Response:
     """Its bytes. An answer shorter than its Content-Length was broken off: what was stored is not what came back."""
     found, pieces = await services.artefacts.get(principal, (owner_kind, owner_id), name)
     headers = {
@@ -98,7 +101,7 @@ async def get_artefact(services: Serving, principal: Asking, owner_kind: str, ow
         "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store",
     }
-    return StreamingResponse(pieces, media_type="application/octet-stream", headers=headers)
+    return lasting.Lasting(request, pieces, media_type="application/octet-stream", headers=headers)
 
 
 @router.delete("/artefacts/{owner_kind}/{owner_id}/{name:path}", status_code=204, response_class=Response)

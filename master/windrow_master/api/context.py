@@ -37,6 +37,12 @@ async def principal_of(request: Request) -> Principal:
     return principal
 
 
+def announced(request: Request) -> int | None:
+    """The size of a request's body, where it says so."""
+    text = request.headers.get("content-length", "")
+    return int(text) if text.isdecimal() else None
+
+
 Serving = Annotated[Services, Depends(services_of)]
 Asking = Annotated[Principal, Depends(principal_of)]
 """Use as parameter types: `async def route(services: Serving, principal: Asking)`."""

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from windrow_master.api import problems
+from windrow_master.api import problems, sharing
 from windrow_master.api.headers import headers_of
 from windrow_master.api.metrics import HttpFigures
 from windrow_master.api.own_names import OwnNames
@@ -68,6 +68,7 @@ class Edge:
         try:
             await self._meant(scope)(scope, _limited(scope, receive), sending)
         finally:
+            sharing.give_back(scope)
             took_ns = time.perf_counter_ns() - began
             template = getattr(scope.get("route"), "path", "unmatched")
             self._figures.count(scope["method"], template, status, took_ns)

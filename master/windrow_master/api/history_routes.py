@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import Query, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
@@ -13,11 +13,12 @@ from starlette.types import Scope as Connection
 from windrow_master.api import out_health
 from windrow_master.api.context import Services, Serving
 from windrow_master.api.idempotency import make_router
+from windrow_master.api.lasting import Lasting
 from windrow_master.api.telemetry_routes import METRICS_MAX, keys_of, moment, step_s_of
 from windrow_master.telemetry import export
 from windrow_master.telemetry.model import GroupQuery, SeriesQuery
 from windrow_master.telemetry.parquet import ParquetFile
-from windrow_proto.errors import InvalidInput, TooMany
+from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import HostId
 from windrow_proto.metrics import BY_NAME, Scope
 from windrow_proto.units import DAY, HOUR, MILLISECOND
@@ -25,8 +26,6 @@ from windrow_proto.units import DAY, HOUR, MILLISECOND
 router = make_router("telemetry")
 
 CHUNK_BYTES: Final = 256 << 10
-EXPORTS_MAX: Final = 4
-"""At a time; each holds a question to history and, for Parquet, a folder on the disk."""
 PARQUET: Final = "application/vnd.apache.parquet"
 CSV: Final = "text/csv; charset=utf-8; header=present"
 
@@ -66,6 +65,7 @@ async def fleet_history(
     },
 )
 async def export_series(
+    request: Request,
     services: Serving,
     host_id: str,
     metric: Annotated[list[str], Query(max_length=METRICS_MAX)],
@@ -86,14 +86,8 @@ async def export_series(
         raise InvalidInput(
             f"{count} points; an export has at most {export.POINTS_MAX}. Ask for a longer step or a shorter time."
         )
-    seats: list[object] = services.telemetry.exports
-    if len(seats) >= EXPORTS_MAX:
-        raise TooMany(f"{EXPORTS_MAX} exports are running; try again when one has ended.")
-    seat = object()
-    seats.append(seat)
     pieces = _batches(services, query, entry.host.name)
-    body = _csv(pieces) if file_format == "csv" else _parquet(pieces)
-    stream = _seated(body, seats, seat)
+    stream = _csv(pieces) if file_format == "csv" else _parquet(pieces)
     try:
         # The first piece is made before the answer begins: a history that is gone is a 503 and no empty file.
         first = await anext(stream)
@@ -103,7 +97,7 @@ async def export_series(
     name = f"{entry.host.host_id}.{file_format}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
     kind = CSV if file_format == "csv" else PARQUET
-    return ExportResponse(first, stream, kind, headers)
+    return ExportResponse(request, first, stream, kind, headers)
 
 
 def _window(
@@ -146,30 +140,28 @@ async def _parquet(batches: AsyncGenerator[list[export.Row], None]) -> AsyncGene
             yield chunk
 
 
-async def _seated(body: AsyncGenerator[bytes, None], seats: list[object], seat: object) -> AsyncGenerator[bytes, None]:
-    try:
-        async with contextlib.aclosing(body) as stream:
-            async for chunk in stream:
-                yield chunk
-    finally:
-        seats.remove(seat)
-
-
 async def _joined(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     yield first
     async for chunk in rest:
         yield chunk
 
 
-class ExportResponse(StreamingResponse):
+class ExportResponse(Lasting):
     """An answer that ends its stream whatever becomes of the caller, also of one that left before the first byte."""
 
-    def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None], media_type: str, headers: dict[str, str]):
+    def __init__(
+        self,
+        request: Request,
+        first: bytes,
+        rest: AsyncGenerator[bytes, None],
+        media_type: str,
+        headers: dict[str, str],
+    ) -> None:
         self._rest = rest
-        super().__init__(_joined(first, rest), media_type=media_type, headers=headers)
+        super().__init__(request, _joined(first, rest), media_type=media_type, headers=headers)
 
     async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
-        """Answer, then give back the seat and what the stream holds."""
+        """Answer, then give back what the stream holds."""
         try:
             await super().__call__(scope, receive, send)
         finally:

@@ -71,8 +71,8 @@ class IdempotentRoute(APIRoute):
                 return await handler(request)
             await authorise(request)
             principal = await principal_of(request)
-            with services_of(request).requests.take(principal.holder, is_trusted=principal.is_trusted):
-                return await once(request, template)
+            services_of(request).shares.take(request.scope, template, principal)
+            return await once(request, template)
 
         async def once(request: Request, template: str) -> Response:
             await values.check(request, self)

@@ -5,13 +5,12 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime, Field
 
 from windrow_master.api import lasting, out, out_clusters, out_jobs
 from windrow_master.api.cluster_routes import ENTITY_MAX, SECONDS_MAX, RegistryLoginBody, money_of, nanoseconds_of
 from windrow_master.api.cluster_shapes import plan_json
-from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.context import Asking, Services, Serving, announced
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.job_shapes import impact_json, job_json
@@ -152,7 +151,8 @@ async def job(request: Request, services: Serving, principal: Asking, job_id: st
 @router.put("/jobs/{job_id}/files", responses=out_jobs.FOLDER)
 async def put_job_files(request: Request, services: Serving, principal: Asking, job_id: str) -> Any:
     """Keep the folder, a tar stream, of a job that waits for it, and of all of its array."""
-    return {"bytes": await jobs_of(services).put_folder(principal, JobId(job_id), request.stream())}
+    body, size_bytes = request.stream(), announced(request)
+    return {"bytes": await jobs_of(services).put_folder(principal, JobId(job_id), body, size_bytes)}
 
 
 @router.get("/jobs/{job_id}/logs", **out.other("text/plain; charset=utf-8", "The log."))
@@ -173,7 +173,7 @@ async def job_logs(
         pieces = await service.follow(principal, JobId(job_id))
         return lasting.Lasting(request, _behind(pieces, offset), media_type=text, headers=_SAFE)
     pieces = await service.log(principal, JobId(job_id), attempt)
-    return StreamingResponse(_behind(pieces, offset), media_type=text, headers=_SAFE)
+    return lasting.Lasting(request, _behind(pieces, offset), media_type=text, headers=_SAFE)
 
 
 async def _behind(pieces: AsyncIterator[bytes], offset: int) -> AsyncIterator[bytes]:
@@ -186,6 +186,7 @@ async def _behind(pieces: AsyncIterator[bytes], offset: int) -> AsyncIterator[by
 
 @router.get("/jobs/{job_id}/artefacts", **out.other("application/x-tar", "The files.", is_binary=True))
 async def job_artefacts(
+    request: Request,
     services: Serving,
     principal: Asking,
     job_id: str,
@@ -202,7 +203,7 @@ async def job_artefacts(
         "Content-Disposition": f'attachment; filename="{job_id}.tar"',
         **_SAFE,
     }
-    return StreamingResponse(pieces, media_type="application/x-tar", headers=headers)
+    return lasting.Lasting(request, pieces, media_type="application/x-tar", headers=headers)
 
 
 @router.get("/jobs/{job_id}/impact", responses=out_jobs.IMPACT)

@@ -36,7 +36,18 @@ class Lasting(StreamingResponse):
         self._request = request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until the pieces end, the listener goes, or the right to them is gone."""
+        """Send until the pieces end, the listener goes, or the right to them is gone.
+
+        Raises ConnectionAbortedError where what was begun cannot be ended as it should: it said a length that will not
+        come, or what it is made of is gone.
+        """
+        why = await self._sent(scope, receive, send)
+        if why:
+            log.info("stream_ended", path=scope["path"][:200], reason=why)
+            raise ConnectionAbortedError(why)
+
+    async def _sent(self, scope: Scope, receive: Receive, send: Send) -> str:
+        """Why it could not be ended as it should; empty: it was."""
         async with asyncio.TaskGroup() as group:
             try:
                 async with asyncio.timeout(None) as right:
@@ -45,10 +56,15 @@ class Lasting(StreamingResponse):
             except TimeoutError:
                 if not right.expired():
                     raise
+                if "content-length" in self.headers:
+                    return "the right to it is gone"
                 log.info("stream_ended", path=scope["path"][:200], reason="the right to it is gone")
                 await send({"type": "http.response.body", "body": b""})
+            except WindrowError as error:
+                return str(error)
             finally:
                 looking.cancel()
+        return ""
 
     async def _look(self, right: asyncio.Timeout) -> None:
         while await is_allowed(self._request):

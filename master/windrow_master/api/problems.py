@@ -110,6 +110,8 @@ def install(app: FastAPI) -> None:
 
     async def unexpected(request: Request, error: Exception) -> Response:
         request_id = request_id_of(request)
+        if isinstance(error, ConnectionAbortedError):
+            return problem(request, InvalidInput("The answer was broken off."))  # nobody is told: it had begun
         log.error("request_crashed", request_id=request_id, path=request.url.path, exc_info=error)
         said = WindrowError(f"Something failed in the Master. Its log says more, by the request id {request_id}.")
         return problem(request, said)

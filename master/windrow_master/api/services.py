@@ -3,11 +3,12 @@ rooms can be put together without it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from windrow_master.accesses.service import AccessService
 from windrow_master.accesses.trials.service import TrialService
 from windrow_master.accounts.service import AccountService
+from windrow_master.api.sharing import RequestShares
 from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.access.service import WorkAccess
@@ -29,7 +30,6 @@ from windrow_master.market.service import MarketService
 from windrow_master.onboarding.packages.service import Packages
 from windrow_master.onboarding.proofs.service import ProofService
 from windrow_master.onboarding.service import Wheelhouse
-from windrow_master.shares import ShareLimits, Shares
 from windrow_master.store.bus import Bus
 from windrow_master.store.room import Room
 from windrow_master.store.store import Store
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from windrow_master.api.event_tail import EventTail
     from windrow_master.api.limits import Limits
 
-REQUESTS: Final = ShareLimits(512, 128, 64)
-"""Requests under way; each may hold a body of a MiB."""
 Figure = tuple[str, str, float, dict[str, str]]
 """Name (with unit, without the prefix), help, value, labels."""
 
@@ -90,7 +88,7 @@ class Services:
     artefacts: ArtefactService
     retention: RetentionService
     volumes: VolumeService
-    requests: Shares = field(default_factory=lambda: Shares("requests under way", "Wait for their answers.", REQUESTS))
+    shares: RequestShares = field(default_factory=RequestShares)
     version: str = "0"
     https_url: str = ""
     https_pin: str = ""

@@ -10,14 +10,13 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from windrow_proto.errors import InvalidInput, TooMany
+from windrow_proto.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
     from fastapi import Request
 
 QUEUE_MAX: Final = 512
 """Messages one listener may lag; at the limit it loses them all and is told to read again."""
-LISTENERS_MAX: Final = 1_000
 COMMENT_S: Final = 15.0
 """A comment this often keeps proxies from closing a quiet stream, and finds dead listeners."""
 
@@ -123,9 +122,10 @@ class Broadcaster:
             listener.push(message)
 
     def listen(self, *topics: str) -> Listener:
-        """A new listener; use it as a context manager. Raises TooMany at the limit."""
-        if self._count >= LISTENERS_MAX or self._is_closed:
-            raise TooMany(f"{LISTENERS_MAX} live streams are open already. Close one, or try again in a moment.")
+        """A new listener; use it as a context manager. Raises Unavailable once the broadcaster is closed. How many
+        there may be is sharing.py's."""
+        if self._is_closed:
+            raise Unavailable("This Master is stopping.")
         listener = Listener(self, frozenset(topics))
         for topic in listener.topics:
             self._by_topic.setdefault(topic, set()).add(listener)

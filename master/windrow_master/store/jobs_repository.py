@@ -66,6 +66,17 @@ class JobRepository:
         """Whatever has not ended, the oldest first."""
         return _LIVING.all(self._connection)
 
+    def folder_bytes(self, account_id: AccountId, ended_after_ns: int) -> int:
+        """What the folders of an account's jobs take, each once; those whose jobs ended earlier are gone."""
+        is_kept = jobs.c.ended_at_ns.is_(None) | (jobs.c.ended_at_ns > ended_after_ns)
+        of_groups = (
+            select(func.max(jobs.c.folder_bytes).label("size_bytes"))
+            .where(jobs.c.account_id == account_id, jobs.c.folder_bytes.is_not(None), is_kept)
+            .group_by(jobs.c.group_id)
+            .subquery()
+        )
+        return int(self._connection.scalar(select(func.coalesce(func.sum(of_groups.c.size_bytes), 0))) or 0)
+
     def count_living(self, account_id: AccountId) -> int:
         """How many of an account have not ended."""
         query = select(func.count()).select_from(jobs)

@@ -31,6 +31,8 @@ PIECE_BYTES: Final = 8 * MIB
 """Given up at a time: who fills the disk without end gets one piece, not all of them."""
 FLOOR_BYTES: Final = 64 * MIB
 """Below it the disk counts as full, so that the ordinary end of a disk is met before any write fails."""
+UPLOAD_FLOORS: Final = 2
+"""People's uploads stop at so many floors: long before new work is refused because of them."""
 MORE_ONE_IN: Final = 8
 """Of the floor, above it, before a full disk has room again: it does not become full and not full by turns."""
 LOW_ONE_IN: Final = 16
@@ -102,6 +104,16 @@ class Room:
         shortage = self._shortage
         if shortage is not None:
             raise DiskFull(shortage.detail, subject=DISK_FULL)
+
+    def admit_upload(self, more_bytes: int) -> None:
+        """Raises DiskFull where so much more would leave less than UPLOAD_FLOORS floors on a disk."""
+        for folder, free in self.free_bytes().items():
+            if free - more_bytes < UPLOAD_FLOORS * self._floor_bytes:
+                raise DiskFull(
+                    f"The disk of {folder} has {free // MIB:,} MiB left, too little for this upload: nothing of it is "
+                    "kept. Delete artefacts, or try again later.",
+                    subject=DISK_FULL,
+                )
 
     def spend(self) -> bool:
         """A write that must not fail found no room: give a piece of a ballast away. False: there is none left."""

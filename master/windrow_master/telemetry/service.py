@@ -101,8 +101,6 @@ class TelemetryService:
         self.live = LiveView()
         self.view = HistoryView(disk, log_directory, epoch, directory / "history", clock, view_executor, tiers)
         self.remote = remote
-        self.exports: list[object] = []
-        """One for each export that runs."""
         embedded: tuple[HistoryPort, ...] = (self.view,) if has_embedded or remote is None else ()
         self.views: tuple[HistoryPort, ...] = (*embedded, *((remote,) if remote is not None else ()))
         self.charts: HistoryPort = self.views[0]

@@ -109,7 +109,7 @@ async def test_the_two_newest_are_kept_and_a_damaged_one_is_passed_over(world):
 
 
 async def test_settling_is_answered(world):
-    await world.service.settle(world.host("one"))
+    await world.service.settle("account_1", world.host("one"))
     assert (world.folder / "one" / "settled").exists()
 
 

@@ -9,8 +9,8 @@ from tests.unit.clusters.test_routes import HOST
 from tests.unit.clusters.test_tunnels import HeldStream, rows, tunnelling
 from tests.waiting import poll_async
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, Traffic, WorkPhase
-from windrow_master.clusters.tunnels import service
 from windrow_master.clusters.tunnels.public import Tally, Unknown, judge, public_ports
+from windrow_master.shares import ShareLimits
 from windrow_proto.errors import Conflict, HostUnreachable, NotFound, TooMany
 from windrow_proto.ids import ClusterId, mint
 from windrow_proto.messages import ChannelClose
@@ -160,12 +160,13 @@ async def test_a_delete_ends_what_the_public_has_open_and_the_address_is_gone(se
         assert await refusal(tunnels, served.cluster_id, 80) is NotFound
 
 
-@pytest.mark.parametrize("name", ["PUBLIC_MAX", "PUBLIC_PER_ACCOUNT_MAX", "PUBLIC_PER_HOST_MAX"])
-async def test_the_public_has_its_numbers_and_they_are_not_the_renters(served, monkeypatch, name):
-    monkeypatch.setattr(service, name, 1)
-    monkeypatch.setattr(service, "TUNNELS_PER_ACCOUNT_MAX", 1)
+@pytest.mark.parametrize("name", ["public", "host_public"])
+@pytest.mark.parametrize("limits", [ShareLimits(1, 9, 0), ShareLimits(9, 1, 0)])
+async def test_the_public_has_its_numbers_and_they_are_not_the_renters(served, name, limits):
     served.broker.streams = [HeldStream() for _ in range(3)]
     async with tunnelling(served) as tunnels:
+        getattr(tunnels, name).limits = limits
+        tunnels.tunnels.limits = ShareLimits(1, 1, 0)
         await tunnels.open_public(served.cluster_id, 80)
         assert await refusal(tunnels, served.cluster_id, 80) is TooMany
         own = await served.client.post(f"/api/v1/clusters/{served.cluster_id}/tunnels", json={"port": 80})

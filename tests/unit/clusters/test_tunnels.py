@@ -12,6 +12,7 @@ from windrow_master.api import out_clusters
 from windrow_master.clusters.tunnels import service
 from windrow_master.clusters.tunnels.nearest import LISTED_MAX, UNREACHED_KEPT_NS, Nearby, TunnelPlace
 from windrow_master.clusters.tunnels.service import TunnelAddresses, TunnelService
+from windrow_master.shares import ShareLimits
 from windrow_proto.errors import BadProof, LinkClosed
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.model import ChannelPurpose
@@ -264,11 +265,11 @@ async def test_a_tunnel_ends_with_the_right_of_whoever_asked(site):
         assert await poll_async(closed) == [ChannelClose()]
 
 
-async def test_an_account_has_no_more_than_its_number(site, monkeypatch):
-    monkeypatch.setattr(service, "TUNNELS_PER_ACCOUNT_MAX", 1)
+async def test_an_account_has_no_more_than_its_number(site):
     cluster_id, _ = await site.running()
     site.broker.streams = [HeldStream(), HeldStream()]
-    async with tunnelling(site):
+    async with tunnelling(site) as tunnels:
+        tunnels.tunnels.limits = ShareLimits(1, 1, 0)
         assert (await ask(site, cluster_id)).status_code == 201
         refused = await ask(site, cluster_id)
     assert (refused.status_code, refused.json()["code"]) == (429, "too_many")

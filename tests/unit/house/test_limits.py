@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from windrow_master.shares import ShareLimits
 from windrow_proto.units import DAY, GIB, HOUR, KIB, MIB, MILLISECOND, MINUTE, SECOND
 
 ROOT = Path(__file__).parents[3]
@@ -71,3 +72,24 @@ def test_every_module_that_queues_has_a_line() -> None:
     found = set(queues())
     assert len(found) >= 20
     assert not found - told
+
+
+def test_every_thing_that_accounts_share_has_its_three_lines() -> None:
+    told = {f"{row['module']}:{row['name']}" for row in rows()}
+    found = list(shared_things())
+    assert len(found) >= 14
+    for where, limits in found:
+        wanted = {"limit", "per_account", *(["reserve"] if limits.reserve else [])}
+        assert {f"{where}.{part}" for part in wanted} <= told
+        assert limits.per_account + limits.reserve < limits.limit, f"one account takes all of {where}"
+
+
+def shared_things() -> Iterator[tuple[str, ShareLimits]]:
+    """The constants of the Master that divide something between accounts."""
+    for path in sorted((ROOT / "master" / "windrow_master").rglob("*.py")):
+        if "ShareLimits(" in path.read_text(encoding="utf-8"):
+            name = ".".join(path.relative_to(ROOT / "master").with_suffix("").parts)
+            module = importlib.import_module(name)
+            for constant_name, value in vars(module).items():
+                if isinstance(value, ShareLimits):
+                    yield f"{name}:{constant_name}", value

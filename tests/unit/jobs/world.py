@@ -9,6 +9,7 @@ from typing import Any
 from tests.master_support import ManualClock, opened_store
 from tests.unit.clusters.world import Market, principal
 from windrow_master.clusters.artefacts.folder import FolderStore
+from windrow_master.clusters.artefacts.uploads import Uploads
 from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.model import JobRequest
 from windrow_master.clusters.jobs.service import JobService
@@ -61,7 +62,14 @@ class World:
     def start_again(self) -> None:
         """A Master's rooms after a restart: nothing is left but the store and the objects."""
         files = JobFiles(FolderStore(self.folder), lambda: self.inside)
-        self.jobs = JobService(self.store, self.clock, self.market.clusters, files, SealKey.of(self.signing))
+        self.jobs = JobService(
+            self.store,
+            self.clock,
+            self.market.clusters,
+            files,
+            SealKey.of(self.signing),
+            Uploads(lambda more_bytes: None),
+        )
         self.jobs.course.free_slots = self.market.fleet.view.free_slots
 
     async def submit(self, *argv, key=None, who=None, login=None, **more):

@@ -52,7 +52,7 @@ async def test_a_parquet_file_holds_the_same(api, host, tmp_path):
         rows = reader.execute(f"SELECT epoch_ms(time), host_name, metric, value FROM '{path}' ORDER BY time").fetchall()
     assert [row[3] for row in rows] == pytest.approx([0.1 * n for n in range(10)])
     assert {row[2] for row in rows} == {"host_cpu_ratio"}
-    assert api.services.telemetry.exports == []
+    assert api.services.shares.exports.taken == 0
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
@@ -80,13 +80,14 @@ async def test_a_caller_who_leaves_early_leaves_nothing_behind(api, host, tmp_pa
     with contextlib.suppress(OSError, ExceptionGroup, ClientDisconnect):
         await api.client._transport.app(scope, receive, send)  # the application that the client talks to
     assert bool(said) == (last != "http.response.start")
-    assert api.services.telemetry.exports == []
+    assert api.services.shares.exports.taken == 0
     assert set(tmp_path.iterdir()) == before
 
 
 async def test_an_export_is_bounded_in_size_and_number(api, host):
     assert (await api.client.get(host + "&from=2020-01-01T00:00:00Z")).status_code == 422
-    api.services.telemetry.exports.extend(range(4))
+    for _ in range(4):
+        api.services.shares.exports.take("", is_trusted=True)
     assert (await api.client.get(host)).status_code == 429
 
 
@@ -99,7 +100,7 @@ async def test_a_history_that_is_gone_is_a_503_with_the_reason(api, host):
         answer = await api.client.get(path)
         assert answer.status_code == 503
         assert "history is unavailable" in answer.json()["detail"]
-    assert api.services.telemetry.exports == []
+    assert api.services.shares.exports.taken == 0
 
 
 async def test_the_fleet_by_tier_is_asked_of_gauges_only(api):

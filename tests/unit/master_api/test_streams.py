@@ -7,7 +7,7 @@ import pytest
 from tests.unit.master_api.conftest import Api
 from windrow_master.api import sse
 from windrow_master.api.record_routes import _resumed, message_of, topics_of
-from windrow_proto.errors import TooMany
+from windrow_proto.errors import Unavailable
 
 
 async def _note(api: Api, kind: str, subject: str = "host_1") -> int:
@@ -60,13 +60,12 @@ async def test_a_message_on_two_topics_is_heard_once() -> None:
     assert not broadcaster.has_listeners("a")
 
 
-async def test_streams_are_bounded_and_end_with_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "LISTENERS_MAX", 1)
+async def test_streams_end_with_the_master() -> None:
     broadcaster = sse.Broadcaster()
     with broadcaster.listen("a") as listener:
-        with pytest.raises(TooMany):
-            broadcaster.listen("a")
         broadcaster.close()
+        with pytest.raises(Unavailable):
+            broadcaster.listen("a")
 
         assert [message async for message in sse.follow(listener)] == []
 

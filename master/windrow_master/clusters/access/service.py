@@ -17,6 +17,7 @@ from windrow_master.clusters.request import FILES_CAP_BYTES, LOG_CAP_BYTES
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tar import TarCounter
 from windrow_master.identity.model import Principal
+from windrow_master.shares import ShareLimits, Shares, SharesOfEach
 from windrow_proto.errors import (
     Conflict,
     DeadlineExceeded,
@@ -24,11 +25,10 @@ from windrow_proto.errors import (
     LinkClosed,
     NotFound,
     TooLarge,
-    TooMany,
     WindrowError,
     from_code,
 )
-from windrow_proto.ids import ClusterId
+from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.messages import ChannelClose, ChannelData, ChannelOpen
 from windrow_proto.model import ChannelPurpose
 from windrow_proto.units import KIB, MIB
@@ -48,8 +48,10 @@ EXEC_S: Final = 24 * 3600.0
 CHUNK_BYTES: Final = 64 * KIB
 BLOCK_BYTES: Final = 1 * MIB
 """Written to the temporary file at a time, on a thread."""
-CHANNELS_MAX: Final = 256
-"""Open channels of this Master; the next is refused as TooMany."""
+CHANNELS: Final = ShareLimits(limit=256, per_account=96, reserve=32)
+"""Open channels of this Master; to send a folder to a cluster takes one for each of its hosts."""
+HOST_CHANNELS: Final = ShareLimits(limit=64, per_account=24, reserve=8)
+"""Of them to one host, which takes no more at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +68,16 @@ class WorkAccess:
     def __init__(self, clusters: ClusterService, broker: ChannelBroker) -> None:
         self._clusters = clusters
         self._broker = broker
-        self._open = 0
+        ways = "End a command, or a log that is followed, or try again in a moment."
+        self.channels = Shares("channels into workloads", ways, CHANNELS)
+        self.host_channels = SharesOfEach[HostId]("channels to this host", ways, HOST_CHANNELS)
 
     async def log(self, principal: Principal, cluster_id: ClusterId, offset: int, rank: int = 0) -> tuple[bytes, bool]:
         """The log from byte `offset` as it is now, and whether the cap of a run's log has cut it."""
         workload = await self._inside(principal, cluster_id, rank)
         opening = ChannelOpen(workload.workload_id, ChannelPurpose.LOGS, offset=offset)
         found = bytearray()
-        async with self._channel(workload, opening) as channel:
+        async with self._channel(principal, workload, opening) as channel:
             async for part in _parts(channel, SILENCE_S):
                 if isinstance(part, ChannelClose):
                     _raise_if_failed(part, cluster_id)
@@ -91,7 +95,7 @@ class WorkAccess:
         opening = ChannelOpen(workload.workload_id, ChannelPurpose.LOGS, offset=offset, follow=True)
 
         async def pieces() -> AsyncGenerator[bytes]:
-            async with self._channel(workload, opening) as channel:
+            async with self._channel(principal, workload, opening) as channel:
                 yield b""
                 try:
                     async for part in _parts(channel, None):
@@ -115,7 +119,7 @@ class WorkAccess:
         opening = ChannelOpen(workload.workload_id, ChannelPurpose.EXEC, argv=argv)
 
         async def pieces() -> AsyncGenerator[ChannelData | ChannelClose]:
-            async with self._channel(workload, opening) as channel:
+            async with self._channel(principal, workload, opening) as channel:
                 yield ChannelData(b"")
                 try:
                     async for part in _parts(channel, EXEC_S):
@@ -136,7 +140,7 @@ class WorkAccess:
             channels = []
             for workload in workloads:
                 opening = ChannelOpen(workload.workload_id, ChannelPurpose.FILES_IN)
-                channels.append(await open_ones.enter_async_context(self._channel(workload, opening)))
+                channels.append(await open_ones.enter_async_context(self._channel(principal, workload, opening)))
             async for piece in body:
                 counter.feed(piece)
                 if counter.bytes > FILES_CAP_BYTES:
@@ -180,7 +184,7 @@ class WorkAccess:
 
         async def pieces() -> AsyncGenerator[bytes]:
             is_open = False
-            async with self._channel(workload, opening) as channel:
+            async with self._channel(principal, workload, opening) as channel:
                 async for part in _parts(channel, FILES_SILENCE_S):
                     if isinstance(part, ChannelClose):
                         _raise_if_failed(part, cluster_id)
@@ -210,13 +214,16 @@ class WorkAccess:
         return found
 
     @asynccontextmanager
-    async def _channel(self, workload: Workload, opening: ChannelOpen) -> AsyncIterator[ChannelStream]:
-        if self._open >= CHANNELS_MAX:
-            raise TooMany(f"{CHANNELS_MAX} channels are open already. Try again in a moment.")
-        self._open += 1
+    async def _channel(
+        self, principal: Principal, workload: Workload, opening: ChannelOpen
+    ) -> AsyncIterator[ChannelStream]:
         is_reader = opening.purpose is ChannelPurpose.LOGS
         inside = nullcontext() if is_reader else self._clusters.life.uses.inside(workload.cluster_id)
-        try:
+        who, is_trusted = principal.holder, principal.is_trusted
+        with (
+            self.channels.take(who, is_trusted=is_trusted),
+            self.host_channels.of(workload.host_id).take(who, is_trusted=is_trusted),
+        ):
             channel = await _within(OPEN_S, self._broker.open(workload.host_id, opening))
             try:
                 with inside:
@@ -225,8 +232,6 @@ class WorkAccess:
                 # Shielded: also a reader that was cancelled tells the host that nobody reads any more.
                 with suppress(WindrowError):
                     await asyncio.shield(_within(OPEN_S, channel.close(ChannelClose())))
-        finally:
-            self._open -= 1
 
 
 async def _opened(pieces: AsyncGenerator[T]) -> AsyncGenerator[T]:

@@ -19,10 +19,13 @@ from windrow_master.again import again
 from windrow_master.clusters.artefacts.folder import FolderStore
 from windrow_master.clusters.artefacts.model import ARTEFACT_BYTES_MAX, Artefact, ObjectKey, Usage, object_key
 from windrow_master.clusters.artefacts.port import ObjectStore, capped
+from windrow_master.clusters.artefacts.retention.rules import KEPT_NS
 from windrow_master.clusters.artefacts.s3 import S3Settings, S3Store
 from windrow_master.clusters.artefacts.sealing import Tally, opened, sealed
+from windrow_master.clusters.artefacts.uploads import QUOTA_BYTES, Uploads
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal
+from windrow_master.store.room import Room
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.checkpoints import file_name
@@ -36,8 +39,6 @@ from windrow_proto.units import DAY, GIB, HOUR
 
 log = structlog.get_logger(__name__)
 
-QUOTA_BYTES: Final = 100 * GIB
-"""Of one account's artefacts together."""
 ARTEFACTS_MAX: Final = 10_000
 """Of one account."""
 KEEP_NS: Final = 30 * DAY
@@ -58,9 +59,16 @@ class ArtefactService:
     """Artefacts, for routes and for the rooms that make some. Other kinds of owners are added to `owners`."""
 
     def __init__(
-        self, store: Store, objects: ObjectStore, key: DataKey, clusters: ClusterService, clock: Clock, rng: Rng
+        self,
+        store: Store,
+        objects: ObjectStore,
+        key: DataKey,
+        clusters: ClusterService,
+        clock: Clock,
+        rng: Rng,
+        uploads: Uploads,
     ) -> None:
-        self.objects = objects
+        self.objects, self.uploads = objects, uploads
         self._store, self._key, self._clock, self._rng = store, key, clock, rng
 
         async def of_cluster(principal: Principal, owner_id: str) -> AccountId:
@@ -82,10 +90,13 @@ class ArtefactService:
         clock: Clock,
         rng: Rng,
         settings: S3Settings | None = None,
+        room: Room | None = None,
     ) -> "ArtefactService":
-        """With the key that lies beside the Master's others, made if need be. settings: None: a folder of data_dir."""
+        """With the key that lies beside the Master's others, made if need be. settings: None: a folder of data_dir,
+        whose disks room watches."""
         objects = FolderStore(data_dir / "artefacts") if settings is None else S3Store(settings)
-        return cls(store, objects, root_key(data_dir / "identity"), clusters, clock, rng)
+        uploads = Uploads(_anything if room is None or settings is not None else room.admit_upload)
+        return cls(store, objects, root_key(data_dir / "identity"), clusters, clock, rng, uploads)
 
     # --- for routes ---------------------------------------------------------------------------------------------------
 
@@ -96,12 +107,17 @@ class ArtefactService:
         name: str,
         body: AsyncIterator[bytes],
         keep_ns: int | None = KEEP_NS,
+        size_bytes: int | None = None,
     ) -> Artefact:
         """Store what comes under this name, in place of an older one. Nothing is changed unless all of it came.
 
-        keep_ns: how long; None: for ever. Raises TooLarge beyond ARTEFACT_BYTES_MAX or what is left of the quota.
+        keep_ns: how long; None: for ever. size_bytes: how much is announced. Raises TooLarge beyond ARTEFACT_BYTES_MAX
+        or what is left of the quota beside what is on its way, DiskFull.
         """
-        return await self.put_for(await self._owner(principal, owner), owner, name, body, keep_ns)
+        account_id = await self._owner(principal, owner)
+        _, used_bytes = await self._store.read(lambda uow: taken(uow, account_id))
+        with self.uploads.begin(account_id, used_bytes, size_bytes) as upload:
+            return await self.put_for(account_id, owner, name, upload.pieces(body), keep_ns)
 
     async def get(
         self, principal: Principal, owner: tuple[str, str], name: str
@@ -247,7 +263,8 @@ class ArtefactService:
         room = min(ARTEFACT_BYTES_MAX, QUOTA_BYTES - taken)
         if room < size_bytes or room <= 0:
             raise TooLarge(
-                f"Your artefacts and volumes may take {QUOTA_BYTES // GIB} GiB; delete some: windrow artefact rm"
+                f"Your artefacts, volumes and folders of jobs may take {QUOTA_BYTES // GIB} GiB. Delete some: "
+                "windrow artefact rm"
             )
         if count >= ARTEFACTS_MAX:
             raise TooLarge(f"An account has at most {ARTEFACTS_MAX} artefacts; delete some: windrow artefact rm")
@@ -267,10 +284,16 @@ class ArtefactService:
             log.warning("object_not_deleted", key=key, detail=error.detail)
 
 
+def _anything(more_bytes: int) -> None:
+    """No disk of this Master's is watched, or none takes what is uploaded."""
+
+
 def taken(uow: UnitOfWork, account_id: AccountId) -> tuple[int, int]:
-    """How many artefacts an account has, and what counts against its quota: their bytes and those of its volumes."""
+    """How many artefacts an account has, and what counts against its quota: their bytes, those of its volumes, and
+    those of the folders that its jobs keep."""
     count, size = uow.artefacts.used(account_id)
-    return count, size + uow.volumes.used(account_id)
+    folders = uow.jobs.folder_bytes(account_id, uow.now_wall_ns - KEPT_NS)
+    return count, size + uow.volumes.used(account_id) + folders
 
 
 def _known(keys: Sequence[ObjectKey], uow: UnitOfWork) -> frozenset[ObjectKey]:

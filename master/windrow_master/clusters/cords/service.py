@@ -22,11 +22,12 @@ from windrow_master.clusters.model import Cluster, ClusterPhase, NetworkMode, Tr
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.public import Tally
 from windrow_master.clusters.tunnels.service import TunnelAddresses, write_down
+from windrow_master.shares import Share, ShareLimits, Shares
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.cords import UP, packed
-from windrow_proto.errors import Conflict, HostUnreachable, LinkClosed, WindrowError, from_code
-from windrow_proto.ids import ClusterId, HostId, WorkloadId
+from windrow_proto.errors import Conflict, HostUnreachable, LinkClosed, TooMany, WindrowError, from_code
+from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.keys import SigningKey
 from windrow_proto.messages import ChannelClose, ChannelData, ChannelOpen
 from windrow_proto.model import ChannelPurpose
@@ -48,8 +49,8 @@ AGAIN_S: Final = 1.0
 AGAIN_S_MAX: Final = 15.0
 """Between two tries of a cord: twice as long each time, up to this."""
 PEM_MAX: Final = 4_096
-CORDS_MAX: Final = 2_048
-"""Cords of this Master; those beyond wait until others end."""
+CORDS: Final = ShareLimits(limit=2_048, per_account=512, reserve=0)
+"""Cords of this Master; those beyond wait until others end. A network of 16 hosts has 120."""
 TRAFFIC_S: Final = 10.0
 END_S: Final = 10.0
 """For a host to say how much there was, once it was told to end a cord."""
@@ -66,6 +67,7 @@ class Pair:
     cluster_id: ClusterId
     low: Workload
     high: Workload
+    account_id: AccountId
 
     @property
     def key(self) -> tuple[WorkloadId, WorkloadId]:
@@ -88,10 +90,8 @@ def pairs_of(cluster: Cluster, workloads: Sequence[Workload]) -> tuple[Pair, ...
     if cluster.network is not NetworkMode.TUNNELS or cluster.phase not in _JOINED:
         return ()
     ready = [one for one in members_of(workloads) if one.phase not in _OVER and one.delete_command is None]
-    return tuple(
-        Pair(cluster.cluster_id, *sorted(two, key=lambda one: packed(one.address or "")))
-        for two in combinations(ready, 2)
-    )
+    in_order = sorted(ready, key=lambda one: packed(one.address or ""))
+    return tuple(Pair(cluster.cluster_id, low, high, cluster.account_id) for low, high in combinations(in_order, 2))
 
 
 class CordService:
@@ -111,6 +111,8 @@ class CordService:
         self._changed = clusters.touch
         self._states: dict[tuple[WorkloadId, WorkloadId], CordState] = {}
         self._tasks: dict[tuple[WorkloadId, WorkloadId], asyncio.Task[None]] = {}
+        self._shares: dict[tuple[WorkloadId, WorkloadId], Share] = {}
+        self._cords = Shares("cords", "They are joined when others have ended.", CORDS)
         self._wake = asyncio.Event()
         self._tally = Tally()
         clusters.on_change(lambda cluster_id: self._wake.set())
@@ -146,8 +148,12 @@ class CordService:
                 task.cancel()
                 del self._tasks[key]
                 self._states.pop(key, None)
+                self._shares.pop(key).give_back()
         for pair in wanted:
-            if pair.key not in self._tasks and len(self._tasks) < CORDS_MAX:
+            if pair.key in self._tasks:
+                continue
+            with suppress(TooMany):
+                self._shares[pair.key] = self._cords.take(pair.account_id)
                 self._states[pair.key] = CordState(pair.cluster_id)
                 self._tasks[pair.key] = group.create_task(self._keep(pair), name=f"cord {pair.key[0]}")
 

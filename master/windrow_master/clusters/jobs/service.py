@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.clusters.artefacts.retention.rules import KEPT_DAYS, is_past
+from windrow_master.clusters.artefacts.service import taken
+from windrow_master.clusters.artefacts.uploads import Uploads
 from windrow_master.clusters.jobs import decide as rules
 from windrow_master.clusters.jobs import logins, moving
 from windrow_master.clusters.jobs.course.service import LOOK_NS, JobCourse
@@ -55,9 +57,16 @@ class JobService:
     """Jobs of all accounts. Used on the loop only."""
 
     def __init__(
-        self, store: Store, clock: Clock, clusters: ClusterService, files: JobFiles, seal_key: SealKey
+        self,
+        store: Store,
+        clock: Clock,
+        clusters: ClusterService,
+        files: JobFiles,
+        seal_key: SealKey,
+        uploads: Uploads,
     ) -> None:
         """seal_key: the Master's own, for the logins of jobs that wait."""
+        self._uploads = uploads
         self._store, self._clock, self._clusters, self._files = store, clock, clusters, files
         self._desk, self._seal_key = JobDesk(clusters), seal_key
         self.course = JobCourse(store, clock, clusters, files, self._desk, seal_key)
@@ -123,11 +132,17 @@ class JobService:
         uow.audit(principal.actor, "job.submit", ids[0], "asked for", {"jobs": str(count)})
         return tuple(found)
 
-    async def put_folder(self, principal: Principal, job_id: JobId, body: AsyncIterator[bytes]) -> int:
-        """Keep the folder for a job that waits for it, and for all of its array; returns its bytes."""
+    async def put_folder(
+        self, principal: Principal, job_id: JobId, body: AsyncIterator[bytes], size_bytes: int | None = None
+    ) -> int:
+        """Keep the folder for a job that waits for it, and for all of its array; returns its bytes.
+
+        size_bytes: how much is announced. Raises TooLarge where the account's quota has no room for it, DiskFull."""
         job = (await self.get_own(principal, job_id)).job
         self._check_waits(job)
-        size = await self._files.put_folder(job.group, body)
+        _, used_bytes = await self._store.read(lambda uow: taken(uow, job.account_id))
+        with self._uploads.begin(job.account_id, used_bytes, size_bytes) as upload:
+            size = await self._files.put_folder(job.group, upload.pieces(body))
 
         def change(uow: UnitOfWork) -> None:
             self._check_waits(self._load(uow, principal, job_id, frozenset()))

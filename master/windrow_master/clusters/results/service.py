@@ -9,7 +9,7 @@ a job's work leaves, its job brings in.
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -24,9 +24,10 @@ from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tar import TarSieve
 from windrow_master.clusters.workloads import has_results, is_given_up
 from windrow_master.identity.model import Principal, Role
+from windrow_master.shares import Share, ShareLimits, Shares
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Conflict, NotFound, Unavailable, WindrowError
+from windrow_proto.errors import Conflict, NotFound, TooMany, Unavailable, WindrowError
 from windrow_proto.ids import AccountId, ClusterId, TokenId, WorkloadId
 from windrow_proto.ports import Clock
 from windrow_proto.units import GIB, MINUTE, SECOND
@@ -42,8 +43,8 @@ AGAIN_NS: Final = 2 * SECOND
 """Before what could not be brought in is asked for again."""
 TAKE_NS: Final = 30 * MINUTE
 """For the results of one workload, as long as a lost host may still come back; its slots cost nothing meanwhile."""
-TAKEN_AT_ONCE: Final = 4
-"""Of the folders that renters fetch at once."""
+TAKES: Final = ShareLimits(limit=16, per_account=4, reserve=0)
+"""Results on their way at once: a host may take its time, which holds up nobody else's."""
 EMPTY_TAR: Final = bytes(10_240)
 _LIFE_NS: Final = 10**18
 T = TypeVar("T")
@@ -74,7 +75,7 @@ class ResultService:
         self._inside, self._terms = inside, terms or Terms()
         self._busy: set[WorkloadId] = set()
         self._until_ns: dict[WorkloadId, int] = {}
-        self._transfers = asyncio.Semaphore(TAKEN_AT_ONCE)
+        self.takes = Shares("results on their way", "They are brought in in turn.", TAKES)
         self._group: asyncio.TaskGroup | None = None
 
     # --- for routes --------------------------------------------------------------------------------------------------
@@ -194,12 +195,17 @@ class ResultService:
             elif is_given_up(workload, self._clock.wall_ns()):
                 await self._keep(workload, self._lost("its host was not heard of for 30 minutes"))
             elif workload.lost_since_ns is None:
-                self._busy.add(workload.workload_id)
-                self._group.create_task(self._guarded(workload, cluster), name=f"results {workload.workload_id}")
+                with suppress(TooMany):  # a later look finds a share
+                    self._begin(workload, cluster, self._group)
 
-    async def _guarded(self, workload: Workload, cluster: Cluster) -> None:
+    def _begin(self, workload: Workload, cluster: Cluster, group: asyncio.TaskGroup) -> None:
+        share = self.takes.take(cluster.account_id)
+        self._busy.add(workload.workload_id)
+        group.create_task(self._guarded(workload, cluster, share), name=f"results {workload.workload_id}")
+
+    async def _guarded(self, workload: Workload, cluster: Cluster, share: Share) -> None:
         try:
-            async with self._transfers:
+            with share:
                 await self._take(workload, cluster)
         except WindrowError as error:
             log.info("results_wait", workload_id=workload.workload_id, error=str(error))

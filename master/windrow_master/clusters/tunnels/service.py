@@ -24,6 +24,7 @@ from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tunnels.nearest import NO_WISH, Nearby, TunnelPlace, Unreached, Wish, choose, listed
 from windrow_master.clusters.tunnels.public import LIVING, Tally, Unknown, is_running, judge
 from windrow_master.identity.model import Principal
+from windrow_master.shares import ShareLimits, Shares
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import (
@@ -56,14 +57,14 @@ HOST_PEM_MAX: Final = 4_096
 """Bytes of a host's certificate for one tunnel; it has some 600."""
 AGAIN_NS: Final = SECOND
 """Before the store is asked again that did not answer."""
-TUNNELS_MAX: Final = 2_048
-"""Open tunnels of this Master."""
-TUNNELS_PER_ACCOUNT_MAX: Final = 256
-PUBLIC_MAX: Final = 1_024
-"""Open tunnels of the public path, beside those."""
-PUBLIC_PER_ACCOUNT_MAX: Final = 256
-PUBLIC_PER_HOST_MAX: Final = 96
-"""Of a host's 128: the rest is for renters' own tunnels, whatever the public does."""
+TUNNELS: Final = ShareLimits(limit=2_048, per_account=256, reserve=256)
+"""Open tunnels of renters."""
+HOST_TUNNELS: Final = ShareLimits(limit=128, per_account=48, reserve=8)
+"""Of them to one host."""
+PUBLIC: Final = ShareLimits(limit=1_024, per_account=256, reserve=0)
+"""Open tunnels of the public path, beside those; an account's are those to its services."""
+HOST_PUBLIC: Final = ShareLimits(limit=96, per_account=64, reserve=0)
+"""Of them to one host, of its 128: the rest is for renters' own tunnels, whatever the public does."""
 TRAFFIC_NS: Final = 10 * SECOND
 """Between two writings of what the public path has carried."""
 RIGHT_LOOK_NS: Final = 2 * SECOND
@@ -143,6 +144,11 @@ class TunnelService:
         self._live: dict[str, _Live] = {}
         self._patience: dict[str, asyncio.Timeout] = {}
         self._opening: dict[_Asked, None] = {}
+        ways = "Close some first."
+        self.tunnels = Shares("tunnels", ways, TUNNELS)
+        self.host_tunnels = Shares("tunnels to this host", ways, HOST_TUNNELS)
+        self.public = Shares("visitors", ways, PUBLIC)
+        self.host_public = Shares("visitors of this host", ways, HOST_PUBLIC)
         self._unknown, self._tally = Unknown(), Tally()
         self._nearby, self._unreached = nearby, Unreached()
         self._group: asyncio.TaskGroup | None = None
@@ -197,9 +203,7 @@ class TunnelService:
         """
         workload = await self._running(principal, cluster_id)
         asked = _Asked(principal.account_id, cluster_id, workload, port, principal.actor, is_allowed)
-        own = self._count(lambda one: bool(one.actor) and one.account_id == asked.account_id)
-        if self._count(lambda one: bool(one.actor)) >= TUNNELS_MAX or own >= TUNNELS_PER_ACCOUNT_MAX:
-            raise TooMany(f"{own} tunnels of yours are open, of at most {TUNNELS_PER_ACCOUNT_MAX}. Close some first.")
+        self._check(asked, self.tunnels, self.host_tunnels, is_trusted=principal.is_trusted)
         return await self._admit(asked, wish)
 
     async def open_public(self, cluster_id: ClusterId, port: int) -> Ticket:
@@ -215,19 +219,22 @@ class TunnelService:
             self._unknown.note(cluster_id, port, self._clock.monotonic_ns())
             raise
         asked = _Asked(cluster.account_id, cluster_id, workload, port)
-        if (
-            self._count(lambda one: not one.actor) >= PUBLIC_MAX
-            or self._count(lambda one: not one.actor and one.account_id == asked.account_id) >= PUBLIC_PER_ACCOUNT_MAX
-            or self._count(lambda one: not one.actor and one.workload.host_id == workload.host_id)
-            >= PUBLIC_PER_HOST_MAX
-        ):
-            raise TooMany("This service has as many visitors as it may have.", retry_after_ns=5 * SECOND)
+        try:
+            self._check(asked, self.public, self.host_public, is_trusted=False)
+        except TooMany:
+            raise TooMany("This service has as many visitors as it may have.", retry_after_ns=5 * SECOND) from None
         ticket = await self._admit(asked, NO_WISH)
         self._tally.add(cluster_id, Traffic(connections=1))
         return ticket
 
-    def _count(self, counts: Callable[[_Asked], bool]) -> int:
-        return sum(counts(live.asked) for live in self._live.values()) + sum(map(counts, self._opening))
+    def _check(self, asked: _Asked, shares: Shares, host_shares: Shares, *, is_trusted: bool) -> None:
+        """Raises TooMany where there are too many of the same kind, of the account or in all, here or to its host."""
+        alike = [one.asked for one in self._live.values()] + list(self._opening)
+        alike = [one for one in alike if bool(one.actor) == bool(asked.actor)]
+        beside = [one for one in alike if one.workload.host_id == asked.workload.host_id]
+        for kind, open_ones in ((shares, alike), (host_shares, beside)):
+            own = sum(one.account_id == asked.account_id for one in open_ones)
+            kind.check(own, len(open_ones), is_trusted=is_trusted)
 
     async def _admit(self, asked: _Asked, wish: Wish) -> Ticket:
         if self._group is None:

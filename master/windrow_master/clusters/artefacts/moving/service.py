@@ -24,6 +24,7 @@ from windrow_master.clusters.channels import ChannelBroker, ChannelStream
 from windrow_master.clusters.model import Workload, WorkPhase
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal
+from windrow_master.shares import ShareLimits, Shares
 from windrow_proto.checkpoints import (
     BYTES_STREAM,
     CHECKPOINT_BYTES_MAX,
@@ -50,7 +51,6 @@ from windrow_proto.errors import (
     LinkClosed,
     NotFound,
     TooLarge,
-    TooMany,
     WindrowError,
     from_code,
 )
@@ -71,8 +71,8 @@ WHOLE_S: Final = 2 * 3600.0
 """For one checkpoint, as the agent has it."""
 CALL_S: Final = 3600
 """How long a presigned call is good for: it is used at once, and may take as long as the piece does."""
-MOVES_MAX: Final = 8
-"""Checkpoints on their way at once through this Master."""
+MOVES: Final = ShareLimits(limit=32, per_account=6, reserve=0)
+"""Checkpoints and volumes on their way at once through this Master; a host may take hours for one."""
 ATTEMPT_BYTES: Final = 8
 FLAWS: Final = (BadProof, NotFound, Conflict, InvalidInput)
 """What says that a checkpoint itself is not whole; anything else says nothing of it, and is raised."""
@@ -120,7 +120,7 @@ class CheckpointService:
     ) -> None:
         self._artefacts, self._clusters, self._broker = artefacts, clusters, broker
         self._clock, self._rng = clock, rng
-        self._moves = 0
+        self.moves = Shares("moves of checkpoints and volumes", "Try again in a moment.", MOVES)
 
     # --- for routes ---------------------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class CheckpointService:
         self, account_id: AccountId, owner: str, workload: Workload, saving: "Saving"
     ) -> tuple[Manifest, str] | None:
         objects, key, attempt = self._artefacts.objects, DataKey.generate(), self._rng.random_bytes(ATTEMPT_BYTES).hex()
-        async with self._talk(workload) as talk:
+        async with self._talk(account_id, workload) as talk:
             await talk.say(SaveOrder(saving.after_step, key.raw, saving.volume, saving.seen))
             found = await talk.expect(Found)
             if found.step is None:
@@ -187,9 +187,9 @@ class CheckpointService:
         log.info("checkpoint_saved", owner=owner, step=found.step, parts=len(parts), is_ours=is_ours)
         return (manifest, found.seen) if is_ours else None
 
-    async def settle(self, workload: Workload) -> None:
+    async def settle(self, account_id: AccountId, workload: Workload) -> None:
         """Let a workload go on, which waits for its volumes to be in place or to be saved."""
-        async with self._talk(workload) as talk:
+        async with self._talk(account_id, workload) as talk:
             await talk.say(Settled())
             await talk.expect(Settled)
 
@@ -213,14 +213,14 @@ class CheckpointService:
                 passed.append(rules.Passed(step, str(error)))
                 continue
             try:
-                seen = await self._put(workload, manifest, key, into)
+                seen = await self._put(account_id, workload, manifest, key, into)
                 return Outcome(step, tuple(passed), seen)
             except BadProof as error:
                 passed.append(rules.Passed(step, error.detail))
                 log.warning("checkpoint_passed_over", owner=owner, step=step, reason=error.detail)
         if into is not None and not passed:
             empty = Manifest(owner, 0, "", 0, "", ())
-            return Outcome(None, (), await self._put(workload, empty, DataKey.generate(), into))
+            return Outcome(None, (), await self._put(account_id, workload, empty, DataKey.generate(), into))
         return Outcome(None, tuple(passed))
 
     # --- one piece ----------------------------------------------------------------------------------------------------
@@ -250,11 +250,13 @@ class CheckpointService:
             if found is None or found.size_bytes != part.sealed_bytes:
                 raise NotFound("A part of this checkpoint is missing or of another size.", subject=part.key[-64:])
 
-    async def _put(self, workload: Workload, manifest: Manifest, key: DataKey, into: "Restoring | None") -> str:
+    async def _put(
+        self, account_id: AccountId, workload: Workload, manifest: Manifest, key: DataKey, into: "Restoring | None"
+    ) -> str:
         objects, done = self._artefacts.objects, 0
         pieces = tuple(Piece(part.name, part.offset, part.size_bytes) for part in manifest.parts)
         total = sum(piece.size_bytes for piece in pieces)
-        async with self._talk(workload) as talk:
+        async with self._talk(account_id, workload) as talk:
             await talk.say(RestoreOrder(manifest.step, key.raw, pieces, "" if into is None else into.volume))
             for part in manifest.parts:
                 call = objects.presign_get(part.key, CALL_S)
@@ -278,10 +280,8 @@ class CheckpointService:
         raise Conflict("Its work is gone from the host, and its folder with it.", subject=cluster_id)
 
     @asynccontextmanager
-    async def _talk(self, workload: Workload) -> AsyncGenerator["_Talk"]:
-        if self._moves >= MOVES_MAX:
-            raise TooMany(f"{MOVES_MAX} checkpoints are being moved already. Try again in a moment.")
-        self._moves += 1
+    async def _talk(self, account_id: AccountId, workload: Workload) -> AsyncGenerator["_Talk"]:
+        share = self.moves.take(account_id)
         try:
             async with asyncio.timeout(WHOLE_S):
                 async with asyncio.timeout(OPEN_S):
@@ -296,7 +296,7 @@ class CheckpointService:
         except TimeoutError as error:
             raise DeadlineExceeded("The host did not move the checkpoint in time.") from error
         finally:
-            self._moves -= 1
+            share.give_back()
 
 
 @dataclass(slots=True)

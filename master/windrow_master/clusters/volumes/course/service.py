@@ -19,7 +19,8 @@ import structlog
 from windrow_master.again import again
 from windrow_master.clusters import fellows
 from windrow_master.clusters.artefacts.moving.service import CheckpointService, Restoring, Saving
-from windrow_master.clusters.artefacts.service import QUOTA_BYTES, taken
+from windrow_master.clusters.artefacts.service import taken
+from windrow_master.clusters.artefacts.uploads import QUOTA_BYTES
 from windrow_master.clusters.machine import HOLDING, noted
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, Step, Use, Volume, Workload, WorkPhase
 from windrow_master.clusters.service import ClusterService
@@ -168,7 +169,7 @@ class VolumeCourse:
             if got.passed:
                 said = f"version {got.step} of {volume.name} is in place; a newer one is not whole any more"
                 await self._store.write(partial(_tell_event, held=held, kind="passed", text=said), name="volume.passed")
-        await self._mover.settle(workload)
+        await self._mover.settle(held.cluster.account_id, workload)
         self._save_due_ns[workload.workload_id] = self._clock.monotonic_ns() + rules.SAVE_EVERY_NS
 
     async def _save_all(self, held: _Held) -> None:
@@ -191,7 +192,7 @@ class VolumeCourse:
                 if error.retryable or isinstance(error, NotFound):
                     raise  # its host keeps the folders for a while
                 log.warning("volume_not_saved", volume_id=volume.volume_id, error=str(error))
-        await self._mover.settle(held.workload)
+        await self._mover.settle(held.cluster.account_id, held.workload)
 
     # --- one volume ---
 
