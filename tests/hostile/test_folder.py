@@ -322,7 +322,7 @@ def test_a_run_goes_on_without_its_client_and_its_files_are_fetched_twice(renter
     cluster = began.stdout.strip().splitlines()[-1]
     renter.phase(cluster, "Finished", "Deleted")
     for into in ((), ("--into", str(here.parent / "other")), ()):
-        done = renter.windrow("run", "fetch", cluster, *into, cwd="/")
+        done = renter.windrow("run", "fetch", cluster, *into, cwd=Path("/"))
         assert done.returncode == 0, done.stderr
     assert tree(here)["b"] == b"b\n" == tree(here.parent / "other")["b"]
     assert not [name for name in tree(here) if "from-" in name]
