@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 Judge = Callable[["World", Books], Iterable[str]]
 HOUR_NS = 3600 * SECOND
+CLOCKS_NS = 2 * SECOND
+"""By which the Master's clock may run behind a host's before the host is charged for less."""
 SPOOL_CAP_BYTES = (256 + 64 + 16 + 32) << 20
 """Both lanes, the ring, the journal with what is being rewritten."""
 FINAL = frozenset({CommandPhase.SUCCEEDED, CommandPhase.FAILED, CommandPhase.CANCELLED, CommandPhase.REFUSED})
@@ -302,9 +304,20 @@ def billed_in_full(world: "World", books: Books) -> Iterator[str]:
         "SELECT l.*, r.state FROM rental_lines l JOIN rentals r ON r.rental_id = l.rental_id WHERE r.state = 'closed'"
     ):
         lease = row["lease_until_ns"] - row["lease_from_ns"]
-        due = row["price_per_hour"] * min(row["signed_ns"], lease) // HOUR_NS
+        start_ns = row["runs_from_ns"] or row["lease_from_ns"]
+        passed_ns = row["seen_at_ns"] - start_ns - row["silent_ns"] + CLOCKS_NS
+        wished_ns = passed_ns if row["cut_at_ns"] is None else row["cut_at_ns"] - start_ns
+        due = row["price_per_hour"] * max(0, min(row["signed_ns"], lease, passed_ns, wished_ns)) // HOUR_NS
         if row["final_number"] and row["charged"] != due:
             yield f"I6 {row['workload_id']} closed with {row['charged']} charged of {due}"
+
+
+def wishes_bound_bills(world: "World", books: Books) -> Iterator[str]:
+    """No bill is longer than from the lease of its slots to ten seconds after its end was wished for."""
+    for row in books.rows("SELECT * FROM rental_lines WHERE cut_at_ns IS NOT NULL"):
+        most = row["price_per_hour"] * (row["cut_at_ns"] - row["lease_from_ns"]) // HOUR_NS
+        if row["charged"] > most:
+            yield f"I6 {row['workload_id']} was charged {row['charged']}, at most {most} lie before its end"
 
 
 # --- I8, I10: settled, within caps ----------------------------------------------------------------------------------
@@ -397,6 +410,7 @@ ALWAYS: tuple[Judge, ...] = (
     audit_verifies,
     terms_grow,
     charged_is_signed,
+    wishes_bound_bills,
     deletes_arrive,
     *SEEN,
     *IDENTITY,

@@ -144,6 +144,14 @@ def signed_receipts(data_dir: Path, workload_id: str, identity: Path | None = No
     return [open_receipt(row["sealed"], public) for row in rows(data_dir, query, workload_id)]
 
 
+def _passed_ns(line: Mapping[str, Any]) -> int:
+    """What of a host's signed time may be charged by the Master's own clock: up to ten seconds after the end that was
+    wished for, and of each silence a minute."""
+    start_ns = line["runs_from_ns"] or line["lease_from_ns"]
+    passed_ns = line["seen_at_ns"] - start_ns - line["silent_ns"] + 2 * 10**9
+    return max(0, passed_ns if line["cut_at_ns"] is None else min(passed_ns, line["cut_at_ns"] - start_ns))
+
+
 def billing_flaws(data_dir: Path, cluster_id: str, identities: Mapping[str, Path] | None = None) -> list[str]:
     """Why this cluster's bill is not what its signed receipts say; empty when it is, to the last nanosecond.
 
@@ -166,7 +174,7 @@ def billing_flaws(data_dir: Path, cluster_id: str, identities: Mapping[str, Path
         lived_ns = max((one.signed_wall_ns - one.started_wall_ns for one in receipts), default=0)
         if longest > lived_ns + 10**9:
             flaws.append(f"{line['workload_id']}: {longest} ns running in {lived_ns} ns of life")
-        owed += line["price_per_hour"] * longest // NS_PER_HOUR
+        owed += line["price_per_hour"] * min(longest, _passed_ns(line)) // NS_PER_HOUR
     if rental["state"] != "closed":
         flaws.append(f"the rental is {rental['state']}")
     if rental["charged"] != owed:

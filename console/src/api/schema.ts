@@ -315,6 +315,8 @@ export interface ChosenOut {
   image: string | null;
   /** A decimal amount of money */
   price_per_hour: string;
+  /** What there is to know of this way there; empty: nothing */
+  note: string;
   score: number | null;
   terms: Record<string, number>;
 }
@@ -988,7 +990,7 @@ export interface KeptVolumeOut {
   saved_at: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
-  /** Why the last save came to nothing */
+  /** Why the last save came to nothing, or what it left out */
   problem: string | null;
 }
 
@@ -1005,6 +1007,8 @@ export interface LineOut {
   end_reason: string | null;
   exit_code: number | null;
   amount: string;
+  /** Why less is charged than its host has signed */
+  note: string | null;
 }
 
 /** A sign-in link's secret: what follows `#sign-in=`. */
@@ -1161,6 +1165,7 @@ export interface OfferOut {
   runtimes: string[];
   min_memory_bytes: number | null;
   isolation: string | null;
+  notes: string[];
 }
 
 /** All offers. */
@@ -1365,6 +1370,8 @@ export interface PlacedOut {
   image: string | null;
   /** A decimal amount of money */
   price_per_hour: string;
+  /** What there is to know of this way there; empty: nothing */
+  note: string;
 }
 
 /** What creating a cluster would mean now. */
@@ -1918,7 +1925,7 @@ export interface VolumeOut {
   saved_at: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
-  /** Why the last save came to nothing */
+  /** Why the last save came to nothing, or what it left out */
   problem: string | null;
   used_by: VolumeUseOut[];
 }

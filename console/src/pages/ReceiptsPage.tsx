@@ -114,7 +114,7 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
                     <td className="num">{count(line.receipts)}</td>
                     <td>{line.first_number === null ? "–" : `${line.first_number} to ${line.last_number ?? "–"}`}</td>
                     <td>{line.final ? "yes" : "no"}</td>
-                    <td className="wr-break">{plain(line.end_reason)}</td>
+                    <td className="wr-break">{plain([line.end_reason, line.note].filter(Boolean).join("; "))}</td>
                     <td className="num">{amount(line.amount, 2, 8)}</td>
                   </tr>
                 ))}

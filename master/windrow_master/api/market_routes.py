@@ -14,7 +14,7 @@ from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
 from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.model import Principal, Role
-from windrow_master.market.metering import billable_ns
+from windrow_master.market.metering import billable_ns, note, shown_start_ns
 from windrow_master.market.model import Offer, RentalId, RentalLine, RentalState, Transfer, receipt_of
 from windrow_master.market.service import Statement
 from windrow_proto.errors import Forbidden, InvalidInput
@@ -50,6 +50,7 @@ class OfferOut(BaseModel):
     runtimes: list[str]
     min_memory_bytes: int | None
     isolation: str | None
+    notes: list[str]
 
 
 class OffersOut(BaseModel):
@@ -87,6 +88,7 @@ class LineOut(BaseModel):
     end_reason: str | None
     exit_code: int | None
     amount: str
+    note: Annotated[str | None, Field(description="Why less is charged than its host has signed")]
 
 
 class ReceiptOut(BaseModel):
@@ -150,7 +152,7 @@ async def set_price(services: Serving, principal: Asking, tier: Tier, body: Pric
     if scope == "own" and Role.PROVIDER not in principal.roles:
         raise Forbidden("Only a provider has hosts of its own to price; set scope to all.")
     account = principal.account_id if scope == "own" else None
-    await services.market.set_ask(account, tier, money_of(body.price_per_hour), principal.actor)
+    await services.market.set_ask(account, tier, money_of("price_per_hour", body.price_per_hour), principal.actor)
     found = await services.clusters.offers()
     return {"items": [_offer_json(offer) for offer in found if offer.tier == tier], "next_cursor": None}
 
@@ -212,12 +214,13 @@ def _offer_json(offer: Offer) -> dict[str, Any]:
         "runtimes": list(offer.runtimes),
         "min_memory_bytes": offer.min_memory_bytes,
         "isolation": isolation_text(offer.isolation),
+        "notes": list(offer.notes),
     }
 
 
 def _receipt_json(statement: Statement) -> dict[str, Any]:
     rental, lines = statement.rental, statement.lines
-    started = [line.started_at_ns for line in lines if line.started_at_ns is not None]
+    started = [start_ns for line in lines if (start_ns := shown_start_ns(line)) is not None]
     after = statement.balance if rental.balance_after is None else rental.balance_after
     return {
         "id": receipt_of(rental.rental_id),
@@ -256,6 +259,7 @@ def _line_json(line: RentalLine) -> dict[str, Any]:
         "end_reason": line.end_reason or None,
         "exit_code": line.exit_code,
         "amount": money_text(line.charged),
+        "note": note(line) or None,
     }
 
 

@@ -26,10 +26,11 @@ _RUNS: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What something has cost so far, microcents: by its receipts, and by our own clock."""
+    """What something has cost so far, microcents: by its receipts, and by our own clock. began_ns: since when."""
 
     charged: int
     by_clock: int
+    began_ns: int | None = None
 
 
 def check(request: ClusterRequest) -> None:
@@ -53,9 +54,11 @@ def are_any(request: ClusterRequest) -> bool:
 def reached(cluster: Cluster, spent: Spent, idle_ns: int, now_ns: int) -> str:
     """Which limit a cluster has come to, in words; empty: none. idle_ns: of `Uses`."""
     asked = cluster.request
-    if cluster.phase not in _RUNS or cluster.started_at_ns is None:
+    # A host that signs running time and does not say that it runs is held to the same.
+    began_ns = spent.began_ns if cluster.started_at_ns is None else cluster.started_at_ns
+    if cluster.phase not in HOLDING or began_ns is None:
         return ""
-    if asked.max_duration_ns is not None and now_ns - cluster.started_at_ns >= asked.max_duration_ns:
+    if asked.max_duration_ns is not None and now_ns - began_ns >= asked.max_duration_ns:
         return ran_out(asked.max_duration_ns)
     if asked.budget is not None and owed_soon(cluster.price_per_hour, spent) > asked.budget:
         return used_up(asked.budget)
@@ -85,13 +88,16 @@ def unheard(lease_ns: int) -> str:
 
 def spent_of(rental: Rental | None, lines: Sequence[RentalLine], now_ns: int) -> Spent:
     """What a rental has cost. Receipts come every 10 s and later where a link is down, so each line's running time by
-    our own clock is told, too."""
-    clock = 0
+    our own clock is told, too: never by what its host says of clocks."""
+    clock, began = 0, list[int]()
     for line in lines:
-        until_ns = min(now_ns, line.lease_until_ns)
-        since_ns = until_ns if line.started_at_ns is None or line.is_final else line.started_at_ns
-        clock += -(-line.price_per_hour * max(line.signed_ns, until_ns - since_ns) // HOUR)
-    return Spent(Microcents(0) if rental is None else rental.charged, clock)
+        if line.runs_from_ns is None:
+            continue
+        began.append(line.runs_from_ns)
+        until_ns = min(now_ns, line.lease_until_ns, now_ns if line.cut_at_ns is None else line.cut_at_ns)
+        passed_ns = max(0, until_ns - line.runs_from_ns)
+        clock += -(-line.price_per_hour * (min(line.signed_ns, passed_ns) if line.is_final else passed_ns) // HOUR)
+    return Spent(Microcents(0) if rental is None else rental.charged, clock, min(began, default=None))
 
 
 def owed_soon(price_per_hour: int, spent: Spent) -> int:

@@ -19,6 +19,9 @@ VOLUMES_WAIT_NS: Final = 130 * MINUTE
 """Likewise for its volumes: as long as one of 64 GiB may take, and a little more."""
 FILES_WAIT_NS: Final = 15 * MINUTE
 """How long a workload waits for files that it was promised; waiting costs nothing but keeps others out."""
+CREATE_NS: Final = 60 * MINUTE
+"""For a host to prepare it: it gives up itself after 30 minutes, and one that says nothing holds its slots for
+nothing."""
 DETAIL_MAX: Final = 400
 
 _RANK: Final = {
@@ -133,6 +136,9 @@ def broken(workload: Workload, now_ns: int) -> str | None:
         return workload.detail or f"the work failed on {workload.host_name}"
     if workload.phase in (WorkPhase.GONE, WorkPhase.STOPPING):
         return workload.detail or f"{workload.host_name} has ended the work without being asked"
+    is_begun = workload.phase not in (WorkPhase.PENDING, WorkPhase.PREPARING)
+    if not is_begun and now_ns - workload.created_at_ns >= CREATE_NS and workload.lost_since_ns is None:
+        return f"{workload.host_name} did not start it within {CREATE_NS // MINUTE} minutes"
     if is_given_up(workload, now_ns):
         return f"host_lost: {workload.host_name} was not heard of for 30 minutes"
     return None

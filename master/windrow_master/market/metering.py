@@ -1,10 +1,12 @@
-"""From signed receipts to the running time that may be charged, whatever their order, repetition or loss.
+"""From signed receipts to the running time that may be charged, whatever their order, repetition or loss. Pure.
 
 signed     the longest running time that any valid receipt names (each names all of it so far)
 lease      until - from: the Master never charges time that it did not allow
-seen       last word by a relay + 60 s - from: nobody pays for silence that no receipt covers; a late receipt heals it
+possible   last receipt - start, by the Master's own clock, less the silence of its host past 60 s; a second or two more
+cut        end that was wished for + 10 s - start: a host that ignores the wish is not paid for that
 
-billable = min(signed, lease, seen), and it never shrinks, because each of the three only grows
+billable = min(signed, lease, possible, cut), and it never shrinks: the first three only grow, and the last one is
+after all that was charged when it is set. No word of a host about time counts for more than the Master saw pass.
 """
 
 from collections.abc import Sequence
@@ -18,7 +20,15 @@ from windrow_proto.model import Receipt
 from windrow_proto.units import HOUR, SECOND
 
 SILENCE_GRACE_NS: Final = 60 * SECOND
-"""How far past the last word of a host running time may count (design.md section 12)."""
+"""What is charged of a silence of its host (design.md section 12), once receipts come that cover it."""
+END_GRACE_NS: Final = 10 * SECOND
+"""Charged after the wish to end it: as long as a program is given to end by itself."""
+CLOCKS_NS: Final = 2 * SECOND
+"""By which the Master's clock may run behind a host's before the host's signature counts for less."""
+SETTLE_NS: Final = 20 * SECOND
+"""After the cut: for the last receipt of a host that did end it."""
+FLAGGED_NS: Final = 10 * SECOND
+"""A receipt that names so much more than is possible is no matter of clocks."""
 
 
 class Flaw(StrEnum):
@@ -57,14 +67,19 @@ def flaw_of(line: RentalLine, cluster_id: ClusterId, host_id: HostId, receipt: R
 
 def read(line: RentalLine, reading: Reading) -> RentalLine:
     """The line after one more receipt, which must be new to it and without flaw."""
-    receipt = reading.receipt
+    receipt, at_ns = reading.receipt, reading.received_at_ns
+    line = heard(line, at_ns)
+    runs_from_ns = max(line.lease_from_ns, at_ns - max(0, receipt.running_ns))
+    if line.runs_from_ns is not None:
+        runs_from_ns = min(line.runs_from_ns, runs_from_ns)
     known = line.first_number is not None and line.last_number is not None
     first = min(line.first_number, receipt.number) if line.first_number is not None else receipt.number
     last = max(line.last_number, receipt.number) if line.last_number is not None else receipt.number
     after = replace(
         line,
         signed_ns=max(line.signed_ns, receipt.running_ns),
-        seen_at_ns=max(line.seen_at_ns, reading.received_at_ns),
+        seen_at_ns=max(line.seen_at_ns, at_ns),
+        runs_from_ns=runs_from_ns,
         receipts=line.receipts + 1,
         first_number=first,
         last_number=last,
@@ -75,9 +90,19 @@ def read(line: RentalLine, reading: Reading) -> RentalLine:
     return replace(after, final_number=receipt.number, end_reason=receipt.end_reason, exit_code=receipt.exit_code)
 
 
-def seen(line: RentalLine, at_ns: int) -> RentalLine:
-    """The line after any proven word of its host."""
-    return line if at_ns <= line.seen_at_ns else replace(line, seen_at_ns=at_ns)
+def silent(line: RentalLine, now_ns: int) -> RentalLine:
+    """The line once its host is not heard of: since its last receipt, or since the grace before now."""
+    if line.is_final or line.silent_since_ns is not None or line.receipts == 0:
+        return line
+    return replace(line, silent_since_ns=min(now_ns, max(line.seen_at_ns, now_ns - SILENCE_GRACE_NS)))
+
+
+def heard(line: RentalLine, now_ns: int) -> RentalLine:
+    """The line once its host is heard of again: what was more than the grace is nobody's to pay, receipts or not."""
+    if line.silent_since_ns is None:
+        return line
+    beyond_ns = max(0, now_ns - line.silent_since_ns - SILENCE_GRACE_NS)
+    return replace(line, silent_ns=line.silent_ns + beyond_ns, silent_since_ns=None)
 
 
 def renewed(line: RentalLine, until_ns: int) -> RentalLine:
@@ -93,11 +118,59 @@ def ended(line: RentalLine, at_ns: int) -> RentalLine:
     return line if line.is_final else replace(line, lease_until_ns=min(line.lease_until_ns, at_ns))
 
 
+def cut(line: RentalLine, now_ns: int) -> RentalLine:
+    """The line once its end is wished for; the first wish counts."""
+    if line.is_final or line.cut_at_ns is not None:
+        return line
+    return replace(line, cut_at_ns=now_ns + END_GRACE_NS)
+
+
 def billable_ns(line: RentalLine) -> int:
     """The running time that may be charged so far (the module's text says how)."""
-    lease = line.lease_until_ns - line.lease_from_ns
-    watched = line.seen_at_ns + SILENCE_GRACE_NS - line.lease_from_ns
-    return max(0, min(line.signed_ns, lease, watched))
+    return max(0, min(line.signed_ns, line.lease_until_ns - line.lease_from_ns, _possible_ns(line)))
+
+
+def _possible_ns(line: RentalLine) -> int:
+    start_ns = line.lease_from_ns if line.runs_from_ns is None else line.runs_from_ns
+    possible = line.seen_at_ns - start_ns - line.silent_ns + CLOCKS_NS
+    return possible if line.cut_at_ns is None else min(possible, line.cut_at_ns - start_ns)
+
+
+def is_settled(line: RentalLine, now_ns: int, close_grace_ns: int) -> bool:
+    """Whether nothing more of it can be charged: its last receipt is there, its host has signed well beyond its cut, or
+    its lease lapsed without a word."""
+    is_beyond = line.cut_at_ns is not None and line.seen_at_ns >= line.cut_at_ns + SETTLE_NS
+    return line.is_final or is_beyond or now_ns >= line.lease_until_ns + close_grace_ns
+
+
+def is_impossible(line: RentalLine, reading: Reading) -> bool:
+    """Whether a receipt names far more than has passed by the Master's own clock since the slots were leased."""
+    return reading.receipt.running_ns > reading.received_at_ns - line.lease_from_ns + FLAGGED_NS
+
+
+def note(line: RentalLine) -> str:
+    """Why less is charged than its host has signed, in words; empty: all of it is, but for what clocks differ by."""
+    less_ns = line.signed_ns - billable_ns(line)
+    if less_ns < SECOND:
+        return ""
+    parts = []
+    if line.silent_ns >= SECOND:
+        parts.append(f"{line.silent_ns // SECOND} s in which its host was not heard of")
+    if line.cut_at_ns is not None and less_ns - line.silent_ns >= SECOND:
+        parts.append(f"what it signed beyond {END_GRACE_NS // SECOND} s after the end was asked for")
+    elif less_ns - line.silent_ns >= SECOND:
+        parts.append("what it signed beyond the time that passed by the Master's own clock")
+    what = " and ".join(parts) or "what it signed beyond its lease"
+    return f"its host signed {line.signed_ns // SECOND} s; not charged: {what}"
+
+
+def shown_start_ns(line: RentalLine) -> int | None:
+    """When it started, as its host says where that can be, else by the Master's own clock."""
+    said, own = line.started_at_ns, line.runs_from_ns
+    if said is None or own is None:
+        return said
+    is_near = line.lease_from_ns - SILENCE_GRACE_NS <= said <= line.seen_at_ns + SILENCE_GRACE_NS
+    return said if is_near else own
 
 
 def paid_ns(rental: Rental, lines: Sequence[RentalLine], now_ns: int) -> int | None:

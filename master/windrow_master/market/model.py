@@ -63,7 +63,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One slot of the fleet, as an offer counts it; memory of the GPU, or of the host for its processors."""
+    """One slot of the fleet, as an offer counts it; memory of the GPU, or of the host for its processors. note: what
+    there is to know of processes there."""
 
     host_id: HostId
     owner: AccountId
@@ -75,11 +76,13 @@ class Listing:
     memory_bytes: Bytes | None
     isolation: Isolation = Isolation.UNSPECIFIED
     share_milli: int = 1000
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One tier as it can be had now. Simulated hosts make offers of their own and never mix with real ones."""
+    """One tier as it can be had now. Simulated hosts make offers of their own and never mix with real ones. notes: what
+    there is to know of processes on some of its hosts."""
 
     tier: str
     unit: PriceUnit
@@ -93,6 +96,7 @@ class Offer:
     runtimes: tuple[str, ...]
     min_memory_bytes: Bytes | None
     isolation: Isolation = Isolation.UNSPECIFIED
+    notes: tuple[str, ...] = ()
 
 
 class RentalState(StrEnum):
@@ -136,7 +140,10 @@ class RentalLine:
     """What one host runs of a rental, and what its receipts have proved so far.
 
     lease_from, lease_until: the window in which the Master let it run. seen: when a relay last brought a word of it.
-    signed_ns: the longest running time that a valid receipt has named.
+    signed_ns: the longest running time that a valid receipt has named. runs_from_ns: the earliest that it can have
+    started by the Master's own clock, None before its first receipt. cut_at_ns: nothing after it is charged, since its
+    end was wished for. silent_ns: how long its host was not heard of, beyond what is charged of that; silent_since_ns:
+    since when it is not.
     """
 
     workload_id: WorkloadId
@@ -158,6 +165,10 @@ class RentalLine:
     exit_code: int | None = None
     charged: Microcents = NOTHING
     fee_charged: Microcents = NOTHING
+    runs_from_ns: int | None = None
+    cut_at_ns: int | None = None
+    silent_ns: int = 0
+    silent_since_ns: int | None = None
 
     @property
     def is_final(self) -> bool:

@@ -213,6 +213,15 @@ class MarketService:
         if line is not None:
             uow.rentals.save_line(metering.ended(line, uow.now_wall_ns))
 
+    def on_host_link(self, uow: UnitOfWork, workload_ids: Iterable[WorkloadId], is_heard: bool) -> None:
+        """The host of these workloads is heard of again, or not any more: its silence is charged for a minute only."""
+        for workload_id in workload_ids:
+            line = uow.rentals.line(workload_id)
+            if line is not None:
+                after = metering.heard(line, uow.now_wall_ns) if is_heard else metering.silent(line, uow.now_wall_ns)
+                if after != line:
+                    uow.rentals.save_line(after)
+
     def line_price(self, uow: UnitOfWork, workload_id: WorkloadId) -> Microcents:
         """What an hour of one workload costs; 0 where it is in no rental."""
         line = uow.rentals.line(workload_id)
@@ -236,7 +245,10 @@ class MarketService:
         if known is not None:
             return line
         uow.receipts.add(_row(receipt, rental.rental_id, host_id, uow.now_wall_ns, sealed))
-        line = metering.read(line, metering.Reading(receipt, uow.now_wall_ns))
+        reading = metering.Reading(receipt, uow.now_wall_ns)
+        if metering.is_impossible(line, reading):
+            self._flag(uow, line, host_id, receipt)
+        line = metering.read(line, reading)
         line = self._settle(uow, rental, line)
         if line.is_final:
             self.close_if_done(uow, rental.rental_id)
@@ -265,6 +277,8 @@ class MarketService:
         if rental is None or rental.state is not RentalState.OPEN:
             return
         uow.rentals.save(replace(rental, state=RentalState.ENDING, end_reason=reason))
+        for line in uow.rentals.lines([rental_id]):
+            uow.rentals.save_line(metering.cut(line, uow.now_wall_ns))
         self.close_if_done(uow, rental_id)
 
     def nothing_ran(self, uow: UnitOfWork, workload_id: WorkloadId) -> None:
@@ -276,13 +290,13 @@ class MarketService:
         self.close_if_done(uow, line.rental_id)
 
     def close_if_done(self, uow: UnitOfWork, rental_id: RentalId) -> None:
-        """Close an ending rental once every line has its last receipt, or its lease lapsed without one."""
+        """Close an ending rental once nothing more of any line can be charged."""
         rental = uow.rentals.get(rental_id)
         if rental is None or rental.state is not RentalState.ENDING:
             return
         now = uow.now_wall_ns
         lines = uow.rentals.lines([rental_id])
-        if not all(line.is_final or now >= line.lease_until_ns + CLOSE_GRACE_NS for line in lines):
+        if not all(metering.is_settled(line, now, CLOSE_GRACE_NS) for line in lines):
             return
         rest = ledger.voiding(rental, now)
         if rest is not None:
@@ -382,6 +396,18 @@ class MarketService:
         text = f"The funds of {name} last for {paid_ns // SECOND} s more; it ends then unless credits are added"
         uow.event("rental.funds_low", (rental.rental_id, rental.cluster_id, rental.renter), text, actor="master")
 
+    def _flag(self, uow: UnitOfWork, line: RentalLine, host_id: HostId, receipt: Receipt) -> None:
+        """Say once of each workload that its host signs what cannot be."""
+        if any(event.kind == "receipt.impossible" for event in uow.events.newest(line.workload_id, limit=100)):
+            return
+        passed_ns = uow.now_wall_ns - line.lease_from_ns
+        text = (
+            f"Receipt {receipt.number} names {receipt.running_ns // SECOND} s of running time; {passed_ns // SECOND} s "
+            "have passed since its slots were leased, and no more than that counts"
+        )
+        uow.audit("master", "receipt.impossible", receipt.workload_id, text, {"host": host_id})
+        uow.event("receipt.impossible", (host_id, receipt.workload_id, line.rental_id), text, actor="master")
+
     def _refuse(self, uow: UnitOfWork, host_id: HostId, receipt: Receipt, why: str) -> None:
         uow.audit(f"host/{host_id}", "receipt.refused", receipt.workload_id, why, {"number": str(receipt.number)})
         text = f"Receipt {receipt.number} counts for nothing: {why}"
@@ -411,8 +437,9 @@ def _row(receipt: Receipt, rental_id: RentalId, host_id: HostId, now_ns: int, se
 
 
 def _ended_at(lines: Iterable[RentalLine], now_ns: int) -> int:
-    """The last signed second of all lines by their hosts' clocks; now where nothing ever ran."""
-    ends = [line.started_at_ns + line.signed_ns for line in lines if line.started_at_ns is not None]
+    """The last second of all lines that may be charged; now where nothing ever ran."""
+    starts = [(line, start_ns) for line in lines if (start_ns := metering.shown_start_ns(line)) is not None]
+    ends = [start_ns + metering.billable_ns(line) for line, start_ns in starts]
     return max(ends, default=now_ns)
 
 

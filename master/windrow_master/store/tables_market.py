@@ -65,6 +65,10 @@ rental_lines = Table(
     Column("exit_code", Whole),
     Column("charged", Whole, nullable=False),
     Column("fee_charged", Whole, nullable=False),
+    Column("runs_from_ns", Whole),
+    Column("cut_at_ns", Whole),
+    Column("silent_ns", Whole, nullable=False, server_default="0"),
+    Column("silent_since_ns", Whole),
 )
 
 receipts = Table(

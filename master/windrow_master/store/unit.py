@@ -6,9 +6,10 @@ A room hangs its repositories here by one `cached_property` each; nothing else i
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from typing import Final
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError, PendingRollbackError
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, PendingRollbackError
 
 from windrow_master.store.accesses_repository import DrainRepository
 from windrow_master.store.artefact_repository import ArtefactRepository
@@ -52,6 +53,10 @@ from windrow_proto.ids import AccountId, EventId, OperationId, mint
 
 MINT_BYTES = 10
 """What an id needs of randomness (windrow_proto.ids)."""
+
+
+DATABASE_FAULTS: Final = (OperationalError, InterfaceError, InternalError, PendingRollbackError)
+"""What the database itself meets, whatever was asked of it."""
 
 
 class Part:

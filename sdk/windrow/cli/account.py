@@ -146,6 +146,11 @@ def receipt_show(context: typer.Context, receipt: str, as_json: AsJson = False) 
         print_receipt(item)
 
 
+def _line(line: dict[str, Any]) -> str:
+    said = f"{line['workload_id']} on {line['host_id']}: {line['running_seconds']} s"
+    return f"{said} ({line['note']})" if line.get("note") else said
+
+
 def print_receipt(item: dict[str, Any]) -> None:
     """A receipt for people."""
     test = " (test money: it buys nothing outside this Master)" if item.get("test_money") else ""
@@ -157,10 +162,7 @@ def print_receipt(item: dict[str, Any]) -> None:
             ("Price per hour", f"{item['price_per_hour']} {item['currency']}"),
             ("Ran", f"{item.get('started_at')} to {item.get('ended_at')}"),
             ("Signed running time", f"{item['running_seconds']} s"),
-            *[
-                ("  workload", f"{line['workload_id']} on {line['host_id']}: {line['running_seconds']} s")
-                for line in item.get("lines", [])
-            ],
+            *[("  workload", _line(line)) for line in item.get("lines", [])],
             ("Amount", f"{item['amount']} {item['currency']}{test}"),
             ("Balance after", item.get("balance_after")),
         ]

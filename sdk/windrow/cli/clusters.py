@@ -351,3 +351,11 @@ def cluster_delete(context: typer.Context, cluster: Which, yes: Yes = False, wai
     if wait:
         item = api.wait_cluster(found, lambda c: c["phase"] in text.ENDED, 180.0)
         say(f"{cluster} is {item['phase']}.")
+        tell_unsaved(api, item)
+
+
+def tell_unsaved(api: Client, cluster: dict[str, Any]) -> None:
+    """Say what of its volumes was not saved at its end."""
+    mounts = (cluster.get("request") or {}).get("volumes") or []
+    for line in text.unsaved(mounts, _volumes(api, cluster) if mounts else {}):
+        say(line)

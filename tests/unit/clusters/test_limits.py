@@ -146,12 +146,23 @@ async def test_the_sooner_of_duration_and_budget_is_when_it_ends(m):
 
 def test_the_clock_counts_each_line_from_its_own_start_and_a_final_one_as_it_was_signed():
     named = WorkloadId("w1"), RentalId("r"), HostId("h"), AccountId("p")
-    one = RentalLine(*named, Microcents(60), (), 0, 100 * HOUR, 0, started_at_ns=HOUR)
-    late = replace(one, workload_id=WorkloadId("w2"), started_at_ns=2 * HOUR)
+    one = RentalLine(*named, Microcents(60), (), 0, 100 * HOUR, 0, runs_from_ns=HOUR, started_at_ns=-(10**18))
+    late = replace(one, workload_id=WorkloadId("w2"), runs_from_ns=2 * HOUR)
     done = replace(one, workload_id=WorkloadId("w3"), signed_ns=HOUR // 2, final_number=3)
     gone = replace(one, workload_id=WorkloadId("w4"), lease_until_ns=2 * HOUR)
-    unborn = replace(one, workload_id=WorkloadId("w5"), started_at_ns=None)
-    assert limits.spent_of(None, [one, late, done, gone, unborn], 3 * HOUR).by_clock == 120 + 60 + 30 + 60
+    ending = replace(one, workload_id=WorkloadId("w5"), cut_at_ns=2 * HOUR)
+    unborn = replace(one, workload_id=WorkloadId("w6"), runs_from_ns=None)
+    spent = limits.spent_of(None, [one, late, done, gone, ending, unborn], 3 * HOUR)
+    assert spent == limits.Spent(0, 120 + 60 + 30 + 60 + 60, HOUR)
+
+
+async def test_a_host_that_bills_and_does_not_say_that_it_runs_is_held_to_the_limits(m):
+    view = await m.create(max_duration_ns=MINUTE)
+    spec = m.spec()
+    for number in range(7):
+        m.receipt(spec, number + 1, 10 * number)
+    await m.clusters.tick()
+    assert await phase(m, view.cluster.cluster_id) == (ClusterPhase.DELETING, "it ran for the 60 s that it may")
 
 
 async def test_a_command_inside_counts_as_somebody_and_a_reader_of_the_log_does_not(site):

@@ -75,6 +75,7 @@ async def runs_again(m, cluster_id):
 async def test_a_stop_ends_the_work_as_a_delete_does_and_keeps_what_was_asked_for(m):
     request = {"name": "lab", "env": {"A": "b"}, "ports": (80,), "idle_ns": HOUR, "argv": ()}
     cluster_id, spec = await m.running(**request)
+    m.clock.advance(25 * SECOND)
     operation, view = await stop(m, cluster_id)
     assert (view.cluster.phase, told(m, operation).state) == (ClusterPhase.STOPPING, OperationState.RUNNING)
     assert [one.delete.workload_id for one in m.commands(CommandKind.DELETE)] == [spec.workload_id]
@@ -143,10 +144,12 @@ async def test_a_late_word_of_the_earlier_run_changes_nothing_of_the_present_one
 async def test_it_is_stopped_started_and_deleted_again_and_again_with_a_receipt_for_each_run(m):
     cluster_id, spec = await m.running()
     for seconds in (10, 20):
+        m.clock.advance(seconds * SECOND)
         await stop(m, cluster_id)
         let_go(m, spec, 2, seconds)
         await start(m, cluster_id)
         spec = await runs_again(m, cluster_id)
+    m.clock.advance(30 * SECOND)
     await m.ended(cluster_id, spec, 2, 30)
     rentals = m.read(lambda uow: uow.rentals.of_cluster(cluster_id))
     assert [one.state for one in rentals] == [RentalState.CLOSED] * 3

@@ -158,6 +158,10 @@ class Market:
         self.write(lambda uow: self.clusters.life.on_workload(uow, host_id, seen))
 
     def receipt(self, spec: WorkloadSpec, number: int, seconds: float, host_id=HOST, **other):
+        """A host signs what is true: so much time has passed since its slots were leased."""
+        line = self.read(lambda uow: uow.rentals.line(spec.workload_id))
+        passed_ns = 0 if line is None else self.clock.wall_ns() - line.lease_from_ns
+        self.clock.advance(max(0, int(seconds * SECOND) - passed_ns))
         signed = Receipt(
             spec.workload_id, spec.cluster_id, spec.slots, number, int(seconds * SECOND), START_NS, START_NS
         )

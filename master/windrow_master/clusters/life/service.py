@@ -123,11 +123,14 @@ class LifeDesk:
         uow.after_commit(lambda: self._changed(workload.cluster_id))
 
     def on_host_link(self, uow: UnitOfWork, host_id: HostId, link_state: LinkState) -> None:
-        """A host became Online, Suspect or Lost; only Lost and the return from it matter here."""
+        """A host became Online, Suspect or Lost; Suspect matters for its bills only."""
+        held = uow.workloads.held_on(host_id)
+        is_heard = link_state is LinkState.ONLINE
+        self._market.on_host_link(uow, [workload.workload_id for workload in held], is_heard)
         if link_state is LinkState.SUSPECT:
             return
         since_ns = uow.now_wall_ns if link_state is LinkState.LOST else None
-        for workload in uow.workloads.held_on(host_id):
+        for workload in held:
             after = rules.lost(workload, since_ns)
             if after != workload:
                 self._save(uow, after)
