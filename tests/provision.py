@@ -58,6 +58,7 @@ def packages() -> tuple[Package, ...]:
         Package("iproute2", lambda: bool(shutil.which("ip")), "networks of a test's own"),
         Package("nftables", lambda: bool(shutil.which("nft")), "rules that drop packets in them"),
         Package("bubblewrap", lambda: bool(shutil.which("bwrap")), "confined processes"),
+        Package("passt", lambda: bool(shutil.which("pasta")), "their way out of networks of their own"),
         Package("openssh-server", lambda: Path("/usr/sbin/sshd").exists(), "boxes that are logged in to"),
         Package("openssh-client", lambda: bool(shutil.which("ssh")), "who logs in"),
         Package("jupyter-notebook", lambda: bool(shutil.which("jupyter-notebook")), "notebooks in boxes"),

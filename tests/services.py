@@ -59,6 +59,7 @@ def found() -> dict[str, Service]:
         "podman": _binary("Podman", ["podman", "--version"], PROVISIONED),
         "busybox": _binary("busybox", ["busybox", "--help"], PROVISIONED),
         "bubblewrap": _binary("bubblewrap", ["bwrap", "--version"], PROVISIONED),
+        "pasta": _binary("pasta", ["pasta", "--version"], PROVISIONED),
         "victoriametrics": _victoriametrics(),
         "postgresql": _postgresql(),
         "valkey": _valkey(),

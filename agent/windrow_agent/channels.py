@@ -163,8 +163,8 @@ class ChannelDesk:
                 return await self._checkpoint(number, held, self._caches)
             case ChannelPurpose.CORD if self._private is not None:
                 return await self._cord(number, held, self._private)
-            case ChannelPurpose.SIGHT:
-                return await self._sight(number, held)
+            case ChannelPurpose.SIGHT if self._private is not None:
+                return await self._sight(number, held, self._private)
             case other:
                 raise InvalidInput(f"This agent serves no channel for {other.name.lower()}.")
 
@@ -274,8 +274,8 @@ class ChannelDesk:
             code, detail = error.code, error.detail[:2000]
         return ChannelClose(code, detail, bytes_in=moved.received_bytes, bytes_out=moved.sent_bytes)
 
-    async def _sight(self, number: int, held: _Open) -> ChannelClose:
-        await sight.serve(*self._words(number, held))
+    async def _sight(self, number: int, held: _Open, private: PrivateDesk) -> ChannelClose:
+        await sight.serve(*self._words(number, held), private.refusals)
         return ChannelClose()
 
     def _words(self, number: int, held: _Open) -> tuple[Callable[[], Awaitable[bytes | None]], Say]:

@@ -113,6 +113,8 @@ class Source(Protocol):
 
     def read(self, piece: Piece, block_bytes: int) -> Iterator[bytes]: ...
 
+    def is_torn(self, piece: Piece) -> bool: ...
+
 
 class Target(Protocol):
     """What comes, invisible until `finish`, which says how it looks then."""
@@ -158,9 +160,10 @@ async def serve(desk: Desk, hear: Hear, say: Say) -> None:
 def _found(folder: Path, order: SaveOrder) -> tuple[Found, Source | None]:
     """What there is to be saved; no source: nothing."""
     if order.volume:
-        tree = vol_files.look(folder)
-        is_new = tree.seen != order.seen
-        return (Found(order.after_step + 1, tree.pieces, tree.seen), tree) if is_new else (Found(None), None)
+        tree = vol_files.look(folder, takes_torn=order.takes_torn)
+        if tree.seen == order.seen:
+            return Found(None), None
+        return Found(order.after_step + 1, tree.pieces, tree.seen, tree.left, tree.left_count), tree
     step = ckpt_files.newest(folder, order.after_step)
     if step is None:
         return Found(None), None
@@ -182,7 +185,7 @@ async def _save(folder: Path, cache: Cache, talk: _Talk, order: SaveOrder) -> No
                     await talk.give(block)
             else:
                 await asyncio.to_thread(_put, move.call, kept)
-            await talk.say(Moved(kept.sealed_bytes, kept.sealed_sha256))
+            await talk.say(Moved(kept.sealed_bytes, kept.sealed_sha256, source.is_torn(piece)))
         finally:
             await asyncio.to_thread(cache.drop, move.key)
     log.info("checkpoint_sent", step=found.step, pieces=len(found.pieces), volume=order.volume)

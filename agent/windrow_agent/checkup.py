@@ -43,6 +43,7 @@ IP_MTU: Final = 14
 def machine(data_dir: Path, docker_url: str, root: Path = Path("/")) -> MachineFacts:
     """What this machine says. root: where its files are looked for."""
     daemon, reason = _daemon(docker_url)
+    confined = sandbox.find_sandbox(data_dir)
     users = _text(root / "proc/sys/kernel/unprivileged_userns_clone"), _text(root / "proc/sys/user/max_user_namespaces")
     return MachineFacts(
         kernel=_text(root / "proc/sys/kernel/osrelease") or "",
@@ -55,7 +56,9 @@ def machine(data_dir: Path, docker_url: str, root: Path = Path("/")) -> MachineF
         daemon_reason=reason,
         cgroup=cgroup(root / "sys/fs/cgroup"),
         has_user_namespaces=None if users == (None, None) else "0" not in users,
-        has_bubblewrap=bool(sandbox.find_sandbox(data_dir).bwrap),
+        has_bubblewrap=confined.bwrap is not None,
+        why_no_sandbox=confined.why,
+        why_no_way_out=confined.closed,
         can_read_kernel_log=_can_read(root / "dev/kmsg"),
         free_bytes=_free_bytes(data_dir),
     )

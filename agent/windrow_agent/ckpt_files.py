@@ -63,6 +63,10 @@ class Source:
         """As `read` does."""
         return read(self.work, self.step, piece, block_bytes)
 
+    def is_torn(self, piece: Piece) -> bool:
+        """Never: it is whole once it has its name."""
+        return False
+
 
 def read(work: Path, step: int, piece: Piece, block_bytes: int) -> Iterator[bytes]:
     """A piece in blocks. Raises Conflict if the file does not have that many bytes any more."""

@@ -40,6 +40,8 @@ class Config:
     """The only ones that images are pulled from; empty: any public one."""
     runtimes: tuple[str, ...] = RUNTIMES
     is_bubblewrap_wanted: bool = True
+    shown: tuple[Path, ...] = ()
+    """Folders of this host that process workloads may read, beside its programs."""
     master_url: str = ""
     token_file: str = ""
     name: str = ""
@@ -96,6 +98,7 @@ def parse(arguments: Sequence[str]) -> Config:
         registries=tuple(name for name in (getattr(found, "registries", "") or "").split(",") if name),
         runtimes=runtimes or RUNTIMES,
         is_bubblewrap_wanted=not getattr(found, "no_bubblewrap", False),
+        shown=_shown(getattr(found, "show", None) or ()),
         master_url=getattr(found, "master_url", "") or "",
         token_file=getattr(found, "token_file", "") or "",
         name=getattr(found, "name", "") or "",
@@ -125,6 +128,13 @@ def without_proxies() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
 
 
+def _shown(folders: Sequence[Path]) -> tuple[Path, ...]:
+    for folder in folders:
+        if not folder.is_absolute() or folder == Path("/") or not folder.is_dir():
+            raise InvalidInput(f"--show takes a folder of this host by its whole path, and not {str(folder)!r}.")
+    return tuple(folders)
+
+
 def _line(found: argparse.Namespace) -> LineLimits:
     ceiling, budget = getattr(found, "measure_ceiling", None), getattr(found, "measure_budget", DAY_MIB)
     if ceiling is not None and not 1 <= ceiling <= CEILING_MBIT_S_MAX:
@@ -149,6 +159,25 @@ def read_token(token_file: str) -> str:
     return text
 
 
+def _add_run(run: argparse.ArgumentParser) -> None:
+    """What an owner may say of how the host is served."""
+    run.add_argument("--runtimes", help="which of docker,process may be used (default both)")
+    run.add_argument("--registries", help="pull images only from these, a list by comma; `default` is the daemon's own")
+    text = "run processes without a sandbox, with all rights of the agent's user (default: in bubblewrap or not at all)"
+    run.add_argument("--no-bubblewrap", action="store_true", help=text)
+    text = "let process workloads read this folder of the host, beside /usr and /opt; may be given several times"
+    run.add_argument("--show", action="append", type=Path, metavar="FOLDER", help=text)
+    run.add_argument("--metrics-port", type=int, help="serve /metrics on this port of 127.0.0.1")
+    text = "let the Master cut this card (UUID, index or `all`) into these slices while it is idle (default: never)"
+    run.add_argument("--mig", action="append", metavar="CARD=PROFILE,...", help=text)
+    text = "share this card (UUID, index or `all`) by MPS in such parts among your own programs, instead of as a whole"
+    run.add_argument("--mps", action="append", metavar="CARD=PERCENT,...", help=text)
+    text = "measure this line no faster than so, each way; nothing above it is told (default: no ceiling)"
+    run.add_argument("--measure-ceiling", type=int, metavar="MBIT_S", help=text)
+    text = f"let measurements of this line move so much a day, both ways together (default {DAY_MIB})"
+    run.add_argument("--measure-budget", type=int, default=DAY_MIB, metavar="MIB", help=text)
+
+
 def _parser() -> argparse.ArgumentParser:
     text = "Offer this machine on a Windrow market."
     parser = argparse.ArgumentParser(prog="windrow-agent", description=text, allow_abbrev=False)
@@ -163,18 +192,7 @@ def _parser() -> argparse.ArgumentParser:
         made.add_argument("--access", action="append", metavar="dns:DOMAIN|https://HOST", help=text)
 
     run = command("run", "Serve this host until a signal.")
-    run.add_argument("--runtimes", help="which of docker,process may be used (default both)")
-    run.add_argument("--registries", help="pull images only from these, a list by comma; `default` is the daemon's own")
-    run.add_argument("--no-bubblewrap", action="store_true", help="do not wrap process workloads, even where it works")
-    run.add_argument("--metrics-port", type=int, help="serve /metrics on this port of 127.0.0.1")
-    text = "let the Master cut this card (UUID, index or `all`) into these slices while it is idle (default: never)"
-    run.add_argument("--mig", action="append", metavar="CARD=PROFILE,...", help=text)
-    text = "share this card (UUID, index or `all`) by MPS in such parts among your own programs, instead of as a whole"
-    run.add_argument("--mps", action="append", metavar="CARD=PERCENT,...", help=text)
-    text = "measure this line no faster than so, each way; nothing above it is told (default: no ceiling)"
-    run.add_argument("--measure-ceiling", type=int, metavar="MBIT_S", help=text)
-    text = f"let measurements of this line move so much a day, both ways together (default {DAY_MIB})"
-    run.add_argument("--measure-budget", type=int, default=DAY_MIB, metavar="MIB", help=text)
+    _add_run(run)
     looks(run, "look for an Access there while none of the known ones answers (default: what join was told)")
     join = command("join", "Make this host a member: keys are made here, the Master signs a certificate.")
     join.add_argument("master_url", help="https://host:port of the Master")

@@ -120,7 +120,8 @@ def real_agent(config: Config, crashes: Crashes) -> tuple[AgentService, Membersh
     if "process" in config.runtimes:
         hidden = data_dir.parent if (data_dir.parent / "cli.json").exists() else data_dir
         runtimes["process"] = SharedRuntime(
-            *(data_dir / "process", hidden, membership.host_id, config.is_bubblewrap_wanted),
+            *(data_dir / "process", hidden, membership.host_id, config.is_bubblewrap_wanted, config.shown),
+            cards=lambda: sampler.gpus.gpus,
             share_of=lambda uuid: share_of(uuid, sampler.gpus.gpus),
             control=NvidiaMps(),
         )

@@ -8,7 +8,6 @@ from typing import Final
 
 import structlog
 
-from windrow_agent.private import device, trial
 from windrow_proto import sight, tunnel_socket
 from windrow_proto.errors import RuntimeUnavailable, WindrowError
 from windrow_proto.sight import Eyes, Place, Seen
@@ -20,8 +19,13 @@ CALLERS_MAX: Final = 64
 """Who come to this host in one look; more are not answered."""
 
 
-async def serve(hear: Callable[[], Awaitable[bytes | None]], say: Callable[[bytes], Awaitable[None]]) -> None:
-    """One look: listen, look for the others, and listen until the Master has heard from all of them.
+async def serve(
+    hear: Callable[[], Awaitable[bytes | None]],
+    say: Callable[[bytes], Awaitable[None]],
+    refusals: Callable[[], Awaitable[tuple[str, str]]],
+) -> None:
+    """One look: listen, look for the others, and listen until the Master has heard from all of them. refusals: why
+    processes of this host can be in no private network, and containers.
 
     Raises InvalidInput for words that are none, RuntimeUnavailable where nothing can listen.
     """
@@ -37,8 +41,7 @@ async def serve(hear: Callable[[], Awaitable[bytes | None]], say: Callable[[byte
             showing = tasks.create_task(_show(listener, token.encode()))
             try:
                 async with asyncio.timeout(seconds(sight.LISTEN_NS)):
-                    refusals = await trial.refusal(), device.cannot(in_container=True)
-                    await say(sight.encode_eyes(Eyes(listener.getsockname()[1], token, *refusals)))
+                    await say(sight.encode_eyes(Eyes(listener.getsockname()[1], token, *await refusals())))
                     while (words := await hear()) is not None:
                         await say(sight.encode_seen(await _look(sight.decode_places(words))))
             except TimeoutError:

@@ -66,7 +66,7 @@ class Tunnel:
         refuses it with, BadProof (whoever came is not the renter), or LinkClosed when it was cut. Cancelled, it ends at
         once.
         """
-        inside = await _inside(await runtime.reach(asked.workload_id, asked.port), asked)
+        inside = await _inside(runtime, asked)
         try:
             access = await _to_access(asked, identity)
             log.info("tunnel_ready", tunnel=asked.tunnel_id, workload_id=asked.workload_id, port=asked.port)
@@ -82,12 +82,12 @@ class Tunnel:
             log.info("tunnel_over", tunnel=asked.tunnel_id, bytes_in=self.bytes_in, bytes_out=self.bytes_out)
 
 
-async def _inside(addresses: tuple[tuple[str, int], ...], asked: ChannelOpen) -> socket.socket:
+async def _inside(runtime: Runtime, asked: ChannelOpen) -> socket.socket:
     why = ""
-    for host, port in addresses:
+    for host, port in await runtime.reach(asked.workload_id, asked.port):
         try:
             async with asyncio.timeout(CONNECT_S):
-                return await tunnel_socket.dial(host, port)
+                return await runtime.dial(asked.workload_id, host, port)
         except (OSError, TimeoutError) as error:
             why = str(error) or "no answer"
     words = f"Nothing listens on port {asked.port} of this workload ({why[:100]})."

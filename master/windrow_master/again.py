@@ -4,14 +4,14 @@ A turn that meets a bug is followed by the next like any other. Where that one m
 same: the pause doubles with each in a row, so that the log keeps room for all else.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Final
 
 import structlog
 
 from windrow_proto.crashes import CRASHED
-from windrow_proto.errors import WindrowError
+from windrow_proto.errors import StorageFailed, WindrowError
 from windrow_proto.ports import Clock
 from windrow_proto.units import MINUTE
 
@@ -21,6 +21,11 @@ DOUBLINGS_MAX: Final = 5
 """A loop of each second still has two turns a minute then: they may do a part of their work before they meet it."""
 PAUSE_NS_MAX: Final = MINUTE
 """Of doubled ones: a bug that its data has brought about is over soon after them."""
+
+
+CRASHES_MAX: Final = 5
+"""Of one item in a row: enough for what passes, few enough that nobody waits long for a reason."""
+GIVEN_UP: Final = f"this Master met a bug with it {CRASHES_MAX} times in a row; its log says more"
 
 
 async def again(turn: Callable[[], Awaitable[object]], pause_ns: int, clock: Clock, name: str) -> None:
@@ -43,6 +48,51 @@ def pause_after(bugs: int, pause_ns: int) -> int:
     """How long to wait after so many turns in a row that met a bug, where pause_ns is usual; never less than that."""
     doublings = min(max(0, bugs - 1), DOUBLINGS_MAX)
     return max(pause_ns, min(PAUSE_NS_MAX, pause_ns << doublings))
+
+
+class Boundary:
+    """The fault boundary of each item of a loop: what it crashes in ends its own step, and the others go on.
+
+    An item that crashes CRASHES_MAX times in a row in the same step is spent: its loop gives it up with a reason.
+    """
+
+    def __init__(self, what: str, passes: tuple[type[Exception], ...]) -> None:
+        """what: the items are, for the log. passes: what is nobody's fault here, and goes on to the loop."""
+        self._what = what
+        self._passes: tuple[type[Exception], ...] = (StorageFailed, *passes)
+        self._crashes: dict[str, dict[str, int]] = {}
+
+    @contextmanager
+    def around(self, key: str, step: str = "step") -> Iterator[None]:
+        """One step of one item."""
+        try:
+            yield
+        except self._passes:
+            raise
+        except Exception:  # the top level of this item
+            self.crashed(key, step)
+        else:
+            self.went_well(key, step)
+
+    def crashed(self, key: str, step: str) -> None:
+        """Count a crash that is being handled, and log it."""
+        steps = self._crashes.setdefault(key, {})
+        steps[step] = steps.get(step, 0) + 1
+        log.exception(f"{self._what}{CRASHED}", item=key, step=step, in_a_row=steps[step])
+
+    def went_well(self, key: str, step: str) -> None:
+        """A step went through: its crashes no longer count."""
+        steps = self._crashes.get(key)
+        if steps is not None and steps.pop(step, None) is not None and not steps:
+            del self._crashes[key]
+
+    def is_spent(self, key: str) -> bool:
+        """Whether the same step of it crashed too often in a row."""
+        return any(count >= CRASHES_MAX for count in self._crashes.get(key, {}).values())
+
+    def keep_only(self, keys: Collection[str]) -> None:
+        """Forget all items but these."""
+        self._crashes = {key: steps for key, steps in self._crashes.items() if key in keys}
 
 
 @contextmanager

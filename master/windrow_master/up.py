@@ -28,7 +28,7 @@ from windrow_master.up_client import MasterHttp
 from windrow_master.up_masters import MasterLines
 from windrow_master.up_once import FINAL, Job
 from windrow_master.up_stop import Desk
-from windrow_master.up_words import progress
+from windrow_master.up_words import AS_ROOT, progress
 from windrow_proto import enrol
 from windrow_proto.errors import DeadlineExceeded, Unavailable, WindrowError
 
@@ -114,6 +114,8 @@ class Market:
         return 0
 
     async def _start_all(self) -> None:
+        if os.geteuid() == 0:
+            self.say(AS_ROOT)
         await self._start_master()
         had_identity = self._has_joined(self._data / "agent")
         await asyncio.gather(*(self._start_access(n, region) for n, region in enumerate(REGIONS)))

@@ -1,7 +1,12 @@
 """What `windrow up` says of this host while it comes up. Pure words."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
+
+AS_ROOT: Final = (
+    "As root  Master, relay and agent have all rights on this machine. What is rented here has not: processes run as "
+    "nobody in a sandbox, containers as their daemon confines them. It is safer to run all of it as a user of its own."
+)
 
 
 def progress(host: dict[str, Any], elapsed_s: float) -> Iterator[str]:

@@ -37,6 +37,9 @@ NAME_BYTES_MAX: Final = 1 * KIB
 LINE_BYTES_MAX: Final = 16 * MIB
 """Of a line: 10,000 pieces with names of the longest kind."""
 STEP_MAX: Final = 10**18 - 1
+LEFT_MAX: Final = 8
+"""Of what cannot be saved, so many are named; the rest is counted."""
+LEFT_CHARS_MAX: Final = 160
 
 _STEP: Final = re.compile(r"step-([0-9]{1,18})")
 
@@ -123,12 +126,14 @@ class SaveOrder:
     """Find the newest whole checkpoint after this step (-1: any) and send it. data_key: its 32 bytes.
 
     volume: send all of this volume's folder instead, as the step after this one, unless it looks as `seen`.
+    takes_torn: files that are written to while they are read go as they were read, and are named.
     """
 
     after_step: int
     data_key: bytes = field(repr=False)
     volume: str = ""
     seen: str = ""
+    takes_torn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +148,16 @@ class RestoreOrder:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is to be saved; step None: nothing new that is whole. seen: how a volume's folder looks."""
+    """What there is to be saved; step None: nothing new that is whole. seen: how a volume's folder looks.
+
+    left: what of it cannot be saved and why, a line for each of the first LEFT_MAX. left_count: how many there are.
+    """
 
     step: int | None
     pieces: tuple[Piece, ...] = ()
     seen: str = ""
+    left: tuple[str, ...] = ()
+    left_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +175,11 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The piece is there. Of the sealed object."""
+    """The piece is there. Of the sealed object. is_torn: its file was written to while it was read."""
 
     sealed_bytes: int
     sealed_sha256: str
+    is_torn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,20 +206,24 @@ def encode(message: Message) -> bytes:
 def _record(message: Message) -> dict[str, Any]:
     match message:
         case SaveOrder():
-            of = {"volume": message.volume, "seen": message.seen} if message.volume else {}
+            named = {"volume": message.volume, "seen": message.seen, "takes_torn": message.takes_torn}
+            of = named if message.volume else {}
             return {"say": "save", "after_step": message.after_step, "data_key": message.data_key.hex(), **of}
         case RestoreOrder():
             what = {"pieces": _listed(message.pieces), **({"volume": message.volume} if message.volume else {})}
             return {"say": "restore", "step": message.step, "data_key": message.data_key.hex(), **what}
         case Found():
-            return {"say": "found", "step": message.step, "pieces": _listed(message.pieces), "seen": message.seen}
+            left = {"left": list(message.left), "left_count": message.left_count} if message.left_count else {}
+            listed = _listed(message.pieces)
+            return {"say": "found", "step": message.step, "pieces": listed, "seen": message.seen, **left}
         case Move():
             call = message.call
             shown = None if call is None else [call.method, call.url, [list(header) for header in call.headers]]
             sealed = {"bytes": message.sealed_bytes, "sha256": message.sealed_sha256}
             return {"say": "move", "key": message.key, "call": shown, **sealed}
         case Moved():
-            return {"say": "moved", "bytes": message.sealed_bytes, "sha256": message.sealed_sha256}
+            torn = {"torn": True} if message.is_torn else {}
+            return {"say": "moved", "bytes": message.sealed_bytes, "sha256": message.sealed_sha256, **torn}
         case Restored():
             return {"say": "restored", "step": message.step, "seen": message.seen}
         case Settled():
@@ -226,18 +241,20 @@ def decode(line: bytes) -> Message:
 def _message(record: dict[str, Any]) -> Message:
     match record["say"]:
         case "save":
-            of = _volume(record), _text(record.get("seen", ""))
+            of = _volume(record), _text(record.get("seen", "")), record.get("takes_torn") is True
             return SaveOrder(_number(record["after_step"], -1), bytes.fromhex(record["data_key"]), *of)
         case "restore":
             what = _pieces(record["pieces"]), _volume(record)
             return RestoreOrder(_number(record["step"]), bytes.fromhex(record["data_key"]), *what)
         case "found":
             step, seen = record["step"], _text(record.get("seen", ""))
-            return Found(None if step is None else _number(step), _pieces(record["pieces"]), seen)
+            left = tuple(_text(one)[:LEFT_CHARS_MAX] for one in record.get("left", [])[:LEFT_MAX])
+            count = max(len(left), _number(record.get("left_count", 0)))
+            return Found(None if step is None else _number(step), _pieces(record["pieces"]), seen, left, count)
         case "move":
             return Move(_text(record["key"]), _call(record["call"]), _number(record["bytes"]), _text(record["sha256"]))
         case "moved":
-            return Moved(_number(record["bytes"]), _text(record["sha256"]))
+            return Moved(_number(record["bytes"]), _text(record["sha256"]), record.get("torn") is True)
         case "restored":
             return Restored(_number(record["step"]), _text(record.get("seen", "")))
         case "settled":

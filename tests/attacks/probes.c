@@ -85,6 +85,13 @@ static int has(const char *path) {
     return stat(path, &found);
 }
 
+/* Whether the second process is the kernel's own, as it is outside of every process namespace. */
+static int sees_kernel_thread(void) {
+    char name[32] = {0};
+    int file = open("/proc/2/comm", O_RDONLY);
+    return file >= 0 && read(file, name, sizeof name - 1) > 0 && !strncmp(name, "kthreadd", 8);
+}
+
 /* A number of /proc/self/status, in hexadecimal. */
 static unsigned long long status(const char *name) {
     char line[256];
@@ -249,7 +256,7 @@ static void files(void) {
     TRY("a card that was not rented", has("/dev/nvidia0") < 0 ? has("/dev/nvidiactl") : 0);
     TRY("the daemon's socket", has("/var/run/docker.sock") < 0 ? has("/run/docker.sock") : 0);
     TRY("the host's accounts", has("/etc/shadow"));
-    TRY("the host's processes", when(getpid() > 4000 || has("/proc/2/stat") == 0));
+    TRY("the host's processes", when(getpid() > 4000 || sees_kernel_thread()));
     TRY("effective capabilities", when(status("CapEff:") != 0));
     TRY("bounding capabilities", when(status("CapBnd:") != 0));
     TRY("new privileges", when(status("NoNewPrivs:") != 1));

@@ -70,6 +70,7 @@ def _fit(world: World, request: Json) -> Json:
                     "runtime": host["runtimes"][0],
                     "image": None,
                     "price_per_hour": price,
+                    "note": "",
                 }
             )
     price = placement[0]["price_per_hour"] if placement else None
@@ -418,6 +419,7 @@ def market_routes(app: FastAPI, world: World) -> None:
                     "runtimes": of[0]["runtimes"],
                     "min_memory_bytes": of[0]["memory_bytes"],
                     "isolation": "whole" if of[0]["gpus"] else None,
+                    "notes": [],
                 }
             )
         return listed(items)

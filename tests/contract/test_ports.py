@@ -25,7 +25,8 @@ async def started(place: Place, spec: WorkloadSpec) -> WorkloadSpec:
 async def said_at(place: Place, spec: WorkloadSpec, port: int) -> bytes:
     (address, *_) = await place.runtime.reach(spec.workload_id, port)
     async with asyncio.timeout(PATIENCE_S):
-        reader, writer = await asyncio.open_connection(*address)
+        raw = await place.runtime.dial(spec.workload_id, *address)
+        reader, writer = await asyncio.open_connection(sock=raw)
         writer.write(b"GET / HTTP/1.0\r\n\r\n")
         said = await reader.read()
     writer.close()

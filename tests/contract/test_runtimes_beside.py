@@ -68,8 +68,12 @@ async def test_a_command_beside_a_removal_makes_nothing_anew(place: Place, monke
     await place.runtime.prepare(spec, no_progress)
     await place.runtime.start(spec.workload_id)
 
-    def removed_meanwhile(_outer: int) -> None:
+    inner = sandbox.inner
+
+    def removed_meanwhile(outer: int) -> int | None:
+        found = inner(outer)
         asyncio.run_coroutine_threadsafe(place.runtime.remove(spec.workload_id), loop).result(PATIENCE_S)
+        return found
 
     monkeypatch.setattr(sandbox, "inner", removed_meanwhile)
     with pytest.raises(NotFound):

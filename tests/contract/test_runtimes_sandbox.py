@@ -1,7 +1,8 @@
 """Bubblewrap cannot make a sandbox while mounts of the host go away; then it is tried again, and nothing runs twice."""
 
 import shutil
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,20 +21,24 @@ exit 1
 
 
 @pytest.fixture
-def fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], object]:
-    """Has bubblewrap fail so many times from now on, as the real one does when a mount vanishes."""
-    folder, count = tmp_path / "bin", tmp_path / "bin" / "left"
-    folder.mkdir()
-    program = folder / "bwrap"
-    program.write_text(FALTERING.format(count=count, real=shutil.which("bwrap")))
-    program.chmod(0o755)
-    monkeypatch.setattr(sandbox, "SEARCH_PATH", f"{folder}:{sandbox.SEARCH_PATH}")
-    return lambda times: count.write_text(str(times))
+def fails(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], object]]:
+    """Has bubblewrap fail so many times from now on, as the real one does when a mount vanishes. Where the user of
+    workloads can run it, and count."""
+    with tempfile.TemporaryDirectory(prefix="windrow-test-", dir="/var/tmp") as name:
+        folder, count = Path(name), Path(name) / "left"
+        folder.chmod(0o755)
+        program = folder / "bwrap"
+        program.write_text(FALTERING.format(count=count, real=shutil.which("bwrap")))
+        program.chmod(0o755)
+        count.write_text("0")
+        count.chmod(0o666)
+        monkeypatch.setattr(sandbox, "SEARCH_PATH", f"{folder}:{sandbox.SEARCH_PATH}")
+        yield lambda times: count.write_text(str(times))
 
 
 @only("bubblewrap")
 async def test_a_sandbox_that_could_not_be_made_is_made_at_another_try_and_its_command_runs_once(place: Place, fails):
-    fails(sandbox.PROBES - 1)
+    fails(shim.LAUNCHES - 1)
     facts = await place.runtime.facts()
     assert facts.version == "bubblewrap", "a host is not taken for one without bubblewrap"
 

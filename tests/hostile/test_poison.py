@@ -10,12 +10,15 @@ import pytest
 from sqlalchemy import text
 
 from tests.hostile import IS_LONG
+from tests.master_support import ManualClock
 from tests.unit.security.test_permissions import World
 from tests.unit.security.test_permissions import world as world
+from windrow_master.again import CRASHES_MAX, GIVEN_UP
 from windrow_master.api.app import build_api
-from windrow_master.clusters.jobs.model import JobId, JobState
+from windrow_master.clusters.jobs.model import JobId, JobRequest, JobState
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.units import parse_time, time_text
+from windrow_proto.ids import ClusterId
+from windrow_proto.units import MINUTE, parse_time, time_text
 
 STEP = 1 if IS_LONG else 4
 """The short form plays each fourth case."""
@@ -155,7 +158,9 @@ async def test_a_poisoned_command_is_refused_with_its_field_and_nothing_is_kept(
 
 
 @pytest.mark.row("F5")
-async def test_a_job_that_an_older_release_took_with_half_a_character_stops_no_list_and_no_loop(world: World) -> None:
+async def test_a_job_that_an_older_release_took_with_half_a_character_stops_no_list_and_no_loop(
+    world: World, monkeypatch: Any
+) -> None:
     job_id = world.ids["{job_id}"]
 
     def poison(uow: UnitOfWork) -> None:
@@ -168,13 +173,60 @@ async def test_a_job_that_an_older_release_took_with_half_a_character_stops_no_l
         uow.connection.execute(change, {"request": json.dumps(request), "id": job_id})
 
     await world.opened.store.write(poison, name="test")
-    for _ in range(7):
+    rival = await world.opened.identity.authenticate(world.tokens["rival"])
+    jobs, clock = world.opened.services.jobs, world.opened.services.clock
+    assert jobs is not None
+    assert isinstance(clock, ManualClock)
+    create = world.opened.clusters.create
+
+    async def encoded(who: Any, request: Any, key: str, **more: Any) -> Any:
+        "".join(request.argv).encode()  # as for the command to a host that has room
+        return await create(who, request, key, **more)
+
+    monkeypatch.setattr(world.opened.clusters, "create", encoded)
+    (healthy,) = await jobs.submit(rival, JobRequest(("true",)))
+    await _loops_go_on(world)
+    await _loops_go_on(world)
+    first = await jobs.get(rival, healthy.job.job_id)
+    assert first.job.reason or first.job.attempts, "it was tried beside the poisoned one"
+
+    for _ in range(12):
+        clock.advance(MINUTE)
         await _loops_go_on(world)
     await _lists_go_on(world)
 
     job = await world.opened.store.read(lambda uow: uow.jobs.get(JobId(job_id)))
     assert job is not None
-    assert job.state is not JobState.STARTING
+    assert (job.state, job.reason) == (JobState.FAILED, GIVEN_UP)
+
+
+class Crashing:
+    """In the place of what looks at clusters: it has a bug that one of them meets."""
+
+    def __init__(self, real: Any, cluster_id: str) -> None:
+        self.real, self.cluster_id, self.seen = real, cluster_id, 0
+
+    def __call__(self, uow: UnitOfWork, cluster: Any, actor: str = "master") -> Any:
+        if cluster.cluster_id == self.cluster_id:
+            self.seen += 1
+            raise ZeroDivisionError
+        return self.real(uow, cluster, actor)
+
+
+@pytest.mark.row("F5")
+async def test_a_cluster_that_crashes_its_loop_ends_with_the_reason(world: World, monkeypatch: Any) -> None:
+    life, cluster_id = world.opened.clusters.life, world.ids["{cluster_id}"]
+    crashing = Crashing(life.judge, cluster_id)
+    monkeypatch.setattr(life, "judge", crashing)
+
+    for _ in range(CRASHES_MAX + 1):
+        await world.opened.clusters.tick()
+
+    cluster = await world.opened.store.read(lambda uow: uow.clusters.get(ClusterId(cluster_id)))
+    assert cluster is not None
+    assert crashing.seen == CRASHES_MAX
+    assert cluster.phase.value in ("Deleting", "Deleted", "Ending")
+    assert cluster.reason == GIVEN_UP
 
 
 @pytest.mark.row("F12")

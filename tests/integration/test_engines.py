@@ -252,7 +252,7 @@ def test_a_tune_run_finishes_on_three_hosts_of_which_one_dies_halfway(
     with beside(several, cluster, TUNE, tmp_path) as (process, said):
         half = wait_for(lambda: re.search(r"^HALF (\S+)$", said(), re.MULTILINE) or process.poll(), FINISHED_S)
         assert not isinstance(half, int), said()
-        victim = several.named(half[1])
+        victim = several.of_member(cluster, half[1])
         killed = several.die(victim)
         assert any("raylet" in line for line in killed)
         code = process.wait(FINISHED_S)

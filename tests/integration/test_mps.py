@@ -45,7 +45,7 @@ class Host:
     def again(self) -> SharedRuntime:
         """The runtime of a restarted agent over the same folders."""
         return SharedRuntime(
-            *(self.folder / "process", self.folder, HOST, False),
+            *(self.folder / "process", self.folder, HOST, False, (), tuple),
             share_of=PARTS.get,
             control=NvidiaMps(str(self.program)),
         )

@@ -343,8 +343,7 @@ def _taken(renter: Renter) -> int:
 
 
 def test_a_local_port_that_is_taken_is_replaced_by_a_free_one(served: Served) -> None:
-    # The workload itself has that very port on this machine.
-    with served.forwarded(HTTP) as (port, _):
+    with socket.create_server(("127.0.0.1", served.first)), served.forwarded(HTTP) as (port, _):
         assert port != served.first
         with pytest.raises(urllib.error.HTTPError):  # 501: it answers
             urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE_S)

@@ -131,6 +131,33 @@ def test_what_is_too_large_is_said_and_the_version_before_stays(renter: Renter) 
     assert (_volume(renter, "small")["version"], _volume(renter, "small")["size_bytes"]) == (1, 3)
 
 
+@pytest.mark.proves("what a volume cannot hold is named at the cluster's end, and all else of it is saved")
+def test_a_socket_in_a_volume_is_named_when_its_cluster_is_deleted_and_all_else_is_saved(renter: Renter) -> None:
+    renter.ask("POST", "/volumes", {"name": "odd"})
+    leave = "import os, socket; os.chdir(os.environ['WINDROW_VOLUME_ODD']); open('result.pt', 'w').write('x')"
+    leave += "; socket.socket(socket.AF_UNIX).bind('agent.sock')"
+    made = renter.create("python3", "-c", leave, volumes=["odd:/workspace/odd"])
+    renter.exited(made["id"])
+    deleted = renter.windrow("cluster", "delete", "--yes", made["id"])
+    assert deleted.returncode == 0
+    assert "Volume odd: saved except 1: 'agent.sock' is a socket" in deleted.stderr
+    kept = _volume(renter, "odd")
+    assert (kept["version"], kept["files"]) == (1, 1) and "agent.sock" in kept["problem"]
+    again = renter.create("sh", "-c", 'cat "$WINDROW_VOLUME_ODD/result.pt"', volumes=["odd:/workspace/odd:ro"])
+    assert _log(renter, again) == "x"
+    renter.delete(again["id"])
+
+
+def test_what_was_never_saved_is_not_deleted_without_a_word(renter: Renter) -> None:
+    renter.ask("POST", "/volumes", {"name": "tight", "max_bytes": 1000})
+    made = renter.create("sh", "-c", f'yes | head -c 5000 > "$WINDROW_VOLUME_TIGHT/f"; {STAY}', volumes=["tight:/d"])
+    wait_for(lambda: (one := renter.windrow("volume", "save", made["id"])).returncode and "1000" in one.stderr)
+    deleted = renter.windrow("cluster", "delete", "--yes", made["id"])
+    assert "was not saved" in deleted.stderr and "nothing of it is kept" in deleted.stderr
+    events = renter.ask("GET", f"/events?subject={made['id']}")["items"]
+    assert "volume.lost" in [one["kind"] for one in events]
+
+
 @pytest.mark.parametrize(
     ("mount", "said"),
     [("nothing:/data", "no volume nothing"), ("x:/etc", "system"), ("x:data", "absolute"), ("UP:/data", "lower-case")],

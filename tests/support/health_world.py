@@ -25,7 +25,7 @@ from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.port import GpuBackend
 from windrow_agent.gpu.several import SeveralGpus
 from windrow_agent.mps import MpsControl, NvidiaMps
-from windrow_agent.runtimes.process import ProcessRuntime
+from windrow_agent.runtimes.process import UNCONFINED, ProcessRuntime
 from windrow_agent.runtimes.shared import SharedRuntime
 from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.sampler import Sampler
@@ -53,7 +53,8 @@ GPUS = 8
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the Master's store says of a host. slots: state and why it is not offered, by slot; conditions: codes."""
+    """What the Master's store says of a host. slots: state and why it is not offered, by slot; conditions: codes,
+    but for that of processes without a sandbox, which these have."""
 
     slots: Mapping[str, tuple[str, str | None]]
     conditions: frozenset[str]
@@ -78,7 +79,7 @@ class HealthWorld:
             host, slots = uow.hosts.get(HOST), tuple(uow.slots.of_host(HOST))
             return Seen(
                 {slot.slot_id: (str(slot.state), slot.unavailable) for slot in slots},
-                frozenset(condition.code for condition in host.conditions),
+                frozenset(condition.code for condition in host.conditions) - {UNCONFINED},
                 str(host.headline(slots)),
                 str(host.link_state),
             )
@@ -174,7 +175,7 @@ def agent_of(
         sampler=sampler,
         runtimes={
             "process": SharedRuntime(
-                *(folder / "process", folder, HOST, False),
+                *(folder / "process", folder, HOST, False, (), lambda: sampler.gpus.gpus),
                 share_of=lambda uuid: share_of(uuid, sampler.gpus.gpus),
                 control=control or NvidiaMps(),
             )

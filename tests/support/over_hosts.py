@@ -46,9 +46,10 @@ class Several:
         found: dict[str, Any] = self.market.renter.ask("GET", f"/clusters/{cluster_id}")
         return found
 
-    def named(self, address: str) -> str:
-        """Which host has this address."""
-        return next(name for name in HOSTS if self.market.addresses[name] == address)
+    def of_member(self, cluster: Mapping[str, Any], address: str) -> str:
+        """Which host runs the member of a cluster that has this address."""
+        found: str = next(one["host_name"] for one in cluster["workloads"] if one["address"] == address)
+        return found.removeprefix("test-host-")
 
     def flaws(self, cluster_id: str) -> list[str]:
         """What is wrong with the ledger and with its bill."""
@@ -71,7 +72,7 @@ class Several:
         network = self.market.networks[name]
         network.call("ip", "link", "set", "cable", "down")
         ended = []
-        while found := inside(network):
+        while found := inside(network) | self._workloads(name):
             for pid, command in found.items():
                 ended.append(command)
                 _kill(pid)
@@ -83,22 +84,47 @@ class Several:
         self.market.networks[name].call("ip", "link", "set", "cable", "up")
         self.agents[name] = self.market.run_host(name)
 
+    def _workloads(self, name: str) -> dict[int, str]:
+        """The command lines of the processes of a host's workloads, which are in networks of their own."""
+        ids = [path.parent.name.encode() for path in self._host(name).glob("process/*/spec.json")]
+        marks = [b"WINDROW_WORKLOAD_ID=" + one for one in ids]
+        return {pid: said for pid, said in _all().items() if any(one in _environment(pid) for one in marks)}
+
     def _host(self, name: str) -> Path:
         return self.market.folder / f"host-{name}"
 
 
 def inside(network: Namespace) -> dict[int, str]:
     """The command lines of all processes in this network, by pid."""
-    here, found = os.stat(network.path).st_ino, {}
+    here = os.stat(network.path).st_ino
+    return {pid: said for pid, said in _all().items() if _network(pid) == here}
+
+
+def _all() -> dict[int, str]:
+    """The command lines of all processes of this machine but this one, by pid."""
+    found = {}
     for pid in (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()):
         try:
-            is_there = pid != os.getpid() and os.stat(f"/proc/{pid}/ns/net").st_ino == here
-            words = Path(f"/proc/{pid}/cmdline").read_bytes() if is_there else b""
+            words = Path(f"/proc/{pid}/cmdline").read_bytes() if pid != os.getpid() else b""
         except OSError:
             continue  # it has ended meanwhile
         if words:
             found[pid] = words.replace(b"\0", b" ").decode(errors="replace").strip()
     return found
+
+
+def _network(pid: int) -> int:
+    try:
+        return os.stat(f"/proc/{pid}/ns/net").st_ino
+    except OSError:
+        return 0
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def _kill(pid: int) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support import truth
+from tests.support.engines import VARIABLE
 from tests.support.killing import online
 from tests.support.namespaces import Namespace
 from tests.support.rental import Renter
@@ -121,7 +122,9 @@ class RegionalMarket:
     ) -> "subprocess.Popen[bytes]":
         """Run the agent of a real host that has joined, as after a start of its machine."""
         folder = self.folder / f"host-{name}"
-        more = ("--data-dir", str(folder), "--runtimes", "process", *flags)
+        engines = os.environ.get(VARIABLE, "")
+        shown = ("--show", engines) if engines else ()
+        more = ("--data-dir", str(folder), "--runtimes", "process", *shown, *flags)
         return self._start(name, folder, agent, "run", *more, environment=environment)
 
     async def _joined(self, places: list[Path]) -> list[str]:

@@ -119,6 +119,8 @@ class MachineFacts:
     cgroup: str | None = None
     has_user_namespaces: bool | None = None
     has_bubblewrap: bool | None = None
+    why_no_sandbox: str = ""
+    why_no_way_out: str = ""
     can_read_kernel_log: bool | None = None
     free_bytes: int | None = None
 
@@ -308,12 +310,16 @@ def _toolkit(facts: MachineFacts) -> Iterator[Finding]:
 
 def _wrapping(facts: MachineFacts) -> Iterator[Finding]:
     if facts.has_bubblewrap:
-        yield Finding("bubblewrap", Level.OK, "process workloads are wrapped by bubblewrap")
+        yield Finding("bubblewrap", Level.OK, "process workloads run in a sandbox of bubblewrap's")
+        if facts.why_no_way_out:
+            text = f"process workloads reach no network: {facts.why_no_way_out}"
+            yield Finding("bubblewrap", Level.NOTE, text, "Install passt and nftables, and let /dev/net/tun be opened.")
     elif facts.has_bubblewrap is False:
-        repair = "Install bubblewrap (apt-get install bubblewrap); until then they run with this user's rights."
+        repair = "Install bubblewrap (apt-get install bubblewrap passt nftables); until then none are run."
         if facts.has_user_namespaces is False:
             repair = "Allow user namespaces (sysctl user.max_user_namespaces and kernel.unprivileged_userns_clone=1)."
-        yield Finding("bubblewrap", Level.FIX, "bubblewrap does not start here", repair)
+        why = facts.why_no_sandbox or "bubblewrap does not start here"
+        yield Finding("bubblewrap", Level.FIX, f"process workloads have no sandbox: {why}", repair)
 
 
 def judge_clock(skew_ns: int) -> Finding:

@@ -1,4 +1,5 @@
-"""Where containers may not go: the rules of their bridge, as nftables reads them. Pure.
+"""Where workloads may not go, as nftables reads it: the rules of the containers' bridge on the host, and those inside
+the network namespace of a workload that is processes. Pure.
 
 container ─▶ this host                     dropped, but answers to what the host began (tunnels, published ports)
           ─▶ another container             dropped
@@ -6,6 +7,8 @@ container ─▶ this host                     dropped, but answers to what the 
           ─▶ mail servers                  dropped (ports 25, 465, 587)
           ─▶ this host's own resolvers     port 53 only
           ─▶ anything else                 goes
+
+A process workload may go where a container may; its names are asked of GATEWAY alone, by IPv4 alone.
 """
 
 from collections.abc import Iterable
@@ -28,6 +31,13 @@ CLOSED_6: Final = ("::/3", "4000::/2", "8000::/1", "2001::/23", "2001:db8::/32",
 """All but global unicast (2000::/3), and of that the special-purpose parts; 64:ff9b::/96, ::ffff:0:0/96, fc00::/7,
 fe80::/10 and ff00::/8 lie in the first three."""
 MAIL_PORTS: Final = (25, 465, 587)
+GATEWAY: Final = "198.18.255.1"
+"""Of a process workload's network, where its names are asked; its own address is the next one. Of the addresses for
+benchmarks (RFC 2544): no private network of a cluster (198.19) and hardly anybody's own has them."""
+INSIDE: Final = "198.18.255.2"
+INSIDE_BITS: Final = 30
+OVERLAY: Final = "windrown"
+"""How the devices of private networks begin; what passes there is judged by the agents at both ends."""
 RESOLVERS_MAX: Final = 8
 
 
@@ -67,10 +77,39 @@ def rules(servers: Iterable[str]) -> str:
     return f"table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n{''.join(chains)}}}\n"
 
 
+def name_server(text: str) -> str:
+    """The first IPv4 name server of a resolv.conf(5); empty: there is none. One on the host's loopback does: the
+    host asks it."""
+    found = [line.split()[1] for line in text.splitlines() if line.startswith("nameserver ")]
+    return next((one for one in found if _is_of_version_4(one)), "")
+
+
+def rules_within(addresses: Iterable[str]) -> str:
+    """The whole table for the network of one process workload. addresses: of this host, IPv4."""
+    own = ", ".join(dict.fromkeys(one for one in addresses if _is_elsewhere(one)))
+    leaving = (
+        'oifname "lo" accept',
+        f'oifname "{OVERLAY}*" accept',
+        "meta nfproto ipv6 drop",
+        f"ip daddr {GATEWAY} meta l4proto {{ tcp, udp }} th dport 53 accept",
+        f"ip daddr {{ {', '.join(CLOSED_4)} }} drop",
+        *([f"ip daddr {{ {own} }} drop"] if own else []),
+        f"tcp dport {{ {', '.join(map(str, MAIL_PORTS))} }} drop",
+    )
+    return f"table inet {TABLE} {{\n{_chain('leaving', 'output', leaving)}}}\n"
+
+
 def _chain(name: str, hook: str, lines: Iterable[str]) -> str:
     head = f"type filter hook {hook} priority {PRIORITY}; policy accept;"
     body = "".join(f"    {line}\n" for line in (head, *lines))
     return f"  chain {name} {{\n{body}  }}\n"
+
+
+def _is_of_version_4(text: str) -> bool:
+    try:
+        return ip_address(text).version == 4
+    except ValueError:
+        return False
 
 
 def _is_elsewhere(text: str) -> bool:

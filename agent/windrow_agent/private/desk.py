@@ -9,18 +9,21 @@ import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
 
 from windrow_agent.core.workload import WorkloadState
 from windrow_agent.host import addresses
+from windrow_agent.private import trial
 from windrow_agent.private.cord import Cord
-from windrow_agent.private.device import NAME, cannot
+from windrow_agent.private.device import NAME, Device, cannot, cannot_own
 from windrow_agent.private.network import PrivateNetwork
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import Progress
 from windrow_agent.runtimes.process import ProcessRuntime
+from windrow_agent.threads import to_its_end
 from windrow_agent.workloads import Keeper
 from windrow_proto import tunnel_socket
 from windrow_proto.cords import PREFIX_BITS, UP, packed
@@ -92,14 +95,26 @@ class PrivateDesk:
         is_container = spec.runtime == DockerRuntime.name
         if spec.runtime != ProcessRuntime.name and not is_container:
             return RuntimeUnavailable(f"Workloads of the runtime {spec.runtime!r} are in no private network.")
-        if why := cannot(in_container=is_container):
+        is_alone = is_container or self._has_own_networks()
+        why = cannot_own() if is_alone and not is_container else cannot(in_container=is_container)
+        if why:
             return RuntimeUnavailable(f"This host can be in no private network: {why}.", subject=spec.workload_id)
-        if is_container:
+        if is_alone:
             return None  # its network is its own
         near = [name for found, name in addresses().items() if socket.inet_aton(found)[:3] == own]
         if taken := [name for name in near if not name.startswith(NAME)]:
             return Conflict(f"{taken[0]} of this host has addresses near {spec.address}.", subject=spec.workload_id)
         return None
+
+    async def refusals(self) -> tuple[str, str]:
+        """Why processes of this host could be in no private network, and why containers could not; empty: they
+        could."""
+        of_processes = cannot_own() if self._has_own_networks() else await trial.refusal()
+        return of_processes, cannot(in_container=True)
+
+    def _has_own_networks(self) -> bool:
+        runtime = self._keeper().runtimes.get(ProcessRuntime.name)
+        return isinstance(runtime, ProcessRuntime) and runtime.has_own_networks
 
     async def join(self, spec: WorkloadSpec, progress: Progress) -> None:
         """Return once there is a cord to every fellow; raises RuntimeUnavailable, or Unavailable naming the missing."""
@@ -201,27 +216,37 @@ class PrivateDesk:
             raise
         return tls
 
+    def _check_stays(self, workload_id: WorkloadId) -> None:
+        """Raises Conflict where it is being ended."""
+        state = self._keeper().state(workload_id)
+        if state is None or state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.FAILED):
+            raise Conflict("It is being ended.", subject=workload_id)
+
     async def _raised(self, workload_id: WorkloadId, address: str) -> PrivateNetwork:
         """The network of a workload that is here, raised if it is not yet."""
         async with self._raising:
-            keeper = self._keeper()
-            runtime, inside = keeper.runtime_of(workload_id), None
-            if workload_id not in self._networks and isinstance(runtime, DockerRuntime):
-                inside = await runtime.network(workload_id)
-            state, known = keeper.state(workload_id), self._networks.get(workload_id)
-            if state is None or state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.FAILED):
-                raise Conflict("It is being ended.", subject=workload_id)
-            if known is not None:
+            runtime = self._keeper().runtime_of(workload_id)
+            self._check_stays(workload_id)
+            if (known := self._networks.get(workload_id)) is not None:
                 return known[0]
+            inside: Path | int | None = None
+            if isinstance(runtime, DockerRuntime | ProcessRuntime):
+                inside = await runtime.network(workload_id)
             if len(self._networks) >= NETWORKS_MAX:
                 words = f"This host is in {NETWORKS_MAX} private networks already."
                 raise RuntimeUnavailable(words, subject=workload_id)
-            if inside is not None:
-                network = PrivateNetwork(address, None, inside)
-            elif isinstance(runtime, ProcessRuntime):
-                network = PrivateNetwork(address, partial(runtime.sockets, workload_id))
-            else:
-                raise RuntimeUnavailable("It is in no private network.", subject=workload_id)
+            owned = None
+            if inside is None:
+                if not isinstance(runtime, ProcessRuntime):
+                    raise RuntimeUnavailable("It is in no private network.", subject=workload_id)
+                owned = partial(runtime.sockets, workload_id)
+            device = await to_its_end(partial(Device, address, inside))
+            try:
+                self._check_stays(workload_id)  # it may have been ended meanwhile
+            except Conflict:
+                device.close()
+                raise
+            network = PrivateNetwork(address, owned, device)
             self._networks[workload_id] = network, self._spawn(network.run(), f"private network {workload_id}")
             log.info("private_network_up", workload_id=workload_id, address=address)
             return network

@@ -5,7 +5,6 @@ workload itself opens or takes.
 """
 
 import asyncio
-from pathlib import Path
 from typing import Final
 
 from windrow_agent.private.cord import Cord
@@ -20,16 +19,16 @@ PACKETS_AT_ONCE: Final = 32
 class PrivateNetwork:
     """One workload's. `run` beside it; `close` ends the device."""
 
-    def __init__(self, address: str, owned: Owned | None, inside: Path | None = None) -> None:
-        """owned: the sockets that may speak here; None: all of them, where the workload is alone in a network. inside:
-        that network, as `Device` takes it. Raises RuntimeUnavailable, InvalidInput."""
+    def __init__(self, address: str, owned: Owned | None, device: Device) -> None:
+        """owned: the sockets that may speak here; None: all of them, where the workload is alone in a network. device:
+        with this address, in that network; closed with this. Raises InvalidInput."""
         self.address, self.stray = address, 0
         self.changed = asyncio.Event()
         self._own = packed(address)
         self._cords: dict[bytes, Cord] = {}
         self._problems: dict[bytes, str] = {}
         self._gate = Gate(address, owned) if owned is not None else None
-        self._device = Device(address, inside)
+        self._device = device
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._device.fd, self._outward)
 

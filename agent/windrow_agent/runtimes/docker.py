@@ -11,6 +11,7 @@ import contextlib
 import functools
 import os
 import shutil
+import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -47,7 +48,7 @@ from windrow_agent.runtimes.port import (
 from windrow_agent.runtimes.pulled import Budget
 from windrow_agent.runtimes.streams import ThreadPipe
 from windrow_agent.threads import END_S, to_its_end
-from windrow_proto import image_names
+from windrow_proto import image_names, tunnel_socket
 from windrow_proto.clock import BootClock
 from windrow_proto.errors import (
     Conflict,
@@ -232,6 +233,10 @@ class DockerRuntime:
             words = f"Port {port} of this container is not published, and its network is not this host's."
             raise Conflict(f"{words} Name it when you create it: --port {port}.", subject=workload_id)
         return found
+
+    async def dial(self, workload_id: WorkloadId, address: str, port: int) -> socket.socket:
+        """From this host's own network."""
+        return await tunnel_socket.dial(address, port)
 
     async def network(self, workload_id: WorkloadId) -> Path:
         """Where the kernel has this workload's network, made ahead of its container if need be."""

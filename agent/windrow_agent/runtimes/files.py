@@ -1,7 +1,8 @@
 """Files of a renter into the folder of a workload: a tar archive, unpacked without trusting it or the workload.
 
 Refused are absolute names, `..`, devices, sparse files, links that lead out and names that pass through links. Every
-step down is taken by descriptor without following a link: what the workload swaps meanwhile leads nowhere.
+step down is taken by descriptor without following a link: what the workload swaps meanwhile leads nowhere. What root
+makes there belongs to whom the folder belongs to.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import os
 import stat
 import tarfile
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -112,14 +113,30 @@ def opened_below(root: int, parts: Sequence[str], is_made: bool = False) -> Iter
     here = os.dup(root)
     try:
         for part in parts:
-            if is_made:
-                with suppress(FileExistsError):
-                    os.mkdir(part, 0o755, dir_fd=here)
+            is_new = is_made and _is_new(part, here)
             above, here = here, os.open(part, DIRECTORY, dir_fd=here)
             os.close(above)
+            if is_new:
+                _give(here, root)
         yield here
     finally:
         os.close(here)
+
+
+def _is_new(part: str, parent: int) -> bool:
+    """Make this folder; whether it was not there."""
+    try:
+        os.mkdir(part, 0o755, dir_fd=parent)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _give(descriptor: int, root: int) -> None:
+    """Have an open file or folder belong to whom the working folder belongs to."""
+    if os.geteuid() == 0:
+        owner = os.fstat(root)
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 @contextmanager
@@ -199,6 +216,9 @@ def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, root: int, parent
         raise InvalidInput(f"{name!r} is a folder already, or may not be replaced.") from error
     if member.issym():
         os.symlink(member.linkname, last, dir_fd=parent)
+        if os.geteuid() == 0:
+            owner = os.fstat(root)
+            os.chown(last, owner.st_uid, owner.st_gid, dir_fd=parent, follow_symlinks=False)
         return Mark(LINK, member.linkname)
     if member.islnk():
         other = os.path.normpath(member.linkname)
@@ -207,10 +227,10 @@ def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, root: int, parent
         descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
         with os.fdopen(descriptor, "rb") as file:
             return _mark(os.fstat(descriptor), digest_of(file))
-    return _copy(tar, member, parent, last)
+    return _copy(tar, member, root, parent, last)
 
 
-def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, parent: int, last: str) -> Mark:
+def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, root: int, parent: int, last: str) -> Mark:
     source = tar.extractfile(member)
     if source is None:
         raise InvalidInput(f"{member.name!r} has no content.")
@@ -221,6 +241,7 @@ def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, parent: int, last: str)
             digest.update(piece)
             file.write(piece)
         file.flush()
+        _give(descriptor, root)
         os.fchmod(descriptor, member.mode & 0o777 | stat.S_IRUSR)
         os.utime(descriptor, ns=(mtime_ns(member), mtime_ns(member)))
         return _mark(os.fstat(descriptor), digest.hexdigest())

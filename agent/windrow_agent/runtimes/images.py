@@ -98,8 +98,7 @@ class Images:
         return None
 
     async def _open(self, spec: WorkloadSpec, name: ImageName) -> dict[str, Any] | None:
-        """What this agent pulled under this very name for everybody. Members of one cluster ask the registry anew: a
-        tag means the same to all of them then."""
+        """What this agent pulled under this very name for everybody. Members of one cluster ask the registry anew."""
         if image_names.is_id(spec.image):
             words = f"The image {spec.image!r} is named by its id: name it as its registry does"
             raise ImageUnavailable(f"{words}, by a tag or by NAME@sha256:...", subject=spec.workload_id)

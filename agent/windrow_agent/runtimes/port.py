@@ -4,6 +4,7 @@ Every call is answered or fails within its own deadline. `prepare`, `start`, `st
 is there already stays, and nothing runs twice. An adapter touches only what carries this host's own mark.
 """
 
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -177,8 +178,11 @@ class Runtime(Protocol):
         """The folder of one of its volumes, likewise. Raises NotFound."""
 
     async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
-        """Where a TCP port of it can be dialled from this host, in the order to be tried; nothing else of the host is
+        """Where `dial` comes to a TCP port of it, in the order to be tried; nothing else of the host is
         ever among them. Raises NotFound, Conflict (it does not run, or does not listen there), RuntimeUnavailable."""
+
+    async def dial(self, workload_id: WorkloadId, address: str, port: int) -> socket.socket:
+        """A connection to what `reach` has named, which does not block. Raises OSError."""
 
     async def observe(self, workload_id: WorkloadId) -> Run | None:
         """What it knows of one workload; None: nothing. Raises RuntimeUnavailable when it cannot look."""

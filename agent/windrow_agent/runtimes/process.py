@@ -1,6 +1,6 @@
-"""Workloads as process trees of this user, each under a detached shim that outlives the agent.
+"""Workloads as process trees in sandboxes, each under a detached shim that outlives the agent.
 
-Weaker than a container: offered to the account that owns the host, never to strangers. Everything about a workload is
+Offered to the account that owns the host, never to strangers. Everything about a workload is
 in its own folder; what `start.json` and `end.json` say there is believed, and nothing is kept in memory but what cannot
 change while it runs, so that a restarted agent goes on where it was.
 """
@@ -12,6 +12,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,7 +21,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.runtimes import files, limits, listening, marks, packing, sandbox, shared_memory, shim
+from windrow_agent.runtimes import (
+    files,
+    limits,
+    listening,
+    marks,
+    own_network,
+    packing,
+    private_root,
+    sandbox,
+    shared_memory,
+    shim,
+)
 from windrow_agent.runtimes.attached import AttachedExec
 from windrow_agent.runtimes.ending import KILL_S, delete_tree, ends_within, kill_marked, mark
 from windrow_agent.runtimes.limits import Group
@@ -37,9 +49,10 @@ from windrow_agent.runtimes.port import (
     RuntimeFacts,
 )
 from windrow_agent.threads import to_its_end
+from windrow_proto import tunnel_socket
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, RuntimeUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
-from windrow_proto.model import SlotGrant, WorkloadSpec
+from windrow_proto.model import GpuFacts, SlotGrant, WorkloadSpec
 from windrow_proto.ports import Clock
 from windrow_proto.units import MILLISECOND, SECOND
 
@@ -54,6 +67,12 @@ LONG_LOOK_S: Final = 2.0
 """Where it can: a folder that somebody deleted is seen by looking only."""
 FOLLOW_S: Final = 0.1
 """Between two looks at a log that is followed: below what a person notices."""
+UNCONFINED: Final = "process.unconfined"
+"""A condition: the owner wants processes without a sandbox."""
+NO_SANDBOX: Final = "process.no_sandbox"
+"""A condition: there is none, so that no processes are run."""
+NO_NETWORK: Final = "process.no_network"
+"""A condition: networks of process workloads lead nowhere."""
 SHIM: Final = str(Path(shim.__file__))
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
@@ -81,24 +100,44 @@ class _Live:
 
 
 class ProcessRuntime:
-    """The runtime `process`; `folder` is its own, `hidden` what workloads must not see."""
+    """The runtime `process`; `folder` is its own, `hidden` what workloads must not see, `shown` what they may read.
+    cards: those of this host, as they are now."""
 
     name = NAME
 
-    def __init__(self, folder: Path, hidden: Path, host_id: HostId, is_bubblewrap_wanted: bool = True) -> None:
-        self._folder, self._host_id = folder, host_id
-        self._find = functools.partial(sandbox.find_sandbox, hidden, is_bubblewrap_wanted)
+    def __init__(
+        self,
+        folder: Path,
+        hidden: Path,
+        host_id: HostId,
+        is_bubblewrap_wanted: bool = True,
+        shown: tuple[Path, ...] = (),
+        cards: Callable[[], tuple[GpuFacts, ...]] = tuple,
+    ) -> None:
+        self._folder, self._host_id, self._cards = folder, host_id, cards
+        self.has_own_networks = is_bubblewrap_wanted
+        """Whether each of its workloads has a network of its own; else they are in the host's."""
+        self._find = functools.partial(sandbox.find_sandbox, hidden, is_bubblewrap_wanted, shown)
         self._sandbox: sandbox.Sandbox | None = None
         self._limited: limits.Parents | None = None
         self._interpreters = folder / "bin"
         self._live: dict[WorkloadId, _Live] = {}
 
     async def facts(self) -> RuntimeFacts:
-        """Whether a shim can be started here at all, and whether bubblewrap works."""
+        """Whether a sandbox can be made here, and whether its network leads anywhere. What is in the way is looked at
+        anew each time: a package may have been installed."""
+        if self._sandbox is not None and (self._sandbox.why or self._sandbox.closed):
+            self._sandbox = None
         found = await self._wrapper()
-        version = "bubblewrap" if found.bwrap else "plain"
-        detail = "own name spaces, read-only system" if found.bwrap else "no isolation beyond this user's rights"
-        return RuntimeFacts(sys.platform == "linux", version, f"{detail}; {limits.words(await self._parents())}")
+        limited = limits.words(await self._parents())
+        if found.is_plain:
+            detail = "no sandbox: with all rights of the agent's user, as its owner has asked"
+            return RuntimeFacts(True, sandbox.PLAIN, f"{detail}; {limited}", UNCONFINED)
+        if not found.bwrap:
+            return RuntimeFacts(False, "", found.why, NO_SANDBOX)
+        network = f"loopback alone ({found.closed})" if found.closed else "own network with a way out"
+        detail = f"own namespaces and root folder, no rights, {network}; {limited}"
+        return RuntimeFacts(True, "bubblewrap", detail, NO_NETWORK if found.closed else "")
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
         """Make the folder. A repeated call for the same workload changes nothing."""
@@ -106,7 +145,7 @@ class ProcessRuntime:
             raise InvalidInput("The process runtime runs no images; ask for docker.", subject=spec.workload_id)
         folder = self._path(spec.workload_id)
         progress("preparing", 0)
-        await to_its_end(functools.partial(self._make, folder, spec))
+        await to_its_end(functools.partial(self._make, folder, spec, (await self._usable()).user))
         progress("preparing", 1000)
 
     async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
@@ -125,16 +164,15 @@ class ProcessRuntime:
 
     async def start(self, workload_id: WorkloadId) -> Run:
         """Launch the shim and wait until the command has begun, or has failed to."""
-        wrapper = await self._wrapper()
+        wrapper = await self._usable()
         folder = self._known(workload_id)
         if wrapper.bwrap and not self._told(folder).shares_memory:
-            shared_memory.make(workload_id, self._host_id)
+            shared_memory.make(workload_id, self._host_id, wrapper.user)
         spec = _load_spec(folder)
         argv = spec.argv or sandbox.STAY_UP
-        record = await self._record(spec, argv, folder, _groups(folder) or limits.of(await self._parents(), spec))
         if not (folder / "start.json").exists():
-            if not sandbox.resolve(argv[0], record["env"], folder / "work"):
-                raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
+            groups = _groups(folder) or limits.of(await self._parents(), spec)
+            record = await self._record(spec, argv, folder, groups)
             await to_its_end(functools.partial(_launch, folder, record))
         await self._until(lambda: (folder / "running.json").exists() or (folder / "end.json").exists(), workload_id)
         ended = read_record(folder / "end.json")
@@ -154,11 +192,10 @@ class ProcessRuntime:
         if not argv:
             raise InvalidInput("A command needs at least one word.", subject=workload_id)
         spec = _load_spec(folder)
-        beside = await asyncio.to_thread(sandbox.inner, int(read_record(folder / "start.json")["pid"]))
-        record = await self._record(spec, argv, folder, _groups(folder), beside)
+        beside = await self._inner(folder)
         self._known(workload_id)  # a removal takes what the record names away after that, and nothing of it comes again
-        if not sandbox.resolve(argv[0], record["env"], folder / "work"):
-            raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
+        record = await self._record(spec, argv, folder, _groups(folder), beside)
+        self._known(workload_id)
         return await AttachedExec.start(folder, record, SHIM)
 
     async def logs(self, workload_id: WorkloadId, offset: int, follow: bool) -> ByteStream:
@@ -182,12 +219,16 @@ class ProcessRuntime:
         return self._known(workload_id) / sandbox.VOLUMES / name
 
     async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
-        """Only where a process of its own listens: it shares the host's network with everything else there."""
-        self._known(workload_id)
+        """In a network of its own wherever something listens. In the host's, which it shares with everything else
+        there, only where a process of its own does."""
+        folder = self._known(workload_id)
         shim_pid = await asyncio.to_thread(self.shim_pid, workload_id)
         if shim_pid is None:
             raise Conflict(f"{workload_id} does not run; nothing listens in it.", subject=workload_id)
-        found = await asyncio.to_thread(listening.addresses, port, shim_pid, mark(workload_id))
+        if (network := own_network.of(folder)) is not None:
+            found = await asyncio.to_thread(own_network.listening, network, port)
+        else:
+            found = await asyncio.to_thread(listening.addresses, port, shim_pid, mark(workload_id))
         if not found:
             raise Conflict(
                 f"No process of this workload listens on port {port}, or another of this host shares it. Start a "
@@ -195,6 +236,23 @@ class ProcessRuntime:
                 subject=workload_id,
             )
         return tuple((address, port) for address in found)
+
+    async def dial(self, workload_id: WorkloadId, address: str, port: int) -> socket.socket:
+        """In its own network, or in the host's where it has none."""
+        network = own_network.of(self._path(workload_id))
+        if network is None:
+            return await tunnel_socket.dial(address, port)
+        return await own_network.dial(network, address, port)
+
+    async def network(self, workload_id: WorkloadId, ports: tuple[int, ...] = ()) -> int | None:
+        """A process in the network of its own, made if it is not there yet, maybe ahead of its preparation; None: it is
+        in the host's. ports: to be published with it. Raises RuntimeUnavailable."""
+        folder, wrapper = self._path(workload_id), await self._usable()
+        if wrapper.bwrap is None:
+            return None
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        known = folder, mark(workload_id), wrapper.user, wrapper.outward
+        return (await to_its_end(functools.partial(own_network.ensure, *known, ports))).pid
 
     async def sockets(self, workload_id: WorkloadId) -> frozenset[int]:
         """The inodes of all sockets of its processes; none where it does not run."""
@@ -222,9 +280,11 @@ class ProcessRuntime:
             await clock.sleep_ns(LOOK_NS)
 
     async def list(self) -> tuple[Run, ...]:
-        """Every folder that holds a whole specification, and all shared memory of this host's without one."""
+        """Every folder that holds a whole specification; all shared memory and networks of this host's without one."""
         runs = tuple(_observe(path.parent) for path in sorted(self._folder.glob("*/spec.json")))
-        bare = [one for one in shared_memory.all_of(self._host_id) if not (self._path(one) / "spec.json").exists()]
+        held = [WorkloadId(path.parent.name) for path in self._folder.glob(f"*/{own_network.NOTE}")]
+        found = sorted({*held, *shared_memory.all_of(self._host_id)})
+        bare = [one for one in found if not (self._path(one) / "spec.json").exists()]
         return (*runs, *(Run(one, ClusterId(""), (), NAME, RunState.CREATED) for one in bare))
 
     async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
@@ -248,6 +308,7 @@ class ProcessRuntime:
         """Stop it at once and delete its folder; where that is gone already, whatever else is left of it."""
         folder = self._path(workload_id)
         await self.stop(workload_id, 0)
+        await asyncio.to_thread(own_network.end, folder)
         (folder / "spec.json").unlink(missing_ok=True)  # first: half a folder must not look like a workload
         groups = _groups(folder) or limits.left(await self._parents(), workload_id)
         await to_its_end(functools.partial(delete_tree, folder, groups))
@@ -272,6 +333,24 @@ class ProcessRuntime:
             raise NotFound(f"This host has no process workload {workload_id}.", subject=workload_id)
         return folder
 
+    async def _inner(self, folder: Path) -> int | None:
+        """A process in the sandbox of this workload, which bubblewrap may still be making; None: it has none. Raises
+        Conflict."""
+        is_confined = (await self._usable()).bwrap is not None
+        if is_confined != bool(read_record(folder / "launch.json").get("sandbox")):
+            words = f"{folder.name} was started by another release, or with another --no-bubblewrap"
+            raise Conflict(f"{words}: nothing can be executed in it. Start it anew.", subject=folder.name)
+        until = time.monotonic() + START_S
+        while is_confined:
+            began = read_record(folder / "start.json")
+            found = await asyncio.to_thread(sandbox.inner, int(began.get("pid", 0)))
+            if found is not None:
+                return found
+            if time.monotonic() > until or _shim_pid(folder) is None:
+                raise Conflict(f"{folder.name} ends, or is not up yet; try again.", subject=folder.name)
+            await asyncio.sleep(LOOK_S)
+        return None
+
     async def _record(
         self,
         spec: WorkloadSpec,
@@ -280,8 +359,17 @@ class ProcessRuntime:
         groups: Sequence[Group],
         beside: int | None = None,
     ) -> dict[str, Any]:
-        wrapper, told = await self._wrapper(), self._told(folder)
-        return sandbox.launch_record(wrapper, spec, argv, folder, self._interpreters, told, beside, groups)
+        wrapper, told = await self._usable(), self._told(folder)
+        self._known(spec.workload_id)
+        network = await self.network(spec.workload_id, spec.ports)
+        nodes = private_root.nodes(spec, self._cards()) if wrapper.bwrap else ()
+        inside = sandbox.Inside(spec, folder, self._interpreters, network or 0, told, nodes, beside)
+        if not sandbox.resolve(argv[0], {**sandbox.search(spec, inside), **told.env}, wrapper, inside):
+            raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=spec.workload_id)
+        try:
+            return await asyncio.to_thread(sandbox.launch_record, wrapper, inside, argv, groups)
+        except FileNotFoundError:
+            raise NotFound(f"{spec.workload_id} was removed meanwhile.", subject=spec.workload_id) from None
 
     def _told(self, _folder: Path) -> sandbox.Told:
         """What more the workload of this folder is told of its GPU, and what it may see of the hidden folder."""
@@ -292,19 +380,23 @@ class ProcessRuntime:
             self._sandbox = await asyncio.to_thread(self._find)
         return self._sandbox
 
+    async def _usable(self) -> sandbox.Sandbox:
+        """Raises RuntimeUnavailable where there is no sandbox and the owner has not asked for none."""
+        found = await self._wrapper()
+        if found.why:
+            raise RuntimeUnavailable(f"This host runs no processes, since it has no sandbox: {found.why}.")
+        return found
+
     async def _parents(self) -> limits.Parents:
         if self._limited is None:
             self._limited = await asyncio.to_thread(limits.find)
         return self._limited
 
-    def _make(self, folder: Path, spec: WorkloadSpec) -> None:
+    def _make(self, folder: Path, spec: WorkloadSpec, user: int | None) -> None:
         sandbox.interpreter_folder(self._interpreters)
         if (folder / "spec.json").exists():
             return
-        for name in ("work", "home", "tmp"):
-            (folder / name).mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o700)
-        sandbox.make_volumes(folder, spec)
+        sandbox.make_folders(folder, spec, user)
         kept = asdict(replace(spec, log_cap_bytes=_log_cap(spec)))
         del kept["registry_login"]  # bytes, and nothing for a disk
         shim.write_whole(str(folder), "spec.json", kept)
@@ -388,7 +480,9 @@ def _observe(folder: Path) -> Run:
         return run
     is_alive = _shim_pid(folder) is not None  # looked at before end.json: it may be written in between
     ended = read_record(folder / "end.json")
-    run = replace(run, started_wall_ns=int(began["wall_ns"]), ports={str(port): port for port in spec.ports})
+    network = read_record(folder / own_network.NOTE)
+    ports = network.get("ports", ()) if network else spec.ports
+    run = replace(run, started_wall_ns=int(began["wall_ns"]), ports={str(port): port for port in ports})
     if ended.get("is_by_host"):
         return replace(run, state=RunState.LOST, running_ns=int(ended["running_ns"]), detail=ENDED_BY_HOST)
     if ended:

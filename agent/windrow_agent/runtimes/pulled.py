@@ -1,7 +1,6 @@
 """The record of the images that this agent pulled: their names, whose they are, and when they were last used.
 
-A renter who does not own the host gets what is in this record, or what its registry gives him; whatever else the host's
-daemon holds is its owner's. The record is also what the agent may take away again: nothing else.
+It is also what the agent may take away again: nothing else.
 """
 
 import json

@@ -1,36 +1,51 @@
-"""What a process workload is started with: its command line, environment, limits and, where it works, bubblewrap.
+"""What a process workload is started with: its command line, environment, limits, and the sandbox that it is in.
 
-Bubblewrap gives it own process, IPC and host-name spaces, a read-only system and no sight of the agent's folder, so
-that keys stay hidden. Where bubblewrap does not start, the workload is an ordinary process tree of this user.
+Bubblewrap makes the sandbox: own user, process, IPC, host-name and network namespaces, no rights, a filter of system
+calls, and a root of its own in which there is what programs need and nothing of this host's users, services or agent.
+Without bubblewrap there are no process workloads, unless the host's owner wants them without a sandbox.
 """
 
-import functools
+import fcntl
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.core import devices
+from windrow_agent.core import devices, system_calls
 from windrow_agent.host import addresses
-from windrow_agent.runtimes import shared_memory, shim
+from windrow_agent.private.device import device_name
+from windrow_agent.runtimes import own_network, private_root, shared_memory, shim
 from windrow_agent.runtimes.limits import Group, has_memory
 from windrow_proto import checkpoints, volumes
+from windrow_proto.errors import InvalidInput, RuntimeUnavailable
+from windrow_proto.ids import ClusterId, WorkloadId
 from windrow_proto.model import WorkloadSpec
 
-SEARCH_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-PROBES: Final = 5
-PROBE_S: Final = 5.0
-"""Bubblewrap starts in milliseconds; one that needs longer is of no use."""
+SEARCH_PATH: Final = own_network.SEARCH_PATH
+PROBE_S: Final = 20.0
+"""For a sandbox to be tried; it takes a fifth of a second."""
+WORKLOAD_USER: Final = 65_534
+"""Who workloads are on a host whose agent is root: nobody. They see no process and no file of anybody else."""
+VARIABLES_MAX: Final = 2_000
+"""Of one workload: bubblewrap takes 9,000 words in all."""
 OPEN_FILES: Final = 65_536
 PROCESSES_MAX: Final = 8_192
 """Of the agent's user, the agent and its other workloads included, and no limit to root: the kernel counts it so."""
 NICE: Final = 5
 """So that heartbeats are answered while a workload uses every core."""
+PLAIN: Final = "plain"
+"""What a host says of its processes where they have no sandbox."""
+MARK: Final = "WINDROW_WORKLOAD_ID"
+"""What the environment of every process of a workload has, bubblewrap's own included."""
+LEAVE: Final = f'exec {shim.PIDS_FD}<&- {shim.USERS_FD}<&- {shim.INNER_USERS_FD}<&-; exec "$@"'
+"""Closes what bubblewrap was given to join a sandbox, and goes on as the command."""
 STAY_UP: Final = ("sleep", "2147483647")
 """What runs when nothing is asked for: it stays until it is deleted."""
 
@@ -54,45 +69,119 @@ NOTHING_MORE: Final = Told()
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """How workloads are wrapped on this host. bwrap: its path, None where it does not start."""
+    """How workloads are confined on this host. bwrap: its path, None where there is no sandbox; why: the reason.
+
+    is_plain: the owner wants processes without one. user: who workloads are; None: the agent's own user. shown: folders
+    that the owner lets them read. outward: what leads out of their networks; closed: why those lead nowhere, empty
+    where they do.
+    """
 
     bwrap: str | None
-    hidden: Path
+    why: str = ""
+    is_plain: bool = False
+    user: int | None = None
+    shown: tuple[Path, ...] = ()
+    outward: own_network.Tools = field(default_factory=own_network.Tools)
+    closed: str = ""
 
-    def wrap(
-        self,
-        argv: list[str],
-        work: Path,
-        home: Path,
-        tmp: Path,
-        interpreters: Path,
-        seen: tuple[Path, ...] = (),
-        memory: Path | None = None,
-        beside: int | None = None,
-        mounts: Sequence[tuple[volumes.Mount, Path]] = (),
-    ) -> list[str]:
-        """The command line that runs `argv` in `work`, seeing nothing else of the hidden folder but `seen`.
 
-        memory: what it has for /dev/shm; None: the host's.
-        mounts: volumes, and where they are here.
-        beside: a process in a sandbox that runs already, whose processes this one sees, and they it: engines find
-        theirs so (Ray a node to connect to by looking at the processes around it).
-        """
-        if self.bwrap is None:
-            return argv
-        binds = [part for path in (work, home, *seen) for part in ("--bind", str(path), str(path))]
-        binds += ["--ro-bind", str(interpreters), str(interpreters)]
-        binds += [] if memory is None else ["--bind", str(memory), str(shared_memory.FOLDER)]
-        binds += _mounted(mounts)
-        before, spaces = ([], ["--unshare-pid"]) if beside is None else _joined(beside)
-        return [
-            *before,
-            *(self.bwrap, "--json-status-fd", str(shim.STATUS_FD)),
-            *("--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"),
-            *("--bind", str(tmp), "/tmp", "--tmpfs", str(self.hidden), *binds),
-            *(*spaces, "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--chdir", str(work)),
-            *("--", *argv),
-        ]
+@dataclass(slots=True)
+class _Stage:
+    """Names folders of a workload for bubblewrap: by path, or by number where its user cannot come to them."""
+
+    is_wanted: bool
+    folders: list[str] = field(default_factory=list)
+
+    def at(self, folder: Path) -> str:
+        """Where bubblewrap finds this folder."""
+        if not self.is_wanted:
+            return str(folder)
+        self.folders.append(str(folder))
+        return f"{shim.STAGE}/{len(self.folders) - 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What one workload has in its sandbox. folder: its own; interpreters: as of interpreter_folder; network: a pid in
+    its network; nodes: files in /dev; beside: a process in its sandbox, whose processes a command joins."""
+
+    spec: WorkloadSpec
+    folder: Path
+    interpreters: Path
+    network: int
+    told: Told = NOTHING_MORE
+    nodes: tuple[str, ...] = ()
+    beside: int | None = None
+
+    @property
+    def own(self) -> tuple[Path, ...]:
+        """The folders that it may write to, at the paths that they have on the host."""
+        volumes_ = (self.folder / VOLUMES / one.name for one in self.spec.volumes if not one.read_only)
+        return (self.folder / "work", self.folder / "home", *volumes_, *self.told.seen)
+
+
+def confined(sandbox: Sandbox, inside: Inside, env: Mapping[str, str]) -> dict[str, Any]:
+    """What the shim has to know to start bubblewrap. env: of the workload, which bubblewrap itself never has. Raises
+    InvalidInput for a variable that is none."""
+    stage = _Stage(sandbox.user is not None)
+    flags = [*_spaces(inside.beside), *_files(sandbox, inside, stage), *_environment(env)]
+    return {
+        "options": [*flags, "--chdir", str(inside.folder / "work")],
+        "filter": (system_calls.program(platform.machine()) or b"").hex(),
+        "user": sandbox.user,
+        "groups": private_root.groups_of(inside.nodes),
+        "stage": stage.folders,
+        "network": inside.network,
+        "beside": inside.beside,
+    }
+
+
+def _spaces(beside: int | None) -> list[str]:
+    """Flags for namespaces and rights. A joined sandbox has its user twice: as root of what bubblewrap made, and as
+    itself within, where it ends."""
+    common = ["--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL"]
+    common += ["--seccomp", str(shim.FILTER_FD), "--json-status-fd", str(shim.STATUS_FD)]
+    if beside is None:
+        user = str(private_root.USER)
+        return [*common, "--unshare-user", "--disable-userns", "--unshare-pid", "--uid", user, "--gid", user]
+    joined = {"--pidns": shim.PIDS_FD, "--userns": shim.USERS_FD, "--userns2": shim.INNER_USERS_FD}
+    return [*common, *(part for flag, at in joined.items() for part in (flag, str(at))), "--uid", "0", "--gid", "0"]
+
+
+def _files(sandbox: Sandbox, inside: Inside, stage: _Stage) -> list[str]:
+    """Flags for the private root."""
+    folder, spec, told = inside.folder, inside.spec, inside.told
+    host_name = spec.workload_id.replace("_", "-")[:24].rstrip("-")
+    names = private_root.write_settings(folder / "etc", host_name, spec.address, folder / "home")
+    settings, memory = stage.at(folder / "etc"), shared_memory.of(spec.workload_id)
+    shown = [(stage.at(one), one) for one in (*sandbox.shown, *_base_prefix())]
+    flags = ["--hostname", host_name, "--proc", "/proc", "--dev", "/dev", *private_root.programs(shown)]
+    flags += [part for name in names for part in ("--ro-bind", f"{settings}/{name}", f"/etc/{name}")]
+    flags += [part for node in inside.nodes for part in ("--dev-bind-try", node, node)]
+    if told.shares_memory:
+        flags += ["--bind", str(shared_memory.FOLDER), str(shared_memory.FOLDER)]
+    elif memory is not None:
+        flags += ["--bind", stage.at(memory), str(shared_memory.FOLDER)]
+    flags += ["--bind", stage.at(folder / "tmp"), "/tmp"]
+    flags += [part for one in inside.own for part in ("--bind", stage.at(one), str(one))]
+    flags += ["--ro-bind", stage.at(inside.interpreters), str(inside.interpreters)]
+    for mount in spec.volumes:
+        place = folder / VOLUMES / mount.name
+        if mount.read_only:
+            flags += ["--ro-bind", stage.at(place), str(place)]
+        if mount.path.startswith(f"{OWN_MOUNTS}/"):
+            flags += ["--ro-bind" if mount.read_only else "--bind", stage.at(place), mount.path]
+    return [*flags, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+def _environment(env: Mapping[str, str]) -> list[str]:
+    """Flags for the workload's environment: its words are ended by NUL, so that none may have one."""
+    if len(env) > VARIABLES_MAX:
+        raise InvalidInput(f"A process workload has at most {VARIABLES_MAX:,} variables of environment.", subject="env")
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise InvalidInput(f"{name[:64]!r} cannot be a variable of environment.", subject="env")
+    return ["--clearenv", *(part for name, value in env.items() for part in ("--setenv", name, value))]
 
 
 VOLUMES: Final = "volumes"
@@ -119,73 +208,80 @@ def mounts_of(record: Mapping[str, Any]) -> tuple[volumes.Mount, ...]:
     return tuple(volumes.Mount(**one) for one in record.get("volumes", ()))
 
 
-def _mounted(mounts: Sequence[tuple[volumes.Mount, Path]]) -> list[str]:
-    """Flags that show volumes where they are, and below /mnt, if it was asked for, by their own path."""
-    found: list[str] = []
-    own = [(one, place) for one, place in mounts if one.path.startswith(f"{OWN_MOUNTS}/")]
-    found += ["--tmpfs", OWN_MOUNTS] if own else []
-    at = [(one, place, str(place)) for one, place in mounts] + [(one, place, one.path) for one, place in own]
-    for one, place, path in at:
-        found += ["--ro-bind" if one.read_only else "--bind", str(place), path]
-    return found
-
-
-def _joined(pid: int) -> tuple[list[str], list[str]]:
-    """What opens the process space of this process before bubblewrap runs, and bubblewrap's flags to join it. Its user
-    space comes along where it has one of its own: root's sandboxes have none."""
-    opened = {"--pidns": f"8</proc/{pid}/ns/pid"}
-    if _space(pid, "user") != _space(os.getpid(), "user"):
-        opened["--userns"] = f"9</proc/{pid}/ns/user"
-    flags = [part for flag, where in opened.items() for part in (flag, where[0])]
-    return ["/bin/sh", "-c", f'exec {" ".join(opened.values())}; exec "$@"', "windrow"], flags
-
-
 def inner(outer: int) -> int | None:
-    """A process inside the sandbox whose bubblewrap is `outer`; None: there is none."""
-    own = _space(os.getpid(), "pid")
-    return next((pid for pid in shim.below(outer) if _space(pid, "pid") not in (own, "")), None)
+    """A process inside the sandbox whose bubblewrap is `outer`, once that is whole; None: there is none."""
+    own = os.readlink("/proc/self/ns/pid")
+    return next((pid for pid in shim.below(outer) if _is_within(pid, own)), None)
 
 
-def _space(pid: int, kind: str) -> str:
-    """Which name space a process is in, empty where it has ended or may not be looked at."""
+def _is_within(pid: int, own: str) -> bool:
+    """Whether a process is in another space of processes than this one's, and no more in the space of users that made
+    it, which is bubblewrap's last step."""
     try:
-        return os.readlink(f"/proc/{pid}/ns/{kind}")
-    except OSError:
-        return ""
-
-
-def find_sandbox(hidden: Path, is_wanted: bool = True) -> Sandbox:
-    """Look for bubblewrap and start it to see whether it works here."""
-    found = shutil.which("bwrap", path=SEARCH_PATH) if is_wanted else None
-    return Sandbox(found if found and _starts(found) else None, hidden)
-
-
-@functools.cache
-def _starts(bwrap: str) -> bool:
-    probe = [
-        bwrap,
-        "--json-status-fd",
-        "1",
-        "--ro-bind",
-        "/",
-        "/",
-        "--dev-bind",
-        "/dev",
-        "/dev",
-        "--proc",
-        "/proc",
-        "--tmpfs",
-        "/tmp",
-    ]
-    probe += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--", "/bin/sh", "-c", "exit 0"]
-    for _ in range(PROBES):  # shim.is_unmade
-        try:
-            done = subprocess.run(probe, capture_output=True, timeout=PROBE_S, check=False)
-        except (OSError, subprocess.TimeoutExpired):
+        if os.readlink(f"/proc/{pid}/ns/pid") == own:
             return False
-        if done.returncode == 0 and shim.BEGAN in done.stdout:
-            return True
-    return False
+        with open(f"/proc/{pid}/ns/pid") as space:
+            maker = fcntl.ioctl(space, shim.NS_GET_USERNS)
+        try:
+            return os.fstat(maker).st_ino != os.stat(f"/proc/{pid}/ns/user").st_ino
+        finally:
+            os.close(maker)
+    except OSError:
+        return False
+
+
+def find_sandbox(hidden: Path, is_wanted: bool = True, shown: tuple[Path, ...] = ()) -> Sandbox:
+    """Look for bubblewrap, and start it as for a workload to see whether it works here. Blocking.
+
+    hidden: a folder that no workload may see; shown: those that the owner lets them read.
+    """
+    if not is_wanted:
+        return Sandbox(None, is_plain=True)
+    bwrap = shutil.which("bwrap", path=SEARCH_PATH)
+    why = private_root.refusal((hidden,), shown)
+    if bwrap is None:
+        why = "bubblewrap is missing (on Debian: apt-get install bubblewrap)"
+    if system_calls.program(platform.machine()) is None:
+        why = f"there is no filter of system calls for processors of the kind {platform.machine()}"
+    if why:
+        return Sandbox(None, why)
+    user = WORKLOAD_USER if os.geteuid() == 0 else None
+    return _tried(Sandbox(bwrap, user=user, shown=shown, outward=own_network.tools()))
+
+
+def _tried(sandbox: Sandbox) -> Sandbox:
+    """The same as what has become of a workload that does nothing says."""
+    spec = WorkloadSpec(WorkloadId("trial"), ClusterId("trial"), (), "process")
+    with tempfile.TemporaryDirectory(prefix="windrow-trial-") as scratch:
+        folder = Path(scratch)
+        try:
+            make_folders(folder, spec, sandbox.user)
+            network = own_network.ensure(folder, b"WINDROW_TRIAL=1", sandbox.user, sandbox.outward)
+            inside = Inside(spec, folder, interpreter_folder(folder / "bin"), network.pid)
+            record = launch_record(sandbox, inside, ("/bin/sh", "-c", "exit 0"), ())
+            shim.write_whole(scratch, "launch.json", record)
+            command = [sys.executable, "-I", "-S", str(shim.__file__), "exec", str(folder / "launch.json")]
+            env = {"PATH": SEARCH_PATH}
+            done = subprocess.run(command, capture_output=True, cwd="/", env=env, timeout=PROBE_S, check=False)
+        except (OSError, subprocess.TimeoutExpired, RuntimeUnavailable) as error:
+            return Sandbox(None, getattr(error, "detail", str(error)))
+        finally:
+            own_network.end(folder)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["bubblewrap does not start here"]
+        return Sandbox(None, said[-1][:200])
+    return replace(sandbox, closed=network.why)
+
+
+def make_folders(folder: Path, spec: WorkloadSpec, user: int | None) -> None:
+    """The folders that a workload may write to. user: whose they are."""
+    for name in ("work", "home", "tmp"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    make_volumes(folder, spec)
+    if user is not None:
+        for place in (folder / "work", folder / "home", folder / "tmp", *(folder / VOLUMES).glob("*")):
+            os.chown(place, user, user)
 
 
 def interpreter_folder(folder: Path) -> Path:
@@ -196,6 +292,7 @@ def interpreter_folder(folder: Path) -> Path:
     base = str(getattr(sys, "_base_executable", "") or sys.executable)
     target = os.path.realpath(base)
     folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o755)
     for name in ("python", "python3"):
         link = folder / name
         if not link.is_symlink() or os.readlink(link) != target:
@@ -207,8 +304,15 @@ def interpreter_folder(folder: Path) -> Path:
     return folder
 
 
-def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path) -> dict[str, str]:
-    """The whole environment of a workload: nothing is inherited; what the renter set wins, save the GPUs."""
+def _base_prefix() -> tuple[Path, ...]:
+    """Where the interpreter is, if that is not among the host's programs."""
+    base = Path(os.path.realpath(sys.base_prefix))
+    return () if private_root.is_seen(f"{base}/", ()) else (base,)
+
+
+def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path, interface: str) -> dict[str, str]:
+    """The whole environment of a workload: nothing is inherited; what the renter set wins, save the GPUs. interface: by
+    which it meets its fellow members, empty where it has none."""
     given = devices.by_id(spec)
     threads = str(max(1, spec.cpu_milli // 1000)) if spec.cpu_milli else ""
     own: Mapping[str, str] = {
@@ -224,13 +328,13 @@ def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path) -
         "PYTHONDONTWRITEBYTECODE": "1",
         **({"OMP_NUM_THREADS": threads} if threads else {}),
         **({"PORT": str(spec.ports[0])} if spec.ports else {}),
-        **(dict.fromkeys(INTERFACES, addresses().get(spec.address, "")) if spec.address else {}),
+        **(dict.fromkeys(INTERFACES, interface) if spec.address else {}),
     }
     fixed = {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": ",".join(given.nvidia),  # empty hides every GPU
         "ROCR_VISIBLE_DEVICES": ",".join(given.amd),
-        "WINDROW_WORKLOAD_ID": spec.workload_id,
+        MARK: spec.workload_id,
         "WINDROW_CLUSTER_ID": spec.cluster_id,
     }
     return {**own, **spec.env, **fixed}
@@ -255,36 +359,44 @@ def limits(spec: WorkloadSpec, has_memory_group: bool) -> dict[str, tuple[int, i
     return found
 
 
-def resolve(program: str, env: Mapping[str, str], work: Path) -> bool:
-    """Whether a command of this name would be found when started in `work`."""
+def search(spec: WorkloadSpec, inside: Inside) -> dict[str, str]:
+    """Where a command of this workload is looked for."""
+    return {"PATH": spec.env.get("PATH", f"{SEARCH_PATH}:{inside.interpreters}")}
+
+
+def resolve(program: str, env: Mapping[str, str], sandbox: Sandbox, inside: Inside) -> bool:
+    """Whether a command of this name would be found when it is started there."""
+    work = inside.folder / "work"
     if "/" in program:
-        return os.access(work / program, os.X_OK)
-    return shutil.which(program, path=env.get("PATH", SEARCH_PATH)) is not None
+        path = os.path.normpath(work / program)
+        return os.access(path, os.X_OK) and _is_seen(path, sandbox, inside)
+    found = (shutil.which(program, path=folder) for folder in env.get("PATH", SEARCH_PATH).split(os.pathsep) if folder)
+    return any(path is not None and _is_seen(path, sandbox, inside) for path in found)
 
 
-def launch_record(
-    sandbox: Sandbox,
-    spec: WorkloadSpec,
-    argv: tuple[str, ...],
-    folder: Path,
-    interpreters: Path,
-    told: Told = NOTHING_MORE,
-    beside: int | None = None,
-    groups: Sequence[Group] = (),
-) -> dict[str, Any]:
-    """What the shim needs to know; `folder` is the workload's own, `beside` a process of it that this one joins."""
-    work, home, tmp = folder / "work", folder / "home", folder / "tmp"
-    inner_tmp = Path("/tmp") if sandbox.bwrap else tmp
-    memory = shared_memory.of(spec.workload_id)
-    mounts = [(one, folder / VOLUMES / one.name) for one in spec.volumes]
+def _is_seen(path: str, sandbox: Sandbox, inside: Inside) -> bool:
+    shown = (*inside.own, inside.interpreters, *sandbox.shown, *_base_prefix())
+    return sandbox.bwrap is None or private_root.is_seen(path, shown)
+
+
+def launch_record(sandbox: Sandbox, inside: Inside, argv: tuple[str, ...], groups: Sequence[Group]) -> dict[str, Any]:
+    """What the shim needs to know."""
+    spec, folder = inside.spec, inside.folder
+    home, tmp = folder / "home", Path("/tmp") if sandbox.bwrap else folder / "tmp"
+    interface = device_name(spec.address) if sandbox.bwrap and spec.peers else addresses().get(spec.address, "")
+    env = {**environment(spec, home, tmp, inside.interpreters, interface), **inside.told.env}
+    if any("\0" in word for word in argv):
+        raise InvalidInput("A command has no NUL in it.", subject="argv")
+    joining = ("/bin/sh", "-c", LEAVE, "windrow") if inside.beside is not None else ()
     return {
-        "argv": sandbox.wrap(list(argv), work, home, tmp, interpreters, told.seen, memory, beside, mounts),
+        "argv": [sandbox.bwrap, "--args", str(shim.ARGUMENTS_FD), "--", *joining, *argv] if sandbox.bwrap else [*argv],
         "program": argv[0],
-        "env": {**environment(spec, home, inner_tmp, interpreters), **told.env},
-        "is_sandboxed": sandbox.bwrap is not None,
-        "cwd": str(work),
+        "env": {MARK: spec.workload_id} if sandbox.bwrap else env,
+        "sandbox": confined(sandbox, inside, env) if sandbox.bwrap else None,
+        "cwd": "/" if sandbox.bwrap else str(folder / "work"),
         "limits": limits(spec, has_memory(groups)),
         "groups": list(groups),
+        "holders": own_network.pids(folder) if inside.beside is None else [],
         "nice": NICE,
         "log_cap_bytes": spec.log_cap_bytes,
     }

@@ -13,7 +13,7 @@ from windrow_agent.runtimes.port import Progress, Run, RunState
 from windrow_agent.runtimes.process import ProcessRuntime, read_record
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import MPS_PREFIX, GpuUuid, HostId, WorkloadId
-from windrow_proto.model import WorkloadSpec
+from windrow_proto.model import GpuFacts, WorkloadSpec
 
 NOTE: Final = "share.json"
 """In a workload's folder: the part that it was granted. While the file is there the card's daemon is needed."""
@@ -28,10 +28,12 @@ class SharedRuntime(ProcessRuntime):
         hidden: Path,
         host_id: HostId,
         is_bubblewrap_wanted: bool,
+        shown: tuple[Path, ...],
+        cards: Callable[[], tuple[GpuFacts, ...]],
         share_of: Callable[[str], Share | None],
         control: MpsControl,
     ) -> None:
-        super().__init__(folder, hidden, host_id, is_bubblewrap_wanted)
+        super().__init__(folder, hidden, host_id, is_bubblewrap_wanted, shown, cards)
         self._share_of = share_of
         self.daemons = Daemons(folder / "mps", control, self._used)
 

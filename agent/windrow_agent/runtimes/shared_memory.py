@@ -2,6 +2,7 @@
 memory until somebody finds it. Its name says whose it is, too: agents on one machine do not know each other's."""
 
 import contextlib
+import os
 import re
 import shutil
 from pathlib import Path
@@ -13,10 +14,13 @@ FOLDER: Final = Path("/dev/shm")
 _NAMED: Final = re.compile(r"windrow-([A-Za-z0-9_-]{1,80})\.(.+)")
 
 
-def make(workload_id: WorkloadId, host_id: HostId) -> None:
-    """Where this is not possible, it has the host's."""
+def make(workload_id: WorkloadId, host_id: HostId, user: int | None) -> None:
+    """Where this is not possible, it has one in its sandbox alone. user: whose it is; None: this user's."""
     with contextlib.suppress(OSError):  # this host has no /dev/shm, or it is full
-        (FOLDER / f"windrow-{workload_id}.{host_id}").mkdir(mode=0o700, exist_ok=True)
+        folder = FOLDER / f"windrow-{workload_id}.{host_id}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if user is not None:
+            os.chown(folder, user, user)
 
 
 def of(workload_id: WorkloadId) -> Path | None:

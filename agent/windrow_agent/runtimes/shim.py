@@ -3,6 +3,10 @@
 Run by path with `python -I -S` and the standard library alone. `run FOLDER` detaches, starts what `launch.json` says
 and keeps `log`, `start.json`, `end.json`; `exec FILE` stays attached and ends with its command. Whatever the command
 leaves behind is killed: this process adopts all orphans below it.
+
+Bubblewrap is outside of the sandbox that it makes. So it starts with an environment and a folder that no renter chose,
+and hears what it is to make by a descriptor; a root's shim begins it as the unprivileged user that its workload is.
+
 SIGTERM asks everything below to end, SIGUSR1 kills it. Where the agent has not noted before that it asks, somebody else
 ends this process, such as a host that is shut down: then that end is not the command's own, whatever it says to that.
 """
@@ -15,6 +19,7 @@ import os
 import resource
 import select
 import signal
+import stat
 import sys
 import time
 from typing import Any
@@ -29,8 +34,23 @@ ASKED = "asked"
 """The file by which the agent says that what ends this workload from now on is its doing."""
 SIGNALLED = (137, 143)
 """Exit codes of what SIGKILL and SIGTERM ended."""
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+PR_SET_DUMPABLE = 4
+NS_GET_USERNS = 0xB701
+"""Numbers of Linux's sched.h, mount.h, prctl.h and nsfs.h."""
+KEYCTL = {"x86_64": 250, "aarch64": 219}
+"""The number of the system call keyctl(2)."""
+JOIN_SESSION_KEYRING = 1
 STATUS_FD = 63
 """Where bubblewrap says what became of it, in lines of JSON; closed in what it runs."""
+ARGUMENTS_FD, FILTER_FD = 62, 61
+"""Where bubblewrap reads its arguments, and the filter of system calls."""
+PIDS_FD, USERS_FD, INNER_USERS_FD = 7, 8, 9
+"""The namespaces of a sandbox that is joined; a shell can close them by one digit."""
+STAGE = "/tmp"
+"""Where a root's shim shows the folders of a workload to its user, who could not come to them: in a view of the files
+that is bubblewrap's alone."""
 BEGAN = b'"exit-code"'
 """In that: said at the end of a command that had begun."""
 UNMADE = 1
@@ -43,8 +63,12 @@ TICK_S = 0.5
 """How often an exit is looked for even if its signal was missed."""
 
 
+libc = ctypes.CDLL(None, use_errno=True)
+SPACES = (("user", CLONE_NEWUSER), ("net", CLONE_NEWNET))
+
+
 def prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+    libc.prctl(option, value, 0, 0, 0)
 
 
 def start_ticks(pid: int) -> int:
@@ -187,6 +211,81 @@ def close_groups(spec: dict[str, Any]) -> None:
             continue  # this group limits something else
 
 
+def confine(own: dict[str, Any]) -> None:
+    """Become what may start bubblewrap for a workload: its user, in its network, without keys or rights of this one."""
+    opened = [(f"/proc/{own['network']}/ns/{kind}", flag) for kind, flag in SPACES]
+    spaces = [(os.open(path, os.O_RDONLY), flag) for path, flag in opened]
+    beside = [] if own["beside"] is None else around(own["beside"])
+    if own["user"] is not None:
+        show(own["stage"])
+        give_streams(own["user"])
+        os.setgroups(own["groups"])
+        os.setresgid(own["user"], own["user"], own["user"])
+        os.setresuid(own["user"], own["user"], own["user"])
+        prctl(PR_SET_DUMPABLE, 1)  # its files in /proc are root's otherwise, and bubblewrap writes to them
+    call(libc.syscall(KEYCTL[os.uname().machine], JOIN_SESSION_KEYRING, None) < 0)
+    for space, flag in spaces:
+        call(libc.setns(space, flag))
+    hand("\0".join([*own["options"], ""]).encode("utf-8", "surrogateescape"), ARGUMENTS_FD)
+    hand(bytes.fromhex(own["filter"]), FILTER_FD)
+    for space, descriptor in beside:
+        os.dup2(space, descriptor)
+
+
+def around(pid: int) -> list[tuple[int, int]]:
+    """The namespaces of this process that bubblewrap joins, opened, each with the number that it will have: of
+    processes, of users as that has it, and of users as it is inside."""
+    pids, inner = (high(os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY)) for kind in ("pid", "user"))
+    return [(pids, PIDS_FD), (high(fcntl.ioctl(pids, NS_GET_USERNS)), USERS_FD), (inner, INNER_USERS_FD)]
+
+
+def high(descriptor: int) -> int:
+    """The same by a number above those that bubblewrap is told."""
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, STATUS_FD + 1)
+
+
+def show(folders: list[str]) -> None:
+    """Have each of them below STAGE, by its number, where only this process and what it becomes see it."""
+    call(libc.unshare(CLONE_NEWNS))
+    call(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None))
+    held = [os.open(folder, os.O_PATH | os.O_CLOEXEC) for folder in folders]  # one of them may be what STAGE covers
+    call(libc.mount(b"tmpfs", STAGE.encode(), b"tmpfs", 0, b"mode=0755"))
+    for number, folder in enumerate(held):
+        os.mkdir(f"{STAGE}/{number}", 0o755)
+        call(libc.mount(f"/proc/self/fd/{folder}".encode(), f"{STAGE}/{number}".encode(), None, MS_BIND | MS_REC, None))
+        os.close(folder)
+
+
+def give_streams(user: int) -> None:
+    """What it reads and writes is its own to open again, as by /dev/stdout."""
+    for descriptor in (0, 1, 2):
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+            os.fchown(descriptor, user, user)
+
+
+def hand(data: bytes, descriptor: int) -> None:
+    """Have what is executed next read this from this descriptor."""
+    held = os.memfd_create("windrow")
+    with open(held, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(held, 0, os.SEEK_SET)
+    os.dup2(held, descriptor)
+
+
+def call(has_failed: int) -> None:
+    """Raise OSError where a call of the C library has failed."""
+    if has_failed:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def end_network(spec: dict[str, Any]) -> None:
+    """What holds the network of this workload goes with it."""
+    for pid, ticks in spec["holders"]:
+        if is_alive(pid, ticks):
+            os.kill(pid, signal.SIGKILL)
+
+
 def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tuple[int, int, int, int]:
     """Fork the command up to a gate. Returns pid, the gate (write a byte to let it run), where an errno comes, and
     where bubblewrap says what became of it."""
@@ -203,6 +302,7 @@ def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tupl
     try:
         os.close(gate_write)
         os.close(fail_read)
+        fail_write = high(fail_write)
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent or os.read(gate_read, 1) != b"g":
             os._exit(125)  # the shim is gone, and with it the record of this start
@@ -215,8 +315,6 @@ def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tupl
         if out is not None:
             os.dup2(out, 1)
             os.dup2(out, 2)
-        if spec["is_sandboxed"]:
-            os.dup2(said_write, STATUS_FD)
         go_first()
         enter_groups(spec)
         for name, (soft, hard) in spec["limits"].items():
@@ -225,6 +323,12 @@ def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tupl
         os.umask(0o022)
         if spec["nice"]:
             os.nice(spec["nice"])
+        if spec["sandbox"]:
+            os.dup2(said_write, STATUS_FD)
+            confine(spec["sandbox"])
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # the kernel forgets it where rights change
+            if os.getppid() != parent:
+                os._exit(125)
         os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
     except OSError as error:
         os.write(fail_write, str(error.errno).encode())
@@ -240,7 +344,7 @@ def is_unmade(spec: dict[str, Any], code: int, said: int) -> bool:
     os.set_blocking(said, False)
     status = heard(said)
     os.close(said)
-    return bool(spec["is_sandboxed"]) and code == UNMADE and BEGAN not in status
+    return bool(spec["sandbox"]) and code == UNMADE and BEGAN not in status
 
 
 class Log:
@@ -319,6 +423,7 @@ def supervise(folder: str, spec: dict[str, Any]) -> int:
         time.sleep(AGAIN_S)
     close_groups(spec)
     kill_below()
+    end_network(spec)
     # Who ends a group of processes may come to the command first, and to this one while that is cleared away.
     is_told = is_told or (code in SIGNALLED and signal.SIGTERM in heard(wake_read))
     while select.select([out_read], [], [], 0)[0] and pump(out_read, log):

@@ -6,6 +6,7 @@ Nothing asked for: it stays up. Time comes from the Clock, so that a virtual hou
 """
 
 import io
+import socket
 import tarfile
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
@@ -210,6 +211,10 @@ class SimulatedRuntime:
         """Nowhere: nothing runs that could listen."""
         self._box(workload_id)
         raise Conflict(f"A simulated workload listens nowhere, nor on port {port}.", subject=workload_id)
+
+    async def dial(self, workload_id: WorkloadId, address: str, port: int) -> socket.socket:
+        """Nowhere."""
+        raise ConnectionRefusedError(f"A simulated workload listens nowhere, nor on port {port}.")
 
     async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
         """Until it ends, or for a second: it may be stopped before that."""

@@ -315,6 +315,8 @@ export interface ChosenOut {
   image: string | null;
   /** A decimal amount of money */
   price_per_hour: string;
+  /** What there is to know of this way there; empty: nothing */
+  note: string;
   score: number | null;
   terms: Record<string, number>;
 }
@@ -988,7 +990,7 @@ export interface KeptVolumeOut {
   saved_at: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
-  /** Why the last save came to nothing */
+  /** Why the last save came to nothing, or what it left out */
   problem: string | null;
 }
 
@@ -1163,6 +1165,7 @@ export interface OfferOut {
   runtimes: string[];
   min_memory_bytes: number | null;
   isolation: string | null;
+  notes: string[];
 }
 
 /** All offers. */
@@ -1367,6 +1370,8 @@ export interface PlacedOut {
   image: string | null;
   /** A decimal amount of money */
   price_per_hour: string;
+  /** What there is to know of this way there; empty: nothing */
+  note: string;
 }
 
 /** What creating a cluster would mean now. */
@@ -1920,7 +1925,7 @@ export interface VolumeOut {
   saved_at: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
-  /** Why the last save came to nothing */
+  /** Why the last save came to nothing, or what it left out */
   problem: string | null;
   used_by: VolumeUseOut[];
 }

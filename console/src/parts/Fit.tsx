@@ -19,6 +19,7 @@ export function Fit({ plan, seconds, currency }: { plan: ClusterPlan; seconds: n
           <Facts
             rows={[
               ...plan.placement.map((place) => [plain(place.tier), <Link key={place.host_id} className="wr-link" to="/hosts/$hostId" params={{ hostId: place.host_id }}>{plain(place.host_name)}</Link>] as const),
+              ...plan.placement.filter((place) => place.note).map((place) => ["Note", `${plain(place.host_name)}: ${plain(place.note)}`] as const),
               ...(seconds === null || plan.price_per_hour === null ? [] : [["In all", `at most ${amount(((Number(plan.price_per_hour) * seconds) / 3600).toFixed(6))} ${currency}`] as const]),
               ["Held first", `${amount(plan.hold)} ${currency}: 15 minutes, renewed while it runs; what is not used comes back`],
               ["Balance", `${amount(plan.balance)} ${currency}`],

@@ -68,7 +68,7 @@ async def accounts(services: Serving, limit: Limit = 100, cursor: Cursor = None)
 @router.post("/accounts", status_code=201, responses=out_accounts.ACCOUNT_MADE)
 async def add_account(request: Request, services: Serving, principal: Asking, body: AccountBody) -> Any:
     """A new account, and the link by which its person signs in: shown this once, good for three days, works once."""
-    made = await accounts_of(services).add(principal, body.name, frozenset(body.roles), money_of(body.credit))
+    made = await accounts_of(services).add(principal, body.name, frozenset(body.roles), money_of("credit", body.credit))
     return _made_json(request, services, *made)
 
 
@@ -87,7 +87,7 @@ async def credit_account(
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Any:
     """Grant test credits; with an Idempotency-Key once, however often it is asked for."""
-    amount = money_of(body.amount)
+    amount = money_of("amount", body.amount)
     return _account_json(await accounts_of(services).credit(principal, account_id, amount, idempotency_key))
 
 

@@ -121,13 +121,13 @@ class ClusterBody(Body):
             runtime=self.runtime,
             simulated=self.simulated,
             slice=self.slice,
-            max_price_per_hour=None if self.max_price_per_hour is None else money_of(self.max_price_per_hour),
+            max_price_per_hour=money_if("max_price_per_hour", self.max_price_per_hour),
             hosts=self.hosts,
             restart_members=self.restart_members,
             ssh_keys=tuple(key.strip() for key in self.ssh_keys),
             notebook=self.notebook,
             max_duration_ns=nanoseconds_of(self.max_duration_seconds),
-            budget=None if self.budget is None else money_of(self.budget),
+            budget=money_if("budget", self.budget),
             idle_ns=nanoseconds_of(self.idle_seconds),
             client_lease_ns=nanoseconds_of(self.client_lease_s),
             volumes=tuple(parse_mount(one) for one in self.volumes),
@@ -209,14 +209,19 @@ def nanoseconds_of(span_s: float | None) -> int | None:
     return None if span_s is None else int(span_s * SECOND)
 
 
-def money_of(text: str) -> Microcents:
+def money_if(field: str, text: str | None) -> Microcents | None:
+    """As `money_of`, where an amount was given."""
+    return None if text is None else money_of(field, text)
+
+
+def money_of(field: str, text: str) -> Microcents:
     """An amount in a request, 0 or more; InvalidInput for what is none."""
     try:
         amount = parse_money(text)
     except ValueError as error:
-        raise InvalidInput(f"{error}.") from None
+        raise InvalidInput(f"{field}: {error}.") from None
     if not 0 <= amount <= MONEY_MAX:
-        raise InvalidInput(f"An amount of money is between 0 and {money_text(MONEY_MAX)}.")
+        raise InvalidInput(f"{field}: An amount of money is between 0 and {money_text(MONEY_MAX)}.")
     return amount
 
 
@@ -302,7 +307,7 @@ async def start_cluster(
     """Rent and start anew what was stopped, wherever it fits now; `POST /clusters/plan` with its request says where and
     for how much. Refused as a creation is, it stays stopped. Safe to repeat."""
     asked = body or StartBody()
-    most = None if asked.max_price_per_hour is None else money_of(asked.max_price_per_hour)
+    most = money_if("max_price_per_hour", asked.max_price_per_hour)
     login = login_of(asked.registry_login)
     operation, view = await services.clusters.start(principal, ClusterId(cluster_id), most, login)
     return accepted(operation, {"cluster": cluster_json(view)})
@@ -311,7 +316,7 @@ async def start_cluster(
 @router.post("/clusters/{cluster_id}/resize", responses=out_clusters.CLUSTER)
 async def resize_cluster(services: Serving, principal: Asking, cluster_id: str, body: ResizeBody) -> Any:
     """More or fewer hosts of a Ray or Dask cluster that runs, all or none; safe to repeat. New ones join in a while."""
-    most = None if body.max_price_per_hour is None else money_of(body.max_price_per_hour)
+    most = money_if("max_price_per_hour", body.max_price_per_hour)
     view = await services.clusters.resize(
         principal, ClusterId(cluster_id), body.hosts, most, login_of(body.registry_login)
     )

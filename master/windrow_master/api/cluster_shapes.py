@@ -156,6 +156,7 @@ def _chosen_json(chosen: Chosen) -> dict[str, Any]:
         "runtime": chosen.runtime.value,
         "image": chosen.image,
         "price_per_hour": money_text(chosen.price_per_hour),
+        "note": chosen.note,
     }
 
 

@@ -8,7 +8,7 @@ from fastapi import Header, Query, Request, Response
 from pydantic import AwareDatetime, Field
 
 from windrow_master.api import lasting, out, out_clusters, out_jobs
-from windrow_master.api.cluster_routes import ENTITY_MAX, SECONDS_MAX, RegistryLoginBody, money_of, nanoseconds_of
+from windrow_master.api.cluster_routes import ENTITY_MAX, SECONDS_MAX, RegistryLoginBody, money_if, nanoseconds_of
 from windrow_master.api.cluster_shapes import plan_json
 from windrow_master.api.context import Asking, Services, Serving, announced
 from windrow_master.api.idempotency import make_router
@@ -85,12 +85,12 @@ class JobBody(Body):
             runtime=self.runtime,
             simulated=self.simulated,
             slice=self.slice,
-            max_price_per_hour=None if self.max_price_per_hour is None else money_of(self.max_price_per_hour),
+            max_price_per_hour=money_if("max_price_per_hour", self.max_price_per_hour),
             retries=self.retries,
             retries_on_exit=self.retries_on_exit,
             max_duration_ns=nanoseconds_of(self.max_duration_seconds),
             deadline_ns=None if self.deadline is None else _ns(self.deadline),
-            budget=None if self.budget is None else money_of(self.budget),
+            budget=money_if("budget", self.budget),
             priority=self.priority,
             after=tuple(JobId(one) for one in dict.fromkeys(self.after)),
             array_size=self.array_size,

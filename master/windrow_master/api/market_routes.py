@@ -50,6 +50,7 @@ class OfferOut(BaseModel):
     runtimes: list[str]
     min_memory_bytes: int | None
     isolation: str | None
+    notes: list[str]
 
 
 class OffersOut(BaseModel):
@@ -151,7 +152,7 @@ async def set_price(services: Serving, principal: Asking, tier: Tier, body: Pric
     if scope == "own" and Role.PROVIDER not in principal.roles:
         raise Forbidden("Only a provider has hosts of its own to price; set scope to all.")
     account = principal.account_id if scope == "own" else None
-    await services.market.set_ask(account, tier, money_of(body.price_per_hour), principal.actor)
+    await services.market.set_ask(account, tier, money_of("price_per_hour", body.price_per_hour), principal.actor)
     found = await services.clusters.offers()
     return {"items": [_offer_json(offer) for offer in found if offer.tier == tier], "next_cursor": None}
 
@@ -213,6 +214,7 @@ def _offer_json(offer: Offer) -> dict[str, Any]:
         "runtimes": list(offer.runtimes),
         "min_memory_bytes": offer.min_memory_bytes,
         "isolation": isolation_text(offer.isolation),
+        "notes": list(offer.notes),
     }
 
 

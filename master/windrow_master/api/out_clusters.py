@@ -156,6 +156,7 @@ class PlacedOut(Out):
     runtime: str
     image: str | None
     price_per_hour: Money
+    note: Annotated[str, Field(description="What there is to know of this way there; empty: nothing")]
 
 
 class RefusalOut(Out):

@@ -49,7 +49,7 @@ class KeptVolumeOut(out.Out):
     max_bytes: int
     saved_at: out.Time | None
     created_at: out.Time
-    problem: Annotated[str | None, Field(description="Why the last save came to nothing")]
+    problem: Annotated[str | None, Field(description="Why the last save came to nothing, or what it left out")]
 
 
 class VolumeOut(KeptVolumeOut):

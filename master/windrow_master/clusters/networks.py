@@ -3,7 +3,7 @@
 direct    every host was shown the token of every other at the address that the members will be told
 tunnels   one was not, or they are in networks of which none leads to the other: a private network, whose
           packets go through Accesses; every host has to be able to be in one, and there are at most 16.
-          Containers always meet so: nobody comes to the addresses that they have on their hosts
+          Containers and processes in sandboxes always meet so: nobody comes to the addresses of their hosts
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,13 +22,14 @@ PRIVATE_HOSTS_MAX: Final = 16
 @dataclass(frozen=True, slots=True)
 class Meeting:
     """One host of a cluster to be. address: where the others would meet it; network: see Candidate.network;
-    is_contained: its member is a container."""
+    is_contained: its member is a container; is_alone: its member has a network of its own, as every container has."""
 
     host_id: HostId
     host_name: str
     address: str
     network: str | None
     is_contained: bool = False
+    is_alone: bool = False
 
 
 class Sight(Protocol):
@@ -88,7 +89,7 @@ def is_known(hosts: Sequence[Meeting], sighted: Sighted) -> bool:
     if any(host.host_id not in sighted.refusals(hosts) for host in hosts):
         return False
     return (
-        hosts[0].is_contained
+        any(host.is_alone for host in hosts)
         or _parted(hosts)
         or all((one.host_id, other.host_id) in sighted.pairs for one, other in permutations(hosts, 2))
     )
@@ -114,8 +115,8 @@ def _parted(hosts: Sequence[Meeting]) -> bool:
 
 
 def _why_not_direct(hosts: Sequence[Meeting], sighted: Sighted) -> str:
-    if hosts[0].is_contained:
-        return "containers have networks of their own"
+    if any(host.is_alone for host in hosts):
+        return f"{'containers' if hosts[0].is_contained else 'processes in sandboxes'} have networks of their own"
     if _parted(hosts):
         other = next((one for one in hosts if one.network != hosts[0].network), hosts[-1])
         return f"{hosts[0].host_name} and {other.host_name} are in different networks"

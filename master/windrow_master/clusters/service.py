@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from windrow_master.again import GIVEN_UP, Boundary
 from windrow_master.clusters import limits, stopping
 from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
@@ -41,7 +42,7 @@ from windrow_master.placement.model import Chosen, Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
-from windrow_master.store.unit import UnitOfWork
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_proto.errors import Conflict, IdempotencyMismatch, NoCapacity, NotFound, Unavailable
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
@@ -79,6 +80,7 @@ class ClusterService:
         """What only tries hosts, and ends where a renter's request finds no room because of it."""
         self.cords: Callable[[ClusterId], Sequence[Cord]] = lambda cluster_id: ()
         """The cords of a cluster's private network."""
+        self._faults = Boundary("cluster", DATABASE_FAULTS)
         self._launcher = Launcher(fleet)
         self._meeter = Meeter(self._placer)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
@@ -366,10 +368,21 @@ class ClusterService:
         """What time alone brings about: lost hosts given up, limits reached, ended work cleared away. Every 5 s."""
 
         def judge(uow: UnitOfWork) -> Sequence[Lacking]:
-            judged = [self.life.limit(uow, self.life.judge(uow, cluster)) for cluster in uow.clusters.living()]
-            lacking = [self._mender.mend(uow, cluster) for cluster in judged]
-            self.life.order_again(uow)
-            self._market.tick(uow)
+            living, judged, lacking = uow.clusters.living(), [], []
+            self._faults.keep_only({cluster.cluster_id for cluster in living})
+            for cluster in living:
+                is_spent = self._faults.is_spent(cluster.cluster_id)
+                with self._faults.around(cluster.cluster_id), uow.attempt():
+                    if is_spent:
+                        self.life.end(uow, cluster, GIVEN_UP, "master")
+                    else:
+                        judged.append(self.life.limit(uow, self.life.judge(uow, cluster)))
+            for cluster in judged:
+                with self._faults.around(cluster.cluster_id, "mend"), uow.attempt():
+                    lacking.append(self._mender.mend(uow, cluster))
+            for step, turn in (("order_again", self.life.order_again), ("rentals", self._market.tick)):
+                with self._faults.around("all", step), uow.attempt():
+                    turn(uow)
             return lacking
 
         def is_needed(uow: UnitOfWork) -> bool:

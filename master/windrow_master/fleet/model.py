@@ -78,6 +78,15 @@ class Condition:
 
 
 UNFENCED: Final = "docker.unfenced"
+UNCONFINED: Final = "process.unconfined"
+NO_SANDBOX: Final = "process.no_sandbox"
+NO_NETWORK: Final = "process.no_network"
+ABOUT_PROCESSES: Final = {
+    UNCONFINED: "its processes run without a sandbox, with all rights of its agent's user, as its owner chose",
+    NO_SANDBOX: "it has no sandbox for processes: windrow-agent doctor says why",
+    NO_NETWORK: "its processes reach no network: windrow-agent doctor says why",
+}
+"""What placement says of a host with one of these conditions, where it is about processes."""
 """The condition of a host whose containers reach its own network."""
 
 
@@ -198,6 +207,16 @@ class Host:
     def is_fenced(self) -> bool:
         """Whether its containers are kept away from its own network."""
         return all(one.code != UNFENCED for one in self.conditions)
+
+    @property
+    def is_unconfined(self) -> bool:
+        """Whether its process workloads run without a sandbox, in its own network."""
+        return any(one.code == UNCONFINED for one in self.conditions)
+
+    @property
+    def about_processes(self) -> str:
+        """What there is to know before a process is run there; empty: nothing."""
+        return next((ABOUT_PROCESSES[one.code] for one in self.conditions if one.code in ABOUT_PROCESSES), "")
 
     def headline(self, slots: tuple["Slot", ...]) -> Headline:
         """The one word shown for it, and why."""

@@ -23,6 +23,11 @@ CONDITION_TEXTS: Final = {
     "its traceback (`..._crashed`): please report it.",
     "docker.unfenced": "Containers here reach this host's network, so that they run its owner's work only. As root "
     "there: windrow-agent fence",
+    "process.unconfined": "Processes here run without a sandbox, with all rights of the agent's user: its owner "
+    "started the agent with --no-bubblewrap.",
+    "process.no_sandbox": "No sandbox can be made here, so that no processes are run, only containers. As its owner: "
+    "windrow-agent doctor",
+    "process.no_network": "Processes here reach no network but a cluster's own. As its owner: windrow-agent doctor",
     "gpu.none": "The host has no GPU that its agent can see; it is offered by its processors.",
     "gpu.no_driver": "There is a GPU, but no driver that answers. Install or load it; the agent looks again by itself.",
     "gpu.no_permission": "The driver refuses the agent's user. Give it access to the GPU's device files.",

@@ -63,7 +63,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One slot of the fleet, as an offer counts it; memory of the GPU, or of the host for its processors."""
+    """One slot of the fleet, as an offer counts it; memory of the GPU, or of the host for its processors. note: what
+    there is to know of processes there."""
 
     host_id: HostId
     owner: AccountId
@@ -75,11 +76,13 @@ class Listing:
     memory_bytes: Bytes | None
     isolation: Isolation = Isolation.UNSPECIFIED
     share_milli: int = 1000
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One tier as it can be had now. Simulated hosts make offers of their own and never mix with real ones."""
+    """One tier as it can be had now. Simulated hosts make offers of their own and never mix with real ones. notes: what
+    there is to know of processes on some of its hosts."""
 
     tier: str
     unit: PriceUnit
@@ -93,6 +96,7 @@ class Offer:
     runtimes: tuple[str, ...]
     min_memory_bytes: Bytes | None
     isolation: Isolation = Isolation.UNSPECIFIED
+    notes: tuple[str, ...] = ()
 
 
 class RentalState(StrEnum):

@@ -85,4 +85,5 @@ def _offer(tier: str, simulated: bool, found: Sequence[Listing], book: PriceBook
         runtimes=tuple(sorted({runtime for listing in found for runtime in listing.runtimes})),
         min_memory_bytes=min(memories, default=None),
         isolation=found[0].isolation,
+        notes=tuple(sorted({listing.note for listing in found if listing.note})),
     )

@@ -79,7 +79,8 @@ class Candidate:
     cpus_free, memory_free_bytes: what the clusters already placed there have not asked for.
     default_image: what runs where a request names no image; None when its owner set none. network: hosts that see each
     other directly have the same; None: no other host sees this one. is_fenced: whether its containers are kept away
-    from its own network. settling_ns: how long its link has to hold before it is settled.
+    from its own network. about_processes: what there is to know before a process is run there, or why none is.
+    settling_ns: how long its link has to hold before it is settled.
     """
 
     host_id: HostId
@@ -96,6 +97,7 @@ class Candidate:
     slots: tuple[SlotOffer, ...]
     default_image: str | None = None
     is_fenced: bool = True
+    about_processes: str = ""
     network: str | None = ""
     settling_ns: int = MINUTE
 
@@ -124,7 +126,8 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Where and how: the slots of one host, the runtime, the image and the price of it all."""
+    """Where and how: the slots of one host, the runtime, the image and the price of it all. note: what there is to know
+    of this way there."""
 
     host_id: HostId
     host_name: str
@@ -133,6 +136,7 @@ class Chosen:
     image: str | None
     tier: str
     price_per_hour: Microcents
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

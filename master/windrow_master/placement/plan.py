@@ -190,7 +190,14 @@ def _try(request: Request, host: Candidate, verification_exists: bool) -> Chosen
     if request.max_price_per_hour is not None and price > request.max_price_per_hour:
         return "it costs more an hour than you allow"
     return Chosen(
-        host.host_id, host.host_name, tuple(slot.slot_id for slot in slots), runtime, image, slots[0].tier, price
+        host.host_id,
+        host.host_name,
+        tuple(slot.slot_id for slot in slots),
+        runtime,
+        image,
+        slots[0].tier,
+        price,
+        host.about_processes if runtime is Runtime.PROCESS else "",
     )
 
 
@@ -229,12 +236,12 @@ def _way(request: Request, host: Candidate) -> tuple[Runtime, str | None] | str:
         if Runtime.PROCESS in host.runtimes:
             return Runtime.PROCESS, None
         if request.runtime is Runtime.PROCESS:
-            return "it has no process runtime now"
+            return host.about_processes or "it has no process runtime now"
     if request.runtime is Runtime.PROCESS:
         return "plain processes run only for the owner of a host: name an image"
     image = request.image or host.default_image
     if image is None:
-        own = "it has no process runtime now" if is_own else "it is not your host"
+        own = (host.about_processes or "it has no process runtime now") if is_own else "it is not your host"
         return f"you name no image, {own}, and it has no default image: add --image"
     if Runtime.DOCKER not in host.runtimes:
         return "it cannot run containers now: its docker runtime is not available"

@@ -26,6 +26,8 @@ def print_plan(plan: dict[str, Any]) -> None:
         say(
             f"  {place['host_name']}: {slots} slot(s), tier {place.get('tier')}, {place.get('price_per_hour')} per hour"
         )
+        if place.get("note"):
+            say(f"  {place['host_name']}: {place['note']}.")
     price = f"{plan.get('price_per_hour')} {plan.get('currency') or ''} per hour"
     say(f"  {price}; held now: {plan.get('hold')}; balance {plan.get('balance')}")
 
@@ -85,7 +87,14 @@ def volume(mount: str, known: Mapping[str, dict[str, Any]]) -> str:
     if (kept := known.get(name)) is None:
         return where
     saved = f"version {kept['version']}, saved {kept['saved_at']}" if kept["saved_at"] else "nothing saved yet"
-    return f"{where}, {saved}" + (f"; the last save came to nothing: {kept['problem']}" if kept["problem"] else "")
+    return f"{where}, {saved}" + (f"; {kept['problem']}" if kept["problem"] else "")
+
+
+def unsaved(mounts: Sequence[str], known: Mapping[str, dict[str, Any]]) -> list[str]:
+    """A line for each volume that was written and is not kept whole. mounts: NAME:/path[:ro]; known: by name."""
+    names = [mount.split(":")[0] for mount in mounts if not mount.endswith(":ro")]
+    found = [(name, known[name]["problem"]) for name in names if name in known and known[name]["problem"]]
+    return [f"Volume {name}: {problem}" for name, problem in found]
 
 
 class Progress:

@@ -378,6 +378,7 @@ def offer_ls(context: typer.Context, as_json: AsJson = False) -> None:
         ("SUGGESTED", lambda o: o.get("suggestion")),
         ("ISOLATION", lambda o: o.get("isolation")),
         ("RUNTIMES", lambda o: ", ".join(o.get("runtimes") or [])),
+        ("NOTES", lambda o: "; ".join(o.get("notes") or [])),
     ]
     print_list(client(context).items("/offers"), columns, NO_HOSTS, as_json)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.cluster_text import RESTS, print_plan, print_tested
-from windrow.cli.clusters import LOGIN_MAX, Login, MaxPrice, Which, cluster_id, show_plan, started
+from windrow.cli.clusters import LOGIN_MAX, Login, MaxPrice, Which, cluster_id, show_plan, started, tell_unsaved
 from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.output import print_json, say
 from windrow.cli.request import registry_login
@@ -29,6 +29,7 @@ def cluster_stop(
     item = api.stop_cluster(found)
     if wait:
         item = api.wait_cluster(found, lambda c: c["phase"] in RESTS, STOP_TIMEOUT_S)
+        tell_unsaved(api, item)
     if as_json:
         print_json(item)
     else:

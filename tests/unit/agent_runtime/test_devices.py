@@ -27,7 +27,7 @@ def test_a_workload_sees_just_what_it_was_granted(slots: tuple[SlotGrant, ...], 
     requests = host_config(spec, 4, 8 << 30, devices.of(spec, ()))["device_requests"]
     assert ([one["DeviceIDs"] for one in requests] if requests else []) == ([[device]] if device else [])
     assert docker_facts.environment(spec, frozenset())["NVIDIA_VISIBLE_DEVICES"] == (device or "void")
-    assert environment(spec, tmp_path, tmp_path, tmp_path)["CUDA_VISIBLE_DEVICES"] == device
+    assert environment(spec, tmp_path, tmp_path, tmp_path, "")["CUDA_VISIBLE_DEVICES"] == device
 
 
 NVIDIAS, AMDS, INTELS = "GPU-00000001-0000-4000-8000-000000000000", "GPU-3b6f2c1d90a4e857", "PCI-" + "0f" * 16
@@ -115,7 +115,7 @@ def test_a_card_to_which_no_file_leads_is_not_given_away_without_it(held: str) -
 
 
 def test_a_process_sees_its_own_card_by_its_makers_tools(tmp_path: Path) -> None:
-    told = environment(holding(NVIDIAS, AMDS), tmp_path, tmp_path, tmp_path)
+    told = environment(holding(NVIDIAS, AMDS), tmp_path, tmp_path, tmp_path, "")
     assert (told["CUDA_VISIBLE_DEVICES"], told["ROCR_VISIBLE_DEVICES"]) == (NVIDIAS, AMDS)
-    told = environment(holding(), tmp_path, tmp_path, tmp_path)
+    told = environment(holding(), tmp_path, tmp_path, tmp_path, "")
     assert (told["CUDA_VISIBLE_DEVICES"], told["ROCR_VISIBLE_DEVICES"]) == ("", "")

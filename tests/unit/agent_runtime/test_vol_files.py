@@ -114,11 +114,13 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(folders):
         list(tree.read(piece, 3))
 
 
-def test_a_pipe_makes_no_version(folders):
-    one, _ = folders
+def test_a_pipe_is_left_out_and_named(folders):
+    one, other = folders
     os.mkfifo(one / "pipe")
-    with pytest.raises(InvalidInput, match="pipe"):
-        vol_files.look(one)
+    tree = vol_files.look(one)
+    assert (tree.left, tree.left_count) == (("'pipe' is a pipe",), 1)
+    moved(tree, other)
+    assert sorted(os.listdir(other)) == ["a", "link", "nothing", "out", "run"]
 
 
 @pytest.mark.parametrize(

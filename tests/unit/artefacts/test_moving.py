@@ -208,7 +208,7 @@ async def test_the_key_of_another_account_restores_nothing(world):
 async def test_a_host_that_says_another_hash_than_it_sent_is_refused(world, monkeypatch):
     one = world.host("one")
     world.write("one", 1)
-    monkeypatch.setattr(agent, "Moved", lambda size, _digest: agent_moved(size))
+    monkeypatch.setattr(agent, "Moved", lambda size, _digest, _torn: agent_moved(size))
     with pytest.raises(BadProof):
         await world.service.save("account_1", OWNER, one)
 

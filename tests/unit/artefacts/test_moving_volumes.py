@@ -40,7 +40,8 @@ async def test_a_version_goes_to_another_host_and_what_is_unchanged_is_no_versio
     one, two = folder(world, "one"), folder(world, "two")
     (one / "f").write_bytes(b"some weights")
     (one / "link").symlink_to("f")
-    manifest, seen = await save(world, "one", 0)
+    saved = await save(world, "one", 0)
+    manifest, seen = saved.manifest, saved.seen
     assert manifest.step == 1 and await save(world, "one", 1, seen) is None
     told: list[tuple[int, int]] = []
     got = await restore(world, "two", told)
@@ -55,7 +56,7 @@ async def test_without_a_version_the_folder_stays_and_is_told(world):
     got = await restore(world, "one")
     assert got.step is None and got.passed == () and await save(world, "one", 0, got.seen) is None
     (one / "f").touch()
-    assert (await save(world, "one", 0, got.seen))[0].step == 1
+    assert (await save(world, "one", 0, got.seen)).manifest.step == 1
 
 
 async def test_a_save_that_dies_at_any_word_leaves_the_version_before(world):

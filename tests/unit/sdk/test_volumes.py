@@ -50,7 +50,7 @@ def shown(
         ("data:/data", KEPT, f"data at /data, version 3, saved {SAVED}"),
         ("data:/set:ro", KEPT, f"data at /set, read-only, version 3, saved {SAVED}"),
         ("data:/d", KEPT | {"version": 0, "saved_at": None}, "data at /d, nothing saved yet"),
-        ("data:/d", KEPT | {"problem": "too large"}, f"saved {SAVED}; the last save came to nothing: too large"),
+        ("data:/d", KEPT | {"problem": "not saved: too large"}, f"saved {SAVED}; not saved: too large"),
         ("gone:/d", KEPT, "gone at /d"),
     ],
 )

@@ -180,7 +180,9 @@ def _meets_at(cluster: Cluster, rank: int, host: Host) -> str:
 
 def meeting_of(host: Host, runtime: Runtime) -> Meeting:
     """Where a member on this host would meet others."""
-    return Meeting(host.host_id, host.name, address_of(host), network_of(host), runtime is Runtime.DOCKER)
+    is_contained = runtime is Runtime.DOCKER
+    is_alone = is_contained or not host.is_unconfined
+    return Meeting(host.host_id, host.name, address_of(host), network_of(host), is_contained, is_alone)
 
 
 def network_of(host: Host) -> str | None:

@@ -153,6 +153,7 @@ def _candidate(
         slots=tuple(_slot_offer(host, slot, book, cpus) for slot in slots),
         default_image=host.default_image,
         is_fenced=host.is_fenced,
+        about_processes=host.about_processes,
         network=network_of(host),
         settling_ns=host.settling_ns,
     )
@@ -206,4 +207,5 @@ def _listing(host: Host, slot: Slot, now_ns: int) -> Listing:
         memory_bytes=None if memory is None else Bytes(memory),
         isolation=slot.isolation,
         share_milli=slot.share_milli,
+        note=f"{host.name}: {host.about_processes}" if host.about_processes else "",
     )

@@ -99,7 +99,7 @@ class SightService:
             for one, found in eyes.items()
             if one is not host and isinstance(found, Eyes) and one.network == host.network is not None
         }
-        if host.is_contained:
+        if host.is_alone:
             return {}  # what they are in is no network of their hosts'
         if not others or channel is None or not isinstance(eyes[host], Eyes):
             return {}
@@ -118,7 +118,7 @@ class SightService:
             until_ns = now_ns + (CANNOT_KEPT_NS if cannot else BLIND_KEPT_NS)
             self._cannot[host.host_id, bool(is_contained)] = cannot, until_ns
         for other, found in eyes.items():
-            if other is host or host.is_contained:
+            if other is host or host.is_alone:
                 continue
             known = _judged(own, found, seen.get(other.host_id, Seen(why="it was not looked for")))
             until_ns = now_ns + (KEPT_NS if known.is_seen else BLIND_KEPT_NS)

@@ -20,6 +20,10 @@ SAVE_EVERY_NS: Final = 5 * MINUTE
 """Of running work: all of it is read and sent, where a checkpoint is only what is new."""
 SAVE_AGAIN_NS: Final = MINUTE
 """After a save of running work that came to nothing, since a file was being written."""
+TORN_TRIES: Final = 2
+"""Saves of running work in a row that came to nothing since a file was being written; the next takes it as it is."""
+TORN_NAMED: Final = 4
+PROBLEM_CHARS_MAX: Final = 400
 KEEP: Final = 2
 """Versions of a volume: the newest, and one before it for when it does not match any more."""
 
@@ -69,6 +73,19 @@ def due(workload: Workload, writes: bool, keeps: bool, save_due_ns: int | None, 
         return Due.LAST if keeps else None
     is_due = writes and save_due_ns is not None and now_ns >= save_due_ns
     return Due.SAVE if workload.phase in (WorkPhase.RUNNING, WorkPhase.EXITED) and is_due else None
+
+
+def part_words(left: Sequence[str], left_count: int, torn: Sequence[str]) -> str:
+    """What of a saved version is not as its folder was; empty: all of it is. left: a line for each thing that its host
+    could not save, the first of left_count. torn: names of files. All of them are a host's words."""
+    said = []
+    if left_count:
+        rest = left_count - len(left)
+        said.append(f"saved except {left_count}: {'; '.join(left)}" + (f"; and {rest} more" if rest > 0 else ""))
+    if torn:
+        more = f" and {len(torn) - TORN_NAMED} more" if len(torn) > TORN_NAMED else ""
+        said.append(f"maybe torn, being written to while it was saved: {', '.join(torn[:TORN_NAMED])}{more}")
+    return "".join(one if one.isprintable() else "?" for one in "; ".join(said))[:PROBLEM_CHARS_MAX]
 
 
 def held_by(name: str, path: str, cluster: Cluster) -> str:

@@ -276,7 +276,7 @@ def _deb(files: Mapping[str, Entry]) -> bytes:
         ("Section", "admin"),
         ("Priority", "optional"),
         ("Depends", f"libc6 (>= {glibc}), libstdc++6, libgcc-s1, passwd, util-linux"),
-        ("Recommends", "bubblewrap, nftables"),
+        ("Recommends", "bubblewrap, nftables, passt"),
         ("Suggests", "docker.io"),
         ("Homepage", "https://windrow.dev"),
         ("Description", declared.summary),

@@ -94,6 +94,7 @@ class Saving:
     """What to save: a checkpoint after this step, or a volume that does not look as `seen` as the step after this one.
 
     begin: called once all parts are stored and before the manifest makes the version exist; what it raises ends it.
+    takes_torn: files that are written to meanwhile go as they were read.
     """
 
     after_step: int
@@ -102,6 +103,19 @@ class Saving:
     room_bytes: int = CHECKPOINT_BYTES_MAX
     keep: int = rules.KEEP
     begin: Callable[[int], Awaitable[None]] | None = None
+    takes_torn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A version that exists now. seen: how its folder looked; left, left_count: what its host could not save, the first
+    of how many, and why; torn: the files that were written to while they were read."""
+
+    manifest: Manifest
+    seen: str
+    left: tuple[str, ...] = ()
+    left_count: int = 0
+    torn: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,30 +168,30 @@ class CheckpointService:
         """Save a newer checkpoint of this workload than the owner has; None: there is none, or another was first."""
         known = await rules.steps(self._artefacts.objects, owner)
         found = await self._save(account_id, owner, workload, Saving(known[0] if known else -1))
-        return None if found is None else found[0]
+        return None if found is None else found.manifest
 
     async def save_volume(
         self, account_id: AccountId, owner: str, workload: Workload, saving: "Saving"
-    ) -> tuple[Manifest, str] | None:
-        """Save a volume's folder as its next version, and say how it looked; None: it looks as it did."""
+    ) -> Saved | None:
+        """Save a volume's folder as its next version; None: it looks as it did."""
         return await self._save(account_id, owner, workload, saving)
 
-    async def _save(
-        self, account_id: AccountId, owner: str, workload: Workload, saving: "Saving"
-    ) -> tuple[Manifest, str] | None:
+    async def _save(self, account_id: AccountId, owner: str, workload: Workload, saving: "Saving") -> Saved | None:
         objects, key, attempt = self._artefacts.objects, DataKey.generate(), self._rng.random_bytes(ATTEMPT_BYTES).hex()
         async with self._talk(account_id, workload) as talk:
-            await talk.say(SaveOrder(saving.after_step, key.raw, saving.volume, saving.seen))
+            await talk.say(SaveOrder(saving.after_step, key.raw, saving.volume, saving.seen, saving.takes_torn))
             found = await talk.expect(Found)
             if found.step is None:
                 return None
             size = sum(piece.size_bytes for piece in found.pieces)
             if size > saving.room_bytes:
                 raise TooLarge(f"It has {size} bytes; {saving.room_bytes} are allowed, or left of your quota.")
-            parts = []
+            parts, torn = list[Part](), dict[str, None]()
             for number, piece in enumerate(found.pieces):
                 part_key = rules.part_key(owner, found.step, attempt, number)
-                parts.append(await self._fetch(talk, part_key, piece))
+                part, is_torn = await self._fetch(talk, part_key, piece)
+                parts.append(part)
+                torn |= {piece.name: None} if is_torn else {}
         wrapped = self._artefacts.account_key(account_id).wrap(key, _context(owner, attempt)).hex()
         manifest = rules.manifest_of(owner, found.step, attempt, self._clock.wall_ns(), wrapped, parts)
         if saving.begin is not None:
@@ -185,7 +199,7 @@ class CheckpointService:
         is_ours = await rules.commit(objects, manifest)
         await rules.tidy(objects, owner, self._clock.wall_ns(), saving.keep)
         log.info("checkpoint_saved", owner=owner, step=found.step, parts=len(parts), is_ours=is_ours)
-        return (manifest, found.seen) if is_ours else None
+        return Saved(manifest, found.seen, found.left, found.left_count, tuple(torn)) if is_ours else None
 
     async def settle(self, account_id: AccountId, workload: Workload) -> None:
         """Let a workload go on, which waits for its volumes to be in place or to be saved."""
@@ -225,7 +239,7 @@ class CheckpointService:
 
     # --- one piece ----------------------------------------------------------------------------------------------------
 
-    async def _fetch(self, talk: "_Talk", key: ObjectKey, piece: Piece) -> Part:
+    async def _fetch(self, talk: "_Talk", key: ObjectKey, piece: Piece) -> tuple[Part, bool]:
         objects, size = self._artefacts.objects, sealed_size(piece.size_bytes)
         call = objects.presign_put(key, size, CALL_S)
         await talk.say(Move(key, _shown(call)))
@@ -241,7 +255,7 @@ class CheckpointService:
         moved = await talk.expect(Moved)
         if moved.sealed_bytes != size or (call is None and digest.hexdigest() != moved.sealed_sha256):
             raise BadProof("What came of a checkpoint is not what its host sent.", subject=key[-64:])
-        return Part(piece.name, piece.offset, piece.size_bytes, key, size, moved.sealed_sha256)
+        return Part(piece.name, piece.offset, piece.size_bytes, key, size, moved.sealed_sha256), moved.is_torn
 
     async def _present(self, manifest: Manifest) -> None:
         """Whether all objects are there in their sizes: what is found now need not be moved in vain."""

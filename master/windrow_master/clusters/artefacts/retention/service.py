@@ -7,14 +7,13 @@ An owner's row is there before its first object. So one that has objects and, as
 and nothing can be saved of it any more.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
 import structlog
 
-from windrow_master.again import again
+from windrow_master.again import again, ends_alone
 from windrow_master.clusters import machine
 from windrow_master.clusters.artefacts import checkpoints
 from windrow_master.clusters.artefacts.retention.rules import KEPT_NS, Stay, is_past, of_ended
@@ -24,7 +23,6 @@ from windrow_master.clusters.jobs.model import JobId
 from windrow_master.clusters.volumes import rules as volumes
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import WindrowError
 from windrow_proto.ids import ClusterId
 from windrow_proto.ports import Clock
 
@@ -77,23 +75,14 @@ class RetentionService:
         objects, count = self._artefacts.objects, 0
         for kind, stays in OWNERS.items():
             async for owner in checkpoints.owners(objects, kind):
-                with _waiting(owner):
+                with ends_alone("owner_sweep", owner=owner):
                     stay, now_ns = await self._store.read(partial(stays, owner)), self._clock.wall_ns()
                     if stay is not None and stay.keep:
                         count += len(await checkpoints.tidy(objects, owner, now_ns, stay.keep))
                     elif stay is not None:
                         count += await checkpoints.drop(objects, owner, now_ns - stay.young_ns)
         async for owner in checkpoints.owners(objects, "job", JOBS):
-            with _waiting(owner):
+            with ends_alone("owner_sweep", owner=owner):
                 if await self._store.read(partial(_is_job_past, owner)):
                     count += await checkpoints.drop(objects, owner, self._clock.wall_ns() - KEPT_NS, JOBS)
         return count
-
-
-@contextmanager
-def _waiting(owner: str) -> Iterator[None]:
-    """What the store refuses now is tried with the next sweep; the others go on."""
-    try:
-        yield
-    except WindrowError as error:
-        log.warning("owner_not_swept", owner=owner, detail=error.detail)

@@ -9,13 +9,14 @@ All of it is in SQL: a Master that dies anywhere goes on from the rows, and what
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import structlog
 
-from windrow_master.again import again
+from windrow_master.again import GIVEN_UP, Boundary, again
 from windrow_master.clusters.jobs import decide as rules
 from windrow_master.clusters.jobs import logins
 from windrow_master.clusters.jobs.checkpoints.service import JobCheckpoints, Mover
@@ -30,7 +31,7 @@ from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.shares import Share, ShareLimits, Shares
 from windrow_master.store.store import Store
-from windrow_master.store.unit import UnitOfWork
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_proto.errors import (
     IdempotencyMismatch,
     InvalidInput,
@@ -90,6 +91,7 @@ class JobCourse:
         self._log_due_ns: dict[JobId, int] = {}
         self._until_ns: dict[JobId, int] = {}
         self._transfers = Shares("transfers of jobs", "They go on in a moment.", TRANSFERS)
+        self._faults = Boundary("job", DATABASE_FAULTS)
         self._group: asyncio.TaskGroup | None = None
 
     def move_by(self, mover: Mover) -> None:
@@ -107,7 +109,7 @@ class JobCourse:
 
     async def tick(self) -> None:
         """One look at all jobs that have not ended."""
-        jobs = await self._store.read(_unanswered)
+        jobs = await self._store.read(self._unanswered)
         if jobs is None:
             jobs = await self._store.write(self._steps, name="job.tick")
         self._forget(jobs)
@@ -118,21 +120,37 @@ class JobCourse:
         await self._place_in_turn([one for one in jobs if one.state in PLACEABLE])
         # What is to be brought in or sent goes before pieces of logs, which only may be lost.
         for job in sorted(jobs, key=lambda one: one.state is JobState.RUNNING):
-            await self._look_inside(job)
+            with self._faults.around(job.job_id, "look"):
+                await self._look_inside(job)
+
+    def _unanswered(self, uow: UnitOfWork) -> Sequence[Job] | None:
+        """All that have not ended, where none of them has a step to take; else None."""
+        jobs = uow.jobs.living()
+        for job in jobs:
+            has_step = True  # also of one that crashes: the write counts it
+            with suppress(Exception):
+                has_step = self._faults.is_spent(job.job_id) or _answer(uow, job) is not None
+            if has_step:
+                return None
+        return jobs
 
     def _steps(self, uow: UnitOfWork) -> Sequence[Job]:
         """Let every job take the step that follows from what is known; returns those that have not ended."""
         for job in uow.jobs.living():
-            found = _answer(uow, job)
-            if found is not None:
-                self._desk.step(uow, job, found, "master")
+            is_spent = self._faults.is_spent(job.job_id)
+            with self._faults.around(job.job_id), uow.attempt():
+                found = rules.Answer(JobEvent.FAIL, GIVEN_UP) if is_spent else _answer(uow, job)
+                if found is not None:
+                    self._desk.step(uow, job, found, "master")
         return uow.jobs.living()
 
     async def _place_in_turn(self, waiting: Sequence[Job]) -> None:
         """Look for places: one try of each account, then further ones in turn."""
         look = self._turns.look(waiting, self.free_slots(), self._clock.monotonic_ns())
         while (job := look.next()) is not None:
-            refused = await self._place(job)
+            refused: WindrowError | None = WindrowError("This Master met a bug with it; it tries again.")
+            with self._faults.around(job.job_id, "place"):
+                refused = await self._place(job)
             if refused is None:
                 self._turns.placed(job)
             elif isinstance(refused, InvalidInput | IdempotencyMismatch):
@@ -222,7 +240,7 @@ class JobCourse:
             log.info("job_waits", job_id=job_id, error=str(error))
             await self._clock.sleep_ns(AGAIN_NS)
         except Exception:  # the task's top level: the others go on
-            log.exception("job_crashed", job_id=job_id)
+            self._faults.crashed(job_id, "work")
             await self._clock.sleep_ns(AGAIN_NS)
         finally:
             work.close()
@@ -265,6 +283,7 @@ class JobCourse:
     def _forget(self, jobs: Sequence[Job]) -> None:
         """Keep nothing in memory of attempts that have ended."""
         clusters = {job.attempts[-1].cluster_id for job in jobs if job.has_cluster}
+        self._faults.keep_only({job.job_id for job in jobs})
         self._restored &= clusters
         self._sent &= clusters
         self._save_due_ns = {one: due_ns for one, due_ns in self._save_due_ns.items() if one in clusters}
@@ -309,12 +328,6 @@ class JobCourse:
         job = replace(job, attempts=(*job.attempts[:-1], attempt))
         reason = "; ".join(part for part in (job.reason, why) if part)
         self._desk.step(uow, job, rules.Answer(event, reason), "master")
-
-
-def _unanswered(uow: UnitOfWork) -> Sequence[Job] | None:
-    """All that have not ended, where none of them has a step to take; else None."""
-    jobs = uow.jobs.living()
-    return None if any(_answer(uow, job) is not None for job in jobs) else jobs
 
 
 def _answer(uow: UnitOfWork, job: Job) -> rules.Answer | None:

@@ -69,6 +69,7 @@ class VolumeCourse:
     def __init__(self, store: Store, clock: Clock, clusters: ClusterService, mover: CheckpointService) -> None:
         self._store, self._clock, self._clusters, self._mover = store, clock, clusters, mover
         self._seen: dict[tuple[WorkloadId, str], str] = {}
+        self._torn: dict[tuple[WorkloadId, str], int] = {}
         self._save_due_ns: dict[WorkloadId, int] = {}
         self._exited: set[WorkloadId] = set()
         self._locks: dict[WorkloadId, asyncio.Lock] = {}
@@ -176,9 +177,12 @@ class VolumeCourse:
         """Nothing here fails the work: what goes wrong is said of the volume, and tried again."""
         every_ns = rules.SAVE_EVERY_NS
         for volume in held.writes:
+            key = held.workload.workload_id, volume.volume_id
             try:
-                await self._save(held, volume)
+                await self._save(held, volume, takes_torn=self._torn.get(key, 0) >= rules.TORN_TRIES)
+                self._torn.pop(key, None)
             except WindrowError as error:
+                self._torn[key] = self._torn.get(key, 0) + 1 if isinstance(error, Conflict) else 0
                 every_ns = rules.SAVE_AGAIN_NS
                 log.info("volume_not_saved", volume_id=volume.volume_id, error=str(error))
         self._save_due_ns[held.workload.workload_id] = self._clock.monotonic_ns() + every_ns
@@ -187,16 +191,21 @@ class VolumeCourse:
         is_begun = held.workload.running_ns > 0 or held.cluster.started_at_ns is not None
         for volume in held.writes if is_begun else ():
             try:
-                await self._save(held, volume)
+                await self._save(
+                    held, volume, takes_torn=True
+                )  # nothing writes to it any more, and nothing comes after
             except WindrowError as error:
-                if error.retryable or isinstance(error, NotFound):
+                is_over = not error.retryable and not isinstance(error, NotFound)
+                lost = partial(self._unsaved, held=held, row=volume, why=error.detail or error.code, is_over=is_over)
+                await self._store.write(lost, name="volume.unsaved")
+                if not is_over:
                     raise  # its host keeps the folders for a while
                 log.warning("volume_not_saved", volume_id=volume.volume_id, error=str(error))
         await self._mover.settle(held.cluster.account_id, held.workload)
 
     # --- one volume ---
 
-    async def _save(self, held: _Held, volume: Volume) -> None:
+    async def _save(self, held: _Held, volume: Volume, *, takes_torn: bool = False) -> None:
         """Its folder as the next version, if it has changed. Raises what kept it from being stored, and says so."""
         row = await self._row(volume)
         if row is None:
@@ -205,24 +214,27 @@ class VolumeCourse:
         try:
             room = min(volume.max_bytes, await self._store.read(partial(_room, volume=row)))
             begin = partial(self._begin, held, row)
-            saving = Saving(row.version, row.name, self._seen.get(key, ""), room, rules.KEEP, begin)
+            saving = Saving(row.version, row.name, self._seen.get(key, ""), room, rules.KEEP, begin, takes_torn)
             saved = await self._mover.save_volume(volume.account_id, volume.volume_id, held.workload, saving)
         except WindrowError as error:
             why = error.detail or error.code
-            if row.problem != why and not error.retryable:
+            if row.problem != f"not saved: {why}" and not error.retryable:
                 await self._store.write(partial(self._failed, held=held, row=row, why=why), name="volume.problem")
             raise
         if saved is None:
             return
-        manifest, self._seen[key] = saved
+        manifest, self._seen[key] = saved.manifest, saved.seen
+        problem = rules.part_words(saved.left, saved.left_count, saved.torn)
         files = {part.name for part in manifest.parts} - {INDEX_NAME}
         size = sum(part.size_bytes for part in manifest.parts if part.name != INDEX_NAME)
 
         def keep(uow: UnitOfWork) -> None:
             now = uow.volumes.by_id(volume.volume_id)
             if now is not None:
-                told = {"size_bytes": size, "files": len(files), "saved_at_ns": manifest.made_ns, "problem": ""}
+                told = {"size_bytes": size, "files": len(files), "saved_at_ns": manifest.made_ns, "problem": problem}
                 uow.volumes.save(replace(now, **told))  # type: ignore[arg-type]
+                if problem and problem != now.problem:
+                    _tell_event(uow, held, "saved_in_part", f"Version {manifest.step} of {now.name}: {problem}")
 
         await self._store.write(keep, name="volume.saved")
 
@@ -239,8 +251,20 @@ class VolumeCourse:
     def _failed(self, uow: UnitOfWork, held: _Held, row: Volume, why: str) -> None:
         now = uow.volumes.by_id(row.volume_id)
         if now is not None:
-            uow.volumes.save(replace(now, problem=why[:400]))
+            uow.volumes.save(replace(now, problem=f"not saved: {why}"[: rules.PROBLEM_CHARS_MAX]))
             _tell_event(uow, held, "not_saved", f"The volume {row.name} was not saved: {why}")
+
+    def _unsaved(self, uow: UnitOfWork, held: _Held, row: Volume, why: str, *, is_over: bool) -> None:
+        """The last save came to nothing; is_over: its host removes the folder now, else while it tries again."""
+        now = uow.volumes.by_id(row.volume_id)
+        if now is None:
+            return
+        kept = f"version {now.version} is what is kept" if now.saved_at_ns is not None else "nothing of it is kept"
+        ends = "was not saved" if is_over else "is not saved yet"
+        said = f"the end of {held.cluster.name} {ends}: {why}; {kept}"[: rules.PROBLEM_CHARS_MAX]
+        if said != now.problem:
+            uow.volumes.save(replace(now, problem=said))
+            _tell_event(uow, held, "lost" if is_over else "not_saved", f"Volume {now.name}: {said}")
 
     def _broke(self, uow: UnitOfWork, held: _Held, why: str) -> None:
         workload = uow.workloads.get(held.workload.workload_id)
@@ -272,6 +296,7 @@ class VolumeCourse:
     def _forget(self, workloads: set[WorkloadId]) -> None:
         """Keep nothing in memory of what is over."""
         self._seen = {key: seen for key, seen in self._seen.items() if key[0] in workloads}
+        self._torn = {key: count for key, count in self._torn.items() if key[0] in workloads}
         self._save_due_ns = {one: due_ns for one, due_ns in self._save_due_ns.items() if one in workloads}
         self._exited &= workloads
         self._locks = {one: lock for one, lock in self._locks.items() if one in workloads or lock.locked()}
