@@ -228,7 +228,8 @@ class FleetService:
     def start(self) -> None:
         """Read the fleet, of which nobody was heard yet; call once before `run`, without a loop running in another
         thread."""
-        self._store.write_now(lambda uow: uow.hosts.not_heard(uow.now_wall_ns), name="fleet.start")
+        spoke = [state for state in LinkState if step_link(state, LinkEvent.START).moved]
+        self._store.write_now(lambda uow: uow.hosts.not_heard(spoke, uow.now_wall_ns), name="fleet.start")
         for host, slots in self._store.read_now(_everything):
             self._put(host, slots)
 
