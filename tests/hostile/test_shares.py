@@ -1,8 +1,9 @@
 """Every thing that accounts share, at one account's limit: another one, and operators, are served as before."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from windrow_master.api import sharing
 from windrow_master.clusters.access import service as access
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.model import WorkPhase
+from windrow_master.identity.decide import SESSIONS_MAX, TOKENS_MAX
 from windrow_master.identity.model import ALL_ROLES, Role
 from windrow_master.store.room import Room
 from windrow_proto.disk_memory import MemoryDisk
@@ -207,6 +209,23 @@ async def test_bodies_that_drip_leave_others_their_requests(market: TwoRenters) 
     await end_all(held)
     assert (await market.noisy.client.get("/me")).status_code == 200
     assert market.services.shares.requests.taken == 0
+
+
+@pytest.mark.row("F20")
+async def test_an_account_has_a_bounded_number_of_tokens_and_sessions(market: TwoRenters) -> None:
+    async def filled(ask: Callable[[], Awaitable[Any]], most: int) -> Any:
+        for _ in range(most + 1):
+            if (answer := await ask()).status_code == 429:
+                return answer.json()["detail"]
+        return ""
+
+    who = market.noisy
+    token = {"name": "more", "roles": ["renter"]}
+    assert "of at most 200. Revoke some" in await filled(lambda: who.client.post("/tokens", json=token), TOKENS_MAX)
+    signs_in = partial(who.client.post, "/session", json={"token": who.token})
+    assert "of at most 100. End some" in await filled(signs_in, SESSIONS_MAX)
+    for other in (market.quiet.client, market.operator):
+        assert (await other.post("/tokens", json=token)).status_code == 201
 
 
 # --- channels into workloads -----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from windrow_master.api import names, values
 from windrow_master.api.auth import RULES, V1, authorise
 from windrow_master.api.context import principal_of, services_of
-from windrow_master.identity.decide import Permission
+from windrow_master.identity.decide import Permission, check_number
 from windrow_master.store.model import RememberedAnswer
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import (
@@ -32,6 +32,8 @@ from windrow_proto.units import DAY
 
 KEEP_NS: Final = DAY
 KEY_MAX: Final = 200
+KEYS_MAX: Final = 20_000
+"""Of one account within KEEP_NS; an operator's may be more."""
 BODY_MAX: Final = 256 * 1024
 """Longer answers are not remembered; no POST of ours gives one."""
 LOGIN: Final = "registry_login"
@@ -102,6 +104,8 @@ async def _once(request: Request, handler: Handler, key: str) -> Response:
         uow.idempotency.forget_older(uow.now_wall_ns - KEEP_NS)
         present = uow.idempotency.get(principal.account_id, key)
         if present is None:
+            have, way = uow.idempotency.count(principal.account_id), "Ask without a key, or try again tomorrow."
+            check_number(principal, have, KEYS_MAX, "Idempotency-Keys of the last 24 hours", way)
             uow.idempotency.reserve(principal.account_id, key, asked, uow.epoch, uow.now_wall_ns)
         return present
 

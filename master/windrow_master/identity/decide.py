@@ -15,9 +15,23 @@ from enum import StrEnum
 from typing import Final
 
 from windrow_master.identity.model import ApiToken, JoinToken, Member, MemberRole, Principal, Role, Standing
-from windrow_proto.errors import Banned, CertificateRefused, Conflict, InvalidInput, JoinTokenRefused, WindrowError
+from windrow_proto.errors import (
+    Banned,
+    CertificateRefused,
+    Conflict,
+    InvalidInput,
+    JoinTokenRefused,
+    TooMany,
+    WindrowError,
+)
 from windrow_proto.units import DAY
 
+TOKENS_MAX: Final = 200
+"""API tokens of one account that are good."""
+JOIN_TOKENS_MAX: Final = 200
+"""Join tokens of one account that can still be used."""
+SESSIONS_MAX: Final = 100
+"""Sessions of one account that have not ended."""
 RETURN_NS: Final = 30 * DAY
 """How long after its certificate ended a member may still come back by proof of its key."""
 NAME_MAX: Final = 128
@@ -190,3 +204,9 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
 def is_allowed(roles: frozenset[Role], permission: Permission) -> bool:
     """Whether these roles have the permission."""
     return permission is Permission.NOBODY or bool(GRANTS[permission] & roles)
+
+
+def check_number(who: Principal, have: int, most: int, what: str, way: str) -> None:
+    """Raises TooMany where an account has as many as it may; operators may have more."""
+    if have >= most and not who.is_trusted:
+        raise TooMany(f"This account has {have:,} {what}, of at most {most:,}. {way}")

@@ -275,6 +275,8 @@ class IdentityService:
             raise InvalidInput("expires_in_s must be above 0 and at most 90 days.")
 
         def make(uow: UnitOfWork) -> tuple[ApiToken, str]:
+            have = uow.tokens.count(principal.account_id, uow.now_wall_ns)
+            decide.check_number(principal, have, decide.TOKENS_MAX, "API tokens", "Revoke some: windrow token rm")
             token, text = self.issue_token(
                 uow, principal.account_id, name, roles, life_ns, principal.actor, principal.token_id
             )
@@ -351,6 +353,9 @@ class IdentityService:
             raise InvalidInput("expires_in_s must be above 0 and at most one day.")
 
         def make(uow: UnitOfWork) -> tuple[JoinToken, str]:
+            have = uow.join_tokens.count(principal.account_id, uow.now_wall_ns)
+            way = "Use or revoke some; each expires by itself."
+            decide.check_number(principal, have, decide.JOIN_TOKENS_MAX, "join tokens", way)
             text = f"wj_{new_secret(uow)}.{self.ca_sha256[:CA_HASH_HEX]}"
             digest = hashlib.sha256(text.encode()).digest()
             token_id, until = TokenId(uow.mint("jointoken")), uow.now_wall_ns + life_ns

@@ -5,7 +5,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, RowMapping, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Row, RowMapping, bindparam, delete, func, insert, select, update
 
 from windrow_master.audit.model import Wanted
 from windrow_master.store.made import Found, Made, flat
@@ -276,6 +276,11 @@ class IdempotencyRepository:
             return None
         values = dict(row._mapping)
         return RememberedAnswer(**values | {"headers": values["headers"] or {}, "body": bytes(values["body"] or b"")})
+
+    def count(self, account_id: AccountId) -> int:
+        """How many keys of an account are remembered."""
+        query = select(func.count()).select_from(idempotency).where(idempotency.c.account_id == account_id)
+        return int(self._connection.scalar(query) or 0)
 
     def reserve(self, account_id: AccountId, key: str, request_sha256: bytes, epoch: int, now_ns: int) -> None:
         """Remember that a request has begun."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
 
 from windrow_master.identity.model import (
     Account,
@@ -134,6 +134,12 @@ class TokenRepository:
         )
         return [_token(row) for row in self._connection.execute(query).mappings()]
 
+    def count(self, account_id: AccountId, now_ns: int) -> int:
+        """How many of an account are worth something."""
+        is_good = api_tokens.c.revoked_at_ns.is_(None) & (api_tokens.c.expires_at_ns > now_ns)
+        query = select(func.count()).select_from(api_tokens).where(api_tokens.c.account_id == account_id, is_good)
+        return int(self._connection.scalar(query) or 0)
+
     def revoke(self, token_id: TokenId, now_ns: int) -> None:
         """Make it worthless from now on."""
         self._connection.execute(update(api_tokens).where(api_tokens.c.id == token_id).values(revoked_at_ns=now_ns))
@@ -177,6 +183,12 @@ class SessionRepository:
     def get(self, session_id: SessionId) -> Session | None:
         """One session, or None."""
         return self._one(sessions.c.id == session_id)
+
+    def count(self, account_id: AccountId, now_ns: int) -> int:
+        """How many of an account have neither ended nor expired."""
+        is_good = sessions.c.revoked_at_ns.is_(None) & (sessions.c.expires_at_ns > now_ns)
+        query = select(func.count()).select_from(sessions).where(sessions.c.account_id == account_id, is_good)
+        return int(self._connection.scalar(query) or 0)
 
     def list(self, account_id: AccountId, now_ns: int, idle_since_ns: int, after: str, limit: int) -> Sequence[Session]:
         """Sessions of an account that still hold, oldest first."""
@@ -263,6 +275,16 @@ class JoinTokenRepository:
             .limit(limit)
         )
         return [_join_token(row) for row in self._connection.execute(query).mappings()]
+
+    def count(self, account_id: AccountId, now_ns: int) -> int:
+        """How many of an account can still be used."""
+        is_good = (
+            join_tokens.c.used_by.is_(None)
+            & join_tokens.c.revoked_at_ns.is_(None)
+            & (join_tokens.c.expires_at_ns > now_ns)
+        )
+        query = select(func.count()).select_from(join_tokens).where(join_tokens.c.account_id == account_id, is_good)
+        return int(self._connection.scalar(query) or 0)
 
     def use(self, token_id: TokenId, member_id: str, now_ns: int) -> None:
         """Mark it used, once and for ever."""

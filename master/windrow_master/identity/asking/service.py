@@ -144,6 +144,8 @@ class Asking:
         principal = await self.authenticate(token)
 
         def make(uow: UnitOfWork) -> tuple[Session, str]:
+            have = uow.sessions.count(principal.account_id, uow.now_wall_ns)
+            decide.check_number(principal, have, decide.SESSIONS_MAX, "sessions", "End some of them first.")
             secret = SESSION_PREFIX + new_secret(uow)
             session = Session(
                 id=SessionId(uow.mint("session")),
