@@ -82,3 +82,19 @@ async def test_wrong_tokens_of_an_address_lock_out_only_wrong_tokens(limited: tu
 
     assert statuses[-1] == 429
     assert fresh.status_code == 200, "the process has never seen this token before, as after a restart"
+
+
+@pytest.mark.row("F8")
+async def test_the_audit_says_which_token_and_session_did_it_and_from_where(api: Api) -> None:
+    secret = (await api.stranger.post(f"{V1}/session", json={"token": api.token})).json()["secret"]
+    browser = {"Authorization": f"Bearer {secret}"}
+    me = (await api.stranger.get(f"{V1}/me", headers=browser)).json()
+    made = (await api.stranger.post(f"{V1}/tokens", json={"name": "spare"}, headers=browser)).json()
+
+    await api.stranger.delete(f"{V1}/tokens/{made['id']}", headers=browser)
+
+    (entry,) = (await api.client.get(f"{V1}/audit", params={"action": "token.revoke"})).json()["items"]
+    asked = {name: entry["fields"][name] for name in ("token", "session", "address")}
+    assert asked == {"token": me["token"]["id"], "session": me["session"]["id"], "address": "127.0.0.1"}
+    assert made["token"] not in str(entry)
+    assert secret not in str((await api.client.get(f"{V1}/audit")).json())

@@ -6,6 +6,7 @@ from fastapi import Depends, Request
 
 from windrow_master.api.services import Services as Services
 from windrow_master.identity.model import Principal
+from windrow_master.store.unit import ORIGIN
 from windrow_proto.errors import Unauthenticated
 
 
@@ -34,6 +35,9 @@ async def principal_of(request: Request) -> Principal:
         raise Unauthenticated
     principal = await services_of(request).identity.authenticate(secret)
     request.state.principal = principal
+    session = {} if principal.session_id is None else {"session": principal.session_id}
+    address = request.client.host if request.client is not None else ""
+    ORIGIN.set({"token": principal.token_id, "address": address, **session})
     return principal
 
 

@@ -7,7 +7,7 @@ write(fn) ──▶ pending ──▶ one transaction: SAVEPOINT fn1, SAVEPOINT 
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -26,7 +26,7 @@ from windrow_master.store.model import EventRow
 from windrow_master.store.opening import explained
 from windrow_master.store.room import Room
 from windrow_master.store.seat import Claim
-from windrow_master.store.unit import Part, UnitOfWork
+from windrow_master.store.unit import ORIGIN, Part, UnitOfWork
 from windrow_proto.errors import (
     DeadlineExceeded,
     DiskFull,
@@ -62,6 +62,7 @@ class _Job:
     name: str
     function: Callable[[UnitOfWork], Any]
     future: "asyncio.Future[Any]"
+    origin: Mapping[str, str] = field(default_factory=ORIGIN.get)
     unit: UnitOfWork | None = None
     result: Any = None
     error: BaseException | None = None
@@ -383,6 +384,7 @@ class Store:
 
     def _run(self, connection: Connection, job: _Job, part: Part | None) -> None:
         unit, chain = self._unit(connection), self._chain.value
+        unit.origin = job.origin
         try:
             job.result = job.function(unit)
         except Exception as error:

@@ -5,7 +5,9 @@ A room hangs its repositories here by one `cached_property` each; nothing else i
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final
 
 from sqlalchemy import Connection
@@ -55,6 +57,8 @@ MINT_BYTES = 10
 """What an id needs of randomness (windrow_proto.ids)."""
 
 
+ORIGIN: Final[ContextVar[Mapping[str, str]]] = ContextVar("origin", default=MappingProxyType({}))
+"""By which token and session, and from which address, an account asks for what is written now."""
 DATABASE_FAULTS: Final = (OperationalError, InterfaceError, InternalError, PendingRollbackError)
 """What the database itself meets, whatever was asked of it."""
 
@@ -105,6 +109,7 @@ class UnitOfWork:
         self.chain = chain or ChainHead()
         self.callbacks: list[Callable[[], None]] = []
         self.told: list[EventRow] = []
+        self.origin: Mapping[str, str] = {}
 
     def mint(self, prefix: str) -> str:
         """A new id of this kind."""
@@ -133,7 +138,8 @@ class UnitOfWork:
         self, actor: str, action: str, subject: str, reason: str = "", fields: Mapping[str, str] | None = None
     ) -> None:
         """Write who did what and why, chained to all before it, in this transaction."""
-        entry = AuditEntry(0, self.now_wall_ns, self.epoch, actor, action, subject, reason, fields or {}, b"")
+        said = {**(self.origin if actor.startswith("account/") else {}), **(fields or {})}
+        entry = AuditEntry(0, self.now_wall_ns, self.epoch, actor, action, subject, reason, said, b"")
         self.audit_log.append(entry)
 
     def event(
