@@ -15,7 +15,7 @@ from urllib.parse import quote
 from windrow.config import DEADLINE_S
 from windrow.errors import ApiProblem, MasterUnreachable, WaitTimedOut, WindrowClientError
 from windrow.soon import SOON_S, patiently
-from windrow.transport import FILES_S, TAR, Json, Transport
+from windrow.transport import FILES_S, TAR, Archive, Json, Transport
 
 LOOK_S = 0.25
 """Between two looks at a cluster where its stream does not tell."""
@@ -153,10 +153,14 @@ class Client(Transport):
         """Send a tar stream into the working folder; `commit` starts a workload that waits for its files."""
         return self._put(f"/clusters/{cluster_id}/files", tar, {"commit": "true" if commit else "false"}, TAR)
 
-    def get_files(self, cluster_id: str, into: IO[bytes], *, changed: bool, rank: int = 0) -> bool:
-        """Write the working folder as a tar stream to `into`; returns whether a cap cut it."""
+    def files(self, cluster_id: str, *, changed: bool, rank: int = 0) -> Archive:
+        """The working folder of a cluster, to be brought here."""
         params = {"changed": "true" if changed else "false", **_member(rank)}
-        return self._get_tar(f"/clusters/{cluster_id}/files", into, params)
+        return Archive(self, f"/clusters/{cluster_id}/files", params)
+
+    def renew_cluster(self, cluster_id: str) -> None:
+        """Say that the client of a cluster still lives, where it was created with `client_lease_s`."""
+        self.request("POST", f"/clusters/{cluster_id}/renew")
 
     def artefacts(self, owner_kind: str | None = None, owner_id: str | None = None) -> Iterator[Json]:
         """The account's artefacts, the latest first; of one owner, such as ("cluster", its id), where it is named."""
@@ -268,9 +272,9 @@ class Client(Transport):
         with self._stream("GET", f"/jobs/{job_id}/logs", params=params, read_s=read_s) as answer:
             yield from answer.iter_bytes()
 
-    def get_job_files(self, job_id: str, into: IO[bytes], attempt: int | None = None) -> bool:
-        """Write what an attempt changed as a tar stream to `into`; returns whether a cap cut it."""
-        return self._get_tar(f"/jobs/{job_id}/artefacts", into, {"attempt": str(attempt)} if attempt else {})
+    def job_files(self, job_id: str, attempt: int | None = None) -> Archive:
+        """What an attempt changed, to be brought here."""
+        return Archive(self, f"/jobs/{job_id}/artefacts", {"attempt": str(attempt)} if attempt else {})
 
     def wait_job(self, job_id: str, timeout_s: float | None, on_change: Callable[[Json], None] | None = None) -> Json:
         """Wait until it has ended; raises WaitTimedOut after `timeout_s` seconds, None: never."""

@@ -3,10 +3,13 @@
 The only module of the SDK that reads the environment.
 """
 
+import ipaddress
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from windrow.errors import NoMaster, WindrowClientError
 
@@ -16,12 +19,24 @@ DEADLINE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """How to reach a Master. ca_file: PEM of its authority where it serves its own certificate."""
+    """How to reach a Master. ca_file: PEM of its authority where it serves its own certificate. allows_plain_http:
+    whether the token may go over a network where others can read it."""
 
     url: str
     token: str
     ca_file: str | None = None
     source: str = "arguments"
+    allows_plain_http: bool = False
+
+    def __post_init__(self) -> None:
+        """What files and secrets end with is taken off. Raises WindrowClientError, without a word of the token."""
+        object.__setattr__(self, "token", self.token.strip())
+        object.__setattr__(self, "url", _checked_url(self.url.strip(), self.source))
+        if not self.token.isascii() or not self.token.isprintable() or " " in self.token:
+            raise WindrowClientError(
+                f"The token from {self.source} is none: it holds a blank, a newline or a character that no token has. "
+                "It was sent nowhere. Look at where it comes from."
+            )
 
     def __repr__(self) -> str:
         return f"Config(url={self.url!r}, token='***', source={self.source!r})"
@@ -38,6 +53,11 @@ def ssh_folder() -> Path:
     return Path.home() / ".ssh"
 
 
+def transfers_folder() -> Path:
+    """Where this user keeps what was sent with runs and jobs, and what of it has come back."""
+    return state_folder().parent / "transfers"
+
+
 def state_folder() -> Path:
     """Where this user keeps what can be had again: how to reach the workers of clusters."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
@@ -49,19 +69,75 @@ def has_proxy() -> bool:
     return any(name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in os.environ)
 
 
+def _checked_url(url: str, source: str) -> str:
+    """The address without what it may not hold. Raises WindrowClientError."""
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_address = False
+    if not is_address or not url.isprintable() or " " in url:
+        raise WindrowClientError(f"The Master's address from {source} is none. It is like https://market.example:8443")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise WindrowClientError(
+            f"The Master's address from {source} holds more than a place: a name, a password or a question. "
+            "It is like https://market.example:8443; the token is given apart from it."
+        )
+    return url.rstrip("/")
+
+
+def refuse_plain_http(config: Config) -> Config:
+    """The same, where its token stays on this machine, is sealed on its way, or may be read there. Raises
+    WindrowClientError."""
+    parts = urlsplit(config.url)
+    if parts.scheme == "https" or config.allows_plain_http or _is_loopback(parts.hostname or ""):
+        return config
+    raise WindrowClientError(
+        f"{config.url} is plain HTTP to another machine: whoever is on the way reads your token and has all your "
+        "rights. Use its https:// address. If the way is safe, as in a VPN: windrow login --insecure-http, or "
+        "WINDROW_INSECURE_HTTP=1"
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse_strangers(path: Path, opened: os.stat_result) -> None:
+    """Raise WindrowClientError where somebody else can have written this file, or have put it, or a link, in its place:
+    what came with somebody's repository must not name the Master that gets our folder and token."""
+    if opened.st_mode & 0o077:
+        raise WindrowClientError(
+            f"{path} can be read by others, so `windrow` did not write it. If it is yours: chmod 600 {path}"
+        )
+    folder = path.parent
+    for place, facts in (
+        (path, opened), (path, path.lstat()), (folder, folder.lstat()), (folder, folder.stat()),
+    ):  # fmt: skip
+        if facts.st_uid not in (os.geteuid(), 0):
+            raise WindrowClientError(
+                f"{place} belongs to user {facts.st_uid}, and you are {os.geteuid()}: it could send you to a Master of "
+                "theirs. If you mean that Master: windrow login URL, and run this elsewhere."
+            )
+    if folder.stat().st_mode & 0o1002 == 0o002:
+        raise WindrowClientError(f"Everybody may write in {folder}, so {path} is not believed: chmod o-w {folder}")
+
+
 def _read(path: Path) -> Config | None:
     try:
         with path.open() as file:
-            if os.fstat(file.fileno()).st_mode & 0o077:
-                # What came with somebody's repository must not name the Master that gets our folder and token.
-                raise WindrowClientError(
-                    f"{path} can be read by others, so `windrow` did not write it. If it is yours: chmod 600 {path}"
-                )
+            _refuse_strangers(path, os.fstat(file.fileno()))
             record = json.load(file)
         if "local_url" in record:
             # A Master of this machine: whoever took its port while it was down is told no token.
             return Config(str(record["local_url"]), str(record["token"]), str(record["ca_pem"]), source=str(path))
-        return Config(str(record["url"]), str(record["token"]), record.get("ca_file"), source=str(path))
+        is_plain = record.get("insecure_http") is True
+        return Config(str(record["url"]), str(record["token"]), record.get("ca_file"), str(path), is_plain)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -77,14 +153,18 @@ def find(url: str | None = None, token: str | None = None, start: Path | None = 
     """
     url = url or os.environ.get("WINDROW_URL")
     token = token or os.environ.get("WINDROW_TOKEN")
+    is_plain = os.environ.get("WINDROW_INSECURE_HTTP", "") not in ("", "0")
     if url and token:
-        return Config(url.rstrip("/"), token, os.environ.get("WINDROW_CA_FILE"), source="arguments or environment")
+        ca_file = os.environ.get("WINDROW_CA_FILE")
+        return refuse_plain_http(Config(url, token, ca_file, "arguments or environment", is_plain))
     here = (start or Path.cwd()).resolve()
     candidates = [folder / ".windrow" / "cli.json" for folder in (here, *here.parents)] + [user_file()]
     for path in candidates:
         found = _read(path)
         if found is not None:
-            return Config((url or found.url).rstrip("/"), token or found.token, found.ca_file, found.source)
+            is_plain = is_plain or (found.allows_plain_http and url is None)
+            source = found.source if url is None and token is None else f"arguments, environment or {found.source}"
+            return refuse_plain_http(Config(url or found.url, token or found.token, found.ca_file, source, is_plain))
     raise NoMaster
 
 
@@ -100,7 +180,8 @@ def save(config: Config) -> Path:
     """Write the user's file (0600) and return where."""
     path = user_file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    record = {"url": config.url, "token": config.token, "ca_file": config.ca_file}
+    record: dict[str, Any] = {"url": config.url, "token": config.token, "ca_file": config.ca_file}
+    record |= {"insecure_http": True} if config.allows_plain_http else {}
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         json.dump(record, file)

@@ -14,15 +14,17 @@ from decimal import Decimal
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any, Final, Self
 
-from windrow import folder as folders
 from windrow.cli.request import parse_gpu, parse_size
 from windrow.client import JOB_LOOK_S, Client
 from windrow.config import find
 from windrow.errors import ApiProblem, MasterUnreachable, WaitTimedOut, WindrowClientError
+from windrow.folder.returning import lines
+from windrow.folder.sending import survey
+from windrow.folder.transfer import bring, send
+from windrow.telling import tell
 from windrow.transport import Json
 
 LOOK_MAX_S: Final = 5.0
@@ -239,15 +241,13 @@ class Job:
         return Log(partial(self._client.job_logs, self.id, follow=follow, attempt=attempt))
 
     def artefacts(self, into: str | PathLike[str] = ".", attempt: int | None = None) -> list[str]:
-        """Write the files that it changed below `into`; returns their names. Raises WindrowClientError, also where
-        there was more than could be kept: the files that were are written then."""
-        with TemporaryFile() as file:
-            is_cut = self._client.get_job_files(self.id, file, attempt)
-            file.seek(0)
-            names = folders.unpack(file, Path(into))
-        if is_cut:
-            raise WindrowClientError(f"{self.id} left more than 1 GiB; {len(names)} file(s) were written to {into}.")
-        return names
+        """Write the files that it changed below `into`; returns the names of those that are new or changed there. What
+        was changed here meanwhile stays, with theirs beside it. Raises WindrowClientError, also where something is
+        missing: everything else is written then."""
+        report = bring(self._client.job_files(self.id, attempt), self.id, Path(into))
+        if not report.is_whole:
+            raise WindrowClientError(f"{self.id}: " + "; ".join(lines(report, f" to {into}", "the same call again")))
+        return report.written
 
     def cancel(self) -> JobStatus:
         """End it; what it wrote so far is kept. Safe to repeat; what has ended stays as it is."""
@@ -319,18 +319,18 @@ class Platform:
         after: Iterable[Job | str] = (),
         packages: Sequence[str] = (),
         registry_login: Mapping[str, str] | None = None,
+        include_secrets: bool = False,
     ) -> Job:
         """Submit a job; it needs nobody afterwards. docs/jobs.md says what each limit does.
 
-        command: a list of words. folder: what is sent; None: nothing. gpu: "24GB", "H100:2", "2". memory: "8GB".
-        max_price: per hour. retries: after a host was lost, with `retry_on_exit` also after an exit code other than 0.
-        deadline: with its time zone. after: jobs (or names or ids) that have to succeed first. packages: of Python,
-        as numpy==2.4, installed before the command. registry_login: `username` and `password` for the image's registry.
-        Raises WindrowClientError; then no job is left behind.
+        command: a list of words. folder: what is sent; None: nothing. include_secrets: also what looks like one.
+        gpu: "24GB", "H100:2", "2". memory: "8GB". max_price: per hour. retries: after a host was lost, with
+        `retry_on_exit` also after an exit code other than 0. deadline: with its time zone. after: jobs (or names or
+        ids) that have to succeed first. packages: of Python, as numpy==2.4, installed before the command.
+        registry_login: `username` and `password` for its registry. Raises WindrowClientError; no job is left then.
         """
         _check(command, deadline)
-        if isinstance(after, str | Job):
-            after = [after]
+        after = [after] if isinstance(after, str | Job) else after
         request: Json = {
             "argv": list(command),
             "name": Path(command[0]).name[:40] if name is None else name,
@@ -355,22 +355,22 @@ class Platform:
             "packages": list(packages) or None,
             "registry_login": dict(registry_login) if registry_login else None,
         }
-        return self._sent(request | {key: value for key, value in optional.items() if value is not None}, folder)
+        return self._sent(request | {k: v for k, v in optional.items() if v is not None}, folder, include_secrets)
 
-    def _sent(self, request: Json, folder: str | PathLike[str] | None) -> Job:
+    def _sent(self, request: Json, folder: str | PathLike[str] | None, include_secrets: bool) -> Job:
         """Submitted, with its folder if it has one."""
         if folder is None:
             return Job(self.client, self.client.submit_job(request)[0])
-        with TemporaryFile() as file:
-            folders.pack(folders.survey(Path(folder).resolve()), file)
-            file.seek(0)
-            job = Job(self.client, self.client.submit_job(request)[0])
-            try:
-                self.client.put_job_folder(job.id, file)
-            except BaseException:
-                with contextlib.suppress(WindrowClientError):
-                    job.cancel()
-                raise
+        parcel = survey(Path(folder).resolve(), include_secrets=include_secrets)
+        for line in parcel.left.lines():
+            tell(f"windrow: {parcel.root}: {line}")
+        job = Job(self.client, self.client.submit_job(request)[0])
+        try:
+            send(parcel, [job.id], partial(self.client.put_job_folder, job.id))
+        except BaseException:
+            with contextlib.suppress(WindrowClientError):
+                job.cancel()
+            raise
         return job
 
     async def aio_submit(self, command: Sequence[str], folder: str | PathLike[str] | None = ".", **more: Any) -> Job:

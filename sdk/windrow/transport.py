@@ -6,7 +6,7 @@ The one door to the HTTP library.
 import json
 import ssl
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import IO, Any, Final, Self
@@ -104,11 +104,11 @@ class Transport:
         result: Json = self._read(answer)
         return result
 
-    def _get_tar(self, path: str, into: IO[bytes], params: dict[str, Any]) -> bool:
+    def tar(self, path: str, params: Mapping[str, Any], began: Callable[[bool], object]) -> Iterator[bytes]:
+        """A tar stream as it comes; `began` is told first whether the Master says that it is not all there was."""
         with self._stream("GET", path, params=params, read_s=FILES_S) as answer:
-            for data in answer.iter_bytes():
-                into.write(data)
-            return answer.headers.get("X-Files-Truncated", "false") == "true"
+            began(answer.headers.get("X-Files-Truncated", "false") == "true")
+            yield from answer.iter_bytes()
 
     def _long(self, method: str, path: str, body: Any) -> Any:
         """One call that moves files before it answers."""
@@ -149,8 +149,10 @@ class Transport:
             raise self._unreachable(error) from error
 
     def _unreachable(self, error: Exception) -> MasterUnreachable:
+        # A library's words about what was sent may hold the token; those about the way to the Master cannot.
+        words = f": {error}" if isinstance(error, httpx2.NetworkError | httpx2.TimeoutException) else ""
         return MasterUnreachable(
-            f"The Master at {self.config.url} does not answer ({type(error).__name__}: {error}). Is it running?"
+            f"The Master at {self.config.url} does not answer ({type(error).__name__}{words}). Is it running?"
         )
 
     @staticmethod
@@ -166,6 +168,22 @@ class Transport:
             again_s = answer.headers.get("Retry-After", "")
             raise ApiProblem(answer.status_code, said, int(again_s) if again_s.isdecimal() else 0)
         return document
+
+
+class Archive:
+    """A tar archive that a Master gives out from any byte on (folder/archive.py reads it)."""
+
+    def __init__(self, api: Transport, path: str, params: Mapping[str, Any]) -> None:
+        self.is_cut = self.is_resumed = False
+        self._api, self._path, self._params = api, path, params
+
+    def pieces(self, offset: int) -> Iterator[bytes]:
+        """What comes from this byte on. Raises MasterUnreachable, ApiProblem."""
+        self.is_resumed = self.is_resumed or offset > 0
+        yield from self._api.tar(self._path, {**self._params, **({"offset": offset} if offset else {})}, self._began)
+
+    def _began(self, is_cut: bool) -> None:
+        self.is_cut = is_cut
 
 
 def _bearer(token: str) -> dict[str, str]:
@@ -191,7 +209,10 @@ def _trust(config: Config) -> ssl.SSLContext:
     """Who may vouch for the Master: its own authority's file, else this machine's authorities. They are not read for a
     plain URL, where nobody is asked: reading them takes tens of milliseconds of each command."""
     if config.ca_file:
-        return ssl.create_default_context(cafile=config.ca_file)
+        try:
+            return ssl.create_default_context(cafile=config.ca_file)
+        except OSError as error:
+            raise WindrowClientError(f"The authority {config.ca_file} cannot be read: {error.strerror}.") from error
     if config.url.lower().startswith("http://"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it has no authority, so that it trusts nobody
     return httpx2.create_ssl_context()

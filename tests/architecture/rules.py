@@ -36,6 +36,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "botocore": ("master/windrow_master/clusters/artefacts/s3.py",),
     "obstore": ("master/windrow_master/clusters/artefacts/s3.py",),
     "httpx2": ("sdk/windrow/transport.py",),
+    "pathspec": ("sdk/windrow/folder/ignoring.py",),
 }
 """Foreign library -> the only files that may import it."""
 

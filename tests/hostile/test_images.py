@@ -124,6 +124,22 @@ def daemon() -> Iterator[OwnDocker]:
         yield made
 
 
+async def test_in_a_user_namespace_root_keeps_what_package_managers_need_and_nothing_else(tmp_path: Path) -> None:
+    need_networks()
+    need("busybox")
+    remapped = "--userns-remap=default"
+    with namespace() as network, own_docker(network, remapped) as made, tiny_registry(network) as registry:
+        async for site in at(made.url, tmp_path, registry):
+            site.owns(tmp_path / "own", "own:local")
+            script = "grep -E 'Cap(Eff|Bnd)' /proc/self/status; cat /proc/self/uid_map; echo x > /escape"
+            said = await site.said(owner("own:local", "sh", "-c", script))
+    *caps, uids = [line.split() for line in said.splitlines() if "escape" not in line]
+    kept = sum(1 << number for number in (0, 1, 3, 6, 7, 31))  # CHOWN, DAC_OVERRIDE, FOWNER, SETGID, SETUID, SETFCAP
+    assert [int(value, 16) for _, value in caps] == [kept, kept]
+    assert uids[0] == "0" and uids[1] != "0", "its root is nobody on the host"
+    assert "Read-only" in said
+
+
 def runtime_of(url: str, folder: Path, registry: TinyRegistry, budget: Budget | None) -> DockerRuntime:
     made = DockerRuntime(folder, HOST, url, (registry.address,), budget)
     made.images.seal_key = KEY

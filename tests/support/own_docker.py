@@ -33,6 +33,7 @@ class OwnDocker:
     folder: Path
     network: Namespace
     process: "subprocess.Popen[bytes] | None" = field(default=None)
+    more: tuple[str, ...] = ()
     below: "subprocess.Popen[bytes] | None" = field(default=None)
     """containerd, a service of its own as on installed machines: it outlives its caller."""
 
@@ -45,7 +46,13 @@ class OwnDocker:
         """Start it and wait until it answers."""
         at = self.folder
         words = ["dockerd", f"--host={self.url}", f"--data-root={at / 'data'}", f"--exec-root={at / 'exec'}"]
-        words += [f"--pidfile={at / 'pid'}", "--bridge=none", "--ip6tables=false", f"--containerd={at / 'below'}"]
+        words += [
+            f"--pidfile={at / 'pid'}",
+            "--bridge=none",
+            "--ip6tables=false",
+            f"--containerd={at / 'below'}",
+            *self.more,
+        ]
         with self.network.entered(), (at / "log").open("ab") as log:
             if self.below is None:
                 folders = [f"--root={at / 'root'}", f"--state={at / 'state'}", f"--address={at / 'below'}"]
@@ -101,13 +108,13 @@ def _state(process: "subprocess.Popen[bytes] | None") -> str:
 
 
 @contextmanager
-def own_docker(network: Namespace) -> Iterator[OwnDocker]:
-    """A daemon in this network; it and all that it ran are gone afterwards."""
+def own_docker(network: Namespace, *more: str) -> Iterator[OwnDocker]:
+    """A daemon in this network, started with these words, too; it and all that it ran are gone afterwards."""
     need("docker")
     if not shutil.which("dockerd") or os.geteuid() != 0:
         pytest.skip("a container daemon of the test's own needs root and dockerd")
     folder = Path(tempfile.mkdtemp(prefix="windrow-own-docker-"))  # short: a socket's path has at most 107 bytes
-    made = OwnDocker(folder, network)
+    made = OwnDocker(folder, network, more=more)
     disk = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "windrow-test", str(folder)]
     subprocess.run(disk, check=True, capture_output=True, timeout=ASK_S)
     try:

@@ -366,7 +366,7 @@ class DockerRuntime:
         given, kind = devices.of(spec, self.cards()), self._kind
         kind.have_network(api, self._base_url)
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        host_config = facts_of.host_config(spec, *machine, given, kind.limits, kind.cdi)
+        host_config = facts_of.host_config(spec, *machine, given, kind.limits, kind.cdi, kind.caps)
         if not spec.ports:  # ports are published with the network they are of
             joined = self.pause_containers.take(spec.workload_id)
             if spec.peers and not joined:

@@ -272,6 +272,7 @@ def host_config(
     given: Devices,
     limits: list[dict[str, Any]] | None = None,
     cdi: frozenset[str] = frozenset(),
+    caps: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """The floor of isolation and the limits, as the arguments of the SDK's create_host_config.
 
@@ -293,6 +294,7 @@ def host_config(
         },
         "network_mode": egress.NETWORK,
         "cap_drop": ["ALL"],
+        "cap_add": list(caps) or None,
         "security_opt": ["no-new-privileges"],
         "read_only": True,
         "shm_size": memory,  # its pages count as the container's own memory

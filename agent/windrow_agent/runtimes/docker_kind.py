@@ -17,6 +17,8 @@ NO_SUCH_COMMAND: Final = "unable to start container process: exec:"
 """What runc says of a command that is not there or cannot be run, which Podman takes for a fault of its own (500)."""
 PODMAN_PATH: Final = "/v4.0.0/libpod"
 """Where Podman's own protocol is found beside Docker's: from this version on it names a network's bridge."""
+CAPS: Final = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "SETFCAP")
+"""What package managers need; inside a user namespace they reach nothing of the host's."""
 CALL_S: Final = 30.0
 ROOT: Final = "/var/lib/docker"
 
@@ -24,12 +26,13 @@ ROOT: Final = "/var/lib/docker"
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One daemon's ways. limits: of a container's processes, where it has to be told. podman_url: empty for Docker.
-    root: where it keeps volumes; cdi: the devices that it knows by CDI."""
+    root: where it keeps volumes; cdi: the devices that it knows by CDI; caps: what a container's root keeps."""
 
     limits: list[dict[str, Any]] | None = None
     podman_url: str = ""
     root: str = ROOT
     cdi: frozenset[str] = frozenset()
+    caps: tuple[str, ...] = ()
 
     def have_network(self, api: Any, base_url: str) -> None:
         """Have the network of all workloads of this machine, whose bridge the fence knows by name. Raises
@@ -59,14 +62,20 @@ def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> Kin
     found = info.get("DiscoveredDevices") or []  # Docker 28.2 and later; before, CDI is not asked for
     cdi = frozenset(str(one.get("ID")) for one in found if one.get("Source") == "cdi")
     root = str(info.get("DockerRootDir") or ROOT)
-    return Kind(own_limits(), base_url, root, cdi) if is_podman else Kind(root=root, cdi=cdi)
+    caps = CAPS if is_apart(info) else ()
+    return Kind(own_limits(), base_url, root, cdi, caps) if is_podman else Kind(root=root, cdi=cdi, caps=caps)
+
+
+def is_apart(info: dict[str, Any]) -> bool:
+    """Whether its containers are in a user namespace, so that their root is nobody on the host."""
+    options = " ".join(str(one) for one in info.get("SecurityOptions") or [])
+    return "name=userns" in options or "name=rootless" in options
 
 
 def users_of(info: dict[str, Any]) -> str:
     """Whose users a container's are, in words: a daemon with a user namespace says so of itself."""
-    options = " ".join(str(one) for one in info.get("SecurityOptions") or [])
-    is_apart = "name=userns" in options or "name=rootless" in options
-    return "in a user namespace" if is_apart else "without a user namespace (dockerd --userns-remap=default adds one)"
+    apart, without = "in a user namespace", "without a user namespace (dockerd --userns-remap=default adds one)"
+    return apart if is_apart(info) else without
 
 
 def own_limits() -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """`windrow login`, `token`, `receipt`, `ledger`: who you are and what you paid."""
 
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,8 @@ from windrow import link
 from windrow.cli.context import AsJson, client
 from windrow.cli.output import facts, print_json, print_list, say
 from windrow.client import Client
-from windrow.config import Config, save, save_authority
+from windrow.config import Config, refuse_plain_http, save, save_authority
+from windrow.errors import WindrowClientError
 from windrow.transport import fetch_authority
 
 token_app = typer.Typer(help="API tokens and join tokens.", no_args_is_help=True)
@@ -23,32 +25,52 @@ def login(
     url: Annotated[str, typer.Argument(help="The Master, as https://market.example:8443, or a sign-in link.")],
     token_file: Annotated[Path | None, typer.Option(help="File that holds the token; else it is asked for.")] = None,
     ca_file: Annotated[Path | None, typer.Option(help="PEM of the Master's own authority.")] = None,
+    insecure_http: Annotated[
+        bool, typer.Option("--insecure-http", help="Let the token go in clear to another machine.")
+    ] = False,
 ) -> None:
     """Remember a Master and a token for this user; the token is tried first. A sign-in link brings its own token."""
     if link.is_link(url):
-        _login_by(link.parse(url), str(ca_file) if ca_file else None)
+        _login_by(link.parse(url), ca_file, insecure_http)
         return
+    # Refused before a token is asked for or read.
+    refuse_plain_http(Config(url, "", source="the command line", allows_plain_http=insecure_http))
     if token_file is not None:
-        token = token_file.read_text().strip()
+        token = _token_in(token_file)
     elif sys.stdin.isatty():
         token = typer.prompt("Token", hide_input=True).strip()
     else:
         token = sys.stdin.readline().strip()
-    _keep(Config(url.rstrip("/"), token, str(ca_file) if ca_file else None))
+    _keep(Config(url, token, _whole(ca_file), "the command line", insecure_http))
 
 
-def _login_by(given: link.SignInLink, ca_file: str | None) -> None:
+def _login_by(given: link.SignInLink, ca_file: Path | None, insecure_http: bool) -> None:
+    # Its secret goes the same way as a token.
+    place = refuse_plain_http(Config(given.url, "", _whole(ca_file), "the link", insecure_http))
     if ca_file is None and given.url.startswith("https://"):
-        ca_file = save_authority(given.ca_hash, link.check_authority(given, fetch_authority(given.url)))
-    with Client(Config(given.url, "", ca_file)) as api:
+        authority = save_authority(given.ca_hash, link.check_authority(given, fetch_authority(given.url)))
+        place = replace(place, ca_file=authority)
+    with Client(place) as api:
         opened = api.redeem_link(given.secret)
-    _keep(Config(given.url, opened["token"]["token"], ca_file))
+    _keep(replace(place, token=opened["token"]["token"]))
+
+
+def _whole(path: Path | None) -> str | None:
+    """It is used from other folders, too."""
+    return str(path.absolute()) if path else None
 
 
 def _keep(config: Config) -> None:
     with Client(config) as api:
         me = api.get("/me")
     say(f"Signed in as {me['account']['name']} ({', '.join(me['roles'])}); kept in {save(config)}.")
+
+
+def _token_in(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WindrowClientError(f"{path} cannot be read as a token: {type(error).__name__}.") from None
 
 
 @token_app.command("ls")

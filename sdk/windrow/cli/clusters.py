@@ -1,17 +1,14 @@
 """`windrow cluster`: create, look, read logs, run a command inside, fetch files, delete."""
 
-import contextlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Annotated, Any
 
 import typer
 
-from windrow import folder
 from windrow.cli import cluster_text as text
 from windrow.cli import entering, kept
+from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_whole, say_report
 from windrow.cli.context import AsJson, Watch, Yes, client
 from windrow.cli.output import (
     EXIT_FAILURE,
@@ -333,19 +330,14 @@ def cluster_files(
     into: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path("."),
     changed: Annotated[bool, typer.Option(help="Only what changed.")] = False,
     rank: Rank = 0,
+    allow_executables: AllowExecutables = False,
 ) -> None:
     """Fetch its working folder; of a command that has ended the files that it changed are kept for 30 days."""
     api = client(context)
-    names, cut = fetch_files(api, cluster_id(api, cluster, ended=True), into, changed=changed, rank=rank)
-    say(f"{len(names)} file(s) written to {into}." + (" CUT: there was more than 1 GiB." if cut else ""))
-
-
-def fetch_files(api: Client, cluster: str, into: Path, *, changed: bool, rank: int = 0) -> tuple[list[str], bool]:
-    """Bring files back; returns their names and whether a cap cut them."""
-    with TemporaryFile() as file:
-        cut = api.get_files(cluster, file, changed=changed, rank=rank)
-        file.seek(0)
-        return folder.unpack(file, into), cut
+    found = cluster_id(api, cluster, ended=True)
+    report = bring_cluster(api, found, into, changed=changed, rank=rank, allow_executables=allow_executables)
+    say_report(report, f"the same command again, or windrow run fetch {found} --into DIR", into)
+    exit_unless_whole(report)
 
 
 @cluster_app.command("delete")
@@ -367,13 +359,3 @@ def tell_unsaved(api: Client, cluster: dict[str, Any]) -> None:
     mounts = (cluster.get("request") or {}).get("volumes") or []
     for line in text.unsaved(mounts, _volumes(api, cluster) if mounts else {}):
         say(line)
-
-
-@contextlib.contextmanager
-def deleted_at_the_end(api: Client, cluster_id: str) -> Iterator[None]:
-    """Whatever happens inside, the cluster does not go on costing money."""
-    try:
-        yield
-    finally:
-        api.delete_cluster(cluster_id)
-        tell_unsaved(api, api.wait_cluster(cluster_id, lambda c: c["phase"] in text.ENDED, 180.0))

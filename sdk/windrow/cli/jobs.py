@@ -3,12 +3,11 @@
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Annotated, Any
 
 import typer
 
-from windrow import folder
+from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
 from windrow.cli.cluster_text import print_plan
 from windrow.cli.clusters import (
     LOGIN_MAX,
@@ -29,6 +28,9 @@ from windrow.cli.output import EXIT_FAILURE, EXIT_OK, Column, facts, print_json,
 from windrow.cli.request import cluster_request, parse_span, read_requirements
 from windrow.client import Client
 from windrow.errors import WindrowClientError
+from windrow.folder import transfer
+from windrow.folder.sending import Parcel, named, single, survey
+from windrow.folder.transfer import bring
 
 job_app = typer.Typer(help="Jobs: commands that run without you, and leave their log and files.", no_args_is_help=True)
 
@@ -74,10 +76,17 @@ def script_command(script: Path) -> list[str]:
     return [runner, script.name]
 
 
-def _parcel(script: Path | None, root: Path | None, files: bool) -> folder.Parcel | None:
+def _command(script: Path | None, argv: list[str] | None) -> list[str]:
+    found = [*(script_command(script) if script else []), *(argv or [])]
+    if not found:
+        raise WindrowClientError("Say what to run: windrow job submit -- python train.py")
+    return found
+
+
+def _parcel(script: Path | None, root: Path | None, files: bool, include_secrets: bool) -> Parcel | None:
     if script is not None:
-        return folder.Parcel(script.resolve().parent, (script.name,), script.stat().st_size)
-    return folder.survey((root or Path.cwd()).resolve()) if files else None
+        return single(script.resolve())
+    return survey((root or Path.cwd()).resolve(), include_secrets=include_secrets) if files else None
 
 
 @job_app.command("submit", context_settings={"allow_interspersed_args": False})
@@ -87,6 +96,7 @@ def job_submit(
     script: Script = None,
     root: Folder = None,
     files: Files = True,
+    include_secrets: IncludeSecrets = False,
     name: Name = None,
     gpu: Gpu = None,
     part: Slice = None,
@@ -116,10 +126,8 @@ def job_submit(
 ) -> None:
     """Submit a job: this folder is sent, and then you may go."""
     api = client(context)
-    command = [*(script_command(script) if script else []), *(argv or [])]
-    if not command:
-        raise WindrowClientError("Say what to run: windrow job submit -- python train.py")
-    parcel = _parcel(script, root, files)
+    command = _command(script, argv)
+    parcel = _parcel(script, root, files, include_secrets)
     request = cluster_request(
         argv=command, name=name or Path(command[-1 if script else 0]).name[:40], gpu=gpu, part=part, cpus=cpus,
         memory=memory, image=image, env=env or [], tier=tier, runtime=runtime, max_price=max_price,
@@ -143,12 +151,10 @@ def job_submit(
         raise typer.Exit(_followed(api, str(found[0]["id"])))
 
 
-def _submitted(
-    api: Client, request: dict[str, Any], parcel: folder.Parcel | None, as_json: bool
-) -> list[dict[str, Any]]:
+def _submitted(api: Client, request: dict[str, Any], parcel: Parcel | None, as_json: bool) -> list[dict[str, Any]]:
     found = api.submit_job(request)
     if parcel is not None:
-        _send(api, str(found[0]["id"]), parcel)
+        _send(api, [str(one["id"]) for one in found], parcel)
         found = [api.job(str(one["id"])) for one in found]
     if as_json:
         print_json(found)
@@ -169,12 +175,14 @@ def _show_plan(answer: dict[str, Any], as_json: bool) -> None:
         say("It would wait in the queue until one of them can take it.")
 
 
-def _send(api: Client, job: str, parcel: folder.Parcel) -> None:
-    say(f"  sending {len(parcel.files)} file(s), {size_text(parcel.size_bytes)}")
-    with TemporaryFile() as file:
-        folder.pack(parcel, file)
-        file.seek(0)
-        api.put_job_folder(job, file)
+def _send(api: Client, jobs: list[str], parcel: Parcel) -> None:
+    for line in parcel.left.lines():
+        say(f"  {line}")
+    say(f"  sending {parcel.files} file(s), {size_text(parcel.size_bytes)}")
+    before = len(parcel.left.odd)
+    transfer.send(parcel, jobs, lambda file: api.put_job_folder(jobs[0], file))
+    if late := parcel.left.odd[before:]:
+        say(f"  left out: {named(late)}")
 
 
 def _followed(api: Client, job: str) -> int:
@@ -319,11 +327,11 @@ def job_artefacts(
     job: Which,
     into: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path("."),
     attempt: Attempt = None,
+    allow_executables: AllowExecutables = False,
 ) -> None:
     """Fetch the files that it changed."""
     api = client(context)
-    with TemporaryFile() as file:
-        cut = api.get_job_files(job_id(api, job), file, attempt)
-        file.seek(0)
-        names = folder.unpack(file, into)
-    say(f"{len(names)} file(s) written to {into}." + (" CUT: there was more than 1 GiB." if cut else ""))
+    found = job_id(api, job)
+    report = bring(api.job_files(found, attempt), found, into, allow_executables=allow_executables)
+    say_report(report, f"windrow job artefacts {found} {into}", into)
+    exit_unless_whole(report)

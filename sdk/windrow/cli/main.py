@@ -28,6 +28,7 @@ from windrow.cli import (
 )  # fmt: skip
 from windrow.cli.context import Options
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, err, exit_code, print_error
+from windrow.cli.signals import Ended
 from windrow.errors import WindrowClientError
 
 GROUP = "windrow.commands"
@@ -66,7 +67,7 @@ clusters.cluster_app.command("stop")(stopping.cluster_stop)
 clusters.cluster_app.command("start")(stopping.cluster_start)
 clusters.cluster_app.command("forward")(forward.cluster_forward)
 clusters.cluster_app.command("ssh", context_settings={"allow_interspersed_args": False})(forward.cluster_ssh)
-app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
+app.command("run", cls=run.RunCommand, context_settings={"allow_interspersed_args": False})(run.run)
 app.command("login")(account.login)
 app.command("doctor")(doctor.doctor)
 
@@ -125,6 +126,8 @@ def main() -> None:
         code = EXIT_FAILURE
     except typer.Exit as stop:
         code = stop.exit_code
+    except Ended as end:
+        code = end.exit_code
     except KeyboardInterrupt:
         code = 130
     except Exception as error:  # the top of the process: usage errors of the parser are shown as it shows them

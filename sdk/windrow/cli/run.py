@@ -1,14 +1,24 @@
 """`windrow run -- CMD`: rent, send this folder, run, stream the log, fetch changed files, let go, show the receipt."""
 
 import sys
+import time
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_command
 
-from windrow import folder
 from windrow.cli.account import print_receipt
+from windrow.cli.bringing import (
+    AllowExecutables,
+    IncludeSecrets,
+    bring_cluster,
+    exit_unless_whole,
+    say_report,
+)
 from windrow.cli.cluster_text import ENDED, Progress, has_run, print_plan, print_tested
 from windrow.cli.clusters import (
     CREATE_TIMEOUT_S,
@@ -22,15 +32,42 @@ from windrow.cli.clusters import (
     Runtime,
     Slice,
     Tier,
-    deleted_at_the_end,
-    fetch_files,
+    Which,
 )
+from windrow.cli.clusters import cluster_id as id_of
 from windrow.cli.context import AsJson, client
-from windrow.cli.output import EXIT_CONFLICT, EXIT_FAILURE, print_json, say, size_text
+from windrow.cli.lease import CLIENT_LEASE_S, renewed
+from windrow.cli.output import EXIT_CONFLICT, EXIT_FAILURE, print_error, print_json, say, size_text
 from windrow.cli.request import cluster_request
+from windrow.cli.signals import Ended, Signals, heard
 from windrow.client import Client
-from windrow.errors import ApiProblem, WindrowClientError
+from windrow.errors import ApiProblem, MasterUnreachable, WindrowClientError
+from windrow.folder import record, transfer
+from windrow.folder.returning import Report
+from windrow.folder.sending import Parcel, named, survey
 from windrow.soon import PAUSE_S, SOON_S, patiently
+
+END_S: Final = 180.0
+"""For a cluster to end once that was asked."""
+ABSENT_S: Final = 300.0
+"""For so long a run bears a Master that does not answer; its lease is longer."""
+LOG_PAUSE_S: Final = 0.5
+"""Before a log that broke off is asked for again."""
+HURRY_S: Final = 8.0
+"""The same where a signal ends the run: who sent it kills after ten."""
+
+
+class RunCommand(TyperCommand):
+    """`windrow run fetch ID` beside `windrow run -- CMD`: a program called fetch is run by `windrow run -- fetch`."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of the one or the other."""
+        if args[:1] != ["fetch"]:
+            return super().make_context(info_name, args, parent, **extra)
+        return get_command(fetch_app).make_context(f"{info_name} fetch", args[1:], parent, **extra)
+
+
+fetch_app = typer.Typer(add_completion=False)
 
 
 def run(
@@ -47,30 +84,130 @@ def run(
     runtime: Runtime = None,
     max_price: MaxPrice = None,
     files: Annotated[bool, typer.Option(help="Send this folder, and bring back what changed.")] = True,
+    include_secrets: IncludeSecrets = False,
+    allow_executables: AllowExecutables = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Start it and leave; it goes on without this program.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run one command on a rented host, in a copy of this folder."""
+    """Run one command on a rented host, in a copy of this folder. `windrow run fetch ID` brings its files once more.
+
+    It ends with this program: by Ctrl-C, SIGTERM, a closed terminal, or 15 minutes after this machine was last heard
+    of. `--detach` lifts that.
+    """
     api = client(context)
     here = Path.cwd()
-    parcel = folder.survey(here) if files else folder.Parcel(here, (), 0)
+    parcel = survey(here, include_secrets=include_secrets) if files else Parcel(here, (), 0)
+    for line in parcel.left.lines():
+        say(f"  {line}")
     request = cluster_request(
         argv=argv, name=Path(argv[0]).name[:40], gpu=gpu, part=part, cpus=cpus, memory=memory, image=image,
         env=env or [], host=host, tier=tier, runtime=runtime, max_price=max_price, await_files=files,
     )  # fmt: skip
+    request |= {} if detach else {"client_lease_s": CLIENT_LEASE_S}
     plan = patiently(lambda: _fitting(api, request), SOON_S, say)
     print_plan(plan)
     if not as_json:
         print_tested(plan)
-    cluster = api.create_cluster(request, tell=say)
-    with deleted_at_the_end(api, cluster["id"]):
-        code = _work(api, cluster["id"], parcel, files)
-    receipt = api.receipt_of(cluster["id"])
+    _go(api, request, parcel, Wishes(files, allow_executables, detach, as_json))
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How a run is to go."""
+
+    files: bool
+    allow_executables: bool
+    detach: bool
+    as_json: bool
+
+
+def _go(api: Client, request: dict[str, Any], parcel: Parcel, wishes: Wishes) -> None:
+    with heard() as signals:
+        cluster_id = _created(api, request, signals)
+        with nullcontext() if wishes.detach else renewed(api, cluster_id):
+            try:
+                signals.release()
+                if wishes.detach:
+                    _send(api, cluster_id, parcel, wishes.files)
+                    _say_detached(cluster_id, wishes.as_json)
+                    return
+                say(f"  it ends when this machine is not heard of for {CLIENT_LEASE_S // 60} minutes (--detach: never)")
+                code, report = _work(api, cluster_id, parcel, wishes)
+                if report.is_whole:
+                    api.delete_cluster(cluster_id)
+                    api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, END_S)
+            except BaseException as end:
+                _let_go(api, cluster_id, HURRY_S if isinstance(end, Ended) else END_S)
+                raise
+    _finish(api, cluster_id, code, report, wishes.as_json)
+
+
+def _finish(api: Client, cluster_id: str, code: int, report: Report, as_json: bool) -> None:
+    """Show its receipt; where files are missing here, it was kept to be fetched from."""
+    if not report.is_whole:
+        say(f"  {cluster_id} is kept, to be fetched from. End it afterwards: windrow cluster delete {cluster_id}")
+        if as_json:
+            print_json({"exit_code": code, "receipt": None, "missing": [name for name, _ in report.missing]})
+        raise typer.Exit(code or EXIT_FAILURE)
+    receipt = api.receipt_of(cluster_id)
     if as_json:
-        print_json({"exit_code": code, "receipt": receipt})
+        print_json({"exit_code": code, "receipt": receipt, "missing": []})
     else:
         sys.stdout.flush()
         print_receipt(receipt)
     raise typer.Exit(code)
+
+
+def _created(api: Client, request: dict[str, Any], signals: Signals) -> str:
+    """Its id. A signal while the Master is asked counts once the id is known."""
+
+    def ask() -> str:
+        made = signals.held(lambda: api.create_cluster(request, patience_s=0))
+        return str(made["id"])
+
+    found = patiently(ask, SOON_S, say)
+    signals.words = f"\nEnded at once. {found} may go on: windrow cluster delete {found}\n"
+    return found
+
+
+def _let_go(api: Client, cluster_id: str, within_s: float) -> None:
+    """Whatever happened, the cluster does not go on costing money."""
+    try:
+        api.delete_cluster(cluster_id)
+        api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, within_s)
+    except WindrowClientError as error:
+        with suppress(OSError, ValueError):  # nobody reads any more
+            print_error(error)
+            say(f"{cluster_id} may still be ending. Look: windrow cluster show {cluster_id}")
+
+
+def _say_detached(cluster_id: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"cluster_id": cluster_id})
+        return
+    say(f"It goes on without this program. Log: windrow cluster logs -f {cluster_id}")
+    say(f"Files: windrow run fetch {cluster_id}   End: windrow cluster delete {cluster_id}")
+    sys.stdout.write(f"{cluster_id}\n")
+
+
+@fetch_app.command("fetch")
+def fetch(
+    context: typer.Context,
+    cluster: Which,
+    into: Annotated[Path | None, typer.Option("--into", help="Folder to write to; else the one that was sent.")] = None,
+    allow_executables: AllowExecutables = False,
+) -> None:
+    """Bring back what a run changed: the rest, or all of it once more. Safe to repeat, and to break off."""
+    api = client(context)
+    found = id_of(api, cluster, ended=True)
+    place = into or record.origin(found)
+    if place is None:
+        raise WindrowClientError(f"{found} was not sent from this machine by you. Name a folder: --into DIR")
+    report = bring_cluster(api, found, place, changed=True, allow_executables=allow_executables)
+    say_report(report, f"windrow run fetch {found}" + (f" --into {into}" if into else ""), place)
+    exit_unless_whole(report)
 
 
 def _fitting(api: Client, request: dict[str, Any]) -> dict[str, Any]:
@@ -81,36 +218,71 @@ def _fitting(api: Client, request: dict[str, Any]) -> dict[str, Any]:
     return plan
 
 
-def _work(api: Client, cluster_id: str, parcel: folder.Parcel, files: bool) -> int:
-    progress = Progress()
-    ready = _may_take_files if files else _has_started
-    api.wait_cluster(cluster_id, ready, CREATE_TIMEOUT_S, progress)
-    if files:
-        say(f"  sending {len(parcel.files)} file(s), {size_text(parcel.size_bytes)}")
-        _send(api, cluster_id, parcel)
-    api.wait_cluster(cluster_id, _has_started, CREATE_TIMEOUT_S, progress)
-    for data in api.logs(cluster_id, follow=True):
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    ended = api.wait_cluster(cluster_id, _has_exited, 60.0)
+def _work(api: Client, cluster_id: str, parcel: Parcel, wishes: Wishes) -> tuple[int, Report]:
+    _send(api, cluster_id, parcel, wishes.files)
+    api.wait_cluster(cluster_id, _has_started, CREATE_TIMEOUT_S, Progress())
+    ended = _followed(api, cluster_id)
     if ended["phase"] == "Failed" and not has_run(ended):
         raise WindrowClientError(f"{cluster_id} failed: {ended.get('reason') or 'no reason was given'}")
     code = _exit_code(ended)
-    if files:
-        names, cut = fetch_files(api, cluster_id, parcel.root, changed=True)
-        say(
-            f"  {len(names)} changed file(s) came back"
-            + (": " + ", ".join(names[:8]) if names else "")
-            + (" (CUT at 1 GiB)" if cut else "")
-        )
-    return code
+    if not wishes.files:
+        return code, Report()
+    return code, _brought(api, cluster_id, parcel.root, wishes.allow_executables)
 
 
-def _send(api: Client, cluster_id: str, parcel: folder.Parcel) -> None:
-    with TemporaryFile() as file:
-        folder.pack(parcel, file)
-        file.seek(0)
-        api.put_files(cluster_id, file, commit=True)
+def _followed(api: Client, cluster_id: str) -> dict[str, Any]:
+    """Print its log until it ends; returns it as it is then. A Master or host that is away for a while ends nothing."""
+    printed, away_since = 0, None
+    while True:
+        try:
+            printed += _print_log(api, cluster_id, printed, follow=True)
+            found = api.cluster(cluster_id)
+            if _has_exited(found):
+                _print_log(api, cluster_id, printed, follow=False)
+                return found
+            away_since = None
+        except (MasterUnreachable, ApiProblem) as error:
+            away_since = away_since or time.monotonic()
+            is_passing = not isinstance(error, ApiProblem) or error.retryable or error.status >= 500
+            if not is_passing or time.monotonic() - away_since > ABSENT_S:
+                raise
+        time.sleep(LOG_PAUSE_S)
+
+
+def _print_log(api: Client, cluster_id: str, offset: int, *, follow: bool) -> int:
+    """Print the log from a byte on; returns how many bytes that were."""
+    count = 0
+    try:
+        for data in api.logs(cluster_id, follow=follow, offset=offset):
+            count += len(data)
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+    except MasterUnreachable:
+        if not count:
+            raise
+    return count
+
+
+def _brought(api: Client, cluster_id: str, root: Path, allow_executables: bool) -> Report:
+    """What came back, told; a fetch that fails is one that lacks everything."""
+    try:
+        report = bring_cluster(api, cluster_id, root, changed=True, allow_executables=allow_executables)
+    except WindrowClientError as error:
+        report = Report(missing=[("the files", str(error))])
+    say_report(report, f"windrow run fetch {cluster_id} [--into DIR]")
+    return report
+
+
+def _send(api: Client, cluster_id: str, parcel: Parcel, files: bool) -> None:
+    """Wait until it takes files, and send them."""
+    if not files:
+        return
+    api.wait_cluster(cluster_id, _may_take_files, CREATE_TIMEOUT_S, Progress())
+    say(f"  sending {parcel.files} file(s), {size_text(parcel.size_bytes)}")
+    before = len(parcel.left.odd)
+    transfer.send(parcel, [cluster_id], lambda file: api.put_files(cluster_id, file, commit=True))
+    if late := parcel.left.odd[before:]:
+        say(f"  left out: {named(late)}")
 
 
 def _phases(cluster: dict[str, Any]) -> set[str]:

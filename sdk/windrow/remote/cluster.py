@@ -20,6 +20,7 @@ from windrow.nearest import Nearest
 from windrow.remote import door, loop, memory
 from windrow.remote.line import through_tunnel
 from windrow.remote.session import Session
+from windrow.telling import tell
 from windrow.tunnel import Ask
 from windrow.worker.config import is_in_call
 
@@ -167,7 +168,7 @@ class Cluster:
             return None
         if env.reqs not in self._envs:
             session = self.session()
-            self._envs[env.reqs] = loop.finish(session.make_env(list(env.reqs), lambda line: _say(f"  {line}")))
+            self._envs[env.reqs] = loop.finish(session.make_env(list(env.reqs), lambda line: tell(f"  {line}")))
         return self._envs[env.reqs]
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -212,19 +213,19 @@ class Cluster:
         return str(found[0]["id"]) if found else None
 
     def _make(self, api: "Client") -> str:
-        _say(f"windrow: making cluster {self.name}")
+        tell(f"windrow: making cluster {self.name}")
         if self._wishes:
-            _say(f"  this market does not offer {' or '.join(self._wishes)}: its own best fitting host is taken")
+            tell(f"  this market does not offer {' or '.join(self._wishes)}: its own best fitting host is taken")
         python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
         request = {**self._request, "argv": ["sh", "-c", START, "windrow", python, "serve"]}
         try:
-            made = api.create_cluster(request, tell=_say)
+            made = api.create_cluster(request, tell=tell)
         except ApiProblem as problem:
             if problem.code != "no_capacity" or "image" in request:
                 raise
             try:
                 made = api.create_cluster(
-                    {**request, "image": f"{python.replace('python', 'python:')}-slim"}, tell=_say
+                    {**request, "image": f"{python.replace('python', 'python:')}-slim"}, tell=tell
                 )
             except ApiProblem:
                 raise problem from None
@@ -239,7 +240,7 @@ class Cluster:
             with contextlib.suppress(WindrowClientError):
                 api.delete_cluster(found)
             raise
-        _say(f"windrow: {self.name} is up ({found}); it costs {made.get('price_per_hour')} per hour until .down()")
+        tell(f"windrow: {self.name} is up ({found}); it costs {made.get('price_per_hour')} per hour until .down()")
         return found
 
 
@@ -261,7 +262,7 @@ class Steps:
             key = (str(step.get("name")), str(step.get("detail") or ""))
             if key not in self._seen:
                 self._seen.add(key)
-                _say(f"  {' '.join(key)}".rstrip())
+                tell(f"  {' '.join(key)}".rstrip())
 
 
 _sessions: dict[str, Session] = {}
@@ -367,7 +368,3 @@ def _library() -> Iterator[tuple[str, Path]]:
     for root in (Path(__file__).parents[1], Path(spec.origin).parent):
         for path in sorted(root.rglob("*.py")):
             yield path.relative_to(root.parent).as_posix(), path
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import os
+import stat
 import sys
 import sysconfig
 import tempfile
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from windrow import folder
 from windrow.errors import CannotSend
+from windrow.folder.sending import FILES_MAX, Left, Looks, is_home, walk
+from windrow.telling import tell
 from windrow.worker.trees import RUNNABLE, Manifest, manifest_digest
 
 CODE_BYTES_MAX: Final = 256 << 20
@@ -72,7 +74,7 @@ def pointer_of(function: Callable[..., Any]) -> Pointer:
         return Pointer(None, found_as, name)
     depth = found_as.count(".") + (path.stem == "__init__")
     root = path.parents[depth]
-    if root in (Path("/"), Path.home(), Path(tempfile.gettempdir()).resolve()):
+    if root == Path(tempfile.gettempdir()).resolve() or is_home(root):
         raise CannotSend(
             f"{path} lies in {root} itself, and all of that would be sent. Move it to a folder of its own."
         )
@@ -114,30 +116,44 @@ class Folders:
     def __init__(self) -> None:
         self._seen: dict[str, tuple[tuple[int, int, int], str]] = {}
         self._last: dict[Path, Tree] = {}
+        self._looks = Looks()
+        self._told: dict[Path, set[str]] = {}
 
     def look(self, root: Path) -> Tree:
         """The folder as it is now; raises WindrowClientError where it is too large or cannot be read."""
         manifest: Manifest = {}
         total, base = 0, f"{root}{os.sep}"
+        left = Left()
         try:
-            for name, state in folder.walk(root):
-                total += state.st_size
-                if total > CODE_BYTES_MAX or len(manifest) >= folder.FILES_MAX:
-                    raise CannotSend(
-                        f"{root} holds more than {CODE_BYTES_MAX >> 20} MiB or {folder.FILES_MAX} files, and all of it "
-                        "would be sent with a function. Name what it does not need in .windrowignore there."
-                    )
+            for entry in walk(root, left, self._looks):
                 try:
-                    digest = self._digest(base + name, state)
+                    state = entry.facts if entry.target is None else os.stat(base + entry.name)
+                    if not stat.S_ISREG(state.st_mode):
+                        continue
+                    total += state.st_size
+                    if total > CODE_BYTES_MAX or len(manifest) >= FILES_MAX:
+                        raise CannotSend(
+                            f"{root} holds more than {CODE_BYTES_MAX >> 20} MiB or {FILES_MAX} files, and all of it "
+                            "would be sent with a function. Name what it does not need in .windrowignore there."
+                        )
+                    digest = self._digest(base + entry.name, state)
                 except FileNotFoundError:
                     continue  # gone since it was listed, as an editor's own files are
-                manifest[name] = digest + (RUNNABLE if state.st_mode & 0o100 else "")
+                manifest[entry.name] = digest + (RUNNABLE if state.st_mode & 0o100 else "")
         except OSError as error:
             raise CannotSend(f"{root} cannot be read: {error}") from error
+        self._tell(root, left)
         last = self._last.get(root)
         if last is None or last.manifest != manifest:
             last = self._last[root] = tree_of(root, manifest)
         return last
+
+    def _tell(self, root: Path, left: Left) -> None:
+        """Say what stays here, once for each folder and list."""
+        for line in left.lines():
+            if line not in self._told.setdefault(root, set()):
+                self._told[root].add(line)
+                tell(f"windrow: {root}: {line}")
 
     def _digest(self, path: str, state: os.stat_result) -> str:
         look = (state.st_mtime_ns, state.st_size, state.st_ino)

@@ -121,7 +121,7 @@ async def test_through_a_bucket_the_host_gets_calls_for_one_object_each_and_neve
         world = World(store, group, tmp_path)
         one, two = folder(world, "one"), folder(world, "two")
         (one / "f").write_bytes(b"some weights" * 10_000)
-        manifest, _ = await save(world, "one", 0)
+        manifest = (await save(world, "one", 0)).manifest
         assert (await restore(world, "two")).step == 1
     await store.close()
 

@@ -82,9 +82,12 @@ def test_what_windrowignore_names_stays_here_and_edits_are_seen(tmp_path: Path) 
     (tmp_path / "a.py").write_text("1")
     (tmp_path / "data.bin").write_text("2")
     (tmp_path / ".windrowignore").write_text("*.bin\n")
+    (tmp_path / ".env").write_text("KEY=1")
+    (tmp_path / "link.py").symlink_to("a.py")
     folders = Folders()
     before = folders.look(tmp_path)
-    assert set(before.manifest) == {"a.py", ".windrowignore"}
+    assert set(before.manifest) == {"a.py", "link.py", ".windrowignore"}
+    assert before.manifest["link.py"] == before.manifest["a.py"]
     assert folders.look(tmp_path).digest == before.digest
     (tmp_path / "a.py").write_text("3")
     assert folders.look(tmp_path).digest != before.digest

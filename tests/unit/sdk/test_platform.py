@@ -293,7 +293,7 @@ def test_what_it_changed_is_written_and_a_cut_is_an_error(tmp_path: Path, cut: s
     answer = httpx2.Response(200, content=packed.getvalue(), headers={"X-Files-Truncated": cut})
     one = Job(platform(lambda request: answer).client, job("Succeeded"))
     if cut == "true":
-        with pytest.raises(WindrowClientError, match="more than 1 GiB"):
+        with pytest.raises(WindrowClientError, match="more than the market keeps"):
             one.artefacts(tmp_path)
     else:
         assert one.artefacts(tmp_path) == ["out.txt"]

@@ -1,0 +1,38 @@
+"""Says to the Master that the client of a run still lives: after 15 minutes without it the Master ends the run."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from windrow.client import Client
+from windrow.errors import ApiProblem, WindrowClientError
+
+CLIENT_LEASE_S: Final = 900
+"""Without a word of this program."""
+RENEW_S: Final = 60.0
+
+
+@contextmanager
+def renewed(api: Client, cluster_id: str) -> Iterator[None]:
+    """Renew the lease of a cluster while the body runs."""
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(RENEW_S):
+            try:
+                api.renew_cluster(cluster_id)
+            except ApiProblem as problem:
+                if problem.status in (404, 409):
+                    return  # it has ended
+            except WindrowClientError:
+                pass  # the Master is away for a moment: the lease is long
+
+    thread = threading.Thread(target=renew, name="windrow-lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        with suppress(RuntimeError):
+            thread.join(0.1)

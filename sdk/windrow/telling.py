@@ -1,0 +1,11 @@
+"""Says to the person in front of a program what it does, on standard error."""
+
+import sys
+from contextlib import suppress
+
+
+def tell(text: str) -> None:
+    """One line; nothing where nobody can read it."""
+    shown = "".join(one if one.isprintable() else "\ufffd" for one in text)
+    with suppress(OSError, ValueError, AttributeError):
+        print(shown, file=sys.stderr, flush=True)
