@@ -16,7 +16,7 @@ from windrow_master.fleet.commands.service import CommandDesk, is_under_way
 from windrow_master.fleet.cuts.service import CutDesk
 from windrow_master.fleet.evidence.service import EvidenceDesk, EvidenceItem
 from windrow_master.fleet.hosts.service import HostDesk
-from windrow_master.fleet.machines import AdminEvent, LinkEvent
+from windrow_master.fleet.machines import AdminEvent, LinkEvent, step_link
 from windrow_master.fleet.measures.service import MeasureDesk
 from windrow_master.fleet.model import AdminState, CommandRow, Host, LinkState, Slot
 from windrow_master.fleet.ports import FleetPorts
