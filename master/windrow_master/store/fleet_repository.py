@@ -8,8 +8,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from windrow_master.fleet.machines import LinkEvent, step_link
 from windrow_master.fleet.model import (
+    FORGOTTEN_AT_START,
     AdminState,
     Claim,
     CommandRow,
@@ -148,9 +148,8 @@ class HostRepository:
 
     def not_heard(self, now_ns: int) -> None:
         """Write down of every host that it was not heard yet: a new term has begun."""
-        spoke = [state for state in LinkState if step_link(state, LinkEvent.START).moved]
         unknown = {"link_state": LinkState.UNKNOWN, "link_since_ns": now_ns, "version": hosts.c.version + 1}
-        self._connection.execute(update(hosts).where(hosts.c.link_state.in_(spoke)).values(**unknown))
+        self._connection.execute(update(hosts).where(hosts.c.link_state.in_(FORGOTTEN_AT_START)).values(**unknown))
 
     def retired_ids(self) -> frozenset[HostId]:
         """Hosts that must not connect."""
