@@ -44,6 +44,7 @@ from windrow_master.store.lock import DirectoryLock
 from windrow_master.store.opening import DatabaseDamaged, own_folder
 from windrow_master.store.room import Room, one_of_each_disk
 from windrow_master.store.seat import Candidate, Claim
+from windrow_master.store.store import Store
 from windrow_master.supervisor import EXIT_HELPLESS
 from windrow_master.telemetry.rebuild import service as rebuild
 from windrow_master.up_stop import Line
@@ -221,13 +222,17 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
 async def _end_well(config: Config, opened: Rooms) -> None:
     """Write what is left to write; raises what the store ended with."""
     if opened.store.problem is not None:
-        # Whoever keeps this process up starts it again: it waits for the seat with others, or reads its disk anew.
-        if config.is_shared:
-            raise Fenced(opened.store.problem)
-        raise (DatabaseDamaged if opened.store.is_damaged else StorageFailed)(opened.store.problem)
+        raise _ended(config, opened.store)
     async with asyncio.timeout(DRAIN_S):
         await opened.store.drain()
         await opened.audit.checkpoint()
+
+
+def _ended(config: Config, store: Store) -> WindrowError:
+    """Why this Master stopped by itself. Whoever keeps this process up starts it again: it waits for the seat with
+    others, or reads its disk anew."""
+    kind = Fenced if config.is_shared else DatabaseDamaged if store.is_damaged else StorageFailed
+    return kind(store.problem or "")
 
 
 def _servers(app: serving.Application, doors: Doors, tls_files: tuple[Path, Path]) -> Mapping[str, serving.HttpServer]:

@@ -342,9 +342,7 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     services.jobs.course.move_by(services.checkpoints)
     services.artefacts.owners["job"] = services.jobs.owner
     services.jobs.course.free_slots = rooms.fleet.view.free_slots
-    hub.ports.generations_used = identity.generations_used
-    hub.ports.generation_found = identity.generation_found
-    hub.ports.forgetting = identity.forgetting
+    _introduce_certificates(identity, hub)
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points
     rooms.fleet.ports.relays = hub.accesses.serving
@@ -371,6 +369,12 @@ def _introduce_tunnels(rooms: Rooms) -> None:
 
         rooms.hub.ports.open_service = open_service
         rooms.services.health.figures.append(lambda: [("tunnels", "Tunnels that are open", tunnels.count, {})])
+
+
+def _introduce_certificates(identity: IdentityService, hub: LinkHub) -> None:
+    hub.ports.generations_used = identity.generations_used
+    hub.ports.generation_found = identity.generation_found
+    hub.ports.forgetting = identity.forgetting
 
 
 def _hub_figures(hub: LinkHub) -> Iterable[Figure]:

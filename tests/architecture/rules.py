@@ -97,7 +97,6 @@ SHELLS: dict[str, str] = {
     "master/windrow_master/recovery/restore.py": "writes a data directory from a backup",
     "master/windrow_master/recovery/check.py": "looks whether a data directory is whole",
     "master/windrow_master/recovery/command.py": "commands that people run",
-    "master/windrow_master/audit/sealed.py": "old entries of the audit log lie in files",
     "master/windrow_master/again.py": "does work again and again, and logs what it met",
     "master/windrow_master/main.py": "starts and stops the Master",
     "master/windrow_master/rooms*.py": "wires the rooms to one another",

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from windrow_master.audit.judge import judge
 from windrow_master.audit.model import Head, unseal
-from windrow_master.audit.sealed import FOLDER, joined, sealed
+from windrow_master.audit.sealing.service import FOLDER, joined, sealed
+from windrow_master.audit.service import judge
 from windrow_master.config import SQLITE_PREFIX
 from windrow_master.identity.authority import Authority
 from windrow_master.market.service import wrong_with_ledger

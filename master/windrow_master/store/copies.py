@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from sqlalchemy import make_url
 
+from windrow_master.config import with_password
 from windrow_master.store.core_repository import TermRepository
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.migrate import revision_of, upgrade
@@ -116,8 +117,7 @@ def _named(url: str) -> str:
 
 
 def _run_tool(name: str, url: str, *flags: str) -> None:
-    password = make_url(url).password
-    environment = {**os.environ, **({"PGPASSWORD": str(password)} if password else {})}
+    environment = with_password(str(make_url(url).password or ""))
     words = [name, *flags] if name == "pg_restore" else [name, *flags, _named(url)]
     try:
         done = subprocess.run(

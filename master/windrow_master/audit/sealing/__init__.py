@@ -1,0 +1,1 @@
+"""Old entries of the audit log in files."""
