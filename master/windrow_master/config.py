@@ -139,6 +139,20 @@ def default_data_dir() -> Path:
     return Path(os.environ.get("WINDROW_DATA_DIR", ".windrow"))
 
 
+def market_of_process() -> Path:
+    """The data directory that a command is about: WINDROW_DATA_DIR, else .windrow in this folder or the next above."""
+    given = default_data_dir()
+    if given.is_absolute() or "WINDROW_DATA_DIR" in os.environ:
+        return given
+    here = Path.cwd()
+    return next((folder / given for folder in (here, *here.parents) if (folder / given).is_dir()), given)
+
+
+def database_of_process(data_dir: Path) -> str:
+    """The URL of the database that a Master of this environment would use with this data directory."""
+    return _database(_secret("WINDROW_DATABASE_URL", os.environ), data_dir)
+
+
 def from_process(arguments: Sequence[str]) -> Config:
     """The configuration of this very process."""
     return parse(arguments, os.environ)

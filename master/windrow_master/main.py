@@ -34,13 +34,17 @@ from windrow_master.config import (
     from_process,
 )
 from windrow_master.onboarding.join_line import is_loopback
-from windrow_master.rooms import Rooms
+from windrow_master.recovery import command as recovery
+from windrow_master.recovery.last import way_out
+from windrow_master.recovery.restore import check_whole
+from windrow_master.rooms import KeysUnusable, Rooms
 from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import Bus, MemoryBus
 from windrow_master.store.lock import DirectoryLock
-from windrow_master.store.opening import own_folder
+from windrow_master.store.opening import DatabaseDamaged, own_folder
 from windrow_master.store.room import Room, one_of_each_disk
 from windrow_master.store.seat import Candidate, Claim
+from windrow_master.supervisor import EXIT_HELPLESS
 from windrow_master.telemetry.rebuild import service as rebuild
 from windrow_master.up_stop import Line
 from windrow_proto.clock import BootClock, SystemRng
@@ -211,9 +215,16 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
         await asyncio.wait(serving_tasks)
         for task in keeping:
             task.cancel()
+    await _end_well(config, opened)
+
+
+async def _end_well(config: Config, opened: Rooms) -> None:
+    """Write what is left to write; raises what the store ended with."""
     if opened.store.problem is not None:
         # Whoever keeps this process up starts it again: it waits for the seat with others, or reads its disk anew.
-        raise Fenced(opened.store.problem) if config.is_shared else StorageFailed(opened.store.problem)
+        if config.is_shared:
+            raise Fenced(opened.store.problem)
+        raise (DatabaseDamaged if opened.store.is_damaged else StorageFailed)(opened.store.problem)
     async with asyncio.timeout(DRAIN_S):
         await opened.store.drain()
         await opened.audit.checkpoint()
@@ -267,6 +278,7 @@ def run(config: Config, crashes: Crashes) -> None:
     log.info("master_starting", pid=os.getpid(), **config.printable())
     lock = _locked(config)
     try:
+        check_whole(config.data_dir)
         clock = SteadyClock(BootClock(), config.accept_clock)
         room = room_of(config, clock)
         room.look_before_start()
@@ -349,6 +361,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] == [REBUILD]:
         sys.exit(rebuild.main(words[1:], default_data_dir()))
+    if words[:1] and words[0] in recovery.NAMES:
+        sys.exit(recovery.main(words))
     try:
         config = from_process(words)
     except WindrowError as error:
@@ -357,6 +371,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     crashes = logs.set_up(config.log_level)
     try:
         run(config, crashes)
+    except (DatabaseDamaged, KeysUnusable) as error:
+        # Nothing is better after another start: whoever keeps this process up waits with it.
+        log.error("master_failed", error=f"{error.detail} {way_out(config.data_dir)}")
+        sys.exit(EXIT_HELPLESS)
     except WindrowError as error:
         log.error("master_failed", error=str(error))
         sys.exit(EXIT_FAILURE)

@@ -1,5 +1,7 @@
 """Wires the rooms of one Master to one another; knows who tells whom what, and does nothing else."""
 
+import errno
+import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.artefacts.moving.service import CheckpointService
 from windrow_master.clusters.artefacts.retention.service import RetentionService
 from windrow_master.clusters.artefacts.s3 import S3Settings
-from windrow_master.clusters.artefacts.service import ArtefactService
+from windrow_master.clusters.artefacts.service import ARTEFACTS_KEY, ArtefactService
 from windrow_master.clusters.cords.service import CordService
 from windrow_master.clusters.jobs.keeping.service import JobFiles
 from windrow_master.clusters.jobs.service import JobService
@@ -53,11 +55,16 @@ from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_proto.ballast import ReservedDisk
 from windrow_proto.disk import OsDisk
+from windrow_proto.errors import InvalidInput, StorageFailed
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.renter_end import RenterTicket
 from windrow_proto.sealed import SealKey
 from windrow_proto.units import CURRENCY_TEST, money_text
+
+
+class KeysUnusable(StorageFailed):
+    """A market's keys are missing or damaged: only a person helps."""
 
 
 @dataclass(slots=True)
@@ -165,7 +172,7 @@ def _furnished(
     claim: Claim | None,
     artefacts: S3Settings | None,
 ) -> Rooms:
-    authority = Authority.open(data_dir / "identity", clock.wall_ns())
+    authority = _authority(store, data_dir, clock.wall_ns())
     identity = IdentityService(store, authority, clock, rng)
     fleet = FleetService(store, clock, rng, FleetPorts())
     market = MarketService(store)
@@ -213,6 +220,23 @@ def _furnished(
     return rooms
 
 
+def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
+    """The market's keys, made at its first start and never again: members trust these and no others."""
+    folder = data_dir / "identity"
+    if store.read_now(lambda uow: uow.accounts.first()) is None:
+        return Authority.make(folder, now_ns)
+    try:
+        if not (folder / ARTEFACTS_KEY).exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / ARTEFACTS_KEY))
+        return Authority.load(folder)
+    except (OSError, InvalidInput) as error:
+        what = f"{error.filename} is missing" if isinstance(error, FileNotFoundError) else str(error).rstrip(".")
+        raise KeysUnusable(
+            f"The keys of this market cannot be used: {what}. They are not made anew: no host would know them.",
+            subject=str(folder),
+        ) from error
+
+
 def _reserved(disk: Disk, room: Room | None) -> Disk:
     return disk if room is None else ReservedDisk(disk, room)
 
@@ -220,7 +244,8 @@ def _reserved(disk: Disk, room: Room | None) -> Disk:
 def _introduce(rooms: Rooms, data_dir: Path) -> None:
     identity, fleet, clusters = rooms.identity, rooms.fleet, rooms.clusters
     rooms.services.health.problems.append(rooms.services.wheelhouse.problem)
-    rooms.services.health.problems.append(rooms.audit.problem)
+    rooms.services.health.conditions.append(rooms.audit.conditions)
+    rooms.audit.start()
 
     def host_joined(uow: UnitOfWork, member: Member) -> None:
         actor = f"account/{member.account_id}"
@@ -287,7 +312,8 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
         if member is None or member.role is not MemberRole.HOST:
             return None
         is_banned = member.standing is not Standing.GOOD
-        return HostFacts(member.sign_public, member.generation, is_banned, member.used_generation)
+        may_jump = member.may_jump(rooms.services.clock.wall_ns())
+        return HostFacts(member.sign_public, member.generation, is_banned, member.used_generation, may_jump)
 
     hub.ports.host_facts = host_facts
     services = rooms.services
@@ -317,6 +343,8 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     services.artefacts.owners["job"] = services.jobs.owner
     services.jobs.course.free_slots = rooms.fleet.view.free_slots
     hub.ports.generations_used = identity.generations_used
+    hub.ports.generation_found = identity.generation_found
+    hub.ports.forgetting = identity.forgetting
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points
     rooms.fleet.ports.relays = hub.accesses.serving
@@ -330,6 +358,10 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     rooms.services.health.conditions.append(hub.accesses.conditions)
     rooms.services.health.departed = hub.accesses.departed
     rooms.services.health.figures.append(lambda: _hub_figures(hub))
+    _introduce_tunnels(rooms)
+
+
+def _introduce_tunnels(rooms: Rooms) -> None:
     if (tunnels := rooms.services.tunnels) is not None:
 
         async def open_service(cluster_id: ClusterId, port: int) -> RenterTicket:
@@ -337,7 +369,7 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
             trusted = ticket.ca_pem.encode(), ticket.host_pem.encode()
             return RenterTicket(ticket.address, ticket.grant, *trusted, ticket.secret)
 
-        hub.ports.open_service = open_service
+        rooms.hub.ports.open_service = open_service
         rooms.services.health.figures.append(lambda: [("tunnels", "Tunnels that are open", tunnels.count, {})])
 
 

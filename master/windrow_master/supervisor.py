@@ -6,6 +6,7 @@ A daemon dies with its supervisor (the kernel sends it SIGTERM), so that nothing
 import asyncio
 import contextlib
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -23,6 +24,10 @@ BURST_S: Final = 60.0
 """So many deaths in so long are each answered at once; only who dies more often than that waits longer and longer. A
 start costs a second of a processor, so that a crash loop takes a third of one at first; and whoever serves is missed
 for as long as it is away."""
+EXIT_HELPLESS: Final = 78
+"""What a daemon ends with that no restart can help (sysexits.h: EX_CONFIG): its last words say what a person can do."""
+HELPLESS_S: Final = 60.0
+"""Before such a one is started again, in case somebody has."""
 STOP_S: Final = 10.0
 """For an orderly stop, before SIGKILL."""
 LOG_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -43,9 +48,13 @@ class Daemon:
     environment: Mapping[str, str] | None = None
     """None: the supervisor's own."""
     restarts: int = 0
+    helpless: str = ""
+    """Its last words, while no restart helps it; empty: it runs, or may."""
     process: asyncio.subprocess.Process | None = None
     is_wanted: bool = True
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    unwanted: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once it is not to be started again."""
 
     @property
     def pid(self) -> int | None:
@@ -110,16 +119,23 @@ async def keep(daemon: Daemon, say: Callable[[str], None]) -> None:
     deaths: list[float] = []
     while daemon.is_wanted:
         ended = await _run(daemon)
+        is_helpless = daemon.process is not None and daemon.process.returncode == EXIT_HELPLESS
         daemon.process = None
+        daemon.helpless = last_words(daemon) if is_helpless else ""
         daemon.changed.set()
         if not daemon.is_wanted:
             return
         now = time.monotonic()
         deaths = [*(one for one in deaths if now - one < BURST_S), now]
-        pause_s = pause_after(len(deaths))
+        pause_s = HELPLESS_S if is_helpless else pause_after(len(deaths))
         daemon.restarts += 1
-        say(f"{daemon.name} ended ({ended}); it starts again in {pause_s:g} s. Log: {daemon.log_path}")
-        await asyncio.sleep(pause_s)
+        if is_helpless:
+            say(f"{daemon.helpless} ({daemon.name} is tried again in {pause_s:g} s)")
+        else:
+            say(f"{daemon.name} ended ({ended}); it starts again in {pause_s:g} s. Log: {daemon.log_path}")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await daemon.unwanted.wait()
 
 
 async def _run(daemon: Daemon) -> str:
@@ -133,6 +149,15 @@ async def _run(daemon: Daemon) -> str:
     return _ending(await daemon.process.wait())
 
 
+def last_words(daemon: Daemon) -> str:
+    """What a daemon that ended by itself said last, in words."""
+    line = daemon.tail().splitlines()[-1:]
+    try:
+        return str(json.loads(line[0])["error"])
+    except (IndexError, ValueError, KeyError, TypeError):
+        return f"{daemon.name} ended. Log: {daemon.log_path}"
+
+
 def pause_after(deaths: int) -> float:
     """Seconds before the next start, by the number of deaths within BURST_S, this one included."""
     return min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2.0 ** max(0, deaths - BURST))
@@ -141,6 +166,7 @@ def pause_after(deaths: int) -> float:
 async def stop(daemon: Daemon, within_s: float = STOP_S) -> None:
     """Ask it to end, then make it end, with whatever it started in its session."""
     daemon.is_wanted = False
+    daemon.unwanted.set()
     process = daemon.process
     if process is None:
         return

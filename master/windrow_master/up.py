@@ -28,9 +28,9 @@ from windrow_master.up_client import MasterHttp
 from windrow_master.up_masters import MasterLines
 from windrow_master.up_once import FINAL, Job
 from windrow_master.up_stop import Desk
-from windrow_master.up_words import AS_ROOT, progress
+from windrow_master.up_words import AS_ROOT, progress, troubles
 from windrow_proto import enrol
-from windrow_proto.errors import DeadlineExceeded, Unavailable, WindrowError
+from windrow_proto.errors import DeadlineExceeded, StorageFailed, Unavailable, WindrowError
 
 REGIONS: Final = ("local-a", "local-b")
 ACCESS_PORT: Final = 7443
@@ -104,7 +104,7 @@ class Market:
         except WindrowError as error:
             self.say(f"Failed: {error.detail}")
             for daemon in self._daemons.values():
-                if daemon.pid is None and daemon.tail():
+                if daemon.pid is None and not daemon.helpless and daemon.tail():
                     self.say(f"The last words of {daemon.name}:\n{daemon.tail()}")
             return 1
         except Exception:
@@ -249,7 +249,8 @@ class Market:
                 http = self._current()
                 self._lead_accesses()
                 host = await asyncio.to_thread(http.call, "GET", f"/hosts/{self._host_id()}")
-                lines = tuple(progress(host, time.monotonic() - self._started_at))
+                health = await asyncio.to_thread(http.call, "GET", "/operators/health")
+                lines = (*troubles(health), *progress(host, time.monotonic() - self._started_at))
             except WindrowError:
                 lines = ()
             except Exception:
@@ -371,6 +372,8 @@ class Market:
 
     def _check_daemons(self) -> None:
         for daemon in self._daemons.values():
+            if daemon.helpless:
+                raise StorageFailed(f"The market cannot run: {daemon.helpless}")
             if daemon.restarts >= 5:
                 raise DeadlineExceeded(f"{daemon.name} does not stay up. Its log: {daemon.log_path}")
 

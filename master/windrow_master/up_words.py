@@ -23,3 +23,12 @@ def progress(host: dict[str, Any], elapsed_s: float) -> Iterator[str]:
         yield f"Bandwidth  {up:,.0f} Mbit/s up, {down:,.0f} Mbit/s down, measured by the relay"
     if host.get("price_per_hour") is not None:
         yield f"Listed  at {host['price_per_hour']} per hour (test money). Rent it: windrow run -- echo hello"
+
+
+def troubles(health: dict[str, Any]) -> Iterator[str]:
+    """What a person should look at of the Master itself, in the same form."""
+    master = health["master"]
+    for problem in master["problems"]:
+        yield f"Problem {problem[:40]}  {problem}"
+    for condition in master["conditions"]:
+        yield f"Problem {condition['code']}  {condition['detail']}"

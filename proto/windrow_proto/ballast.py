@@ -122,6 +122,10 @@ class ReservedDisk:
         """As the disk does."""
         return self._disk.list(path)
 
+    def folders(self, path: str) -> tuple[str, ...]:
+        """As the disk does."""
+        return self._disk.folders(path)
+
     def size(self, path: str) -> int:
         """As the disk does."""
         return self._disk.size(path)

@@ -26,6 +26,14 @@ class OsDisk:
         except FileNotFoundError:
             return ()
 
+    def folders(self, path: str) -> tuple[str, ...]:
+        """Names of the folders in a folder, sorted; empty if there is none."""
+        try:
+            with os.scandir(path) as entries:
+                return tuple(sorted(entry.name for entry in entries if entry.is_dir()))
+        except FileNotFoundError:
+            return ()
+
     def size(self, path: str) -> int:
         """Bytes in a file."""
         return os.stat(path).st_size

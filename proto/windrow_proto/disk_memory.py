@@ -80,6 +80,13 @@ class MemoryDisk:
         inside = (name[len(prefix) :] for name in self._names if name.startswith(prefix))
         return tuple(sorted(name for name in inside if "/" not in name))
 
+    def folders(self, path: str) -> tuple[str, ...]:
+        """Names of the folders with files below them, sorted."""
+        self._step("list")
+        prefix = path.rstrip("/") + "/"
+        inside = (name[len(prefix) :] for name in self._names if name.startswith(prefix))
+        return tuple(sorted({name.partition("/")[0] for name in inside if "/" in name}))
+
     def size(self, path: str) -> int:
         """Bytes in a file."""
         self._step("size")

@@ -211,6 +211,9 @@ class Disk(Protocol):
     def list(self, path: str) -> tuple[str, ...]:
         """Names in a folder, sorted; empty if there is none."""
 
+    def folders(self, path: str) -> tuple[str, ...]:
+        """Names of the folders in a folder, sorted; one without files may be left out."""
+
     def size(self, path: str) -> int:
         """Bytes in a file."""
 

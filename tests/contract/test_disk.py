@@ -43,6 +43,8 @@ def test_a_folder_lists_its_files_sorted_and_nothing_below(disk, folder):
         disk.release(f"{folder}/{name}")
 
     assert disk.list(folder) == ("f1", "f2")
+    assert disk.folders(folder) == ("below",)
+    assert disk.folders(f"{folder}/nowhere") == ()
 
 
 def test_a_cut_file_goes_on_where_it_was_cut(disk, folder):

@@ -194,7 +194,7 @@ async def test_a_reader_that_stalls_is_ended_and_one_that_keeps_up_is_not() -> N
 
 @pytest.mark.row("F13")
 async def test_who_only_opens_tls_connections_shuts_nobody_out(tmp_path: Path) -> None:
-    authority = Authority.open(tmp_path, time.time_ns())
+    authority = Authority.make(tmp_path, time.time_ns())
     identity = authority.issue_master(serving.tls_key(tmp_path), ("localhost",), time.time_ns())
     trust = ssl.create_default_context(cadata=identity.ca_pem.decode())
     async with listening(FEW, tls=serving.write_tls(tmp_path, identity)) as it:

@@ -19,6 +19,7 @@ from tests.support.stack import WINDROW
 from tests.waiting import poll
 from windrow_master.store.engine import sqlite_engines
 from windrow_master.store.migrate import upgrade
+from windrow_master.supervisor import EXIT_HELPLESS
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -26,14 +27,14 @@ ANY_PORT = ("--http-port", "0", "--https-port", "0", "--trunk-port", "0", "--hea
 FAILS_S = 120
 
 
-def failing(data_dir: Path, environment: Mapping[str, str] = {}, prefix: tuple[str, ...] = ()) -> str:
+def failing(data_dir: Path, environment: Mapping[str, str] = {}, prefix: tuple[str, ...] = (), code: int = 1) -> str:
     """Start a Master that must fail; returns what it said."""
     command = [*prefix, sys.executable, "-m", "windrow_master", "--data-dir", str(data_dir), *ANY_PORT]
     done = subprocess.run(
         command, env=os.environ | dict(environment), capture_output=True, text=True, timeout=FAILS_S, check=False
     )
     said = done.stdout + done.stderr
-    assert done.returncode == 1, said
+    assert done.returncode == code, said
     assert "Traceback" not in said and "sqlalche.me" not in said, said
     (last,) = [line for line in said.splitlines() if '"master_failed"' in line]
     return last
@@ -101,9 +102,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "master.sqlite3").write_bytes(b"a letter to my grandmother" * 100)
 
-    said = failing(tmp_path)
+    said = failing(tmp_path, code=EXIT_HELPLESS)
 
-    assert "master.sqlite3 cannot be used: file is not a database" in said
+    assert "master.sqlite3 is damaged: file is not a database" in said
     assert (tmp_path / "master.sqlite3").read_bytes().startswith(b"a letter")
 
 

@@ -207,6 +207,27 @@ async def test_a_master_that_never_heard_the_newest_certificate_refuses_an_older
     await agent.greet(m.access, MASTER.public, generation=3)
 
 
+async def test_after_a_restore_a_newer_certificate_than_is_known_counts_once_and_only_with_the_key(m):
+    found = []
+
+    async def generation_found(host_id, generation, _not_after_ns):
+        found.append((host_id, generation))
+        m.facts[host_id] = HostFacts(agent.signing.public, generation, is_banned=False)
+
+    m.hub.ports.generation_found = generation_found
+    agent = FakeAgent(m.clock, HostId("host_2"))
+    m.facts[agent.host_id] = HostFacts(agent.signing.public, 1, is_banned=False, may_jump=True)
+    thief = FakeAgent(m.clock, HostId("host_2"), boot=b"t" * 16)
+    await thief.connect(m.access, MASTER.public, generation=9)
+    await poll_async(lambda: m.access.closed.get(thief.number) == "bad_proof")
+    assert found == []
+    await agent.greet(m.access, MASTER.public, generation=3)
+    assert found == [(agent.host_id, 3)]
+    copy = FakeAgent(m.clock, HostId("host_2"), boot=b"c" * 16, signing=agent.signing)
+    await copy.connect(m.access, MASTER.public, generation=4)
+    await poll_async(lambda: m.access.closed.get(copy.number) == "certificate_refused")
+
+
 async def test_a_hello_under_another_key_is_refused(m):
     stranger = FakeAgent(m.clock)
     await stranger.connect(m.access, MASTER.public)

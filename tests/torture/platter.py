@@ -146,6 +146,12 @@ class Platter:
         inside = (name[len(prefix) :] for name in self._names if name.startswith(prefix))
         return tuple(sorted(name for name in inside if "/" not in name))
 
+    def folders(self, path: str) -> tuple[str, ...]:
+        """Names of the folders with files below them, sorted."""
+        prefix = path.rstrip("/") + "/"
+        inside = (name[len(prefix) :] for name in self._names if name.startswith(prefix))
+        return tuple(sorted({name.partition("/")[0] for name in inside if "/" in name}))
+
     def size(self, path: str) -> int:
         """Bytes in a file."""
         return len(self._file(path).content)

@@ -1440,6 +1440,11 @@ export interface Rates {
   idle: string;
 }
 
+/** Why the log is taken as it is. */
+export interface ReanchorBody {
+  reason: string;
+}
+
 /** Why somebody changes a host's state; it is kept in the audit log and shown. */
 export interface Reason {
   reason?: string;
@@ -1954,11 +1959,14 @@ export interface WeightsOut {
   grade: number;
 }
 
-/** Whether the Master can store what it acknowledges. */
+/** Whether the Master can store what it acknowledges: `ok` or `failing`. */
 export interface WellOut {
   status: string;
   epoch: number;
+  /** In words; only those of the store make it fail */
   problems: string[];
+  /** Codes of what /operators/health describes */
+  conditions: string[];
 }
 
 /** What runs of a cluster on one host. */

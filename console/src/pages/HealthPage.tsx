@@ -71,8 +71,8 @@ export function HealthPage() {
 }
 
 function stateOf(master: Health["master"]): { state: string; tone: Tone } {
-  if (master.problems.length) return { state: "Failing", tone: "bad" };
-  if (master.conditions.length) return { state: "Needs a look", tone: "warn" };
+  if (master.store.problem) return { state: "Failing", tone: "bad" };
+  if (master.problems.length || master.conditions.length) return { state: "Needs a look", tone: "warn" };
   return master.duckdb_lag_s > LAG_WARN_S ? { state: "History lags", tone: "warn" } : { state: "Healthy", tone: "ok" };
 }
 

@@ -3,12 +3,14 @@
 from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import Field
 
 from windrow_master.api import out
-from windrow_master.api.context import Serving
+from windrow_master.api.context import Asking, Serving
 from windrow_master.api.idempotency import make_router
+from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
-from windrow_master.audit.model import Head, Wanted
+from windrow_master.audit.model import Head, Verdict, Wanted
 from windrow_master.store.model import AuditEntry
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import parse_time, time_text
@@ -54,7 +56,22 @@ async def verify_audit(
     if (number is None) != (chain is None):
         raise InvalidInput("Give number and chain together: they are the head that you kept.")
     kept = None if number is None or chain is None else Head(number, bytes.fromhex(chain), 0)
-    verdict = await services.audit.verify(kept)
+    return _verdict_json(await services.audit.verify(kept))
+
+
+class ReanchorBody(Body):
+    """Why the log is taken as it is."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=300)]
+
+
+@router.post("/audit/reanchor", response_model=out.AuditVerdictOut)
+async def reanchor_audit(services: Serving, principal: Asking, body: ReanchorBody) -> Any:
+    """Take the log as it is from now on, and anchor its end anew; what was found wrong is written into it."""
+    return _verdict_json(await services.audit.reanchor(principal.actor, body.reason))
+
+
+def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     return {
         "intact": verdict.intact,
         "entries": verdict.entries,

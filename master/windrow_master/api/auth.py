@@ -47,6 +47,7 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("GET", f"{V1}/events/stream"): Permission.FLEET_READ,
     ("GET", f"{V1}/audit"): Permission.AUDIT_READ,
     ("GET", f"{V1}/audit/verify"): Permission.AUDIT_READ,
+    ("POST", f"{V1}/audit/reanchor"): Permission.AUDIT_ANCHOR,
     ("GET", f"{V1}/operators/health"): Permission.HEALTH_READ,
     ("GET", f"{V1}/overview"): Permission.FLEET_READ,
     ("GET", f"{V1}/hosts"): Permission.FLEET_READ,

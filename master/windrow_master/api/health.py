@@ -53,10 +53,15 @@ async def operators_health(services: Serving) -> Any:
 
 @root.get("/healthz", responses=out_health.WELL)
 async def healthz(services: Serving) -> Response:
-    """200 while the Master can store what it acknowledges, else 503 with the reasons."""
-    problems = _problems(services)
-    body = {"status": "failing" if problems else "ok", "epoch": services.store.epoch, "problems": problems}
-    return JSONResponse(body, 503 if problems else 200)
+    """200 while the Master can store what it acknowledges, else 503. Either way with what a person should look at."""
+    is_failing = services.store.problem is not None
+    body = {
+        "status": "failing" if is_failing else "ok",
+        "epoch": services.store.epoch,
+        "problems": _problems(services),
+        "conditions": [condition["code"] for condition in _conditions(services)],
+    }
+    return JSONResponse(body, 503 if is_failing else 200)
 
 
 @root.get("/metrics", **out.other(metrics.CONTENT_TYPE, "Figures."))

@@ -147,11 +147,12 @@ class HealthOut(Out):
 
 
 class WellOut(Out):
-    """Whether the Master can store what it acknowledges."""
+    """Whether the Master can store what it acknowledges: `ok` or `failing`."""
 
     status: str
     epoch: int
-    problems: list[str]
+    problems: Annotated[list[str], Field(description="In words; only those of the store make it fail")]
+    conditions: Annotated[list[str], Field(description="Codes of what /operators/health describes")]
 
 
 WELL: Final = described(WellOut) | described(WellOut, 503)

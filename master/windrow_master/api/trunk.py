@@ -251,6 +251,7 @@ class LinkHub:
         try:
             facts = await self._certificates.check(route.opening)
             hello = route.hear_hello(frame, facts.public_key)
+            await self._certificates.proven(route.opening, facts)
             committed = await self._fleet.evidence_marks(host_id)
             route.welcome(
                 hello,

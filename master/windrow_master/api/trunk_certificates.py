@@ -28,15 +28,22 @@ class Certificates:
         host_id = opening.host_id
         facts = await self._ports.host_facts(host_id)
         if facts is None:
-            raise CertificateRefused("This host is not known here: join again.", subject=host_id)
+            raise CertificateRefused(f"This host is not known here{self._ports.forgetting()}", subject=host_id)
         if facts.is_banned:
             raise Banned(subject=host_id)
         if opening.not_after_ns <= self._clock.wall_ns():
             raise CertificateRefused("The certificate has expired: renew it.", subject=host_id)
         self._generations[host_id] = max(self._generations.get(host_id, 0), facts.used_generation)
-        if self.is_older(opening) or opening.generation > facts.generation:
+        is_forgotten = opening.generation > facts.generation and not facts.may_jump
+        if self.is_older(opening) or is_forgotten:
             raise CertificateRefused(NOT_NEWEST, subject=host_id)
         return facts
+
+    async def proven(self, opening: Opening, facts: HostFacts) -> None:
+        """This host's hello was signed by its key: a newer certificate than is known of, which a restore has forgotten,
+        is known from now on."""
+        if opening.generation > facts.generation:
+            await self._ports.generation_found(opening.host_id, opening.generation, opening.not_after_ns)
 
     def is_older(self, opening: Opening) -> bool:
         """Whether this host was heard with a newer one."""

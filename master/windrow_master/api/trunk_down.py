@@ -60,6 +60,10 @@ async def _unnoted(_heard: Mapping[HostId, int]) -> None:
     return None
 
 
+async def _unfound(_host_id: HostId, _generation: int, _not_after_ns: int) -> None:
+    return None
+
+
 async def _no_service(_cluster_id: ClusterId, _port: int) -> RenterTicket:
     raise Unavailable("This Master is starting.")
 
@@ -73,7 +77,9 @@ class HubPorts:
     """What the hub asks of other rooms; set by main.
 
     host_facts: key, generations and standing of a host, None if it never joined. generations_used: to be written down,
-    so that a later Master refuses older certificates as well. renewals: leases to renew, every 30 s.
+    so that a later Master refuses older certificates as well. generation_found: a host that may jump has come with a
+    newer certificate than is known of, until when it holds. forgetting: the end of a sentence to who is not known here,
+    with the way out. renewals: leases to renew, every 30 s.
     on_stale: a host has seen a later Master than this one. exchange_key: a fresh key for each welcome. is_drained:
     whether people took this Access out of service. on_welcome: an agent's hello was answered: who, through which
     Access, its boot, what it still holds, and what of its evidence is committed. open_service: a tunnel to a port of a
@@ -82,6 +88,8 @@ class HubPorts:
 
     host_facts: Callable[[HostId], Awaitable[HostFacts | None]] = _unknown
     generations_used: Callable[[Mapping[HostId, int]], Awaitable[None]] = _unnoted
+    generation_found: Callable[[HostId, int, int], Awaitable[None]] = _unfound
+    forgetting: Callable[[], str] = lambda: ": join again."
     renewals: Callable[[], Awaitable[Mapping[HostId, tuple[LeaseRenewal, ...]]]] = _no_renewals
     on_stale: Callable[[], None] = lambda: None
     exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate

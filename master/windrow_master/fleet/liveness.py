@@ -72,7 +72,7 @@ def verdict(
     """What the silence of one host means now; None while it is not long enough, or while Lost is frozen."""
     silent = silence_ns(presence, started_ns=started_ns, now_ns=now_ns)
     grace = START_GRACE_NS if presence.heard_ns is None else 0
-    if presence.link is LinkState.ONLINE and silent >= max(suspect_after_ns(interval_ns), grace):
+    if presence.link in (LinkState.ONLINE, LinkState.UNKNOWN) and silent >= max(suspect_after_ns(interval_ns), grace):
         return LinkEvent.SILENT
     if presence.link is LinkState.SUSPECT and silent >= max(lost_after_ns(interval_ns), grace):
         return None if breaker.is_frozen(now_ns) else LinkEvent.SILENT_LONG
@@ -81,7 +81,7 @@ def verdict(
 
 def is_quiet(presence: Presence, *, interval_ns: int, now_ns: int) -> bool:
     """Whether its silence may mean something: of all others `trip` and `verdict` say nothing."""
-    if presence.link not in (LinkState.ONLINE, LinkState.SUSPECT):
+    if presence.link not in (LinkState.ONLINE, LinkState.UNKNOWN, LinkState.SUSPECT):
         return False
     return presence.heard_ns is None or now_ns - presence.heard_ns >= suspect_after_ns(interval_ns)
 
@@ -127,6 +127,7 @@ HEADLINES: Final = (
     "quarantined",
     "lost",
     "suspect",
+    "unknown",
     "maintenance",
     "draining",
     "enrolled",
@@ -135,6 +136,10 @@ HEADLINES: Final = (
     "available",
 )
 """The order in which one fact hides another in the one word that is shown for a host."""
+
+
+NOT_HEARD_YET: Final = "not heard yet since the Master started"
+"""Of a host whose link is UNKNOWN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +160,8 @@ def headline(
         return Headline("lost", "nothing was heard of it for two minutes or more")
     if link is LinkState.SUSPECT:
         return Headline("suspect", "its heartbeats stopped; it may be on its way to another Access")
+    if link is LinkState.UNKNOWN:
+        return Headline("unknown", NOT_HEARD_YET)
     if admin is AdminState.MAINTENANCE or admin is AdminState.DRAINING:
         return Headline(str(admin), admin_reason or f"an operator set it {admin}")
     if admin is AdminState.ENROLLED or link is LinkState.UNSEEN:

@@ -2,7 +2,7 @@
 
     admin    enrolled -> active <-> draining -> maintenance -> active; any -> quarantined -> active; any -> retired
     verify   unverified -> verifying -> verified | failed | unverified; verified, failed -> verifying
-    link     unseen -> online -> suspect -> lost; suspect, lost -> online
+    link     unseen -> online -> suspect -> lost; suspect, lost -> online; online, suspect -> unknown -> online, suspect
     slot     free -> reserved -> starting -> running -> stopping -> scrubbing -> free; any -> faulted -> free
     command  queued -> sent -> accepted -> running -> succeeded | failed | cancelled; timed_out; unknown asks again
 
@@ -70,20 +70,25 @@ class VerifyOutcome(StrEnum):
 
 
 class LinkState(StrEnum):
-    """What is heard of a host. UNSEEN: it joined and never spoke."""
+    """What is heard of a host. UNSEEN: it joined and never spoke. UNKNOWN: it was not heard yet since this Master
+    started; what was known of it before is old."""
 
     UNSEEN = "unseen"
+    UNKNOWN = "unknown"
     ONLINE = "online"
     SUSPECT = "suspect"
     LOST = "lost"
 
 
 class LinkEvent(StrEnum):
-    """HEARD: a proven message of the live boot, after its hello was reconciled. The silences come from liveness.py."""
+    """HEARD: a proven message of the live boot, after its hello was reconciled. The silences come from liveness.py.
+
+    START: a new Master has begun its term, and has heard nobody yet."""
 
     HEARD = "heard"
     SILENT = "silent"
     SILENT_LONG = "silent_long"
+    START = "start"
 
 
 class SlotState(StrEnum):
@@ -257,12 +262,17 @@ LINK: Final[Machine[LinkState, LinkEvent]] = Machine(
     initial=_L.UNSEEN,
     moves={
         (_L.UNSEEN, _LE.HEARD): _L.ONLINE,
+        (_L.UNKNOWN, _LE.HEARD): _L.ONLINE,
         (_L.SUSPECT, _LE.HEARD): _L.ONLINE,
         (_L.LOST, _LE.HEARD): _L.ONLINE,
         (_L.ONLINE, _LE.SILENT): _L.SUSPECT,
         # A Master that was away may find the long silence first: Lost always goes through Suspect.
         (_L.ONLINE, _LE.SILENT_LONG): _L.SUSPECT,
         (_L.SUSPECT, _LE.SILENT_LONG): _L.LOST,
+        (_L.UNKNOWN, _LE.SILENT): _L.SUSPECT,
+        (_L.UNKNOWN, _LE.SILENT_LONG): _L.SUSPECT,
+        (_L.ONLINE, _LE.START): _L.UNKNOWN,
+        (_L.SUSPECT, _LE.START): _L.UNKNOWN,
     },
     stays=frozenset(
         {
@@ -272,6 +282,9 @@ LINK: Final[Machine[LinkState, LinkEvent]] = Machine(
             (_L.LOST, _LE.SILENT_LONG),
             (_L.UNSEEN, _LE.SILENT),
             (_L.UNSEEN, _LE.SILENT_LONG),
+            (_L.UNSEEN, _LE.START),
+            (_L.UNKNOWN, _LE.START),
+            (_L.LOST, _LE.START),
         }
     ),
 )

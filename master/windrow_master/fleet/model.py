@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from windrow_master.fleet.flaps import NEVER, SETTLED_NS, Flaps, settling_ns
-from windrow_master.fleet.liveness import Headline, headline
+from windrow_master.fleet.liveness import NOT_HEARD_YET, Headline, headline
 from windrow_master.fleet.machines import (
     COMMAND_DONE,
     SLOT_HELD,
@@ -60,12 +60,14 @@ CPU_SLOT_NUMBER: Final = 0
 @dataclass(frozen=True, slots=True)
 class HostFacts:
     """What the link needs to believe a host: its Ed25519 key, the generation of its newest certificate, whether it is
-    banned, and the newest generation that it has come with."""
+    banned, the newest generation that it has come with, and whether it may come, once, with a newer certificate than
+    is known of, since a restore has forgotten some."""
 
     public_key: bytes
     generation: int
     is_banned: bool
     used_generation: int = 0
+    may_jump: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,8 @@ class ProofMark:
 class Host:
     """One machine. `settled_at_ns`: from then on it may be given work as far as its link goes, None while not Online.
 
-    link_state is what was last written down; live presence (last seen, round trip) is in the service's memory.
+    link_state is what was last written down, UNKNOWN from a start of the Master to the host's first word; live presence
+    (last seen, round trip) is in the service's memory.
     version grows with every change of the row. verify_due_ns: when its cards are challenged next, None: as soon as it
     can be; verify_tries: challenges since one had a good end, None: none. listed_at_ns: when it could first be rented;
     proof, proof_due_ns, proof_tries: of the Master's own test rentals (onboarding/proofs), likewise.
@@ -236,9 +239,17 @@ class Host:
         return next(found, None)
 
 
-def settled_at(link_before: LinkState, flaps: Flaps, now_ns: int) -> int:
-    """From when a host that is Online now may be given work: at once at first sight, otherwise as its silences say."""
-    return now_ns if link_before is LinkState.UNSEEN else now_ns + settling_ns(flaps, now_ns)
+def link_words(link_state: str) -> str:
+    """Why a host that is not Online takes no work, in words."""
+    return NOT_HEARD_YET if link_state == LinkState.UNKNOWN else f"its link is {link_state}"
+
+
+def settled_at(before: Host, flaps: Flaps, now_ns: int) -> int:
+    """From when a host that is Online now may be given work: at once at first sight, as before where only the Master
+    was away, otherwise as its silences say. before: as it was written down last."""
+    if before.link_state is LinkState.UNKNOWN and before.settled_at_ns is not None:
+        return before.settled_at_ns
+    return now_ns if before.link_state is LinkState.UNSEEN else now_ns + settling_ns(flaps, now_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ SKEW_NS: Final = 5 * MINUTE
 """Certificates begin this much earlier: clocks of hosts are late by a little."""
 CSR_BYTES_MAX: Final = 8 * 1024
 ROOT_NAME: Final = "Windrow root"
+KEYS: Final = ("ca.key", "ca.pem", "sign.key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +52,31 @@ class Authority:
         self._root_key = key
 
     @classmethod
-    def open(cls, directory: Path, now_ns: int) -> "Authority":
-        """Load the keys of this folder (0700), or make them at the first start."""
+    def make(cls, directory: Path, now_ns: int) -> "Authority":
+        """The keys of this folder (0700), made where there are none yet: for a market's first start alone."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        key_path, certificate_path, sign_path = (directory / name for name in ("ca.key", "ca.pem", "sign.key"))
+        key_path, certificate_path, sign_path = (directory / name for name in KEYS)
         if not sign_path.exists():
             save_private(sign_path, SigningKey.generate().raw)
         if not key_path.exists():
             save_private(key_path, TlsKey.generate().pem)
-        root_key = TlsKey.from_pem(key_path.read_bytes())
         if not certificate_path.exists():
-            save_private(certificate_path, _self_signed(root_key, now_ns))
-        return cls(root_key, certificate_path.read_bytes(), SigningKey.from_raw(sign_path.read_bytes()))
+            save_private(certificate_path, _self_signed(TlsKey.from_pem(key_path.read_bytes()), now_ns))
+        return cls.load(directory)
+
+    @classmethod
+    def load(cls, directory: Path) -> "Authority":
+        """The keys of this folder. Raises FileNotFoundError where one is missing, InvalidInput where one is damaged, or
+        not of the others' kind."""
+        key_path, certificate_path, sign_path = (directory / name for name in KEYS)
+        try:
+            root_key, root_pem = TlsKey.from_pem(key_path.read_bytes()), certificate_path.read_bytes()
+            made = cls(root_key, root_pem, SigningKey.from_raw(sign_path.read_bytes()))
+        except ValueError as error:
+            raise InvalidInput(f"A key in {directory} is damaged: {error}.", subject=str(directory)) from error
+        if made._root.public_key() != made._root_key.public_key():
+            raise InvalidInput(f"{key_path} is not the key of {certificate_path}.", subject=str(directory))
+        return made
 
     def issue_member(
         self,

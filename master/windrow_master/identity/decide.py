@@ -4,7 +4,7 @@ renewal by generation (g is the newest issued):
   asks with g        -> Issue(g + 1), until 30 days after the newest certificate ended
   asks with g - 1    -> Repeat when it is the request that g answered (the answer was lost), else Clone
   asks with less     -> Clone: two processes hold this identity
-  asks with more     -> Refuse: never issued here
+  asks with more     -> Issue after that one, once after a restore: the backup may lack renewals; else Refuse
 """
 
 import re
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from windrow_master.identity.model import ApiToken, JoinToken, Member, MemberRole, Principal, Role, Standing
+from windrow_master.identity.model import RETURN_NS, ApiToken, JoinToken, Member, MemberRole, Principal, Role, Standing
 from windrow_proto.errors import (
     Banned,
     CertificateRefused,
@@ -24,7 +24,7 @@ from windrow_proto.errors import (
     TooMany,
     WindrowError,
 )
-from windrow_proto.units import DAY
+from windrow_proto.units import time_text
 
 TOKENS_MAX: Final = 200
 """API tokens of one account that are good."""
@@ -32,8 +32,6 @@ JOIN_TOKENS_MAX: Final = 200
 """Join tokens of one account that can still be used."""
 SESSIONS_MAX: Final = 100
 """Sessions of one account that have not ended."""
-RETURN_NS: Final = 30 * DAY
-"""How long after its certificate ended a member may still come back by proof of its key."""
 NAME_MAX: Final = 128
 ADDRESSES_MAX: Final = 16
 _ACCOUNT_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.@_-]{0,63}")
@@ -102,13 +100,16 @@ def judge_join(
 
 
 def judge_renewal(
-    member: Member | None, generation: int, csr_sha256: bytes, now_ns: int
+    member: Member | None, generation: int, csr_sha256: bytes, now_ns: int, backup_at_ns: int | None = None
 ) -> Issue | Repeat | Clone | Refuse:
-    """What a renewal gets once its proof holds. now_ns is the Master's wall clock; the member's own is not asked."""
+    """What a renewal gets once its proof holds. now_ns is the Master's wall clock; the member's own is not asked.
+    backup_at_ns: of the backup that this market was restored from, if it was."""
     if member is None:
-        return Refuse(CertificateRefused("This Master does not know that id. Join with a join token."))
+        return Refuse(CertificateRefused(f"This Master does not know that id{forgetting(backup_at_ns)}"))
     if member.standing is not Standing.GOOD:
         return Refuse(Banned(subject=member.id))
+    if generation > member.generation and member.may_jump(now_ns):
+        return Issue(generation + 1)
     if generation > member.generation:
         return Refuse(
             CertificateRefused(f"Generation {generation} was never issued here. Join again.", subject=member.id)
@@ -125,6 +126,17 @@ def judge_renewal(
             CertificateRefused("The certificate ended over 30 days ago. Join with a join token.", subject=member.id)
         )
     return Issue(member.generation + 1)
+
+
+def forgetting(backup_at_ns: int | None) -> str:
+    """The end of a sentence to a member that is not known, with the way out. backup_at_ns: of the backup that this
+    market was restored from, if it was."""
+    if backup_at_ns is None:
+        return ": join again with a new join token."
+    return (
+        f": this market was restored from a backup of {time_text(backup_at_ns)}, and who joined after it has to join "
+        "again. Uninstall here, then join with a new join token."
+    )
 
 
 def clean_name(text: str, fallback: str) -> str:
@@ -180,6 +192,7 @@ class Permission(StrEnum):
     ACCOUNTS = "accounts"
     HEALTH_READ = "health.read"
     AUDIT_READ = "audit.read"
+    AUDIT_ANCHOR = "audit.anchor"
 
 
 _EVERYONE: Final = frozenset(Role)
@@ -197,6 +210,7 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.ACCOUNTS: frozenset({Role.OPERATOR}),
     Permission.HEALTH_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
     Permission.AUDIT_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
+    Permission.AUDIT_ANCHOR: frozenset({Role.OPERATOR}),
 }
 """Which roles have which permission; one of them is enough."""
 

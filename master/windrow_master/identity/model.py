@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NewType
+from typing import Final, NewType
 
 from windrow_master.shares import MASTER
 from windrow_proto.ids import AccountId, TokenId
+from windrow_proto.units import DAY
 
 SessionId = NewType("SessionId", str)
+
+RETURN_NS: Final = 30 * DAY
+"""How long after its certificate ended, or after a restore, a member may still come back by proof of its key."""
 
 
 class Role(StrEnum):
@@ -159,6 +163,8 @@ class Member:
 
     generation counts its certificates from 1; csr_sha256 is of the request that the newest one answered.
     used_generation: the newest with which it has been heard (0: only the first, if any); older ones are refused.
+    restored_at_ns: when this record came from a backup that may lack renewals: until the member has come with a newer
+    certificate than the record knows, once, it may. None: the record is whole.
     """
 
     id: str
@@ -176,6 +182,11 @@ class Member:
     addresses: tuple[str, ...]
     joined_at_ns: int
     used_generation: int = 0
+    restored_at_ns: int | None = None
+
+    def may_jump(self, now_ns: int) -> bool:
+        """Whether it may come with a newer certificate than this record knows of."""
+        return self.restored_at_ns is not None and now_ns < self.restored_at_ns + RETURN_NS
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,15 @@ from windrow_master.identity.model import (
 )
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Banned, Forbidden, InvalidInput, JoinTokenRefused, NotFound, WindrowError
+from windrow_proto.errors import (
+    Banned,
+    CertificateRefused,
+    Forbidden,
+    InvalidInput,
+    JoinTokenRefused,
+    NotFound,
+    WindrowError,
+)
 from windrow_proto.ids import AccountId, HostId, TokenId
 from windrow_proto.keys import (
     DOMAIN_JOIN,
@@ -70,6 +78,7 @@ class IdentityService:
         self._authority = authority
         self._clock = clock
         self._rng = rng
+        self._backup_at_ns = store.read_now(lambda uow: uow.terms.backup_at_ns())
         self.asking = Asking(store, clock)
         self.hooks = Hooks()
 
@@ -181,7 +190,7 @@ class IdentityService:
 
     def _renew(self, uow: UnitOfWork, member: Member | None, request: RenewRequest) -> Member | WindrowError:
         csr_sha256 = hashlib.sha256(request.tls_csr_pem).digest()
-        verdict = decide.judge_renewal(member, request.generation, csr_sha256, uow.now_wall_ns)
+        verdict = decide.judge_renewal(member, request.generation, csr_sha256, uow.now_wall_ns, self._backup_at_ns)
         if isinstance(verdict, decide.Refuse):
             return verdict.error
         assert member is not None
@@ -203,6 +212,7 @@ class IdentityService:
                     csr_sha256=csr_sha256,
                     certificate_pem=issued.certificate_pem,
                     not_after_ns=issued.not_after_ns,
+                    restored_at_ns=member.restored_at_ns if request.generation == member.generation else None,
                 )
                 uow.members.save(renewed)
                 uow.audit(f"{member.role}/{member.id}", "certificate.renew", member.id, fields={"g": str(generation)})
@@ -238,6 +248,27 @@ class IdentityService:
                     uow.members.save(replace(member, used_generation=generation))
 
         await self._store.write(note, name="generations_used")
+
+    async def generation_found(self, host_id: HostId, generation: int, not_after_ns: int) -> None:
+        """A host came with a newer certificate than is known of, and proved its key: a restore has forgotten some.
+        Older ones are refused from now on, and no other jump is allowed."""
+
+        def find(uow: UnitOfWork) -> None:
+            member = uow.members.get(host_id)
+            if member is None or not member.may_jump(uow.now_wall_ns) or generation <= member.generation:
+                raise CertificateRefused(subject=host_id)
+            found = replace(
+                member, generation=generation, csr_sha256=b"", not_after_ns=not_after_ns, restored_at_ns=None
+            )
+            uow.members.save(found)
+            fields = {"from": str(member.generation), "to": str(generation)}
+            uow.audit("master", "certificate.find", host_id, "renewed after the backup that was restored", fields)
+
+        await self._store.write(find, name="certificate.find")
+
+    def forgetting(self) -> str:
+        """The end of a sentence to who is not known here, with the way out."""
+        return decide.forgetting(self._backup_at_ns)
 
     def host_public_key(self, uow: UnitOfWork, host_id: str) -> bytes | None:
         """The Ed25519 key a host signs with; None when it is not known or not in good standing."""

@@ -111,16 +111,7 @@ class MarketService:
 
     def verify(self, uow: UnitOfWork) -> tuple[str, ...]:
         """What is wrong with the ledger, in words; empty when it balances and the kept balances equal its fold."""
-        kept = {account: amount for account, amount in uow.ledger.balances().items() if amount}
-        folded = {account: amount for account, amount in uow.ledger.folded().items() if amount}
-        wrong = [
-            f"{account}: kept {kept.get(account, 0)}, folded {folded.get(account, 0)} microcents"
-            for account in sorted(kept.keys() | folded.keys())
-            if kept.get(account, 0) != folded.get(account, 0)
-        ]
-        if sum(folded.values()) != 0:
-            wrong.append(f"debits and credits differ by {sum(folded.values())} microcents")
-        return tuple(wrong)
+        return wrong_with_ledger(uow)
 
     # --- prices ------------------------------------------------------------------------------------------------------
 
@@ -419,6 +410,20 @@ class MarketService:
         return Statement(rental, lines, transfers, self.balance(uow, rental.renter))
 
 
+def wrong_with_ledger(uow: UnitOfWork) -> tuple[str, ...]:
+    """What is wrong with the ledger, in words; empty when it balances and the kept balances equal its fold."""
+    kept = {account: amount for account, amount in uow.ledger.balances().items() if amount}
+    folded = {account: amount for account, amount in uow.ledger.folded().items() if amount}
+    wrong = [
+        f"{account}: kept {kept.get(account, 0)}, folded {folded.get(account, 0)} microcents"
+        for account in sorted(kept.keys() | folded.keys())
+        if kept.get(account, 0) != folded.get(account, 0)
+    ]
+    if sum(folded.values()) != 0:
+        wrong.append(f"debits and credits differ by {sum(folded.values())} microcents")
+    return tuple(wrong)
+
+
 def _row(receipt: Receipt, rental_id: RentalId, host_id: HostId, now_ns: int, sealed: bytes) -> ReceiptRow:
     return ReceiptRow(
         receipt.workload_id,
@@ -443,4 +448,4 @@ def _ended_at(lines: Iterable[RentalLine], now_ns: int) -> int:
     return max(ends, default=now_ns)
 
 
-__all__ = ["HOLD_NS", "LEASE_NS", "MarketService", "PriceBook", "Renewal", "Statement"]
+__all__ = ["HOLD_NS", "LEASE_NS", "MarketService", "PriceBook", "Renewal", "Statement", "wrong_with_ledger"]

@@ -17,6 +17,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
+from windrow_master.fleet.model import link_words
 from windrow_master.placement.isolation import forbidden
 from windrow_master.placement.model import (
     Candidate,
@@ -212,7 +213,7 @@ def _standing(request: Request, host: Candidate, verification_exists: bool) -> s
     if host.admin_state != "active":
         return f"its owner or an operator holds it: it is {host.admin_state}"
     if host.link_state != "online":
-        return f"it is not connected: its link is {host.link_state}"
+        return f"it is not connected: {link_words(host.link_state)}"
     if not host.is_settled:
         if host.settling_ns <= MINUTE:
             return "it came back less than 60 s ago"

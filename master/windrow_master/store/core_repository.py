@@ -20,6 +20,7 @@ from windrow_master.store.model import (
 from windrow_master.store.tables_core import audit, event_subjects, events, idempotency, leader, operations, terms
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, OperationId
+from windrow_proto.units import SECOND
 
 # Made once: building a statement costs more than running it, and these run with every write.
 _SEAT: Final = select(leader.c.epoch, leader.c.beat)
@@ -76,6 +77,24 @@ class TermRepository:
         self._connection.execute(update(leader).values(epoch=epoch, beat=0, holder=holder, address=address))
         self._connection.execute(insert(terms).values(epoch=epoch, started_at_ns=now_ns, version=version))
         return epoch
+
+    def begin_restored(self, at_least: int, now_ns: int, version: str, backup_at_ns: int) -> int:
+        """Begin and end, on a restored database, a term above all that hosts may have seen; returns it. at_least: what
+        is known of those; no Master starts more often than once a second, so the time in seconds is above all."""
+        epoch = max(self.latest() + 1, at_least, now_ns // SECOND)
+        self._connection.execute(update(leader).values(epoch=epoch, beat=0, holder="", address=""))
+        self._connection.execute(
+            insert(terms).values(
+                epoch=epoch, started_at_ns=now_ns, stopped_at_ns=now_ns, version=version, backup_at_ns=backup_at_ns
+            )
+        )
+        return epoch
+
+    def backup_at_ns(self) -> int | None:
+        """When the backup was made that this database was last restored from; None: it never was."""
+        query = select(terms.c.backup_at_ns).where(terms.c.backup_at_ns.is_not(None)).order_by(terms.c.epoch.desc())
+        found = self._connection.execute(query.limit(1)).scalar()
+        return None if found is None else int(found)
 
     def end(self, epoch: int, now_ns: int) -> None:
         """Record an orderly stop and give the seat back; a term without an end ended by a crash."""

@@ -340,6 +340,10 @@ class MemberRepository:
         query = select(members).where(members.c.role == role.value).order_by(members.c.id)
         return [_member(row) for row in self._connection.execute(query).mappings()]
 
+    def restored(self, now_ns: int) -> None:
+        """These records come from a backup, which may lack renewals."""
+        self._connection.execute(update(members).values(restored_at_ns=now_ns))
+
     def banned(self) -> Sequence[str]:
         """The ids of those whose certificates are not honoured."""
         query = select(members.c.id).where(members.c.standing != Standing.GOOD.value).order_by(members.c.id)

@@ -21,7 +21,7 @@ ALONE: Final = 0x57696E64
 def upgrade(engine: Engine, revision: str = "head") -> None:
     """Run every migration that this database lacks, in one transaction; others may go on writing meanwhile."""
     with _alone(engine) as connection:
-        if revision == "head" and _revision(connection) == newest():
+        if revision == "head" and revision_of(connection) == newest():
             return  # Alembic takes as long to load as the rest of a restart
         from alembic import command
 
@@ -34,7 +34,7 @@ def newest() -> str:
     return max(path.stem for path in (MIGRATIONS / "versions").glob("[0-9]*_*.py"))
 
 
-def _revision(connection: Connection) -> str:
+def revision_of(connection: Connection) -> str:
     """The migration that this database is at; empty before the first."""
     if not inspect(connection).has_table("alembic_version"):
         return ""

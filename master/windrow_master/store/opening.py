@@ -12,8 +12,14 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from windrow_proto.errors import StorageFailed, WindrowError
 
 REASON_CHARS_MAX: Final = 300
+SQLITE_CORRUPT: Final = 11
+SQLITE_NOTADB: Final = 26
 _REFUSALS: Final = ("authentication failed", "no pg_hba.conf entry", "no password supplied", "permission denied")
 _SETTING: Final = "WINDROW_DATABASE_URL (or the file that WINDROW_DATABASE_URL_FILE names)"
+
+
+class DatabaseDamaged(StorageFailed):
+    """The database is there, and is not what was written: only a person helps."""
 
 
 @contextmanager
@@ -24,6 +30,11 @@ def explained(url: str) -> Iterator[None]:
     except WindrowError:
         raise
     except (SQLAlchemyError, OSError) as error:
+        if is_damage(error):
+            raise DatabaseDamaged(
+                f"The database {url.removeprefix('sqlite:///')} is damaged: {_reason(error)}. Nothing was changed.",
+                subject="database",
+            ) from error
         raise StorageFailed(_sentence(url, error), subject="database") from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "alembic":
@@ -33,6 +44,12 @@ def explained(url: str) -> Iterator[None]:
             "later one, or restore the backup from before it; nothing was changed.",
             subject="database",
         ) from error
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether SQLite says that what it reads is not what was written."""
+    code = getattr(error.orig, "sqlite_errorcode", None) if isinstance(error, DBAPIError) else None
+    return isinstance(code, int) and code & 0xFF in (SQLITE_CORRUPT, SQLITE_NOTADB)
 
 
 def own_folder(path: Path) -> None:

@@ -86,6 +86,13 @@ def _reason(error: SQLAlchemyError) -> str:
     return str(error).splitlines()[0][:200]
 
 
+def is_led(engine: Engine) -> bool:
+    """Whether the session of a Master that leads is connected to this shared database now."""
+    with engine.connect() as session:
+        epoch = session.execute(_LOOK).one().epoch
+        return bool(session.scalar(_CLAIMED, {"class": CLASS, "mine": epoch}))
+
+
 class Leadership:
     """This process's part in the lease. Looking and claiming come before `keep`, which begins the thread."""
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 from sqlalchemy import Connection, RootTransaction
-from sqlalchemy.exc import DataError, DBAPIError, InternalError, OperationalError
+from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InternalError, OperationalError
 
 from windrow_master.audit.model import Wanted
 from windrow_master.store.core_repository import AuditRepository, ChainHead, TermRepository
@@ -23,7 +23,7 @@ from windrow_master.store.executors import Executor, ThreadExecutor
 from windrow_master.store.lock import DirectoryLock
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.model import EventRow
-from windrow_master.store.opening import explained
+from windrow_master.store.opening import explained, is_damage
 from windrow_master.store.room import Room
 from windrow_master.store.seat import Claim
 from windrow_master.store.unit import ORIGIN, Part, UnitOfWork
@@ -109,6 +109,7 @@ class Store:
         self._is_flushing = False
         self._broken: str | None = None
         self._is_closed = False
+        self.is_damaged = False
         self._guard = threading.Lock()
         self._listeners: list[Callable[[EventRow], None]] = []
         self._chain = ChainHead()
@@ -319,6 +320,11 @@ class Store:
                 return fn(UnitOfWork(connection, self._clock.wall_ns(), self.epoch, self._rng.random_bytes))
         except (OperationalError, InternalError) as error:
             raise StorageFailed(f"The database could not be read: {_reason(error)}.") from error
+        except DatabaseError as error:
+            if not is_damage(error):
+                raise
+            self._find_damage(error)
+            raise StorageFailed(f"The database could not be read: {_reason(error)}.") from error
 
     def _commit(self, jobs: list[_Job]) -> None:
         """Run the jobs in one transaction; afterwards each has its unit and result, or its error. Never raises."""
@@ -379,6 +385,10 @@ class Store:
             self._lose(f"Term {terms.latest()} has begun on this database; this Master holds term {self.epoch}.")
             raise Fenced(self._broken or "")
 
+    def _find_damage(self, error: BaseException) -> None:
+        self.is_damaged = True
+        self._lose(f"The database is damaged ({_reason(error)}); nothing more is written to it.")
+
     def _lose(self, why: str) -> None:
         self._broken = self._broken or why
 
@@ -388,7 +398,7 @@ class Store:
         try:
             job.result = job.function(unit)
         except Exception as error:
-            if isinstance(error, DBAPIError) and (_is_disk_error(error) or _is_full(error)):
+            if isinstance(error, DBAPIError) and (_is_disk_error(error) or _is_full(error) or is_damage(error)):
                 raise
             # Where the database has thrown the whole transaction away this raises, and all jobs fail with it.
             if part is not None:
@@ -405,6 +415,8 @@ class Store:
         failure = error if isinstance(error, WindrowError) else _storage_failed(error)
         if isinstance(error, DBAPIError) and _is_disk_error(error):
             self._broken = f"The disk failed ({_reason(error)}); nothing is written before the Master starts again."
+        elif is_damage(error):
+            self._find_damage(error)
         log.error("commit_failed", writes=[job.name for job in jobs][:8], count=len(jobs), error=str(error)[:400])
         for job in jobs:
             job.unit, job.result = None, None

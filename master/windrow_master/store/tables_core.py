@@ -11,6 +11,7 @@ terms = Table(
     Column("started_at_ns", Whole, nullable=False),
     Column("stopped_at_ns", Whole),
     Column("version", String(64), nullable=False),
+    Column("backup_at_ns", Whole),
 )
 
 leader = Table(

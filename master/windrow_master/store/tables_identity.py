@@ -87,4 +87,5 @@ members = Table(
     Column("addresses", JSON, nullable=False),
     Column("joined_at_ns", Whole, nullable=False),
     Column("used_generation", Whole, nullable=False, server_default="0"),
+    Column("restored_at_ns", Whole),
 )

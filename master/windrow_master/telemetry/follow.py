@@ -38,7 +38,7 @@ def follow(disk: Disk, log_directory: str, epoch: int, cursor: LogPosition, byte
     taken_ns: int | None = None
     bad = 0
     begun = cursor
-    for term in range(max(cursor.epoch, 1), epoch + 1):
+    for term in terms(disk, log_directory, cursor.epoch, epoch):
         is_here = term == cursor.epoch and cursor.segment > 0
         start = Position(cursor.segment, cursor.offset) if is_here else None
         found, after = read_tail(disk, term_folder(log_directory, term), start, bytes_max)
@@ -65,7 +65,7 @@ def stored_since(disk: Disk, log_directory: str, epoch: int, wall_ns: int | None
     """The records of this term from the last segment on that was begun at `wall_ns` or before; None: of all terms."""
     folders: list[tuple[str, Position | None]]
     if wall_ns is None:
-        folders = [(term_folder(log_directory, term), None) for term in range(1, epoch + 1)]
+        folders = [(term_folder(log_directory, term), None) for term in terms(disk, log_directory, 1, epoch)]
     else:
         folder = term_folder(log_directory, epoch)
         begun = [(number, created_wall_ns(disk, folder, number)) for number in segment_numbers(disk, folder)]
@@ -79,6 +79,14 @@ def stored_since(disk: Disk, log_directory: str, epoch: int, wall_ns: int | None
             except InvalidInput:
                 continue  # the views count those
     return found
+
+
+def terms(disk: Disk, log_directory: str, first: int, last: int) -> tuple[int, ...]:
+    """The terms from `first` to `last` that have a directory, and `last`, ascending: a restore leaves out very many."""
+    if first >= last:
+        return (last,) if first == last else ()
+    past = (int(name) for name in disk.folders(log_directory) if name.isdecimal())
+    return (*sorted(term for term in past if first <= term < last), last)
 
 
 def term_folder(log_directory: str, epoch: int) -> str:

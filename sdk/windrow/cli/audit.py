@@ -74,6 +74,19 @@ def audit_verify(
         _keep(head_file, found["head"])
 
 
+@audit_app.command("reanchor")
+def audit_reanchor(
+    context: typer.Context,
+    reason: Annotated[str, typer.Option(help="Why the log is taken as it is; it is written into it.")],
+) -> None:
+    """Take an audit log that is not intact as it is from now on, once you know why (operators)."""
+    found: dict[str, Any] = client(context).request("POST", "/audit/reanchor", body={"reason": reason})
+    anchor = found.get("anchor") or {}
+    say(f"The audit log is anchored anew, at entry {anchor.get('number')}; this is in it.")
+    if not found["intact"]:
+        say(f"What was wrong before stays so, and `windrow audit verify` goes on saying it: {found['problem']}")
+
+
 def _kept(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}

@@ -1,5 +1,7 @@
 """`windrow doctor`: is there a Master, does it know us, are there hosts; with the next step for whatever is missing."""
 
+from typing import Any
+
 import typer
 
 from windrow.cli.context import AsJson, Options
@@ -33,6 +35,7 @@ def examine(options: Options) -> list[Check]:
             me = api.get("/me")
             checks.append(("account", True, f"{me['account']['name']} ({', '.join(me['roles'])})"))
             health = api.get("/operators/health") if "operator" in me["roles"] else {"accesses": None}
+            checks += _troubles(health)
             if health["accesses"] is not None:
                 names = ", ".join(f"{a['access_id']} in {a['region']}" for a in health["accesses"])
                 checks.append(
@@ -49,3 +52,10 @@ def examine(options: Options) -> list[Check]:
     except WindrowClientError as error:
         checks.append(("master", False, str(error)))
     return checks
+
+
+def _troubles(health: Any) -> list[Check]:
+    """What the Master itself says that a person should look at, with the way out."""
+    master = health.get("master") or {"problems": [], "conditions": []}
+    found = [("master", False, str(problem)) for problem in master["problems"]]
+    return found + [(str(one["code"]), False, str(one["detail"])) for one in master["conditions"]]

@@ -35,11 +35,12 @@ verifying  =          verified   failed     unverified
 verified   verifying  =          failed     -
 failed     verifying  -          =          -""",
     "link": """
-link    heard       silent      silent_long
-unseen  online      =           =
-online  =           suspect     suspect
-suspect online      =           lost
-lost    online      =           =""",
+link    heard       silent      silent_long start
+unseen  online      =           =           =
+unknown online      suspect     suspect     =
+online  =           suspect     suspect     unknown
+suspect online      =           lost        unknown
+lost    online      =           =           =""",
     "slot": """
 slot      reserve    start      ran        stop       stopped    scrubbed   release    fault      reverified
 free      reserved   -          -          -          =          =          =          faulted    -

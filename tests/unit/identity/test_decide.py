@@ -75,6 +75,27 @@ def test_an_unknown_id_is_refused() -> None:
     assert _said(decide.judge_renewal(None, 1, CSR, START_NS)) == "Refuse(certificate_refused)"
 
 
+RESTORED = replace(MEMBER, generation=3, restored_at_ns=START_NS)
+"""As a backup remembers it: two renewals are forgotten."""
+
+
+def test_after_a_restore_a_member_may_come_once_with_a_newer_certificate_than_is_known() -> None:
+    assert decide.judge_renewal(RESTORED, 5, OTHER, START_NS) == Issue(6)
+    assert decide.judge_renewal(RESTORED, 3, OTHER, START_NS) == Issue(4), "of whom nothing was forgotten"
+    assert _said(decide.judge_renewal(RESTORED, 2, OTHER, START_NS)) == "Clone", "a copy is still one"
+    banned = replace(RESTORED, standing=Standing.QUARANTINED)
+    assert _said(decide.judge_renewal(banned, 5, OTHER, START_NS)) == "Refuse(banned)"
+    assert _said(decide.judge_renewal(RESTORED, 5, OTHER, START_NS + 30 * DAY)) == "Refuse(certificate_refused)"
+    assert _said(decide.judge_renewal(MEMBER, 7, OTHER, START_NS)) == "Refuse(certificate_refused)", "never restored"
+
+
+def test_who_joined_after_the_backup_is_told_why_he_is_not_known() -> None:
+    refused = decide.judge_renewal(None, 1, CSR, START_NS, backup_at_ns=START_NS)
+
+    assert isinstance(refused, decide.Refuse) and "restored from a backup of 2027-" in refused.error.detail
+    assert "join with a new join token" in refused.error.detail
+
+
 FIRST = replace(MEMBER, generation=1)
 USED = replace(TOKEN, used_by="host_1", used_at_ns=START_NS)
 

@@ -41,7 +41,7 @@ class World:
 def world(tmp_path: Path) -> Iterator[World]:
     clock = ManualClock()
     with opened_store(tmp_path, clock) as store:
-        authority = Authority.open(tmp_path / "identity", clock.wall_ns())
+        authority = Authority.make(tmp_path / "identity", clock.wall_ns())
         identity = IdentityService(store, authority, clock, SeededRng(7))
         account = identity.first_account()
         text = identity.local_token(account, None)

@@ -300,10 +300,13 @@ def _known(keys: Sequence[ObjectKey], uow: UnitOfWork) -> frozenset[ObjectKey]:
     return uow.artefacts.known(keys)
 
 
+ARTEFACTS_KEY: Final = "artefacts.key"
+
+
 def root_key(directory: Path) -> DataKey:
     """The key above all data keys, made at the first start; beside the Master's other keys (0700)."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = directory / "artefacts.key"
+    path = directory / ARTEFACTS_KEY
     if not path.exists():
         save_private(path, DataKey.generate().raw)
     return DataKey(path.read_bytes())

@@ -206,6 +206,7 @@ class HostDesk:
             return None
         now = uow.now_wall_ns
         is_online = step.state is LinkState.ONLINE
+        is_first_word = is_online and host.link_state is LinkState.UNKNOWN and host.online_since_ns is not None
         flaps = flapped(host.flaps, now) if event is LinkEvent.SILENT and not is_ours else host.flaps
         after = self.save(
             uow,
@@ -213,12 +214,14 @@ class HostDesk:
                 host,
                 link_state=step.state,
                 link_since_ns=now,
-                online_since_ns=now if is_online else None,
-                settled_at_ns=settled_at(host.link_state, flaps, now) if is_online else None,
+                online_since_ns=(host.online_since_ns if is_first_word else now) if is_online else None,
+                settled_at_ns=settled_at(host, flaps, now) if is_online else None,
                 flaps=flaps,
                 last_seen_ns=seen_ns or host.last_seen_ns,
             ),
         )
+        if is_first_word:
+            return after  # the Master was away, and not the host: nothing has happened to it
         reason = _REASONS[event]
         held = sum(slot.holder is not None for slot in uow.slots.of_host(host_id))
         fields = {"from": str(host.link_state), "to": str(step.state), "held": str(held)}

@@ -58,10 +58,14 @@ class ReliabilityDesk:
                 self._hosts.grade(uow, self._hosts.load(uow, host_id))
 
 
+_NEVER_HEARD: Final = (LinkState.UNSEEN, LinkState.UNKNOWN)
+"""Since it joined, or since this Master started: its silence is the Master's own."""
+
+
 def _was_there(entry: Entry, from_ns: int) -> bool | None:
     """Whether every heartbeat due since came; None where none was due: a host on leave, or never seen."""
     host = entry.host
-    if host.admin_state is not AdminState.ACTIVE or host.link_state is LinkState.UNSEEN:
+    if host.admin_state is not AdminState.ACTIVE or host.link_state in _NEVER_HEARD:
         return None
     since_ns = host.online_since_ns
     return host.link_state is LinkState.ONLINE and since_ns is not None and since_ns <= from_ns

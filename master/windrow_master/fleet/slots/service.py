@@ -1,7 +1,8 @@
 """Grants, moves and releases slots inside a unit of work; the only code that changes a slot's holder.
 
 Every change is one UPDATE that names what it expects to find; if the row is another by then, nothing is written and the
-caller gets a Conflict. Tokens grow with every grant and never go back.
+caller gets a Conflict. Tokens grow with every grant and never go back: none is below the term it is given in, so that
+after a restore, which begins a term above all that were, a host has seen none that is higher.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -194,7 +195,7 @@ class SlotDesk:
             actor,
             reason,
             holder=cluster_id,
-            token=slot.token + 1,
+            token=max(slot.token + 1, uow.epoch),
             hold_expires_ns=expires_ns,
         )
         if reserved is None:

@@ -13,7 +13,7 @@ way to a renter.
 from collections.abc import Sequence
 from typing import Final
 
-from windrow_master.fleet.model import AdminState, Host, LinkState, ProofOutcome, Slot, VerifyState
+from windrow_master.fleet.model import AdminState, Host, LinkState, ProofOutcome, Slot, VerifyState, link_words
 from windrow_master.fleet.verification.schedule import back_off_ns
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import HOUR, MINUTE, SECOND
@@ -50,7 +50,7 @@ def hindrance(host: Host, slots: Sequence[Slot], now_ns: int) -> str | None:
     if host.admin_state is not AdminState.ACTIVE:
         return f"it is {host.admin_state}"
     if host.link_state is not LinkState.ONLINE:
-        return f"it is not connected: its link is {host.link_state}"
+        return f"it is not connected: {link_words(host.link_state)}"
     if any(slot.holder is not None for slot in slots):
         return "a part of it is rented; ask again when it is free"
     if not is_listed(host, slots, now_ns):

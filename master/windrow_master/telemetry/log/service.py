@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 
 from windrow_master.telemetry import record as records
+from windrow_master.telemetry.follow import terms
 from windrow_master.telemetry.marks import MarkBook
 from windrow_master.telemetry.model import LogPosition, LogRecord
 from windrow_master.telemetry.ports import Executor
@@ -293,8 +294,8 @@ class TelemetryLog:
 
     def epochs(self) -> tuple[int, ...]:
         """The terms that have segments, and this one, ascending."""
-        past = (epoch for epoch in range(1, self._epoch) if segment_numbers(self._disk, self._folder(epoch)))
-        return (*past, self._epoch)
+        past = terms(self._disk, self._directory, 1, self._epoch)[:-1]
+        return (*(epoch for epoch in past if segment_numbers(self._disk, self._folder(epoch))), self._epoch)
 
     def _rebuild(self) -> MarkBook:
         book, start = self._load_checkpoint()
