@@ -23,7 +23,7 @@ from tests.architecture.tree import MEMBERS, ROOT, members
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 STEP_S = 120
-AGENT_BYTES_MAX = 50_000_000
+AGENT_BYTES_MAX = 50 << 20
 """What a GPU host has to download and keep over a bare Python, from design.md section 16."""
 
 IMPORT_ALL = """

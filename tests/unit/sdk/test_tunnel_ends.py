@@ -52,7 +52,10 @@ class Place:
         async def ready(pem: bytes) -> None:
             self.host_pem.set_result(pem)
 
-        runtime: Any = SimpleNamespace(reach=reach)
+        async def dial(workload_id: str, address: str, port: int) -> socket.socket:
+            return await tunnel_socket.dial(address, port)
+
+        runtime: Any = SimpleNamespace(reach=reach, dial=dial)
         await Tunnel().serve(runtime, asked, issue(self.ca, "host", "host_a"), ready)
 
     async def joined(self) -> socket.socket:
