@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from tests.hostile import IS_LONG
-from tests.hostile.rows import ROWS
+from tests.hostile.rows import OPEN, ROWS
 
 KEY = "row"
 
@@ -32,6 +32,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     held = [row for row, count in counts.items() if count["passed"] and set(count) == {"passed"}]
     if IS_LONG:
         for row in ROWS:
-            told = ", ".join(f"{number} {outcome}" for outcome, number in counts[row].items()) or "not played"
+            told = ", ".join(f"{number} {outcome}" for outcome, number in counts[row].items()) or OPEN.get(
+                row, "not played"
+            )
             terminalreporter.line(f"  {'held' if row in held else 'OPEN'}  {row:<4} {ROWS[row]:<72} {told}")
     terminalreporter.line(f"  {len(held)} of {len(ROWS)} cases held, {sum(map(Counter.total, counts.values()))} tests")

@@ -128,7 +128,7 @@ SECRETS = (
 OPEN = ("id_rsa.pub", ".env.example", ".env.sample", "train.py", "monkey.py", "environment.yml", "keys.txt", ".npmrc")
 
 
-@pytest.mark.row("K3", "F22")
+@pytest.mark.row("K3")
 def test_what_looks_like_a_secret_stays_here_with_one_line(tmp_path: Path) -> None:
     root = fill(tmp_path, *SECRETS, *OPEN)
     made(root, **{"notes": f"see:\n{KEY}", "bundle.txt": f"-----BEGIN CERTIFICATE-----\nx\n{KEY}", "acc.json": "{}"})

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from tests.hostile.rows import ROWS
+from tests.hostile.rows import OPEN, ROWS
 
 
 def named_rows() -> set[str]:
@@ -16,8 +16,8 @@ def named_rows() -> set[str]:
     return found
 
 
-def test_every_case_has_a_test() -> None:
-    assert sorted(set(ROWS) - named_rows()) == []
+def test_every_case_has_a_test_or_is_listed_as_open() -> None:
+    assert sorted(set(ROWS) - named_rows()) == sorted(OPEN)
 
 
 def test_no_test_names_a_case_that_is_not_listed() -> None:
