@@ -216,6 +216,11 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
         await asyncio.wait(serving_tasks)
         for task in keeping:
             task.cancel()
+    await _end_well(config, opened)
+
+
+async def _end_well(config: Config, opened: Rooms) -> None:
+    """Write what is left to write; raises what the store ended with."""
     if opened.store.problem is not None:
         raise _ended(config, opened.store)
     async with asyncio.timeout(DRAIN_S):

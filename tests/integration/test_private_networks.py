@@ -78,21 +78,24 @@ def devices(several: Several) -> dict[str, str]:
 
 def ended(several: Several, cluster: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = wait_for(
-        lambda: (c := several.cluster(cluster["id"])) and "has ended" in (c["reason"] or "") + c["phase"] and c, WAIT_S
+        lambda: (
+            (c := several.cluster(cluster["id"]))
+            and ("has ended" in (c["reason"] or "") or c["phase"] == "Finished")
+            and c
+        ),
+        WAIT_S,
     )
     return found
 
 
-def test_a_host_whose_own_firewall_drops_packets_of_its_devices_is_refused_with_the_way_out(closed: Several) -> None:
+def test_a_firewall_of_a_hosts_own_is_not_in_the_way_of_processes_in_sandboxes(closed: Several) -> None:
     for name in HOSTS:
         closed.market.networks[name].forbid(incoming="ct state established,related accept\ncounter drop")
     try:
-        said = refused(closed)
-        assert "does not see" in said and "its own firewall drops" in said and "let that in" in said
+        wait_for(lambda: not refused(closed), WAIT_S)
     finally:
         for name in HOSTS:
             closed.market.networks[name].forbid(incoming=CLOSED)
-    wait_for(lambda: not refused(closed), WAIT_S)
 
 
 def refused(several: Several) -> str:
@@ -112,7 +115,7 @@ def test_members_that_do_not_see_each_other_exchange_bytes_both_ways_and_leave_n
     logs = [closed.market.renter.windrow("cluster", "logs", cluster["id"], "--rank", str(n)).stdout for n in (0, 1)]
     assert (done["phase"], done["reason"]) == ("Finished", "exit 0"), (json.dumps(done, indent=1), logs)
     assert logs == ["rank 0 is done\n", "rank 1 is done\n"]
-    assert done["network"]["mode"] == "tunnels" and "does not see" in done["network"]["reason"]
+    assert done["network"]["mode"] == "tunnels" and "processes in sandboxes" in done["network"]["reason"]
     assert {one["address"].rsplit(".", 1)[0] for one in done["workloads"]} == {
         done["workloads"][0]["address"].rsplit(".", 1)[0]
     }
@@ -189,8 +192,8 @@ def test_only_the_members_themselves_speak_and_are_spoken_to(closed: Several, se
         of_the_host = socket.create_server(("0.0.0.0", 0))
     with of_the_host:
         port = of_the_host.getsockname()[1]
-        assert asked(closed, served, port) == "TimeoutError", "what the other host itself listens on"
-    with near.entered(), pytest.raises(TimeoutError):
+        assert asked(closed, served, port) == "ConnectionRefusedError", "what the other host itself listens on"
+    with near.entered(), pytest.raises(OSError):
         socket.create_connection(
             (address, served["first_port"]), 3
         )  # any other process of the host, as of another lease

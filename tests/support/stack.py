@@ -118,9 +118,9 @@ def choose_ports(data_dir: Path) -> None:
     market that is tested at the same time takes them."""
     own = own_ports()
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    ports = {"http": own[0], "https": own[3], "trunk": own[6], "access": [own[9], own[10]]}
+    ports = {"http": own[0], "https": own[3], "trunk": own[6], "health": own[15], "access": [own[9], own[10]]}
     ports["service"] = [own[12], own[13]]
-    masters = [{"http": own[n], "https": own[3 + n], "trunk": own[6 + n]} for n in range(3)]
+    masters = [{"http": own[n], "https": own[3 + n], "trunk": own[6 + n], "health": own[15 + n]} for n in range(3)]
     (data_dir / "cli.json").write_text(json.dumps({"ports": ports, "masters": masters}))
 
 

@@ -22,7 +22,7 @@ from windrow_proto.units import GIB, KIB, MIB
 BODY_MAX: Final = 1 * MIB
 OPEN_BODY_MAX: Final = 64 * KIB
 """Of a request that needs no token: a certificate's request and a few names."""
-OPEN_PATHS: Final = frozenset({"/api/v1/join", "/api/v1/renew", "/api/v1/session"})
+OPEN_PATHS: Final = frozenset({"/api/v1/join", "/api/v1/renew", "/api/v1/session", "/api/v1/sign-in"})
 FILES_MAX: Final = 1 * GIB + 16 * MIB
 """A folder is at most 1 GiB; the rest is what tar adds."""
 
