@@ -174,6 +174,8 @@ class Daemons:
         shutil.rmtree(folders.pipe, ignore_errors=True)
         for folder in (folders.pipe, folders.log):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.geteuid() == 0:  # workloads are another user then, and come to no other folder of these
+                folder.chmod(0o777)
         pid = self._control.launch(card, folders)
         with contextlib.suppress(OSError):  # it may have ended already
             shim.write_whole(str(folders.root), NOTE, {"card": card, "pid": pid, "ticks": shim.start_ticks(pid)})

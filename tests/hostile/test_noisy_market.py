@@ -45,9 +45,11 @@ def account(market: Renter, name: str) -> str:
 
 
 def rental_s(port: int, token: str) -> float:
-    """Seconds from the wish for `echo hi` until it has run or runs."""
+    """Seconds from the wish for `echo hi`, once a slot is free, until it has run or runs."""
+    wish = {"kind": "box", "simulated": True, "argv": ["echo", "hi"]}
+    wait_for(lambda: call(port, token, "POST", "/clusters/plan", wish)[1]["fits"], 120)
     began = time.monotonic()
-    status, answer = call(port, token, "POST", "/clusters", {"kind": "box", "simulated": True, "argv": ["echo", "hi"]})
+    status, answer = call(port, token, "POST", "/clusters", wish)
     assert status == 202, answer
     cluster_id = answer["cluster"]["id"]
     has_run = ("Running", "Finished")

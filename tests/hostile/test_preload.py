@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.services import need
-from tests.support.confined import ORDINARY, Confined, confined
+from tests.support.confined import ORDINARY, STAY, Confined, confined
 from tests.support.places import commands
 from windrow_agent.host import addresses
 from windrow_agent.runtimes import sandbox
@@ -31,7 +31,6 @@ HOST = HostId("host_hostile")
 SPEC = WorkloadSpec(WorkloadId("work_1"), ClusterId("cluster_1"), (), "process", argv=("true",))
 SCRIPT = "[ -e {secret} ] && echo OUTSIDE by $0; true\n"
 MODULE = "import os, sys\nif os.path.exists({secret!r}): print('OUTSIDE by', sys.argv, file=sys.stderr)\n"
-WAIT = "for i in $(seq 600); do [ -e over ] && exit 0; sleep 0.1; done"
 AS = pytest.mark.parametrize("host", [None, ORDINARY], ids=["root", "ordinary"], indirect=True)
 
 
@@ -96,7 +95,7 @@ TOGETHER = {
 @AS
 @pytest.mark.row("F1")
 def test_what_a_renter_sets_never_runs_outside_of_its_sandbox(host: Confined, scripts: dict[str, str]) -> None:
-    waiting = ["/bin/sh", "-c", "echo begun; sleep 2"]
+    waiting = ["/bin/sh", "-c", f"echo begun; {STAY}"]
     said = [
         host.run(waiting, ALONE, scripts, ["/bin/true"]),
         host.run(waiting, TOGETHER, scripts, ["/usr/bin/python3", "-c", "print('of python')"]),
@@ -117,11 +116,11 @@ def test_nothing_that_a_renter_tries_inside_leads_out(host: Confined) -> None:
         told = _met(cleanup)
         env = {"SECRET": str(host.secrets[1]), "AGENT": str(os.getpid()), **told}
         script = (HERE / "inside.py").read_text()
-        waits = f"import time\n{script}\ntime.sleep(3)\n"
+        waits = f"{script}\nos.execvp('sh', ['sh', '-c', {STAY!r}])\n"
         said = host.run(["python3", "-c", waits], env, {}, ["python3", "-c", script])
 
     for words in (said.log, said.beside):
-        tried = json.loads(words.splitlines()[-1])
+        tried = json.loads(next(line for line in words.splitlines() if line.startswith("{")))
         assert len(tried) >= 80
         assert {what: had for what, had in tried.items() if had != "held"} == {}
         assert PLANTED not in words

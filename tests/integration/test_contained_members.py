@@ -120,7 +120,7 @@ def test_a_host_that_runs_no_containers_is_not_taken_and_says_so(several: Severa
 
 def _ended(several: Several, cluster: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = wait_for(
-        lambda: (c := several.cluster(cluster["id"])) and "has ended" in (c["reason"] or "") + c["phase"] and c, WAIT_S
+        lambda: (c := several.cluster(cluster["id"])) and c["phase"] == "Finished" and c, WAIT_S
     )
     return found
 

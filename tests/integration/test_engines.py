@@ -190,7 +190,7 @@ def logs(several: Several, cluster: Mapping[str, Any], rank: int) -> str:
 def ended(several: Several, cluster: Mapping[str, Any]) -> dict[str, Any]:
     """Wait until the work of a cluster has ended."""
     found: dict[str, Any] = wait_for(
-        lambda: (c := several.cluster(str(cluster["id"]))) and "has ended" in (c["reason"] or "") + c["phase"] and c,
+        lambda: (c := several.cluster(str(cluster["id"]))) and c["phase"] == "Finished" and c,
         FINISHED_S,
     )
     return found

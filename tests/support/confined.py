@@ -27,6 +27,9 @@ ORDINARY = 65_533
 """A user of nobody's: not root, and not who workloads of a root's agent are."""
 SYSTEM_PYTHON = "/usr/bin/python3"
 DEADLINE_S = 60.0
+OVER = b"all is said\n"
+STAY = "echo all is said; sleep 600"
+"""What a command ends with beside which another is executed: it is ended once both have said all."""
 REPOSITORY = Path(__file__).parents[2]
 HOST = HostId("host_confined")
 
@@ -111,6 +114,10 @@ def _paths() -> list[str]:
     return [*own, *(path for path in sys.path if path.endswith("-packages"))]
 
 
+async def _log(runtime: ProcessRuntime, work: WorkloadId) -> bytes:
+    return b"".join([piece async for piece in await runtime.logs(work, 0, False)])
+
+
 async def _run(asked: dict[str, Any]) -> Said:
     folder = Path(asked["folder"])
     runtime = ProcessRuntime(folder / "agent" / "process", folder, HOST)
@@ -134,10 +141,12 @@ async def _run(asked: dict[str, Any]) -> Said:
             while (piece := await session.read()) is not None:
                 beside += piece[1].decode(errors="replace")
             await session.close()
+            while OVER not in await _log(runtime, work):
+                await runtime.pause(work, SystemClock())
             await runtime.stop(work, 0)
         while (run := await runtime.observe(work)) is not None and run.exit_code is None:
             await runtime.pause(work, SystemClock())
-        log = b"".join([piece async for piece in await runtime.logs(work, 0, False)])
+        log = await _log(runtime, work)
     finally:
         await runtime.remove(work)
     code = None if run is None else run.exit_code

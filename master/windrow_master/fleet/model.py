@@ -15,10 +15,12 @@ from windrow_master.fleet.machines import (
     SLOT_HELD,
     AdminState,
     CommandState,
+    LinkEvent,
     LinkState,
     SlotState,
     VerifyOutcome,
     VerifyState,
+    step_link,
 )
 from windrow_master.fleet.reliability import Record
 from windrow_master.fleet.tiers import Bandwidth
@@ -237,6 +239,10 @@ class Host:
         """The facts of one of its GPUs."""
         found = (gpu for gpu in (self.inventory.gpus if self.inventory else ()) if gpu.uuid == uuid)
         return next(found, None)
+
+
+FORGOTTEN_AT_START: Final = tuple(state for state in LinkState if step_link(state, LinkEvent.START).moved)
+"""What a new Master does not believe of a link that an earlier one wrote down."""
 
 
 def link_words(link_state: str) -> str:

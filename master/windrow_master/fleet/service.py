@@ -16,7 +16,7 @@ from windrow_master.fleet.commands.service import CommandDesk, is_under_way
 from windrow_master.fleet.cuts.service import CutDesk
 from windrow_master.fleet.evidence.service import EvidenceDesk, EvidenceItem
 from windrow_master.fleet.hosts.service import HostDesk
-from windrow_master.fleet.machines import AdminEvent, LinkEvent, step_link
+from windrow_master.fleet.machines import AdminEvent, LinkEvent
 from windrow_master.fleet.measures.service import MeasureDesk
 from windrow_master.fleet.model import AdminState, CommandRow, Host, LinkState, Slot
 from windrow_master.fleet.ports import FleetPorts
@@ -228,8 +228,7 @@ class FleetService:
     def start(self) -> None:
         """Read the fleet, of which nobody was heard yet; call once before `run`, without a loop running in another
         thread."""
-        spoke = [state for state in LinkState if step_link(state, LinkEvent.START).moved]
-        self._store.write_now(lambda uow: uow.hosts.not_heard(spoke, uow.now_wall_ns), name="fleet.start")
+        self._store.write_now(lambda uow: uow.hosts.not_heard(uow.now_wall_ns), name="fleet.start")
         for host, slots in self._store.read_now(_everything):
             self._put(host, slots)
 

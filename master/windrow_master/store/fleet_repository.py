@@ -1,6 +1,6 @@
 """Reads and writes hosts, slots and commands; rows go in and out as the fleet's values."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, Final
@@ -9,6 +9,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select,
 from sqlalchemy.exc import IntegrityError
 
 from windrow_master.fleet.model import (
+    FORGOTTEN_AT_START,
     AdminState,
     Claim,
     CommandRow,
@@ -145,10 +146,10 @@ class HostRepository:
         was = {"was_id": host.host_id, "was_version": host.version - 1}
         return _SAVE_HOST.run(self._connection, _host_values(host) | was) == 1
 
-    def not_heard(self, spoke: Collection[LinkState], now_ns: int) -> None:
-        """Write down of every host in one of these states that it was not heard yet: a new term has begun."""
+    def not_heard(self, now_ns: int) -> None:
+        """Write down of every host that it was not heard yet: a new term has begun."""
         unknown = {"link_state": LinkState.UNKNOWN, "link_since_ns": now_ns, "version": hosts.c.version + 1}
-        self._connection.execute(update(hosts).where(hosts.c.link_state.in_(spoke)).values(**unknown))
+        self._connection.execute(update(hosts).where(hosts.c.link_state.in_(FORGOTTEN_AT_START)).values(**unknown))
 
     def retired_ids(self) -> frozenset[HostId]:
         """Hosts that must not connect."""
