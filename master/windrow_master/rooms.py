@@ -351,7 +351,6 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     hub.ports.is_drained = rooms.services.accesses.is_drained
     rooms.services.accesses.on_change = hub.drain_changed
     hub.ports.on_welcome = rooms.services.trials.on_hello
-    identity.hooks.on_standing = lambda member_id: hub.ban(HostId(member_id))
     rooms.services.health.accesses = hub.accesses.summaries
     rooms.services.health.conditions.append(hub.accesses.conditions)
     rooms.services.health.departed = hub.accesses.departed
@@ -375,6 +374,7 @@ def _introduce_certificates(identity: IdentityService, hub: LinkHub) -> None:
     hub.ports.generations_used = identity.generations_used
     hub.ports.generation_found = identity.generation_found
     hub.ports.forgetting = identity.forgetting
+    identity.hooks.on_standing = lambda member_id: hub.ban(HostId(member_id))
 
 
 def _hub_figures(hub: LinkHub) -> Iterable[Figure]:
