@@ -120,13 +120,14 @@ async def test_a_flapping_card_is_told_at_once_then_seldom_and_in_the_end_as_it_
     monkeypatch.setattr(pace, "TELLINGS_MAX", 2)
     before = await world.look()
     report = world.agent.report
+    usual = report.conditions
     world.agent.parts.sampler.set_period(200 * MILLISECOND)
     had = await world.inventories()
     for _ in range(5):
         world.fake.state.gpu(SICK).remap_pending = 1
-        await poll_async(lambda: report.conditions != (), what="the condition to come")
+        await poll_async(lambda: report.conditions != usual, what="the condition to come")
         world.fake.state.gpu(SICK).remap_pending = 0
-        await poll_async(lambda: report.conditions == (), what="the condition to go")
+        await poll_async(lambda: report.conditions == usual, what="the condition to go")
     assert await world.inventories() - had < 5
     after = await world.until(lambda seen: not seen.conditions, "the condition to be over")
     assert after.slots == before.slots

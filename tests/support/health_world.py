@@ -129,6 +129,7 @@ class HealthWorld:
 
         await poll_async(state, what="the workload to run")
         await self.master.store.write(lambda uow: fleet.slots_running(uow, grants, "test", "runs"), name="runs")
+        fleet.ports.holds = lambda uow, host_id, held: held == workload_id
         return workload_id
 
     async def inventories(self) -> int:

@@ -38,10 +38,12 @@ SPOKEN: Final[Mapping[str, About]] = {
     "workload.lost": About.WORK,
 }
 """The kinds of events that hosts report, and what each is about."""
-FIELDS: Final = frozenset({"action", "blame", "count", "exit_code", "pid", "process", "slice", "workload", "xid"})
+FIELDS: Final = frozenset(
+    {"action", "blame", "count", "exit_code", "leased", "pid", "process", "slice", "workload", "xid"}
+)
 FIELD_CHARS_MAX: Final = 200
 DETAIL_CHARS_MAX: Final = 1_000
-"""With the fields some 3 KB: nine of them at most."""
+"""With the fields some 3 KB: ten of them at most."""
 
 KEPT_AN_HOUR: Final[Mapping[str, int]] = {
     "events": 200,
