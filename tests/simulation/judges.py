@@ -28,7 +28,7 @@ from tests.simulation.identity_judges import (
 )
 from tests.simulation.lease_judges import LEASES, epochs_grow_on_hosts
 from tests.simulation.machines import forked
-from tests.simulation.rules import CLUSTER_MOVES, HOST_MOVES, SLOT_MOVES
+from tests.simulation.rules import CLUSTER_MOVES, FORGOTTEN, HOST_MOVES, SLOT_MOVES
 from tests.simulation.witness import Life
 from windrow_proto.intervals import Intervals
 from windrow_proto.model import CommandPhase, Lane
@@ -199,8 +199,10 @@ def results_never_change(world: "World", books: Books) -> Iterator[str]:
 
 
 def legal_transitions(world: "World", books: Books) -> Iterator[str]:
-    """Clusters and hosts move along their tables only, and every move starts where the last one ended."""
+    """Clusters and hosts move along their tables only, and every move starts where the last one ended; a link's, once a
+    new term has begun, where that left it."""
     at: dict[str, str] = {}
+    term: dict[str, int] = {}
     for row in books.audit():
         room, _, event = row["action"].partition(".")
         fields = row["fields"]
@@ -210,12 +212,21 @@ def legal_transitions(world: "World", books: Books) -> Iterator[str]:
         allowed = CLUSTER_MOVES.get(fields["from"], ()) if room == "cluster" else _host_moves(fields["from"])
         if fields["to"] not in allowed:
             yield f"I4 {row['subject']}: {event} from {fields['from']} to {fields['to']}"
-        if at.get(axis, fields["from"]) != fields["from"]:
-            yield f"I4 {row['subject']} left {fields['from']}, but it was {at[axis]}"
-        at[axis] = fields["to"]
+        before = at.get(axis, fields["from"])
+        is_new_term = row["epoch"] > term.get(axis, row["epoch"])
+        if fields["from"] not in (FORGOTTEN.get(before, (before,)) if is_new_term else (before,)):
+            yield f"I4 {row['subject']} left {fields['from']}, but it was {before}"
+        at[axis], term[axis] = fields["to"], row["epoch"]
     for row in books.rows("SELECT cluster_id, phase FROM clusters"):
         if row["phase"] != at.get(f"{row['cluster_id']} ", "Creating"):
             yield f"I4 {row['cluster_id']} is {row['phase']} without an audit row that says so"
+    newest = max(row["epoch"] for row in books.rows("SELECT epoch FROM terms"))
+    for row in books.rows("SELECT host_id, link_state FROM hosts"):
+        axis = f"{row['host_id']} "
+        before = at.get(axis, "unseen")
+        left = (before, *FORGOTTEN.get(before, ())) if newest > term.get(axis, newest) else (before,)
+        if row["link_state"] not in left:
+            yield f"I4 {row['host_id']} is {row['link_state']} without an audit row that says so"
 
 
 def _host_moves(state: str) -> tuple[str, ...]:

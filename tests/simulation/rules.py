@@ -40,8 +40,13 @@ HOST_MOVES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "link": {
         "unseen": ("online",),
+        "unknown": ("online", "suspect"),
         "online": ("suspect",),
         "suspect": ("online", "lost"),
         "lost": ("online",),
     },
 }
+
+FORGOTTEN: dict[str, tuple[str, ...]] = {"online": ("unknown", "online"), "suspect": ("unknown",)}
+"""From where a link goes on once a new term has begun, by where the term before left it: none was heard yet, says the
+row in `terms` for all hosts. One that was online and is heard has no row of its own: nothing happened to it."""
