@@ -14,7 +14,7 @@ from windrow_agent.runtimes import limits, sandbox, shared_memory
 from windrow_agent.runtimes.ending import mark
 from windrow_agent.runtimes.port import RunState
 from windrow_agent.runtimes.process import ProcessRuntime
-from windrow_proto.errors import NotFound
+from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import HostId, WorkloadId
 
 
@@ -76,7 +76,7 @@ async def test_a_command_beside_a_removal_makes_nothing_anew(place: Place, monke
         return found
 
     monkeypatch.setattr(sandbox, "inner", removed_meanwhile)
-    with pytest.raises(NotFound):
+    with pytest.raises((NotFound, Conflict)):
         await place.runtime.exec(spec.workload_id, ("true",))
     assert await place.again().list() == ()
     assert not list(shared_memory.FOLDER.glob(f"*{spec.workload_id}*"))
