@@ -172,9 +172,8 @@ class Reporter:
         """See every minute which runtimes can be used."""
         while True:
             facts = {name: await runtime.facts() for name, runtime in self._sources.runtimes.items()}
-            usable = {name: one for name, one in facts.items() if one.is_usable}
-            found = {name: one.version for name, one in usable.items()}
-            conditions = tuple(one.condition for one in usable.values() if one.condition)
+            found = {name: one.version for name, one in facts.items() if one.is_usable}
+            conditions = tuple(one.condition for one in facts.values() if one.condition)
             if (found, conditions) != (self._runtimes, self._runtime_conditions):
                 self._runtimes, self._runtime_conditions = found, conditions
                 self._changed.set()

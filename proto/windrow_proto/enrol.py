@@ -171,7 +171,7 @@ def join(
     token = JoinToken.parse(token_text)
     ca_pem = fetch_authority(master_url, token.ca_hash, timeout_s)
     signing, tls_key = folder.signing_key(), folder.tls_key()
-    csr = tls_key.csr_pem(request.host_name[:60] or "windrow")
+    csr = tls_key.csr_pem(request.host_name)
     digest = hashlib.sha256(token.text.encode()).digest()
     body = {
         "join_token": token.text,

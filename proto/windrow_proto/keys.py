@@ -70,6 +70,7 @@ SIGNED_KINDS: Final = frozenset(
 Every other kind carries an HMAC: checking a signature costs as much as moving a batch."""
 
 SUBJECT_ROLES: Final = ("host", "access", "master")
+COMMON_NAME_BYTES_MAX: Final = 64
 SERVER_NAMES: Final = {"access": "access.windrow", "master": "master.windrow"}
 """The DNS name that every certificate of a serving role carries beside its addresses, and that dialers check: an
 address may change or be a stranger's name for us, the authority's word for the role may not."""
@@ -325,7 +326,8 @@ class TlsKey:
 
     def csr_pem(self, common_name: str) -> bytes:
         """A request for a certificate, signed with this key; the Master decides every name but the key."""
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64] or "windrow")])
+        cut = common_name.encode(errors="ignore")[:COMMON_NAME_BYTES_MAX].decode(errors="ignore")
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, cut or "windrow")])
         request = x509.CertificateSigningRequestBuilder().subject_name(name).sign(self._key, hashes.SHA256())
         return request.public_bytes(serialization.Encoding.PEM)
 

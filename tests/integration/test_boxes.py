@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import urllib.error
+import urllib.parse
 import urllib.request
 import uuid
 from collections.abc import Iterator
@@ -110,7 +111,10 @@ def _forwarded(renter: Renter, name: str) -> Iterator[str]:
 
 
 def _status(url: str, host: str | None = None) -> int:
-    request = urllib.request.Request(url, headers={"Host": host} if host else {})
+    """What is answered to a browser, which takes every name under .localhost for this machine; Python does not."""
+    named = urllib.parse.urlsplit(url)
+    here = named._replace(netloc=f"127.0.0.1:{named.port}").geturl()
+    request = urllib.request.Request(here, headers={"Host": host or named.netloc})
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return int(answer.status)

@@ -218,7 +218,7 @@ async def test_batches_out_of_order_repeated_and_with_a_gap_are_held_once(renter
 
 
 async def test_evidence_that_comes_again_over_another_connection_counts_once(renter: Renter, agent: RawAgent) -> None:
-    body = encode_event(Event("workload.exited", agent.clock.wall_ns(), "nothing", "said once"))
+    body = encode_event(Event("agent.storage_damaged", agent.clock.wall_ns(), "", "said once"))
     for boot in (b"1" * 16, b"2" * 16):
         async with dialled(agent.identity.tls, access_address(renter)) as line:
             agent.restart(boot)

@@ -14,7 +14,7 @@ from tests.support.raw_agent import Line, RawAgent, access_address, dialled, joi
 from tests.support.rental import Renter
 from tests.support.stack import wait_for
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_proto.errors import LinkClosed
+from windrow_proto.errors import InvalidInput, LinkClosed
 from windrow_proto.model import (
     CommandPhase,
     CommandStatus,
@@ -173,6 +173,8 @@ async def test_a_creation_that_was_never_accepted_is_asked_after_and_costs_nothi
 CONTROL = "\x1b[31mred\x1b]0;title\x07\x00\x08\x7f\u202egnp.exe\u2066\r\n\t"
 MARKUP = "<img src=x onerror=alert(1)>[bold red]rich[/]{{7*7}}'\";--"
 NASTY = CONTROL + MARKUP
+LET_IN = "\u202egnp.exe\u2066\x85\x9b31mred\r\n\t" + MARKUP
+"""What is no control character to the API, and still nothing for a name."""
 LINES = "\n\t"
 """What a sentence over several lines may hold."""
 DIRECTIONS = "\u202a\u202e\u2066\u2069"
@@ -181,7 +183,9 @@ FORBIDDEN = {chr(code) for code in (*range(32), *range(127, 160))} - set(LINES) 
 
 @pytest.mark.proves("names full of control characters and markup are harmless in the API, the command line and events")
 async def test_nasty_names_are_harmless_everywhere(renter: Renter, tmp_path: Path) -> None:
-    agent = RawAgent(await joined(renter, tmp_path / "identity", name=_without_nul(NASTY)))
+    with pytest.raises(InvalidInput, match="control character"):
+        await joined(renter, tmp_path / "refused", name=NASTY)
+    agent = RawAgent(await joined(renter, tmp_path / "identity", name=LET_IN))
     async with dialled(agent.identity.tls, access_address(renter)) as line:
         await agent.greet_over(line)
         nasty = _without_nul(NASTY)
@@ -189,8 +193,10 @@ async def test_nasty_names_are_harmless_everywhere(renter: Renter, tmp_path: Pat
         await agent.record(Kind.EVENT, encode_event(Event(nasty, agent.clock.wall_ns(), nasty, nasty)))
         await agent.beat()
         await poll_async(lambda: _host(renter, agent)["cpu_count"])
-        cluster = renter.ask("POST", "/clusters", {"kind": "box", "argv": ["true"], "name": NASTY, "env": {"A": nasty}})
-        cluster_id = cluster["cluster"]["id"]
+        box = {"kind": "box", "argv": ["true"], "env": {"A": nasty}}
+        with pytest.raises(InvalidInput, match="control character"):
+            renter.ask("POST", "/clusters", {**box, "name": nasty})
+        cluster_id = renter.ask("POST", "/clusters", {**box, "name": LET_IN})["cluster"]["id"]
         said = await asyncio.to_thread(_everything, renter, agent.host_id, cluster_id)
     renter.exited(cluster_id)
     renter.delete(cluster_id)

@@ -48,7 +48,8 @@ for node in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0
     mknod -m 666 dev/$1 c $2 $3
 done
 ln -s /proc/self/fd dev/fd
-mkdir -p dev/shm mnt
+mkdir -p dev/shm dev/net mnt
+mknod -m 666 dev/net/tun c 10 200
 hostname second-host
 ip link set lo up
 """

@@ -9,9 +9,10 @@ from windrow_agent.gpu.port import GpuInventory
 from windrow_agent.report import Reporter, Sources
 from windrow_agent.runtimes.port import RuntimeFacts
 from windrow_proto.ids import BootId
-from windrow_proto.model import Kind
+from windrow_proto.model import Inventory, Kind
 from windrow_proto.units import MILLISECOND, SECOND
 from windrow_proto.windows import RecordKey
+from windrow_proto.wire_host import decode_inventory
 
 
 class ChangingSampler:
@@ -45,11 +46,13 @@ class Told:
 
     def __init__(self) -> None:
         self.kinds: list[Kind] = []
+        self.bodies: list[bytes] = []
         self.taken = 0
 
     async def put(self, lane: object, kind: Kind, body: bytes) -> RecordKey:
-        """Count it."""
+        """Keep it."""
         self.kinds.append(kind)
+        self.bodies.append(body)
         return RecordKey(BootId(b""), len(self.kinds))
 
     def is_on_its_way(self, lane: object, key: RecordKey) -> bool:
@@ -89,6 +92,28 @@ def test_the_first_inventory_waits_until_it_is_known_what_can_run_here() -> None
         return counts
 
     assert run(1, history) == [0, 0, 1]
+
+
+class UnusableRuntime:
+    """Something is missing for it."""
+
+    async def facts(self) -> RuntimeFacts:
+        """It cannot be used, and says by a condition why."""
+        return RuntimeFacts(False, "", "bubblewrap is missing", "process.no_sandbox")
+
+
+def test_the_condition_of_a_runtime_that_cannot_be_used_is_told() -> None:
+    async def told(loop: VirtualLoop) -> Inventory:
+        clock, outbox = VirtualClock(loop), Told()
+        runtimes = {"process": UnusableRuntime()}
+        sources = Sources(ChangingSampler(clock, ()), runtimes, None, "1", tuple, dict)  # type: ignore[arg-type]
+        telling = loop.create_task(report(Reporter(sources, outbox, clock)))  # type: ignore[arg-type]
+        await clock.sleep_ns(SECOND)
+        telling.cancel()
+        return decode_inventory(outbox.bodies[-1])
+
+    inventory = run(1, told)
+    assert (inventory.runtimes, inventory.conditions) == ((), ("process.no_sandbox",))
 
 
 def tellings(*at_ns: int) -> int:

@@ -3,6 +3,8 @@
 import hmac
 
 import pytest
+from cryptography import x509
+from cryptography.x509.oid import NameOID
 
 from tests.support.pki import issue, make_ca
 from tests.unit.proto.values import BOOT, HOST
@@ -54,6 +56,13 @@ def test_a_key_comes_back_from_what_was_saved_and_the_file_is_private(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
     assert keys.TlsKey.from_pem(tls.pem).pem == tls.pem
     assert tls.csr_pem("x").startswith(b"-----BEGIN CERTIFICATE REQUEST")
+
+
+@pytest.mark.parametrize("name", ["", "x" * 200, "ö" * 60, "x" + "€" * 60, "\udcff"])
+def test_a_certificate_is_asked_for_under_any_name_that_a_machine_may_have(name):
+    request = x509.load_pem_x509_csr(keys.TlsKey.generate().csr_pem(name))
+    (found,) = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    assert found.value == "windrow" or (found.value and name.startswith(found.value))
 
 
 def test_secrets_do_not_show_when_printed():

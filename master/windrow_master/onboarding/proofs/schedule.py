@@ -56,7 +56,9 @@ def hindrance(host: Host, slots: Sequence[Slot], now_ns: int) -> str | None:
     if not is_listed(host, slots, now_ns):
         return "nothing of it is on offer now"
     if runtime(host) is None:
-        return "it has neither a process runtime nor containers with a default image: set one, or install Docker"
+        return (
+            "it runs neither processes nor containers with a default image: windrow-agent doctor says what to install"
+        )
     return None
 
 
