@@ -14,6 +14,7 @@ from tests.support.raw_agent import Line, RawAgent, access_address, dialled, joi
 from tests.support.rental import Renter
 from tests.support.stack import wait_for
 from tests.waiting import PATIENCE_S, poll_async
+from windrow.errors import ApiProblem
 from windrow_proto.errors import InvalidInput, LinkClosed
 from windrow_proto.model import (
     CommandPhase,
@@ -194,7 +195,7 @@ async def test_nasty_names_are_harmless_everywhere(renter: Renter, tmp_path: Pat
         await agent.beat()
         await poll_async(lambda: _host(renter, agent)["cpu_count"])
         box = {"kind": "box", "argv": ["true"], "env": {"A": nasty}}
-        with pytest.raises(InvalidInput, match="control character"):
+        with pytest.raises(ApiProblem, match="control character"):
             renter.ask("POST", "/clusters", {**box, "name": nasty})
         cluster_id = renter.ask("POST", "/clusters", {**box, "name": LET_IN})["cluster"]["id"]
         said = await asyncio.to_thread(_everything, renter, agent.host_id, cluster_id)

@@ -13,8 +13,8 @@ import pytest
 from tests.support import clean_debian
 from tests.support.second_host import SecondHost, bridge, clean_host, need_namespaces, second_host
 from tests.support.stack import Stack, stack, wait_for
+from windrow.errors import ApiProblem
 from windrow_proto import enrol
-from windrow_proto.errors import Conflict
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
 
@@ -213,7 +213,7 @@ def runs_nothing_and_says_what_to_install(market: Market, host_id: str, said: st
     host = market.host(host_id)
     assert "process.no_sandbox" in {one["code"] for one in host["conditions"]}
     assert "process" not in host["runtimes"]
-    with pytest.raises(Conflict, match="windrow-agent doctor says what to install"):
+    with pytest.raises(ApiProblem, match="windrow-agent doctor says what to install"):
         market.ask("POST", f"/hosts/{host_id}/prove")
 
 
