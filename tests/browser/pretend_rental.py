@@ -52,6 +52,7 @@ def _fit(world: World, request: Json) -> Json:
         if wanted > there:
             refusals.append(
                 {
+                    "note": "",
                     "host_id": host["id"],
                     "host_name": host["name"],
                     "reason": f"has {there} GPUs, {wanted} are asked for",
@@ -107,6 +108,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "rank": 0,
         "address": None,
         "is_member": True,
+        "results": None,
     }
     is_service = body["kind"] == "service"
     named = {port: f"p{port}-{cluster_id.removeprefix('cluster_')}.svc.localhost" for port in body.get("ports", [])}
@@ -262,7 +264,7 @@ def _looked_at(app: FastAPI, world: World) -> None:
         return {
             "decision": f"{work['host_name']} has the best score",
             "weights": {"cost": 4, "packing": 3, "trust": 2, "home": 1, "grade": 1},
-            "chosen": chosen | {"tier": "cpu/A", "price_per_hour": "0.08", "score": 9120, "terms": terms},
+            "chosen": chosen | {"tier": "cpu/A", "note": "", "price_per_hour": "0.08", "score": 9120, "terms": terms},
             "losers": [loser],
             "others": {},
             "others_chosen": [],
