@@ -15,6 +15,8 @@ from typing import Any
 import uvicorn
 from fastapi import Body, FastAPI, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.browser.pretend_accesses import access_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
@@ -53,7 +55,7 @@ def make_app(world: World) -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     if not world.people:
         world.people.append(person(ACCOUNT["id"], ACCOUNT["name"], ["operator", "provider", "renter"], "99.91"))
-    app.middleware("http")(_gate(world))
+    app.add_middleware(Gate, world=world)
     _session_routes(app, world)
     fleet_routes(app, world)
     host_routes(app, world)
@@ -73,29 +75,46 @@ def make_app(world: World) -> FastAPI:
     return app
 
 
-def _gate(world: World) -> Any:
-    async def gate(request: Request, call_next: Any) -> Response:
-        path = request.url.path.removeprefix("/api/v1")
-        if request.url.path.startswith("/api/"):
-            for prefix, told in world.problems.items():
-                if path.startswith(prefix):
-                    return problem(**told)
-            if request.headers.get("authorization") == f"Bearer {TOKEN}":
-                body = await request.body()
-                said = json.loads(body) if body else None
-                world.asked.append(Asked(request.method, path, dict(request.query_params), said))
-                return problem(409, "conflict", "Written down", "A pretend Master does nothing for programs.")
-            if _asking(request) is None and path not in {"/session", "/sign-in"}:
-                return problem(
-                    401, "unauthenticated", "Not signed in", "Who are you? Send a valid token, or sign in again."
-                )
-        answer: Response = await call_next(request)
-        # The real Master's own headers, so that a page they would break breaks here.
-        for name, value in HEADERS.items():
-            answer.headers.setdefault(name, value)
-        return answer
+class Gate:
+    """Who may ask, and what the real Master answers with every page. Plain ASGI: a page that is left ends its streams
+    in the middle, and Starlette's own base for middleware then leaves a coroutine behind."""
 
-    return gate
+    def __init__(self, app: ASGIApp, world: World) -> None:
+        self._app, self._world = app, world
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def headed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                # The real Master's own headers, so that a page they would break breaks here.
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refusal = await self._refusal(Request(scope, receive))
+        await (self._app if refusal is None else refusal)(scope, receive, headed)
+
+    async def _refusal(self, request: Request) -> Response | None:
+        path = request.url.path.removeprefix("/api/v1")
+        if not request.url.path.startswith("/api/"):
+            return None
+        for prefix, told in self._world.problems.items():
+            if path.startswith(prefix):
+                return problem(**told)
+        if request.headers.get("authorization") == f"Bearer {TOKEN}":
+            body = await request.body()
+            said = json.loads(body) if body else None
+            self._world.asked.append(Asked(request.method, path, dict(request.query_params), said))
+            return problem(409, "conflict", "Written down", "A pretend Master does nothing for programs.")
+        if _asking(request) is None and path not in {"/session", "/sign-in"}:
+            return problem(
+                401, "unauthenticated", "Not signed in", "Who are you? Send a valid token, or sign in again."
+            )
+        return None
 
 
 def _asking(request: Request) -> Json | None:
