@@ -106,7 +106,7 @@ async def test_hosts_that_answer_slowly_hold_up_their_own_accounts_jobs_only(tmp
         async def stuck(who, cluster_id, *, changed_only):
             if who.account_id == STRANGER:
                 await answers.wait()
-            return once(b"tar"), 3, False
+            return once(b"tar")
 
         it.inside.fetch_files = stuck
         jobs = [await it.submit(who=NOISY, image="busybox") for _ in range(4 * TRANSFERS.limit)]
