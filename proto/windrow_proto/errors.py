@@ -214,8 +214,8 @@ def _all(root: type[WindrowError]) -> list[type[WindrowError]]:
 
 
 def table() -> dict[str, type[WindrowError]]:
-    """Code to class, for every error there is."""
-    return {error.code: error for error in _all(WindrowError)}
+    """Code to class, for every error that has a code of its own; a kind of one that has none is told as that one."""
+    return {error.code: error for error in _all(WindrowError) if "code" in vars(error)}
 
 
 def from_code(code: str, detail: str = "", subject: str = "") -> WindrowError:
