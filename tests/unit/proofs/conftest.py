@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.clusters.world import market_world
 from tests.unit.proofs.world import Greeting, Inside, Tunnels
+from windrow_master.fleet.machines import LinkEvent
 from windrow_master.onboarding.proofs.rental import service as rental
 
 
@@ -15,6 +16,7 @@ def m(tmp_path, monkeypatch):
     made: Any
     with market_world(tmp_path) as made:
         made.fleet.start()
+        made.link(LinkEvent.HEARD)  # a Master that has just begun knows of nobody's link
         made.fleet.is_connected = lambda host_id: True
         made.inside, made.tunnels = Inside(), Tunnels()
         yield made
