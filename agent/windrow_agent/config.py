@@ -160,7 +160,7 @@ def read_token(token_file: str) -> str:
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
-    """What an owner may say of how the host is served."""
+    """Settings of a host that its owner may change."""
     run.add_argument("--runtimes", help="which of docker,process may be used (default both)")
     run.add_argument("--registries", help="pull images only from these, a list by comma; `default` is the daemon's own")
     text = "run processes without a sandbox, with all rights of the agent's user (default: in bubblewrap or not at all)"

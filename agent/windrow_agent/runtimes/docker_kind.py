@@ -67,7 +67,7 @@ def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> Kin
 
 
 def is_apart(info: dict[str, Any]) -> bool:
-    """Whether its containers are in a user namespace, so that their root is nobody on the host."""
+    """True where containers run in a user namespace: their root has no rights on the host."""
     options = " ".join(str(one) for one in info.get("SecurityOptions") or [])
     return "name=userns" in options or "name=rootless" in options
 

@@ -32,7 +32,7 @@ NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CL
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What an archive brought: how much, and each entry as it is now, to compare with later."""
+    """The size of an archive, and each entry as it was written, to find later changes."""
 
     files: FilesTaken
     manifest: Manifest

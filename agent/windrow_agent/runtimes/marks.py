@@ -57,5 +57,5 @@ def digest_of(file: IO[bytes]) -> str:
 
 
 def is_own(name: str) -> bool:
-    """Whether an entry is of the environment that the agent made, and so no result."""
+    """True for an entry of the environment that the agent made: it is no result."""
     return name == ENVIRONMENT or name.startswith(f"{ENVIRONMENT}/")
