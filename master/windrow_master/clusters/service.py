@@ -197,6 +197,7 @@ class ClusterService:
             self._store.admit()
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
+            self._check_waited(uow, principal, asked)
             claims.claim(uow, principal.account_id, asked.volumes, cluster_id)
             found = self._starter.placed(uow, principal.account_id, asked, is_proof)
             if isinstance(found, Refusal):
@@ -209,6 +210,11 @@ class ClusterService:
             return self._starts(uow, principal, cluster, found, CREATE_KIND)
 
         return await self._store.write(change, name="cluster.create")
+
+    def _check_waited(self, uow: UnitOfWork, principal: Principal, asked: ClusterRequest) -> None:
+        """Raises TooMany. What has no token is the Master itself, for a job or a proof: it has the files."""
+        if asked.await_files and principal.token_id and not principal.is_trusted:
+            limits.check_waited(uow.clusters.page(principal.account_id, None, limits.LATELY_MAX), uow.now_wall_ns)
 
     def _starts(
         self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str
@@ -258,6 +264,7 @@ class ClusterService:
             stopping.check_start(cluster, login)
             self._store.admit()
             asked = cluster.request if most is None else replace(cluster.request, max_price_per_hour=most)
+            self._check_waited(uow, principal, asked)
             claims.claim(uow, cluster.account_id, asked.volumes, cluster_id)
             found = self._starter.placed(uow, cluster.account_id, asked)
             if isinstance(found, Refusal):
