@@ -38,10 +38,12 @@ class ArchiveCut(WindrowClientError):
 
 class Source(Protocol):
     """Where an archive is asked for. is_cut: the market says that it is not all there was; is_resumed: it was asked for
-    from another byte than the first."""
+    from another byte than the first; version: by what two answers are known to be of the same bytes, as the last one
+    said; empty: they may be others each time."""
 
     is_cut: bool
     is_resumed: bool
+    version: str
 
     def pieces(self, offset: int) -> Iterator[bytes]:
         """The archive from this byte on. Raises MasterUnreachable, ApiProblem."""
@@ -61,13 +63,15 @@ class Line(Protocol):
 
 
 class Resuming:
-    """A stream that is opened again where it was cut."""
+    """A stream that is opened again where it was cut, as long as its bytes are the same ones. version: of the archive
+    that was read up to `position`."""
 
-    def __init__(self, source: Source, position: int = 0) -> None:
-        self.position, self.openings = position, 0
+    def __init__(self, source: Source, position: int = 0, version: str = "") -> None:
+        self.position, self.openings, self.version = position, 0, version
         self._source, self._absent_s = source, FIRST_S
         self._pieces: Iterator[bytes] | None = None
         self._waiting = b""
+        self._is_known = False
 
     def read(self, count: int) -> bytes:
         """At least one byte and at most `count`. Raises ArchiveCut, ApiProblem."""
@@ -83,7 +87,7 @@ class Resuming:
         self._waiting = self._waiting[inside:]
         self.position += inside
         count -= inside
-        if count > JUMP_BYTES:
+        if count > JUMP_BYTES and self.version:
             self.close()
             self.position += count
             return
@@ -103,9 +107,11 @@ class Resuming:
             try:
                 if self._pieces is None:
                     self.openings += 1
-                    self._pieces = self._source.pieces(self.position)
+                    self._pieces, self._is_known = self._source.pieces(self.position), False
                 for piece in self._pieces:
                     if piece:
+                        if not self._is_known:
+                            self._take_version()
                         self._absent_s = ABSENT_S
                         return piece
                 empty += 1
@@ -126,6 +132,13 @@ class Resuming:
                 raise ArchiveCut(f"No more of the files can be had now. {why or 'The stream ends early.'}")
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+    def _take_version(self) -> None:
+        """Of the archive that comes now. Raises BrokenArchive where it is another than the one that came before."""
+        found = self._source.version
+        if self.position and (not found or found != self.version):
+            raise BrokenArchive("The files may have changed since a part of them came.")
+        self.version, self._is_known = found, True
 
 
 class Kind(Enum):
@@ -175,6 +188,7 @@ def members(line: Line) -> Iterator[tuple[Member, Content]]:
     """Each entry and its content. Raises BrokenArchive, and ArchiveCut unless the archive has its whole end."""
     while True:
         more: dict[str, str] = {}
+        begin = line.position
         while True:
             block = _exactly(line, BLOCK)
             if not block.strip(b"\0"):
@@ -185,6 +199,8 @@ def members(line: Line) -> Iterator[tuple[Member, Content]]:
             if info.type not in (b"x", b"g", b"L", b"K", b"X"):
                 break
             _take_header(line, info, more)
+            if line.position - begin > HEADER_BYTES_MAX + 2 * BLOCK:
+                raise BrokenArchive("What stands before an entry has more than 1 MiB.")
         member = _member(info, more)
         content = Content(line, member.size)
         yield member, content
