@@ -275,6 +275,7 @@ def test_what_is_no_archive_says_so_and_what_came_before_it_is_here(tmp_path: Pa
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.row("K1")
 def test_a_file_larger_than_the_disk_is_named_without_being_moved(tmp_path: Path) -> None:
     huge = tarfile.TarInfo("huge")
     huge.size = 1 << 60
