@@ -453,12 +453,13 @@ async def get_files(
     rank: Rank = 0,
 ) -> Response:
     """The working folder as a tar stream; with `changed` only what differs from what was sent. Whoever was cut off asks
-    for the rest by `offset`: bytes of the stream to leave out. It is whole if it ends as a tar archive does. Of work
-    that has ended by itself what changed is kept for 30 days, as far as the account's quota goes."""
-    pieces = await results_of(services).files(
+    for the rest by `offset`: bytes of the stream to leave out, if the header X-Files-Version says the same in both
+    answers; without it the folder may have changed. It is whole if it ends as a tar archive does. Of work that has
+    ended by itself what changed is kept for 30 days, as far as the account's quota goes."""
+    pieces, version = await results_of(services).files(
         principal, ClusterId(cluster_id), changed_only=changed, rank=rank, offset=offset
     )
-    headers = {"Cache-Control": "no-store"}
+    headers = {"Cache-Control": "no-store"} | ({"X-Files-Version": version} if version else {})
     return lasting.Lasting(request, _until_broken(pieces), media_type="application/x-tar", headers=headers)
 
 

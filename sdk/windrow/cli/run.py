@@ -33,7 +33,6 @@ from windrow.cli.clusters import (
     Slice,
     Tier,
     Which,
-    tell_unsaved,
 )
 from windrow.cli.clusters import cluster_id as id_of
 from windrow.cli.context import AsJson, client
@@ -145,7 +144,7 @@ def _go(api: Client, request: dict[str, Any], parcel: Parcel, wishes: Wishes) ->
                 code, report = _work(api, cluster_id, parcel, wishes)
                 if report.is_whole:
                     api.delete_cluster(cluster_id)
-                    tell_unsaved(api, api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, END_S))
+                    api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, END_S)
             except BaseException as end:
                 _let_go(api, cluster_id, HURRY_S if isinstance(end, Ended) else END_S)
                 raise
