@@ -128,15 +128,14 @@ def _attached(renter: Renter, here: Path, *flags: str, **more: Any) -> Iterator[
     wait_for(lambda: _free(renter, renter.host()), FREE_S)
     own = os.environ | {"WINDROW_URL": renter.stack.cli["url"], "WINDROW_TOKEN": renter.stack.cli["token"]}
     words = [WINDROW, "run", "--lease", str(LEASE_S), *flags, "--", "sh", "-c", WORK]
-    log = here.parent / f"{here.name}.log"
-    with (
-        log.open("wb") as file,
-        subprocess.Popen(words, cwd=here, env=own, **{"stdout": file, "stderr": file} | more) as it,
-    ):
-        try:
-            yield it
-        finally:
-            it.kill()
+    with (here.parent / f"{here.name}.log").open("wb") as file:
+        options: Any = {"cwd": here, "env": own, "stdout": file, "stderr": file} | more
+        client: subprocess.Popen[bytes] = subprocess.Popen(words, **options)
+        with client:
+            try:
+                yield client
+            finally:
+                client.kill()
 
 
 def _said(here: Path) -> str:

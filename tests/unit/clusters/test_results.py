@@ -184,7 +184,8 @@ def orders(site, spec) -> list[bool]:
     """Whether each open order to end this work keeps its files, those that do first."""
     rows = site.rooms.store.read_now(lambda uow: uow.commands.open_of_host(HOST))
     deletes = [decode_command(row.body).delete for row in rows if row.kind is CommandKind.DELETE]
-    return sorted((one.keeps_files for one in deletes if one.workload_id == spec.workload_id), reverse=True)
+    ours = [one.keeps_files for one in deletes if one is not None and one.workload_id == spec.workload_id]
+    return sorted(ours, reverse=True)
 
 
 async def over_time(site, *streams: ScriptedStream):
