@@ -1,5 +1,6 @@
 """The folder that is sent is the one that a person has, without secrets; what comes back is what changed there."""
 
+import hashlib
 import io
 import os
 import shutil
@@ -400,7 +401,8 @@ def test_a_folder_that_may_not_be_written_is_named_and_a_file_that_may_not_stays
         (root / "ro.txt").chmod(0o444)
         os.seteuid(NOBODY)
         try:
-            report = put(root, file("ro.txt"), file("locked/new"), file("zz"))
+            sent = {"ro.txt": hashlib.sha256(b"x").hexdigest()}
+            report = put(root, file("ro.txt"), file("locked/new"), file("zz"), sent=sent)
         finally:
             os.seteuid(0)
         assert [name for name, _ in report.missing] == ["locked/new"]

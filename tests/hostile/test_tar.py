@@ -87,8 +87,11 @@ def test_an_environment_under_another_name_does_not_come_whatever_of_it_comes_fi
 def test_a_folder_does_not_become_a_repository_whose_settings_git_obeys(tmp_path: Path) -> None:
     bare = [file("HEAD", b"ref: refs/heads/main\n"), file("config", b"[core]\n"), file("objects/x"), file("refs/x")]
     weights = b"\0" * 5000
-    put(tmp_path, *bare, link("sub/head", "x"), file("model/head", weights))
-    assert not {"HEAD", "sub/head"} & set(tree(tmp_path))
+    long = [b"ref: refs/heads/main" + b"\n" * 5000, b"0" * 40 + b"\n" + b"x" * 5000]
+    heads = [file(f"long{number}/HEAD", data) for number, data in enumerate(long)]
+    report = put(tmp_path, *bare, link("sub/head", "x"), file("model/head", weights), *heads)
+    assert not {"HEAD", "sub/head", "long0/HEAD", "long1/HEAD"} & set(tree(tmp_path))
+    assert {"HEAD", "long0/HEAD", "long1/HEAD"} <= set(report.refused) and report.is_whole
     assert tree(tmp_path)["model/head"] == weights
 
 
@@ -99,7 +102,9 @@ def test_names_that_lead_out_are_named_and_the_others_come(tmp_path: Path) -> No
     root = tmp_path / "in"
     hidden = file("hidden")
     hidden[0].pax_headers = {"path": "x\0y"}
-    report = put(root, *(file(name) for name in LEADING_OUT), hidden, file("./a/./b"), file("z"))
+    endless = file("n/" * 100_000)
+    report = put(root, *(file(name) for name in LEADING_OUT), hidden, endless, file("./a/./b"), file("z"))
+    assert max(map(len, report.refused)) <= 4096
     assert tree(tmp_path) == {"in/a/b": b"theirs", "in/z": b"theirs"}
     assert report.is_whole and len(report.refused) >= len(LEADING_OUT) - 1
 
@@ -239,7 +244,18 @@ def _huge_header() -> bytes:
     return head.tobuf()
 
 
+def _many_headers() -> bytes:
+    records = [b"1000 key%06d=" % number for number in range(1100)]
+    heads = []
+    for record in records:
+        head = tarfile.TarInfo("h")
+        head.type, head.size = b"x", 1000
+        heads.append(head.tobuf() + record.ljust(999, b"v") + b"\n" + bytes(24))
+    return b"".join(heads)
+
+
 BROKEN = {
+    "headers without an end": _many_headers(),
     "a huge header": _huge_header(),
     "noise": os.urandom(4096).replace(b"\0", b"x"),
     "a record without an end": _pax(b"99 path=y\n"),
@@ -259,6 +275,7 @@ def test_what_is_no_archive_says_so_and_what_came_before_it_is_here(tmp_path: Pa
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.row("K1")
 def test_a_file_larger_than_the_disk_is_named_without_being_moved(tmp_path: Path) -> None:
     huge = tarfile.TarInfo("huge")
     huge.size = 1 << 60
@@ -428,12 +445,12 @@ def test_odd_names_both_too_long_and_strange_do_not_stop_the_others(tmp_path: Pa
 def test_times_are_kept_to_the_nanosecond_and_impossible_ones_do_not_matter(tmp_path: Path) -> None:
     when = file("when")
     when[0].pax_headers = {"mtime": "1700000000.123456789"}
-    odd = [file("nan"), file("old"), file("far")]
-    for (member, _), said in zip(odd, ("nan", "-1.5", "9" * 30), strict=True):
+    odd = [file("nan"), file("old"), file("far"), file("less"), file("dots")]
+    for (member, _), said in zip(odd, ("nan", "-1.5", "9" * 30, "--5", "1.2.3"), strict=True):
         member.pax_headers = {"mtime": said}
     assert put(tmp_path, when, *odd).is_whole
     assert (tmp_path / "when").stat().st_mtime_ns == 1_700_000_000_123_456_789
-    assert len(tree(tmp_path)) == 4
+    assert len(tree(tmp_path)) == 6
 
 
 def test_the_reader_takes_what_tar_writes(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ class ClusterBody(Body):
     ] = None
     client_lease_s: Annotated[
         int | None,
-        Field(ge=60, le=86_400, description="It is ended after so long without `POST /clusters/{id}/renew`"),
+        Field(ge=10, le=86_400, description="It is ended after so long without `POST /clusters/{id}/renew`"),
     ] = None
     volumes: Annotated[
         list[str],
@@ -280,9 +280,16 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
 
 
 @router.delete("/clusters/{cluster_id}", status_code=202, responses=out_clusters.ACCEPTED)
-async def delete_cluster(services: Serving, principal: Asking, cluster_id: str) -> Response:
+async def delete_cluster(
+    services: Serving,
+    principal: Asking,
+    cluster_id: str,
+    keep_results: Annotated[
+        bool, Query(description="Bring in its log and what it changed, as if it had ended")
+    ] = False,
+) -> Response:
     """End it; safe to repeat, also when it is gone."""
-    operation, view = await services.clusters.delete(principal, ClusterId(cluster_id))
+    operation, view = await services.clusters.delete(principal, ClusterId(cluster_id), keeps_results=keep_results)
     return accepted(operation, {"cluster": cluster_json(view)})
 
 

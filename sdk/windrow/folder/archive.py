@@ -3,6 +3,7 @@
 What is not wanted is passed over by asking for what comes behind it, so that it is not moved at all.
 """
 
+import re
 import tarfile
 import time
 from collections.abc import Iterator
@@ -14,7 +15,11 @@ from windrow.errors import ApiProblem, MasterUnreachable, WindrowClientError
 
 BLOCK: Final = 512
 HEADER_BYTES_MAX: Final = 1 << 20
-"""Of what stands before an entry: its long name, its times."""
+"""Of all that stands before an entry: its long name, its times."""
+USED: Final = ("path", "linkpath", "size", "mtime")
+"""What of a pax header is used, and kept."""
+SPARSE: Final = "GNU.sparse"
+_SECONDS: Final = re.compile(r"(-?\d{1,19})(?:\.(\d*))?", re.ASCII)
 SIZE_MAX: Final = 1 << 62
 JUMP_BYTES: Final = 8 << 20
 """So much is read and thrown away; what is longer is left by asking anew."""
@@ -188,7 +193,7 @@ def members(line: Line) -> Iterator[tuple[Member, Content]]:
     """Each entry and its content. Raises BrokenArchive, and ArchiveCut unless the archive has its whole end."""
     while True:
         more: dict[str, str] = {}
-        begin = line.position
+        left = HEADER_BYTES_MAX
         while True:
             block = _exactly(line, BLOCK)
             if not block.strip(b"\0"):
@@ -198,9 +203,10 @@ def members(line: Line) -> Iterator[tuple[Member, Content]]:
             info = _parsed(block)
             if info.type not in (b"x", b"g", b"L", b"K", b"X"):
                 break
+            left -= BLOCK + info.size
+            if left < 0:
+                raise BrokenArchive("An entry's header has more than 1 MiB.")
             _take_header(line, info, more)
-            if line.position - begin > HEADER_BYTES_MAX + 2 * BLOCK:
-                raise BrokenArchive("What stands before an entry has more than 1 MiB.")
         member = _member(info, more)
         content = Content(line, member.size)
         yield member, content
@@ -219,13 +225,11 @@ def _parsed(block: bytes) -> tarfile.TarInfo:
 
 def _take_header(line: Line, info: tarfile.TarInfo, more: dict[str, str]) -> None:
     """What stands before an entry and belongs to it."""
-    if info.size > HEADER_BYTES_MAX:
-        raise BrokenArchive("An entry's header has more than 1 MiB.")
     raw = _exactly(line, info.size + -info.size % BLOCK)[: info.size]
     if info.type in (b"L", b"K"):
         more["path" if info.type == b"L" else "linkpath"] = _text(raw.split(b"\0")[0])
     elif info.type != b"g":  # one for all entries says nothing that matters here
-        more.update(_records(raw))
+        more.update((key, value) for key, value in _records(raw) if key in USED or key.startswith(SPARSE))
 
 
 def _records(raw: bytes) -> Iterator[tuple[str, str]]:
@@ -244,7 +248,7 @@ def _records(raw: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _member(info: tarfile.TarInfo, more: dict[str, str]) -> Member:
-    is_sparse = info.type == tarfile.GNUTYPE_SPARSE or any(key.startswith("GNU.sparse") for key in more)
+    is_sparse = info.type == tarfile.GNUTYPE_SPARSE or any(key.startswith(SPARSE) for key in more)
     kinds = {tarfile.DIRTYPE: Kind.FOLDER, tarfile.SYMTYPE: Kind.LINK, tarfile.LNKTYPE: Kind.HARD_LINK}
     kind = kinds.get(info.type, Kind.FILE if info.type in tarfile.REGULAR_TYPES and not is_sparse else Kind.OTHER)
     size = more.get("size", str(info.size))
@@ -262,10 +266,9 @@ def _member(info: tarfile.TarInfo, more: dict[str, str]) -> Member:
 
 
 def _time_ns(said: str, plain: float) -> int:
-    seconds, _, rest = said.partition(".")
-    if seconds.lstrip("-").isdecimal() and (rest.isdecimal() or not rest) and len(seconds) < 20:
-        part_ns = int(rest[:9].ljust(9, "0"))
-        found = int(seconds) * 10**9 + (-part_ns if seconds.startswith("-") else part_ns)
+    if (match := _SECONDS.fullmatch(said)) is not None:
+        part_ns = int((match[2] or "")[:9].ljust(9, "0"))
+        found = int(match[1]) * 10**9 + (-part_ns if said.startswith("-") else part_ns)
     else:
         found = int(plain) * 10**9
     return max(-(1 << 62), min(found, 1 << 62))

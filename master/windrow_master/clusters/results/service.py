@@ -1,4 +1,5 @@
-"""Brings in what work leaves that has ended by itself, before its host clears it away, and gives it out afterwards.
+"""Brings in what work leaves that has ended by itself, or with its time, before its host clears it away; and gives it
+out afterwards.
 
  exited ─▶ log, changed files ─▶ artefacts of its cluster, for 30 days ─▶ delete command ─▶ its slots are free
                        └ what does not fit into the account's quota, or cannot be had, is said by name
@@ -19,7 +20,7 @@ from windrow_master.again import again
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.artefacts.retention.rules import KEPT_DAYS, KEPT_NS
 from windrow_master.clusters.artefacts.service import ArtefactService
-from windrow_master.clusters.model import Cluster, Results, Workload, WorkPhase
+from windrow_master.clusters.model import Cluster, ClusterPhase, Results, Workload, WorkPhase
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tar import TarSieve
 from windrow_master.clusters.workloads import has_results, is_given_up
@@ -287,7 +288,7 @@ class ResultService:
 
 
 def _due(uow: UnitOfWork) -> Sequence[tuple[Workload, Cluster]]:
-    """What has ended by itself and is not a job's, of clusters that are over."""
+    """What has ended and is not a job's, of clusters that are over or are ending."""
     ended = uow.workloads.with_results()
     if not ended:
         return ()
@@ -295,7 +296,8 @@ def _due(uow: UnitOfWork) -> Sequence[tuple[Workload, Cluster]]:
     found = []
     for workload in ended:
         cluster = uow.clusters.get(workload.cluster_id)
-        if cluster is not None and cluster.ended_at_ns is not None and cluster.cluster_id not in of_jobs:
+        is_over = cluster is not None and (cluster.ended_at_ns is not None or cluster.phase is ClusterPhase.DELETING)
+        if cluster is not None and is_over and cluster.cluster_id not in of_jobs:
             found.append((workload, cluster))
     return found
 
