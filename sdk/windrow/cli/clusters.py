@@ -287,9 +287,12 @@ def cluster_logs(
 ) -> None:
     """Print its log, or what is kept of it."""
     api = client(context)
-    for data in api.logs(cluster_id(api, cluster, ended=True), follow=follow, rank=rank):
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+    found, printed = cluster_id(api, cluster, ended=True), 0
+    for is_followed in (True, False) if follow else (False,):  # one that was followed may have been cut
+        for data in api.logs(found, follow=is_followed, offset=printed, rank=rank):
+            printed += len(data)
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
 
 
 @cluster_app.command("exec")
