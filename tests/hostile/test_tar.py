@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -274,6 +275,7 @@ def test_what_is_no_archive_says_so_and_what_came_before_it_is_here(tmp_path: Pa
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.row("K1")
 def test_a_file_larger_than_the_disk_is_named_without_being_moved(tmp_path: Path) -> None:
     huge = tarfile.TarInfo("huge")
     huge.size = 1 << 60
@@ -315,6 +317,58 @@ def test_a_line_that_is_cut_again_and_again_brings_everything(
     report = unpack(Resuming(Sent(data, every)), Terms(tmp_path, {}, "cluster_x"))
     assert report.is_whole
     assert tree(tmp_path) == {"a": b"a" * size, "l": "a", "b": b"b" * size, "c": b"theirs"}
+
+
+class Switched(Sent):
+    """Cut once after `cut` bytes; from then on another archive comes, of this version."""
+
+    def __init__(self, first: bytes, cut: int, then: bytes, version: str) -> None:
+        super().__init__(first)
+        self.then, self.cut, self.next_version = then, cut, version
+
+    def pieces(self, offset: int) -> Iterator[bytes]:
+        is_first = not self.asked
+        self.asked.append(offset)
+        self.is_resumed = self.is_resumed or offset > 0
+        self.version = self.version if is_first else self.next_version
+        yield self.data[: self.cut] if is_first else self.then[offset:]
+
+
+@pytest.mark.row("K1")
+@pytest.mark.parametrize("version", ["2", ""])
+@pytest.mark.parametrize("cut", [600, 1024, 20_000, 21_504])
+def test_another_archive_after_a_cut_is_read_from_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int, version: str
+) -> None:
+    """The host's own folder, then what the Master kept of it: each later entry lies as far before, so that the end of
+    one file falls on the header of the file after the next."""
+    monkeypatch.setattr(archive, "PAUSE_S", 0.0)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    kept = [file("model", bytes(range(250)) * 80), file("x"), file("y"), file("z")]
+    source = Switched(tar_of(file("a", b"old"), *kept), cut, tar_of(*kept), version)
+    report = bring(source, "cluster_x", tmp_path / "in")
+    assert report.is_whole and 0 in source.asked[1:]
+    found = tree(tmp_path / "in")
+    assert found.pop("a", b"old") == b"old"
+    assert found == {"model": kept[0][1], "x": b"theirs", "y": b"theirs", "z": b"theirs"}
+
+
+@pytest.mark.row("K1")
+@pytest.mark.parametrize(("first", "second"), [("rank 0", "rank 1"), ("", ""), ("a", "")])
+def test_what_came_of_one_archive_shortens_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str
+) -> None:
+    monkeypatch.setattr(archive, "PAUSE_S", 0.0)
+    monkeypatch.setattr(archive, "FIRST_S", 0.0)
+    monkeypatch.setattr(archive, "ABSENT_S", 0.0)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    begun = Sent(tar_of(file("a", b"1"), file("b", b"1" * 5000))[:2000])
+    begun.version = first
+    assert not bring(begun, "cluster_x", tmp_path / "in").is_whole
+    other = Sent(tar_of(file("a", b"2"), file("b", b"2" * 20_000), file("c", b"2")))
+    other.version = second
+    assert bring(other, "cluster_x", tmp_path / "in").is_whole
+    assert {name: set(data) for name, data in tree(tmp_path / "in").items()} == dict.fromkeys("abc", set(b"2"))
 
 
 @pytest.mark.row("K1")

@@ -43,10 +43,12 @@ class ArchiveCut(WindrowClientError):
 
 class Source(Protocol):
     """Where an archive is asked for. is_cut: the market says that it is not all there was; is_resumed: it was asked for
-    from another byte than the first."""
+    from another byte than the first; version: by what two answers are known to be of the same bytes, as the last one
+    said; empty: they may be others each time."""
 
     is_cut: bool
     is_resumed: bool
+    version: str
 
     def pieces(self, offset: int) -> Iterator[bytes]:
         """The archive from this byte on. Raises MasterUnreachable, ApiProblem."""
@@ -66,13 +68,15 @@ class Line(Protocol):
 
 
 class Resuming:
-    """A stream that is opened again where it was cut."""
+    """A stream that is opened again where it was cut, as long as its bytes are the same ones. version: of the archive
+    that was read up to `position`."""
 
-    def __init__(self, source: Source, position: int = 0) -> None:
-        self.position, self.openings = position, 0
+    def __init__(self, source: Source, position: int = 0, version: str = "") -> None:
+        self.position, self.openings, self.version = position, 0, version
         self._source, self._absent_s = source, FIRST_S
         self._pieces: Iterator[bytes] | None = None
         self._waiting = b""
+        self._is_known = False
 
     def read(self, count: int) -> bytes:
         """At least one byte and at most `count`. Raises ArchiveCut, ApiProblem."""
@@ -88,7 +92,7 @@ class Resuming:
         self._waiting = self._waiting[inside:]
         self.position += inside
         count -= inside
-        if count > JUMP_BYTES:
+        if count > JUMP_BYTES and self.version:
             self.close()
             self.position += count
             return
@@ -108,9 +112,11 @@ class Resuming:
             try:
                 if self._pieces is None:
                     self.openings += 1
-                    self._pieces = self._source.pieces(self.position)
+                    self._pieces, self._is_known = self._source.pieces(self.position), False
                 for piece in self._pieces:
                     if piece:
+                        if not self._is_known:
+                            self._take_version()
                         self._absent_s = ABSENT_S
                         return piece
                 empty += 1
@@ -131,6 +137,13 @@ class Resuming:
                 raise ArchiveCut(f"No more of the files can be had now. {why or 'The stream ends early.'}")
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+    def _take_version(self) -> None:
+        """Of the archive that comes now. Raises BrokenArchive where it is another than the one that came before."""
+        found = self._source.version
+        if self.position and (not found or found != self.version):
+            raise BrokenArchive("The files may have changed since a part of them came.")
+        self.version, self._is_known = found, True
 
 
 class Kind(Enum):
