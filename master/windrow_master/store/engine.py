@@ -23,7 +23,8 @@ from windrow_proto.errors import InvalidInput
 
 BUSY_TIMEOUT_MS: Final = 5_000
 """The Master is alone by its lock; only a person with a shell, or a backup, can hold the file for a moment."""
-CACHE_KIB: Final = 32 * 1024
+CACHE_KIB: Final = 8 * 1024
+"""Of each connection: what more is asked for often is in the kernel's memory, once for all of them."""
 STATEMENTS_KEPT: Final = 512
 """Compiled, on each connection. Measured with a select by key: compiling it takes 16 us and running it 5.
 
