@@ -340,6 +340,7 @@ def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: Di
             database=config.database,
             history=config.history,
             artefacts=config.artefacts,
+            keeping=config.keeping,
             room=room,
             lock=lock,
         )
@@ -355,6 +356,7 @@ def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: Di
                 claim=claim,
                 history=config.history,
                 artefacts=config.artefacts,
+                keeping=config.keeping,
                 room=room,
             )
         except Conflict as error:
