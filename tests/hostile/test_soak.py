@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import re
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -119,6 +118,11 @@ async def test_a_rental_that_is_not_closed_keeps_all_its_receipts_however_old(tm
         await keeper(market, tmp_path).look()
         assert count(market.store, "receipts") == 5
         assert count(market.store, "commands", "done_at_ns IS NULL") > 0, "the order to end it is still to be done"
+        market.receipt(spec, 6, 400, final=True, end_reason="deleted", exit_code=0)
+        assert market.rental(cluster_id).state.value == "closed"
+        market.clock.advance(89 * DAY)
+        await keeper(market, tmp_path).look()
+        assert count(market.store, "receipts") == 6, "its bill is not 90 days old"
 
 
 async def test_what_opens_nothing_any_more_goes_and_what_revoking_has_to_reach_stays(tmp_path: Path) -> None:
@@ -454,19 +458,15 @@ def rental(market: Renter) -> None:
     wait_for(lambda: call(market, "GET", f"/clusters/{cluster}")["phase"] in ("Deleted", "Failed"), 120, 0.1)
 
 
-CONNECTIONS = threading.local()
-
-
 def call(market: Renter, method: str, path: str, body: Any = None) -> Any:
-    """One request on this thread's connection; None where it was refused."""
-    if getattr(CONNECTIONS, "open", None) is None:
-        CONNECTIONS.open = http.client.HTTPConnection("127.0.0.1", market.stack.cli["ports"]["http"], timeout=60)
-    token = market.stack.cli["token"]
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    CONNECTIONS.open.request(method, f"/api/v1{path}", body and json.dumps(body), headers)
-    answer = CONNECTIONS.open.getresponse()
-    found = answer.read()
-    return json.loads(found) if answer.status < 300 else None
+    """One request; None where it was refused."""
+    found = market.stack.cli
+    headers = {"Authorization": f"Bearer {found['token']}", "Content-Type": "application/json"}
+    with closing(http.client.HTTPConnection("127.0.0.1", found["ports"]["http"], timeout=60)) as connection:
+        connection.request(method, f"/api/v1{path}", body and json.dumps(body), headers)
+        answer = connection.getresponse()
+        said = answer.read()
+    return json.loads(said) if answer.status < 300 else None
 
 
 if IS_LONG:  # minutes

@@ -14,13 +14,11 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
-    literal_column,
     or_,
     select,
     update,
 )
 
-from windrow_master.market.model import RentalState
 from windrow_master.records.rules import Record
 from windrow_master.store.made import Made
 from windrow_master.store.tables_clusters import clusters, workloads
@@ -79,11 +77,12 @@ _BELOW: Final = and_(
     receipts.c.running_ns < rental_lines.c.signed_ns,
     rental_lines.c.workload_id == receipts.c.workload_id,
     rentals.c.rental_id == rental_lines.c.rental_id,
-    rentals.c.state == literal_column(f"'{RentalState.CLOSED.value}'"),
     rentals.c.rental_id < bindparam("before_id"),
-    rentals.c.ended_at_ns < _BEFORE,
+    rentals.c.ended_at_ns.is_not(None),
+    rental_lines.c.seen_at_ns < _BEFORE,
 )
-"""Running times are sums: of a closed rental the receipt with the greatest one proves all those below it."""
+"""Running times are sums: of a rental that is closed, and so has an end, the greatest proves all those below it. It may
+close long after its end, with what its host says when it comes back."""
 _DECIDED: Final = and_(clusters.c.ended_at_ns < _BEFORE, func.length(clusters.c.decision) > 0)
 
 _DOORS: Final[Mapping[Record, _Door]] = {
