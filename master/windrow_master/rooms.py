@@ -42,6 +42,8 @@ from windrow_master.onboarding.packages.service import Packages
 from windrow_master.onboarding.proofs.rental.service import Ways
 from windrow_master.onboarding.proofs.service import ProofService
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.records.rules import Keeping
+from windrow_master.records.service import RecordService
 from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import MemoryBus
 from windrow_master.store.engine import Engines, engines_of
@@ -98,6 +100,7 @@ class Rooms:
             yield services.cords.run()
         yield services.artefacts.run()
         yield services.retention.run()
+        yield services.records.run()
         if services.verification is not None:
             yield services.verification.run()
         if services.proofs is not None and services.proofs.is_automatic is not None:
@@ -133,6 +136,7 @@ def build(
     room: Room | None = None,
     lock: DirectoryLock | None = None,
     artefacts: S3Settings | None = None,
+    keeping: Keeping | None = None,
 ) -> Rooms:
     """Open the store and every room on it. Before the loop. disk holds the telemetry log; the real one by default.
 
@@ -154,7 +158,9 @@ def build(
     )
     try:
         history = history or HistorySettings()
-        return _furnished(store, data_dir, clock, rng, disk, make_executor, history, room, claim, artefacts)
+        return _furnished(
+            store, data_dir, clock, rng, disk, make_executor, history, room, claim, artefacts, keeping or Keeping()
+        )
     except BaseException:
         store.close()
         raise
@@ -171,6 +177,7 @@ def _furnished(
     room: Room | None,
     claim: Claim | None,
     artefacts: S3Settings | None,
+    keeping: Keeping,
 ) -> Rooms:
     authority = _authority(store, data_dir, clock.wall_ns())
     identity = IdentityService(store, authority, clock, rng)
@@ -184,10 +191,10 @@ def _furnished(
     accesses = AccessService(store)
     accesses.start()
     hub = LinkHub(fleet, telemetry, clock, epoch=store.epoch, signing=authority.signing)
-    wheelhouse = Wheelhouse(data_dir / "wheels", authority.signing)
+    wheelhouse = Wheelhouse(data_dir / "wheels", signing := authority.signing)
     services = Services(
         store=store,
-        audit=AuditService(store, data_dir, _reserved(disk or OsDisk(), room), authority.signing, clock, executors[0]),
+        audit=(audit := AuditService(store, data_dir, _reserved(disk or OsDisk(), room), signing, clock, executors[0])),
         identity=identity,
         clock=clock,
         rng=rng,
@@ -205,6 +212,7 @@ def _furnished(
         templates=TemplateService(store),
         artefacts=(kept := ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts, room)),
         retention=RetentionService(store, kept, clock),
+        records=RecordService(store, audit, clock, keeping),
         volumes=VolumeService(store, kept),
         inside=WorkAccess(clusters, hub),
         tunnels=TunnelService(

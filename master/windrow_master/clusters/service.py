@@ -332,6 +332,8 @@ class ClusterService:
     async def explain(self, principal: Principal, cluster_id: ClusterId) -> Decision:
         """The record of why it runs where it runs."""
         view = await self.get(principal, cluster_id)
+        if not view.cluster.decision:
+            raise NotFound("Why it ran where it ran is not kept any more: it ended long ago.", subject=cluster_id)
         return parse_record(view.cluster.decision)
 
     async def offers(self) -> tuple[Offer, ...]:
