@@ -40,7 +40,6 @@ ROWS: Final[dict[str, str]] = {
 }
 
 OPEN: Final = {
-    "F22": "2026-11-26: environment values are not sealed yet; registry logins are",
     "F23": "2026-11-26: audit, events and ended tokens are not let go of yet, and no long run watches the memory",
 }
 """Cases without a defence, each with the day on which that was written down and what is missing."""
