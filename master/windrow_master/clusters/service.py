@@ -439,6 +439,8 @@ class ClusterService:
         return cluster
 
     def _opened(self, view: ClusterView) -> ClusterView:
+        if not view.cluster.sealed:
+            return view
         try:
             return replace(view, whole=environments.whole(self._seal_key, view.cluster))
         except InvalidInput:
