@@ -61,7 +61,6 @@ from windrow_proto.errors import InvalidInput, StorageFailed
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.renter_end import RenterTicket
-from windrow_proto.sealed import SealKey
 from windrow_proto.units import CURRENCY_TEST, money_text
 
 
@@ -181,9 +180,10 @@ def _furnished(
 ) -> Rooms:
     authority = _authority(store, data_dir, clock.wall_ns())
     identity = IdentityService(store, authority, clock, rng)
+    store.seal_earlier(identity.seal_key)
     fleet = FleetService(store, clock, rng, FleetPorts())
     market = MarketService(store)
-    clusters = ClusterService(store, fleet, market)
+    clusters = ClusterService(store, fleet, market, identity.seal_key)
     executors = (make_executor(),)
     telemetry = rooms_history.telemetry_of(
         history, disk or OsDisk(), data_dir, store.epoch, clock, rng, fleet, make_executor, room, claim
@@ -209,7 +209,7 @@ def _furnished(
         telemetry=telemetry,
         market=market,
         clusters=clusters,
-        templates=TemplateService(store),
+        templates=TemplateService(store, identity.seal_key),
         artefacts=(kept := ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts, room)),
         retention=RetentionService(store, kept, clock),
         records=RecordService(store, audit, clock, keeping),
@@ -342,8 +342,9 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     services.results = ResultService(
         *(store, services.clock, rooms.clusters, services.artefacts, lambda: services.inside)
     )
-    seal_key = SealKey.of(rooms.authority.signing)
-    services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key, services.artefacts.uploads)
+    services.jobs = JobService(
+        store, services.clock, rooms.clusters, files, identity.seal_key, services.artefacts.uploads
+    )
     services.accounts = AccountService(
         *(store, identity, rooms.market, rooms.clusters, rooms.fleet, services.jobs),
     )

@@ -17,6 +17,14 @@ DEADLINE_S = 30.0
 """A request that streams nothing is answered in milliseconds; half a minute without an answer means nobody is there."""
 
 
+def variable(name: str) -> str:
+    """What this process' environment has under a name. Raises WindrowClientError where it has nothing."""
+    value = os.environ.get(name)
+    if value is None:
+        raise WindrowClientError(f"--env {name}: this shell has no variable {name}. Set it, or write {name}=value.")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """How to reach a Master. ca_file: PEM of its authority where it serves its own certificate. allows_plain_http:

@@ -156,6 +156,17 @@ RECOVERED: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 """What an earlier process left in SQLite's log is moved into the database before anything is written behind it: where
 that process' last fsync failed, the log may be whole in memory only, and a commit behind a hole is lost with it."""
 
+
+def rewrite(engines: Engines) -> None:
+    """Leave nothing of what was changed or deleted in the files of SQLite. Outside of transactions; it takes as much
+    disk once more."""
+    if engines.is_shared:
+        return  # PostgreSQL's own upkeep does
+    with engines.writer.connect() as connection:
+        for words in ("PRAGMA temp_store=FILE", "VACUUM", "PRAGMA temp_store=MEMORY", RECOVERED):
+            say(connection, words)
+
+
 _COMMON: Final = (
     f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}",
     "PRAGMA foreign_keys=ON",
