@@ -71,6 +71,8 @@ CALL_S: Final = 30
 """For one answer of the daemon; inspecting takes milliseconds, creating under load a few seconds."""
 UNFENCED: Final = "docker.unfenced"
 """What is the matter where containers reach the host's own network; strangers get none there."""
+OWN_USERS: Final = "container_own_users"
+"""Of the host's facts (host_fields.py)."""
 LOOK_NS: Final = 400 * MILLISECOND
 """Between two looks at a running container."""
 THREADS: Final = 4
@@ -114,14 +116,16 @@ class DockerRuntime:
         """Ask the daemon for its version, and have the fence stand."""
         try:
             answer = await asyncio.to_thread(docker_socket.ask, self._base_url, "/version", CALL_S)
-            users = docker_kind.users_of(await asyncio.to_thread(docker_socket.ask, self._base_url, "/info", CALL_S))
+            info = await asyncio.to_thread(docker_socket.ask, self._base_url, "/info", CALL_S)
         except WindrowError as error:
             return RuntimeFacts(False, "", error.detail)
-        failed = await asyncio.to_thread(fence.stand, is_anew=not self._is_fenced)
+        failed = docker_kind.ROOTLESS_NETWORK if docker_kind.is_rootless(info) else ""
+        failed = failed or await asyncio.to_thread(fence.stand, is_anew=not self._is_fenced)
         self._is_fenced = not failed
         away = f"they reach this host's network: {failed}" if failed else "kept away from this host's network"
-        detail = f"containers without capabilities, {users}, read-only root; {away}"
-        return RuntimeFacts(True, str(answer.get("Version", "")), detail, UNFENCED if failed else "")
+        detail = f"containers without capabilities, {docker_kind.users_of(info)}, read-only root; {away}"
+        more = {OWN_USERS: int(docker_kind.is_apart(info))}
+        return RuntimeFacts(True, str(answer.get("Version", "")), detail, UNFENCED if failed else "", more)
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
         """Have the image, then the volume and the container; a container of this name is taken as it is."""
@@ -366,7 +370,8 @@ class DockerRuntime:
         given, kind = devices.of(spec, self.cards()), self._kind
         kind.have_network(api, self._base_url)
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        host_config = facts_of.host_config(spec, *machine, given, kind.limits, kind.cdi, kind.caps)
+        calls = kind.system_calls(self._folder)
+        host_config = facts_of.host_config(spec, *machine, given, kind.limits, kind.cdi, kind.caps, calls)
         if not spec.ports:  # ports are published with the network they are of
             joined = self.pause_containers.take(spec.workload_id)
             if spec.peers and not joined:

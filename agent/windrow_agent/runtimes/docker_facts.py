@@ -273,11 +273,12 @@ def host_config(
     limits: list[dict[str, Any]] | None = None,
     cdi: frozenset[str] = frozenset(),
     caps: tuple[str, ...] = (),
+    seccomp: str = "",
 ) -> dict[str, Any]:
     """The floor of isolation and the limits, as the arguments of the SDK's create_host_config.
 
     processors, memory_bytes: of this host; more than it has cannot be given. limits: as docker_kind.own_limits; None:
-    the daemon's. cdi: the devices it knows by that name.
+    the daemon's. cdi: the devices it knows by that name. seccomp: the profile of system calls; empty: the daemon's.
     """
     memory = limits_of.memory_limit(spec.memory_bytes, memory_bytes)
     gpus = list(given.nvidia)
@@ -295,7 +296,7 @@ def host_config(
         "network_mode": egress.NETWORK,
         "cap_drop": ["ALL"],
         "cap_add": list(caps) or None,
-        "security_opt": ["no-new-privileges"],
+        "security_opt": ["no-new-privileges", *([f"seccomp={seccomp}"] if seccomp else [])],
         "read_only": True,
         "shm_size": memory,  # its pages count as the container's own memory
         "tmpfs": {"/tmp": f"rw,nosuid,nodev,mode=1777,size={TMP_BYTES}", "/run": "rw,nosuid,nodev,size=16m"},
