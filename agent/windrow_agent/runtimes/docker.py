@@ -108,7 +108,8 @@ class DockerRuntime:
         self._stopped: set[WorkloadId] = set()
         self._notes = threading.Lock()
         self._is_fenced = False
-        self._disk, self._bare = docker_disk.DiskWatch(folder, host_id), docker_own.Bare(host_id)
+        self._disk = docker_disk.DiskWatch(folder, host_id, base_url, self.images.root)
+        self._bare = docker_own.Bare(host_id)
         self._kind = docker_kind.Kind()
         self.pause_containers = docker_pause.Pause(base_url, host_id)
 
@@ -294,7 +295,7 @@ class DockerRuntime:
         container = await self._find(workload_id)
         if container is not None:
             with contextlib.suppress(NotFound):
-                await self._call(lambda api: api.remove_container(container["Id"], force=True), CALL_S)
+                await self._call(lambda api: api.remove_container(container["Id"], v=True, force=True), CALL_S)
         await asyncio.to_thread(self.pause_containers.release, workload_id, container)
         await self._call(functools.partial(_remove_volumes, host_id=self._host_id, of=workload_id), CALL_S)
         await asyncio.to_thread(self._forget, workload_id)
@@ -366,7 +367,8 @@ class DockerRuntime:
         import docker.errors
 
         log_cap = min(spec.log_cap_bytes or LOG_CAP_BYTES, LOG_CAP_BYTES)
-        labels = facts_of.labels(spec, self._host_id, log_cap, docker_disk.share(self._kind.root))
+        shares = docker_disk.share(self._kind.root), docker_disk.share_of_files(self._kind.root)
+        labels = facts_of.labels(spec, self._host_id, log_cap, *shares)
         given, kind = devices.of(spec, self.cards()), self._kind
         kind.have_network(api, self._base_url)
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
