@@ -752,6 +752,8 @@ export interface HostOut {
   driver_version: string | null;
   cuda_version: string | null;
   runtimes: string[];
+  /** Whose users its containers have: their own, in a user namespace, or the host's */
+  container_users: "own" | "host" | null;
   /** Runs where a request names no image */
   default_image: string | null;
   agent_version: string | null;
@@ -1168,6 +1170,8 @@ export interface OfferOut {
   min_memory_bytes: number | null;
   isolation: string | null;
   notes: string[];
+  /** Whose users containers have: their own, on each of its hosts, or the host's; null: unknown */
+  container_users: "own" | "host" | null;
 }
 
 /** All offers. */

@@ -5,7 +5,7 @@ They describe and never run: answers are written straight from the rooms' values
 read every one of them, without a field too few or too many.
 """
 
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -160,6 +160,10 @@ class HostSummaryOut(Out):
     driver_version: str | None
     cuda_version: str | None
     runtimes: list[str]
+    container_users: Annotated[
+        Literal["own", "host"] | None,
+        Field(description="Whose users its containers have: their own, in a user namespace, or the host's"),
+    ]
     default_image: Annotated[str | None, Field(description="Runs where a request names no image")]
     agent_version: str | None
     inventory_hash: str | None
