@@ -20,7 +20,7 @@ from tests.hostile import IS_LONG
 from tests.hostile.test_restore import done
 from tests.hostile.two_renters import two_renters
 from tests.master_support import ManualClock, SeededRng
-from tests.support.rental import Renter, renting
+from tests.support.rental import ENDED, Renter, renting
 from tests.support.stack import wait_for
 from tests.support.truth import ledger_flaws
 from tests.unit.clusters.world import HOST, Market, market_world, principal
@@ -451,11 +451,11 @@ def memory_mb(pid: int) -> float:
 
 def rental(market: Renter) -> None:
     """One, as short as can be, from the wish to its end."""
-    wish = {"kind": "box", "simulated": True, "argv": ["sleep", "60"]}
+    wish = {"kind": "box", "simulated": True, "argv": ["sleep", "600"]}
     cluster = wait_for(lambda: call(market, "POST", "/clusters", wish), 120, 0.2)["cluster"]["id"]
-    wait_for(lambda: call(market, "GET", f"/clusters/{cluster}")["phase"] in ("Running", "Failed"), 120, 0.1)
+    wait_for(lambda: call(market, "GET", f"/clusters/{cluster}")["phase"] in ("Running", *ENDED), 120, 0.1)
     wait_for(lambda: call(market, "DELETE", f"/clusters/{cluster}"), 120, 0.2)
-    wait_for(lambda: call(market, "GET", f"/clusters/{cluster}")["phase"] in ("Deleted", "Failed"), 120, 0.1)
+    wait_for(lambda: call(market, "GET", f"/clusters/{cluster}")["phase"] in ENDED, 300, 0.1)
 
 
 def call(market: Renter, method: str, path: str, body: Any = None) -> Any:
