@@ -243,7 +243,7 @@ async def test_a_rule_that_fails_ends_no_other_and_has_its_turn_again(
 
 async def test_the_loop_is_one_of_those_that_a_master_runs(audited: "Audited") -> None:
     loops = list(audited.opened.watching())
-    assert "RecordService.run" in [one.__qualname__ for one in loops]
+    assert any("RecordService.run" in repr(one) for one in loops)
     for one in loops:
         one.close()
 
