@@ -20,7 +20,7 @@ from tests.hostile import IS_LONG
 from tests.hostile.test_restore import done
 from tests.hostile.two_renters import two_renters
 from tests.master_support import ManualClock, SeededRng
-from tests.support.rental import Renter, renting
+from tests.support.rental import ENDED, Renter, renting
 from tests.support.stack import wait_for
 from tests.support.truth import ledger_flaws
 from tests.unit.clusters.world import HOST, Market, market_world, principal
@@ -243,7 +243,7 @@ async def test_a_rule_that_fails_ends_no_other_and_has_its_turn_again(
 
 async def test_the_loop_is_one_of_those_that_a_master_runs(audited: "Audited") -> None:
     loops = list(audited.opened.watching())
-    assert "RecordService.run" in [one.__qualname__ for one in loops]
+    assert any("RecordService.run" in repr(one) for one in loops)
     for one in loops:
         one.close()
 
@@ -451,11 +451,11 @@ def memory_mb(pid: int) -> float:
 
 def rental(market: Renter) -> None:
     """One, as short as can be, from the wish to its end."""
-    wish = {"kind": "box", "simulated": True, "argv": ["sleep", "60"]}
+    wish = {"kind": "box", "gpus": 1, "simulated": True, "argv": ["sleep", "600"]}
     cluster = wait_for(lambda: call(market, "POST", "/clusters", wish), 120, 0.2)["cluster"]["id"]
-    wait_for(lambda: call(market, "GET", f"/clusters/{cluster}")["phase"] in ("Running", "Failed"), 120, 0.1)
+    wait_for(lambda: call(market, "GET", f"/clusters/{cluster}")["phase"] in ("Running", *ENDED), 120, 0.1)
     wait_for(lambda: call(market, "DELETE", f"/clusters/{cluster}"), 120, 0.2)
-    wait_for(lambda: call(market, "GET", f"/clusters/{cluster}")["phase"] in ("Deleted", "Failed"), 120, 0.1)
+    wait_for(lambda: call(market, "GET", f"/clusters/{cluster}")["phase"] in ENDED, 300, 0.1)
 
 
 def call(market: Renter, method: str, path: str, body: Any = None) -> Any:
@@ -474,7 +474,8 @@ if IS_LONG:  # minutes
     @pytest.mark.slow
     @pytest.mark.timeout(1_800)
     def test_a_thousand_more_rentals_take_no_more_memory() -> None:
-        with renting("--simulate", "4") as market, ThreadPoolExecutor(RENTERS) as renters:
+        """Of one host, since what charts keep grows with hosts and minutes, up to limits of their own."""
+        with renting("--simulate", "1") as market, ThreadPoolExecutor(RENTERS) as renters:
             wait_for(lambda: sum(len(one["slots"]) for one in market.all("/hosts") if one["simulated"]) >= RENTERS)
             (pid,), database = market.stack.daemons()["master"], market.stack.data_dir / "master.sqlite3"
             held, began = [memory_mb(pid)], time.monotonic()
