@@ -879,7 +879,8 @@ export interface JobRequestOut {
   cpus: number;
   memory_bytes: number | null;
   image: string | null;
-  env: Record<string, string>;
+  /** By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end */
+  env: Record<string, string | null>;
   tier: string | null;
   runtime: string | null;
   simulated: boolean;
@@ -957,7 +958,8 @@ export interface KeptRequestOut {
   memory_bytes: number | null;
   image: string | null;
   argv: string[];
-  env: Record<string, string>;
+  /** By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end */
+  env: Record<string, string | null>;
   ports: number[];
   await_files: boolean;
   host_id: string | null;
@@ -1511,6 +1513,12 @@ export interface RenewBody {
   tls_csr_pem: string;
   wall_ns: number;
   proof: string;
+}
+
+/** What went with the end of the job. */
+export interface RerunBody {
+  /** A value for each variable that the job had */
+  env?: Record<string, string>;
 }
 
 /** How many hosts a Ray or Dask cluster is to have, and what all of them may cost. */

@@ -102,20 +102,24 @@ class AccountService:
         return await self._store.read(lambda uow: self._view(uow, _load(uow, wanted)))
 
     async def credit(self, principal: Principal, wanted: str, amount: Microcents, key: str | None) -> AccountView:
-        """Grant test credits, once for each key; None: once more each time."""
+        """Grant test credits, once for each key of the asker's account; None: once more each time."""
 
         def credit(uow: UnitOfWork) -> AccountView:
             account = _load(uow, wanted)
-            self._market.credit(uow, account.id, amount, key or uow.mint("credit"), principal.actor)
+            once = f"{principal.account_id} {key} {amount}" if key else uow.mint("credit")
+            self._market.credit(uow, account.id, amount, once, principal.actor)
             return self._view(uow, account)
 
         return await self._store.write(credit, name="account.credit")
 
     async def new_link(self, principal: Principal, wanted: str) -> tuple[AccountView, MadeLink]:
-        """Another link for an account; those before it open nothing any more. Raises Conflict while it is suspended."""
+        """Another link for an account; those before it open nothing any more. Raises Conflict while it is suspended,
+        Forbidden where it would open more than the asker has."""
 
         def make(uow: UnitOfWork) -> tuple[AccountView, MadeLink]:
             account = _load(uow, wanted)
+            first = uow.accounts.first()
+            decide.check_opens(principal, account, is_first=first is not None and account.id == first.id)
             if account.state is AccountState.SUSPENDED:
                 raise Conflict(f"The account {account.name} is suspended. Resume it first.", subject=account.id)
             return self._view(uow, account), self._link(uow, principal, account)

@@ -301,10 +301,8 @@ async def commands(
         return found, sight.seen_commands(uow, principal, found[:limit])
 
     found, seen = await services.store.read(read)
-    # The position is of what was looked through, so that a page of which nothing may be seen does not end the list.
-    return page(found, limit, command_json, lambda row: str(row.command_id)) | {
-        "items": [command_json(row) for row in seen]
-    }
+    ids = {row.command_id for row in seen}
+    return page(found, limit, command_json, lambda row: str(row.command_id), lambda row: row.command_id in ids)
 
 
 @router.get("/commands/{command_id}", responses=out.COMMAND)

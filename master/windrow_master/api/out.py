@@ -26,6 +26,7 @@ Ratio = Annotated[float | None, Field(description="From 0 to 1; null where it wa
 Isolated = Annotated[
     str | None, Field(description="What keeps it apart from its neighbours: whole, mig, mps or shared")
 ]
+VALUES: Final = "By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end"
 Amount = Annotated[str | None, Field(description="A decimal amount of money")]
 Money = Annotated[str, Field(description="A decimal amount of money")]
 Chain = Annotated[str, Field(description="The hash of this entry and all before it, hexadecimal")]

@@ -8,7 +8,7 @@ from fastapi import Query, Request, Response
 from windrow_master.api import lasting, out, sight, sse
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.idempotency import make_router
-from windrow_master.api.paging import Cursor, Limit, event_json, operation_json, page, read_cursor
+from windrow_master.api.paging import Cursor, Limit, event_json, operation_json, page, read_cursor, read_number
 from windrow_master.identity.model import Principal, Role
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
@@ -19,8 +19,6 @@ router = make_router("records")
 
 EVERYTHING = "events"
 """The topic of all events; those of one subject are at `events/<subject>`."""
-NUMBER_DIGITS_MAX = 16
-"""Of an event's number in a cursor: what JavaScript still counts exactly."""
 REPLAY_MAX = 1_000
 """Events a returning listener is given of what it missed; one that missed more gets a resync."""
 
@@ -66,9 +64,7 @@ async def events(
 ) -> Any:
     """What happened, the latest first; with `after`, in order from the one after that number."""
     _check_subject(principal, subject)
-    position = read_cursor(cursor)
-    if position and not (position.isdecimal() and len(position) <= NUMBER_DIGITS_MAX):
-        raise InvalidInput("cursor is not one that a list returned.")
+    before = read_number(cursor)
 
     def read(uow: UnitOfWork) -> tuple[Sequence[EventRow], list[EventRow]]:
         if subject is not None and not sight.sees_subject(uow, principal, subject):
@@ -76,13 +72,12 @@ async def events(
         if after is not None:
             found = uow.events.after(after, subject, limit + 1)
         else:
-            found = uow.events.newest(subject, int(position) if position else None, limit + 1)
+            found = uow.events.newest(subject, before, limit + 1)
         return found, sight.seen_events(uow, principal, found[:limit])
 
     found, seen = await services.store.read(read)
-    # The position is of what was looked through, so that a page of which nothing may be seen does not end the list.
-    whole = page(found, limit, event_json, lambda row: str(row.number))
-    return whole | {"items": [event_json(row) for row in seen]}
+    numbers = {row.number for row in seen}
+    return page(found, limit, event_json, lambda row: str(row.number), lambda row: row.number in numbers)
 
 
 @router.get("/events/stream", **out.STREAM)

@@ -81,7 +81,7 @@ class Candidate:
     other directly have the same; None: no other host sees this one. is_fenced: whether its containers are kept away
     from its own network. about_processes: what there is to know before a process is run there, or why none is;
     about_containers: how its containers are kept apart from it. settling_ns: how long its link has to hold before it is
-    settled.
+    settled. is_back_soon: whether it only was not heard yet since the Master started.
     """
 
     host_id: HostId
@@ -102,6 +102,7 @@ class Candidate:
     about_containers: str = ""
     network: str | None = ""
     settling_ns: int = MINUTE
+    is_back_soon: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from windrow.cli import cluster_text as text
 from windrow.cli import entering, kept
 from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_whole, say_report
 from windrow.cli.context import AsJson, Watch, Yes, client
+from windrow.cli.kept import given
 from windrow.cli.output import (
     EXIT_FAILURE,
     err,
@@ -30,6 +31,7 @@ cluster_app = typer.Typer(help="Clusters: what runs on rented slots.", no_args_i
 LOGIN_MAX = 16_384
 """Characters of a registry's login; more is none."""
 CREATE_TIMEOUT_S = 900.0
+END_TIMEOUT_S = 180.0
 """Pulling a large image takes minutes; the host itself gives up after ten."""
 
 Gpu = Annotated[str | None, typer.Option("--gpu", help="24GB, H100, H100:2 or a number.")]
@@ -39,7 +41,10 @@ Memory = Annotated[str | None, typer.Option("--memory", help="Main memory, for e
 Image = Annotated[
     str | None, typer.Option("--image", help="Container image; without one your own host runs a process.")
 ]
-Env = Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=value, repeatable.")]
+Env = Annotated[
+    list[str] | None,
+    typer.Option("--env", "-e", help="NAME, from your own environment, or NAME=value; repeatable."),
+]
 Host = Annotated[str | None, typer.Option("--host", help="Only this host.")]
 Tier = Annotated[str | None, typer.Option("--tier", help="Only this tier, for example h100/A.")]
 Runtime = Annotated[str | None, typer.Option("--runtime", help="docker, process or simulated; the Master chooses.")]
@@ -161,7 +166,8 @@ def cluster_create(
         kind = base["kind"]
     keys, has_notebook = entering.asked(kind, argv or base.get("argv", []), ssh_key or [], ssh, notebook)
     request = cluster_request(
-        argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image, env=env or [],
+        argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image,
+        env=given(argv or [], env or []),
         ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
         restart_members=restart_members, ssh_keys=keys, notebook=has_notebook,
         login=None if login is None or plan else login.read(LOGIN_MAX),
@@ -253,6 +259,7 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
         [
             ("Cluster", f"{item.get('name') or ''} {item['id']}"),
             ("Phase", f"{item['phase']} {item.get('reason') or ''}"),
+            *([("Variables", ", ".join(item["request"]["env"]))] if (item.get("request") or {}).get("env") else []),
             ("Tier", item.get("tier")),
             ("Price per hour", item.get("price_per_hour")),
             ("Cost so far", item.get("cost_so_far")),
@@ -286,9 +293,12 @@ def cluster_logs(
 ) -> None:
     """Print its log, or what is kept of it."""
     api = client(context)
-    for data in api.logs(cluster_id(api, cluster, ended=True), follow=follow, rank=rank):
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+    found, printed = cluster_id(api, cluster, ended=True), 0
+    for is_followed in (True, False) if follow else (False,):  # one that was followed may have been cut
+        for data in api.logs(found, follow=is_followed, offset=printed, rank=rank):
+            printed += len(data)
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
 
 
 @cluster_app.command("exec")
@@ -349,13 +359,13 @@ def cluster_delete(context: typer.Context, cluster: Which, yes: Yes = False, wai
         typer.confirm(f"Delete {cluster} and everything in it?", abort=True)
     api.delete_cluster(found)
     if wait:
-        item = api.wait_cluster(found, lambda c: c["phase"] in text.ENDED, 180.0)
+        item = api.wait_cluster(found, text.is_settled, END_TIMEOUT_S)
         say(f"{cluster} is {item['phase']}.")
         tell_unsaved(api, item)
 
 
 def tell_unsaved(api: Client, cluster: dict[str, Any]) -> None:
-    """Say what of its volumes was not saved at its end."""
+    """Say what of its volumes was not saved, once it is settled."""
     mounts = (cluster.get("request") or {}).get("volumes") or []
     for line in text.unsaved(mounts, _volumes(api, cluster) if mounts else {}):
         say(line)

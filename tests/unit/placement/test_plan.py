@@ -386,6 +386,18 @@ def test_what_only_lacks_a_card_that_is_back_in_a_moment_will_fit_soon():
     assert not is_soon(gpus=1, cpus=17)
 
 
+def test_what_only_lacks_a_host_that_was_not_heard_yet_will_fit_soon():
+    def is_soon(link_state: str, is_back_soon: bool) -> bool:
+        away = replace(host("a", gpu(0)), link_state=link_state, is_settled=False, is_back_soon=is_back_soon)
+        answer = plan(request(gpus=1), Snapshot((away,)))
+        assert isinstance(answer, Refusal)
+        return answer.is_soon
+
+    assert is_soon("unknown", True)
+    assert not is_soon("unknown", False), "it was away before the Master was"
+    assert not is_soon("suspect", False)
+
+
 def test_a_refusal_that_only_time_of_others_ends_is_not_soon():
     answer = plan(request(gpus=1), Snapshot((host("a", replace(gpu(0), taken="in use (leased)")),)))
     assert isinstance(answer, Refusal) and not answer.is_soon
