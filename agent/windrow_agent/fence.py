@@ -17,6 +17,10 @@ NOTE: Final = Path("/run/windrow-fence")
 """Gone with the rules when the machine restarts."""
 RESOLV_CONF: Final = Path("/etc/resolv.conf")
 NFT_PATH: Final = "/usr/sbin:/sbin:/usr/bin:/bin"
+BRIDGES: Final = Path("/proc/sys/net/bridge")
+"""What the kernel's module br_netfilter has; without it two containers of one bridge meet past all rules. Docker loads
+it for such a network, Podman does not."""
+CALLS: Final = ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables")
 
 
 def stand(*, is_anew: bool, note: Path = NOTE) -> str:
@@ -26,6 +30,8 @@ def stand(*, is_anew: bool, note: Path = NOTE) -> str:
         return "nft is missing (on Debian: apt-get install nftables)"
     if os.geteuid() != 0:
         return _noted(note)
+    if failed := _within_bridges():
+        return failed
     if not is_anew and _is_there(nft):
         return ""
     try:
@@ -45,6 +51,20 @@ def remove(note: Path = NOTE) -> str:
     if nft is None or not _is_there(nft):
         return ""
     return _call([nft, "delete", "table", "inet", egress.TABLE])
+
+
+def _within_bridges() -> str:
+    """Have the rules hold within a bridge as well; why they do not, empty when they do."""
+    modprobe = shutil.which("modprobe", path=NFT_PATH)
+    if not BRIDGES.is_dir() and modprobe is not None:
+        _call([modprobe, "br_netfilter"])
+    try:
+        for name in CALLS:
+            if (BRIDGES / name).read_text().strip() != "1":
+                (BRIDGES / name).write_text("1")
+    except OSError as error:
+        return f"containers here reach each other ({error.strerror}): modprobe br_netfilter, as root"
+    return ""
 
 
 def _is_there(nft: str) -> bool:

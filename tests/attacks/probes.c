@@ -282,7 +282,7 @@ static void network(void) {
     TRY("a neighbour in 192.168/16", reach("192.168.77.2", 80));
     TRY("a neighbour in 100.64/10", reach("100.64.7.2", 80));
     TRY("a neighbour's names", ask("10.77.0.2", 53));
-    TRY("another renter's container", reach(peer, 80));
+    TRY("another renter's container", reach(peer, 8080));
     TRY("a mail server", reach("11.22.33.2", 25));
     TRY("a mail server by submission", reach("11.22.33.2", 587));
 }
@@ -418,7 +418,7 @@ static void files(void) {
 
 /* Another renter's server. */
 static int listen_for_ever(void) {
-    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons(80)};
+    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons(8080)};
     int line = socket(AF_INET, SOCK_STREAM, 0);
     if (bind(line, (void *)&where, sizeof where) || listen(line, 8)) return 1;
     for (;;) close(accept(line, NULL, NULL));

@@ -41,7 +41,7 @@ def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def host(probes: Path, tmp_path: Path) -> AsyncIterator[Surroundings]:
-    with surroundings(tmp_path) as made, served("2375,5353,80", HOME, LOOPBACK):
+    with surroundings(tmp_path) as made, served("2375,5353,8080", HOME, LOOPBACK):
         yield made
 
 
