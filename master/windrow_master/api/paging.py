@@ -32,6 +32,14 @@ def page(items: Sequence[T], limit: int, shape: Callable[[T], Mapping[str, Any]]
     return {"items": shapes(shown, shape), "next_cursor": write_cursor(key(shown[-1])) if more else None}
 
 
+def sifted(
+    found: tuple[Sequence[T], T | None], shape: Callable[[T], Mapping[str, Any]], key: Callable[[T], str]
+) -> Any:
+    """`{items, next_cursor}` of what `sift` found."""
+    rows, last = found
+    return {"items": shapes(rows, shape), "next_cursor": write_cursor(key(last)) if last is not None else None}
+
+
 class LeftOut:
     """How many items of lists could not be shown since this process began."""
 
