@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from windrow_master.again import each_alone
 from windrow_master.clusters.jobs.service import JobService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.fleet.machines import AdminEvent
@@ -93,7 +94,8 @@ class AccountService:
 
         def read(uow: UnitOfWork) -> list[AccountView]:
             found = uow.accounts.list(after, limit + 1)
-            return [self._view(uow, account) for account in found if account.id != PROOF_ACCOUNT][:limit]
+            shown = [account for account in found if account.id != PROOF_ACCOUNT][:limit]
+            return each_alone("account_view", shown, lambda account: self._view(uow, account))
 
         return await self._store.read(read)
 

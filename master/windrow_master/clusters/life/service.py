@@ -174,14 +174,13 @@ class LifeDesk:
         reason = limits.reached(cluster, spent, idle_ns, uow.now_wall_ns)
         return self.end(uow, cluster, reason, "master") if reason else cluster
 
-    def order_again(self, uow: UnitOfWork) -> None:
-        """Order the end once more of what a host refused or failed to end, a minute after it said so."""
-        for workload in uow.workloads.held():
-            row = uow.commands.get(workload.delete_command) if workload.delete_command is not None else None
-            if row is None or not row.is_done or row.state is CommandState.SUCCEEDED:
-                continue
-            if uow.now_wall_ns - (row.done_at_ns or 0) >= AGAIN_NS and self._is_online(uow, workload.host_id):
-                self._order_end(uow, replace(workload, delete_command=None), "master")
+    def order_again(self, uow: UnitOfWork, workload: Workload) -> None:
+        """Order its end once more where its host refused or failed to end it, a minute after it said so."""
+        row = uow.commands.get(workload.delete_command) if workload.delete_command is not None else None
+        if row is None or not row.is_done or row.state is CommandState.SUCCEEDED:
+            return
+        if uow.now_wall_ns - (row.done_at_ns or 0) >= AGAIN_NS and self._is_online(uow, workload.host_id):
+            self._order_end(uow, replace(workload, delete_command=None), "master")
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
