@@ -11,6 +11,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] # no stubs
 
 TOGETHER: Final = {
+    "tests/attacks/": "one network",
     "tests/browser/": "one Chromium",
     "tests/browser/test_boxes.py": "tests/browser/test_boxes.py",  # it has a Chromium of its own
     "tests/hardware/": "one GPU",

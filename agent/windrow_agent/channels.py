@@ -22,7 +22,7 @@ from windrow_agent.runtimes.port import FILES_CAP_BYTES, ByteStream
 from windrow_agent.tunnels import Tunnel
 from windrow_agent.wiping import Wiping
 from windrow_agent.workloads import Keeper
-from windrow_proto.errors import Conflict, InvalidInput, TooMany, WindrowError
+from windrow_proto.errors import Conflict, InvalidInput, NotFound, TooMany, WindrowError
 from windrow_proto.keys import TlsIdentity
 from windrow_proto.messages import (
     CHANNEL_CHUNK_BYTES,
@@ -178,12 +178,21 @@ class ChannelDesk:
     async def _files_out(self, number: int, held: _Open) -> ChannelClose:
         runtime = self._keeper.runtime_of(held.step.workload_id)
         stream = await runtime.get_files(held.step.workload_id, held.step.changed_only, held.step.offset)
-        return await self._stream(number, held, stream)
+        return await self._stream(number, held, stream, has_end=True)
 
-    async def _stream(self, number: int, held: _Open, stream: ByteStream) -> ChannelClose:
+    async def _stream(self, number: int, held: _Open, stream: ByteStream, *, has_end: bool = False) -> ChannelClose:
+        """Give all of it. has_end: its last piece says that it is whole. Raises NotFound where the workload was removed
+        meanwhile: what is missing for that reason is not known here."""
+
         async def pump() -> None:
+            last = b""
             async for piece in stream:
-                await self._give(number, held, 0, piece)
+                await self._give(number, held, 0, last if has_end else piece)
+                last = piece
+            workload_id = held.step.workload_id
+            if await self._keeper.runtime_of(workload_id).observe(workload_id) is None:
+                raise NotFound(f"{workload_id} was removed while it was read.", subject=workload_id)
+            await self._give(number, held, 0, last if has_end else b"")
 
         try:
             await self._until_closed(held, pump())

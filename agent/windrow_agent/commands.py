@@ -223,7 +223,7 @@ class CommandDesk:
             found += facts.slot_facts(book, spec.slots)
             found.append(facts.lease_fact(book.leases[spec.workload_id], self._kernel_boot))
             found.append(facts.workload_fact(work.begin(spec), False))
-        if command.kind is CommandKind.DELETE and command.delete is not None:
+        if command.kind is CommandKind.DELETE and command.delete is not None and not command.delete.keeps_files:
             found.append(facts.tombstone(command.delete.workload_id, wall_ns))
         return found
 
@@ -343,6 +343,9 @@ class CommandDesk:
 
         if command.create is not None:
             return await self._create(_capped(command.create), progress)
+        if command.delete is not None and command.delete.keeps_files:
+            await self._keeper.stop(command.delete.workload_id, max(0, command.delete.grace_ns))
+            return {}
         if command.delete is not None:
             await self._give_up_creation(command.delete.workload_id)
             await self._delete(command, progress)

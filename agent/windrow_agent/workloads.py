@@ -205,6 +205,16 @@ class Keeper:
         finally:
             self._ending.discard(workload_id)
 
+    async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
+        """End what runs of it; its log and files stay, as if it had ended by itself. Raises Conflict where nothing of
+        it has run, RuntimeUnavailable."""
+        state = self.state(workload_id)
+        if state is None or state.phase not in (WorkloadPhase.RUNNING, WorkloadPhase.EXITED):
+            raise Conflict("It does not run here, so there is nothing to keep of it.", subject=workload_id)
+        if state.phase is WorkloadPhase.RUNNING:
+            self._halted.setdefault(workload_id, DELETED)
+            await self.runtime_of(workload_id).stop(workload_id, grace_ns)
+
     async def halt(self, workload_id: WorkloadId, reason: str, grace_ns: int = LAPSE_GRACE_NS) -> None:
         """Stop a workload although the disk takes no note of it: no right to run ever hangs on a journal that works.
 

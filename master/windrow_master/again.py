@@ -4,7 +4,7 @@ A turn that meets a bug is followed by the next like any other. Where that one m
 same: the pause doubles with each in a row, so that the log keeps room for all else.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 from weakref import WeakSet
@@ -157,6 +157,20 @@ def each_alone(what: str, items: Iterable[T], make: Callable[[T], V]) -> list[V]
         with ends_alone(what):
             found.append(make(item))
     return found
+
+
+def page_alone(what: str, read: Callable[[T | None, int], Sequence[T]], make: Callable[[T], V], limit: int) -> list[V]:
+    """The same of as many rows as give `limit` items, so that no page is short for what was left out. read: so many
+    rows that follow this one; None: from the beginning."""
+    found: list[V] = []
+    last: T | None = None
+    while len(found) < limit:
+        rows = read(last, limit)
+        found += each_alone(what, rows, make)
+        if len(rows) < limit:
+            break
+        last = rows[-1]
+    return found[:limit]
 
 
 @contextmanager

@@ -318,11 +318,12 @@ class StartSpec:
 
 @dataclass(frozen=True, slots=True)
 class DeleteSpec:
-    """What to end; grace_ns lies between SIGTERM and SIGKILL."""
+    """What to end; grace_ns lies between SIGTERM and SIGKILL. keeps_files: its log and files stay until another one."""
 
     workload_id: WorkloadId
     slots: tuple[SlotGrant, ...] = ()
     grace_ns: int = 0
+    keeps_files: bool = False
 
 
 ENVIRONMENT: Final = ".venv"  # in a working folder: installed packages, never among the files that the work changed

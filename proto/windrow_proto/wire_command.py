@@ -43,7 +43,10 @@ def encode_command(command: Command) -> bytes:
         spec = command.delete
         message.delete.CopyFrom(
             host_pb2.DeleteSpec(
-                workload_id=spec.workload_id, slots=fields.from_slots(spec.slots), grace_ns=spec.grace_ns
+                workload_id=spec.workload_id,
+                slots=fields.from_slots(spec.slots),
+                grace_ns=spec.grace_ns,
+                keeps_files=spec.keeps_files,
             )
         )
     if command.bandwidth is not None:
@@ -149,6 +152,7 @@ def _to_delete(message: host_pb2.DeleteSpec) -> DeleteSpec:
         workload_id=fields.workload_id(message.workload_id),
         slots=fields.to_slots(message.slots),
         grace_ns=fields.not_negative(message.grace_ns, "A grace"),
+        keeps_files=message.keeps_files,
     )
 
 

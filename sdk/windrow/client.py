@@ -75,9 +75,10 @@ class Client(Transport):
         cluster: Json = answer["cluster"]
         return cluster
 
-    def delete_cluster(self, cluster_id: str) -> Json:
-        """Ask for its end; safe to repeat."""
-        answer: Json = self.request("DELETE", f"/clusters/{cluster_id}")
+    def delete_cluster(self, cluster_id: str, *, keep_results: bool = False) -> Json:
+        """Ask for its end; safe to repeat. keep_results: its log and what it changed can be fetched afterwards."""
+        more = {"keep_results": "true"} if keep_results else None
+        answer: Json = self.request("DELETE", f"/clusters/{cluster_id}", params=more)
         return answer
 
     def wait_cluster(

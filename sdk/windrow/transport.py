@@ -104,10 +104,12 @@ class Transport:
         result: Json = self._read(answer)
         return result
 
-    def tar(self, path: str, params: Mapping[str, Any], began: Callable[[bool], object]) -> Iterator[bytes]:
-        """A tar stream as it comes; `began` is told first whether the Master says that it is not all there was."""
+    def tar(self, path: str, params: Mapping[str, Any], began: Callable[[bool, str], object]) -> Iterator[bytes]:
+        """A tar stream as it comes; `began` is told first whether the Master says that it is not all there was, and
+        which version it is."""
         with self._stream("GET", path, params=params, read_s=FILES_S) as answer:
-            began(answer.headers.get("X-Files-Truncated", "false") == "true")
+            is_cut = answer.headers.get("X-Files-Truncated", "false") == "true"
+            began(is_cut, answer.headers.get("X-Files-Version", ""))
             yield from answer.iter_bytes()
 
     def _long(self, method: str, path: str, body: Any) -> Any:
@@ -175,6 +177,7 @@ class Archive:
 
     def __init__(self, api: Transport, path: str, params: Mapping[str, Any]) -> None:
         self.is_cut = self.is_resumed = False
+        self.version = ""
         self._api, self._path, self._params = api, path, params
 
     def pieces(self, offset: int) -> Iterator[bytes]:
@@ -182,8 +185,8 @@ class Archive:
         self.is_resumed = self.is_resumed or offset > 0
         yield from self._api.tar(self._path, {**self._params, **({"offset": offset} if offset else {})}, self._began)
 
-    def _began(self, is_cut: bool) -> None:
-        self.is_cut = is_cut
+    def _began(self, is_cut: bool, version: str) -> None:
+        self.is_cut, self.version = is_cut, version
 
 
 def _bearer(token: str) -> dict[str, str]:

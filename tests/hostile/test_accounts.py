@@ -120,6 +120,38 @@ async def test_a_link_ends_by_time_and_by_the_next_one(api: Api) -> None:
     assert (await api.stranger.post(f"{V1}/sign-in", json={"secret": second})).status_code == 401
 
 
+@pytest.mark.row("F8")
+async def test_no_sign_in_link_opens_more_than_its_maker_has(api: Api) -> None:
+    """A link outlives the token that asked for it, so it is no way to more rights, nor to keep what is revoked."""
+    owner = (await api.client.get(f"{V1}/me")).json()["account"]["id"]
+    weak = (await api.client.post(f"{V1}/tokens", json={"name": "x", "roles": ["operator"]})).json()["token"]
+    _, helper = await _added(api, "helper", "operator")
+    await _added(api, "chief", "operator", "auditor")
+    await _added(api, "anna", "renter")
+
+    async def asked(name: str, headers: dict[str, str]) -> int:
+        return (await api.stranger.post(f"{V1}/accounts/{name}/link", headers=headers)).status_code
+
+    own = {"Authorization": f"Bearer {weak}"}
+    assert await asked(owner, own) == 403, "its own account, with all roles"
+    assert [await asked(name, helper) for name in (owner, "helper", "chief", "anna")] == [403, 403, 403, 201]
+    assert (await api.client.post(f"{V1}/accounts/chief/link")).status_code == 201
+    assert (await api.client.post(f"{V1}/accounts/{owner}/link")).status_code == 403
+
+
+@pytest.mark.row("F7")
+async def test_keys_of_credits_are_their_operators_own(api: Api) -> None:
+    await _added(api, "anna", "renter")
+    _, helper = await _added(api, "helper", "operator")
+
+    for key in ("opening", "first", "mine"):
+        for client, headers in ((api.client, {}), (api.stranger, helper)):
+            sent = {"Idempotency-Key": key} | headers
+            await client.post(f"{V1}/accounts/anna/credit", json={"amount": "1"}, headers=sent)
+
+    assert (await api.client.get(f"{V1}/accounts/anna")).json()["balance"]["amount"] == "56.00"
+
+
 async def test_parts_of_cards_are_asked_for_and_priced_as_the_documents_say(api: Api) -> None:
     headers = {"Content-Type": "application/json"}
     for profile in ("mps.50", "2g.20gb", "1g.10gb+me"):

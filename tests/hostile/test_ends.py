@@ -1,8 +1,12 @@
 """Rentals end by themselves: a command that ended, a client that went, a service whose program is gone."""
 
 import os
+import pty
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -109,21 +113,210 @@ def _processes(word: str) -> list[str]:
     return found
 
 
+# --- clients that go --------------------------------------------------------------------------------------------------
+
+LEASE_S = 10
+"""Of a client, the shortest that there is: 15 minutes as shipped."""
+ENDED_S = LEASE_S + 30.0
+"""For its rental to be over: the Master looks every five seconds, the program has ten, and this machine is busy."""
+WORK = "echo result > out.txt; echo up; sleep 600"
+
+
+@contextmanager
+def _attached(renter: Renter, here: Path, *flags: str, **more: Any) -> Iterator["subprocess.Popen[bytes]"]:
+    """`windrow run` with a short lease, once its program has printed its line."""
+    wait_for(lambda: _free(renter, renter.host()), FREE_S)
+    own = os.environ | {"WINDROW_URL": renter.stack.cli["url"], "WINDROW_TOKEN": renter.stack.cli["token"]}
+    words = [WINDROW, "run", "--lease", str(LEASE_S), *flags, "--", "sh", "-c", WORK]
+    log = here.parent / f"{here.name}.log"
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(words, cwd=here, env=own, **{"stdout": file, "stderr": file} | more) as it,
+    ):
+        try:
+            yield it
+        finally:
+            it.kill()
+
+
+def _said(here: Path) -> str:
+    """What it wrote, however its lines were broken."""
+    return " ".join((here.parent / f"{here.name}.log").read_text(errors="replace").split())
+
+
+def _newest(renter: Renter) -> dict[str, Any]:
+    """The latest cluster, once its program runs."""
+    found: dict[str, Any] = wait_for(lambda: (c := renter.all("/clusters")[0]) and c["phase"] == "Running" and c)
+    return found
+
+
+def _is_over(renter: Renter, cluster: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
+    """What is left of it: no slot, no debt, and its log and file for whoever asks."""
+    renter.phase(cluster["id"], "Deleted", within_s=ENDED_S)
+    wait_for(lambda: _free(renter, renter.host()), FREE_S)
+    receipt = renter.receipt(cluster["id"])
+    assert receipt["held"] == "0.00"
+    assert renter.windrow("cluster", "logs", cluster["id"]).stdout == "up\n"
+    done = renter.windrow("run", "fetch", cluster["id"], "--into", str(tmp_path / "fetched"))
+    assert (done.returncode, (tmp_path / "fetched" / "out.txt").read_text()) == (0, "result\n"), done.stderr
+    assert renter.flaws(cluster["id"]) == []
+    return receipt
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
 @pytest.mark.row("K4")
-@pytest.mark.skipif(not IS_LONG, reason="a minute; test_limits.py has it by a clock")
-def test_a_client_that_is_silent_for_its_lease_ends_its_rental_and_one_that_renews_keeps_it(renter: Renter) -> None:
-    host = _simulated(renter)
-    wait_for(lambda: _free(renter, host), FREE_S)
-    asked = {"gpus": 1, "simulated": True, "host_id": host["id"], "client_lease_s": 60}
-    silent, alive = (renter.create("sleep", "600", **asked) for _ in range(2))
+def test_a_killed_client_ends_its_rental_with_its_lease_and_what_it_left_is_kept(
+    renter: Renter, here: Path, tmp_path: Path
+) -> None:
+    with _attached(renter, here) as client:
+        wait_for(lambda: " up" in _said(here))
+        cluster = _newest(renter)
+        client.kill()
+        receipt = _is_over(renter, cluster, tmp_path)
+    ended = renter.ask("GET", f"/clusters/{cluster['id']}")
+    assert ended["reason"] == f"Its client has not been heard from for {LEASE_S} s"
+    assert float(receipt["running_seconds"]) < ENDED_S
 
-    def over() -> Any:
-        renter.ask("POST", f"/clusters/{alive['id']}/renew")
-        found = renter.ask("GET", f"/clusters/{silent['id']}")
-        return found["phase"] == "Deleted" and found
 
-    ended = wait_for(over, 100, 2.0)
-    assert ended["reason"] == "Its client has not been heard from for 1 minute"
-    assert renter.ask("GET", f"/clusters/{alive['id']}")["phase"] == "Running"
-    assert float(renter.delete(silent["id"])["running_seconds"]) < 90
-    renter.delete(alive["id"])
+@pytest.mark.row("K4")
+def test_a_closed_terminal_ends_its_rental_at_once(renter: Renter, here: Path, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with _attached(
+        renter, here, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, preexec_fn=_own
+    ) as it:
+        os.close(theirs)
+        seen = b""
+        while b"up\r\n" not in seen:
+            seen += os.read(ours, 4096)
+        cluster = _newest(renter)
+        os.close(ours)
+        assert it.wait(30) == 128 + signal.SIGHUP
+        _is_over(renter, cluster, tmp_path)
+    assert renter.ask("GET", f"/clusters/{cluster['id']}")["reason"] is None
+
+
+def _own() -> None:
+    """Have this terminal be the one whose end is told by SIGHUP."""
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+@pytest.mark.row("K4")
+@pytest.mark.skipif(not IS_LONG, reason="half a minute")
+def test_a_laptop_that_slept_beyond_its_lease_finds_its_results_and_is_told_why(
+    renter: Renter, here: Path, tmp_path: Path
+) -> None:
+    with _attached(renter, here) as client:
+        wait_for(lambda: " up" in _said(here))
+        cluster = _newest(renter)
+        os.kill(client.pid, signal.SIGSTOP)
+        renter.phase(cluster["id"], "Deleted", within_s=ENDED_S)
+        os.kill(client.pid, signal.SIGCONT)
+        assert client.wait(60) != 0
+    assert f"Its client has not been heard from for {LEASE_S} s" in _said(here), _said(here)
+    assert (here / "out.txt").read_text() == "result\n"
+    _is_over(renter, cluster, tmp_path)
+
+
+@pytest.mark.row("K4")
+@pytest.mark.skipif(not IS_LONG, reason="half a minute")
+def test_a_client_away_for_less_than_its_lease_goes_on(renter: Renter, here: Path, tmp_path: Path) -> None:
+    with _attached(renter, here) as client:
+        wait_for(lambda: " up" in _said(here))
+        cluster = _newest(renter)
+        began = time.monotonic()
+        os.kill(client.pid, signal.SIGSTOP)
+        wait_for(lambda: time.monotonic() - began > LEASE_S / 2)
+        os.kill(client.pid, signal.SIGCONT)
+        wait_for(lambda: time.monotonic() - began > LEASE_S + 6)
+        assert renter.ask("GET", f"/clusters/{cluster['id']}")["phase"] == "Running"
+        client.send_signal(signal.SIGTERM)
+        assert client.wait(30) == 128 + signal.SIGTERM
+        assert f"windrow run fetch {cluster['id']}" in _said(here)
+        _is_over(renter, cluster, tmp_path)
+
+
+@pytest.mark.row("K4")
+def test_a_second_signal_ends_the_client_at_once_and_names_what_may_go_on(
+    renter: Renter, here: Path, tmp_path: Path
+) -> None:
+    with _attached(renter, here) as client:
+        wait_for(lambda: " up" in _said(here))
+        cluster = _newest(renter)
+        with _stopped(renter):  # it cannot be asked to end anything
+            client.send_signal(signal.SIGINT)
+            wait_for(lambda: client.poll() is not None or not _sleeps(client.pid))
+            client.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            assert client.wait(5) == 128 + signal.SIGINT and time.monotonic() - began < 3
+        assert f"Ended at once. {cluster['id']} may go on: windrow cluster delete {cluster['id']}" in _said(here)
+        _is_over(renter, cluster, tmp_path)
+
+
+@contextmanager
+def _stopped(renter: Renter) -> Iterator[None]:
+    """The Master stands still."""
+    pids = renter.stack.daemons()["master"]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def _sleeps(pid: int) -> bool:
+    """Whether a signal waits there to be heard."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    words = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+    return int(words["ShdPnd"], 16) | int(words["SigPnd"], 16) != 0
+
+
+# --- ends by the Master -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.row("K4")
+@pytest.mark.parametrize("trap", ["", "trap '' TERM; "], ids=["ends", "stays"])
+def test_work_whose_time_is_over_leaves_its_log_and_files(renter: Renter, tmp_path: Path, trap: str) -> None:
+    wait_for(lambda: _free(renter, renter.host()), FREE_S)
+    script = f"{trap}echo result > out.txt; echo up; while :; do sleep 1; done"
+    cluster = renter.create("sh", "-c", script, max_duration_seconds=2)
+    _is_over(renter, cluster, tmp_path)
+    assert renter.ask("GET", f"/clusters/{cluster['id']}")["reason"] == "it ran for the 2 s that it may"
+
+
+@pytest.mark.row("K4")
+def test_a_delete_of_the_renters_own_keeps_nothing_and_is_as_quick(renter: Renter, tmp_path: Path) -> None:
+    wait_for(lambda: _free(renter, renter.host()), FREE_S)
+    cluster = renter.create("sh", "-c", WORK)
+    renter.delete(cluster["id"])
+    wait_for(lambda: _free(renter, renter.host()), FREE_S)
+    assert renter.windrow("cluster", "logs", cluster["id"]).returncode != 0
+
+
+@pytest.mark.row("K4")
+def test_a_run_right_after_the_masters_start_waits_for_its_hosts(renter: Renter) -> None:
+    wait_for(lambda: _free(renter, renter.host()), FREE_S)
+    began = time.time()
+    for pid in renter.stack.daemons()["master"]:
+        os.kill(pid, signal.SIGKILL)
+    own = os.environ | {"WINDROW_URL": renter.stack.cli["url"], "WINDROW_TOKEN": renter.stack.cli["token"]}
+    wait_for(renter.stack._answers)
+    done = subprocess.run(
+        [WINDROW, "run", "--no-files", "--", "echo", "here"], env=own, capture_output=True, text=True, timeout=200
+    )
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "here"), done.stderr
+    started = [
+        one for one in renter.all("/audit", action="fleet.start") if one["at"] and int(one["fields"]["hosts"]) > 0
+    ]
+    assert started and began
+    assert any(one["kind"] == "fleet.not_heard" for one in renter.all("/events", kind="fleet.not_heard"))

@@ -1,5 +1,6 @@
 """The folder that is sent is the one that a person has, without secrets; what comes back is what changed there."""
 
+import hashlib
 import io
 import os
 import shutil
@@ -9,7 +10,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from tests.hostile import IS_LONG
 from tests.support.archives import Sent, file, put, tree
 from tests.support.rental import Renter, renting
-from tests.support.stack import WINDROW
+from tests.support.stack import WINDROW, wait_for
 from windrow.errors import WindrowClientError
 from windrow.folder import record, transfer
 from windrow.folder.sending import Left, Looks, Parcel, pack, single, survey, walk
@@ -329,6 +330,44 @@ def test_a_run_goes_on_without_its_client_and_its_files_are_fetched_twice(renter
     assert renter.windrow("run", "--no-files", "--", "sh", "-c", "exit 0").returncode == 0
 
 
+class Slow:
+    """Files of a cluster, whose reader does something else after the first piece."""
+
+    def __init__(self, files: Any, meanwhile: Callable[[], object]) -> None:
+        self.files, self.meanwhile = files, meanwhile
+        self.asked: list[int] = []
+        self.is_cut = self.is_resumed = False
+        self.version = ""
+
+    def pieces(self, offset: int) -> Iterator[bytes]:
+        self.asked.append(offset)
+        self.is_resumed = self.is_resumed or offset > 0
+        for number, piece in enumerate(self.files.pieces(offset)):
+            self.is_cut, self.version = self.files.is_cut, self.files.version
+            yield piece
+            if number == 0 and len(self.asked) == 1:
+                self.meanwhile()
+
+
+@pytest.mark.row("K1", "F19")
+@pytest.mark.timeout(240)
+def test_files_that_their_host_clears_away_meanwhile_come_from_what_is_kept(renter: Renter, here: Path) -> None:
+    fill = "head -c 48000000 /dev/zero"
+    done = renter.create("sh", "-c", f"{fill} >a.bin; echo up; echo z >zzz; while ! test -e end; do sleep 0.1; done")
+    wait_for(lambda: renter.log(done["id"]))
+
+    def end() -> None:
+        assert renter.windrow("cluster", "exec", done["id"], "--", "touch", "end").returncode == 0
+        renter.phase(done["id"], "Finished")
+        renter.cleared(done["id"])
+
+    with renter.stack.client() as api:
+        source = Slow(api.files(done["id"], changed=True), end)
+        report = transfer.bring(source, done["id"], here)
+    assert report.is_whole and len(source.asked) > 1
+    assert {name: len(data) for name, data in tree(here).items()} == {"a.bin": 48_000_000, "end": 0, "zzz": 2}
+
+
 @pytest.mark.row("K4")
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -362,7 +401,8 @@ def test_a_folder_that_may_not_be_written_is_named_and_a_file_that_may_not_stays
         (root / "ro.txt").chmod(0o444)
         os.seteuid(NOBODY)
         try:
-            report = put(root, file("ro.txt"), file("locked/new"), file("zz"))
+            sent = {"ro.txt": hashlib.sha256(b"x").hexdigest()}
+            report = put(root, file("ro.txt"), file("locked/new"), file("zz"), sent=sent)
         finally:
             os.seteuid(0)
         assert [name for name, _ in report.missing] == ["locked/new"]

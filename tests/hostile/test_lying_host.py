@@ -16,14 +16,25 @@ from windrow_agent.core import stripped
 from windrow_agent.gpu.port import GpuEventKind
 from windrow_agent.room import STORAGE_DAMAGED
 from windrow_agent.runtimes.port import RunState
+from windrow_master.api.gpu_shapes import gpu_page_json
 from windrow_master.fleet import mishaps, reliability
 from windrow_master.fleet.host_events import KEPT_AN_HOUR, SPOKEN, HostBudget, heard
 from windrow_master.fleet.model import SlotState
 from windrow_master.fleet.reliability import SLOT_NS
-from windrow_proto.ids import AccountId, SlotId, WorkloadId
+from windrow_proto.ids import AccountId, CommandId, SlotId, WorkloadId
 from windrow_proto.messages import Gap
-from windrow_proto.model import Event, Kind, Lane, Observed, ObservedWorkload, WorkloadPhase
+from windrow_proto.model import (
+    CommandPhase,
+    CommandStatus,
+    Event,
+    Kind,
+    Lane,
+    Observed,
+    ObservedWorkload,
+    WorkloadPhase,
+)
 from windrow_proto.units import HOUR, SECOND
+from windrow_proto.wire_command import encode_status
 from windrow_proto.wire_host import encode_event, encode_observed
 from windrow_proto.wire_link import encode_gap
 
@@ -193,6 +204,16 @@ def test_conditions_inventories_gaps_and_what_cannot_be_read_are_so_many_an_hour
 
 
 @pytest.mark.row("F16")
+def test_proofs_of_a_host_are_so_many_bytes_an_hour(w: World) -> None:
+    status = encode_status(CommandStatus(CommandId("command_none"), CommandPhase.RUNNING))
+    padded = bytes(KEPT_AN_HOUR["bytes"] // 40)  # as fields that nobody knows, which no reader looks at
+    for _ in range(50):
+        w.take(replace(w.record(Kind.COMMAND_STATUS, status), sealed=padded))
+    kept = w.read(lambda uow: uow.evidence.list(HOST, [Kind.COMMAND_STATUS], 100))
+    assert 30 <= len(kept) <= 40
+
+
+@pytest.mark.row("F16")
 def test_the_budget_of_one_host_is_not_anothers_and_grows_back() -> None:
     budget = HostBudget({"events": 2})
     assert [budget.admit(HOST, "events", 0) for _ in range(4)] == [True, True, False, False]
@@ -258,6 +279,18 @@ async def test_a_renter_learns_which_slots_are_his_own_and_no_others(shop: Any) 
     assert cluster.encode() in texts[None]
     assert cluster.encode() not in texts[AccountId("x")]
     assert test_permissions.OWNER.encode() not in texts[AccountId("x")]
+
+
+@pytest.mark.row("F27")
+async def test_nor_who_has_which_part_of_a_card(shop: Any) -> None:
+    cluster, opened = shop.ids["{cluster_id}"], shop.opened
+    await _rent(opened, cluster)
+    entry = opened.fleet.entry(HOST)
+    parts = tuple(replace(slot, card=slot.gpu_uuid, profile="1g.10gb") for slot in entry.slots if slot.gpu_uuid)
+    cut = replace(entry, slots=(*entry.slots, *parts))
+    gpu = entry.host.inventory.gpus[0]
+    pages = {sees: str(gpu_page_json(cut, gpu, None, [], [], None, sees)) for sees in (None, lambda slot: False)}
+    assert [cluster in text for text in pages.values()] == [True, False]
 
 
 async def _rent(opened: Any, cluster_id: Any) -> None:

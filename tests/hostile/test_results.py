@@ -1,5 +1,6 @@
 """A host answers a function's call with a pickle of its own making: only data comes of it, and nothing runs here."""
 
+import asyncio
 import collections
 import copyreg
 import dataclasses
@@ -10,6 +11,7 @@ import fractions
 import json
 import pathlib
 import pickle
+import resource
 import sys
 import types
 import typing
@@ -21,9 +23,11 @@ from typing import Any, ClassVar
 import numpy
 import pytest
 
-from windrow.errors import UntrustedResult
+from windrow.errors import RemoteError, UntrustedResult
 from windrow.remote.code import tree_of
+from windrow.remote.outcome import value_of
 from windrow.remote.pickles import NOTHING, Reader
+from windrow.remote.session import Ended
 
 pytestmark = pytest.mark.row("F4")
 
@@ -109,6 +113,16 @@ class Odd(Exception):
         Opened.opened.append(first)
 
 
+class Kind(type):
+    """A class of classes."""
+
+
+class Command(enum.Enum):
+    """What a whole program shares."""
+
+    LIST = "ls"
+
+
 class Calls:
     """Pickles as a call, and perhaps a filling."""
 
@@ -155,6 +169,20 @@ HOSTILE = {
     "a function of the file": program("mine", b")R"),
     "a set of a huge range": b"\x80\x05cbuiltins\nset\n(cbuiltins\nrange\n(J\xff\xff\xff\x7ftRtR.",
     "a list of a huge range": b"\x80\x05cbuiltins\nlist\n(cbuiltins\nrange\n(J\xff\xff\xff\x7ftRtR.",
+    "a member of an enumeration is changed": program(
+        "Command", b"\x8c\x02ls\x85R", b"}\x8c\x07_value_\x8c\x04evils", b"b"
+    ),
+    "one of Python's own is changed": b"\x80\x05cuuid\nSafeUUID\n(K\x00tR}\x8c\x07_value_K\x05sb.",
+    "a class is made": program("Kind", b"(\x8c\x01X)}\x8c\x07__new__", "Opened", b"s", b"t\x81"),
+    "an exception is made, whose making acts": program(
+        "Kind", b"(\x8c\x01X", b"cbuiltins\nException\n\x85", b"}\x8c\x0a__module__\x8c\x02oss\x8c\x07__new__",
+        "Opened", b"s", b"t\x81", b"\x8c\x02rm\x85R",
+    ),
+    "a tuple of a huge range": b"\x80\x05cbuiltins\ntuple\n(cbuiltins\nrange\n(J\xff\xff\xff\x7ftRt\x81.",
+    "a frozen set of a huge range": b"\x80\x05cbuiltins\nfrozenset\n(cbuiltins\nrange\n(J\xff\xff\xff\x7ftRt\x81.",
+    "bytes by their number": b"\x80\x05cbuiltins\nbytes\n(J\xff\xff\xff\x7ft\x81.",
+    "more bytes than came": b"\x80\x05cbuiltins\nset\n0\x96" + (1 << 33).to_bytes(8, "little") + b".",
+    "slices without an end": b"\x80\x05cbuiltins\nslice\n(cbuiltins\nslice\n(NtRNtR.",
     "a fraction that never ends": pickle.dumps(Calls(fractions.Fraction, "1e999999999")),
 }  # fmt: skip
 
@@ -196,6 +224,30 @@ def test_a_class_of_a_file_that_was_not_sent_is_never_made() -> None:
         Reader(NOTHING, None, False).load(program("Opened", b")\x81"))
 
 
+def test_a_place_in_memory_that_a_pickle_names_takes_no_memory() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for data in (b"\x80\x05Nr\xff\xff\xff\x3f.", b"\x80\x05Np1000000000\n.", b"\x80\x05]Nr\xff\xff\xff\x3fa."):
+        assert sent().load(data) in (None, [None])
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+def test_an_exception_of_a_package_with_the_name_of_pythons_own_is_no_part_of_python(monkeypatch: Any) -> None:
+    module = types.ModuleType("test.mine")
+    module.__dict__.update(__file__=str(Path(__file__).with_name("other.py")), Odd=type("Odd", (Odd,), {}))
+    module.__dict__["Odd"].__module__ = "test.mine"
+    monkeypatch.setitem(sys.modules, "test.mine", module)
+    with pytest.raises(UntrustedResult):
+        sent().load(b"\x80\x05ctest.mine\nOdd\n\x8c\x01x\x85R.")
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError])
+def test_what_ends_a_program_or_its_tasks_is_not_raised_by_a_host(kind: type[BaseException]) -> None:
+    record = {"status": "raised", "type": kind.__name__, "message": "0", "traceback": "x" * 1_000_000}
+    ended = Ended(record, bytearray(pickle.dumps(kind(0), 5)))
+    with pytest.raises(RemoteError):
+        value_of(ended, sent(), Path("/proj"))
+
+
 def test_an_own_exception_comes_back_without_its_init() -> None:
     found = sent().load(pickle.dumps(Calls(Odd, "only one", state={"first": "a"})))
     assert (type(found), found.args, found.first) == (Odd, ("only one",), "a")
@@ -214,6 +266,13 @@ def _numpy_states() -> dict[str, bytes]:
         "more items than bytes": array + b"(K\x01(M\xe8\x03t" + kind % b"f8" + b"I00\nC\x08AAAAAAAAtb.",
         "objects out of bytes": array + b"(K\x01(K\x01t" + kind % b"O8" + b"I00\nC\x08AAAAAAAAtb.",
         "a scalar object": b"\x80\x05cnumpy._core.multiarray\nscalar\n(" + kind % b"O8" + b"C\x08AAAAAAAAtR.",
+        "an array of objects in bytes": b"\x80\x05cnumpy\nndarray\n(K\x01\x85" + kind % b"O8" + b"C\x08AAAAAAAAt\x81.",
+        "a type by its own call": b"\x80\x05cnumpy\ndtype\n(\x8c\x02O8t\x81.",
+        **{
+            f"a text at addresses of {at}": head % b"U2"
+            + b"(K\x03\x8c\x01<NNNK\x08J%bK\x08tb." % at.to_bytes(4, "little")
+            for at in (0, 3, 1 << 31)
+        },
         "an array by its own call": b"\x80\x05cnumpy\nndarray\n(K\x01tR.",
     }  # fmt: skip
 

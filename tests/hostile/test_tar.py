@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -86,8 +87,11 @@ def test_an_environment_under_another_name_does_not_come_whatever_of_it_comes_fi
 def test_a_folder_does_not_become_a_repository_whose_settings_git_obeys(tmp_path: Path) -> None:
     bare = [file("HEAD", b"ref: refs/heads/main\n"), file("config", b"[core]\n"), file("objects/x"), file("refs/x")]
     weights = b"\0" * 5000
-    put(tmp_path, *bare, link("sub/head", "x"), file("model/head", weights))
-    assert not {"HEAD", "sub/head"} & set(tree(tmp_path))
+    long = [b"ref: refs/heads/main" + b"\n" * 5000, b"0" * 40 + b"\n" + b"x" * 5000]
+    heads = [file(f"long{number}/HEAD", data) for number, data in enumerate(long)]
+    report = put(tmp_path, *bare, link("sub/head", "x"), file("model/head", weights), *heads)
+    assert not {"HEAD", "sub/head", "long0/HEAD", "long1/HEAD"} & set(tree(tmp_path))
+    assert {"HEAD", "long0/HEAD", "long1/HEAD"} <= set(report.refused) and report.is_whole
     assert tree(tmp_path)["model/head"] == weights
 
 
@@ -98,7 +102,9 @@ def test_names_that_lead_out_are_named_and_the_others_come(tmp_path: Path) -> No
     root = tmp_path / "in"
     hidden = file("hidden")
     hidden[0].pax_headers = {"path": "x\0y"}
-    report = put(root, *(file(name) for name in LEADING_OUT), hidden, file("./a/./b"), file("z"))
+    endless = file("n/" * 100_000)
+    report = put(root, *(file(name) for name in LEADING_OUT), hidden, endless, file("./a/./b"), file("z"))
+    assert max(map(len, report.refused)) <= 4096
     assert tree(tmp_path) == {"in/a/b": b"theirs", "in/z": b"theirs"}
     assert report.is_whole and len(report.refused) >= len(LEADING_OUT) - 1
 
@@ -238,7 +244,18 @@ def _huge_header() -> bytes:
     return head.tobuf()
 
 
+def _many_headers() -> bytes:
+    records = [b"1000 key%06d=" % number for number in range(1100)]
+    heads = []
+    for record in records:
+        head = tarfile.TarInfo("h")
+        head.type, head.size = b"x", 1000
+        heads.append(head.tobuf() + record.ljust(999, b"v") + b"\n" + bytes(24))
+    return b"".join(heads)
+
+
 BROKEN = {
+    "headers without an end": _many_headers(),
     "a huge header": _huge_header(),
     "noise": os.urandom(4096).replace(b"\0", b"x"),
     "a record without an end": _pax(b"99 path=y\n"),
@@ -258,6 +275,7 @@ def test_what_is_no_archive_says_so_and_what_came_before_it_is_here(tmp_path: Pa
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.row("K1")
 def test_a_file_larger_than_the_disk_is_named_without_being_moved(tmp_path: Path) -> None:
     huge = tarfile.TarInfo("huge")
     huge.size = 1 << 60
@@ -299,6 +317,58 @@ def test_a_line_that_is_cut_again_and_again_brings_everything(
     report = unpack(Resuming(Sent(data, every)), Terms(tmp_path, {}, "cluster_x"))
     assert report.is_whole
     assert tree(tmp_path) == {"a": b"a" * size, "l": "a", "b": b"b" * size, "c": b"theirs"}
+
+
+class Switched(Sent):
+    """Cut once after `cut` bytes; from then on another archive comes, of this version."""
+
+    def __init__(self, first: bytes, cut: int, then: bytes, version: str) -> None:
+        super().__init__(first)
+        self.then, self.cut, self.next_version = then, cut, version
+
+    def pieces(self, offset: int) -> Iterator[bytes]:
+        is_first = not self.asked
+        self.asked.append(offset)
+        self.is_resumed = self.is_resumed or offset > 0
+        self.version = self.version if is_first else self.next_version
+        yield self.data[: self.cut] if is_first else self.then[offset:]
+
+
+@pytest.mark.row("K1")
+@pytest.mark.parametrize("version", ["2", ""])
+@pytest.mark.parametrize("cut", [600, 1024, 20_000, 21_504])
+def test_another_archive_after_a_cut_is_read_from_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int, version: str
+) -> None:
+    """The host's own folder, then what the Master kept of it: each later entry lies as far before, so that the end of
+    one file falls on the header of the file after the next."""
+    monkeypatch.setattr(archive, "PAUSE_S", 0.0)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    kept = [file("model", bytes(range(250)) * 80), file("x"), file("y"), file("z")]
+    source = Switched(tar_of(file("a", b"old"), *kept), cut, tar_of(*kept), version)
+    report = bring(source, "cluster_x", tmp_path / "in")
+    assert report.is_whole and 0 in source.asked[1:]
+    found = tree(tmp_path / "in")
+    assert found.pop("a", b"old") == b"old"
+    assert found == {"model": kept[0][1], "x": b"theirs", "y": b"theirs", "z": b"theirs"}
+
+
+@pytest.mark.row("K1")
+@pytest.mark.parametrize(("first", "second"), [("rank 0", "rank 1"), ("", ""), ("a", "")])
+def test_what_came_of_one_archive_shortens_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str
+) -> None:
+    monkeypatch.setattr(archive, "PAUSE_S", 0.0)
+    monkeypatch.setattr(archive, "FIRST_S", 0.0)
+    monkeypatch.setattr(archive, "ABSENT_S", 0.0)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    begun = Sent(tar_of(file("a", b"1"), file("b", b"1" * 5000))[:2000])
+    begun.version = first
+    assert not bring(begun, "cluster_x", tmp_path / "in").is_whole
+    other = Sent(tar_of(file("a", b"2"), file("b", b"2" * 20_000), file("c", b"2")))
+    other.version = second
+    assert bring(other, "cluster_x", tmp_path / "in").is_whole
+    assert {name: set(data) for name, data in tree(tmp_path / "in").items()} == dict.fromkeys("abc", set(b"2"))
 
 
 @pytest.mark.row("K1")
@@ -375,12 +445,12 @@ def test_odd_names_both_too_long_and_strange_do_not_stop_the_others(tmp_path: Pa
 def test_times_are_kept_to_the_nanosecond_and_impossible_ones_do_not_matter(tmp_path: Path) -> None:
     when = file("when")
     when[0].pax_headers = {"mtime": "1700000000.123456789"}
-    odd = [file("nan"), file("old"), file("far")]
-    for (member, _), said in zip(odd, ("nan", "-1.5", "9" * 30), strict=True):
+    odd = [file("nan"), file("old"), file("far"), file("less"), file("dots")]
+    for (member, _), said in zip(odd, ("nan", "-1.5", "9" * 30, "--5", "1.2.3"), strict=True):
         member.pax_headers = {"mtime": said}
     assert put(tmp_path, when, *odd).is_whole
     assert (tmp_path / "when").stat().st_mtime_ns == 1_700_000_000_123_456_789
-    assert len(tree(tmp_path)) == 4
+    assert len(tree(tmp_path)) == 6
 
 
 def test_the_reader_takes_what_tar_writes(tmp_path: Path) -> None:

@@ -329,6 +329,31 @@ async def test_files_go_in_the_work_starts_and_changed_files_and_log_come_back(w
         assert [(m.name, m.size) for m in tar] == [("out.bin", 300_000)]
 
 
+@pytest.mark.parametrize(
+    ("purpose", "ours"), [(ChannelPurpose.FILES_OUT, b"zzz"), (ChannelPurpose.LOGS, b"the end")], ids=["files", "log"]
+)
+async def test_what_is_removed_while_it_is_read_does_not_end_as_if_it_were_whole(
+    world: World, purpose: ChannelPurpose, ours: bytes
+):
+    fill = "head -c 2000000 /dev/zero"
+    create = creation("sh", "-c", f"{fill} >a.bin; echo z >zzz; {fill}; echo the end")
+    workload_id = create.create.workload_id
+    async with world.running():
+        await world.master.command(create)
+        await final_receipt(world, create)
+        await world.master.channel(Channel(1, ChannelOpen(workload_id, purpose, changed_only=True)))
+        first = await world.master.next(1)
+        delete = deletion(create)
+        await world.master.command(delete)
+        await until_done(world, delete)
+        await world.master.channel(Channel(1, ChannelCredit(len(first.data))))
+        data, close = await _collect(world, 1)
+    assert close.error_code == "not_found" or ours in data[0]
+    if purpose is ChannelPurpose.FILES_OUT and close.error_code:
+        with pytest.raises(tarfile.ReadError), tarfile.open(fileobj=io.BytesIO(first.data + data[0]), mode="r|") as tar:
+            list(tar)
+
+
 async def test_no_more_is_sent_than_there_is_credit_for(world: World):
     create = creation("sh", "-c", "head -c 500000 /dev/zero; sleep 300")
     workload_id = create.create.workload_id

@@ -18,6 +18,8 @@ from windrow_agent.runtimes import docker_pause
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(240)]
 
+ENDS_S = 10.0
+"""For what has ended by itself to be gone from its host."""
 OBEDIENT = "trap 'exit 0' TERM; sleep 300 & wait"
 """The first process of a container has no default for SIGTERM: one that sets none is only ended ten seconds later."""
 
@@ -64,7 +66,8 @@ def test_files_go_into_a_container_and_changed_ones_come_back(renter: Renter, im
 
     assert (done.returncode, (tmp_path / "out.txt").read_text()) == (3, "carried"), done.stderr
     assert done.stdout.startswith("carried")
-    assert truth.containers(renter.host()["id"]) == []
+    # It returns with the files; its log and files go to the Master, and the container away, by themselves.
+    wait_for(lambda: truth.containers(renter.host()["id"]) == [], ENDS_S)
 
 
 @pytest.mark.proves("an unknown image is a stated failure that costs nothing and frees the slot")

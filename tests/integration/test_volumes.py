@@ -146,6 +146,10 @@ def test_a_socket_in_a_volume_is_named_when_its_cluster_is_deleted_and_all_else_
     again = renter.create("sh", "-c", 'cat "$WINDROW_VOLUME_ODD/result.pt"', volumes=["odd:/workspace/odd:ro"])
     assert _log(renter, again) == "x"
     renter.delete(again["id"])
+    shown = renter.windrow("cluster", "show", made["id"])
+    assert "saved except 1: 'agent.sock' is a socket" in " ".join(shown.stdout.split())
+    attached = renter.windrow("job", "submit", "-f", "--volume", "odd:/workspace/odd", "--", "python3", "-c", leave)
+    assert attached.returncode == 0 and "Volume odd: saved except 1" in attached.stderr, attached.stderr
 
 
 def test_what_was_never_saved_is_not_deleted_without_a_word(renter: Renter) -> None:

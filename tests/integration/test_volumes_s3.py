@@ -40,12 +40,12 @@ def market() -> Iterator[Market]:
 
 
 def held(bucket: S3Settings) -> dict[str, bytes]:
-    """What lies in the bucket."""
+    """What lies in the bucket for volumes; logs and files of ended clusters lie beside it."""
     import boto3
 
     keys = {"aws_access_key_id": bucket.access_key, "aws_secret_access_key": bucket.secret_key}
     client: Any = boto3.client("s3", endpoint_url=bucket.endpoint, region_name=bucket.region, **keys)
-    listed = client.list_objects_v2(Bucket=bucket.bucket).get("Contents", [])
+    listed = client.list_objects_v2(Bucket=bucket.bucket, Prefix=f"{bucket.prefix}ckpt/").get("Contents", [])
     return {one["Key"]: client.get_object(Bucket=bucket.bucket, Key=one["Key"])["Body"].read() for one in listed}
 
 

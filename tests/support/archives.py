@@ -47,6 +47,7 @@ class Sent:
         self.data, self.every = data, every
         self.asked: list[int] = []
         self.is_cut = self.is_resumed = False
+        self.version = "1"
 
     def pieces(self, offset: int) -> Iterator[bytes]:
         """What comes from this byte on."""

@@ -178,6 +178,8 @@ def _files(data_dir: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _is_renters(inside: Path) -> bool:
+    if inside.parts[-2:] == ("process", "bin"):
+        return True  # links to the interpreter, which workloads run under a user of their own
     return any(part.startswith("workload_") for part in inside.parts[:-1])
 
 

@@ -5,6 +5,7 @@ what the workload swaps meanwhile is never read. What counts as changed is decid
 """
 
 import errno
+import io
 import os
 import stat
 import tarfile
@@ -12,12 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from windrow_agent.runtimes.files import DIRECTORY, mtime_ns, opened_below
 from windrow_agent.runtimes.marks import FOLDER, LINK, Manifest, Mark, digest_of, is_own
 from windrow_agent.runtimes.port import CHUNK_BYTES, ByteStream
 from windrow_agent.runtimes.streams import ThreadPipe
+from windrow_proto.errors import RuntimeUnavailable
 from windrow_proto.units import MIB, SECOND
 
 DEPTH_MAX: Final = 128
@@ -92,10 +94,12 @@ def pack(folder: Path, known: Manifest | None, offset: int, put: Sink) -> None:
 
 
 def sift(stream: IO[bytes], prefix: str, known: Manifest | None, offset: int, put: Sink, again: Again) -> None:
-    """Re-write a runtime's tar stream without `prefix`, filtered as `pack` does."""
+    """Re-write a runtime's tar stream without `prefix`, filtered as `pack` does. Raises RuntimeUnavailable where it
+    has no end."""
     out = TarOut(put, offset)
     waiting: tarfile.TarInfo | None = None
-    with tarfile.open(fileobj=stream, mode="r|") as source:
+    counted = _Counted(stream)
+    with tarfile.open(fileobj=io.BufferedReader(counted), mode="r|") as source:
         for found in source:
             name = found.name.removeprefix(prefix).strip("/")
             if waiting is not None and not name.startswith(f"{waiting.name}/"):
@@ -116,9 +120,28 @@ def sift(stream: IO[bytes], prefix: str, known: Manifest | None, offset: int, pu
                 with again(name) as alone, tarfile.open(fileobj=alone, mode="r|") as other:
                     for one in other:
                         _sift_file(out, _renamed(one, name), other.extractfile(one), known)
+        if counted.bytes < source.offset + BLOCK:
+            raise RuntimeUnavailable("The container daemon ended the files before their end.")
     if waiting is not None:
         out.add(waiting, None)
     out.end()
+
+
+class _Counted(io.RawIOBase):
+    """A stream, and how many bytes of it came: tarfile takes one that is cut between two entries for whole."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.bytes = 0
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self.bytes += len(data)
+        return len(data)
 
 
 def packed(folder: Path, known: Manifest | None, offset: int) -> ByteStream:
@@ -223,7 +246,7 @@ def _grant(parent: int, last: str, kind: int, rights: int) -> None:
 
 @contextmanager
 def _reading(parent: int, last: str) -> Iterator[IO[bytes] | None]:
-    """A regular file to read; None: gone, swapped, or not to be had."""
+    """A regular file to read; None: gone or swapped. Raises OSError where it is there and cannot be read."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         try:
@@ -231,7 +254,9 @@ def _reading(parent: int, last: str) -> Iterator[IO[bytes] | None]:
         except PermissionError:
             _grant(parent, last, 0, 0o400)
             descriptor = os.open(last, flags, dir_fd=parent)
-    except OSError:
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO):
+            raise
         yield None
         return
     with os.fdopen(descriptor, "rb") as file:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from windrow_master.again import each_alone
+from windrow_master.again import page_alone
 from windrow_master.clusters.jobs.service import JobService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.fleet.machines import AdminEvent
@@ -93,9 +93,11 @@ class AccountService:
         """All accounts, the oldest first, without the one by which this Master tries hosts."""
 
         def read(uow: UnitOfWork) -> list[AccountView]:
-            found = uow.accounts.list(after, limit + 1)
-            shown = [account for account in found if account.id != PROOF_ACCOUNT][:limit]
-            return each_alone("account_view", shown, lambda account: self._view(uow, account))
+            def rows(last: Account | None, size: int) -> Sequence[Account]:
+                found = uow.accounts.list(after if last is None else last.id, size + 1)
+                return [account for account in found if account.id != PROOF_ACCOUNT][:size]
+
+            return page_alone("account_view", rows, lambda account: self._view(uow, account), limit)
 
         return await self._store.read(read)
 
@@ -104,20 +106,24 @@ class AccountService:
         return await self._store.read(lambda uow: self._view(uow, _load(uow, wanted)))
 
     async def credit(self, principal: Principal, wanted: str, amount: Microcents, key: str | None) -> AccountView:
-        """Grant test credits, once for each key; None: once more each time."""
+        """Grant test credits, once for each key of the asker's account; None: once more each time."""
 
         def credit(uow: UnitOfWork) -> AccountView:
             account = _load(uow, wanted)
-            self._market.credit(uow, account.id, amount, key or uow.mint("credit"), principal.actor)
+            once = f"{principal.account_id} {key} {amount}" if key else uow.mint("credit")
+            self._market.credit(uow, account.id, amount, once, principal.actor)
             return self._view(uow, account)
 
         return await self._store.write(credit, name="account.credit")
 
     async def new_link(self, principal: Principal, wanted: str) -> tuple[AccountView, MadeLink]:
-        """Another link for an account; those before it open nothing any more. Raises Conflict while it is suspended."""
+        """Another link for an account; those before it open nothing any more. Raises Conflict while it is suspended,
+        Forbidden where it would open more than the asker has."""
 
         def make(uow: UnitOfWork) -> tuple[AccountView, MadeLink]:
             account = _load(uow, wanted)
+            first = uow.accounts.first()
+            decide.check_opens(principal, account, is_first=first is not None and account.id == first.id)
             if account.state is AccountState.SUSPENDED:
                 raise Conflict(f"The account {account.name} is suspended. Resume it first.", subject=account.id)
             return self._view(uow, account), self._link(uow, principal, account)

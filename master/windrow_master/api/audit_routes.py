@@ -9,7 +9,7 @@ from windrow_master.api import out
 from windrow_master.api.context import Asking, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
-from windrow_master.api.paging import Cursor, Limit, page, read_cursor
+from windrow_master.api.paging import Cursor, Limit, page, read_number
 from windrow_master.audit.model import Head, Verdict, Wanted
 from windrow_master.store.model import AuditEntry
 from windrow_proto.errors import InvalidInput
@@ -19,7 +19,6 @@ router = make_router("audit")
 
 NUMBER_MAX = 2**53
 """Numbers that JavaScript still counts exactly."""
-NUMBER_DIGITS_MAX = 16
 
 Text = Annotated[str | None, Query(min_length=1, max_length=200)]
 Moment = Annotated[str | None, Query(max_length=40)]
@@ -37,12 +36,10 @@ async def audit(
     cursor: Cursor = None,
 ) -> Any:
     """Who did what to which subject and why, the latest first. `action` may be a beginning: `host.`."""
-    position = read_cursor(cursor)
-    if position and not (position.isdecimal() and len(position) <= NUMBER_DIGITS_MAX):
-        raise InvalidInput("cursor is not one that a list returned.")
+    before = read_number(cursor)
     word = action.removesuffix("*") if action is not None else None
     wanted = Wanted(subject, actor, word or None, _moment("since", since), _moment("until", until))
-    found = await services.audit.list(wanted, int(position) if position else None, limit + 1)
+    found = await services.audit.list(wanted, before, limit + 1)
     return page(found, limit, _entry_json, lambda entry: str(entry.number))
 
 

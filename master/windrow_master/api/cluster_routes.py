@@ -90,7 +90,7 @@ class ClusterBody(Body):
     ] = None
     client_lease_s: Annotated[
         int | None,
-        Field(ge=60, le=86_400, description="It is ended after so long without `POST /clusters/{id}/renew`"),
+        Field(ge=10, le=86_400, description="It is ended after so long without `POST /clusters/{id}/renew`"),
     ] = None
     volumes: Annotated[
         list[str],
@@ -280,9 +280,16 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
 
 
 @router.delete("/clusters/{cluster_id}", status_code=202, responses=out_clusters.ACCEPTED)
-async def delete_cluster(services: Serving, principal: Asking, cluster_id: str) -> Response:
+async def delete_cluster(
+    services: Serving,
+    principal: Asking,
+    cluster_id: str,
+    keep_results: Annotated[
+        bool, Query(description="Bring in its log and what it changed, as if it had ended")
+    ] = False,
+) -> Response:
     """End it; safe to repeat, also when it is gone."""
-    operation, view = await services.clusters.delete(principal, ClusterId(cluster_id))
+    operation, view = await services.clusters.delete(principal, ClusterId(cluster_id), keeps_results=keep_results)
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
@@ -446,12 +453,13 @@ async def get_files(
     rank: Rank = 0,
 ) -> Response:
     """The working folder as a tar stream; with `changed` only what differs from what was sent. Whoever was cut off asks
-    for the rest by `offset`: bytes of the stream to leave out. It is whole if it ends as a tar archive does. Of work
-    that has ended by itself what changed is kept for 30 days, as far as the account's quota goes."""
-    pieces = await results_of(services).files(
+    for the rest by `offset`: bytes of the stream to leave out, if the header X-Files-Version says the same in both
+    answers; without it the folder may have changed. It is whole if it ends as a tar archive does. Of work that has
+    ended by itself what changed is kept for 30 days, as far as the account's quota goes."""
+    pieces, version = await results_of(services).files(
         principal, ClusterId(cluster_id), changed_only=changed, rank=rank, offset=offset
     )
-    headers = {"Cache-Control": "no-store"}
+    headers = {"Cache-Control": "no-store"} | ({"X-Files-Version": version} if version else {})
     return lasting.Lasting(request, _until_broken(pieces), media_type="application/x-tar", headers=headers)
 
 

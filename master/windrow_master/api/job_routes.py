@@ -200,6 +200,7 @@ async def job_artefacts(
     headers = {
         "Content-Length": str(max(0, (found.files_bytes or 0) - offset)),
         "X-Files-Truncated": "true" if found.files_truncated else "false",
+        "X-Files-Version": found.cluster_id,
         "Content-Disposition": f'attachment; filename="{job_id}.tar"',
         **_SAFE,
     }

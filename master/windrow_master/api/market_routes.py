@@ -11,13 +11,13 @@ from windrow_master.api.context import Asking, Serving
 from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
-from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
+from windrow_master.api.paging import Cursor, Limit, page, read_cursor, read_number, time_or_none
 from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.metering import billable_ns, note, shown_start_ns
 from windrow_master.market.model import Offer, RentalId, RentalLine, RentalState, Transfer, receipt_of
 from windrow_master.market.service import Statement
-from windrow_proto.errors import Forbidden, InvalidInput
+from windrow_proto.errors import Forbidden
 from windrow_proto.ids import AccountId, ClusterId
 from windrow_proto.units import CURRENCY_TEST, SECOND, money_text, time_text
 
@@ -190,11 +190,7 @@ async def balances(services: Serving, principal: Asking) -> Any:
 @router.get("/ledger/transfers", responses=out.described(out.Page[TransferOut]))
 async def transfers(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Transfers that touch the caller's account (operators and auditors: all), the latest first."""
-    position = read_cursor(cursor)
-    if position and not position.isdecimal():
-        raise InvalidInput("cursor is not one that a list returned.")
-    before = int(position) if position else None
-    found = await services.market.transfers(_whose(principal), before, limit + 1)
+    found = await services.market.transfers(_whose(principal), read_number(cursor), limit + 1)
     return page(found, limit, lambda row: _transfer_json(row[1]), lambda row: str(row[0]))
 
 

@@ -19,17 +19,32 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 LIMIT_MAX = 1_000
+NUMBER_DIGITS_MAX: Final = 16
+"""Of a number in a cursor: what JavaScript still counts exactly."""
+PAGE_CHARS_MAX: Final = 1 << 20
+"""Of a page, some: a page of large items is shorter than was asked for, and goes on behind its last one."""
 
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX)]
 Cursor = Annotated[str | None, Query(max_length=400)]
 """Use as parameter types: `limit: Limit = 100, cursor: Cursor = None`."""
 
 
-def page(items: Sequence[T], limit: int, shape: Callable[[T], Mapping[str, Any]], key: Callable[[T], str]) -> Any:
-    """`{items, next_cursor}` of at most `limit` items; ask the source for `limit + 1` to know whether more follow."""
-    shown = items[:limit]
-    more = len(items) > limit
-    return {"items": shapes(shown, shape), "next_cursor": write_cursor(key(shown[-1])) if more else None}
+def page(
+    items: Sequence[T],
+    limit: int,
+    shape: Callable[[T], Mapping[str, Any]],
+    key: Callable[[T], str],
+) -> Any:
+    """`{items, next_cursor}` of at most `limit` items, and of PAGE_CHARS_MAX and one item; ask the source for
+    `limit + 1` to know whether more follow."""
+    found: list[Mapping[str, Any]] = []
+    room, at = PAGE_CHARS_MAX, 0
+    while at < min(limit, len(items)) and room > 0:
+        shaped = shapes(items[at : at + 1], shape)
+        room -= sum(len(str(one)) for one in shaped)
+        found += shaped
+        at += 1
+    return {"items": found, "next_cursor": write_cursor(key(items[at - 1])) if at < len(items) else None}
 
 
 def sifted(
@@ -37,7 +52,10 @@ def sifted(
 ) -> Any:
     """`{items, next_cursor}` of what `sift` found."""
     rows, last = found
-    return {"items": shapes(rows, shape), "next_cursor": write_cursor(key(last)) if last is not None else None}
+    whole = page(rows, len(rows), shape, key)
+    if whole["next_cursor"] is None and last is not None:
+        whole["next_cursor"] = write_cursor(key(last))
+    return whole
 
 
 class LeftOut:
@@ -80,6 +98,14 @@ def _finite(content: Any) -> Any:
     if isinstance(content, list | tuple):
         return [_finite(value) for value in content]
     return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def read_number(cursor: str | None) -> int | None:
+    """The number a cursor stands for; None for none."""
+    position = read_cursor(cursor)
+    if position and not (position.isascii() and position.isdecimal() and len(position) <= NUMBER_DIGITS_MAX):
+        raise InvalidInput("cursor is not one that a list returned.")
+    return int(position) if position else None
 
 
 def write_cursor(key: str) -> str:

@@ -8,7 +8,16 @@ from fastapi import Query, Request, Response
 from windrow_master.api import lasting, out, sight, sse
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.idempotency import make_router
-from windrow_master.api.paging import Cursor, Limit, event_json, operation_json, page, read_cursor, sifted
+from windrow_master.api.paging import (
+    Cursor,
+    Limit,
+    event_json,
+    operation_json,
+    page,
+    read_cursor,
+    read_number,
+    sifted,
+)
 from windrow_master.identity.model import Principal, Role
 from windrow_master.sift import sift
 from windrow_master.store.model import EventRow
@@ -20,8 +29,6 @@ router = make_router("records")
 
 EVERYTHING = "events"
 """The topic of all events; those of one subject are at `events/<subject>`."""
-NUMBER_DIGITS_MAX = 16
-"""Of an event's number in a cursor: what JavaScript still counts exactly."""
 REPLAY_MAX = 1_000
 """Events a returning listener is given of what it missed; one that missed more gets a resync."""
 
@@ -68,16 +75,14 @@ async def events(
     """What happened, the latest first; with `after`, in order from the one after that number. A page may hold fewer
     than `limit` although more follow: `next_cursor` says so."""
     _check_subject(principal, subject)
-    position = read_cursor(cursor)
-    if position and not (position.isdecimal() and len(position) <= NUMBER_DIGITS_MAX):
-        raise InvalidInput("cursor is not one that a list returned.")
+    before = read_number(cursor)
 
     def read(uow: UnitOfWork) -> tuple[list[EventRow], EventRow | None]:
         if subject is not None and not sight.sees_subject(uow, principal, subject):
             raise NotFound(subject=subject[:64])
 
         def rows(last: EventRow | None, size: int) -> Sequence[EventRow]:
-            number = last.number if last is not None else int(position) if position else None
+            number = last.number if last is not None else before
             if after is not None:
                 return uow.events.after(after if number is None else number, subject, size)
             return uow.events.newest(subject, number, size)

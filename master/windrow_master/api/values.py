@@ -20,7 +20,9 @@ TEXT_MAX: Final = 128 * 1024
 """Characters of one text: what Linux lets one argument of a program have."""
 QUERY_MAX: Final = 4_096
 DEPTH_MAX: Final = 16
-NODES_MAX: Final = 200_000
+NODES_MAX: Final = 10_000
+"""Of a body; the largest of ours, a job with its packages, has some 1,500. Each is looked at on the one loop."""
+QUERY_FIELDS_MAX: Final = 100
 NUMBER_MAX: Final = 2**63 - 1
 PROGRAMS: Final = frozenset({"argv", "env"})
 """Their texts are handed to programs as they are, with any control character but NUL."""
@@ -34,13 +36,20 @@ async def check(request: Request, route: APIRoute) -> None:
     for name, value in request.path_params.items():
         _check_text(name, str(value), QUERY_MAX)
     wanted = {field.alias for field in route.dependant.query_params if _is_number(field.field_info.annotation)}
-    for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+    for name, value in _asked(request.scope["query_string"].decode("latin-1")):
         _check_text("query", name, QUERY_MAX)
         _check_text(name, value, QUERY_MAX)
         if name in wanted:
             _check_written(name, value)
     if route.body_field is not None:
         _check_body(await request.body())
+
+
+def _asked(query: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(query, keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX)
+    except ValueError:
+        raise InvalidInput(f"query: It has more than {QUERY_FIELDS_MAX} fields.") from None
 
 
 def _is_number(annotation: Any) -> bool:
@@ -63,9 +72,7 @@ def _check_body(body: bytes) -> None:
         raise InvalidInput(f"body: It is nested deeper than {DEPTH_MAX} levels.") from None
     except ValueError:
         return  # no JSON: the framework says where
-    for number, (place, value) in enumerate(_values(said)):
-        if number > NODES_MAX:
-            raise InvalidInput(f"body: It has more than {NODES_MAX} values.")
+    for place, value in _values(said):
         if len(place) > DEPTH_MAX:
             raise InvalidInput(f"{_name(place)}: It is nested deeper than {DEPTH_MAX} levels.")
         if isinstance(value, str):
@@ -75,13 +82,18 @@ def _check_body(body: bytes) -> None:
 
 
 def _values(said: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every value and every key with where it stands; without recursion, since its depth is a stranger's."""
+    """Every value and every key with where it stands; without recursion, since its depth is a stranger's. Raises
+    InvalidInput before it goes through more than NODES_MAX."""
     left: list[tuple[tuple[str, ...], Any]] = [((), said)]
+    count = 1
     while left:
         place, value = left.pop()
         yield place, value
         if len(place) > DEPTH_MAX:
             continue
+        count += len(value) if isinstance(value, Mapping | list) else 0
+        if count > NODES_MAX:
+            raise InvalidInput(f"body: It has more than {NODES_MAX} values.")
         if isinstance(value, Mapping):
             for key, inner in value.items():
                 yield (*place, "key"), key

@@ -17,7 +17,7 @@ from windrow_proto.units import DAY, HOUR, MINUTE, SECOND, Microcents, money_tex
 DURATION_MAX_NS: Final = 365 * DAY
 IDLE_MIN_NS: Final = MINUTE
 IDLE_MAX_NS: Final = 30 * DAY
-CLIENT_LEASE_MIN_NS: Final = MINUTE
+CLIENT_LEASE_MIN_NS: Final = 10 * SECOND
 CLIENT_LEASE_MAX_NS: Final = DAY
 BUDGET_MARGIN_NS: Final = 60 * SECOND
 """Before its budget is used up work is ended: 30 s for its files, 10 s of grace, 20 s for a host that is slow."""
@@ -41,7 +41,7 @@ def check(request: ClusterRequest) -> None:
     _check("idle_seconds", idle is None or IDLE_MIN_NS <= idle <= IDLE_MAX_NS, "from 60 s to 30 days")
     lease = request.client_lease_ns
     in_bounds = lease is None or CLIENT_LEASE_MIN_NS <= lease <= CLIENT_LEASE_MAX_NS
-    _check("client_lease_s", in_bounds, "from 60 to 86400, or null")
+    _check("client_lease_s", in_bounds, "from 10 to 86400, or null")
     ends_itself = bool(request.argv) and request.kind is not ClusterKind.SERVICE
     _check("idle_seconds", idle is None or not ends_itself, "left out where a command runs: its end is the cluster's")
 

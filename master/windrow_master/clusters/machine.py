@@ -24,7 +24,8 @@ class ClusterEvent(StrEnum):
     ASSEMBLED: all of its members are prepared and wait for each other. READY: all of its work runs or has run.
     IMPAIRED: the host of some is not heard of, or a member has ended before the others. BROKEN: it cannot go on.
     DONE: its command has ended with exit code 0. UNDONE: it has ended otherwise.
-    STOP: somebody wants its work gone, to start it again later. DELETE: somebody wants it gone, or its time is over.
+    STOP: somebody wants its work gone, to start it again later. DELETE: somebody wants it gone. EXPIRE: its time is
+    over, or somebody wants it gone and what it has left so far kept.
     GONE: nothing of it is left on any host that answers.
     """
 
@@ -39,6 +40,7 @@ class ClusterEvent(StrEnum):
     UNDONE = "undone"
     STOP = "stop"
     DELETE = "delete"
+    EXPIRE = "expire"
     GONE = "gone"
 
 
@@ -46,7 +48,7 @@ class Effect(StrEnum):
     """What to do in the same transaction; each is safe to do twice.
 
     START_MEMBERS: let those start that wait for each other. END_WORK: order every workload gone, end the rental.
-    CLOSE_WORK: the same, but for work that has ended by itself: its results are brought in first.
+    CLOSE_WORK: the same, but log and files of work that ran are brought in first.
     FINISH_CREATE, FAIL_CREATE, FINISH_STOP, FAIL_STOP, FINISH_DELETE: answer operations; a start is a creation.
     """
 
@@ -81,6 +83,8 @@ MOVES: Final[Mapping[tuple[ClusterPhase, ClusterEvent], ClusterPhase]] = {
     (_P.STOPPING, _E.GONE): _P.STOPPED,
     **{(phase, _E.DELETE): _P.DELETED for phase in (*_WAITING, _P.STOPPED)},
     **{(phase, _E.DELETE): _P.DELETING for phase in (*_HOLDING, _P.STOPPING)},
+    **{(phase, _E.EXPIRE): _P.DELETED for phase in (*_WAITING, _P.STOPPED)},
+    **{(phase, _E.EXPIRE): _P.DELETING for phase in (*_HOLDING, _P.STOPPING)},
     (_P.DELETING, _E.GONE): _P.DELETED,
 }
 
@@ -112,7 +116,7 @@ def answer(phase: ClusterPhase, event: ClusterEvent) -> Move:
         if event is _E.ASSEMBLED and phase in HOLDING:
             return Move(phase, (Effect.START_MEMBERS,))
         # Asking twice is answered twice: nothing is left to do for what is on its way or gone.
-        told = (Effect.FINISH_DELETE,) if event is _E.DELETE and phase in FINAL else ()
+        told = (Effect.FINISH_DELETE,) if event in (_E.DELETE, _E.EXPIRE) and phase in FINAL else ()
         return Move(phase, (Effect.FINISH_STOP,) if event is _E.STOP and phase is _P.STOPPED else told)
     match event:
         case _E.READY:
@@ -124,8 +128,9 @@ def answer(phase: ClusterPhase, event: ClusterEvent) -> Move:
             return Move(target, (Effect.CLOSE_WORK, Effect.FINISH_CREATE))
         case _E.STOP:
             return Move(target, (Effect.END_WORK, Effect.FAIL_CREATE))
-        case _E.DELETE:
-            end = (Effect.END_WORK,) if phase in HOLDING else ()
+        case _E.DELETE | _E.EXPIRE:
+            ends = Effect.CLOSE_WORK if event is _E.EXPIRE else Effect.END_WORK
+            end = (ends,) if phase in HOLDING else ()
             given_up = Effect.FAIL_STOP if phase is _P.STOPPING else Effect.FAIL_CREATE
             done = (Effect.FINISH_DELETE,) if target is _P.DELETED else ()
             return Move(target, (*end, given_up, *done))

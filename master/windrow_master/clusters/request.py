@@ -25,6 +25,8 @@ ARGV_MAX: Final = 256
 TEXT_MAX: Final = 8_192
 """Of one argument or one value of the environment."""
 ENV_MAX: Final = 128
+REQUEST_CHARS_MAX: Final = 64 * 1024
+"""Of all that is asked for, its keys and volumes included: it is kept, listed and sent to each host."""
 PORTS_MAX: Final = 32
 NAME_MAX: Final = 64
 LOG_CAP_BYTES: Final = 10 * MIB
@@ -48,6 +50,9 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     _check("env", len(request.env) <= ENV_MAX, f"at most {ENV_MAX} variables")
     _check("env", all(_ENV_NAME.fullmatch(name) for name in request.env), "named with letters, digits and _")
     _check("env", all(_is_text(value) for value in request.env.values()), f"values of at most {TEXT_MAX} characters")
+    _check(
+        "argv", size(request) <= REQUEST_CHARS_MAX, f"at most {REQUEST_CHARS_MAX} characters with all else asked for"
+    )
     _check("ports", len(request.ports) <= PORTS_MAX, f"at most {PORTS_MAX} ports")
     _check("ports", all(0 < port < 65_536 for port in request.ports), "between 1 and 65535")
     _check(
@@ -80,6 +85,11 @@ def clean_name(name: str) -> str:
 def digest(request: ClusterRequest) -> bytes:
     """What an Idempotency-Key is bound to."""
     return sha256(json.dumps(asdict(request), sort_keys=True).encode()).digest()
+
+
+def size(request: ClusterRequest) -> int:
+    """How many characters all of it takes."""
+    return len(json.dumps(asdict(request), ensure_ascii=False))
 
 
 def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: str, is_proof: bool = False) -> Request:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from windrow_master.again import GIVEN_UP, Boundary, each_alone
+from windrow_master.again import GIVEN_UP, Boundary, page_alone
 from windrow_master.clusters import limits, stopping
 from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
@@ -270,13 +270,17 @@ class ClusterService:
 
         return await self._making_way(lambda: self._store.write(change, name="cluster.start"))
 
-    async def delete(self, principal: Principal, cluster_id: ClusterId) -> tuple[Operation, ClusterView]:
-        """End it, whatever it is doing; asked again it answers again, and what is gone stays gone."""
+    async def delete(
+        self, principal: Principal, cluster_id: ClusterId, *, keeps_results: bool = False
+    ) -> tuple[Operation, ClusterView]:
+        """End it, whatever it is doing; asked again it answers again, and what is gone stays gone. keeps_results: its
+        log and files are brought in first; so they are where it is somebody else's."""
 
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
             cluster = self._load(uow, principal, cluster_id, _ENDS_ALL)
             operation = self._asked(uow, principal, cluster_id, DELETE_KIND)
-            after = self.life.end(uow, cluster, "", principal.actor)
+            is_kept = keeps_results or cluster.account_id != principal.account_id
+            after = self.life.end(uow, cluster, "", principal.actor, keeps_results=is_kept)
             after = self.life.judge(uow, after, principal.actor)
             return uow.operations.get(operation.id) or operation, self._view(uow, after)
 
@@ -286,7 +290,7 @@ class ClusterService:
         """End all clusters of an account that are not over."""
         for cluster in uow.clusters.living():
             if cluster.account_id == account_id:
-                self.life.judge(uow, self.life.end(uow, cluster, reason, actor), actor)
+                self.life.judge(uow, self.life.end(uow, cluster, reason, actor, keeps_results=True), actor)
 
     async def get(self, principal: Principal, cluster_id: ClusterId) -> ClusterView:
         """One cluster; NotFound where there is none or it is somebody else's."""
@@ -305,8 +309,11 @@ class ClusterService:
 
         def read(uow: UnitOfWork) -> Sequence[ClusterView]:
             account_id = None if principal.roles & _SEES_ALL else principal.account_id
-            found = uow.clusters.page(account_id, before, limit)
-            return each_alone("cluster_view", found, lambda cluster: self._view(uow, cluster))
+
+            def rows(last: Cluster | None, size: int) -> Sequence[Cluster]:
+                return uow.clusters.page(account_id, before if last is None else last.cluster_id, size)
+
+            return page_alone("cluster_view", rows, lambda cluster: self._view(uow, cluster), limit)
 
         return await self._store.read(read)
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from windrow_master.clusters.machine import ClusterEvent
-from windrow_master.clusters.model import ClusterPhase, Workload, WorkPhase
+from windrow_master.clusters.machine import HOLDING, ClusterEvent
+from windrow_master.clusters.model import Cluster, ClusterPhase, Workload, WorkPhase
 from windrow_proto.model import ObservedWorkload, WorkloadPhase
 from windrow_proto.units import MINUTE
 
@@ -22,6 +22,8 @@ FILES_WAIT_NS: Final = 15 * MINUTE
 CREATE_NS: Final = 60 * MINUTE
 """For a host to prepare it: it gives up itself after 30 minutes, and one that says nothing holds its slots for
 nothing."""
+END_OVERDUE_NS: Final = MINUTE
+"""For work to end once that was asked, where its log and files are to be brought in: after that it is just deleted."""
 DETAIL_MAX: Final = 400
 
 _RANK: Final = {
@@ -171,6 +173,14 @@ def ended(workloads: Sequence[Workload]) -> Judgement:
 def has_results(workload: Workload) -> bool:
     """Whether it has ended by itself and its host still has its log and files, which nobody has brought in yet."""
     return workload.phase is WorkPhase.EXITED and workload.delete_command is None and not workload.is_released
+
+
+def is_end_overdue(cluster: Cluster, workload: Workload, now_ns: int) -> bool:
+    """Whether its end was asked for long ago, with its results to be kept, and it still runs."""
+    if cluster.phase in HOLDING or workload.phase not in (WorkPhase.RUNNING, WorkPhase.STOPPING):
+        return False
+    asked_ns = next((step.at_ns for step in reversed(cluster.steps) if step.name == cluster.phase.value.lower()), 0)
+    return now_ns - asked_ns >= END_OVERDUE_NS
 
 
 def exit_text(workload: Workload) -> str:

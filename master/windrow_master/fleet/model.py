@@ -197,9 +197,14 @@ class Host:
     version: int = 1
     flaps: Flaps = NEVER
 
+    def is_settled_once_heard(self, now_ns: int) -> bool:
+        """Whether its link allows new work, or will with its first word: only the Master was away."""
+        is_link = self.link_state in (LinkState.ONLINE, LinkState.UNKNOWN)
+        return is_link and self.settled_at_ns is not None and now_ns >= self.settled_at_ns
+
     def is_settled(self, now_ns: int) -> bool:
         """Whether its link allows new work: Online, and for a minute or more after a Suspect (flaps.py)."""
-        return self.link_state is LinkState.ONLINE and self.settled_at_ns is not None and now_ns >= self.settled_at_ns
+        return self.link_state is LinkState.ONLINE and self.is_settled_once_heard(now_ns)
 
     @property
     def settling_ns(self) -> int:

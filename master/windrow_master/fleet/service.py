@@ -230,7 +230,7 @@ class FleetService:
     def start(self) -> None:
         """Read the fleet, of which nobody was heard yet; call once before `run`, without a loop running in another
         thread."""
-        self._store.write_now(lambda uow: uow.hosts.not_heard(uow.now_wall_ns), name="fleet.start")
+        self._store.write_now(_begin_unheard, name="fleet.start")
         for host, slots in self._store.read_now(_everything):
             self._put(host, slots)
 
@@ -497,6 +497,15 @@ def _some(uow: UnitOfWork, host_ids: Iterable[HostId]) -> list[tuple[Host, list[
 def _forget(uow: UnitOfWork) -> None:
     uow.evidence.forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
     uow.marks.forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
+
+
+def _begin_unheard(uow: UnitOfWork) -> None:
+    """The links that an earlier Master wrote down are not believed; said once for all hosts."""
+    count = uow.hosts.not_heard(uow.now_wall_ns)
+    if count:
+        said, fields = "the Master started and has heard no host yet", {"hosts": str(count)}
+        uow.audit("master", "fleet.start", "", said, fields)
+        uow.event("fleet.not_heard", (), f"{count} host(s) are unknown: {said}", fields, "master")
 
 
 __all__ = ["FleetService", "is_back_soon"]

@@ -14,11 +14,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from windrow_master.identity.model import RETURN_NS, ApiToken, JoinToken, Member, MemberRole, Principal, Role, Standing
+from windrow_master.identity.model import (
+    RETURN_NS,
+    Account,
+    ApiToken,
+    JoinToken,
+    Member,
+    MemberRole,
+    Principal,
+    Role,
+    Standing,
+)
 from windrow_proto.errors import (
     Banned,
     CertificateRefused,
     Conflict,
+    Forbidden,
     InvalidInput,
     JoinTokenRefused,
     TooMany,
@@ -173,6 +184,19 @@ def check_account_name(name: str) -> str:
 def reaches(principal: Principal, token: ApiToken) -> bool:
     """Whether this token may see and end that one: of its own account, with at most its roles."""
     return token.account_id == principal.account_id and token.roles <= principal.roles
+
+
+def check_opens(principal: Principal, account: Account, *, is_first: bool) -> None:
+    """Raises Forbidden for a sign-in link that would open more than its maker has, or outlive the token it was made
+    with. is_first: the account owns this Master, whose own command line lets it in."""
+    if account.id == principal.account_id:
+        raise Forbidden("You are in this account already. For another device: windrow token add", subject=account.id)
+    if is_first:
+        raise Forbidden(
+            "This account owns the Master; whoever runs that signs in with its cli.json.", subject=account.id
+        )
+    if Role.OPERATOR in account.roles and not account.roles <= principal.roles:
+        raise Forbidden("The account of an operator is opened by whoever has all of its roles.", subject=account.id)
 
 
 class Permission(StrEnum):

@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import each_alone
+from windrow_master.again import page_alone
 from windrow_master.market import ledger, metering
 from windrow_master.market.model import (
     PROOF_ACCOUNT,
@@ -319,8 +319,10 @@ class MarketService:
         """Rentals with their lines and transfers, the latest first; of everybody where `renter` is None."""
 
         def read(uow: UnitOfWork) -> Sequence[Statement]:
-            found = uow.rentals.page(renter, cluster_id, before, limit)
-            return each_alone("statement", found, lambda rental: self._statement(uow, rental))
+            def rows(last: Rental | None, size: int) -> Sequence[Rental]:
+                return uow.rentals.page(renter, cluster_id, before if last is None else last.rental_id, size)
+
+            return page_alone("statement", rows, lambda rental: self._statement(uow, rental), limit)
 
         return await self._store.read(read)
 

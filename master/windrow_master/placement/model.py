@@ -80,7 +80,8 @@ class Candidate:
     default_image: what runs where a request names no image; None when its owner set none. network: hosts that see each
     other directly have the same; None: no other host sees this one. is_fenced: whether its containers are kept away
     from its own network. about_processes: what there is to know before a process is run there, or why none is.
-    settling_ns: how long its link has to hold before it is settled.
+    settling_ns: how long its link has to hold before it is settled. is_back_soon: whether it only was not heard yet
+    since the Master started.
     """
 
     host_id: HostId
@@ -100,6 +101,7 @@ class Candidate:
     about_processes: str = ""
     network: str | None = ""
     settling_ns: int = MINUTE
+    is_back_soon: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,11 +73,16 @@ def plan(request: Request, snapshot: Snapshot, weights: Weights = DEFAULT_WEIGHT
 
 
 def _fits_soon(request: Request, snapshot: Snapshot, weights: Weights) -> bool:
-    """Whether what does not fit now would with the slots that are back in a moment."""
-    if not any(slot.is_back_soon for host in snapshot.candidates for slot in host.slots):
+    """Whether what does not fit now would with the slots and hosts that are back in a moment."""
+    hosts = snapshot.candidates
+    if not any(host.is_back_soon or any(slot.is_back_soon for slot in host.slots) for host in hosts):
         return False
-    then = tuple(replace(host, slots=tuple(map(_back, host.slots))) for host in snapshot.candidates)
+    then = tuple(_heard(replace(host, slots=tuple(map(_back, host.slots)))) for host in hosts)
     return isinstance(plan(request, replace(snapshot, candidates=then), weights), Placement)
+
+
+def _heard(host: Candidate) -> Candidate:
+    return replace(host, link_state="online", is_settled=True, is_back_soon=False) if host.is_back_soon else host
 
 
 def _back(slot: SlotOffer) -> SlotOffer:

@@ -146,10 +146,11 @@ class HostRepository:
         was = {"was_id": host.host_id, "was_version": host.version - 1}
         return _SAVE_HOST.run(self._connection, _host_values(host) | was) == 1
 
-    def not_heard(self, now_ns: int) -> None:
-        """Write down of every host that it was not heard yet: a new term has begun."""
+    def not_heard(self, now_ns: int) -> int:
+        """Write down of every host that it was not heard yet: a new term has begun. Returns of how many."""
         unknown = {"link_state": LinkState.UNKNOWN, "link_since_ns": now_ns, "version": hosts.c.version + 1}
-        self._connection.execute(update(hosts).where(hosts.c.link_state.in_(FORGOTTEN_AT_START)).values(**unknown))
+        forgotten = update(hosts).where(hosts.c.link_state.in_(FORGOTTEN_AT_START))
+        return self._connection.execute(forgotten.values(**unknown)).rowcount
 
     def retired_ids(self) -> frozenset[HostId]:
         """Hosts that must not connect."""

@@ -427,14 +427,16 @@ class VolumeMount(_message.Message):
     def __init__(self, name: _Optional[str] = ..., path: _Optional[str] = ..., read_only: _Optional[bool] = ...) -> None: ...
 
 class DeleteSpec(_message.Message):
-    __slots__ = ("workload_id", "slots", "grace_ns")
+    __slots__ = ("workload_id", "slots", "grace_ns", "keeps_files")
     WORKLOAD_ID_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     GRACE_NS_FIELD_NUMBER: _ClassVar[int]
+    KEEPS_FILES_FIELD_NUMBER: _ClassVar[int]
     workload_id: str
     slots: _containers.RepeatedCompositeFieldContainer[SlotGrant]
     grace_ns: int
-    def __init__(self, workload_id: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., grace_ns: _Optional[int] = ...) -> None: ...
+    keeps_files: bool
+    def __init__(self, workload_id: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., grace_ns: _Optional[int] = ..., keeps_files: _Optional[bool] = ...) -> None: ...
 
 class BandwidthSpec(_message.Message):
     __slots__ = ("duration_ns", "cap_bytes", "nonce", "access_ids")

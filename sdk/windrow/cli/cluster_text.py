@@ -19,6 +19,15 @@ def has_run(cluster: dict[str, Any]) -> bool:
     return cluster["phase"] in ENDED and bool(ended) and any(ended)
 
 
+def is_settled(cluster: dict[str, Any]) -> bool:
+    """Whether it has ended, and its volumes are saved as far as they can be: what has ended by itself saves them after
+    that."""
+    mounts = (cluster.get("request") or {}).get("volumes") or []
+    is_saving = cluster["phase"] in ENDED[1:] and any(not mount.endswith(":ro") for mount in mounts)
+    left = [one for one in members(cluster) if one["phase"] in ("exited", "stopping") and not one.get("is_lost")]
+    return cluster["phase"] in ENDED and not (is_saving and left)
+
+
 def print_plan(plan: dict[str, Any]) -> None:
     """Where it would run and what it would cost, on standard error."""
     for place in plan.get("placement") or []:

@@ -30,6 +30,7 @@ cluster_app = typer.Typer(help="Clusters: what runs on rented slots.", no_args_i
 LOGIN_MAX = 16_384
 """Characters of a registry's login; more is none."""
 CREATE_TIMEOUT_S = 900.0
+END_TIMEOUT_S = 180.0
 """Pulling a large image takes minutes; the host itself gives up after ten."""
 
 Gpu = Annotated[str | None, typer.Option("--gpu", help="24GB, H100, H100:2 or a number.")]
@@ -349,13 +350,13 @@ def cluster_delete(context: typer.Context, cluster: Which, yes: Yes = False, wai
         typer.confirm(f"Delete {cluster} and everything in it?", abort=True)
     api.delete_cluster(found)
     if wait:
-        item = api.wait_cluster(found, lambda c: c["phase"] in text.ENDED, 180.0)
+        item = api.wait_cluster(found, text.is_settled, END_TIMEOUT_S)
         say(f"{cluster} is {item['phase']}.")
         tell_unsaved(api, item)
 
 
 def tell_unsaved(api: Client, cluster: dict[str, Any]) -> None:
-    """Say what of its volumes was not saved at its end."""
+    """Say what of its volumes was not saved, once it is settled."""
     mounts = (cluster.get("request") or {}).get("volumes") or []
     for line in text.unsaved(mounts, _volumes(api, cluster) if mounts else {}):
         say(line)

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
-from windrow.cli.cluster_text import print_plan
+from windrow.cli.cluster_text import is_settled, print_plan
 from windrow.cli.clusters import (
+    END_TIMEOUT_S,
     LOGIN_MAX,
     Cpus,
     Env,
@@ -22,6 +23,7 @@ from windrow.cli.clusters import (
     Slice,
     Tier,
     Volumes,
+    tell_unsaved,
 )
 from windrow.cli.context import AsJson, client
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, Column, facts, print_json, print_list, say, size_text
@@ -187,7 +189,12 @@ def _send(api: Client, jobs: list[str], parcel: Parcel) -> None:
 
 def _followed(api: Client, job: str) -> int:
     _print_log(api, job, follow=True, attempt=None)
-    return _code(api.wait_job(job, WAIT_S))
+    ended = api.wait_job(job, WAIT_S)
+    for attempt in ended["attempts"][-1:]:
+        cluster = api.cluster(attempt["cluster_id"])
+        if cluster["request"].get("volumes"):
+            tell_unsaved(api, api.wait_cluster(cluster["id"], is_settled, END_TIMEOUT_S))
+    return _code(ended)
 
 
 def _print_log(api: Client, job: str, *, follow: bool, attempt: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Says to the Master that the client of a run still lives: after 15 minutes without it the Master ends the run."""
+"""Says to the Master that the client of a run still lives: after its lease without it the Master ends the run."""
 
 import threading
 from collections.abc import Iterator
@@ -9,17 +9,24 @@ from windrow.client import Client
 from windrow.errors import ApiProblem, WindrowClientError
 
 CLIENT_LEASE_S: Final = 900
-"""Without a word of this program."""
+"""Without a word of this program, unless it says otherwise."""
 RENEW_S: Final = 60.0
+RENEWALS: Final = 4
+"""In one lease, where that is short."""
+
+
+def span(lease_s: int) -> str:
+    """A lease in words."""
+    return f"{lease_s} s" if lease_s % 60 else f"{lease_s // 60} minute{'' if lease_s == 60 else 's'}"
 
 
 @contextmanager
-def renewed(api: Client, cluster_id: str) -> Iterator[None]:
+def renewed(api: Client, cluster_id: str, lease_s: float) -> Iterator[None]:
     """Renew the lease of a cluster while the body runs."""
     over = threading.Event()
 
     def renew() -> None:
-        while not over.wait(RENEW_S):
+        while not over.wait(min(RENEW_S, lease_s / RENEWALS)):
             try:
                 api.renew_cluster(cluster_id)
             except ApiProblem as problem:

@@ -33,11 +33,10 @@ from windrow.cli.clusters import (
     Slice,
     Tier,
     Which,
-    tell_unsaved,
 )
 from windrow.cli.clusters import cluster_id as id_of
 from windrow.cli.context import AsJson, client
-from windrow.cli.lease import CLIENT_LEASE_S, renewed
+from windrow.cli.lease import CLIENT_LEASE_S, renewed, span
 from windrow.cli.output import EXIT_CONFLICT, EXIT_FAILURE, print_error, print_json, say, size_text
 from windrow.cli.request import cluster_request
 from windrow.cli.signals import Ended, Signals, heard
@@ -90,12 +89,18 @@ def run(
     detach: Annotated[
         bool, typer.Option("--detach", help="Start it and leave; it goes on without this program.")
     ] = False,
+    lease: Annotated[
+        int,
+        typer.Option(
+            "--lease", min=10, max=86_400, help="End it when this machine is not heard of for so many seconds."
+        ),
+    ] = CLIENT_LEASE_S,
     as_json: AsJson = False,
 ) -> None:
     """Run one command on a rented host, in a copy of this folder. `windrow run fetch ID` brings its files once more.
 
-    It ends with this program: by Ctrl-C, SIGTERM, a closed terminal, or 15 minutes after this machine was last heard
-    of. `--detach` lifts that.
+    It ends with this program: by Ctrl-C, SIGTERM, a closed terminal, or 15 minutes (`--lease`) after this machine was
+    last heard of. `--detach` lifts that.
     """
     api = client(context)
     here = Path.cwd()
@@ -106,39 +111,40 @@ def run(
         argv=argv, name=Path(argv[0]).name[:40], gpu=gpu, part=part, cpus=cpus, memory=memory, image=image,
         env=env or [], host=host, tier=tier, runtime=runtime, max_price=max_price, await_files=files,
     )  # fmt: skip
-    request |= {} if detach else {"client_lease_s": CLIENT_LEASE_S}
+    request |= {} if detach else {"client_lease_s": lease}
     plan = patiently(lambda: _fitting(api, request), SOON_S, say)
     print_plan(plan)
     if not as_json:
         print_tested(plan)
-    _go(api, request, parcel, Wishes(files, allow_executables, detach, as_json))
+    _go(api, request, parcel, Wishes(files, allow_executables, detach, as_json, lease))
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """How a run is to go."""
+    """How a run is to go. lease_s: for so long it goes on without a word of this program."""
 
     files: bool
     allow_executables: bool
     detach: bool
     as_json: bool
+    lease_s: int
 
 
 def _go(api: Client, request: dict[str, Any], parcel: Parcel, wishes: Wishes) -> None:
     with heard() as signals:
         cluster_id = _created(api, request, signals)
-        with nullcontext() if wishes.detach else renewed(api, cluster_id):
+        with nullcontext() if wishes.detach else renewed(api, cluster_id, wishes.lease_s):
             try:
                 signals.release()
                 if wishes.detach:
                     _send(api, cluster_id, parcel, wishes.files)
                     _say_detached(cluster_id, wishes.as_json)
                     return
-                say(f"  it ends when this machine is not heard of for {CLIENT_LEASE_S // 60} minutes (--detach: never)")
+                say(f"  it ends when this machine is not heard of for {span(wishes.lease_s)} (--detach: never)")
                 code, report = _work(api, cluster_id, parcel, wishes)
                 if report.is_whole:
                     api.delete_cluster(cluster_id)
-                    tell_unsaved(api, api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, END_S))
+                    api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, END_S)
             except BaseException as end:
                 _let_go(api, cluster_id, HURRY_S if isinstance(end, Ended) else END_S)
                 raise
@@ -174,9 +180,11 @@ def _created(api: Client, request: dict[str, Any], signals: Signals) -> str:
 
 
 def _let_go(api: Client, cluster_id: str, within_s: float) -> None:
-    """Whatever happened, the cluster does not go on costing money."""
+    """Whatever happened, the cluster does not go on costing money, and what it has left can be fetched."""
     try:
-        api.delete_cluster(cluster_id)
+        api.delete_cluster(cluster_id, keep_results=True)
+        with suppress(OSError, ValueError):
+            say(f"{cluster_id} is ended. Its log and what it changed: windrow run fetch {cluster_id}")
         api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, within_s)
     except WindrowClientError as error:
         with suppress(OSError, ValueError):  # nobody reads any more
@@ -226,6 +234,9 @@ def _work(api: Client, cluster_id: str, parcel: Parcel, wishes: Wishes) -> tuple
     if ended["phase"] == "Failed" and not has_run(ended):
         raise WindrowClientError(f"{cluster_id} failed: {ended.get('reason') or 'no reason was given'}")
     code = _exit_code(ended)
+    if ended["phase"] not in ("Finished", "Failed"):
+        say(f"  {cluster_id} was ended before its command had: {ended.get('reason') or 'somebody deleted it'}")
+        code = code or EXIT_FAILURE
     if not wishes.files:
         return code, Report()
     return code, _brought(api, cluster_id, parcel.root, wishes.allow_executables)

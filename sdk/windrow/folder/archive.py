@@ -3,6 +3,7 @@
 What is not wanted is passed over by asking for what comes behind it, so that it is not moved at all.
 """
 
+import re
 import tarfile
 import time
 from collections.abc import Iterator
@@ -14,7 +15,11 @@ from windrow.errors import ApiProblem, MasterUnreachable, WindrowClientError
 
 BLOCK: Final = 512
 HEADER_BYTES_MAX: Final = 1 << 20
-"""Of what stands before an entry: its long name, its times."""
+"""Of all that stands before an entry: its long name, its times."""
+USED: Final = ("path", "linkpath", "size", "mtime")
+"""What of a pax header is used, and kept."""
+SPARSE: Final = "GNU.sparse"
+_SECONDS: Final = re.compile(r"(-?\d{1,19})(?:\.(\d*))?", re.ASCII)
 SIZE_MAX: Final = 1 << 62
 JUMP_BYTES: Final = 8 << 20
 """So much is read and thrown away; what is longer is left by asking anew."""
@@ -38,10 +43,12 @@ class ArchiveCut(WindrowClientError):
 
 class Source(Protocol):
     """Where an archive is asked for. is_cut: the market says that it is not all there was; is_resumed: it was asked for
-    from another byte than the first."""
+    from another byte than the first; version: by what two answers are known to be of the same bytes, as the last one
+    said; empty: they may be others each time."""
 
     is_cut: bool
     is_resumed: bool
+    version: str
 
     def pieces(self, offset: int) -> Iterator[bytes]:
         """The archive from this byte on. Raises MasterUnreachable, ApiProblem."""
@@ -61,13 +68,15 @@ class Line(Protocol):
 
 
 class Resuming:
-    """A stream that is opened again where it was cut."""
+    """A stream that is opened again where it was cut, as long as its bytes are the same ones. version: of the archive
+    that was read up to `position`."""
 
-    def __init__(self, source: Source, position: int = 0) -> None:
-        self.position, self.openings = position, 0
+    def __init__(self, source: Source, position: int = 0, version: str = "") -> None:
+        self.position, self.openings, self.version = position, 0, version
         self._source, self._absent_s = source, FIRST_S
         self._pieces: Iterator[bytes] | None = None
         self._waiting = b""
+        self._is_known = False
 
     def read(self, count: int) -> bytes:
         """At least one byte and at most `count`. Raises ArchiveCut, ApiProblem."""
@@ -83,7 +92,7 @@ class Resuming:
         self._waiting = self._waiting[inside:]
         self.position += inside
         count -= inside
-        if count > JUMP_BYTES:
+        if count > JUMP_BYTES and self.version:
             self.close()
             self.position += count
             return
@@ -103,9 +112,11 @@ class Resuming:
             try:
                 if self._pieces is None:
                     self.openings += 1
-                    self._pieces = self._source.pieces(self.position)
+                    self._pieces, self._is_known = self._source.pieces(self.position), False
                 for piece in self._pieces:
                     if piece:
+                        if not self._is_known:
+                            self._take_version()
                         self._absent_s = ABSENT_S
                         return piece
                 empty += 1
@@ -126,6 +137,13 @@ class Resuming:
                 raise ArchiveCut(f"No more of the files can be had now. {why or 'The stream ends early.'}")
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+    def _take_version(self) -> None:
+        """Of the archive that comes now. Raises BrokenArchive where it is another than the one that came before."""
+        found = self._source.version
+        if self.position and (not found or found != self.version):
+            raise BrokenArchive("The files may have changed since a part of them came.")
+        self.version, self._is_known = found, True
 
 
 class Kind(Enum):
@@ -175,6 +193,7 @@ def members(line: Line) -> Iterator[tuple[Member, Content]]:
     """Each entry and its content. Raises BrokenArchive, and ArchiveCut unless the archive has its whole end."""
     while True:
         more: dict[str, str] = {}
+        left = HEADER_BYTES_MAX
         while True:
             block = _exactly(line, BLOCK)
             if not block.strip(b"\0"):
@@ -184,6 +203,9 @@ def members(line: Line) -> Iterator[tuple[Member, Content]]:
             info = _parsed(block)
             if info.type not in (b"x", b"g", b"L", b"K", b"X"):
                 break
+            left -= BLOCK + info.size
+            if left < 0:
+                raise BrokenArchive("An entry's header has more than 1 MiB.")
             _take_header(line, info, more)
         member = _member(info, more)
         content = Content(line, member.size)
@@ -203,13 +225,11 @@ def _parsed(block: bytes) -> tarfile.TarInfo:
 
 def _take_header(line: Line, info: tarfile.TarInfo, more: dict[str, str]) -> None:
     """What stands before an entry and belongs to it."""
-    if info.size > HEADER_BYTES_MAX:
-        raise BrokenArchive("An entry's header has more than 1 MiB.")
     raw = _exactly(line, info.size + -info.size % BLOCK)[: info.size]
     if info.type in (b"L", b"K"):
         more["path" if info.type == b"L" else "linkpath"] = _text(raw.split(b"\0")[0])
     elif info.type != b"g":  # one for all entries says nothing that matters here
-        more.update(_records(raw))
+        more.update((key, value) for key, value in _records(raw) if key in USED or key.startswith(SPARSE))
 
 
 def _records(raw: bytes) -> Iterator[tuple[str, str]]:
@@ -228,7 +248,7 @@ def _records(raw: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _member(info: tarfile.TarInfo, more: dict[str, str]) -> Member:
-    is_sparse = info.type == tarfile.GNUTYPE_SPARSE or any(key.startswith("GNU.sparse") for key in more)
+    is_sparse = info.type == tarfile.GNUTYPE_SPARSE or any(key.startswith(SPARSE) for key in more)
     kinds = {tarfile.DIRTYPE: Kind.FOLDER, tarfile.SYMTYPE: Kind.LINK, tarfile.LNKTYPE: Kind.HARD_LINK}
     kind = kinds.get(info.type, Kind.FILE if info.type in tarfile.REGULAR_TYPES and not is_sparse else Kind.OTHER)
     size = more.get("size", str(info.size))
@@ -246,10 +266,9 @@ def _member(info: tarfile.TarInfo, more: dict[str, str]) -> Member:
 
 
 def _time_ns(said: str, plain: float) -> int:
-    seconds, _, rest = said.partition(".")
-    if seconds.lstrip("-").isdecimal() and (rest.isdecimal() or not rest) and len(seconds) < 20:
-        part_ns = int(rest[:9].ljust(9, "0"))
-        found = int(seconds) * 10**9 + (-part_ns if seconds.startswith("-") else part_ns)
+    if (match := _SECONDS.fullmatch(said)) is not None:
+        part_ns = int((match[2] or "")[:9].ljust(9, "0"))
+        found = int(match[1]) * 10**9 + (-part_ns if said.startswith("-") else part_ns)
     else:
         found = int(plain) * 10**9
     return max(-(1 << 62), min(found, 1 << 62))

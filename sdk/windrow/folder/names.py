@@ -3,6 +3,7 @@
 What may not come back is this fixed list, at any depth; ignore files decide what is sent, and never what returns.
 """
 
+import os
 import re
 import unicodedata
 from collections.abc import Collection
@@ -25,8 +26,12 @@ PART_PREFIX: Final = ".windrow-part-"
 NAME_BYTES_MAX: Final = 1024
 """Of a path below the folder: what an agent takes."""
 DEPTH_MAX: Final = 128
+PATH_BYTES_MAX: Final = 4096
+"""Of what comes back: no more can be opened here."""
 HEAD_BYTES_MAX: Final = 4096
-"""A file `HEAD` of at most so many bytes can turn its folder into a repository whose settings git obeys."""
+"""A file `HEAD` of at most so many bytes can turn its folder into a repository whose settings git obeys; a longer one
+where it begins as git wants it to."""
+_HEAD: Final = re.compile(rb"ref:|[0-9a-fA-F]{40}")
 
 SECRET_FOLDERS: Final = (".aws", ".azure", ".gnupg", ".kube", ".gcloud", ".password-store")
 SECRET_PATHS: Final = (
@@ -105,6 +110,11 @@ def is_secret_name(name: str, *, is_folder: bool) -> bool:
     return any(fnmatchcase(last, pattern) for pattern in SECRET_NAMES)
 
 
+def is_git_head(start: bytes) -> bool:
+    """Whether git takes a file `HEAD` that begins so, of any length, for that of a repository."""
+    return _HEAD.match(start) is not None
+
+
 def is_secret_text(head: bytes) -> bool:
     """Whether a file that begins so holds a private key."""
     return SECRET_TEXT.search(head) is not None
@@ -116,6 +126,8 @@ def path_flaw(parts: list[str]) -> str | None:
         return "it leads out of the folder"
     if any("\0" in part for part in parts):
         return "its name holds a NUL"
+    if sum(len(os.fsencode(part)) + 1 for part in parts) > PATH_BYTES_MAX:
+        return f"its name has more than {PATH_BYTES_MAX} bytes"
     if len(parts) > DEPTH_MAX:
         return f"it lies more than {DEPTH_MAX} folders deep"
     return None

@@ -23,13 +23,14 @@ KEPT_S: Final = 40 * 24 * 3600
 @dataclass(slots=True)
 class Record:
     """Of one run or job and one folder. sent: digests of what was sent from there, by name; taken: of what has come;
-    offset: up to which byte of the archive everything is here."""
+    offset: up to which byte of the archive of this version everything is here."""
 
     owner_id: str
     root: Path
     sent: dict[str, str] = field(default_factory=dict)
     taken: dict[str, str] = field(default_factory=dict)
     offset: int = 0
+    version: str = ""
 
     def known(self) -> dict[str, str]:
         """What lies in the folder by our own doing."""
@@ -53,7 +54,8 @@ def save(record: Record) -> None:
         digest = hashlib.sha256(json.dumps(record.sent, sort_keys=True).encode()).hexdigest()
         if not (sent := folder / f"sent_{digest}.json").exists():
             _write(sent, record.sent)
-        _write(_state(record.owner_id, record.root), {"sent": digest, "taken": record.taken, "offset": record.offset})
+        state = {"sent": digest, "taken": record.taken, "offset": record.offset, "version": record.version}
+        _write(_state(record.owner_id, record.root), state)
 
 
 def of(owner_id: str, root: Path) -> Record:
@@ -61,7 +63,8 @@ def of(owner_id: str, root: Path) -> Record:
     found = _read(_state(owner_id, root))
     try:
         sent = _read(transfers_folder() / f"sent_{found['sent']}.json")
-        return Record(owner_id, root, dict(sent), dict(found["taken"]), int(found["offset"]))
+        version = str(found.get("version", ""))
+        return Record(owner_id, root, dict(sent), dict(found["taken"]), int(found["offset"]), version)
     except (KeyError, TypeError, ValueError):
         return Record(owner_id, root)
 

@@ -23,7 +23,9 @@ from windrow.folder.names import (
     ENVIRONMENT_MARK,
     HEAD_BYTES_MAX,
     PART_PREFIX,
+    PATH_BYTES_MAX,
     folded,
+    is_git_head,
     is_quiet,
     link_target,
     path_flaw,
@@ -38,6 +40,7 @@ ROOM_KEPT_BYTES: Final = 256 << 20
 PIECE_BYTES: Final = 1 << 16
 DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+A_REPOSITORY: Final = "git would take its folder for a repository"
 LEADS_OUT: Final = "a link that leads out of the folder, or to a place that a host never writes"
 
 
@@ -193,11 +196,11 @@ class _Folder:
             os.close(self._root)
 
     def _refuse(self, refused: _Refused) -> None:
-        self.report.refused.setdefault(refused.path, refused.why)
+        self.report.refused.setdefault(refused.path[:PATH_BYTES_MAX], refused.why)
 
     def _miss(self, name: str, error: Exception) -> None:
         why = str(error.strerror or error) if isinstance(error, OSError) else str(error)
-        self.report.missing.append((name, why))
+        self.report.missing.append((name[:PATH_BYTES_MAX], why))
 
     def _check(self, name: str, member: Member) -> None:
         """Raise _Refused for what a host never writes."""
@@ -208,9 +211,13 @@ class _Folder:
             raise _Refused(path, why)
         if member.kind in (Kind.HARD_LINK, Kind.OTHER):
             raise _Refused(name, f"a {member.kind.value}")
-        is_head = folded(name.rpartition("/")[2]) == "head" and name not in self._terms.sent
-        if is_head and (member.kind is Kind.LINK or (member.kind is Kind.FILE and member.size <= HEAD_BYTES_MAX)):
-            raise _Refused(name, "git would take its folder for a repository")
+        is_short = member.kind is Kind.FILE and member.size <= HEAD_BYTES_MAX
+        if (is_short or member.kind is Kind.LINK) and self._is_head(name):
+            raise _Refused(name, A_REPOSITORY)
+
+    def _is_head(self, name: str) -> bool:
+        """Whether git could take this for what makes a folder a repository."""
+        return folded(name.rpartition("/")[2]) == "head" and name not in self._terms.sent
 
     def _undo(self, environment: str) -> None:
         """Take away what has come of an environment before it was seen to be one."""
@@ -286,6 +293,8 @@ class _Folder:
         with self._opened(parts[:-1]) as parent:
             part = os.open(self._part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
             try:
+                if self._is_head("/".join(parts)) and is_git_head(os.pread(part, 64, 0)):
+                    raise _Refused("/".join(parts), A_REPOSITORY)
                 self._name(parent, parts, member, part, digest)
             finally:
                 os.close(part)

@@ -49,16 +49,19 @@ def bring(source: Source, owner_id: str, into: Path, *, allow_executables: bool 
 
 
 def _bring(source: Source, record: records.Record, allow_executables: bool) -> Report:
-    line = Resuming(source, record.offset)
+    line = Resuming(source, record.offset, record.version)
     saved = time.monotonic()
+
+    def keep(report: Report, offset: int) -> None:
+        record.taken |= report.taken
+        record.offset, record.version = (offset, line.version) if line.version else (0, "")
+        records.save(record)
 
     def note(report: Report) -> None:
         nonlocal saved
         if time.monotonic() - saved > SAVE_S:
             saved = time.monotonic()
-            record.taken |= report.taken
-            record.offset = report.offset
-            records.save(record)
+            keep(report, report.offset)
 
     try:
         report = unpack(line, Terms(record.root, record.known(), record.owner_id, allow_executables), note)
@@ -66,7 +69,5 @@ def _bring(source: Source, record: records.Record, allow_executables: bool) -> R
         line.close()
     if source.is_cut:
         report.missing.append(("some files", "there was more than the market keeps"))
-    record.taken |= report.taken
-    record.offset = report.offset if report.is_cut else 0
-    records.save(record)
+    keep(report, report.offset if report.is_cut else 0)
     return report

@@ -98,6 +98,13 @@ def is_installed(path: Path) -> bool:
     return any(path.is_relative_to(one) for one in _installed())
 
 
+def is_standard(path: Path) -> bool:
+    """Whether this file is of Python's own library."""
+    found = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
+    packages = {"site-packages", "dist-packages"}
+    return not packages & set(path.parts) and any(path.is_relative_to(Path(one).resolve()) for one in found if one)
+
+
 @functools.cache
 def _installed() -> tuple[Path, ...]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")

@@ -1,5 +1,6 @@
 """What became of a call, as a value or as an exception here."""
 
+import asyncio
 import builtins
 import re
 from pathlib import Path
@@ -17,7 +18,9 @@ from windrow.errors import (
 from windrow.remote.pickles import Reader
 from windrow.remote.session import Ended
 
-_TREE = re.compile(r"[^\"\s]*/\.windrow/trees/[0-9a-f]{32}")
+ENDS = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+"""What ends this program, its tasks or its loops: not for a host to raise."""
+_TREE = re.compile(r"(?<![^\"\s])[^\"\s]*/\.windrow/trees/[0-9a-f]{32}")
 
 
 def value_of(ended: Ended, reader: Reader, root: Path | None) -> Any:
@@ -57,7 +60,7 @@ def _error(ended: Ended, reader: Reader, record: dict[str, Any], message: str) -
     if ended.data:
         try:
             found = reader.load(ended.data)
-            if isinstance(found, BaseException):
+            if isinstance(found, BaseException) and (reader.trusts_host or not isinstance(found, ENDS)):
                 return found
         except Exception:
             return RemoteError(name, message)

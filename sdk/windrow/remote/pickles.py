@@ -1,6 +1,5 @@
 """Arguments and results as bytes. A result comes from somebody's machine: only plain data is made of it unasked."""
 
-import copyreg
 import io
 import pickle
 import sys
@@ -10,7 +9,7 @@ from typing import Any, Final
 
 from windrow.errors import CannotSend
 from windrow.remote.code import is_installed
-from windrow.remote.unpickling import QUICK, Careful, is_plain, member_of, untrusted
+from windrow.remote.unpickling import QUICK, Careful, is_even, is_of_python, is_plain, member_of, untrusted
 from windrow.worker.frames import BODY_BYTES_MAX
 
 PROTOCOL: Final = 5
@@ -54,13 +53,13 @@ class Reader:
     """
 
     def __init__(self, sent: Sent, main: str | None, trusts_host: bool) -> None:
-        self._sent, self._main, self._trusts_host = sent, main, trusts_host
+        self._sent, self._main, self.trusts_host = sent, main, trusts_host
 
     def load(self, data: bytes | bytearray) -> Any:
         """The object; raises UntrustedResult, and what the library says of bytes that are no pickle."""
-        if self._trusts_host:
+        if self.trusts_host:
             return _Unpickler(data, self._named).load()
-        if not copyreg._extension_registry:  # type: ignore[attr-defined]  # by which a pickle names without a name
+        if is_even(data):
             try:
                 return _Unpickler(data, _quick).load()
             except _NotQuick:
@@ -90,7 +89,7 @@ class Reader:
         found = vars(loaded).get(name) if loaded is not None else None
         if not isinstance(found, type) or found.__module__ != module:
             return False
-        if issubclass(found, BaseException) and module.partition(".")[0] in sys.stdlib_module_names:
+        if issubclass(found, BaseException) and is_of_python(module):
             return True
         file = getattr(loaded, "__file__", None)
         return file is not None and _is_code(path := Path(file).resolve()) and path in self._sent()
@@ -125,4 +124,4 @@ class _Named(pickle.Unpickler):
 
 
 def _find(module: str, name: str) -> Any:
-    return _Named(io.BytesIO()).find_class(module, name)
+    return _Named(io.BytesIO(), fix_imports=False).find_class(module, name)

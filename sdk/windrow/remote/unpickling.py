@@ -3,21 +3,25 @@
 A pickle is a program that calls, fills and patches what it names. Here it may make plain values, numpy arrays of plain
 numbers, and objects of classes that the caller allows: those are made without `__init__`, their attributes are put in
 place without `__setattr__`, and a class that insists on code of its own (`__new__`, `__setstate__`, `__del__`) is
-refused. Classes themselves are never changed.
+refused. Classes, and members of enumerations, which a whole program shares, are never made or changed, and no few bytes
+of a pickle take much memory.
 """
 
 import enum
 import importlib
+import io
 import pickle
 import re
 import sys
 import types
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Final
 from zoneinfo import ZoneInfo
 
 from windrow.errors import UntrustedResult
+from windrow.remote.code import is_standard
 
 Find = Callable[[str, str], Any]
 """Module and name -> what it names; raises UntrustedResult."""
@@ -27,6 +31,8 @@ ARRAY_STATE: Final = 5
 DTYPE_STATE: Final = 8
 """Of numpy: version, byte order, sub-array, names, fields, item size, alignment, flags; datetimes have one more."""
 _DTYPE: Final = re.compile(r"[<>|=]?(b1|[iu][1248]|f(2|4|8|16)|c(8|16|32)|[SUV]\d{1,9}|[Mm]8|O8?)")
+_SIMPLE: Final = frozenset({str, bytes, int, float, bool, type(None)})
+"""What exceptions of Python's own library are made of: nothing that they could call."""
 _FRACTION: Final = re.compile(r"-?\d{1,4000}(/\d{1,4000})?")
 _FLAGS: Final[Mapping[str, tuple[int, ...]]] = {"O": (63,), "U": (0, 8)}
 """What numpy itself writes for objects and for texts; 0 for all others."""
@@ -42,7 +48,7 @@ _CALLED: Final[Mapping[tuple[str, str], Callable[[tuple[Any, ...]], bool]]] = {
     ("builtins", "object"): lambda args: not args,
     ("builtins", "range"): lambda args: all(isinstance(one, int) for one in args),
     ("builtins", "set"): lambda args: all(isinstance(one, list | tuple | set) for one in args),
-    ("builtins", "slice"): lambda args: True,
+    ("builtins", "slice"): lambda args: not any(isinstance(one, slice) for one in args),
     ("collections", "Counter"): lambda args: all(isinstance(one, dict) for one in args),
     ("collections", "OrderedDict"): lambda args: all(isinstance(one, list | tuple) for one in args),
     ("collections", "defaultdict"): lambda args: all(one is None or isinstance(one, type) for one in args),
@@ -77,12 +83,54 @@ _NAMED: Final = {
 }
 """What may be named besides, and has a step of its own below or none."""
 QUICK: Final = {
-    "builtins": {"complex", "slice"},
+    "builtins": {"complex"},
     "collections": {"OrderedDict"},
     "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
 }
 """What a pickle may name to be read by the quick reader of the library: types that nothing can change, and that make
 nothing large of something small."""
+_MAKERS: Final[Mapping[type, tuple[type, ...]]] = {
+    **dict.fromkeys((object, list, dict, set, bytearray, deque, OrderedDict, defaultdict), ()),
+    int: (int,), float: (float,), complex: (int, float), str: (str,), bytes: (bytes,), tuple: (tuple,),
+    frozenset: (list, tuple, set),
+}  # fmt: skip
+"""Whose `__new__` may make an object, and of what: any other may make classes, hooks or memory out of numbers."""
+
+
+_STEPS: Final[Mapping[int, bytes]] = {
+    0: pickle.MARK + pickle.NONE + pickle.NEWTRUE + pickle.NEWFALSE + pickle.EMPTY_LIST + pickle.EMPTY_DICT
+    + pickle.EMPTY_SET + pickle.EMPTY_TUPLE + pickle.TUPLE + pickle.TUPLE1 + pickle.TUPLE2 + pickle.TUPLE3
+    + pickle.APPEND + pickle.APPENDS + pickle.SETITEM + pickle.SETITEMS + pickle.ADDITEMS + pickle.FROZENSET
+    + pickle.MEMOIZE + pickle.STACK_GLOBAL + pickle.REDUCE + pickle.BUILD,
+    1: pickle.PROTO + pickle.BININT1 + pickle.BINGET,
+    2: pickle.BININT2,
+    4: pickle.BININT + pickle.LONG_BINGET,
+    8: pickle.BINFLOAT + pickle.FRAME,
+}  # fmt: skip
+"""Steps of today's protocols, by how many bytes follow."""
+_RUN: Final = re.compile(
+    b"(?s:%b){1,1000}+" % b"|".join(b"[%b].{%d}" % (re.escape(steps), size) for size, steps in _STEPS.items())
+)
+_COUNTED: Final[Mapping[int, int]] = {
+    **dict.fromkeys(pickle.SHORT_BINUNICODE + pickle.SHORT_BINBYTES + pickle.LONG1, 1),
+    **dict.fromkeys(pickle.BINUNICODE + pickle.BINBYTES + pickle.LONG4, 4),
+    **dict.fromkeys(pickle.BINUNICODE8 + pickle.BINBYTES8, 8),
+}
+"""The same for those with a text or bytes behind them: how many bytes say how many follow."""
+
+
+def is_even(data: bytes | bytearray) -> bool:
+    """Whether a pickle has only steps that make no more than its bytes hold: the library's quick reader takes memory
+    for any place in its memory of objects that a step names."""
+    at = 0
+    while at < len(data):
+        if (run := _RUN.match(data, at)) is not None:
+            at = run.end()
+        elif (width := _COUNTED.get(data[at])) is not None:
+            at += 1 + width + int.from_bytes(data[at + 1 : at + 1 + width], "little")
+        else:
+            return data[at] == pickle.STOP[0]
+    return False
 
 
 def is_plain(module: str, name: str) -> bool:
@@ -96,6 +144,12 @@ def untrusted(what: str) -> UntrustedResult:
         f"The result holds {what}, which is more than plain data: to make it here may run code that the host chose. If "
         "you trust this host as your own machine: windrow.cluster(..., trusts_host=True)."
     )
+
+
+def is_of_python(module: str) -> bool:
+    """Whether a module that is loaded is Python's own, and not somebody's of the same name."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return module.partition(".")[0] in sys.stdlib_module_names and (file is None or is_standard(Path(file).resolve()))
 
 
 def _is_fraction(text: Any) -> bool:
@@ -128,10 +182,11 @@ class Careful(pickle._Unpickler):
 
     dispatch: ClassVar[Any] = dict(pickle._Unpickler.dispatch)
 
-    def __init__(self, file: Any, find: Find) -> None:
+    def __init__(self, file: io.BytesIO, find: Find) -> None:
         super().__init__(file)
         self._find = find
         self._names: dict[int, tuple[str, str]] = {}
+        self._size = file.getbuffer().nbytes
 
     def find_class(self, module: str, name: str) -> Any:
         """What the pickle names."""
@@ -166,6 +221,13 @@ class Careful(pickle._Unpickler):
         items = self.pop_mark()  # type: ignore[attr-defined]
         _extend(self.stack[-1], items)  # type: ignore[attr-defined]
 
+    def load_bytearray8(self) -> None:
+        """Some bytes that can be changed; the library takes the memory before it looks whether they are there."""
+        count = int.from_bytes(self.read(8), "little")  # type: ignore[attr-defined]
+        if count > self._size:
+            raise untrusted("more bytes than came")
+        self.append(bytearray(self.read(count)))  # type: ignore[attr-defined]
+
     def load_append(self) -> None:
         """Add an item to a list."""
         item = self.stack.pop()  # type: ignore[attr-defined]
@@ -196,6 +258,7 @@ class Careful(pickle._Unpickler):
         pickle.REDUCE[0]: load_reduce,
         pickle.NEWOBJ[0]: load_newobj,
         pickle.BUILD[0]: load_build,
+        pickle.BYTEARRAY8[0]: load_bytearray8,
         pickle.APPEND[0]: load_append,
         pickle.APPENDS[0]: load_appends,
         pickle.SETITEM[0]: load_setitem,
@@ -234,6 +297,9 @@ def new_of(kind: Any, args: Any) -> Any:
         raise untrusted(f"{where}, which has a __del__ of its own,")
     made_by = kind.__new__
     if isinstance(made_by, types.BuiltinFunctionType):
+        taken = _MAKERS.get(made_by.__self__) if isinstance(made_by.__self__, type) else None
+        if taken is None or not all(type(one) in taken for one in args):
+            raise untrusted(f"an odd {where}")
         return made_by(kind, *args)
     if issubclass(kind, tuple) and getattr(made_by, "__module__", "").startswith("namedtuple_"):
         return tuple.__new__(kind, args)
@@ -246,8 +312,8 @@ def fill(made: Any, state: Any) -> None:
     if kind.__module__.partition(".")[0] == "numpy":
         _numpy_fill(made, state)
         return
-    if isinstance(made, type | types.FunctionType | types.BuiltinFunctionType | types.ModuleType):
-        raise untrusted("a change of a class or a function")
+    if isinstance(made, type | enum.Enum | types.FunctionType | types.BuiltinFunctionType | types.ModuleType):
+        raise untrusted("a change of a class, a member of an enumeration or a function")
     if isinstance(made, BaseException):
         if isinstance(state, dict):
             made.__dict__.update(_named(state))
@@ -314,7 +380,7 @@ def _enum_member(kind: enum.EnumMeta, args: tuple[Any, ...]) -> Any:
 
 def _exception(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     """As Python's own base of it makes it: an `__init__` that somebody else wrote is not called."""
-    if kind.__module__.partition(".")[0] in sys.stdlib_module_names:
+    if kind.__module__ == "builtins" or (is_of_python(kind.__module__) and all(type(one) in _SIMPLE for one in args)):
         return kind(*args)
     if hasattr(kind, "__del__"):
         raise untrusted(f"{kind.__qualname__}, which has a __del__ of its own,")
@@ -334,7 +400,7 @@ def _numpy_made(called: Any, name: str, args: tuple[Any, ...]) -> Any:
     numpy = importlib.import_module("numpy")  # there only where somebody has it
 
     if name == "dtype" and isinstance(args[0], str) and _DTYPE.fullmatch(args[0]):
-        return numpy.dtype(args[0], *(bool(one) for one in args[1:3]))
+        return numpy.dtype(args[0], bool(args[1:2] == (True,)), True)
     if name == "_reconstruct" and args[0] is numpy.ndarray:
         return numpy.empty((0,), "b")
     if name == "scalar" and len(args) == 2 and isinstance(args[1], bytes) and _is_plain_dtype(args[0]):
@@ -373,8 +439,8 @@ def _is_dtype_state(kind: Any, state: tuple[Any, ...]) -> bool:
         return False
     if kind.kind in "Mm":
         return size == alignment == -1 and len(state) == DTYPE_STATE + 1 and _is_datetime(state[DTYPE_STATE])
-    is_text = kind.kind in "SUV"
-    return len(state) == DTYPE_STATE and (size == kind.itemsize if is_text else size == alignment == -1)
+    sizes = (kind.itemsize, kind.alignment) if kind.kind in "SUV" else (-1, -1)
+    return len(state) == DTYPE_STATE and (size, alignment) == sizes
 
 
 def _is_datetime(metadata: Any) -> bool:
@@ -396,7 +462,7 @@ def _is_datetime(metadata: Any) -> bool:
 def _are_fields(names: Any, fields: Any, size: int, alignment: Any) -> bool:
     if not isinstance(names, tuple) or not isinstance(fields, dict) or set(names) != set(fields):
         return False
-    if not 0 < size < 1 << 31 or not isinstance(alignment, int) or not 0 < alignment <= 64:
+    if not 0 < size < 1 << 31 or not isinstance(alignment, int) or alignment not in (1, 2, 4, 8, 16):
         return False
     for field in fields.values():
         if not isinstance(field, tuple) or len(field) != 2 or not _is_plain_dtype(field[0]):

@@ -19,6 +19,7 @@ Requested done      =
 Requested undone    =
 Requested stop      =
 Requested delete    Deleted ! fail_create, finish_delete
+Requested expire    Deleted ! fail_create, finish_delete
 Requested gone      =
 Queued    queue     =
 Queued    place     Placing
@@ -31,6 +32,7 @@ Queued    done      =
 Queued    undone    =
 Queued    stop      =
 Queued    delete    Deleted ! fail_create, finish_delete
+Queued    expire    Deleted ! fail_create, finish_delete
 Queued    gone      =
 Placing   queue     Queued
 Placing   place     =
@@ -43,6 +45,7 @@ Placing   done      =
 Placing   undone    =
 Placing   stop      =
 Placing   delete    Deleted ! fail_create, finish_delete
+Placing   expire    Deleted ! fail_create, finish_delete
 Placing   gone      =
 Creating  queue     =
 Creating  place     =
@@ -55,6 +58,7 @@ Creating  done      Finished ! close_work, finish_create
 Creating  undone    Failed ! close_work, finish_create
 Creating  stop      Stopping ! end_work, fail_create
 Creating  delete    Deleting ! end_work, fail_create
+Creating  expire    Deleting ! close_work, fail_create
 Creating  gone      =
 Running   queue     =
 Running   place     =
@@ -67,6 +71,7 @@ Running   done      Finished ! close_work, finish_create
 Running   undone    Failed ! close_work, finish_create
 Running   stop      Stopping ! end_work, fail_create
 Running   delete    Deleting ! end_work, fail_create
+Running   expire    Deleting ! close_work, fail_create
 Running   gone      =
 Degraded  queue     =
 Degraded  place     =
@@ -79,6 +84,7 @@ Degraded  done      Finished ! close_work, finish_create
 Degraded  undone    Failed ! close_work, finish_create
 Degraded  stop      Stopping ! end_work, fail_create
 Degraded  delete    Deleting ! end_work, fail_create
+Degraded  expire    Deleting ! close_work, fail_create
 Degraded  gone      =
 Stopping  queue     =
 Stopping  place     =
@@ -91,6 +97,7 @@ Stopping  done      =
 Stopping  undone    =
 Stopping  stop      =
 Stopping  delete    Deleting ! fail_stop
+Stopping  expire    Deleting ! fail_stop
 Stopping  gone      Stopped ! finish_stop
 Stopped   queue     =
 Stopped   place     Placing
@@ -103,6 +110,7 @@ Stopped   done      =
 Stopped   undone    =
 Stopped   stop      = ! finish_stop
 Stopped   delete    Deleted ! fail_create, finish_delete
+Stopped   expire    Deleted ! fail_create, finish_delete
 Stopped   gone      =
 Deleting  queue     =
 Deleting  place     =
@@ -115,6 +123,7 @@ Deleting  done      =
 Deleting  undone    =
 Deleting  stop      =
 Deleting  delete    =
+Deleting  expire    =
 Deleting  gone      Deleted ! finish_delete
 Deleted   queue     =
 Deleted   place     =
@@ -127,6 +136,7 @@ Deleted   done      =
 Deleted   undone    =
 Deleted   stop      =
 Deleted   delete    = ! finish_delete
+Deleted   expire    = ! finish_delete
 Deleted   gone      =
 Finished  queue     =
 Finished  place     =
@@ -139,6 +149,7 @@ Finished  done      =
 Finished  undone    =
 Finished  stop      =
 Finished  delete    = ! finish_delete
+Finished  expire    = ! finish_delete
 Finished  gone      =
 Failed    queue     =
 Failed    place     =
@@ -151,6 +162,7 @@ Failed    done      =
 Failed    undone    =
 Failed    stop      =
 Failed    delete    = ! finish_delete
+Failed    expire    = ! finish_delete
 Failed    gone      ="""
 
 

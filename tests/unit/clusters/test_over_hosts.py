@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.clusters.world import HOST, OTHER, OWNER, market_world, principal
 from windrow_master.clusters.fellows import FILL_NS, HURT_KEPT_NS
-from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, WorkPhase
+from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Results, WorkPhase
 from windrow_master.fleet.machines import LinkEvent
 from windrow_master.market.model import RentalState
 from windrow_proto.errors import InsufficientFunds, InvalidInput, NoCapacity
@@ -77,8 +77,12 @@ async def started(m, view):
 
 
 def gone(m, specs, *hosts):
-    """These hosts do what they were told to delete."""
+    """These hosts do what they were told to delete; what one was told to end only, its results are brought in."""
     for host_id in hosts:
+        if any(one.delete and one.delete.keeps_files for one in m.commands(CommandKind.DELETE, host_id)):
+            m.report(specs[host_id], WorkloadPhase.EXITED, host_id)
+            kept, workload_id = Results(m.clock.wall_ns()), specs[host_id].workload_id
+            m.write(lambda uow, one=workload_id, kept=kept: m.clusters.life.keep_results(uow, one, kept))
         m.report(specs[host_id], WorkloadPhase.GONE, host_id)
         m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED, host_id)
 

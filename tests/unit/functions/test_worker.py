@@ -16,6 +16,7 @@ from tests.unit.functions.conftest import CODE, Code, gathered
 from tests.waiting import PATIENCE_S, poll
 from windrow.errors import (
     LineBroken,
+    RemoteError,
     RemoteTraceback,
     ResultLost,
     RunCancelled,
@@ -231,7 +232,7 @@ def test_a_long_traceback_keeps_both_ends_and_says_what_is_left_out(worker: Work
         ("dies", RunDied, "SIGKILL"),
         ("leaves", RunDied, "exit code 5"),
         ("recursion", RecursionError, "maximum recursion"),
-        ("exits", SystemExit, "3"),
+        ("exits", RemoteError, "SystemExit: 3"),
     ],
 )
 def test_a_bad_end_is_a_clear_error(worker: Worker, code: Code, name: str, error: type[Exception], text: str) -> None:

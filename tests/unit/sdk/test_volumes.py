@@ -6,7 +6,7 @@ import httpx2
 import pytest
 from typer.main import get_command
 
-from windrow.cli import clusters
+from windrow.cli import cluster_text, clusters
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
@@ -74,3 +74,20 @@ def test_who_may_not_ask_for_its_volumes_sees_where_they_are_and_no_others_of_th
 def test_one_without_volumes_asks_for_none(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert "/volumes" not in shown(monkeypatch, [])
     assert "Volume" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("phase", "work", "mount", "is_over"),
+    [
+        ("Finished", "exited", "data:/d", False),
+        ("Failed", "stopping", "data:/d", False),
+        ("Finished", "gone", "data:/d", True),
+        ("Deleted", "stopping", "data:/d", True),
+        ("Finished", "exited", "data:/d:ro", True),
+        ("Deleting", "gone", "data:/d", False),
+    ],
+)
+def test_a_cluster_is_settled_once_its_volumes_are_saved_too(phase: str, work: str, mount: str, is_over: bool) -> None:
+    found = CLUSTER | {"phase": phase, "request": {"volumes": [mount]}, "workloads": [{"phase": work}]}
+    assert cluster_text.is_settled(found) is is_over
+    assert cluster_text.is_settled(found | {"workloads": [{"phase": work, "is_lost": True}]}) is (phase != "Deleting")

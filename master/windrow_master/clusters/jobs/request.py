@@ -40,10 +40,11 @@ def checked(request: JobRequest, job_id: JobId, now_ns: int) -> JobRequest:
     _check("budget", request.budget is None or request.budget > 0, "above 0")
     every = request.checkpoint_every_ns
     _check("checkpoint_every_seconds", every == 0 or CHECKPOINT_MIN_NS <= every <= DAY, "0, or from 10 s to a day")
-    is_ours = {INDEX, SIZE, JOB, ATTEMPT} & set(request.env)
+    given = dict.fromkeys((INDEX, SIZE, JOB, ATTEMPT), str(job_id))
+    is_ours = given.keys() & set(request.env)
     _check("env", not is_ours, f"without {', '.join(sorted(is_ours))}, which the Master sets")
     named = replace(request, name=clusters.clean_name(request.name) or f"job-{job_id[-6:]}")
-    clusters.checked(_cluster(named, {}), ClusterId(job_id))
+    clusters.checked(_cluster(named, given), ClusterId(job_id))
     return named
 
 

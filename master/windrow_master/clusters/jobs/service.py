@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from windrow_master.again import each_alone
+from windrow_master.again import page_alone
 from windrow_master.clusters.artefacts.retention.rules import KEPT_DAYS, is_past
 from windrow_master.clusters.artefacts.service import taken
 from windrow_master.clusters.artefacts.uploads import Uploads
@@ -169,9 +169,14 @@ class JobService:
     async def list(self, principal: Principal, before: str | None, limit: int) -> Sequence[JobView]:
         """The latest first; of all accounts for operators and auditors."""
         account_id = None if principal.roles & _SEES_ALL else principal.account_id
-        return await self._store.read(
-            lambda uow: each_alone("job_view", uow.jobs.page(account_id, before, limit), lambda job: _view(uow, job))
-        )
+
+        def read(uow: UnitOfWork) -> Sequence[JobView]:
+            def rows(last: Job | None, size: int) -> Sequence[Job]:
+                return uow.jobs.page(account_id, before if last is None else last.job_id, size)
+
+            return page_alone("job_view", rows, lambda job: _view(uow, job), limit)
+
+        return await self._store.read(read)
 
     async def cancel(self, principal: Principal, job_id: JobId) -> JobView:
         """End it, whatever it is doing; what has ended stays as it is. What it wrote so far is brought in first."""

@@ -21,6 +21,7 @@ from windrow_proto.ids import ClusterId, CommandId, HostId, OperationId, Workloa
 from windrow_proto.image_names import is_pinned
 from windrow_proto.model import Command, CommandKind, DeleteSpec, ObservedWorkload, Receipt, StartSpec
 from windrow_proto.units import DAY, MINUTE, SECOND
+from windrow_proto.wire_command import decode_command
 
 DELETE_GRACE_NS: Final = 10 * SECOND
 """Between asking a workload to end and ending it."""
@@ -97,6 +98,8 @@ class LifeDesk:
             self._fleet.slots.faulted(uow, after.slots, report.faults, f"host/{host_id}")
         if after.phase is WorkPhase.GONE and after.running_ns == 0:
             self._market.nothing_ran(uow, after.workload_id)
+        if after.phase is WorkPhase.EXITED and workload.phase is not WorkPhase.EXITED:
+            self._fleet.slots_scrubbing(uow, after.slots, f"host/{host_id}", "the work has ended")
         self._save(uow, after, is_worth_showing=replace(after, running_ns=workload.running_ns) != workload)
 
     def on_receipt(self, uow: UnitOfWork, host_id: HostId, receipt: Receipt, sealed: bytes) -> None:
@@ -144,9 +147,13 @@ class LifeDesk:
 
     # --- what people and time ask ------------------------------------------------------------------------------------
 
-    def end(self, uow: UnitOfWork, cluster: Cluster, reason: str, actor: str) -> Cluster:
-        """Somebody wants a cluster gone; what is gone or on its way stays as it is."""
-        return self._apply(uow, cluster, ClusterEvent.DELETE, reason, actor)
+    def end(
+        self, uow: UnitOfWork, cluster: Cluster, reason: str, actor: str, *, keeps_results: bool = False
+    ) -> Cluster:
+        """Somebody wants a cluster gone; what is gone or on its way stays as it is. keeps_results: its log and files
+        are brought in first, where its host can be reached."""
+        event = ClusterEvent.EXPIRE if keeps_results else ClusterEvent.DELETE
+        return self._apply(uow, cluster, event, reason, actor)
 
     def stop(self, uow: UnitOfWork, cluster: Cluster, actor: str) -> Cluster:
         """Somebody wants its work gone, and will start it again."""
@@ -165,18 +172,25 @@ class LifeDesk:
         """End a cluster that has come to one of its own limits, or whose client is silent for its lease."""
         lease_ends_at_ns = self.clients.lease_ends_at_ns(cluster, uow.now_wall_ns)
         if lease_ends_at_ns is not None and uow.now_wall_ns >= lease_ends_at_ns:
-            return self.end(uow, cluster, limits.unheard(cluster.request.client_lease_ns or 0), "master")
+            said = limits.unheard(cluster.request.client_lease_ns or 0)
+            return self.end(uow, cluster, said, "master", keeps_results=True)
         if not limits.are_any(cluster.request):
             return cluster
         rental = uow.rentals.get(cluster.rental_id)
         spent = limits.spent_of(rental, uow.rentals.lines([cluster.rental_id]), uow.now_wall_ns)
         idle_ns = self.uses.idle_ns(cluster.cluster_id, uow.now_wall_ns)
         reason = limits.reached(cluster, spent, idle_ns, uow.now_wall_ns)
-        return self.end(uow, cluster, reason, "master") if reason else cluster
+        return self.end(uow, cluster, reason, "master", keeps_results=True) if reason else cluster
 
     def order_again(self, uow: UnitOfWork, workload: Workload) -> None:
-        """Order its end once more where its host refused or failed to end it, a minute after it said so."""
-        row = uow.commands.get(workload.delete_command) if workload.delete_command is not None else None
+        """Order its end once more where its host refused or failed to end it, a minute after it said so, or where it
+        was to end with its results kept, and did not."""
+        if workload.delete_command is None:
+            cluster = uow.clusters.get(workload.cluster_id)
+            if cluster is not None and rules.is_end_overdue(cluster, workload, uow.now_wall_ns):
+                self._order_end(uow, workload, "master")
+            return
+        row = uow.commands.get(workload.delete_command)
         if row is None or not row.is_done or row.state is CommandState.SUCCEEDED:
             return
         if uow.now_wall_ns - (row.done_at_ns or 0) >= AGAIN_NS and self._is_online(uow, workload.host_id):
@@ -222,7 +236,11 @@ class LifeDesk:
         return self._save(uow, self._failed(uow, found, why)) if why else found
 
     def _on_delete(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
-        if row.state is CommandState.SUCCEEDED:
+        spec = decode_command(row.body).delete
+        if spec is not None and spec.keeps_files:
+            if row.state in _NOT_DONE:  # else its own report says that it has ended
+                self._order_end(uow, workload, "master")
+        elif row.state is CommandState.SUCCEEDED:
             gone = rules.advanced(workload, WorkPhase.GONE, uow.now_wall_ns)
             if gone.running_ns == 0:
                 self._market.nothing_ran(uow, gone.workload_id)
@@ -276,12 +294,7 @@ class LifeDesk:
             case Effect.CLOSE_WORK:
                 self._close(uow, cluster, actor)
                 for workload in uow.workloads.of_cluster(cluster.cluster_id):
-                    if rules.has_results(workload):
-                        said = "the work ended by itself, its log and files are brought in"
-                        self._fleet.slots_stopping(uow, workload.slots, actor, said)
-                        self._fleet.slots_scrubbing(uow, workload.slots, actor, said)
-                    else:
-                        self._order_end(uow, workload, actor)
+                    self._order_rest(uow, workload, actor)
             case Effect.FINISH_CREATE:
                 self._finish(uow, cluster, *_STARTS)
             case Effect.FAIL_CREATE:
@@ -341,6 +354,23 @@ class LifeDesk:
         uow.workloads.save(workload)
         self._order_end(uow, workload, "master")
 
+    def _order_rest(self, uow: UnitOfWork, workload: Workload, actor: str) -> None:
+        """Order the end of what runs of a workload, whose log and files are brought in before the rest is cleared."""
+        is_kept = self._is_online(uow, workload.host_id) and not _is_of_job(uow, workload.cluster_id)
+        if workload.phase is WorkPhase.RUNNING and is_kept:
+            if workload.delete_command is None:
+                spec = DeleteSpec(workload.workload_id, workload.slots, DELETE_GRACE_NS, keeps_files=True)
+                command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
+                not_after_ns = uow.now_wall_ns + rules.END_OVERDUE_NS
+                self._fleet.issue(uow, workload.host_id, command, not_after_ns, workload.workload_id, actor)
+                self._fleet.slots_stopping(uow, workload.slots, actor, "the work is being ended")
+        elif rules.has_results(workload):
+            said = "the work has ended, its log and files are brought in"
+            self._fleet.slots_stopping(uow, workload.slots, actor, said)
+            self._fleet.slots_scrubbing(uow, workload.slots, actor, said)
+        else:
+            self._order_end(uow, workload, actor)
+
     def _order_end(self, uow: UnitOfWork, workload: Workload, actor: str) -> None:
         if workload.is_released or workload.delete_command is not None:
             return
@@ -373,6 +403,11 @@ class LifeDesk:
     def _subjects(self, uow: UnitOfWork, cluster: Cluster) -> tuple[str, ...]:
         hosts = tuple(workload.host_id for workload in uow.workloads.of_cluster(cluster.cluster_id))
         return (cluster.cluster_id, cluster.account_id, *hosts)
+
+
+def _is_of_job(uow: UnitOfWork, cluster_id: ClusterId) -> bool:
+    """Whether a job brings in itself what this leaves."""
+    return any(attempt.cluster_id == cluster_id for job in uow.jobs.living() for attempt in job.attempts)
 
 
 def _why(row: CommandRow) -> str:

@@ -12,7 +12,7 @@ from windrow_master.clusters.launching.service import network_of
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.placing.yielding import retried, vacated
 from windrow_master.clusters.request import placement_request
-from windrow_master.fleet.model import AdminState, Host, Slot
+from windrow_master.fleet.model import AdminState, Host, LinkState, Slot
 from windrow_master.fleet.service import is_back_soon
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
@@ -74,7 +74,7 @@ class Placer:
             slots, held = uow.slots.of_host(host_id), uow.workloads.held_on(host_id)
             slots, held = vacated(slots, held, ids, uow.now_wall_ns)
             taken = Committed(sum(one.cpus for one in held), Bytes(sum(one.memory_bytes for one in held)))
-            found.append(_candidate(host, slots, taken, book, cpus, host.is_settled(uow.now_wall_ns)))
+            found.append(_candidate(host, slots, taken, book, cpus, host.is_settled_once_heard(uow.now_wall_ns)))
         return tuple(found)
 
     def snapshot(self, uow: UnitOfWork, cpus: int) -> Snapshot:
@@ -91,7 +91,7 @@ class Placer:
             if host.admin_state is AdminState.RETIRED:
                 continue
             # Rows that did not change give the values that they gave before (store/made.py), and so the same candidate.
-            is_settled = host.is_settled(uow.now_wall_ns)
+            is_settled = host.is_settled_once_heard(uow.now_wall_ns)
             slots, taken = tuple(by_host.get(host.host_id, ())), committed.get(host.host_id, _NOTHING)
             made_of = host, slots, taken, is_settled
             before = known.get((host.host_id, cpus))
@@ -135,7 +135,7 @@ def _is_same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 
 def _candidate(
-    host: Host, slots: Sequence[Slot], committed: Committed, book: PriceBook, cpus: int, is_settled: bool
+    host: Host, slots: Sequence[Slot], committed: Committed, book: PriceBook, cpus: int, is_settled_once_heard: bool
 ) -> Candidate:
     inventory = host.inventory
     return Candidate(
@@ -146,7 +146,8 @@ def _candidate(
         admin_state=host.admin_state.value,
         verify_state=host.verify_state.value,
         link_state=host.link_state.value,
-        is_settled=is_settled,
+        is_settled=is_settled_once_heard and host.link_state is LinkState.ONLINE,
+        is_back_soon=is_settled_once_heard and host.link_state is LinkState.UNKNOWN,
         runtimes=() if inventory is None else inventory.runtimes,
         cpus_free=0 if inventory is None else inventory.cpu_count - committed.cpus,
         memory_free_bytes=Bytes(0 if inventory is None else inventory.memory_bytes - committed.memory_bytes),

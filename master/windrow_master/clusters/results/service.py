@@ -1,4 +1,5 @@
-"""Brings in what work leaves that has ended by itself, before its host clears it away, and gives it out afterwards.
+"""Brings in what work leaves that has ended by itself, or with its time, before its host clears it away; and gives it
+out afterwards.
 
  exited ─▶ log, changed files ─▶ artefacts of its cluster, for 30 days ─▶ delete command ─▶ its slots are free
                        └ what does not fit into the account's quota, or cannot be had, is said by name
@@ -19,7 +20,7 @@ from windrow_master.again import GIVEN_UP, Boundary, again
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.artefacts.retention.rules import KEPT_DAYS, KEPT_NS
 from windrow_master.clusters.artefacts.service import ArtefactService
-from windrow_master.clusters.model import Cluster, Results, Workload
+from windrow_master.clusters.model import Cluster, ClusterPhase, Results, Workload, WorkPhase
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.tar import TarSieve
 from windrow_master.clusters.workloads import has_results, is_given_up
@@ -107,24 +108,27 @@ class ResultService:
 
     async def files(
         self, principal: Principal, cluster_id: ClusterId, *, changed_only: bool, rank: int = 0, offset: int = 0
-    ) -> AsyncGenerator[bytes]:
-        """A member's working folder as a tar stream from byte `offset` on; of work that has ended what it changed.
-        Opened when this returns. Raises Conflict where what is kept is less than what was begun to be read."""
+    ) -> tuple[AsyncGenerator[bytes], str]:
+        """A member's working folder as a tar stream from byte `offset` on; of work that has ended what it changed. And
+        the version of it: two streams of one version are the same bytes; empty: it may change. Opened when this
+        returns. Raises Conflict where what is kept is less than what was begun to be read."""
 
-        async def kept(workload: Workload, results: Results) -> AsyncGenerator[bytes]:
+        async def kept(workload: Workload, results: Results) -> tuple[AsyncGenerator[bytes], str]:
             if offset and results.problem:
                 said = f"What is kept is less than its host had ({results.problem}). Fetch it from the start."
                 raise Conflict(said, subject=cluster_id)
             pieces = await self._kept(principal, workload, "files.tar", results.files_bytes, results.problem)
-            return _from(pieces if results.files_bytes else _once(EMPTY_TAR), offset)
+            version = f"{workload.workload_id}.{'kept' if results.problem else 'changed'}"
+            return _from(pieces if results.files_bytes else _once(EMPTY_TAR), offset), version
 
-        return await self._live_or(
-            kept,
-            principal,
-            cluster_id,
-            rank,
-            lambda way: way.fetch_files(principal, cluster_id, changed_only=changed_only, rank=rank, offset=offset),
-        )
+        async def live(way: WorkAccess) -> tuple[AsyncGenerator[bytes], str]:
+            found = await self._member(principal, cluster_id, rank)
+            pieces = await way.fetch_files(principal, cluster_id, changed_only=changed_only, rank=rank, offset=offset)
+            if found is None or found.phase is not WorkPhase.EXITED:
+                return pieces, ""
+            return pieces, f"{found.workload_id}.{'changed' if changed_only else 'all'}"
+
+        return await self._live_or(kept, principal, cluster_id, rank, live)
 
     async def _live_or(
         self,
@@ -293,7 +297,7 @@ class ResultService:
 
 
 def _due(uow: UnitOfWork) -> Sequence[tuple[Workload, Cluster]]:
-    """What has ended by itself and is not a job's, of clusters that are over."""
+    """What has ended and is not a job's, of clusters that are over or are ending."""
     ended = uow.workloads.with_results()
     if not ended:
         return ()
@@ -301,7 +305,8 @@ def _due(uow: UnitOfWork) -> Sequence[tuple[Workload, Cluster]]:
     found = []
     for workload in ended:
         cluster = uow.clusters.get(workload.cluster_id)
-        if cluster is not None and cluster.ended_at_ns is not None and cluster.cluster_id not in of_jobs:
+        is_over = cluster is not None and (cluster.ended_at_ns is not None or cluster.phase is ClusterPhase.DELETING)
+        if cluster is not None and is_over and cluster.cluster_id not in of_jobs:
             found.append((workload, cluster))
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.clusters.model import ClusterRequest, Template
-from windrow_master.clusters.request import checked
+from windrow_master.clusters.request import checked, size
 from windrow_master.identity.model import Principal
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -16,6 +16,8 @@ from windrow_proto.ids import ClusterId
 
 TEMPLATES_MAX: Final = 200
 """Of one account."""
+TEMPLATES_CHARS_MAX: Final = 1 << 20
+"""Of all of them: they are listed at once."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -33,9 +35,11 @@ class TemplateService:
 
         def change(uow: UnitOfWork) -> Template:
             kept = Template(principal.account_id, name, asked, uow.now_wall_ns)
-            known = {one.name for one in uow.templates.of_account(principal.account_id)}
-            if name not in known and len(known) >= TEMPLATES_MAX:
+            others = [one for one in uow.templates.of_account(principal.account_id) if one.name != name]
+            if len(others) >= TEMPLATES_MAX:
                 raise TooMany(f"This account has {TEMPLATES_MAX} templates. Delete some.")
+            if size(asked) + sum(size(one.request) for one in others) > TEMPLATES_CHARS_MAX:
+                raise TooMany(f"The templates of this account take {TEMPLATES_CHARS_MAX} characters. Delete some.")
             uow.templates.save(kept)
             uow.audit(principal.actor, "template.save", name, "kept", {})
             return kept

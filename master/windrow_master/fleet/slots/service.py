@@ -246,7 +246,7 @@ def is_back_soon(host: Host, slot: Slot) -> bool:
     """Whether nothing stands against a slot but what ends by itself: its host cleans up after work that has ended, or
     challenges the card of a free one."""
     if slot.state is SlotState.SCRUBBING:
-        return slot.unavailable is None and host.link_state is LinkState.ONLINE
+        return slot.unavailable is None and host.link_state in (LinkState.ONLINE, LinkState.UNKNOWN)
     others = [one for one in host.conditions if split_condition(one.code)[0] != CHALLENGE_RUNS]
     if slot.state is not SlotState.FREE or slot.unavailable is None or len(others) == len(host.conditions):
         return False
