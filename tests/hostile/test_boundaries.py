@@ -195,8 +195,8 @@ async def test_a_challenge_that_crashes_gives_its_cards_back(pair: Pair, monkeyp
 async def test_volumes_that_crash_fail_their_own_work_only(pair: Pair, monkeypatch: Any) -> None:
     course = pair.services.volume_course
     assert isinstance(course, VolumeCourse)
-    bad = await pair.waiting_for_volume(HOST, "one")
-    good = await pair.waiting_for_volume(OTHER, "two")
+    bad = await pair.waiting_for_volume("one")
+    good = await pair.waiting_for_volume("two")
     done: list[str] = []
 
     async def work(what: Any, held: Any) -> None:

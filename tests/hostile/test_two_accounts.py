@@ -153,12 +153,11 @@ def test_no_answer_to_one_account_names_anything_of_the_other(
     asked, answered = 0, 0
     for path in _addresses(theirs, other.name):
         answer = asking.ask("GET", path)
-        said = answer.text.replace(path, "").replace(path.rsplit("/", 1)[-1], "")  # a refusal repeats what was asked
-        found = sorted(one for one in theirs if one in said)
+        found = sorted(one for one in theirs if one in answer.text and one not in path)
         asked += 1
         answered += answer.status_code == 200
         assert answer.status_code < 500, (path, answer.text)
-        if "{" not in path and any(one in path for one in theirs):
+        if any(one in path for one in theirs):  # a refusal repeats what was asked
             assert answer.status_code in (403, 404), (path, answer.status_code)
         if found:
             shown[path] = found

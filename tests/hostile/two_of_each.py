@@ -53,15 +53,20 @@ class Pair:
     def write(self, change: Any) -> Any:
         return self.opened.store.write_now(change, name="test")
 
-    async def workload(self, host_id: HostId, *volumes: Mount) -> Workload:
+    async def workload(self, host_id: HostId) -> Workload:
         """Work that runs on this host: there is room for one on each."""
         held = self.opened.store.read_now(lambda uow: uow.workloads.held_on(host_id))
         while not held:
-            asked = ClusterRequest(argv=("true",), cpus=4, volumes=volumes)
-            _, view = await self.opened.clusters.create(self.owner, asked, None)
-            self.report(view.cluster.cluster_id, WorkloadPhase.RUNNING)
+            await self.running()
             held = self.opened.store.read_now(lambda uow: uow.workloads.held_on(host_id))
         return held[0]
+
+    async def running(self, *volumes: Mount) -> Workload:
+        """Work that runs on a host that had none."""
+        asked = ClusterRequest(argv=("true",), cpus=4, volumes=volumes)
+        _, view = await self.opened.clusters.create(self.owner, asked, None)
+        self.report(view.cluster.cluster_id, WorkloadPhase.RUNNING)
+        return self.opened.store.read_now(lambda uow: uow.workloads.of_cluster(view.cluster.cluster_id))[0]
 
     def report(self, cluster_id: ClusterId, phase: WorkloadPhase) -> None:
         """A host says this of the work of a cluster."""
@@ -80,12 +85,11 @@ class Pair:
         self.report(held.cluster_id, WorkloadPhase.EXITED)
         return held
 
-    async def waiting_for_volume(self, host_id: HostId, name: str) -> Workload:
-        """Work on this host that waits for a volume of this name."""
+    async def waiting_for_volume(self, name: str) -> Workload:
+        """Work that waits for a volume of this name."""
         assert self.services.volumes is not None
         await self.services.volumes.create(self.owner, name)
-        held = await self.workload(host_id, parse_mount(f"{name}:/data"))
-        waits = replace(held, phase=WorkPhase.WAITING_VOLUMES)
+        waits = replace(await self.running(parse_mount(f"{name}:/data")), phase=WorkPhase.WAITING_VOLUMES)
         self.write(lambda uow: uow.workloads.save(waits))
         return waits
 
