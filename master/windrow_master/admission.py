@@ -8,15 +8,17 @@ When all places are taken, whoever comes gets the place of the oldest connection
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
+from windrow_master.proxies import Network, is_among
 from windrow_proto.units import MILLISECOND, SECOND
 
 LOCAL: Final = "local"
-"""All of this machine's own addresses count as one; operators and proxies come from here."""
+"""All of this machine's own addresses and trusted proxies count as one; operators come from here."""
 IPV6_PREFIX: Final = 64
 """What one subscriber gets: a limit per address would be no limit."""
 RATES_KEPT: Final = 4_096
@@ -64,6 +66,7 @@ class Admission:
     """Every connection of one listener."""
 
     limits: AdmissionLimits = field(default_factory=AdmissionLimits)
+    proxies: Sequence[Network] = ()
     _stages: dict[Key, tuple[str, Stage]] = field(default_factory=dict)
     _of: dict[str, tuple[OrderedDict[Key, None], ...]] = field(default_factory=dict)
     _rates: OrderedDict[str, int] = field(default_factory=OrderedDict)
@@ -75,7 +78,7 @@ class Admission:
 
     def come(self, key: Key, address: str, now_ns: int) -> Verdict:
         """Judge a new connection; one that is admitted counts until `leave`."""
-        network = network_of(address)
+        network = LOCAL if is_among(address, self.proxies) else network_of(address)
         if network != LOCAL and not self._is_in_rate(network, now_ns):
             return Verdict(False)
         others = self.count - self._size(LOCAL)

@@ -4,9 +4,10 @@ A turn that meets a bug is followed by the next like any other. Where that one m
 same: the pause doubles with each in a row, so that the log keeps room for all else.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
+from weakref import WeakSet
 
 import structlog
 
@@ -14,6 +15,9 @@ from windrow_proto.crashes import CRASHED
 from windrow_proto.errors import StorageFailed, WindrowError
 from windrow_proto.ports import Clock
 from windrow_proto.units import MINUTE
+
+T = TypeVar("T")
+V = TypeVar("V")
 
 log = structlog.get_logger(__name__)
 
@@ -50,10 +54,17 @@ def pause_after(bugs: int, pause_ns: int) -> int:
     return max(pause_ns, min(PAUSE_NS_MAX, pause_ns << doublings))
 
 
+LOOKS_PER_TRY: Final = 64
+"""Of an item that is spent and cannot be ended: what it crashes in costs little then, and may be over one day."""
+SHOWN_MAX: Final = 10
+GIVEN_UP_CODE: Final = "master.item_given_up"
+
+
 class Boundary:
     """The fault boundary of each item of a loop: what it crashes in ends its own step, and the others go on.
 
-    An item that crashes CRASHES_MAX times in a row in the same step is spent: its loop gives it up with a reason.
+    An item that crashes CRASHES_MAX times in a row in the same step is spent: its loop gives it up with a reason where
+    it can, else passes over it (`skips`). Operators are told of it by a condition as long as it is.
     """
 
     def __init__(self, what: str, passes: tuple[type[Exception], ...]) -> None:
@@ -61,6 +72,13 @@ class Boundary:
         self._what = what
         self._passes: tuple[type[Exception], ...] = (StorageFailed, *passes)
         self._crashes: dict[str, dict[str, int]] = {}
+        self._looks: dict[str, int] = {}
+        _BOUNDARIES.add(self)
+
+    @property
+    def spent(self) -> list[str]:
+        """The items that are spent, for people."""
+        return [f"{self._what} {key}" for key in self._crashes if self.is_spent(key)]
 
     @contextmanager
     def around(self, key: str, step: str = "step") -> Iterator[None]:
@@ -69,6 +87,11 @@ class Boundary:
             yield
         except self._passes:
             raise
+        except WindrowError as error:
+            if not error.retryable:
+                self.crashed(key, step)
+                return
+            log.warning(f"{self._what}_failed", item=key, step=step, code=error.code, error=error.detail)
         except Exception:  # the top level of this item
             self.crashed(key, step)
         else:
@@ -90,9 +113,64 @@ class Boundary:
         """Whether the same step of it crashed too often in a row."""
         return any(count >= CRASHES_MAX for count in self._crashes.get(key, {}).values())
 
+    def skips(self, key: str) -> bool:
+        """Whether to pass over it in this look: it is spent, and this is not the one look of many that tries again."""
+        if not self.is_spent(key):
+            self._looks.pop(key, None)
+            return False
+        looks = self._looks[key] = self._looks.get(key, 0) + 1
+        return looks % LOOKS_PER_TRY != 1
+
     def keep_only(self, keys: Collection[str]) -> None:
         """Forget all items but these."""
         self._crashes = {key: steps for key, steps in self._crashes.items() if key in keys}
+
+
+_BOUNDARIES: Final[WeakSet[Boundary]] = WeakSet()
+"""Of all loops of this process."""
+
+
+class GivenUp:
+    """Tells operators of the items that loops have given up or pass over."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since_ns: int | None = None
+
+    def conditions(self) -> Iterator[tuple[str, str, int]]:
+        """Code, detail and since when, for health."""
+        found = sorted(item for boundary in _BOUNDARIES for item in boundary.spent)
+        if not found:
+            self._since_ns = None
+            return
+        self._since_ns = self._since_ns or self._clock.wall_ns()
+        more = f" and {len(found) - SHOWN_MAX} more" if len(found) > SHOWN_MAX else ""
+        said = f"This Master met a bug {CRASHES_MAX} times in a row with {', '.join(found[:SHOWN_MAX])}{more}. It has "
+        said += "ended them or passes over them; everything else goes on. The log has the traceback: please report it."
+        yield GIVEN_UP_CODE, said, self._since_ns
+
+
+def each_alone(what: str, items: Iterable[T], make: Callable[[T], V]) -> list[V]:
+    """What is made of each item; one that cannot be made is left out and logged, and ends no list."""
+    found = []
+    for item in items:
+        with ends_alone(what):
+            found.append(make(item))
+    return found
+
+
+def page_alone(what: str, read: Callable[[T | None, int], Sequence[T]], make: Callable[[T], V], limit: int) -> list[V]:
+    """The same of as many rows as give `limit` items, so that no page is short for what was left out. read: so many
+    rows that follow this one; None: from the beginning."""
+    found: list[V] = []
+    last: T | None = None
+    while len(found) < limit:
+        rows = read(last, limit)
+        found += each_alone(what, rows, make)
+        if len(rows) < limit:
+            break
+        last = rows[-1]
+    return found[:limit]
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Final
 
 from windrow_master.clusters.artefacts.s3 import S3Settings
 from windrow_master.clusters.artefacts.s3 import read_settings as artefact_settings
+from windrow_master.proxies import Network, parse_networks
 from windrow_master.records.rules import AUDIT_DAYS, DAYS_MAX, EVENTS_DAYS, Keeping
 from windrow_master.store.bus import check_url
 from windrow_master.telemetry.settings import HistorySettings, read_settings
@@ -57,6 +58,8 @@ class Config:
     log_level: str
     names: tuple[str, ...] = ()
     """Further DNS names and addresses under which HTTP is answered, such as those of a proxy."""
+    trusted_proxies: tuple[Network, ...] = ()
+    """Reverse proxies whose `X-Forwarded-For` is believed; from anybody else it is ignored."""
     redis_url: str = ""
     """Redis or Valkey, which other Masters of the same database share; empty: the bus is this process'."""
     rate_limits: bool = True
@@ -89,6 +92,7 @@ class Config:
             "redis_url": _shown(self.redis_url) if self.redis_url else "",
             "names": " ".join(self.names),
             "keeping": self.keeping.shown,
+            "trusted_proxies": " ".join(map(str, self.trusted_proxies)),
             "history": self.history.shown,
             "artefacts": "folder" if self.artefacts is None else self.artefacts.shown,
         }
@@ -100,6 +104,9 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument("--data-dir", type=Path, default=Path(environment.get("WINDROW_DATA_DIR", ".windrow")))
     parser.add_argument("--listen", default=environment.get("WINDROW_LISTEN", "127.0.0.1"))
     parser.add_argument("--public", default=environment.get("WINDROW_PUBLIC", ""))
+    parser.add_argument(
+        "--trusted-proxy", action="append", metavar="ADDRESS/NET", help="whose X-Forwarded-For is believed; repeatable"
+    )
     parser.add_argument("--http-port", type=int, default=None, help=f"default {HTTP_PORT}, or the next free one")
     parser.add_argument("--https-port", type=int, default=None, help=f"default {HTTPS_PORT}, or the next free one")
     parser.add_argument("--trunk-port", type=int, default=None, help=f"default {TRUNK_PORT}, or the next free one")
@@ -126,6 +133,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         health_port=_port("--health-port", read.health_port),
         log_level=read.log_level,
         names=_names(environment.get("WINDROW_NAMES", "")),
+        trusted_proxies=_proxies(read.trusted_proxy, environment),
         redis_url=_redis(_secret("WINDROW_REDIS_URL", environment)),
         rate_limits=_switch("WINDROW_RATE_LIMITS", environment),
         proofs=_switch("WINDROW_PROOFS", environment),
@@ -249,6 +257,13 @@ def _address(flag: str, text: str) -> str:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(_address("WINDROW_NAMES", name) for name in text.replace(",", " ").split())
+
+
+def _proxies(flags: Sequence[str] | None, environment: Mapping[str, str]) -> tuple[Network, ...]:
+    if flags:
+        return parse_networks(flags, "--trusted-proxy")
+    given = environment.get("WINDROW_TRUSTED_PROXIES", "")
+    return parse_networks(given.replace(",", " ").split(), "WINDROW_TRUSTED_PROXIES")
 
 
 def _public_of(listen: str) -> str:

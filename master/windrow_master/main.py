@@ -23,6 +23,7 @@ from windrow_master.again import again
 from windrow_master.api.app import build_app
 from windrow_master.api.limits import Limits
 from windrow_master.api.own_names import OwnNames
+from windrow_master.api.proxied import Proxied
 from windrow_master.api.services import Figure
 from windrow_master.config import (
     HEALTH_PORT,
@@ -35,6 +36,7 @@ from windrow_master.config import (
     from_process,
 )
 from windrow_master.onboarding.join_line import is_loopback
+from windrow_master.proxies import Network
 from windrow_master.recovery import command as recovery
 from windrow_master.recovery.last import way_out
 from windrow_master.recovery.restore import check_whole
@@ -178,13 +180,13 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
         opened.services.trials.supervisor = Line(config.supervisor_fd)
     opened.services.limits = Limits() if config.rate_limits else None
     names = serving.own_names(config.listen, config.public, config.names)
-    app = build_app(opened.services, names=OwnNames(names))
+    app = Proxied(build_app(opened.services, names=OwnNames(names)), config.trusted_proxies)
     assert opened.services.tail is not None, "the application made it"
     key = serving.tls_key(config.data_dir / "identity")
     tls = opened.authority.issue_master(key, names, opened.services.clock.wall_ns())
     opened.services.https_pin = serving.pin_of(tls)
     tls_files = serving.write_tls(config.data_dir / "identity", tls)
-    servers = _servers(app, doors, tls_files)
+    servers = _servers(app, doors, tls_files, config.trusted_proxies)
     opened.services.health.figures.append(partial(_connection_figures, servers))
     closing = asyncio.Event()
     opened.fleet.start()
@@ -240,12 +242,14 @@ def _ended(config: Config, store: Store) -> WindrowError:
     return kind(store.problem or "")
 
 
-def _servers(app: serving.Application, doors: Doors, tls_files: tuple[Path, Path]) -> Mapping[str, serving.HttpServer]:
+def _servers(
+    app: serving.Application, doors: Doors, tls_files: tuple[Path, Path], proxies: Sequence[Network]
+) -> Mapping[str, serving.HttpServer]:
     """One server for each listener, by its name."""
     health = serving.OnlyHealth(app)
     return {
-        "http": serving.HttpServer(app, doors.http, None),
-        "https": serving.HttpServer(app, doors.https, tls_files),
+        "http": serving.HttpServer(app, doors.http, None, proxies=proxies),
+        "https": serving.HttpServer(app, doors.https, tls_files, proxies=proxies),
         "health": serving.HttpServer(health, doors.health, None, serving.HEALTH_LIMITS),
     }
 

@@ -11,6 +11,7 @@ from windrow_master import __version__, rooms_history
 from windrow_master.accesses.service import AccessService
 from windrow_master.accesses.trials.service import TrialService
 from windrow_master.accounts.service import AccountService
+from windrow_master.again import GivenUp
 from windrow_master.api.services import Figure, HealthSources, Services
 from windrow_master.api.sse import Broadcaster
 from windrow_master.api.trunk import LinkHub
@@ -49,6 +50,7 @@ from windrow_master.store.bus import MemoryBus
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.executors import Executor, ThreadExecutor
 from windrow_master.store.lock import DirectoryLock
+from windrow_master.store.made import Unreadable
 from windrow_master.store.room import Room
 from windrow_master.store.seat import Claim
 from windrow_master.store.store import Store
@@ -253,6 +255,8 @@ def _introduce(rooms: Rooms, data_dir: Path) -> None:
     identity, fleet, clusters = rooms.identity, rooms.fleet, rooms.clusters
     rooms.services.health.problems.append(rooms.services.wheelhouse.problem)
     rooms.services.health.conditions.append(rooms.audit.conditions)
+    rooms.services.health.conditions.append(GivenUp(rooms.services.clock).conditions)
+    rooms.services.health.conditions.append(Unreadable(rooms.services.clock).conditions)
     rooms.audit.start()
 
     def host_joined(uow: UnitOfWork, member: Member) -> None:

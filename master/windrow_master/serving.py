@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windrow_master.admission import Admission, AdmissionLimits, Patience
+from windrow_master.proxies import Network
 from windrow_master.serving_guard import GuardedConfig, GuardedSocket
 from windrow_proto.errors import Conflict, Unavailable
 from windrow_proto.keys import TlsIdentity, TlsKey, public_key_sha256, save_private
@@ -91,9 +92,11 @@ class HttpServer(uvicorn.Server):
         tls_files: tuple[Path, Path] | None,
         limits: AdmissionLimits = LIMITS,
         patience: Patience = PATIENCE,
+        proxies: Sequence[Network] = (),
     ) -> None:
+        """proxies: trusted ones, through which everybody may come."""
         certificate, key = tls_files or (None, None)
-        self._listening = GuardedSocket(listening, Admission(limits), patience, is_plain=tls_files is None)
+        self._listening = GuardedSocket(listening, Admission(limits, proxies), patience, is_plain=tls_files is None)
         super().__init__(
             GuardedConfig(
                 app,

@@ -22,6 +22,7 @@ import typer
 
 from windrow_master import serving, supervisor
 from windrow_master.config import TRUNK_PORT, is_database_shared, without_secrets
+from windrow_master.proxies import parse_networks
 from windrow_master.store.lock import DirectoryLock
 from windrow_master.supervisor import Daemon
 from windrow_master.up_client import MasterHttp
@@ -55,6 +56,7 @@ class UpConfig:
     simulate: int
     once: bool
     masters: int = 1
+    trusted_proxies: tuple[str, ...] = ()
 
 
 class Market:
@@ -65,7 +67,9 @@ class Market:
         self._data = config.data_dir
         self._cli = serving.CliFile(self._data / "cli.json")
         is_shared = config.masters > 1 and is_database_shared(os.environ)
-        self._lines = MasterLines(self._data, config.listen, config.public, config.masters, is_shared, self._cli)
+        self._lines = MasterLines(
+            *(self._data, config.listen, config.public, config.trusted_proxies, config.masters, is_shared, self._cli)
+        )
         self._stop = asyncio.Event()
         self._daemons: dict[str, Daemon] = {}
         self._http: MasterHttp | None = None
@@ -417,19 +421,24 @@ def command(
     simulate: Annotated[int, typer.Option(min=0, max=SIMULATED_MAX, help="Simulated neighbours to add.")] = 0,
     once: Annotated[bool, typer.Option("--once", help="Rent this host once, print the receipt, and stop.")] = False,
     masters: Annotated[int, typer.Option(min=1, max=MASTERS_MAX, help="One leads, the others wait, ready.")] = 1,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="A reverse proxy (ADDRESS or NET) whose X-Forwarded-For is believed. Repeatable."),
+    ] = None,
 ) -> None:
     """Run a whole market on this machine: Master, two Accesses, this host's Agent, and the console."""
     os.umask(0o077)
     path = data_dir.expanduser().resolve()
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
+        proxies = tuple(map(str, parse_networks(trusted_proxy or (), "--trusted-proxy")))
         lock = DirectoryLock(path, "up")
     except WindrowError as error:
         print(error.detail, file=sys.stderr)
         raise typer.Exit(1) from None
 
     async def main() -> int:
-        return await Market(UpConfig(path, listen, public, simulate, once, masters)).run()
+        return await Market(UpConfig(path, listen, public, simulate, once, masters, proxies)).run()
 
     try:
         code = asyncio.run(main())

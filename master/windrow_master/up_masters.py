@@ -23,6 +23,7 @@ class MasterLines:
     data_dir: Path
     listen: str
     public: str
+    trusted_proxies: tuple[str, ...]
     count: int
     is_shared: bool
     cli: serving.CliFile
@@ -31,6 +32,7 @@ class MasterLines:
         """The arguments of one of them, counted from 0."""
         arguments = ["--data-dir", str(self.data_dir), "--listen", self.listen]
         arguments += ["--public", self.public] if self.public else []
+        arguments += [word for proxy in self.trusted_proxies for word in ("--trusted-proxy", proxy)]
         if self.is_shared:
             return arguments + [word for kind, port in self._ports()[number].items() for word in _flag(kind, port)]
         return arguments + (["--wait"] if self.count > 1 else [])

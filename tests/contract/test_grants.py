@@ -51,7 +51,8 @@ def test_a_hold_is_a_holding_confirmed_under_the_same_token_or_ended_when_it_exp
     (confirmed,) = grant(w, G1)
     assert (confirmed.token, w.slots()[G1].state) == (1, SlotState.STARTING)
     w.clock.advance(61 * SECOND)
-    assert w.write(w.fleet.slots.expire_holds) == 1
+    for slot in w.read(lambda uow: uow.slots.expired(w.clock.wall_ns())):
+        w.write(lambda uow, slot=slot: w.fleet.slots.expire_hold(uow, slot))
     assert holdings(w, G1) == [(1, A, True)]
     assert holdings(w, G2) == [(1, A, False)]
     assert w.slots()[G2].is_offered

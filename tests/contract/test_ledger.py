@@ -177,10 +177,12 @@ def test_without_a_last_receipt_it_ends_with_the_lease_and_charges_only_what_was
     books.bring(receipt(1, MINUTE))
     books.end()
     books.clock.advance(LEASE_NS - MINUTE)
-    books.write(books.market.tick)
+    for rental in books.read(lambda uow: uow.rentals.live()):
+        books.write(lambda uow, rental=rental: books.market.judge(uow, rental))
     assert books.rental().state is RentalState.ENDING
     books.clock.advance(CLOSE_GRACE_NS)
-    books.write(books.market.tick)
+    for rental in books.read(lambda uow: uow.rentals.live()):
+        books.write(lambda uow, rental=rental: books.market.judge(uow, rental))
     assert (books.rental().state, books.rental().charged) == (RentalState.CLOSED, charge(PRICE, MINUTE))
     assert books.bring(receipt(2, 2 * MINUTE)) is not None
     assert books.rental().charged == charge(PRICE, MINUTE), "what is closed is never charged again"

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from windrow_master.again import page_alone
 from windrow_master.clusters.jobs.service import JobService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.fleet.machines import AdminEvent
@@ -92,8 +93,11 @@ class AccountService:
         """All accounts, the oldest first, without the one by which this Master tries hosts."""
 
         def read(uow: UnitOfWork) -> list[AccountView]:
-            found = uow.accounts.list(after, limit + 1)
-            return [self._view(uow, account) for account in found if account.id != PROOF_ACCOUNT][:limit]
+            def rows(last: Account | None, size: int) -> Sequence[Account]:
+                found = uow.accounts.list(after if last is None else last.id, size + 1)
+                return [account for account in found if account.id != PROOF_ACCOUNT][:size]
+
+            return page_alone("account_view", rows, lambda account: self._view(uow, account), limit)
 
         return await self._store.read(read)
 

@@ -59,7 +59,7 @@ def build_app(
 
     services.tail = EventTail(services.store, services.bus, services.broadcaster, is_writer=is_writer)
     cluster_routes.attach(services)
-    limited = Limited(app, services.bus, services.limits, services.identity.asking.is_good)
+    limited = Limited(app, services.bus, services.limits)
     services.health.figures.append(lambda: bus_figures(services.bus, limited.refused))
     said = "Items that a list could not show"
     services.health.figures.append(lambda: [("list_items_left_out_total", said, float(LEFT_OUT.count), {})])

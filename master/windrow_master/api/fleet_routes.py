@@ -17,12 +17,13 @@ from windrow_master.api.fleet_shapes import Sees, command_json
 from windrow_master.api.gpu_shapes import gpu_page_json
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
-from windrow_master.api.paging import Cursor, Limit, accepted, page, read_cursor, tagged, write_cursor
+from windrow_master.api.paging import Cursor, Limit, accepted, read_cursor, sifted, tagged, write_cursor
 from windrow_master.fleet.machines import AdminEvent
 from windrow_master.fleet.model import AdminState, CardBenchmark, CommandRow
 from windrow_master.fleet.sanitise import OWN_CODES
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.model import Principal, Role
+from windrow_master.sift import sift
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Forbidden, NotFound
@@ -250,7 +251,7 @@ async def gpu(services: Serving, principal: Asking, gpu_id: str) -> Any:
     entry, facts = _holder(services, gpu_id)
 
     def read(uow: UnitOfWork) -> tuple[list[EventRow], Sequence[CardBenchmark]]:
-        rows = [row for row in uow.events.newest(gpu_id, limit=EVENTS_READ) if row.kind == GPU_XID]
+        rows = uow.events.newest(gpu_id, limit=EVENTS_READ, kind=GPU_XID)
         return sight.seen_events(uow, principal, rows), uow.benchmarks.of_card(entry.host.host_id, facts.uuid)
 
     xids, benchmarks = await services.store.read(read)
@@ -292,17 +293,18 @@ async def fleet_stream(
 async def commands(
     services: Serving, principal: Asking, host: Text = None, limit: Limit = 100, cursor: Cursor = None
 ) -> Any:
-    """Commands, the latest first: to one's own hosts and for one's own clusters (operators and auditors: all)."""
+    """Commands, the latest first: to one's own hosts and for one's own clusters (operators and auditors: all). A page
+    may hold fewer than `limit` although more follow: `next_cursor` says so."""
     before = read_cursor(cursor) or None
     host_id = HostId(host) if host is not None else None
 
-    def read(uow: UnitOfWork) -> tuple[Sequence[CommandRow], list[CommandRow]]:
-        found = uow.commands.list(host_id, before, limit + 1)
-        return found, sight.seen_commands(uow, principal, found[:limit])
+    def read(uow: UnitOfWork) -> tuple[list[CommandRow], CommandRow | None]:
+        def rows(last: CommandRow | None, size: int) -> Sequence[CommandRow]:
+            return uow.commands.list(host_id, before if last is None else last.command_id, size)
 
-    found, seen = await services.store.read(read)
-    ids = {row.command_id for row in seen}
-    return page(found, limit, command_json, lambda row: str(row.command_id), lambda row: row.command_id in ids)
+        return sift(rows, lambda row: sight.sees_command(uow, principal, row), limit, sight.LOOKED_MAX)
+
+    return sifted(await services.store.read(read), command_json, lambda row: str(row.command_id))
 
 
 @router.get("/commands/{command_id}", responses=out.COMMAND)

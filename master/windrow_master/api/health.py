@@ -14,6 +14,7 @@ from windrow_master.api import metrics, out, out_health
 from windrow_master.api.context import Services, Serving, principal_of
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import time_or_none
+from windrow_master.api.proxied import FORWARDED
 from windrow_master.api.services import Figure
 from windrow_master.identity.decide import Permission, is_allowed
 from windrow_master.store.bus import Bus
@@ -75,6 +76,8 @@ async def metrics_text(request: Request) -> Response:
 
 
 def _is_local(request: Request) -> bool:
+    if FORWARDED in request.headers:
+        return False  # from somebody behind a proxy of this machine
     try:
         return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
     except ValueError:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
-from windrow_master.api import names, values
+from windrow_master.api import lasting, names, values
 from windrow_master.api.auth import RULES, V1, authorise
 from windrow_master.api.context import principal_of, services_of
 from windrow_master.identity.decide import Permission, check_number
@@ -73,7 +73,10 @@ class IdempotentRoute(APIRoute):
                 return await handler(request)
             await authorise(request)
             principal = await principal_of(request)
-            services_of(request).shares.take(request.scope, template, principal)
+            shares = services_of(request).shares
+            shares.take(request.scope, template, principal)
+            if shares.kind(request.method, template) is shares.uploads:
+                return await lasting.while_allowed(request, once(request, template))
             return await once(request, template)
 
         async def once(request: Request, template: str) -> Response:

@@ -1,4 +1,4 @@
-"""Answers that last: streams of events, logs that are followed, output of commands. They end with the right to them.
+"""What lasts: streams of events, logs that are followed, output of commands, uploads. They end with the right to them.
 
 Who asks is looked at again every two seconds; a token that was revoked, a session that ended and a role that is gone
 end the answer, whichever process committed that (identity keeps principals for two seconds). Its next request is told
@@ -6,8 +6,8 @@ why.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from typing import Any, Final, TypeVar
 
 import structlog
 from fastapi import Request
@@ -22,6 +22,10 @@ from windrow_proto.units import SECOND
 
 LOOK_NS: Final = 2 * SECOND
 """Between two looks; one costs what any request's sign-in costs, and that is kept for all streams of a token."""
+
+GONE: Final = "The token was revoked, or its session or account ended, while this was sent. Sign in again."
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +55,7 @@ class Lasting(StreamingResponse):
         async with asyncio.TaskGroup() as group:
             try:
                 async with asyncio.timeout(None) as right:
-                    looking = group.create_task(self._look(right))
+                    looking = group.create_task(_look(self._request, right))
                     await super().__call__(scope, receive, send)
             except TimeoutError:
                 if not right.expired():
@@ -66,10 +70,27 @@ class Lasting(StreamingResponse):
                 looking.cancel()
         return ""
 
-    async def _look(self, right: asyncio.Timeout) -> None:
-        while await is_allowed(self._request):
-            await services_of(self._request).clock.sleep_ns(LOOK_NS)
-        right.reschedule(asyncio.get_running_loop().time())
+
+async def while_allowed(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Do the work of a request that takes long to come. Raises Unauthenticated where the right to it goes meanwhile."""
+    failure: Exception | None = None
+    async with asyncio.TaskGroup() as group:
+        try:
+            async with asyncio.timeout(None) as right:
+                looking = group.create_task(_look(request, right))
+                return await work
+        except Exception as error:  # a group would wrap it
+            failure = Unauthenticated(GONE) if right.expired() else error
+        finally:
+            looking.cancel()
+    raise failure
+
+
+async def _look(request: Request, right: asyncio.Timeout) -> None:
+    """End what `right` surrounds once the request would not be allowed any more."""
+    while await is_allowed(request):
+        await services_of(request).clock.sleep_ns(LOOK_NS)
+    right.reschedule(asyncio.get_running_loop().time())
 
 
 async def is_allowed(request: Request) -> bool:

@@ -1,4 +1,6 @@
-"""How often anybody may ask: per token, per address without one, and strictly for tokens that turn out to be none.
+"""How often anybody may ask: per token, per address without one, and strictly for what turns out to be no token.
+
+A right token is never refused for wrong ones: only an answer that says 401 can become one that says 429.
 
 The counts are the bus's: shared by all processes while its server answers, each process' own while it does not.
 """
@@ -6,8 +8,7 @@ The counts are the bus's: shared by all processes while its server answers, each
 import hashlib
 import ipaddress
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fastapi import Request, Response
@@ -35,9 +36,12 @@ TOKEN: Final = Limit("token", burst=5_000, refill_ns=2 * MILLISECOND)
 Master answers some 1,000 small requests a second and core."""
 ADDRESS: Final = Limit("address", burst=5_000, refill_ns=5 * MILLISECOND)
 """Without a token: the console's files, and hosts that join from behind one address."""
+ATTEMPT: Final = Limit("attempt", burst=5_000, refill_ns=2 * MILLISECOND)
+"""With what may be a token, per address. Apart from the others, so that whoever asks without one takes nothing away."""
 SIGN_IN: Final = Limit("sign_in", burst=30, refill_ns=4 * SECOND)
-"""Refused tokens per address. A token that is good is served whatever others did from its address: only what fails is
-refused."""
+"""Refused tokens per address, and per beginning of a token from any address."""
+PREFIX_CHARS: Final = 11
+"""Of a token, counted as one: its kind and 8 characters of chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class Limits:
 
     token: Limit = TOKEN
     address: Limit = ADDRESS
+    attempt: Limit = ATTEMPT
     sign_in: Limit = SIGN_IN
 
 
@@ -55,6 +60,7 @@ class _Asked:
 
     address: str
     digest: str | None
+    prefix: str | None
     is_attempt: bool
     limit: Limit
     taken: Taken
@@ -63,11 +69,8 @@ class _Asked:
 class Limited:
     """The application behind its limits."""
 
-    def __init__(
-        self, app: ASGIApp, bus: Bus, limits: Limits | None, is_good: Callable[[str], Awaitable[bool]]
-    ) -> None:
-        """limits: None lets everything through. is_good: whether a secret is one that somebody holds rightly."""
-        self._is_good = is_good
+    def __init__(self, app: ASGIApp, bus: Bus, limits: Limits | None) -> None:
+        """limits: None lets everything through."""
         self._app = app
         self._bus = bus
         self._limits = limits
@@ -81,44 +84,56 @@ class Limited:
             return
         asked = await self._count(Request(scope), self._limits)
         if not asked.taken.is_allowed:
-            self.refused[asked.limit.name] = self.refused.get(asked.limit.name, 0) + 1
-            await _refusal(Request(scope), asked)(scope, receive, send)
+            await self._refused(scope, asked)(scope, receive, send)
             return
+        is_refused = False
 
         async def sending(message: Message) -> None:
             # Judged when an answer begins: a stream may never end.
+            nonlocal is_refused
+            if is_refused:
+                return  # what the application says to a guess beyond the limit
             if message["type"] == "http.response.start":
+                beyond = await self._judge(asked, message["status"])
+                if beyond is not None:
+                    is_refused = True
+                    await self._refused(scope, beyond)(scope, receive, send)
+                    return
                 if scope["path"].startswith("/api/"):
                     MutableHeaders(scope=message).update(_headers(asked))
-                await self._judge(asked, message["status"])
             await send(message)
 
         await self._app(scope, receive, sending)
 
     async def _count(self, request: Request, limits: Limits) -> _Asked:
-        address, digest = _address(request), _digest(request)
+        address, bearer = _address(request), bearer_of(request)
+        digest, prefix = _digest(bearer), _digest(bearer[:PREFIX_CHARS])
         if digest is not None and digest in self._proven:
             self._proven.move_to_end(digest)
-            return _Asked(address, digest, False, limits.token, await self._bus.take(digest, limits.token))
+            return _Asked(address, digest, prefix, False, limits.token, await self._bus.take(digest, limits.token))
         is_attempt = digest is not None or (request.method, request.url.path) in SIGN_INS
-        taken = await self._bus.take(address, limits.address)
-        if is_attempt and taken.is_allowed:
-            # Only looked at: attempts that are served side by side are charged when they fail.
-            tried = await self._bus.take(address, limits.sign_in, 0)
-            if not tried.is_allowed and not await self._is_good(bearer_of(request)):
-                return _Asked(address, digest, True, limits.sign_in, tried)
-        return _Asked(address, digest, is_attempt, limits.address, taken)
+        limit = limits.attempt if is_attempt else limits.address
+        return _Asked(address, digest, prefix, is_attempt, limit, await self._bus.take(address, limit))
 
-    async def _judge(self, asked: _Asked, status: int) -> None:
+    async def _judge(self, asked: _Asked, status: int) -> _Asked | None:
+        """Count an attempt by how it ended; one that failed beyond the limit is returned with the limit."""
         assert self._limits is not None
         if status == 401 and asked.digest is not None:
             self._proven.pop(asked.digest, None)
         if asked.is_attempt and status == 401:
-            await self._bus.take(asked.address, self._limits.sign_in)
+            for key in (asked.address, asked.prefix):
+                taken = await self._bus.take(key, self._limits.sign_in) if key is not None else None
+                if taken is not None and not taken.is_allowed:
+                    return replace(asked, limit=self._limits.sign_in, taken=taken)
         elif asked.is_attempt and asked.digest is not None and status < 400:
             self._proven[asked.digest] = None
             while len(self._proven) > PROVEN_MAX:
                 self._proven.popitem(last=False)
+        return None
+
+    def _refused(self, scope: Scope, asked: _Asked) -> Response:
+        self.refused[asked.limit.name] = self.refused.get(asked.limit.name, 0) + 1
+        return _refusal(Request(scope), asked)
 
 
 def _refusal(request: Request, asked: _Asked) -> Response:
@@ -139,9 +154,8 @@ def _headers(asked: _Asked) -> dict[str, str]:
     }
 
 
-def _digest(request: Request) -> str | None:
-    """What stands for the token that comes with a request; the bus never sees a token."""
-    credential = bearer_of(request)
+def _digest(credential: str) -> str | None:
+    """What stands for a token, or its beginning; the bus never sees either."""
     return hashlib.sha256(credential.encode()).hexdigest()[:32] if credential else None
 
 

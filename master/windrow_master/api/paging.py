@@ -34,19 +34,28 @@ def page(
     limit: int,
     shape: Callable[[T], Mapping[str, Any]],
     key: Callable[[T], str],
-    is_seen: Callable[[T], bool] = lambda item: True,
 ) -> Any:
     """`{items, next_cursor}` of at most `limit` items, and of PAGE_CHARS_MAX and one item; ask the source for
-    `limit + 1` to know whether more follow. is_seen: what it is false of is passed over, so that a page of which
-    nothing may be seen does not end the list."""
+    `limit + 1` to know whether more follow."""
     found: list[Mapping[str, Any]] = []
     room, at = PAGE_CHARS_MAX, 0
     while at < min(limit, len(items)) and room > 0:
-        shaped = shapes(filter(is_seen, items[at : at + 1]), shape)
+        shaped = shapes(items[at : at + 1], shape)
         room -= sum(len(str(one)) for one in shaped)
         found += shaped
         at += 1
     return {"items": found, "next_cursor": write_cursor(key(items[at - 1])) if at < len(items) else None}
+
+
+def sifted(
+    found: tuple[Sequence[T], T | None], shape: Callable[[T], Mapping[str, Any]], key: Callable[[T], str]
+) -> Any:
+    """`{items, next_cursor}` of what `sift` found."""
+    rows, last = found
+    whole = page(rows, len(rows), shape, key)
+    if whole["next_cursor"] is None and last is not None:
+        whole["next_cursor"] = write_cursor(key(last))
+    return whole
 
 
 class LeftOut:

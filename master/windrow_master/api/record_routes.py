@@ -8,8 +8,18 @@ from fastapi import Query, Request, Response
 from windrow_master.api import lasting, out, sight, sse
 from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.idempotency import make_router
-from windrow_master.api.paging import Cursor, Limit, event_json, operation_json, page, read_cursor, read_number
+from windrow_master.api.paging import (
+    Cursor,
+    Limit,
+    event_json,
+    operation_json,
+    page,
+    read_cursor,
+    read_number,
+    sifted,
+)
 from windrow_master.identity.model import Principal, Role
+from windrow_master.sift import sift
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import InvalidInput, NotFound
@@ -62,22 +72,24 @@ async def events(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Any:
-    """What happened, the latest first; with `after`, in order from the one after that number."""
+    """What happened, the latest first; with `after`, in order from the one after that number. A page may hold fewer
+    than `limit` although more follow: `next_cursor` says so."""
     _check_subject(principal, subject)
     before = read_number(cursor)
 
-    def read(uow: UnitOfWork) -> tuple[Sequence[EventRow], list[EventRow]]:
+    def read(uow: UnitOfWork) -> tuple[list[EventRow], EventRow | None]:
         if subject is not None and not sight.sees_subject(uow, principal, subject):
             raise NotFound(subject=subject[:64])
-        if after is not None:
-            found = uow.events.after(after, subject, limit + 1)
-        else:
-            found = uow.events.newest(subject, before, limit + 1)
-        return found, sight.seen_events(uow, principal, found[:limit])
 
-    found, seen = await services.store.read(read)
-    numbers = {row.number for row in seen}
-    return page(found, limit, event_json, lambda row: str(row.number), lambda row: row.number in numbers)
+        def rows(last: EventRow | None, size: int) -> Sequence[EventRow]:
+            number = last.number if last is not None else before
+            if after is not None:
+                return uow.events.after(after if number is None else number, subject, size)
+            return uow.events.newest(subject, number, size)
+
+        return sift(rows, lambda row: sight.may_see_event(uow, principal, row), limit, sight.LOOKED_MAX)
+
+    return sifted(await services.store.read(read), event_json, lambda row: str(row.number))
 
 
 @router.get("/events/stream", **out.STREAM)

@@ -24,6 +24,8 @@ PRIVATE: Final = frozenset(
     }
 )
 """Kinds of ids, as they are minted, that not everybody may look at."""
+LOOKED_MAX: Final = 1_000
+"""Rows that one request for a list looks at, of which few may be its caller's; the next one goes on from there."""
 
 
 def oversees(principal: Principal) -> bool:
@@ -93,11 +95,11 @@ def sees_event(uow: UnitOfWork, principal: Principal, subjects: Iterable[str]) -
     )
 
 
+def may_see_event(uow: UnitOfWork, principal: Principal, row: EventRow) -> bool:
+    """Whether they may be told of this event."""
+    return oversees(principal) or sees_event(uow, principal, row.subjects)
+
+
 def seen_events(uow: UnitOfWork, principal: Principal, rows: Sequence[EventRow]) -> list[EventRow]:
     """Those of the events that they may be told of."""
-    return [row for row in rows if oversees(principal) or sees_event(uow, principal, row.subjects)]
-
-
-def seen_commands(uow: UnitOfWork, principal: Principal, rows: Sequence[CommandRow]) -> list[CommandRow]:
-    """Those of the commands that they may look at."""
-    return [row for row in rows if sees_command(uow, principal, row)]
+    return [row for row in rows if may_see_event(uow, principal, row)]

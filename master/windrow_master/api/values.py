@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, get_args
+from unicodedata import category
 from urllib.parse import parse_qsl
 
 from fastapi import Request
@@ -26,6 +27,7 @@ NUMBER_MAX: Final = 2**63 - 1
 PROGRAMS: Final = frozenset({"argv", "env"})
 """Their texts are handed to programs as they are, with any control character but NUL."""
 _PLAIN: Final = frozenset("\t\n\r")
+_TURNING: Final = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _NUMBERS: Final = (int, float)
 
 
@@ -119,4 +121,5 @@ def _check_text(name: str, text: str, longest: int, *, is_program: object = Fals
 
 
 def _is_control(c: str) -> bool:
-    return (c < " " or c == "\x7f") and c not in _PLAIN
+    """Also those above ASCII, which terminals obey too, and what shows a text in another order than it is read."""
+    return c in _TURNING or (category(c) == "Cc" and c not in _PLAIN)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from windrow_master.again import GIVEN_UP, Boundary
+from windrow_master.again import GIVEN_UP, Boundary, page_alone
 from windrow_master.clusters import environments, limits, stopping
 from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
@@ -22,6 +22,7 @@ from windrow_master.clusters.model import (
     ClusterKind,
     ClusterRequest,
     NetworkMode,
+    Workload,
     WorkPhase,
 )
 from windrow_master.clusters.networks import Cord, Sight, Unsighted
@@ -318,7 +319,11 @@ class ClusterService:
 
         def read(uow: UnitOfWork) -> Sequence[ClusterView]:
             account_id = None if principal.roles & _SEES_ALL else principal.account_id
-            return [self._view(uow, cluster) for cluster in uow.clusters.page(account_id, before, limit)]
+
+            def rows(last: Cluster | None, size: int) -> Sequence[Cluster]:
+                return uow.clusters.page(account_id, before if last is None else last.cluster_id, size)
+
+            return page_alone("cluster_view", rows, lambda cluster: self._view(uow, cluster), limit)
 
         return await self._store.read(read)
 
@@ -362,32 +367,42 @@ class ClusterService:
         def renew(uow: UnitOfWork) -> dict[HostId, tuple[LeaseRenewal, ...]]:
             found: dict[HostId, tuple[LeaseRenewal, ...]] = {}
             for workload in uow.workloads.held():
-                host = uow.hosts.get(workload.host_id)
-                is_online = host is not None and host.link_state is LinkState.ONLINE
-                if workload.delete_command is not None or not is_online:
-                    continue
-                renewal = None
-                if workload.phase in _RENEWED:
-                    renewal = self._market.renew(uow, workload.workload_id)
-                elif has_results(workload):  # it costs nothing
-                    renewal = Renewal(workload.workload_id, LEASE_NS, LEASE_NS)
-                if renewal is not None:
-                    lease = LeaseRenewal(workload.workload_id, renewal.lease_ns, renewal.paid_ns, workload.token)
-                    found[workload.host_id] = (*found.get(workload.host_id, ()), lease)
+                with self._faults.around(workload.cluster_id, "renew"), uow.attempt():
+                    lease = self._renewed(uow, workload)
+                    if lease is not None:
+                        found[workload.host_id] = (*found.get(workload.host_id, ()), lease)
             return found
 
         if not await self._store.read(lambda uow: bool(uow.workloads.held())):
             return {}
         return await self._store.write(renew, name="cluster.renew")
 
+    def _renewed(self, uow: UnitOfWork, workload: Workload) -> LeaseRenewal | None:
+        host = uow.hosts.get(workload.host_id)
+        is_online = host is not None and host.link_state is LinkState.ONLINE
+        if workload.delete_command is not None or not is_online:
+            return None
+        renewal = None
+        if workload.phase in _RENEWED:
+            renewal = self._market.renew(uow, workload.workload_id)
+        elif has_results(workload):  # it costs nothing
+            renewal = Renewal(workload.workload_id, LEASE_NS, LEASE_NS)
+        if renewal is None:
+            return None
+        return LeaseRenewal(workload.workload_id, renewal.lease_ns, renewal.paid_ns, workload.token)
+
     async def tick(self) -> None:
         """What time alone brings about: lost hosts given up, limits reached, ended work cleared away. Every 5 s."""
 
         def judge(uow: UnitOfWork) -> Sequence[Lacking]:
             living, judged, lacking = uow.clusters.living(), [], []
-            self._faults.keep_only({cluster.cluster_id for cluster in living})
+            held, rented = uow.workloads.held(), uow.rentals.live()
+            of_all = {one.cluster_id for one in living} | {one.cluster_id for one in held}
+            self._faults.keep_only(of_all | {one.cluster_id for one in rented})
             for cluster in living:
                 is_spent = self._faults.is_spent(cluster.cluster_id)
+                if is_spent and self._faults.skips(cluster.cluster_id):
+                    continue
                 with self._faults.around(cluster.cluster_id), uow.attempt():
                     if is_spent:
                         self.life.end(uow, cluster, GIVEN_UP, "master")
@@ -396,9 +411,12 @@ class ClusterService:
             for cluster in judged:
                 with self._faults.around(cluster.cluster_id, "mend"), uow.attempt():
                     lacking.append(self._mender.mend(uow, cluster))
-            for step, turn in (("order_again", self.life.order_again), ("rentals", self._market.tick)):
-                with self._faults.around("all", step), uow.attempt():
-                    turn(uow)
+            for workload in uow.workloads.held():
+                with self._faults.around(workload.cluster_id, "order_again"), uow.attempt():
+                    self.life.order_again(uow, workload)
+            for rental in uow.rentals.live():
+                with self._faults.around(rental.cluster_id, "rental"), uow.attempt():
+                    self._market.judge(uow, rental)
             return lacking
 
         def is_needed(uow: UnitOfWork) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import again
+from windrow_master.again import Boundary, again, each_alone, ends_alone
 from windrow_master.fleet import reconcile
 from windrow_master.fleet.commands.service import CommandDesk, is_under_way
 from windrow_master.fleet.cuts.service import CutDesk
@@ -28,7 +28,7 @@ from windrow_master.fleet.slots.service import SlotDesk, is_back_soon
 from windrow_master.fleet.verification.uniqueness import FLEET_CODES
 from windrow_master.fleet.view import Entry, FleetView
 from windrow_master.store.store import Store
-from windrow_master.store.unit import UnitOfWork
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_proto.errors import HostUnreachable, NotFound, WindrowError
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, OperationId, SlotId
 from windrow_proto.model import Command, CommandKind, Kind, Observed, ObservedWorkload, SlotGrant, WorkloadPhase
@@ -64,6 +64,8 @@ class FleetService:
         self.cuts = CutDesk(self.hosts, self.commands)
         self.reliability = ReliabilityDesk(self.hosts)
         self.evidence = EvidenceDesk(self.hosts, self.commands, self.ports, self._on_observed, self._home)
+        self._faults = Boundary("fleet", DATABASE_FAULTS)
+        self._steps = Boundary("fleet", (*DATABASE_FAULTS, WindrowError))
         self._dirty: set[HostId] = set()
         self._observed: dict[HostId, Observed] = {}
         self._findings: dict[HostId, Findings] = {}
@@ -237,26 +239,46 @@ class FleetService:
         await again(self.tick, TICK_NS, self._clock, "fleet")
 
     async def tick(self) -> None:
-        """Everything that is due now; safe to call at any time."""
+        """Everything that is due now; safe to call at any time. What one step meets does not keep the next from its
+        turn."""
+        steps = (
+            ("presence", 0, self._keep_presence),
+            ("timeouts", TIMEOUTS_EVERY_NS, self._time_out),
+            ("reconcile", reconcile.RECONCILE_NS, self.reconcile),
+            ("returns", 0, self._reconcile_returns),
+            ("claims", CLAIMS_EVERY_NS, self._judge_claims),
+            ("forget", FORGET_EVERY_NS, self._forget),
+            ("reliability", SLOT_NS, self._count_reliability),
+            ("refresh", 0, self.refresh),
+            ("measures", MEASURES_EVERY_NS, self._measure_due),
+        )
+        failures: list[WindrowError] = []
+        for name, every_ns, step in steps:
+            if not self._is_due(name, every_ns):
+                continue
+            try:
+                with self._steps.around(name):
+                    await step()
+            except WindrowError as error:  # the world refused: the store is away, a disk is full
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    async def _keep_presence(self) -> None:
         self.presence.judge(self.heartbeat_interval_ns())
         await self.flush()
-        if self._is_due("timeouts", TIMEOUTS_EVERY_NS):
-            await self._time_out()
-        if self._is_due("reconcile", reconcile.RECONCILE_NS):
-            await self.reconcile()
+
+    async def _reconcile_returns(self) -> None:
         if settled := self._settled_returns():
             await self.reconcile(settled)
-        if self._is_due("claims", CLAIMS_EVERY_NS):
-            await self._judge_claims()
-        if self._is_due("forget", FORGET_EVERY_NS):
-            await self._store.write(_forget, name="fleet.forget")
-        if self._is_due("reliability", SLOT_NS):
-            is_frozen = self.presence.breaker.is_frozen(self._clock.monotonic_ns())
-            count = self.reliability.ended(tuple(self.view), self._clock.wall_ns(), is_frozen)
-            await self._store.write(count, name="fleet.reliability")
-        await self.refresh()
-        if self._is_due("measures", MEASURES_EVERY_NS):
-            await self._measure_due()
+
+    async def _forget(self) -> None:
+        await self._store.write(_forget, name="fleet.forget")
+
+    async def _count_reliability(self) -> None:
+        is_frozen = self.presence.breaker.is_frozen(self._clock.monotonic_ns())
+        count = self.reliability.ended(tuple(self.view), self._clock.wall_ns(), is_frozen)
+        await self._store.write(count, name="fleet.reliability")
 
     async def flush(self) -> None:
         """Write down what changed of presence, all that is due in one unit of work."""
@@ -264,42 +286,55 @@ class FleetService:
         if not changes:
             return
         try:
-            await self._store.write(lambda uow: self._write_changes(uow, changes), name="fleet.presence")
+            undone = await self._store.write(lambda uow: self._write_changes(uow, changes), name="fleet.presence")
         except WindrowError:
             self.presence.put_back(changes)
             raise
+        self.presence.put_back(undone)
         self._returned |= {c.host_id for c in changes if c.event is LinkEvent.HEARD or c.route is not None}
 
-    def _write_changes(self, uow: UnitOfWork, changes: Iterable[Change]) -> None:
-        is_ours = self.presence.breaker.is_frozen(self._clock.monotonic_ns())
+    def _write_changes(self, uow: UnitOfWork, changes: Iterable[Change]) -> tuple[Change, ...]:
+        """Each change alone; returns those that are worth another try."""
+        is_ours, undone = self.presence.breaker.is_frozen(self._clock.monotonic_ns()), list[Change]()
         for change in changes:
-            host_id = change.host_id
-            if uow.hosts.get(host_id) is None:
-                continue
-            if change.route is not None:
-                route = change.route
-                self.hosts.route(
-                    uow,
-                    host_id,
-                    access_id=route.access_id,
-                    region=route.region,
-                    address=route.address,
-                    boot_id=route.boot_id,
-                )
-            if change.conditions is not None:
-                lost = self.hosts.conditions(uow, host_id, change.conditions)
-                if lost:
-                    self.ports.on_slots_lost(uow, host_id, tuple(lost), "the GPU is out of order")
-            if change.event is not None:
-                after = self.hosts.link(uow, host_id, change.event, change.seen_ns, is_ours)
-                if after is not None:
-                    self.ports.on_host_link(uow, host_id, after.link_state)
+            undone.append(change)
+            with self._faults.around(change.host_id, "presence"), uow.attempt():
+                self._write_change(uow, change, is_ours=is_ours)
+                undone.pop()
+        return tuple(one for one in undone if not self._faults.is_spent(one.host_id))
+
+    def _write_change(self, uow: UnitOfWork, change: Change, *, is_ours: bool) -> None:
+        host_id = change.host_id
+        if uow.hosts.get(host_id) is None:
+            return
+        if change.route is not None:
+            route = change.route
+            self.hosts.route(
+                uow,
+                host_id,
+                access_id=route.access_id,
+                region=route.region,
+                address=route.address,
+                boot_id=route.boot_id,
+            )
+        if change.conditions is not None:
+            lost = self.hosts.conditions(uow, host_id, change.conditions)
+            if lost:
+                self.ports.on_slots_lost(uow, host_id, tuple(lost), "the GPU is out of order")
+        if change.event is not None:
+            after = self.hosts.link(uow, host_id, change.event, change.seen_ns, is_ours)
+            if after is not None:
+                self.ports.on_host_link(uow, host_id, after.link_state)
 
     async def _time_out(self) -> None:
         def judge(uow: UnitOfWork) -> None:
             for row in uow.commands.open_all():
-                self.commands.judge(uow, row)
-            self.slots.expire_holds(uow)
+                if not self._faults.skips(row.command_id):
+                    with self._faults.around(row.command_id), uow.attempt():
+                        self.commands.judge(uow, row)
+            for slot in uow.slots.expired(uow.now_wall_ns):
+                with self._faults.around(slot.slot_id), uow.attempt():
+                    self.slots.expire_hold(uow, slot)
 
         def is_needed(uow: UnitOfWork) -> bool:
             return bool(uow.commands.open_all()) or bool(uow.slots.expired(uow.now_wall_ns))
@@ -313,7 +348,8 @@ class FleetService:
 
         def judge(uow: UnitOfWork) -> None:
             for host_id in sorted(rivals):
-                self.hosts.judge_claims(uow, host_id)
+                with self._faults.around(host_id, "claims"), uow.attempt():
+                    self.hosts.judge_claims(uow, host_id)
 
         if rivals:
             await self._store.write(judge, name="fleet.claims")
@@ -352,34 +388,39 @@ class FleetService:
     def _compare(self, uow: UnitOfWork, reports: dict[HostId, Observed], now_ns: int) -> dict[HostId, Findings]:
         found = {}
         for host_id, observed in reports.items():
-            under_way = {row.subject for row in uow.commands.open_of_host(host_id) if is_under_way(row)}
-            found[host_id] = reconcile.compare(
-                self.ports.desired(uow, host_id),
-                observed.workloads,
-                under_way=under_way,
-                before=self._findings.get(host_id, Findings()),
-                now_ns=now_ns,
-            )
+            with self._faults.around(host_id, "compare"):
+                under_way = {row.subject for row in uow.commands.open_of_host(host_id) if is_under_way(row)}
+                found[host_id] = reconcile.compare(
+                    self.ports.desired(uow, host_id),
+                    observed.workloads,
+                    under_way=under_way,
+                    before=self._findings.get(host_id, Findings()),
+                    now_ns=now_ns,
+                )
         return found
 
     def _act(self, uow: UnitOfWork, acting: dict[HostId, Findings]) -> None:
         for host_id, found in acting.items():
-            under_way = {row.subject for row in uow.commands.open_of_host(host_id) if is_under_way(row)}
-            for workload in found.lost:
-                why = "the host does not have it any more"
-                gone = ObservedWorkload(workload.workload_id, WorkloadPhase.GONE, workload.slots, detail=why)
-                uow.event("workload.lost", (host_id, workload.workload_id), "A workload is gone from its host")
-                self.ports.on_workload(uow, host_id, gone)
-            for spec in found.delete:
-                if spec.workload_id in under_way:
-                    continue
-                if not self.hosts.budget.admit(host_id, "orphans", uow.now_wall_ns):
-                    self.hosts.tell_excess(uow, host_id, "orphans")
-                    break  # the next look goes on
-                own = (spec.workload_id,) if self.ports.had(uow, host_id, spec.workload_id) else ()
-                uow.event("workload.orphan", (host_id, *own), "A workload nobody wants is being ended")
-                command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
-                self.issue(uow, host_id, command, subject=spec.workload_id)
+            with self._faults.around(host_id, "act"), uow.attempt():
+                self._act_on(uow, host_id, found)
+
+    def _act_on(self, uow: UnitOfWork, host_id: HostId, found: Findings) -> None:
+        under_way = {row.subject for row in uow.commands.open_of_host(host_id) if is_under_way(row)}
+        for workload in found.lost:
+            why = "the host does not have it any more"
+            gone = ObservedWorkload(workload.workload_id, WorkloadPhase.GONE, workload.slots, detail=why)
+            uow.event("workload.lost", (host_id, workload.workload_id), "A workload is gone from its host")
+            self.ports.on_workload(uow, host_id, gone)
+        for spec in found.delete:
+            if spec.workload_id in under_way:
+                continue
+            if not self.hosts.budget.admit(host_id, "orphans", uow.now_wall_ns):
+                self.hosts.tell_excess(uow, host_id, "orphans")
+                break  # the next look goes on
+            own = (spec.workload_id,) if self.ports.had(uow, host_id, spec.workload_id) else ()
+            uow.event("workload.orphan", (host_id, *own), "A workload nobody wants is being ended")
+            command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
+            self.issue(uow, host_id, command, subject=spec.workload_id)
 
     async def refresh(self) -> None:
         """Read again what changed in the store, and tell who watches the view."""
@@ -387,9 +428,11 @@ class FleetService:
             return
         dirty, self._dirty = self._dirty, set()
         for host, slots in await self._store.read(lambda uow: _some(uow, dirty)):
-            self._put(host, slots)
+            with self._faults.around(host.host_id, "view"):
+                self._put(host, slots)
         for listener in self._listeners:
-            listener()
+            with ends_alone("fleet_listener"):
+                listener()
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call `listener` on the loop whenever the view has changed."""
@@ -445,7 +488,9 @@ def _everything(uow: UnitOfWork) -> list[tuple[Host, list[Slot]]]:
 
 
 def _some(uow: UnitOfWork, host_ids: Iterable[HostId]) -> list[tuple[Host, list[Slot]]]:
-    found = [(uow.hosts.get(host_id), list(uow.slots.of_host(host_id))) for host_id in sorted(host_ids)]
+    found = each_alone(
+        "host_view", sorted(host_ids), lambda host_id: (uow.hosts.get(host_id), list(uow.slots.of_host(host_id)))
+    )
     return [(host, slots) for host, slots in found if host is not None]
 
 

@@ -24,6 +24,7 @@ from windrow_master.identity.model import (
     SignedRegions,
     Standing,
 )
+from windrow_master.sift import sift
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import (
@@ -52,8 +53,6 @@ from windrow_proto.wire_link import encode_region_map
 JOIN_TOKEN_LIFE_NS: Final = 15 * MINUTE
 JOIN_TOKEN_LIFE_NS_MAX: Final = DAY
 _KINDS: Final = {MemberRole.HOST: "a host", MemberRole.ACCESS: "an Access"}
-TOKENS_MAX: Final = 10_000
-"""Of one account that are looked at; more than anybody makes."""
 CA_HASH_HEX: Final = 32
 """As windrow_proto.enrol reads it."""
 
@@ -351,8 +350,10 @@ class IdentityService:
         """The account's tokens with at most the roles of this one, without their texts."""
 
         def read(uow: UnitOfWork) -> list[ApiToken]:
-            found = uow.tokens.list(principal.account_id, after, TOKENS_MAX)
-            return [token for token in found if decide.reaches(principal, token)][:limit]
+            def page(last: ApiToken | None, size: int) -> Sequence[ApiToken]:
+                return uow.tokens.list(principal.account_id, after if last is None else last.id, size)
+
+            return sift(page, lambda token: decide.reaches(principal, token), limit, None)[0]
 
         found = await self._store.read(read)
         return [replace(token, last_used_at_ns=self.asking.used_at(token.id, token.last_used_at_ns)) for token in found]

@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.again import page_alone
 from windrow_master.market import ledger, metering
 from windrow_master.market.model import (
     PROOF_ACCOUNT,
@@ -305,11 +306,10 @@ class MarketService:
         subjects = (rental.cluster_id, rental_id, *(line.host_id for line in lines))
         uow.event("rental.closed", subjects, f"{rental.cluster_name or rental.cluster_id} cost {charged}")
 
-    def tick(self, uow: UnitOfWork) -> None:
-        """Close what waits for a last receipt that will not come any more."""
-        for rental in uow.rentals.live():
-            if rental.state is RentalState.ENDING:
-                self.close_if_done(uow, rental.rental_id)
+    def judge(self, uow: UnitOfWork, rental: Rental) -> None:
+        """Close it where it waits for a last receipt that will not come any more."""
+        if rental.state is RentalState.ENDING:
+            self.close_if_done(uow, rental.rental_id)
 
     # --- what people read --------------------------------------------------------------------------------------------
 
@@ -319,8 +319,10 @@ class MarketService:
         """Rentals with their lines and transfers, the latest first; of everybody where `renter` is None."""
 
         def read(uow: UnitOfWork) -> Sequence[Statement]:
-            found = uow.rentals.page(renter, cluster_id, before, limit)
-            return [self._statement(uow, rental) for rental in found]
+            def rows(last: Rental | None, size: int) -> Sequence[Rental]:
+                return uow.rentals.page(renter, cluster_id, before if last is None else last.rental_id, size)
+
+            return page_alone("statement", rows, lambda rental: self._statement(uow, rental), limit)
 
         return await self._store.read(read)
 
@@ -381,7 +383,7 @@ class MarketService:
 
     def _warn(self, uow: UnitOfWork, rental: Rental, paid_ns: int) -> None:
         """Say once per rental that its funds run out, while there is time to do something about it."""
-        if any(event.kind == "rental.funds_low" for event in uow.events.newest(rental.rental_id, limit=100)):
+        if uow.events.newest(rental.rental_id, limit=1, kind="rental.funds_low"):
             return
         name = rental.cluster_name or rental.cluster_id
         text = f"The funds of {name} last for {paid_ns // SECOND} s more; it ends then unless credits are added"
@@ -389,7 +391,7 @@ class MarketService:
 
     def _flag(self, uow: UnitOfWork, line: RentalLine, host_id: HostId, receipt: Receipt) -> None:
         """Say once of each workload that its host signs what cannot be."""
-        if any(event.kind == "receipt.impossible" for event in uow.events.newest(line.workload_id, limit=100)):
+        if uow.events.newest(line.workload_id, limit=1, kind="receipt.impossible"):
             return
         passed_ns = uow.now_wall_ns - line.lease_from_ns
         text = (

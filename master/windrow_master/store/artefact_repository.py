@@ -6,6 +6,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, func, insert, select
 
 from windrow_master.clusters.model import Artefact, ObjectKey
+from windrow_master.store.made import page
 from windrow_master.store.tables_clusters import artefacts as table
 from windrow_proto.ids import AccountId
 
@@ -41,8 +42,7 @@ class ArtefactRepository:
             query = query.where(table.c.owner_kind == owner[0], table.c.owner_id == owner[1])
         if before is not None:
             query = query.where(table.c.artefact_id < before)
-        query = query.order_by(table.c.artefact_id.desc()).limit(limit)
-        return [_artefact(row._mapping) for row in self._connection.execute(query)]
+        return page(self._connection, query.order_by(table.c.artefact_id.desc()), _artefact, limit)
 
     def used(self, account_id: AccountId) -> tuple[int, int]:
         """How many an account has, and their bytes."""
@@ -57,8 +57,8 @@ class ArtefactRepository:
 
     def expired(self, now_ns: int, limit: int) -> Sequence[Artefact]:
         """Those whose time is over, the oldest first."""
-        query = select(table).where(table.c.expires_at_ns <= now_ns).order_by(table.c.expires_at_ns).limit(limit)
-        return [_artefact(row._mapping) for row in self._connection.execute(query)]
+        query = select(table).where(table.c.expires_at_ns <= now_ns).order_by(table.c.expires_at_ns)
+        return page(self._connection, query, _artefact, limit)
 
     def known(self, keys: Sequence[ObjectKey]) -> frozenset[ObjectKey]:
         """Which of these objects belong to an artefact."""

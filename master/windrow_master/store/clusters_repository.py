@@ -20,7 +20,7 @@ from windrow_master.clusters.model import (
     Workload,
     WorkPhase,
 )
-from windrow_master.store.made import Found, Made, flat, settable
+from windrow_master.store.made import Found, Made, flat, page, settable
 from windrow_master.store.tables_clusters import clusters, service_traffic, volume_uses, workloads
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
@@ -155,24 +155,24 @@ class ClusterRepository:
 
     def page(self, account_id: AccountId | None, before: str | None, limit: int) -> Sequence[Cluster]:
         """The latest first; of all accounts where `account_id` is None."""
-        query = select(clusters).order_by(clusters.c.cluster_id.desc()).limit(limit)
+        query = select(clusters).order_by(clusters.c.cluster_id.desc())
         if account_id is not None:
             query = query.where(clusters.c.account_id == account_id)
         if before is not None:
             query = query.where(clusters.c.cluster_id < before)
-        return [_cluster(row._mapping) for row in self._connection.execute(query)]
+        return page(self._connection, query, _cluster, limit)
 
     def living(self) -> Sequence[Cluster]:
         """Whatever is neither deleted, failed nor stopped."""
-        return _ALL_LIVING.all(self._connection)
+        return _ALL_LIVING.readable(self._connection)
 
     def in_tunnels(self) -> Sequence[Cluster]:
         """Those of them whose members are joined by tunnels."""
-        return _IN_TUNNELS.all(self._connection)
+        return _IN_TUNNELS.readable(self._connection)
 
     def with_volumes(self) -> Sequence[Cluster]:
         """Whatever has volumes, or had them until a moment ago."""
-        return _WITH_VOLUMES.all(self._connection)
+        return _WITH_VOLUMES.readable(self._connection)
 
     def count(self, account_id: AccountId) -> int:
         """How many clusters an account ever asked for."""
@@ -223,24 +223,24 @@ class WorkloadRepository:
 
     def held_on(self, host_id: HostId) -> Sequence[Workload]:
         """What still holds slots of a host."""
-        return _HELD_ON.all(self._connection, {"wanted": host_id})
+        return _HELD_ON.readable(self._connection, {"wanted": host_id})
 
     def held(self) -> Sequence[Workload]:
         """What still holds slots anywhere."""
-        return _HELD.all(self._connection)
+        return _HELD.readable(self._connection)
 
     def held_of(self, account_id: AccountId) -> Sequence[Workload]:
         """What still holds slots anywhere, of one account."""
-        return _HELD_OF.all(self._connection, {"account": account_id})
+        return _HELD_OF.readable(self._connection, {"account": account_id})
 
     def with_results(self) -> Sequence[Workload]:
         """What has ended by itself and was not ordered gone: its log and files are still on its host, or were."""
         phases = {"exited": WorkPhase.EXITED.value, "gone": WorkPhase.GONE.value}
-        return _WITH_RESULTS.all(self._connection, phases)
+        return _WITH_RESULTS.readable(self._connection, phases)
 
     def with_volumes(self) -> Sequence[Workload]:
         """What still holds slots, of the clusters that have volumes."""
-        return _HELD_WITH_VOLUMES.all(self._connection)
+        return _HELD_WITH_VOLUMES.readable(self._connection)
 
     def committed(self) -> dict[HostId, Committed]:
         """What is asked of each host by the work that still holds slots there."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, RowMapping, bindparam, delete, func, insert, select, update
 
 from windrow_master.audit.model import Wanted
-from windrow_master.store.made import Found, Made, flat
+from windrow_master.store.made import Found, Made, flat, page
 from windrow_master.store.model import (
     CHAIN_START,
     AuditEntry,
@@ -213,9 +213,13 @@ class EventRepository:
         _ADD_SUBJECT.run_all(self._connection, rows)
         return replace(event, number=number)
 
-    def newest(self, subject: str | None = None, before: int | None = None, limit: int = 100) -> Sequence[EventRow]:
-        """The latest events first, from below number `before`."""
+    def newest(
+        self, subject: str | None = None, before: int | None = None, limit: int = 100, kind: str | None = None
+    ) -> Sequence[EventRow]:
+        """The latest events first, from below number `before`; of one kind, where it is given."""
         query = select(events).order_by(events.c.number.desc()).limit(limit)
+        if kind is not None:
+            query = query.where(events.c.kind == kind)
         if subject is not None:
             query = query.join(event_subjects).where(event_subjects.c.subject == subject)
         if before is not None:
@@ -264,12 +268,12 @@ class OperationRepository:
 
     def list(self, account_id: AccountId | None, before: str | None = None, limit: int = 100) -> Sequence[Operation]:
         """The latest first; of all accounts where `account_id` is None."""
-        query = select(operations).order_by(operations.c.id.desc()).limit(limit)
+        query = select(operations).order_by(operations.c.id.desc())
         if account_id is not None:
             query = query.where(operations.c.account_id == account_id)
         if before is not None:
             query = query.where(operations.c.id < before)
-        return [_operation(row._mapping) for row in self._connection.execute(query)]
+        return page(self._connection, query, _operation, limit)
 
     def finish(self, operation_id: OperationId, now_ns: int, error_code: str | None = None, detail: str = "") -> None:
         """End one that runs, well or with an error; one that has ended stays as it ended."""

@@ -26,7 +26,7 @@ from windrow_master.fleet.model import (
     SlotState,
     VerifyState,
 )
-from windrow_master.store.made import Found, Made, flat, settable
+from windrow_master.store.made import Found, Made, flat, page, settable
 from windrow_master.store.tables_fleet import commands, gpu_claims, grants, hosts, slots
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId
@@ -134,7 +134,7 @@ class HostRepository:
 
     def list_all(self) -> Sequence[Host]:
         """Every host, retired ones too, in the order of their joining."""
-        return _ALL_HOSTS.all(self._connection)
+        return _ALL_HOSTS.readable(self._connection)
 
     def of_owner(self, account_id: AccountId) -> Sequence[Host]:
         """The hosts of one account."""
@@ -214,7 +214,7 @@ class SlotRepository:
 
     def of_host(self, host_id: HostId) -> Sequence[Slot]:
         """The slots of one host."""
-        return _SLOTS_OF_HOST.all(self._connection, {"wanted": host_id})
+        return _SLOTS_OF_HOST.readable(self._connection, {"wanted": host_id})
 
     def of_holder(self, cluster_id: ClusterId) -> Sequence[Slot]:
         """The slots one cluster holds."""
@@ -222,11 +222,11 @@ class SlotRepository:
 
     def list_all(self) -> Sequence[Slot]:
         """Every slot."""
-        return _ALL_SLOTS.all(self._connection)
+        return _ALL_SLOTS.readable(self._connection)
 
     def expired(self, now_ns: int) -> Sequence[Slot]:
         """Reservations whose time is over."""
-        return _EXPIRED.all(self._connection, {"now_ns": now_ns})
+        return _EXPIRED.readable(self._connection, {"now_ns": now_ns})
 
     def swap(self, before: Slot, after: Slot) -> bool:
         """Write `after` if the row's state, token, holder and offer are still those of `before`; False otherwise.
@@ -343,7 +343,7 @@ class CommandRepository:
 
     def open_all(self) -> Sequence[CommandRow]:
         """What is not done anywhere, oldest first."""
-        return _OPEN.all(self._connection)
+        return _OPEN.readable(self._connection)
 
     def since(self, host_id: HostId, kind: CommandKind, since_ns: int) -> Sequence[CommandRow]:
         """Those of one kind that one host was given after this wall time, oldest first."""
@@ -353,12 +353,12 @@ class CommandRepository:
 
     def list(self, host_id: HostId | None = None, before: str | None = None, limit: int = 100) -> Sequence[CommandRow]:
         """The newest commands, of one host or of all; `before` is the last id of the previous page."""
-        query = select(commands).order_by(commands.c.command_id.desc()).limit(limit)
+        query = select(commands).order_by(commands.c.command_id.desc())
         if host_id is not None:
             query = query.where(commands.c.host_id == host_id)
         if before is not None:
             query = query.where(commands.c.command_id < before)
-        return [_command(row._mapping) for row in self._connection.execute(query)]
+        return page(self._connection, query, _command, limit)
 
 
 def _command_values(command: CommandRow) -> dict[str, Any]:

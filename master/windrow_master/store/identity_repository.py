@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from windrow_master.identity.model import (
     Account,
@@ -18,7 +18,7 @@ from windrow_master.identity.model import (
     SignInLink,
     Standing,
 )
-from windrow_master.store.made import Found
+from windrow_master.store.made import Found, page
 from windrow_master.store.tables_identity import (
     accounts,
     api_tokens,
@@ -57,8 +57,8 @@ class AccountRepository:
 
     def list(self, after: str = "", limit: int = 100) -> Sequence[Account]:
         """All of them, the oldest first."""
-        query = select(accounts).where(accounts.c.id > after).order_by(accounts.c.id).limit(limit)
-        return [_account(row) for row in self._connection.execute(query).mappings()]
+        query = select(accounts).where(accounts.c.id > after).order_by(accounts.c.id)
+        return page(self._connection, query, _account, limit)
 
     def suspend(self, account_id: AccountId, at_ns: int | None) -> None:
         """Note since when it may do nothing; None: it may again."""
@@ -74,7 +74,7 @@ class AccountRepository:
         return None if row is None else _account(row)
 
 
-def _account(row: RowMapping) -> Account:
+def _account(row: Mapping[Any, Any]) -> Account:
     return Account(**dict(row) | {"roles": _roles(row["roles"])})
 
 
@@ -130,9 +130,8 @@ class TokenRepository:
             select(api_tokens)
             .where(api_tokens.c.account_id == account_id, api_tokens.c.revoked_at_ns.is_(None), api_tokens.c.id > after)
             .order_by(api_tokens.c.id)
-            .limit(limit)
         )
-        return [_token(row) for row in self._connection.execute(query).mappings()]
+        return page(self._connection, query, _token, limit)
 
     def count(self, account_id: AccountId, now_ns: int) -> int:
         """How many of an account are worth something."""
@@ -162,7 +161,7 @@ class TokenRepository:
         )
 
 
-def _token(row: RowMapping) -> ApiToken:
+def _token(row: Mapping[Any, Any]) -> ApiToken:
     return ApiToken(**dict(row) | {"roles": _roles(row["roles"]), "sha256": bytes(row["sha256"])})
 
 
@@ -202,9 +201,8 @@ class SessionRepository:
                 sessions.c.id > after,
             )
             .order_by(sessions.c.id)
-            .limit(limit)
         )
-        return [_session(row) for row in self._connection.execute(query).mappings()]
+        return page(self._connection, query, _session, limit)
 
     def revoke(self, session_id: SessionId, now_ns: int) -> None:
         """Make it worthless from now on."""
@@ -231,7 +229,7 @@ class SessionRepository:
         return None if row is None else _session(row)
 
 
-def _session(row: RowMapping) -> Session:
+def _session(row: Mapping[Any, Any]) -> Session:
     return Session(**dict(row) | {"sha256": bytes(row["sha256"])})
 
 
@@ -268,9 +266,8 @@ class JoinTokenRepository:
                 join_tokens.c.id > after,
             )
             .order_by(join_tokens.c.id)
-            .limit(limit)
         )
-        return [_join_token(row) for row in self._connection.execute(query).mappings()]
+        return page(self._connection, query, _join_token, limit)
 
     def count(self, account_id: AccountId, now_ns: int) -> int:
         """How many of an account can still be used."""
@@ -300,7 +297,7 @@ class JoinTokenRepository:
         self._connection.execute(update(join_tokens).where(is_its).values(revoked_at_ns=now_ns))
 
 
-def _join_token(row: RowMapping) -> JoinToken:
+def _join_token(row: Mapping[Any, Any]) -> JoinToken:
     return JoinToken(**dict(row) | {"role": MemberRole(row["role"]), "sha256": bytes(row["sha256"])})
 
 

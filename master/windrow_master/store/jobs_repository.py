@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from windrow_master.clusters.environments import names_of
 from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
-from windrow_master.store.made import Found, Made
+from windrow_master.store.made import Found, Made, page
 from windrow_master.store.tables_jobs import jobs
 from windrow_proto.ids import AccountId
 from windrow_proto.volumes import Mount
@@ -56,16 +56,16 @@ class JobRepository:
 
     def page(self, account_id: AccountId | None, before: str | None, limit: int) -> Sequence[Job]:
         """The latest first; of all accounts where `account_id` is None."""
-        query = select(jobs).order_by(jobs.c.job_id.desc()).limit(limit)
+        query = select(jobs).order_by(jobs.c.job_id.desc())
         if account_id is not None:
             query = query.where(jobs.c.account_id == account_id)
         if before is not None:
             query = query.where(jobs.c.job_id < before)
-        return [_job(row._mapping) for row in self._connection.execute(query)]
+        return page(self._connection, query, _job, limit)
 
     def living(self) -> Sequence[Job]:
         """Whatever has not ended, the oldest first."""
-        return _LIVING.all(self._connection)
+        return _LIVING.readable(self._connection)
 
     def folder_bytes(self, account_id: AccountId, ended_after_ns: int) -> int:
         """What the folders of an account's jobs take, each once; those whose jobs ended earlier are gone."""

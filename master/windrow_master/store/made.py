@@ -5,12 +5,15 @@ conversion of values are SQLAlchemy's own either way; on PostgreSQL, where the w
 this, SQLAlchemy also executes it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
+import structlog
 from sqlalchemy import Connection, Delete, Dialect, Insert, Select, Table, Update
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
+
+from windrow_proto.ports import Clock
 
 SQLITE: Final = "sqlite"
 ROWS_KNOWN_MAX: Final = 512
@@ -21,6 +24,10 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 T = TypeVar("T")
 Statement = Insert | Update | Delete | Select[Any]
 Convert = Callable[[Any], Any]
+UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+"""What a row that some other program wrote, or a bug of an older release, makes of its reading."""
+
+log = structlog.get_logger(__name__)
 
 
 def flat(value: Any) -> dict[str, Any]:
@@ -119,20 +126,32 @@ class Found(Generic[T]):
 
     def all(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> list[T]:
         """Every row's value, in their order."""
-        found = self._all(connection, values)
+        return self._sorted(self._all(connection, values, skips=False))
+
+    def readable(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> list[T]:
+        """The same for a loop over all rows: those that cannot be read are passed over, and operators are told."""
+        return self._sorted(self._all(connection, values, skips=True))
+
+    def _sorted(self, found: list[T]) -> list[T]:
         if self._by is not None and len(found) > 1:
             found.sort(key=self._by)
         return found
 
-    def _all(self, connection: Connection, values: Mapping[str, Any]) -> list[T]:
+    def _all(self, connection: Connection, values: Mapping[str, Any], *, skips: bool) -> list[T]:
         if connection.dialect.name != SQLITE:
-            return [self._value(row) for row in self._made.rows(connection, values)]
+            return list(_values(self._made.rows(connection, values), self._value, skips=skips))
         known, form = self._known, self._made.made(connection)
         found: list[T] = []
         for row in _cursor(connection, form.text, form.bound(values)).fetchall():
             value = known.get(row)
             if value is None:
-                value = known[row] = self._value(form.row(row))
+                try:
+                    value = known[row] = self._value(form.row(row))
+                except UNREADABLE as error:
+                    if not skips:
+                        raise
+                    pass_over(row[0], error)
+                    continue
                 self._bytes += _size(row)
             found.append(value)
         many = len(known) > 2 * len(found)
@@ -146,6 +165,85 @@ class Found(Generic[T]):
         found = self.all(connection, values)
         assert len(found) <= 1
         return found[0] if found else None
+
+
+PASSED_OVER: Final[dict[str, str]] = {}
+"""Rows that this process could not read, by their keys, and why."""
+PASSED_OVER_MAX: Final = 1_000
+SHOWN_MAX: Final = 10
+ROW_UNREADABLE: Final = "master.row_unreadable"
+
+
+def pass_over(key: object, error: Exception) -> None:
+    """Note that a row could not be read; it is logged the first time."""
+    name = str(key)[:100].encode("ascii", "backslashreplace").decode()
+    if name not in PASSED_OVER and len(PASSED_OVER) < PASSED_OVER_MAX:
+        PASSED_OVER[name] = type(error).__name__
+        log.exception("row_unreadable", row=name)
+
+
+def readable(connection: Connection, query: Select[Any], value: Callable[[Mapping[Any, Any]], T]) -> list[T]:
+    """The values of a select in order, without those of rows that cannot be read."""
+    return [one for one in _rows(connection, query, value) if one is not None]
+
+
+def _values(rows: Iterable[Mapping[str, Any]], value: Callable[[Mapping[Any, Any]], T], *, skips: bool) -> Iterator[T]:
+    for row in rows:
+        try:
+            yield value(row)
+        except UNREADABLE as error:
+            if not skips:
+                raise
+            pass_over(next(iter(row.values()), ""), error)
+
+
+def page(connection: Connection, query: Select[Any], value: Callable[[Mapping[Any, Any]], T], limit: int) -> list[T]:
+    """At most `limit` values of a select in order; a row that cannot be read is passed over, and the next one comes in
+    its place, so that no list ends there."""
+    found: list[T] = []
+    offset = 0
+    while True:
+        rows = _rows(connection, query.limit(limit).offset(offset), value)
+        found += [one for one in rows if one is not None]
+        if len(rows) < limit or len(found) >= limit:
+            return found[:limit]
+        offset += len(rows)
+
+
+def _rows(connection: Connection, query: Select[Any], value: Callable[[Mapping[Any, Any]], T]) -> list[T | None]:
+    if connection.dialect.name != SQLITE:
+        rows: list[Any] = [dict(row._mapping) for row in connection.execute(query)]
+        convert: Callable[[Any], Mapping[str, Any]] = dict
+    else:
+        form = _Form(query, (), connection.dialect)
+        rows, convert = _cursor(connection, form.text, form.bound(_NOTHING)).fetchall(), form.row
+    found: list[T | None] = []
+    for row in rows:
+        try:
+            found.append(value(convert(row)))
+        except UNREADABLE as error:
+            pass_over(next(iter(row.values()), "") if isinstance(row, dict) else row[0], error)
+            found.append(None)
+    return found
+
+
+class Unreadable:
+    """Tells operators of rows that are passed over."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since_ns: int | None = None
+
+    def conditions(self) -> Iterator[tuple[str, str, int]]:
+        """Code, detail and since when, for health."""
+        if PASSED_OVER:
+            self._since_ns = self._since_ns or self._clock.wall_ns()
+            names = ", ".join(list(PASSED_OVER)[:SHOWN_MAX])
+            said = f"{len(PASSED_OVER)} rows of the database cannot be read and are passed over: {names} ... "
+            said += (
+                "Everything else goes on. `windrow-master check` looks through the database; a backup may have them."
+            )
+            yield ROW_UNREADABLE, said, self._since_ns
 
 
 class Upsert:

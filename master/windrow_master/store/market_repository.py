@@ -19,7 +19,7 @@ from windrow_master.market.model import (
     TransferKind,
     may_be_negative,
 )
-from windrow_master.store.made import Found, Made, Upsert, flat, settable
+from windrow_master.store.made import Found, Made, Upsert, flat, page, settable
 from windrow_master.store.tables_market import asks, balances, receipts, rental_lines, rentals, transfers
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId
@@ -113,7 +113,7 @@ class RentalRepository:
 
     def live(self) -> Sequence[Rental]:
         """What is not closed, oldest first."""
-        return _LIVE.all(self._connection)
+        return _LIVE.readable(self._connection)
 
     def begun_since(self, since_ns: int, but: AccountId) -> dict[tuple[str, bool], int]:
         """How many began at that time or later, by tier and whether of simulated hosts, one account's left out."""
@@ -127,14 +127,14 @@ class RentalRepository:
         self, renter: AccountId | None, cluster_id: ClusterId | None, before: str | None, limit: int
     ) -> Sequence[Rental]:
         """The latest first; of all accounts where `renter` is None."""
-        query = select(rentals).order_by(rentals.c.rental_id.desc()).limit(limit)
+        query = select(rentals).order_by(rentals.c.rental_id.desc())
         if renter is not None:
             query = query.where(rentals.c.renter == renter)
         if cluster_id is not None:
             query = query.where(rentals.c.cluster_id == cluster_id)
         if before is not None:
             query = query.where(rentals.c.rental_id < before)
-        return [_rental(row._mapping) for row in self._connection.execute(query)]
+        return page(self._connection, query, _rental, limit)
 
     def add_line(self, line: RentalLine) -> None:
         """Add a line; its workload must be new."""

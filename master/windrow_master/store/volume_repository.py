@@ -6,6 +6,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from windrow_master.clusters.model import Use, Volume
+from windrow_master.store.made import readable
 from windrow_master.store.tables_clusters import volume_uses as uses
 from windrow_master.store.tables_clusters import volumes as table
 from windrow_proto.ids import AccountId, ClusterId
@@ -42,12 +43,12 @@ class VolumeRepository:
     def of_account(self, account_id: AccountId) -> Sequence[Volume]:
         """All of an account, by name."""
         query = select(table).where(table.c.account_id == account_id).order_by(table.c.name)
-        return [_volume(row._mapping) for row in self._connection.execute(query)]
+        return readable(self._connection, query, _volume)
 
     def in_use(self) -> Sequence[Volume]:
         """Those that some cluster has."""
         query = select(table).where(table.c.volume_id.in_(select(uses.c.volume_id)))
-        return [_volume(row._mapping) for row in self._connection.execute(query)]
+        return readable(self._connection, query, _volume)
 
     def used(self, account_id: AccountId) -> int:
         """Bytes of the newest versions of an account's."""

@@ -212,6 +212,8 @@ class TelemetryService:
             except WindrowError as error:
                 log.warning("event_not_written", kind=self._events[0][0], error=str(error))
                 return
+            except Exception:  # the top level of one event
+                log.exception("event_crashed", kind=self._events[0][0])
             self._events.popleft()
 
     def close(self) -> None:

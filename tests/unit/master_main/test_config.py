@@ -122,3 +122,11 @@ def test_of_a_masters_environment_other_daemons_get_all_but_what_may_be_a_secret
     parse([], secrets)
 
     assert without_secrets(secrets) == {"WINDROW_ARTEFACTS_URL": "s3://bucket/under", "PATH": "/usr/bin"}
+
+
+def test_trusted_proxies_come_from_flags_or_the_environment() -> None:
+    given = {"WINDROW_TRUSTED_PROXIES": "10.0.0.5, fd00::/8"}
+    assert [str(one) for one in parse([], given).trusted_proxies] == ["10.0.0.5/32", "fd00::/8"]
+    flags = ["--trusted-proxy", "192.0.2.1", "--trusted-proxy", "10.0.0.0/24"]
+    assert [str(one) for one in parse(flags, given).trusted_proxies] == ["192.0.2.1/32", "10.0.0.0/24"]
+    assert parse([], {}).trusted_proxies == ()

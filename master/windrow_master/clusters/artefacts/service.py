@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import again
+from windrow_master.again import again, ends_alone
 from windrow_master.clusters.artefacts.folder import FolderStore
 from windrow_master.clusters.artefacts.model import ARTEFACT_BYTES_MAX, Artefact, ObjectKey, Usage, object_key
 from windrow_master.clusters.artefacts.port import ObjectStore, capped
@@ -225,14 +225,18 @@ class ArtefactService:
 
         def expire(uow: UnitOfWork) -> Sequence[Artefact]:
             over = uow.artefacts.expired(uow.now_wall_ns, SWEEP_MAX)
+            gone = []
             for one in over:
-                uow.artefacts.remove(one.artefact_id)
-                uow.audit("master", "artefact.expire", one.artefact_id, "its time is over", _fields(one))
-            return over
+                with ends_alone("artefact_expiry", artefact=one.artefact_id), uow.attempt():
+                    uow.artefacts.remove(one.artefact_id)
+                    uow.audit("master", "artefact.expire", one.artefact_id, "its time is over", _fields(one))
+                    gone.append(one)
+            return gone
 
         over = await self._store.write(expire, name="expire_artefacts")
         for one in over:
-            await self._drop(one.object_key)
+            with ends_alone("artefact_expiry", artefact=one.artefact_id):  # swept as a loose object later
+                await self._drop(one.object_key)
         return len(over), await self._sweep_loose()
 
     async def _sweep_loose(self) -> int:
@@ -244,8 +248,9 @@ class ArtefactService:
             known = await self._store.read(partial(_known, old))
             for key in old:
                 if key not in known:
-                    await self._drop(key)
-                    count += 1
+                    with ends_alone("object_sweep", object=key):
+                        await self._drop(key)
+                        count += 1
             if (after := page.after) is None:
                 return count
 

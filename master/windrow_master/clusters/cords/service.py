@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import again, ends_alone
+from windrow_master.again import Boundary, again, ends_alone
 from windrow_master.clusters.channels import ChannelBroker, ChannelStream
 from windrow_master.clusters.fellows import members_of
 from windrow_master.clusters.model import Cluster, ClusterPhase, NetworkMode, Traffic, Workload, WorkPhase
@@ -24,7 +24,7 @@ from windrow_master.clusters.tunnels.public import Tally
 from windrow_master.clusters.tunnels.service import TunnelAddresses, write_down
 from windrow_master.shares import Share, ShareLimits, Shares
 from windrow_master.store.store import Store
-from windrow_master.store.unit import UnitOfWork
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_proto.cords import UP, packed
 from windrow_proto.errors import Conflict, HostUnreachable, LinkClosed, TooMany, WindrowError, from_code
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
@@ -114,6 +114,7 @@ class CordService:
         self._shares: dict[tuple[WorkloadId, WorkloadId], Share] = {}
         self._cords = Shares("cords", "They are joined when others have ended.", CORDS)
         self._wake = asyncio.Event()
+        self._faults = Boundary("cords of", DATABASE_FAULTS)
         self._tally = Tally()
         clusters.on_change(lambda cluster_id: self._wake.set())
         clusters.cords = self.of
@@ -135,10 +136,18 @@ class CordService:
             while True:
                 self._wake.clear()
                 with ends_alone("cords_judging"):
-                    self._match(await self._store.read(_wanted), group)
+                    self._match(await self._store.read(self._wanted), group)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_S):
                         await self._wake.wait()
+
+    def _wanted(self, uow: UnitOfWork) -> tuple[Pair, ...]:
+        private, found = uow.clusters.in_tunnels(), list[Pair]()
+        self._faults.keep_only({one.cluster_id for one in private})
+        for one in private:
+            with self._faults.around(one.cluster_id):
+                found += pairs_of(one, uow.workloads.of_cluster(one.cluster_id))
+        return tuple(found)
 
     def _match(self, wanted: Sequence[Pair], group: asyncio.TaskGroup) -> None:
         """End the cords that nobody wants any more, and begin those that are missing."""
@@ -277,11 +286,6 @@ async def _ended(channels: Sequence[ChannelStream], count: _Count) -> None:
                 if isinstance(step, ChannelClose):
                     count.take(step.bytes_in, step.bytes_out)
                     return
-
-
-def _wanted(uow: UnitOfWork) -> tuple[Pair, ...]:
-    private = uow.clusters.in_tunnels()
-    return tuple(pair for one in private for pair in pairs_of(one, uow.workloads.of_cluster(one.cluster_id)))
 
 
 async def _told(channel: ChannelStream, member: Workload) -> bytes:

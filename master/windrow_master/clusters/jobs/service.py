@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from windrow_master.again import page_alone
 from windrow_master.clusters import environments
 from windrow_master.clusters.artefacts.retention.rules import KEPT_DAYS, is_past
 from windrow_master.clusters.artefacts.service import taken
@@ -185,7 +186,14 @@ class JobService:
     async def list(self, principal: Principal, before: str | None, limit: int) -> Sequence[JobView]:
         """The latest first; of all accounts for operators and auditors."""
         account_id = None if principal.roles & _SEES_ALL else principal.account_id
-        return await self._store.read(lambda uow: [_view(uow, job) for job in uow.jobs.page(account_id, before, limit)])
+
+        def read(uow: UnitOfWork) -> Sequence[JobView]:
+            def rows(last: Job | None, size: int) -> Sequence[Job]:
+                return uow.jobs.page(account_id, before if last is None else last.job_id, size)
+
+            return page_alone("job_view", rows, lambda job: _view(uow, job), limit)
+
+        return await self._store.read(read)
 
     async def cancel(self, principal: Principal, job_id: JobId) -> JobView:
         """End it, whatever it is doing; what has ended stays as it is. What it wrote so far is brought in first."""

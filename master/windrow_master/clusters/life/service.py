@@ -182,20 +182,19 @@ class LifeDesk:
         reason = limits.reached(cluster, spent, idle_ns, uow.now_wall_ns)
         return self.end(uow, cluster, reason, "master", keeps_results=True) if reason else cluster
 
-    def order_again(self, uow: UnitOfWork) -> None:
-        """Order the end once more of what a host refused or failed to end, a minute after it said so; and of what was
-        to end with its results kept, and did not."""
-        for workload in uow.workloads.held():
-            if workload.delete_command is None:
-                cluster = uow.clusters.get(workload.cluster_id)
-                if cluster is not None and rules.is_end_overdue(cluster, workload, uow.now_wall_ns):
-                    self._order_end(uow, workload, "master")
-                continue
-            row = uow.commands.get(workload.delete_command)
-            if row is None or not row.is_done or row.state is CommandState.SUCCEEDED:
-                continue
-            if uow.now_wall_ns - (row.done_at_ns or 0) >= AGAIN_NS and self._is_online(uow, workload.host_id):
-                self._order_end(uow, replace(workload, delete_command=None), "master")
+    def order_again(self, uow: UnitOfWork, workload: Workload) -> None:
+        """Order its end once more where its host refused or failed to end it, a minute after it said so, or where it
+        was to end with its results kept, and did not."""
+        if workload.delete_command is None:
+            cluster = uow.clusters.get(workload.cluster_id)
+            if cluster is not None and rules.is_end_overdue(cluster, workload, uow.now_wall_ns):
+                self._order_end(uow, workload, "master")
+            return
+        row = uow.commands.get(workload.delete_command)
+        if row is None or not row.is_done or row.state is CommandState.SUCCEEDED:
+            return
+        if uow.now_wall_ns - (row.done_at_ns or 0) >= AGAIN_NS and self._is_online(uow, workload.host_id):
+            self._order_end(uow, replace(workload, delete_command=None), "master")
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from windrow_master.again import again
+from windrow_master.again import GIVEN_UP, Boundary, again
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.artefacts.retention.rules import KEPT_DAYS, KEPT_NS
 from windrow_master.clusters.artefacts.service import ArtefactService
@@ -27,7 +27,7 @@ from windrow_master.clusters.workloads import has_results, is_given_up
 from windrow_master.identity.model import Principal, Role
 from windrow_master.shares import Share, ShareLimits, Shares
 from windrow_master.store.store import Store
-from windrow_master.store.unit import UnitOfWork
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_proto.errors import Conflict, NotFound, TooMany, Unavailable, WindrowError
 from windrow_proto.ids import AccountId, ClusterId, TokenId, WorkloadId
 from windrow_proto.ports import Clock
@@ -75,6 +75,7 @@ class ResultService:
         self._store, self._clock, self._clusters, self._artefacts = store, clock, clusters, artefacts
         self._inside, self._terms = inside, terms or Terms()
         self._busy: set[WorkloadId] = set()
+        self._faults = Boundary("results of", DATABASE_FAULTS)
         self._until_ns: dict[WorkloadId, int] = {}
         self.takes = Shares("results on their way", "They are brought in in turn.", TAKES)
         self._group: asyncio.TaskGroup | None = None
@@ -191,16 +192,23 @@ class ResultService:
         due = await self._store.read(_due)
         ids = {workload.workload_id for workload, _ in due}
         self._until_ns = {one: until_ns for one, until_ns in self._until_ns.items() if one in ids}
+        self._faults.keep_only(ids)
         for workload, cluster in due:
-            if workload.workload_id in self._busy:
+            if workload.workload_id in self._busy or self._faults.skips(workload.workload_id):
                 continue
-            if not has_results(workload):
-                await self._keep(workload, self._lost(workload.detail or "its host cleared them away"))
-            elif is_given_up(workload, self._clock.wall_ns()):
-                await self._keep(workload, self._lost("its host was not heard of for 30 minutes"))
-            elif workload.lost_since_ns is None:
-                with suppress(TooMany):  # a later look finds a share
-                    self._begin(workload, cluster, self._group)
+            with self._faults.around(workload.workload_id, "look"):
+                await self._look_at(workload, cluster, self._group)
+
+    async def _look_at(self, workload: Workload, cluster: Cluster, group: asyncio.TaskGroup) -> None:
+        if self._faults.is_spent(workload.workload_id):
+            await self._keep(workload, self._lost(GIVEN_UP))
+        elif not has_results(workload):
+            await self._keep(workload, self._lost(workload.detail or "its host cleared them away"))
+        elif is_given_up(workload, self._clock.wall_ns()):
+            await self._keep(workload, self._lost("its host was not heard of for 30 minutes"))
+        elif workload.lost_since_ns is None:
+            with suppress(TooMany):  # a later look finds a share
+                self._begin(workload, cluster, group)
 
     def _begin(self, workload: Workload, cluster: Cluster, group: asyncio.TaskGroup) -> None:
         share = self.takes.take(cluster.account_id)
@@ -211,11 +219,12 @@ class ResultService:
         try:
             with share:
                 await self._take(workload, cluster)
+            self._faults.went_well(workload.workload_id, "work")
         except WindrowError as error:
             log.info("results_wait", workload_id=workload.workload_id, error=str(error))
             await self._clock.sleep_ns(AGAIN_NS)
         except Exception:  # the task's top level: the others go on
-            log.exception("results_crashed", workload_id=workload.workload_id)
+            self._faults.crashed(workload.workload_id, "work")
             await self._clock.sleep_ns(AGAIN_NS)
         finally:
             self._busy.discard(workload.workload_id)

@@ -38,7 +38,7 @@ from windrow_proto.errors import (
     WindrowError,
     from_code,
 )
-from windrow_proto.ids import AccountId, ClusterId, HostId
+from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.keys import SigningKey
 from windrow_proto.messages import ChannelClose, ChannelData, ChannelOpen
 from windrow_proto.model import ChannelPurpose
@@ -330,17 +330,20 @@ class TunnelService:
         if not touched:
             return
 
-        def read(uow: UnitOfWork) -> set[str]:
-            found: set[str] = set()
+        def read(uow: UnitOfWork) -> dict[ClusterId, set[WorkloadId]]:
+            found: dict[ClusterId, set[WorkloadId]] = {}
             for cluster_id in touched:
-                cluster = uow.clusters.get(cluster_id)
-                if cluster is not None and cluster.phase in LIVING:
-                    found |= {one.workload_id for one in uow.workloads.of_cluster(cluster_id) if is_running(one)}
+                with ends_alone("tunnels_judging", cluster=cluster_id):  # one that crashes keeps its tunnels
+                    cluster = uow.clusters.get(cluster_id)
+                    lives = cluster is not None and cluster.phase in LIVING
+                    held = uow.workloads.of_cluster(cluster_id) if lives else ()
+                    found[cluster_id] = {one.workload_id for one in held if is_running(one)}
             return found
 
         running = await self._store.read(read)
         for live in tuple(self._live.values()):
-            if live.asked.cluster_id in touched and live.asked.workload.workload_id not in running:
+            asked = live.asked
+            if asked.cluster_id in running and asked.workload.workload_id not in running[asked.cluster_id]:
                 await self._close(live)
 
     async def _close(self, live: _Live) -> None:

@@ -9,12 +9,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from windrow_master.again import Boundary
 from windrow_master.fleet import mishaps, reliability
 from windrow_master.fleet.hosts.service import HostDesk
 from windrow_master.fleet.model import AdminState, HostRecord, LinkState, Mishap
 from windrow_master.fleet.reliability import SLOT_NS, Record
 from windrow_master.fleet.view import Entry
-from windrow_master.store.unit import UnitOfWork
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_proto.ids import HostId
 
 LOOKS_FIRST: Final = 2
@@ -26,6 +27,7 @@ class ReliabilityDesk:
 
     def __init__(self, hosts: HostDesk) -> None:
         self._hosts = hosts
+        self._faults = Boundary("reliability of", DATABASE_FAULTS)
         self._looks = 0
         self._from_ns = 0
 
@@ -45,17 +47,25 @@ class ReliabilityDesk:
             found.setdefault(mishap.host_id, []).append(mishap)
         for entry in entries:
             host_id = entry.host.host_id
-            before = known.get(host_id) or HostRecord(host_id, now_ns, Record(now_ns), None, last)
-            record = mishaps.after_mishaps(before.record, found.get(host_id, ()), now_ns)
-            if from_ns is not None and host_id in known and (is_good := _was_there(entry, from_ns)) is not None:
-                is_leased = any(slot.holder is not None for slot in entry.slots)
-                record = reliability.with_slot(record, now_ns, is_good=is_good, is_leased=is_leased)
-            figure = reliability.shown(before.figure, reliability.known(record, now_ns))
-            after = replace(before, record=record, figure=figure, event_number=last)
-            if after != before or host_id not in known:
-                uow.reliability.put(after)
-            if figure != before.figure:
-                self._hosts.grade(uow, self._hosts.load(uow, host_id))
+            with self._faults.around(host_id), uow.attempt():
+                before = known.get(host_id) or HostRecord(host_id, now_ns, Record(now_ns), None, last)
+                after = _counted(before, found.get(host_id, ()), entry, from_ns if host_id in known else None, now_ns)
+                after = replace(after, event_number=last)
+                if after != before or host_id not in known:
+                    uow.reliability.put(after)
+                if after.figure != before.figure:
+                    self._hosts.grade(uow, self._hosts.load(uow, host_id))
+
+
+def _counted(
+    before: HostRecord, mishaps_of: Sequence[Mishap], entry: Entry, from_ns: int | None, now_ns: int
+) -> HostRecord:
+    """The record with its mishaps and, where from_ns says since when it was watched, with the slot that ends."""
+    record = mishaps.after_mishaps(before.record, mishaps_of, now_ns)
+    if from_ns is not None and (is_good := _was_there(entry, from_ns)) is not None:
+        is_leased = any(slot.holder is not None for slot in entry.slots)
+        record = reliability.with_slot(record, now_ns, is_good=is_good, is_leased=is_leased)
+    return replace(before, record=record, figure=reliability.shown(before.figure, reliability.known(record, now_ns)))
 
 
 _NEVER_HEARD: Final = (LinkState.UNSEEN, LinkState.UNKNOWN)

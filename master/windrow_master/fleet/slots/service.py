@@ -94,14 +94,10 @@ class SlotDesk:
                 uow.event("slot.not_clean", (slot.host_id, slot.slot_id), f"{slot.slot_id}, {words}", actor=actor)
         return moved
 
-    def expire_holds(self, uow: UnitOfWork) -> int:
-        """Free the reservations whose time is over; returns how many."""
-        freed = [
+    def expire_hold(self, uow: UnitOfWork, slot: Slot) -> None:
+        """Free a slot whose reservation is over."""
+        if slot.state is SlotState.RESERVED:
             self._move(uow, slot, SlotEvent.RELEASE, "master", "the hold ran out", holder=None, hold_expires_ns=None)
-            for slot in uow.slots.expired(uow.now_wall_ns)
-            if slot.state is SlotState.RESERVED
-        ]
-        return len([slot for slot in freed if slot is not None])
 
     def reverify(self, uow: UnitOfWork, slot: Slot, actor: str, reason: str) -> bool:
         """A faulted slot was found sound: it is free, if nothing holds it."""

@@ -12,6 +12,7 @@ from typing import Final
 
 from windrow_master.identity import decide
 from windrow_master.identity.model import AccountState, ApiToken, Principal, Session, SessionId
+from windrow_master.sift import sift
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Forbidden, NotFound, Unauthenticated
@@ -64,17 +65,6 @@ class Asking:
             raise Unauthenticated("The token has expired. Sign in with a new one.")
         self._used[principal.token_id] = self._clock.wall_ns()
         return principal
-
-    async def is_good(self, secret: str) -> bool:
-        """Whether somebody may ask with this secret now."""
-        try:
-            if secret.startswith(SESSION_PREFIX):
-                await self.authenticate_session(secret)
-            else:
-                await self.authenticate(secret)
-        except (Unauthenticated, Forbidden):
-            return False
-        return True
 
     async def authenticate_session(self, secret: str) -> Principal:
         """Whose browser this is; raises Unauthenticated for a session that is unknown, signed out or over."""
@@ -170,11 +160,18 @@ class Asking:
         """The account's sessions that still hold, each with its token's name."""
 
         def read(uow: UnitOfWork) -> list[tuple[Session, str]]:
-            idle_ns = uow.now_wall_ns - SESSION_IDLE_NS
-            found = uow.sessions.list(principal.account_id, uow.now_wall_ns, idle_ns, after, limit)
-            tokens = {token_id: uow.tokens.get(token_id) for token_id in {session.token_id for session in found}}
-            found = [one for one in found if (made := tokens[one.token_id]) and decide.reaches(principal, made)]
-            names = {token_id: token.name if token is not None else "" for token_id, token in tokens.items()}
+            names: dict[TokenId, str] = {}
+
+            def page(last: Session | None, size: int) -> Sequence[Session]:
+                idle_ns, position = uow.now_wall_ns - SESSION_IDLE_NS, after if last is None else last.id
+                return uow.sessions.list(principal.account_id, uow.now_wall_ns, idle_ns, position, size)
+
+            def is_reached(session: Session) -> bool:
+                token = uow.tokens.get(session.token_id)
+                names[session.token_id] = token.name if token is not None else ""
+                return token is not None and decide.reaches(principal, token)
+
+            found, _ = sift(page, is_reached, limit, None)
             return [(session, names[session.token_id]) for session in found]
 
         listed = await self._store.read(read)

@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import again
+from windrow_master.again import Boundary, again, ends_alone
 from windrow_master.clusters.machine import HOLDING
 from windrow_master.clusters.model import Cluster
 from windrow_master.clusters.service import ClusterService
@@ -30,7 +30,7 @@ from windrow_master.onboarding.proofs.model import Proof, ProofStep
 from windrow_master.onboarding.proofs.rental.service import Rental, Ways
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
-from windrow_master.store.unit import UnitOfWork
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_proto.errors import Conflict, TooMany, Unavailable, WindrowError
 from windrow_proto.ids import AccountId, HostId
 from windrow_proto.model import Benchmark
@@ -51,6 +51,7 @@ OPERATION: Final = "host.prove"
 RESTARTED: Final = "the Master was restarted meanwhile"
 GAVE_WAY: Final = "it gave way to a renter"
 LEFT: Final = "its proof is over"
+FAILED: Final = "the Master failed"
 _EVENTS: Final = {
     ProofOutcome.PASSED: "host.proved",
     ProofOutcome.FAILED: "host.proof_failed",
@@ -89,6 +90,7 @@ class ProofService:
         self._store, self._clock, self._rng = store, clock, rng
         self._fleet, self._market, self._clusters, self._ways = fleet, market, clusters, ways
         self._walks: dict[HostId, _Walk] = {}
+        self._faults = Boundary("proof of", DATABASE_FAULTS)
         self._group: asyncio.TaskGroup | None = None
         clusters.proofs = self
 
@@ -166,49 +168,60 @@ class ProofService:
             await self._store.write(self._end_left, name="proof.left")
         now_ns = self._clock.wall_ns()
         entries = tuple(self._fleet.view)
-        fresh = [e.host.host_id for e in entries if e.host.listed_at_ns is None]
-        fresh = [i for i in fresh if schedule.is_listed((e := self._fleet.entry(i)).host, e.slots, now_ns)]
+        self._faults.keep_only({e.host.host_id for e in entries})
+        fresh, due = list[HostId](), list[Host]()
+        for e in entries:
+            with self._faults.around(e.host.host_id, "due"):
+                if e.host.listed_at_ns is None and schedule.is_listed(e.host, e.slots, now_ns):
+                    fresh.append(e.host.host_id)
+                is_free = e.host.host_id not in self._walks and self._fleet.is_connected(e.host.host_id)
+                is_due = is_free and schedule.is_due(e.host, e.slots, now_ns)
+                if is_due and not self._faults.skips(e.host.host_id):
+                    due.append(e.host)
         if fresh:
             await self._store.write(partial(self._list, host_ids=fresh), name="host.listed")
             await self._fleet.refresh()
         if not self.is_automatic:
             return
-        due = [
-            e.host
-            for e in entries
-            if e.host.host_id not in self._walks
-            and schedule.is_due(e.host, e.slots, now_ns)
-            and self._fleet.is_connected(e.host.host_id)
-        ]
         due.sort(key=lambda host: (host.proof_due_ns or 0, host.host_id))
-        for host in due[: max(0, schedule.AT_ONCE - len(self._walks))]:
-            walk = await self._store.write(partial(self._begin, host_id=host.host_id, actor="master"), name=OPERATION)
-            if isinstance(walk, _Walk) and host.host_id not in self._walks:
-                self._launch(walk)
+        for host in due:
+            if len(self._walks) >= schedule.AT_ONCE:
+                break
+            begin = partial(self._begin, host_id=host.host_id, actor="master")
+            with self._faults.around(host.host_id, "begin"):
+                walk = await self._store.write(begin, name=OPERATION)
+                if isinstance(walk, _Walk) and host.host_id not in self._walks:
+                    self._launch(walk)
 
     def _list(self, uow: UnitOfWork, host_ids: list[HostId]) -> None:
         for host_id in host_ids:
-            host = uow.hosts.get(host_id)
-            if host is None or host.listed_at_ns is not None:
-                continue
-            self._fleet.hosts.save(uow, replace(host, listed_at_ns=uow.now_wall_ns))
-            price = self._market.book(uow).price(host.owner_account, host.tier)
-            text = f"{host.name} is listed: tier {host.tier} at {money_text(price)}/h"
-            uow.event("host.listed", (host_id,), text, {"tier": host.tier, "price_per_hour": money_text(price)})
+            with self._faults.around(host_id, "list"), uow.attempt():
+                self._list_one(uow, host_id)
+
+    def _list_one(self, uow: UnitOfWork, host_id: HostId) -> None:
+        host = uow.hosts.get(host_id)
+        if host is None or host.listed_at_ns is not None:
+            return
+        self._fleet.hosts.save(uow, replace(host, listed_at_ns=uow.now_wall_ns))
+        price = self._market.book(uow).price(host.owner_account, host.tier)
+        text = f"{host.name} is listed: tier {host.tier} at {money_text(price)}/h"
+        uow.event("host.listed", (host_id,), text, {"tier": host.tier, "price_per_hour": money_text(price)})
 
     def _pick_up(self, uow: UnitOfWork) -> None:
         """End what a Master before this one had rented."""
         if uow.accounts.get(PROOF_ACCOUNT) is None:
             uow.accounts.add(Account(PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), uow.now_wall_ns))
         for proof in uow.proofs.open_all():
-            known = uow.clusters.by_key(PROOF_ACCOUNT, proof.proof_id)
-            if known is not None:
-                self._clusters.life.end(uow, known[0], RESTARTED, "master")
-            self._conclude(uow, proof, RESTARTED, (), gave_way=False, chance=0)
+            with self._faults.around(proof.host_id, "pick_up"), uow.attempt():
+                known = uow.clusters.by_key(PROOF_ACCOUNT, proof.proof_id)
+                if known is not None:
+                    self._clusters.life.end(uow, known[0], RESTARTED, "master")
+                self._conclude(uow, proof, RESTARTED, (), gave_way=False, chance=0)
 
     def _end_left(self, uow: UnitOfWork) -> None:
         for cluster in _left(uow):
-            self._clusters.life.end(uow, cluster, LEFT, "master")
+            with self._faults.around(cluster.cluster_id, "end"), uow.attempt():
+                self._clusters.life.end(uow, cluster, LEFT, "master")
 
     # --- one host --------------------------------------------------------------------------------------------------
 
@@ -268,11 +281,22 @@ class ProofService:
         try:
             unfinished = await self._rented(walk)
             await self._keep(walk, unfinished or walk.rental.unfinished)
+            self._faults.went_well(walk.proof.host_id, "walk")
         except Exception:  # the task's top level: the others go on
-            log.exception("proof_crashed", host_id=walk.proof.host_id)
+            self._faults.crashed(walk.proof.host_id, "walk")
+            await self._break_off(walk)
         finally:
             if self._walks.get(walk.proof.host_id) is walk:  # its row has ended: the next one may have begun
                 del self._walks[walk.proof.host_id]
+
+    async def _break_off(self, walk: _Walk) -> None:
+        """Its row ends, so that the host can be tried again: nothing was found out."""
+        with ends_alone("proof_end", host_id=walk.proof.host_id):
+            await self._store.write(
+                lambda uow: self._conclude(uow, walk.proof, FAILED, (), gave_way=False, chance=0),
+                name="proof.conclude",
+            )
+            await self._fleet.refresh()
 
     async def _rented(self, walk: _Walk) -> str:
         """Rent it and give it back; why that was not finished, or nothing."""
@@ -284,7 +308,7 @@ class ProofService:
             unfinished = str(errors.exceptions[0]) or "it was broken off"
         except* Exception:
             log.exception("proof_crashed", host_id=walk.proof.host_id)
-            unfinished = "the Master failed"
+            unfinished = FAILED
         unfinished = GAVE_WAY if walk.gave_way else unfinished
         try:
             await rental.end(not walk.gave_way)
@@ -294,7 +318,7 @@ class ProofService:
             unfinished = unfinished or error.detail
         except Exception:  # it is concluded all the same; what is left of it is ended by the next look
             log.exception("proof_crashed", host_id=walk.proof.host_id)
-            unfinished = unfinished or "the Master failed"
+            unfinished = unfinished or FAILED
         return unfinished
 
     async def _keep(self, walk: _Walk, unfinished: str) -> None:

@@ -117,7 +117,7 @@ class JobCourse:
             self._log_due_ns.clear()
             self._until_ns.clear()
             return
-        await self._place_in_turn([one for one in jobs if one.state in PLACEABLE])
+        await self._place_in_turn([one for one in jobs if one.state in PLACEABLE and self._has_shape(one)])
         # What is to be brought in or sent goes before pieces of logs, which only may be lost.
         for job in sorted(jobs, key=lambda one: one.state is JobState.RUNNING):
             with self._faults.around(job.job_id, "look"):
@@ -143,6 +143,12 @@ class JobCourse:
                 if found is not None:
                     self._desk.step(uow, job, found, "master")
         return uow.jobs.living()
+
+    def _has_shape(self, job: Job) -> bool:
+        with self._faults.around(job.job_id, "shape"):
+            hash(shape_of(job))
+            return True
+        return False
 
     async def _place_in_turn(self, waiting: Sequence[Job]) -> None:
         """Look for places: one try of each account, then further ones in turn."""

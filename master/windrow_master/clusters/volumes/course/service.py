@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import structlog
 
-from windrow_master.again import again
+from windrow_master.again import GIVEN_UP, Boundary, again
 from windrow_master.clusters import fellows
 from windrow_master.clusters.artefacts.moving.service import CheckpointService, Restoring, Saving
 from windrow_master.clusters.artefacts.service import taken
@@ -28,7 +28,7 @@ from windrow_master.clusters.volumes import rules
 from windrow_master.clusters.volumes.rules import Due
 from windrow_master.identity.model import Principal
 from windrow_master.store.store import Store
-from windrow_master.store.unit import UnitOfWork
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_proto.errors import Conflict, NotFound, WindrowError
 from windrow_proto.ids import ClusterId, WorkloadId
 from windrow_proto.ports import Clock
@@ -73,6 +73,7 @@ class VolumeCourse:
         self._save_due_ns: dict[WorkloadId, int] = {}
         self._exited: set[WorkloadId] = set()
         self._locks: dict[WorkloadId, asyncio.Lock] = {}
+        self._faults = Boundary("volumes of", DATABASE_FAULTS)
         self._told_ns = 0
         self._group: asyncio.TaskGroup | None = None
 
@@ -89,19 +90,28 @@ class VolumeCourse:
         """One look at all workloads that have volumes."""
         found, over = await self._store.read(_look)
         if over:
-            await self._store.write(partial(_let_go, over=over), name="volume.let_go")
-        self._forget({held.workload.workload_id for held in found})
+            await self._store.write(partial(self._let_go, over=over), name="volume.let_go")
+        self._forget({held.workload.workload_id for held in found}, over)
         for held in found:
-            workload_id, now_ns = held.workload.workload_id, self._clock.monotonic_ns()
-            due_ns = self._save_due_ns.setdefault(workload_id, now_ns + rules.SAVE_EVERY_NS)
-            if held.workload.phase is WorkPhase.EXITED and workload_id not in self._exited:
-                self._exited.add(workload_id)
-                due_ns = self._save_due_ns[workload_id] = now_ns
-            lock = self._locks.setdefault(workload_id, asyncio.Lock())
-            what = rules.due(held.workload, bool(held.writes), held.keeps, due_ns, now_ns)
-            if what is not None and not lock.locked():
-                await lock.acquire()  # free, and held from here on: the next look finds it so
-                self._begin_task(held, lock, self._done(what, held))
+            with self._faults.around(held.workload.workload_id, "look"):
+                await self._look_at(held)
+
+    async def _look_at(self, held: _Held) -> None:
+        """Begin what is due of one workload."""
+        workload_id, now_ns = held.workload.workload_id, self._clock.monotonic_ns()
+        due_ns = self._save_due_ns.setdefault(workload_id, now_ns + rules.SAVE_EVERY_NS)
+        if held.workload.phase is WorkPhase.EXITED and workload_id not in self._exited:
+            self._exited.add(workload_id)
+            due_ns = self._save_due_ns[workload_id] = now_ns
+        lock = self._locks.setdefault(workload_id, asyncio.Lock())
+        what = rules.due(held.workload, bool(held.writes), held.keeps, due_ns, now_ns)
+        if what is None or lock.locked():
+            return
+        is_spent = self._faults.is_spent(workload_id)
+        if is_spent and self._faults.skips(workload_id):
+            return  # what is given up was said; tried again now and then
+        await lock.acquire()  # free, and held from here on: the next look finds it so
+        self._begin_task(held, lock, self._given_up(what, held) if is_spent else self._done(what, held))
 
     async def save_now(self, principal: Principal, cluster_id: ClusterId) -> list[Volume]:
         """Save what has changed in the volumes that a cluster of one's own writes; returns all of these."""
@@ -132,11 +142,12 @@ class VolumeCourse:
     async def _guarded(self, held: _Held, lock: asyncio.Lock, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
+            self._faults.went_well(held.workload.workload_id, "work")
         except WindrowError as error:
             log.info("volumes_wait", workload_id=held.workload.workload_id, error=str(error))
             await self._clock.sleep_ns(AGAIN_NS)
         except Exception:  # the task's top level: the others go on
-            log.exception("volumes_crashed", workload_id=held.workload.workload_id)
+            self._faults.crashed(held.workload.workload_id, "work")
             await self._clock.sleep_ns(AGAIN_NS)
         finally:
             work.close()
@@ -150,6 +161,17 @@ class VolumeCourse:
                 await self._save_all(held)
             case Due.LAST:
                 await self._last(held)
+
+    async def _given_up(self, what: Due, held: _Held) -> None:
+        """What crashed too often: the work fails, or its volumes say that they are not saved. Nothing is let go of."""
+        if what is Due.PLACE:
+            broke = partial(self._broke, held=held, why=f"its volumes cannot be put in place: {GIVEN_UP}")
+            await self._store.write(broke, name="volume.broke")
+            return
+        for volume in held.writes:
+            failed = partial(self._failed, held=held, row=volume, why=GIVEN_UP)
+            await self._store.write(failed, name="volume.problem")
+        await self._done(what, held)  # once in a while: it may be over
 
     async def _place(self, held: _Held) -> None:
         workload = held.workload
@@ -293,8 +315,18 @@ class VolumeCourse:
     async def _row(self, volume: Volume) -> Volume | None:
         return await self._store.read(lambda uow: uow.volumes.by_id(volume.volume_id))
 
-    def _forget(self, workloads: set[WorkloadId]) -> None:
+    def _let_go(self, uow: UnitOfWork, over: list[Use]) -> None:
+        """Forget uses that are over still: each look reads all that there are."""
+        for use in over:
+            with self._faults.around(use.cluster_id, "let_go"), uow.attempt():
+                cluster = uow.clusters.get(use.cluster_id)
+                is_held = any(not one.is_released for one in uow.workloads.of_cluster(use.cluster_id))
+                if cluster is None or (rules.is_over(cluster, ()) and not is_held):
+                    uow.volumes.let_go(use)
+
+    def _forget(self, workloads: set[WorkloadId], over: list[Use]) -> None:
         """Keep nothing in memory of what is over."""
+        self._faults.keep_only({*workloads, *(use.cluster_id for use in over)})
         self._seen = {key: seen for key, seen in self._seen.items() if key[0] in workloads}
         self._torn = {key: count for key, count in self._torn.items() if key[0] in workloads}
         self._save_due_ns = {one: due_ns for one, due_ns in self._save_due_ns.items() if one in workloads}
@@ -323,15 +355,6 @@ def _look(uow: UnitOfWork) -> tuple[list[_Held], list[Use]]:
         kept = tuple((use, volumes[use.volume_id]) for use in its if use.volume_id in volumes)
         found += [_Held(workload, cluster, kept) for workload in held[cluster_id]]
     return found, over
-
-
-def _let_go(uow: UnitOfWork, over: list[Use]) -> None:
-    """Forget uses that are over still: each look reads all that there are."""
-    for use in over:
-        cluster = uow.clusters.get(use.cluster_id)
-        is_held = any(not one.is_released for one in uow.workloads.of_cluster(use.cluster_id))
-        if cluster is None or (rules.is_over(cluster, ()) and not is_held):
-            uow.volumes.let_go(use)
 
 
 def _uses(uow: UnitOfWork, volume: Volume) -> list[Use]:

@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import again
+from windrow_master.again import Boundary, again, ends_alone
 from windrow_master.fleet import sanitise
 from windrow_master.fleet.machines import VerifyEvent, VerifyOutcome, VerifyState, step_verify
 from windrow_master.fleet.model import Host, HostFacts, SlotState, Verification
@@ -25,7 +25,7 @@ from windrow_master.fleet.verification.times import TIMES, Timing, Work, timing
 from windrow_master.fleet.verification.verdict import ALONE, side_by_side, verification
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
-from windrow_master.store.unit import UnitOfWork
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_proto.errors import Conflict, HostUnreachable, Unavailable, WindrowError
 from windrow_proto.ids import AccountId, GpuUuid, HostId
 from windrow_proto.ports import Clock, Rng
@@ -71,6 +71,7 @@ class VerificationService:
         self._lines, self._host_facts, self._version = lines, host_facts, version
         self.times = times
         self._running: set[HostId] = set()
+        self._faults = Boundary("verification of", DATABASE_FAULTS)
         self._group: asyncio.TaskGroup | None = None
 
     # --- what people ask -------------------------------------------------------------------------------------------
@@ -129,30 +130,32 @@ class VerificationService:
 
     async def tick(self) -> None:
         """Begin with those that are due, the longest waiting first."""
-        now_ns = self._clock.wall_ns()
-        hosts = (entry.host for entry in self._fleet.view)
-        due = [
-            host
-            for host in hosts
-            if schedule.is_due(host, now_ns)
-            and host.host_id not in self._running
-            and self._fleet.is_connected(host.host_id)
-        ]
+        now_ns, due = self._clock.wall_ns(), list[Host]()
+        self._faults.keep_only({entry.host.host_id for entry in self._fleet.view})
+        for host in (entry.host for entry in self._fleet.view):
+            with self._faults.around(host.host_id, "due"):
+                is_free = host.host_id not in self._running and self._fleet.is_connected(host.host_id)
+                if is_free and schedule.is_due(host, now_ns) and not self._faults.skips(host.host_id):
+                    due.append(host)
         due.sort(key=lambda host: (host.verify_due_ns or 0, host.host_id))
-        for host in due[: max(0, schedule.AT_ONCE - len(self._running))]:
+        for host in due:
+            if len(self._running) >= schedule.AT_ONCE:
+                break
             host_id = host.host_id
-            begun = await self._store.write(partial(self._begin, host_id=host_id, actor="master"), name="verify")
-            if begun is not None and self._group is not None:
-                self._running.add(host_id)
-                self._group.create_task(self._challenge(begun), name=f"verify {host_id}")
+            with self._faults.around(host_id, "begin"):
+                begun = await self._store.write(partial(self._begin, host_id=host_id, actor="master"), name="verify")
+                if begun is not None and self._group is not None:
+                    self._running.add(host_id)
+                    self._group.create_task(self._challenge(begun), name=f"verify {host_id}")
         await self._fleet.refresh()
 
     def _pick_up(self, uow: UnitOfWork) -> None:
         """Give back what a Master before this one was challenging."""
         for host in uow.hosts.list_all():
-            is_stale = any(code.startswith(sanitise.CHALLENGE_RUNS) for code in sanitise.own(host.conditions))
-            if is_stale or host.verify_state is VerifyState.VERIFYING:
-                self._conclude(uow, host, {}, "the Master was restarted meanwhile")
+            with self._faults.around(host.host_id, "pick_up"), uow.attempt():
+                is_stale = any(code.startswith(sanitise.CHALLENGE_RUNS) for code in sanitise.own(host.conditions))
+                if is_stale or host.verify_state is VerifyState.VERIFYING:
+                    self._conclude(uow, host, {}, "the Master was restarted meanwhile")
 
     # --- one host --------------------------------------------------------------------------------------------------
 
@@ -200,10 +203,24 @@ class VerificationService:
             outcome = await self._hold(begun)
             log.info("host_challenged", host_id=host_id, failure=outcome.failure, cards=len(outcome.results))
             await self._keep(begun, outcome)
+            self._faults.went_well(host_id, "challenge")
         except Exception:  # the task's top level: the others go on
-            log.exception("challenge_crashed", host_id=host_id)
+            self._faults.crashed(host_id, "challenge")
+            await self._break_off(begun)
         finally:
             self._running.discard(host_id)
+
+    async def _break_off(self, begun: Begun) -> None:
+        """Its cards go back on the market, and the host waits for its next turn: nothing was found out."""
+
+        def conclude(uow: UnitOfWork) -> None:
+            host = uow.hosts.get(begun.host.host_id)
+            if host is not None:
+                self._conclude(uow, host, {}, "the Master met a bug with it")
+
+        with ends_alone("challenge_end", host_id=begun.host.host_id):
+            await self._store.write(conclude, name="verify.conclude")
+            await self._fleet.refresh()
 
     async def _hold(self, begun: Begun) -> Outcome:
         host_id = begun.host.host_id
