@@ -1,6 +1,6 @@
 """The values of clusters: what was asked, the cluster, and what each host runs of it. Frozen; nothing here decides."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NewType
@@ -13,6 +13,26 @@ from windrow_proto.volumes import Mount
 
 STEPS_KEPT: Final = 64
 """Steps of progress a cluster remembers; the oldest go first."""
+
+
+MEMBERS_SECRET: Final = ""
+"""Under which name the sealed values of a cluster hold its members' secret: no variable is called so."""
+
+
+def names_of(env: Iterable[str]) -> dict[str, str]:
+    """What a row keeps of an environment in the open."""
+    return dict.fromkeys(env, "")
+
+
+def sealed_for(owner: str) -> str:
+    """The purpose that an environment's values are sealed for. owner: a cluster, the first job of a submission, or a
+    template."""
+    return f"env|{owner}"
+
+
+def template_owner(account_id: AccountId, name: str) -> str:
+    """Whose the values of a template are."""
+    return f"{account_id}|{name}"
 
 
 class ClusterKind(StrEnum):

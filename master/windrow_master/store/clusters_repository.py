@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
-from windrow_master.clusters.environments import names_of
 from windrow_master.clusters.model import (
     Cluster,
     ClusterKind,
@@ -19,6 +18,7 @@ from windrow_master.clusters.model import (
     Traffic,
     Workload,
     WorkPhase,
+    names_of,
 )
 from windrow_master.store.made import Found, Made, flat, page, settable
 from windrow_master.store.tables_clusters import clusters, service_traffic, volume_uses, workloads

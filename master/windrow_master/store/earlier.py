@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Table, delete, select, update
 
-from windrow_master.clusters import environments
-from windrow_master.clusters.machine import FINAL
+from windrow_master.clusters.model import MEMBERS_SECRET, ClusterPhase, names_of, sealed_for, template_owner
 from windrow_master.store.tables_clusters import clusters, templates
 from windrow_master.store.tables_core import idempotency
 from windrow_master.store.tables_fleet import commands, hosts
@@ -17,14 +16,14 @@ from windrow_master.store.tables_jobs import jobs
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId
 from windrow_proto.model import CommandKind
-from windrow_proto.sealed import SEAL_KEY, SealKey
+from windrow_proto.sealed import SEAL_KEY, SealKey, seal_values
 from windrow_proto.wire_command import sealed_anew, without_secrets
 from windrow_proto.wire_host import decode_inventory
 
 ROWS: Final = 500
 """In memory at once."""
 _SHOWS_VALUES: Final = re.compile(rb'"env":\s*\{\s*"')
-_ENDED: Final = frozenset(phase.value for phase in FINAL)
+_ENDED: Final = frozenset({ClusterPhase.DELETED.value, ClusterPhase.FINISHED.value, ClusterPhase.FAILED.value})
 
 
 def is_any(connection: Connection) -> bool:
@@ -42,9 +41,7 @@ def seal(connection: Connection, key: SealKey) -> None:
     _each(connection, clusters, "cluster_id", clusters.c.sealed.is_(None), lambda row: _cluster(key, row))
     _each(connection, jobs, "job_id", jobs.c.sealed_env.is_(None), lambda row: _job(key, row))
     for row in connection.execute(select(templates).where(templates.c.sealed.is_(None))).all():
-        sealed = environments.sealed(
-            key, row.request["env"], environments.of_template(AccountId(row.account_id), row.name)
-        )
+        sealed = environments.sealed(key, row.request["env"], template_owner(AccountId(row.account_id), row.name))
         own = (templates.c.account_id == row.account_id) & (templates.c.name == row.name)
         connection.execute(update(templates).where(own).values(request=_named(row.request), sealed=sealed))
     keys = {
@@ -76,8 +73,8 @@ def _rows(connection: Connection, table: Table, name: str, wanted: Any) -> Itera
 
 
 def _cluster(key: SealKey, row: Mapping[Any, Any]) -> dict[str, Any]:
-    values = {**row["request"]["env"], **({environments.SECRET: row["secret"]} if row["secret"] else {})}
-    sealed = b"" if row["phase"] in _ENDED else environments.sealed(key, values, row["cluster_id"])
+    values = {**row["request"]["env"], **({MEMBERS_SECRET: row["secret"]} if row["secret"] else {})}
+    sealed = b"" if row["phase"] in _ENDED else _sealed(key, values, row["cluster_id"])
     return {
         "request": _named(row["request"]),
         "secret": None,
@@ -88,7 +85,7 @@ def _cluster(key: SealKey, row: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _job(key: SealKey, row: Mapping[Any, Any]) -> dict[str, Any]:
     is_over = row["ended_at_ns"] is not None
-    sealed = b"" if is_over else environments.sealed(key, row["request"]["env"], row["group_id"])
+    sealed = b"" if is_over else _sealed(key, row["request"]["env"], row["group_id"])
     return {
         "request": _named(row["request"]),
         "sealed_env": sealed,
@@ -96,8 +93,12 @@ def _job(key: SealKey, row: Mapping[Any, Any]) -> dict[str, Any]:
     }
 
 
+def _sealed(key: SealKey, values: Mapping[str, str], owner: str) -> bytes:
+    return seal_values(key.public, values, sealed_for(owner)) if values else b""
+
+
 def _named(request: Mapping[str, Any]) -> dict[str, Any]:
-    return {**request, "env": environments.names_of(request["env"])}
+    return {**request, "env": names_of(request["env"])}
 
 
 def _command(row: Mapping[Any, Any], host_key: str | None) -> dict[str, Any]:

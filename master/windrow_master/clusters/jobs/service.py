@@ -21,7 +21,7 @@ from windrow_master.clusters.jobs.life.service import JobDesk, known_image, spen
 from windrow_master.clusters.jobs.machine import FINAL, JobEvent
 from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.clusters.jobs.request import checked, cluster_request, digest
-from windrow_master.clusters.model import Workload
+from windrow_master.clusters.model import Workload, names_of
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import Preview
 from windrow_master.clusters.volumes.claims import service as claims
@@ -123,7 +123,7 @@ class JobService:
             claims.known(uow, principal.account_id, asked.volumes)
         sealed = logins.sealed(self._seal_key, login, ids[0])
         sealed_env = environments.sealed(self._seal_key, asked.env, ids[0])
-        row = replace(asked, env=environments.names_of(asked.env))
+        row = replace(asked, env=names_of(asked.env))
         for parent_id in asked.after:
             self._load(uow, principal, parent_id, frozenset())
         found = []

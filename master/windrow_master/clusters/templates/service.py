@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.clusters import environments
-from windrow_master.clusters.model import ClusterRequest, Template
+from windrow_master.clusters.model import ClusterRequest, Template, names_of, template_owner
 from windrow_master.clusters.request import checked, size
 from windrow_master.identity.model import Principal
 from windrow_master.store.store import Store
@@ -37,10 +37,10 @@ class TemplateService:
             raise InvalidInput("name must be lower-case letters, digits, '.', '_' and '-', 64 at most.", subject="name")
         asked = replace(checked(request, ClusterId("cluster_template")), name="")  # each cluster has its own
 
-        sealed = environments.sealed(self.seal_key, asked.env, environments.of_template(principal.account_id, name))
+        sealed = environments.sealed(self.seal_key, asked.env, template_owner(principal.account_id, name))
 
         def change(uow: UnitOfWork) -> Template:
-            names = replace(asked, env=environments.names_of(asked.env))
+            names = replace(asked, env=names_of(asked.env))
             kept = Template(principal.account_id, name, names, uow.now_wall_ns, sealed)
             others = [one for one in uow.templates.of_account(principal.account_id) if one.name != name]
             if len(others) >= TEMPLATES_MAX:
@@ -67,7 +67,7 @@ class TemplateService:
 
     def _whole(self, kept: Template) -> Template:
         try:
-            env = environments.opened(self.seal_key, kept.sealed, environments.of_template(kept.account_id, kept.name))
+            env = environments.opened(self.seal_key, kept.sealed, template_owner(kept.account_id, kept.name))
         except InvalidInput:
             return kept  # it was sealed to another key: its names are all that can be shown
         return replace(kept, request=replace(kept.request, env=env), sealed=b"")
