@@ -41,7 +41,7 @@ def seal(connection: Connection, key: SealKey) -> None:
     _each(connection, clusters, "cluster_id", clusters.c.sealed.is_(None), lambda row: _cluster(key, row))
     _each(connection, jobs, "job_id", jobs.c.sealed_env.is_(None), lambda row: _job(key, row))
     for row in connection.execute(select(templates).where(templates.c.sealed.is_(None))).all():
-        sealed = environments.sealed(key, row.request["env"], template_owner(AccountId(row.account_id), row.name))
+        sealed = _sealed(key, row.request["env"], template_owner(AccountId(row.account_id), row.name))
         own = (templates.c.account_id == row.account_id) & (templates.c.name == row.name)
         connection.execute(update(templates).where(own).values(request=_named(row.request), sealed=sealed))
     keys = {
