@@ -80,6 +80,13 @@ def test_a_cpu_request_takes_one_processor_slot() -> None:
     assert (chosen.slot_ids, chosen.tier, chosen.runtime) == (("a/cpu/0",), "cpu/B", Runtime.DOCKER)
 
 
+def test_a_plan_says_how_the_chosen_way_is_kept_apart_from_its_host() -> None:
+    said = host("a", cpu(), about_containers="of containers", about_processes="of processes")
+    ways = {"own": request(image=None, account_id=OWNER), "a stranger's": request()}
+    notes = {whose: placed(plan(asked, Snapshot((said,)))).chosen.note for whose, asked in ways.items()}
+    assert notes == {"own": "of processes", "a stranger's": "of containers"}
+
+
 def test_a_gpu_request_takes_whole_gpus_of_one_host_and_pays_for_each() -> None:
     chosen = placed(plan(request(gpus=2), Snapshot((host("a", gpu(0), gpu(1), gpu(2), cpu()),)))).chosen
     assert chosen.slot_ids == ("GPU-a-0", "GPU-a-1")
