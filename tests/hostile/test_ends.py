@@ -250,7 +250,7 @@ def test_a_second_signal_ends_the_client_at_once_and_names_what_may_go_on(
     with _attached(renter, here) as client:
         wait_for(lambda: " up" in _said(here))
         cluster = _newest(renter)
-        with _stopped(renter):  # it cannot be asked to end anything
+        with _stopped(renter.stack.daemons()["master"]):  # it cannot be asked to end anything
             client.send_signal(signal.SIGINT)
             wait_for(lambda: client.poll() is not None or not _sleeps(client.pid))
             client.send_signal(signal.SIGINT)
@@ -261,9 +261,8 @@ def test_a_second_signal_ends_the_client_at_once_and_names_what_may_go_on(
 
 
 @contextmanager
-def _stopped(renter: Renter) -> Iterator[None]:
-    """The Master stands still."""
-    pids = renter.stack.daemons()["master"]
+def _stopped(pids: list[int]) -> Iterator[None]:
+    """These processes stand still."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -305,17 +304,19 @@ def test_a_delete_of_the_renters_own_keeps_nothing_and_is_as_quick(renter: Rente
 @pytest.mark.row("K4")
 def test_a_run_right_after_the_masters_start_waits_for_its_hosts(renter: Renter) -> None:
     wait_for(lambda: _free(renter, renter.host()), FREE_S)
-    began = time.time()
-    for pid in renter.stack.daemons()["master"]:
-        os.kill(pid, signal.SIGKILL)
     own = os.environ | {"WINDROW_URL": renter.stack.cli["url"], "WINDROW_TOKEN": renter.stack.cli["token"]}
-    wait_for(renter.stack._answers)
-    done = subprocess.run(
-        [WINDROW, "run", "--no-files", "--", "echo", "here"], env=own, capture_output=True, text=True, timeout=200
-    )
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "here"), done.stderr
-    started = [
-        one for one in renter.all("/audit", action="fleet.start") if one["at"] and int(one["fields"]["hosts"]) > 0
-    ]
-    assert started and began
-    assert any(one["kind"] == "fleet.not_heard" for one in renter.all("/events", kind="fleet.not_heard"))
+    words = [WINDROW, "run", "--no-files", "--", "echo", "here"]
+    daemons = renter.stack.daemons()
+    with _stopped(daemons["agent"]):  # so that none is heard before it is asked for
+        for pid in daemons["master"]:
+            os.kill(pid, signal.SIGKILL)
+        wait_for(renter.stack._answers)
+        with renter.stack.client() as api:
+            plan = api.request("POST", "/clusters/plan", body={"argv": ["true"]})
+        assert (plan["fits"], plan["fits_soon"]) == (False, True), plan
+        client = subprocess.Popen(words, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said, errors = client.communicate(timeout=200)
+    assert (client.returncode, said.splitlines()[0]) == (0, "here"), errors
+    (started, *_) = renter.all("/audit", action="fleet.start")
+    assert started["fields"]["hosts"] == "2"
+    assert any(one["kind"] == "fleet.not_heard" for one in renter.all("/events"))
