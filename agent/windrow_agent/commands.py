@@ -45,6 +45,7 @@ from windrow_proto.model import (
     WorkloadSpec,
 )
 from windrow_proto.ports import Clock
+from windrow_proto.sealed import SealKey
 from windrow_proto.units import SECOND
 from windrow_proto.wire_command import encode_status
 
@@ -78,10 +79,13 @@ class CommandDesk:
         is_disk_full: Callable[[], bool] = lambda: False,
         cards: CutDesk | None = None,
         private: PrivateDesk | None = None,
+        *,
+        seal_key: SealKey,
     ) -> None:
+        """seal_key: opens what was sealed for this host."""
         self._desk, self._journal, self._outbox, self._keeper = desk, desk.journal, outbox, keeper
         self._clock, self._kernel_boot, self._spawn = clock, kernel_boot, spawn
-        self._private = private
+        self._private, self._seal_key = private, seal_key
         self._measure, self._benchmark, self._is_disk_full, self._cards = measure, benchmark, is_disk_full, cards
         self._states = {key: entry.state for key, entry in self._journal.commands.items()}
         self._creating: dict[str, tuple[CommandId, asyncio.Task[None]]] = {}
@@ -362,6 +366,11 @@ class CommandDesk:
 
     async def _create(self, spec: WorkloadSpec, progress: Progress) -> Mapping[str, str]:
         """Have it made, in its private network if it is of one; what cannot be made leaves no network behind."""
+        try:
+            spec = _opened(spec, self._seal_key)
+        except WindrowError as error:
+            await self._keeper.give_up(spec, error.detail)
+            raise
         if self._private is None:
             return await self._keeper.create(spec, progress)
         try:
@@ -393,6 +402,13 @@ class CommandDesk:
             return False
         self._said_ns[command_id] = now_ns
         return True
+
+
+def _opened(spec: WorkloadSpec, key: SealKey) -> WorkloadSpec:
+    """With all of its environment, for the runtime alone. Raises BadProof where it was sealed for another host."""
+    if not spec.sealed_env:
+        return spec
+    return replace(spec, env={**spec.env, **key.open_values(spec.sealed_env, spec.workload_id)}, sealed_env=b"")
 
 
 def _capped(spec: WorkloadSpec) -> WorkloadSpec:

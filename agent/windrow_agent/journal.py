@@ -65,9 +65,12 @@ class WorkloadEntry:
 
 
 def command_fact(state: CommandState, command: Command | None, at_wall_ns: int) -> Fact:
-    """How far a command is; the command itself, without what no disk may hold, is needed with the first fact only."""
-    if command is not None and command.create is not None and command.create.registry_login:
-        command = replace(command, create=replace(command.create, registry_login=b""))
+    """How far a command is; the command itself, without what no disk may hold, is needed with the first fact only. Its
+    environment stays sealed, and goes once the command is done."""
+    if command is not None and command.create is not None:
+        create = replace(command.create, registry_login=b"")
+        done = replace(create, env={}, sealed_env=b"")
+        command = replace(command, create=done if state.phase in commands.FINAL else create)
     body = base64.b64encode(encode_command(command)).decode() if command is not None else None
     return ("command", state.command_id, body, state.phase.name, _status(state), at_wall_ns)
 

@@ -53,7 +53,7 @@ from windrow_proto.ids import HostId
 from windrow_proto.link_grpc import GrpcDialer
 from windrow_proto.model import Benchmark
 from windrow_proto.ports import Rng
-from windrow_proto.sealed import SEAL_KEY, SealKey
+from windrow_proto.sealed import SealKey
 from windrow_proto.units import MIB, SECOND
 from windrow_proto.volumes import VOLUMES
 
@@ -125,10 +125,10 @@ def real_agent(config: Config, crashes: Crashes) -> tuple[AgentService, Membersh
             share_of=lambda uuid: share_of(uuid, sampler.gpus.gpus),
             control=NvidiaMps(),
         )
-    seal_key = SealKey.of(membership.identity.signing)
     if "docker" in config.runtimes:
         docker = DockerRuntime(data_dir / "docker", membership.host_id, config.docker_url, config.registries)
-        docker.images.seal_key, docker.pause_containers.is_wanted = seal_key, True
+        docker.images.seal_key = SealKey.of(membership.identity.signing)
+        docker.pause_containers.is_wanted = True
         docker.clock, docker.cards = clock, lambda: sampler.gpus.gpus
         docker.driver_of = lambda uuids: driver_of(uuids, sampler.gpus)
         runtimes["docker"] = docker
@@ -156,7 +156,7 @@ def real_agent(config: Config, crashes: Crashes) -> tuple[AgentService, Membersh
         tls=membership.tls,
         layouts=config.layouts,
         line=config.line,
-        more={SEAL_KEY: seal_key.public, VOLUMES: "1"},
+        more={VOLUMES: "1"},
         faults=lambda: faults(crashes),
     )
     return AgentService(parts), membership

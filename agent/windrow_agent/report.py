@@ -68,6 +68,7 @@ class Reporter:
         self._is_put_off = False
         self._runtimes: dict[str, str] | None = None
         self._runtime_conditions: tuple[str, ...] = ()
+        self._runtime_facts: dict[str, int | str] = {}
         self._changed = asyncio.Event()
 
     @property
@@ -139,7 +140,7 @@ class Reporter:
         if sampler.host_facts == HostFacts() or self._runtimes is None:
             return  # not read yet; it will be a change. Who reads that nothing can run here would send work elsewhere
         inventory = build_inventory(
-            replace(sampler.host_facts, more={**sampler.host_facts.more, **self._sources.more}),
+            replace(sampler.host_facts, more={**sampler.host_facts.more, **self._sources.more, **self._runtime_facts}),
             replace(sampler.gpus, gpus=with_layouts(sampler.gpus.gpus, self._sources.layouts)),
             agent_version=self._sources.agent_version,
             simulated=sampler.simulated,
@@ -174,7 +175,8 @@ class Reporter:
             facts = {name: await runtime.facts() for name, runtime in self._sources.runtimes.items()}
             found = {name: one.version for name, one in facts.items() if one.is_usable}
             conditions = tuple(one.condition for one in facts.values() if one.condition)
-            if (found, conditions) != (self._runtimes, self._runtime_conditions):
-                self._runtimes, self._runtime_conditions = found, conditions
+            more = {name: value for one in facts.values() for name, value in one.more.items()}
+            if (found, conditions, more) != (self._runtimes, self._runtime_conditions, self._runtime_facts):
+                self._runtimes, self._runtime_conditions, self._runtime_facts = found, conditions, more
                 self._changed.set()
             await self._clock.sleep_ns(PROBE_RUNTIMES_NS)

@@ -45,6 +45,7 @@ from windrow_proto.keys import SigningKey, TlsIdentity
 from windrow_proto.messages import Heartbeat, RegionMap, Settings, Welcome
 from windrow_proto.model import RELAYS_MAX, BandwidthSpec, Benchmark, Event, Kind, Lane
 from windrow_proto.ports import Clock, Dialer, DialledLink, Disk, FrameLink, Rng
+from windrow_proto.sealed import SEAL_KEY, SealKey
 from windrow_proto.session import AgentSession
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND, seconds
 from windrow_proto.wire import Envelope
@@ -174,10 +175,11 @@ class AgentService:
             leaving=Leaving(lambda: parts.sampler.gpus, parts.sampler.look, clock, wipe),
         )
         self.challenges = ChallengeDesk(clock, self.keeper.leased_gpus, parts.prover)
+        seal_key = SealKey.of(parts.signing)
         sources = Sources(
             *(parts.sampler, parts.runtimes, self.keeper, parts.agent_version),
             *(lambda: (*self._room.faults, *self.inside.conditions, *parts.faults()), self.challenges.held),
-            *(parts.layouts, parts.more),
+            *(parts.layouts, {SEAL_KEY: seal_key.public, **parts.more}),
         )
         self.report = Reporter(sources, self.outbox, clock, parts.benchmarks)
         self.inside = Inside(self.keeper, clock, self.report.changed, self.report.event)
@@ -186,6 +188,7 @@ class AgentService:
             *(self._measure_bandwidth, self._benchmark, lambda: self._room.is_full),
             cards=CutDesk(parts.sampler, parts.layouts, self.challenges.held),
             private=self.private,
+            seal_key=seal_key,
         )
         lost = spool.lost_bytes + sum(damage.lost_bytes for damage in journal.damaged if damage.reason != "torn_tail")
         if lost or journal.unreadable:

@@ -98,7 +98,7 @@ export function toDraft(request: KeptRequest): Draft {
     runtime: request.runtime === "process" || request.runtime === "docker" ? request.runtime : "",
     image: request.image ?? "",
     command: (request.argv ?? []).map(quoted).join(" "),
-    env: Object.entries(request.env ?? {}).map(([name, value]) => `${name}=${value}`).join("\n"),
+    env: Object.entries(request.env ?? {}).map(([name, value]) => `${name}=${value ?? ""}`).join("\n"),
     volumes: (request.volumes ?? []).join("\n"),
     ports: (request.ports ?? []).join(", "),
     sshKeys: (request.ssh_keys ?? []).join("\n"),

@@ -13,6 +13,7 @@ from typing import Final
 from windrow_master.clusters.artefacts.s3 import S3Settings
 from windrow_master.clusters.artefacts.s3 import read_settings as artefact_settings
 from windrow_master.proxies import Network, parse_networks
+from windrow_master.records.rules import AUDIT_DAYS, DAYS_MAX, EVENTS_DAYS, Keeping
 from windrow_master.store.bus import check_url
 from windrow_master.telemetry.settings import HistorySettings, read_settings
 from windrow_proto.errors import InvalidInput
@@ -66,6 +67,8 @@ class Config:
     """Rent each host for a moment, soon after it joined and now and then, to see what a renter would see."""
     measure_mib: int = MEASURE_MIB
     """How much one measurement of a host's bandwidth may move each way: less is cheaper, and less exact."""
+    keeping: Keeping = field(default_factory=Keeping)
+    """How long records stay in the database."""
     accept_clock: bool = False
     """Start although this machine's clock cannot be right beside the audit log's last entry."""
     history: HistorySettings = field(default_factory=HistorySettings)
@@ -89,6 +92,7 @@ class Config:
             "redis_url": _shown(self.redis_url) if self.redis_url else "",
             "names": " ".join(self.names),
             "trusted_proxies": " ".join(map(str, self.trusted_proxies)),
+            "keeping": self.keeping.shown,
             "history": self.history.shown,
             "artefacts": "folder" if self.artefacts is None else self.artefacts.shown,
         }
@@ -134,6 +138,10 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         rate_limits=_switch("WINDROW_RATE_LIMITS", environment),
         proofs=_switch("WINDROW_PROOFS", environment),
         measure_mib=_number("WINDROW_MEASURE_MIB", environment, MEASURE_MIB, MEASURE_MIB_MAX),
+        keeping=Keeping(
+            _number("WINDROW_AUDIT_DAYS", environment, AUDIT_DAYS, DAYS_MAX),
+            _number("WINDROW_EVENTS_DAYS", environment, EVENTS_DAYS, DAYS_MAX),
+        ),
         accept_clock=_switch("WINDROW_ACCEPT_CLOCK", environment, "off"),
         history=read_settings(lambda name: _secret(name, environment)),
         artefacts=_artefacts(environment),

@@ -4,12 +4,13 @@ stop: streams end ─▶ trunk and HTTP close ─▶ rooms' loops end ─▶ sto
 """
 
 import asyncio
+import ctypes
 import os
 import signal
 import socket
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -66,6 +67,10 @@ DRAIN_S: Final = 10.0
 """For what is already asked to be written when the Master stops."""
 UNFIT_EVERY_NS: Final = SECOND // 4
 CLUSTERS_EVERY_NS: Final = 5 * SECOND
+M_ARENA_MAX: Final = -8
+"""Of glibc's mallopt."""
+ARENAS_MAX: Final = 2
+"""Pools of memory that all threads share. Else there are eight for each processor, and each keeps what is freed."""
 REBUILD: Final = "rebuild-history"
 EXIT_FAILURE: Final = 1
 EXIT_USAGE: Final = 2
@@ -344,6 +349,7 @@ def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: Di
             database=config.database,
             history=config.history,
             artefacts=config.artefacts,
+            keeping=config.keeping,
             room=room,
             lock=lock,
         )
@@ -359,6 +365,7 @@ def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: Di
                 claim=claim,
                 history=config.history,
                 artefacts=config.artefacts,
+                keeping=config.keeping,
                 room=room,
             )
         except Conflict as error:
@@ -377,6 +384,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except WindrowError as error:
         print(error.detail, file=sys.stderr)
         sys.exit(EXIT_USAGE)
+    with suppress(OSError, AttributeError):  # another C library has no such pools
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS_MAX)
     crashes = logs.set_up(config.log_level)
     try:
         run(config, crashes)

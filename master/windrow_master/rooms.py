@@ -43,6 +43,8 @@ from windrow_master.onboarding.packages.service import Packages
 from windrow_master.onboarding.proofs.rental.service import Ways
 from windrow_master.onboarding.proofs.service import ProofService
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.records.rules import Keeping
+from windrow_master.records.service import RecordService
 from windrow_master.steady import SteadyClock
 from windrow_master.store.bus import MemoryBus
 from windrow_master.store.engine import Engines, engines_of
@@ -61,7 +63,6 @@ from windrow_proto.errors import InvalidInput, StorageFailed
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.renter_end import RenterTicket
-from windrow_proto.sealed import SealKey
 from windrow_proto.units import CURRENCY_TEST, money_text
 
 
@@ -100,6 +101,7 @@ class Rooms:
             yield services.cords.run()
         yield services.artefacts.run()
         yield services.retention.run()
+        yield services.records.run()
         if services.verification is not None:
             yield services.verification.run()
         if services.proofs is not None and services.proofs.is_automatic is not None:
@@ -135,6 +137,7 @@ def build(
     room: Room | None = None,
     lock: DirectoryLock | None = None,
     artefacts: S3Settings | None = None,
+    keeping: Keeping | None = None,
 ) -> Rooms:
     """Open the store and every room on it. Before the loop. disk holds the telemetry log; the real one by default.
 
@@ -156,7 +159,9 @@ def build(
     )
     try:
         history = history or HistorySettings()
-        return _furnished(store, data_dir, clock, rng, disk, make_executor, history, room, claim, artefacts)
+        return _furnished(
+            store, data_dir, clock, rng, disk, make_executor, history, room, claim, artefacts, keeping or Keeping()
+        )
     except BaseException:
         store.close()
         raise
@@ -173,12 +178,14 @@ def _furnished(
     room: Room | None,
     claim: Claim | None,
     artefacts: S3Settings | None,
+    keeping: Keeping,
 ) -> Rooms:
     authority = _authority(store, data_dir, clock.wall_ns())
     identity = IdentityService(store, authority, clock, rng)
+    store.seal_earlier(identity.seal_key)
     fleet = FleetService(store, clock, rng, FleetPorts())
     market = MarketService(store)
-    clusters = ClusterService(store, fleet, market)
+    clusters = ClusterService(store, fleet, market, identity.seal_key)
     executors = (make_executor(),)
     telemetry = rooms_history.telemetry_of(
         history, disk or OsDisk(), data_dir, store.epoch, clock, rng, fleet, make_executor, room, claim
@@ -186,10 +193,10 @@ def _furnished(
     accesses = AccessService(store)
     accesses.start()
     hub = LinkHub(fleet, telemetry, clock, epoch=store.epoch, signing=authority.signing)
-    wheelhouse = Wheelhouse(data_dir / "wheels", authority.signing)
+    wheelhouse = Wheelhouse(data_dir / "wheels", signing := authority.signing)
     services = Services(
         store=store,
-        audit=AuditService(store, data_dir, _reserved(disk or OsDisk(), room), authority.signing, clock, executors[0]),
+        audit=(audit := AuditService(store, data_dir, _reserved(disk or OsDisk(), room), signing, clock, executors[0])),
         identity=identity,
         clock=clock,
         rng=rng,
@@ -204,9 +211,10 @@ def _furnished(
         telemetry=telemetry,
         market=market,
         clusters=clusters,
-        templates=TemplateService(store),
+        templates=TemplateService(store, identity.seal_key),
         artefacts=(kept := ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts, room)),
         retention=RetentionService(store, kept, clock),
+        records=RecordService(store, audit, clock, keeping),
         volumes=VolumeService(store, kept),
         inside=WorkAccess(clusters, hub),
         tunnels=TunnelService(
@@ -338,8 +346,9 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     services.results = ResultService(
         *(store, services.clock, rooms.clusters, services.artefacts, lambda: services.inside)
     )
-    seal_key = SealKey.of(rooms.authority.signing)
-    services.jobs = JobService(store, services.clock, rooms.clusters, files, seal_key, services.artefacts.uploads)
+    services.jobs = JobService(
+        store, services.clock, rooms.clusters, files, identity.seal_key, services.artefacts.uploads
+    )
     services.accounts = AccountService(
         *(store, identity, rooms.market, rooms.clusters, rooms.fleet, services.jobs),
     )

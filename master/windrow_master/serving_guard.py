@@ -201,6 +201,7 @@ class GuardedProtocol(H11Protocol):
         self._received = self._answered_at = 0
         self._before = (0, 0, 0)
         self._moved: list[int] = []
+        self._is_ending = False
 
     # --- what asyncio and uvicorn call --------------------------------------------------------------------------------
 
@@ -300,7 +301,10 @@ class GuardedProtocol(H11Protocol):
             self._head_timer = None
 
     def _end(self, reason: str) -> None:
-        """Say why, if no answer has begun, and end it."""
+        """Say why, if no answer has begun, and end it. More that comes meanwhile does not put that off."""
+        if self._is_ending:
+            return
+        self._is_ending = True
         self._listening.cut[reason] += 1
         log.info("connection_ended", reason=reason, peer=str(self._key[0]) if self._key else "")
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE) and not self.transport.is_closing():

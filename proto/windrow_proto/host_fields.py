@@ -57,6 +57,7 @@ HOST_FIELDS: Final[tuple[HostField, ...]] = (
     HostField("nic_mbps", _D, "Its speed", "/sys/class/net/*/speed", "Mbit/s"),
     HostField("nic_mtu", _D, "Its largest packet", "/sys/class/net/*/mtu", "By"),
     HostField("cgroup", _C, "Cgroups", "/sys/fs/cgroup"),
+    HostField("container_own_users", _C, "Users of containers are their own", "GET /info of the daemon", "bool"),
     HostField("toolkit_version", _C, "NVIDIA Container Toolkit", "nvidia-ctk --version"),
     HostField("cdi_specs", _C, "CDI specifications", "/etc/cdi, /var/run/cdi"),
 )

@@ -5,7 +5,9 @@ and its public half stands in its signed inventory; what a secret is for is boun
 The Master has one as well: for what it holds until it is known which host is to have it.
 """
 
+import hmac
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,6 +26,9 @@ PUBLIC_BYTES: Final = 32
 LOGIN_MAX: Final = 16_384
 """Of a name and a password together; tokens of clouds' registries take some thousand characters."""
 SEALED_MAX: Final = LOGIN_MAX + 1_024
+VALUES_MAX: Final = 262_144
+"""Of the names and values of one environment together, as JSON in UTF-8: a quarter of a control message."""
+SEALED_VALUES_MAX: Final = VALUES_MAX + 1_024
 _NONCE: Final = bytes(12)
 """Each key seals once: it comes from a key pair drawn for this secret."""
 
@@ -67,6 +72,17 @@ class SealKey:
         found = json.loads(self.open(sealed, purpose))
         return RegistryLogin(str(found["username"]), str(found["password"]))
 
+    def open_values(self, sealed: bytes, purpose: str) -> dict[str, str]:
+        """The values by name that were sealed for this purpose; raises BadProof."""
+        found = json.loads(self.open(sealed, purpose))
+        return {str(name): str(value) for name, value in found.items()}
+
+    def digest(self, said: bytes) -> bytes:
+        """What tells one text from another, and lets nobody without this key try what a text might be."""
+        raw = self._key.private_bytes_raw()
+        key = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"windrow-digest-1").derive(raw)
+        return hmac.digest(key, said, "sha256")
+
 
 def seal(public: str, secret: bytes, purpose: str) -> bytes:
     """`secret` for the host of this public half and for nothing but `purpose`; raises InvalidInput for a bad key."""
@@ -86,6 +102,14 @@ def seal_login(public: str, login: RegistryLogin, purpose: str) -> bytes:
     said = json.dumps({"username": login.username, "password": login.password}).encode()
     if len(said) > LOGIN_MAX:
         raise InvalidInput(f"A registry's name and password have at most {LOGIN_MAX} bytes together.")
+    return seal(public, said, purpose)
+
+
+def seal_values(public: str, values: Mapping[str, str], purpose: str) -> bytes:
+    """Values by name for whoever has this public half, and for this purpose only. Raises InvalidInput."""
+    said = json.dumps(dict(values)).encode()
+    if len(said) > VALUES_MAX:
+        raise InvalidInput(f"env must be at most {VALUES_MAX:,} bytes of names and values together.", subject="env")
     return seal(public, said, purpose)
 
 

@@ -1,6 +1,7 @@
 """Commands, what became of them, and lease renewals as bytes and back."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, Literal
 
 from windrow_proto import wire_fields as fields
@@ -19,7 +20,7 @@ from windrow_proto.model import (
     StartSpec,
     WorkloadSpec,
 )
-from windrow_proto.sealed import SEALED_MAX
+from windrow_proto.sealed import SEALED_MAX, SEALED_VALUES_MAX, seal_values
 from windrow_proto.v1 import host_pb2
 from windrow_proto.volumes import Mount, check_mounts
 
@@ -87,6 +88,25 @@ def decode_command(data: bytes) -> Command:
     )
 
 
+def without_secrets(data: bytes) -> bytes:
+    """An encoded command without the environment and the registry's login of what it creates, which it is done with."""
+    message = fields.parse(host_pb2.Command, data)
+    spec = message.create
+    if not (spec.env or spec.sealed_env or spec.registry_login):
+        return data
+    for name in ("env", "sealed_env", "registry_login"):
+        spec.ClearField(name)
+    return message.SerializeToString()
+
+
+def sealed_anew(data: bytes, public: str) -> bytes:
+    """An encoded command whose environment was in clear, with it sealed to the host of this key."""
+    command = decode_command(data)
+    assert command.create is not None and not command.create.sealed_env, "sealed once"
+    sealed_env = seal_values(public, command.create.env, command.create.workload_id)
+    return encode_command(replace(command, create=replace(command.create, env={}, sealed_env=sealed_env)))
+
+
 def _from_workload(spec: WorkloadSpec) -> host_pb2.WorkloadSpec:
     return host_pb2.WorkloadSpec(
         workload_id=spec.workload_id,
@@ -111,6 +131,7 @@ def _from_workload(spec: WorkloadSpec) -> host_pb2.WorkloadSpec:
         registry_login=spec.registry_login,
         volumes=[host_pb2.VolumeMount(name=v.name, path=v.path, read_only=v.read_only) for v in spec.volumes],
         may_use_local_image=spec.may_use_local_image,
+        sealed_env=spec.sealed_env,
     )
 
 
@@ -138,6 +159,7 @@ def _to_workload(message: host_pb2.WorkloadSpec) -> WorkloadSpec:
         registry_login=fields.blob(message.registry_login, SEALED_MAX),
         volumes=_to_mounts(message.volumes),
         may_use_local_image=message.may_use_local_image,
+        sealed_env=fields.blob(message.sealed_env, SEALED_VALUES_MAX),
     )
 
 

@@ -17,6 +17,14 @@ DEADLINE_S = 30.0
 """A request that streams nothing is answered in milliseconds; half a minute without an answer means nobody is there."""
 
 
+def variable(name: str) -> str:
+    """What this process' environment has under a name. Raises WindrowClientError where it has nothing."""
+    value = os.environ.get(name)
+    if value is None:
+        raise WindrowClientError(f"--env {name}: this shell has no variable {name}. Set it, or write {name}=value.")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """How to reach a Master. ca_file: PEM of its authority where it serves its own certificate. allows_plain_http:
@@ -99,6 +107,16 @@ def refuse_plain_http(config: Config) -> Config:
     )
 
 
+def _refuse_their_master(path: Path, found: Config) -> None:
+    """Raise WindrowClientError where a token that was given apart would go to another machine that a folder names: it
+    may have come with somebody's files."""
+    if not _is_loopback(urlsplit(found.url).hostname or ""):
+        raise WindrowClientError(
+            f"A token is given without its Master, and {path} names {found.url}, which may not be the one that it is "
+            "for. It was sent nowhere. Name the Master, too: WINDROW_URL or --url."
+        )
+
+
 def _is_loopback(host: str) -> bool:
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -162,6 +180,8 @@ def find(url: str | None = None, token: str | None = None, start: Path | None = 
     for path in candidates:
         found = _read(path)
         if found is not None:
+            if token is not None and url is None and path != candidates[-1]:
+                _refuse_their_master(path, found)
             is_plain = is_plain or (found.allows_plain_http and url is None)
             source = found.source if url is None and token is None else f"arguments, environment or {found.source}"
             return refuse_plain_http(Config(url or found.url, token or found.token, found.ca_file, source, is_plain))

@@ -1,11 +1,12 @@
-/* What a renter may try from inside a container, each try a line: its name and `passed` or `refused: why`.
+/* What a renter may try from inside a workload, each try a line: its name and `passed` or `refused: why`.
  *
- * probes all|network|outside HOST PEER: the addresses of the container's bridge and of another container; probes listen:
- * be that other one. Each try is a process of its own
- * with two seconds to live, so that none of them spoils the next. Static: the image has nothing else in it.
+ * probes all|looks|outside HOST PEER SECRET KEY: the addresses of the host and of another renter's workload, a file of
+ * the agent's, the key of shared memory of the host's; probes listen: be that other workload. Each try is a process of
+ * its own with two seconds to live, so that none of them spoils the next. Static: the image has nothing else in it.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -15,6 +16,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,16 +25,18 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *host, *peer;
+static const char *host, *peer, *secret, *key;
 
 /* A TCP connection, as far as the other end's word that it is there. */
 static int reach(const char *address, int port) {
@@ -85,6 +89,59 @@ static int has(const char *path) {
     return stat(path, &found);
 }
 
+/* Whether any of these paths is there. */
+static int has_any(const char **paths) {
+    for (; *paths; paths++)
+        if (!has(*paths)) return 0;
+    return -1;
+}
+
+/* A socket of the host's: by its path, or without one where it begins with `@`. */
+static int meets(const char *name) {
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    strncpy(where.sun_path, name, sizeof where.sun_path - 1);
+    if (*name == '@') *where.sun_path = 0;
+    int line = socket(AF_UNIX, SOCK_STREAM, 0);
+    return connect(line, (void *)&where, offsetof(struct sockaddr_un, sun_path) + strlen(name));
+}
+
+/* A file of the control group of memory, of either version: where there are several, they lie in a folder of our own. */
+static const char *group(const char *name) {
+    static char whole[300];
+    snprintf(whole, sizeof whole, "/sys/fs/cgroup%s/%s", has("/sys/fs/cgroup/memory") ? "" : "/memory", name);
+    return whole;
+}
+
+static int below(const char *root, const char *path) {
+    char whole[512];
+    snprintf(whole, sizeof whole, "%s%s", root, path);
+    return opens(whole, O_RDONLY);
+}
+
+/* Whether a process is in sight that is neither ours nor the first of the sandbox. */
+static int sees_others(void) {
+    DIR *folder = opendir("/proc");
+    struct dirent *one;
+    while (folder && (one = readdir(folder))) {
+        char path[300], name[32] = {0};
+        snprintf(path, sizeof path, "/proc/%s/comm", one->d_name);
+        int file = *one->d_name >= '1' && *one->d_name <= '9' ? open(path, O_RDONLY) : -1;
+        if (file < 0 || read(file, name, sizeof name - 1) <= 0) continue;
+        if (strncmp(name, "probes", 6) && strncmp(name, "bwrap", 5)) return 1;
+        close(file);
+    }
+    return 0;
+}
+
+/* Whether the key that was put on the host is in sight. */
+static int sees_key(void) {
+    char text[65536] = {0};
+    int file = open("/proc/keys", O_RDONLY), length = 0, more = 0;
+    while (file >= 0 && length < (int)sizeof text - 1 && (more = read(file, text + length, sizeof text - 1 - length)) > 0)
+        length += more;
+    return strstr(text, "windrow-planted") != NULL;
+}
+
 /* Whether the second process is the kernel's own, as it is outside of every process namespace. */
 static int sees_kernel_thread(void) {
     char name[32] = {0};
@@ -92,11 +149,12 @@ static int sees_kernel_thread(void) {
     return file >= 0 && read(file, name, sizeof name - 1) > 0 && !strncmp(name, "kthreadd", 8);
 }
 
-/* A number of /proc/self/status, in hexadecimal. */
-static unsigned long long status(const char *name) {
+/* A number of the status of a process, in hexadecimal. */
+static unsigned long long status(int pid, const char *name) {
     char line[256];
     unsigned long long value = ~0ull;
-    FILE *file = fopen("/proc/self/status", "r");
+    snprintf(line, sizeof line, "/proc/%d/status", pid);
+    FILE *file = fopen(line, "r");
     while (file && fgets(line, sizeof line, file))
         if (!strncmp(line, name, strlen(name))) value = strtoull(line + strlen(name), NULL, 16);
     return value;
@@ -136,6 +194,38 @@ static int joins(const char *path, int what) {
     int space = open(path, O_RDONLY);
     return space < 0 ? -1 : setns(space, what);
 }
+
+static int clones(unsigned long flags) {
+    long child = syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
+    return child == 0 ? (_exit(0), 0) : child < 0 ? -1 : 0;
+}
+
+static int clones_anew(uint64_t flags) {
+    uint64_t words[8] = {flags, 0, 0, 0, SIGCHLD};
+    long child = syscall(SYS_clone3, words, sizeof words);
+    return child == 0 ? (_exit(0), 0) : child < 0 ? -1 : 0;
+}
+
+static int joins_by_pid(int what) {
+    int first = syscall(SYS_pidfd_open, 1, 0);
+    return first < 0 ? -1 : setns(first, what);
+}
+
+/* The parts of a mount without mount(2): a new file system, and a copy of one that is there. */
+static int opens_kind(const char *kind) { return syscall(SYS_fsopen, kind, 0) < 0 ? -1 : 0; }
+
+static int copies_tree(void) { return syscall(SYS_open_tree, AT_FDCWD, "/", 1) < 0 ? -1 : 0; }
+
+static int moves_mount(void) { return syscall(SYS_move_mount, AT_FDCWD, "/proc", AT_FDCWD, "/tmp", 0); }
+
+static int sets_mount(void) {
+    uint64_t words[4] = {0, 1};
+    return syscall(SYS_mount_setattr, AT_FDCWD, "/", 0, words, sizeof words);
+}
+
+static int rings(void) { return syscall(SYS_io_uring_setup, 8, (char[120]){0}) < 0 ? -1 : 0; }
+
+static int speaks(int family, int kind, int protocol) { return socket(family, kind, protocol) < 0 ? -1 : 0; }
 
 static int packet(void) { return socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL)) < 0 ? -1 : 0; }
 
@@ -197,6 +287,20 @@ static void network(void) {
     TRY("a mail server by submission", reach("11.22.33.2", 587));
 }
 
+/* What is seen without doing anything: the control, which runs on the host itself, may look for it as well. */
+static void sights(void) {
+    TRY("an abstract socket", meets("@windrow-attacked"));
+    TRY("keys of others", when(sees_key()));
+    TRY("the host's shared memory", shmget((key_t)strtol(key, NULL, 0), 0, 0) < 0 ? -1 : 0);
+    TRY("the agent's file", opens(secret, O_RDONLY));
+    TRY("the agent's file by a process", below("/proc/1/root", secret));
+    TRY("the agent's file by a folder", below("/proc/1/cwd/../../..", secret));
+    TRY("others' processes", when(sees_others()));
+    TRY("effective capabilities", when(status(getpid(), "CapEff:") != 0));
+    TRY("new privileges", when(status(getpid(), "NoNewPrivs:") != 1));
+    TRY("system calls without a filter", when(status(getpid(), "Seccomp:") != 2));
+}
+
 static void system_calls(void) {
     TRY("raw socket", raw());
     TRY("packet socket", packet());
@@ -207,6 +311,19 @@ static void system_calls(void) {
     TRY("mount sysfs", mounts("sysfs"));
     TRY("mount bind", mount("/proc", "/tmp", NULL, MS_BIND, NULL));
     TRY("mount the root writable", mount(NULL, "/", NULL, MS_REMOUNT, NULL));
+    TRY("mount cgroup", mounts("cgroup"));
+    TRY("mount cgroup of version 2", mounts("cgroup2"));
+    TRY("mount debugfs", mounts("debugfs"));
+    TRY("mount bpf", mounts("bpf"));
+    TRY("mount message queues", mounts("mqueue"));
+    TRY("mount by descriptor", opens_kind("tmpfs"));
+    TRY("mount proc by descriptor", opens_kind("proc"));
+    TRY("copy of a tree", copies_tree());
+    TRY("move of a mount", moves_mount());
+    TRY("attributes of a mount", sets_mount());
+    TRY("another propagation", mount(NULL, "/", NULL, MS_REC | MS_SHARED, NULL));
+    TRY("unmount /proc", umount2("/proc", MNT_DETACH));
+    TRY("unmount /tmp", umount2("/tmp", MNT_DETACH));
     TRY("unmount", umount2("/workspace", MNT_DETACH));
     TRY("new root", syscall(SYS_pivot_root, "/workspace", "/workspace"));
     TRY("change root", chroot("/workspace"));
@@ -214,12 +331,31 @@ static void system_calls(void) {
     TRY("mount namespace", unshares(CLONE_NEWNS));
     TRY("network namespace", unshares(CLONE_NEWNET));
     TRY("join a namespace", joins("/proc/1/ns/net", CLONE_NEWNET));
+    TRY("control group namespace", unshares(CLONE_NEWCGROUP));
+    TRY("child in a user namespace", clones(CLONE_NEWUSER));
+    TRY("child in a mount namespace", clones(CLONE_NEWNS));
+    TRY("child in a user namespace, anew", clones_anew(CLONE_NEWUSER));
+    TRY("join a user namespace", joins("/proc/1/ns/user", CLONE_NEWUSER));
+    TRY("join a mount namespace", joins("/proc/1/ns/mnt", CLONE_NEWNS));
+    TRY("join by process", joins_by_pid(CLONE_NEWNET | CLONE_NEWNS));
     TRY("open by handle", handle_is_opened());
     TRY("block device", device_is_made(254, 0));
     TRY("memory device", (mknod("/tmp/mem", S_IFCHR | 0600, makedev(1, 1)), opens("/tmp/mem", O_RDONLY)));
     TRY("bpf", bpf_is_loaded());
     TRY("perf", perf_is_opened());
     TRY("keyring", syscall(SYS_add_key, "user", "windrow", "x", 1, -3));
+    TRY("keys of the session", syscall(SYS_keyctl, 11, -3, 0, 0));
+    TRY("a new session of keys", syscall(SYS_keyctl, 1, "windrow"));
+    TRY("a key of others", syscall(SYS_request_key, "user", "windrow-planted", 0, -3));
+    TRY("rings of the kernel", rings());
+    TRY("the host of a virtual machine", speaks(AF_VSOCK, SOCK_STREAM, 0));
+    TRY("ciphers of the kernel", speaks(AF_ALG, SOCK_SEQPACKET, 0));
+    TRY("express data path", speaks(44, SOCK_RAW, 0));
+    TRY("reliable datagrams", speaks(AF_RDS, SOCK_SEQPACKET, 0));
+    TRY("inter-process clusters", speaks(AF_TIPC, SOCK_SEQPACKET, 0));
+    TRY("keys for packets", speaks(AF_KEY, SOCK_RAW, 2));
+    TRY("amateur radio", speaks(AF_AX25, SOCK_DGRAM, 0));
+    TRY("bluetooth", speaks(AF_BLUETOOTH, SOCK_RAW, 1));
     TRY("kernel module", syscall(SYS_init_module, "", 0, ""));
     TRY("another kernel", syscall(SYS_kexec_load, 0, 0, NULL, 0));
     TRY("reboot", reboot(0x89abcdef));
@@ -245,8 +381,27 @@ static void files(void) {
     TRY("sysrq", writes("/proc/sysrq-trigger", "h"));
     TRY("address layout", writes("/proc/sys/kernel/randomize_va_space", "0"));
     TRY("power state", writes("/sys/power/state", "freeze"));
-    TRY("control group", makes("/sys/fs/cgroup/escape") < 0 ? mkdir("/sys/fs/cgroup/escape", 0700) : 0);
-    TRY("release agent", writes("/sys/fs/cgroup/release_agent", "/tmp/x"));
+    TRY("control group", mkdir(group("escape"), 0700));
+    TRY("limit of the control group", writes(group("memory.limit_in_bytes"), "-1") < 0 ? writes(group("memory.max"), "max") : 0);
+    TRY("processes of the control group", writes(group("cgroup.procs"), "1"));
+    TRY("release agent", writes(group("release_agent"), "/tmp/x"));
+    TRY("devices of the control group", writes("/sys/fs/cgroup/devices/devices.allow", "a"));
+    TRY("kinds of programs", writes("/proc/sys/fs/binfmt_misc/register", ":x:M::x::/tmp/x:"));
+    TRY("helper for modules", writes("/proc/sys/kernel/modprobe", "/tmp/x"));
+    TRY("helper for events", writes("/sys/kernel/uevent_helper", "/tmp/x"));
+    TRY("forwarding", writes("/proc/sys/net/ipv4/ip_forward", "1"));
+    TRY("another name of the host", writes("/proc/sys/kernel/hostname", "x"));
+    TRY("merged pages", writes("/sys/kernel/mm/ksm/run", "1"));
+    TRY("processors off", writes("/sys/devices/system/cpu/cpu1/online", "0"));
+    TRY("who is killed first", writes("/proc/self/oom_score_adj", "-1000"));
+    TRY("debugging of the kernel", opens("/sys/kernel/debug/tracing/trace", O_RDONLY));
+    TRY("rights of the first process", when(status(1, "CapEff:") != 0 || status(1, "Seccomp:") != 2));
+    TRY("sockets of the host", has_any((const char *[]){
+        "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/run/dbus/system_bus_socket",
+        "/run/systemd/private", "/run/systemd/notify", "/run/user/0/bus", "/run/crio/crio.sock", NULL}));
+    TRY("devices of the host", has_any((const char *[]){
+        "/dev/net/tun", "/dev/loop-control", "/dev/mapper/control", "/dev/vhost-vsock", "/dev/vsock",
+        "/dev/uinput", "/dev/cpu/0/msr", "/dev/port", "/dev/kmem", "/dev/snapshot", "/dev/hpet", NULL}));
     TRY("kernel memory", opens("/proc/kcore", O_RDONLY) < 0 ? -1 : when(has("/proc/kcore") == 0 && 0));
     TRY("physical memory", opens("/dev/mem", O_RDONLY));
     TRY("kernel messages", opens("/dev/kmsg", O_RDONLY));
@@ -257,10 +412,7 @@ static void files(void) {
     TRY("the daemon's socket", has("/var/run/docker.sock") < 0 ? has("/run/docker.sock") : 0);
     TRY("the host's accounts", has("/etc/shadow"));
     TRY("the host's processes", when(getpid() > 4000 || sees_kernel_thread()));
-    TRY("effective capabilities", when(status("CapEff:") != 0));
-    TRY("bounding capabilities", when(status("CapBnd:") != 0));
-    TRY("new privileges", when(status("NoNewPrivs:") != 1));
-    TRY("system calls without a filter", when(status("Seccomp:") != 2));
+    TRY("bounding capabilities", when(status(getpid(), "CapBnd:") != 0));
     TRY("fork without end", forks());
 }
 
@@ -275,10 +427,10 @@ static int listen_for_ever(void) {
 int main(int count, char **words) {
     signal(SIGTERM, exit);
     if (count == 2) return listen_for_ever();
-    if (count != 4) return 2;
-    host = words[2], peer = words[3];
+    if (count != 6) return 2;
+    host = words[2], peer = words[3], secret = words[4], key = words[5];
     if (!strcmp(words[1], "outside")) TRY("outside", reach("11.22.33.2", 80));
-    if (strcmp(words[1], "outside")) network();
+    if (strcmp(words[1], "outside")) network(), sights();
     if (!strcmp(words[1], "all")) system_calls(), files();
     return 0;
 }

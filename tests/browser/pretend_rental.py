@@ -422,6 +422,7 @@ def market_routes(app: FastAPI, world: World) -> None:
                     "min_memory_bytes": of[0]["memory_bytes"],
                     "isolation": "whole" if of[0]["gpus"] else None,
                     "notes": [],
+                    "container_users": "host",
                 }
             )
         return listed(items)

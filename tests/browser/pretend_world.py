@@ -220,6 +220,7 @@ def _host(world: World, host_id: str, name: str, simulated: bool, region: str, l
         "driver_version": "570.86.15" if gpus else None,
         "cuda_version": "12.8" if gpus else None,
         "runtimes": ["simulated"] if simulated else ["process", "docker"],
+        "container_users": "host",
         "default_image": None,
         "conditions": []
         if gpus

@@ -339,7 +339,7 @@ def test_commands_of_a_kind_since_a_time_are_found_oldest_first(store: Store) ->
 def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Store) -> None:
     had = Attempt(ClusterId("cluster_1"), 1, 2, LARGE, -9, TEXT, LARGE, True, 0, False)
     request = JobRequest(
-        *((TEXT,), TEXT, 1, "H100", Bytes(LARGE), 2, None, "image", {"A": TEXT}),
+        *((TEXT,), TEXT, 1, "H100", Bytes(LARGE), 2, None, "image", {"A": ""}),
         retries=1,
         deadline_ns=LARGE,
         budget=Microcents(LARGE),
@@ -348,6 +348,7 @@ def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Sto
     one = Job(
         *(JobId("job_1"), ACCOUNT, "job_1", request, JobState.CHECKPOINTING, LARGE, 0, TEXT, (had,), Verdict.AGAIN, 7),
         login=BYTES,
+        sealed_env=BYTES,
     )
     over = replace(one, job_id=JobId("job_2"), array_index=1, state=JobState.LOST, verdict=None, ended_at_ns=LARGE)
     over = replace(over, login=b"")

@@ -39,8 +39,5 @@ ROWS: Final[dict[str, str]] = {
     "K14": "a volume loses what could be saved",
 }
 
-OPEN: Final = {
-    "F22": "2026-11-26: environment values are not sealed yet; registry logins are",
-    "F23": "2026-11-26: audit, events and ended tokens are not let go of yet, and no long run watches the memory",
-}
+OPEN: Final[dict[str, str]] = {}
 """Cases without a defence, each with the day on which that was written down and what is missing."""

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.two_renters import TwoRenters, two_renters
+from tests.unit.clusters.world import market_world, principal
 from windrow_master.api import paging, values
 from windrow_master.clusters.request import REQUEST_CHARS_MAX
 from windrow_master.clusters.templates.service import TEMPLATES_CHARS_MAX
+from windrow_master.identity.model import ALL_ROLES
+from windrow_proto.errors import TooMany
+from windrow_proto.ids import AccountId, HostId
+from windrow_proto.units import HOUR, MINUTE
 
 LARGEST = ["x" * 7_900] * 8
 """Of a command."""
@@ -108,3 +113,41 @@ async def test_what_a_job_is_given_besides_its_own_fits_beside_it(market: TwoRen
     env = {f"V{number}": "" for number in range(126)}
     answer = await market.noisy.client.post("/jobs", json={"argv": ["true"], "env": env, "array_size": 2})
     assert answer.status_code == 422, json.dumps(answer.json())[:300]
+
+
+@pytest.mark.row("F11", "F16")
+async def test_an_array_of_large_jobs_is_bounded_as_a_whole(market: TwoRenters) -> None:
+    body = {"argv": LARGEST, "array_size": 1_000}
+    answer = await market.noisy.client.post("/jobs", json=body)
+    assert (answer.status_code, answer.json()["subject"]) == (422, "array_size")
+    answer = await market.noisy.client.post("/jobs", json={"argv": ["x" * 2_000], "array_size": 1_000})
+    assert answer.status_code == 201
+
+
+# --- holding hosts for nothing ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.row("K4")
+async def test_nobody_holds_a_market_for_nothing_by_waiting_for_files(tmp_path: Path) -> None:
+    with market_world(tmp_path) as market:
+        for number in range(6):
+            market.join(HostId(f"host_{number}"), gpus=8)
+        stranger, made = principal(AccountId("account_stranger")), []
+        market.write(lambda uow: market.market.open_account(uow, stranger.account_id))
+        ask = {"gpus": 4, "await_files": True, "argv": ("true",), "image": "a/image"}
+        with pytest.raises(TooMany, match="wait for files"):
+            for _ in range(12):
+                made.append(await market.create(stranger, **ask))
+        assert len(made) == 4, "16 slots"
+        market.clock.advance(14 * MINUTE)
+        for view in made:
+            await market.clusters.delete(stranger, view.cluster.cluster_id)
+        with pytest.raises(TooMany, match="wait for files"):
+            for _ in range(3):
+                made.append(await market.create(stranger, **ask))
+        assert len(made) == 5
+        await market.clusters.delete(stranger, made[-1].cluster.cluster_id)
+        await market.create(stranger, **ask | {"await_files": False})
+        await market.create(principal(roles=ALL_ROLES), **ask)
+        market.clock.advance(2 * HOUR)
+        await market.create(stranger, **ask)

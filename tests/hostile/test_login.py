@@ -64,6 +64,29 @@ def test_an_address_that_holds_more_than_a_place_is_refused_without_it(tmp_path:
     assert "s3cr3t" not in done.stdout + done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.row("F28")
+def test_a_token_given_alone_does_not_go_where_a_folder_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("WINDROW_URL", raising=False)
+    monkeypatch.setenv("WINDROW_TOKEN", SECRET)
+    theirs = tmp_path / "project" / ".windrow" / "cli.json"
+    theirs.parent.mkdir(parents=True)
+    places = {"https://theirs.example": False, "https://localhost.theirs.example": False, "http://127.0.0.1:1": True}
+    for url, is_taken in places.items():
+        theirs.write_text(json.dumps({"url": url, "token": "wt_theirs"}))
+        theirs.chmod(0o600)
+        if is_taken:
+            assert find(start=theirs.parents[1]).token == SECRET
+            continue
+        with pytest.raises(WindrowClientError, match="sent nowhere") as refused:
+            find(start=theirs.parents[1])
+        assert SECRET not in str(refused.value)
+    assert find(url="https://mine.example", start=theirs.parents[1]).token == SECRET
+    theirs.unlink()
+    save(Config("https://mine.example", "wt_mine"))
+    assert find(start=theirs.parents[1]).token == SECRET
+
+
 @pytest.mark.row("K5")
 def test_no_word_of_a_library_about_what_was_sent_reaches_a_message() -> None:
     import httpx2

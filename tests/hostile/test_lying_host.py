@@ -17,16 +17,18 @@ from windrow_agent.gpu.port import GpuEventKind
 from windrow_agent.room import STORAGE_DAMAGED
 from windrow_agent.runtimes.port import RunState
 from windrow_master.api.gpu_shapes import gpu_page_json
-from windrow_master.fleet import mishaps, reliability
+from windrow_master.fleet import mishaps, reliability, sanitise
 from windrow_master.fleet.host_events import KEPT_AN_HOUR, SPOKEN, HostBudget, heard
 from windrow_master.fleet.model import SlotState
 from windrow_master.fleet.reliability import SLOT_NS
 from windrow_proto.ids import AccountId, CommandId, SlotId, WorkloadId
 from windrow_proto.messages import Gap
 from windrow_proto.model import (
+    Benchmark,
     CommandPhase,
     CommandStatus,
     Event,
+    Inventory,
     Kind,
     Lane,
     Observed,
@@ -234,6 +236,21 @@ def test_the_fields_of_an_event_are_cut_and_named() -> None:
     event = heard(said, {"GPU"}, lambda _: False)
     assert event is not None
     assert (len(event.detail), len(event.fields["xid"]), set(event.fields)) == (1_000, 200, {"xid"})
+
+
+@pytest.mark.row("F16")
+def test_the_lists_of_an_inventory_are_kept_as_long_as_any_host_needs(w: World) -> None:
+    many = tuple(f"{number}" + "x" * 120 for number in range(4_000))
+    claimed = Inventory(
+        runtimes=many,
+        addresses=many,
+        conditions=many,
+        runtime_versions=dict.fromkeys(many[:200], "y" * 4000),
+        benchmarks=tuple(Benchmark(name, 1.0, "", 0) for name in many),
+    )
+    kept, _ = sanitise.inventory(claimed)
+    assert len(str(replace(kept, benchmarks=()))) < 32_000
+    assert len(kept.benchmarks) == sanitise.BENCHMARKS_MAX
 
 
 # --- who rents what --------------------------------------------------------------------------------

@@ -22,13 +22,13 @@ from tests.hostile import IS_LONG
 from tests.support.rental import Renter
 from tests.support.stack import WINDROW, stack, wait_for
 from windrow_master.audit.model import Wanted
-from windrow_master.recovery import command
+from windrow_master.recovery import command, manifest
 from windrow_master.recovery.restore import check_whole
 from windrow_master.rooms import KeysUnusable, Rooms, build
 from windrow_master.store.opening import DatabaseDamaged
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.enrol import IdentityFolder, renew
-from windrow_proto.errors import Conflict, StorageFailed
+from windrow_proto.errors import Conflict, InvalidInput, StorageFailed
 
 RENTALS = 100 if IS_LONG else 1
 SIMULATED = 5 if IS_LONG else 1
@@ -376,3 +376,10 @@ def test_a_restore_that_was_cut_short_is_not_started_on_and_goes_on(
 
     check_whole(data_dir)
     assert "is whole" in done(0, "check", "--data-dir", data_dir)
+
+
+@pytest.mark.row("F26")
+@pytest.mark.parametrize("data", [b"[" * 100_000, b'{"a":' * 100_000, b"\xff", b"{}", b"[]", b"null", b"9" * 10_000])
+def test_a_manifest_that_is_none_is_called_so(data: bytes) -> None:
+    with pytest.raises(InvalidInput, match="no backup of Windrow"):
+        manifest.decoded(data)

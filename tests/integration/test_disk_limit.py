@@ -1,18 +1,23 @@
 """A container that fills its host's disk is ended, and its renter is told why."""
 
+import os
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.master_support import ManualClock
 from tests.services import need
 from tests.support.agent_world import HOST, creation
-from tests.support.places import no_progress
-from tests.support.rental import local_image
+from tests.support.namespaces import need_networks
+from tests.support.own_podman import own_podman
+from tests.support.places import IMAGE, no_progress
+from tests.support.rental import import_image
 from tests.waiting import poll_async
 from windrow_agent.runtimes import docker_disk
-from windrow_agent.runtimes.docker import DockerRuntime
+from windrow_agent.runtimes.docker import DEFAULT_URL, DockerRuntime
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_proto.clock import SystemClock
 from windrow_proto.model import WorkloadSpec
@@ -23,22 +28,36 @@ pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(180)]
 
 LIMIT = 8 * MIB
 WHOLE = 4 * LIMIT // MIB
+FILES = 2_000
 DATA = (Mount("data", "/data"),)
 FILL = "dd if=/dev/zero of=/{folder}/full bs=1048576 count={size} 2>/dev/null; exec sleep 600"
 
 
-@pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture(scope="module", params=["docker", "podman"])
+def daemon(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Where a daemon of this kind is asked."""
     need("docker")
-    with local_image(tmp_path_factory.mktemp("image")) as name:
-        yield name
+    if request.param == "docker":
+        yield DEFAULT_URL
+        return
+    need("podman")
+    need_networks()
+    with own_podman() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def image(daemon: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    import_image(tmp_path_factory.mktemp("image"), IMAGE, docker_url=daemon)
+    return IMAGE
 
 
 @pytest.fixture
-async def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DockerRuntime]:
+async def runtime(daemon: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DockerRuntime]:
     monkeypatch.setattr(docker_disk, "share", lambda root: LIMIT)
+    monkeypatch.setattr(docker_disk, "share_of_files", lambda root: FILES)
     monkeypatch.setattr(docker_disk, "LOOK_EVERY_NS", SECOND)
-    made = DockerRuntime(tmp_path / "docker", HOST)
+    made = DockerRuntime(tmp_path / "docker", HOST, daemon)
     yield made
     await made.close()
 
@@ -77,3 +96,86 @@ async def test_who_fills_more_than_their_share_is_ended_and_told_so(runtime: Doc
     finally:
         for spec in (full, beside, fair):
             await runtime.remove(spec.workload_id)
+
+
+TOUCH = "cd /workspace; i=0; while [ $i -lt 4000 ]; do : > f$i; i=$((i+1)); done; exec sleep 600"
+NEST = (
+    "cd /workspace; i=0; while [ $i -lt {depth} ]; do mkdir {name}; cd -P {name}; i=$((i+1)); done; "
+    "dd if=/dev/zero of=full bs=1048576 count=32; exec sleep 600"
+)
+
+
+@pytest.mark.proves("a container that makes files without end is ended with that reason")
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (TOUCH, "it made too many files: more than 2000 in /workspace"),
+        (
+            NEST.format(name="$(printf %0200d 0)", depth=30),
+            "it filled its disk: 32 MiB in /workspace where 8 MiB may be",
+        ),
+        (
+            NEST.format(name="d", depth=4000),
+            "its disk cannot be measured: folders in /workspace are nested too deep",
+        ),
+    ],
+    ids=["files", "a path too long for the daemon", "folders without end"],
+)
+async def test_who_takes_what_is_not_counted_in_bytes_is_ended(
+    runtime: DockerRuntime, image: str, script: str, words: str
+) -> None:
+    spec = asked(image, script)
+    try:
+        await runtime.prepare(spec, no_progress)
+        await runtime.start(spec.workload_id)
+        assert (await until(runtime, spec, SystemClock())).detail == words
+    finally:
+        await runtime.remove(spec.workload_id)
+
+
+async def test_volumes_that_an_image_declares_count_and_go_with_the_container(
+    daemon: str, runtime: DockerRuntime, image: str, tmp_path: Path
+) -> None:
+    def told(*words: str) -> str:
+        own = os.environ | {"DOCKER_HOST": daemon}
+        return subprocess.run(
+            ["docker", *words], check=True, capture_output=True, text=True, timeout=60, env=own
+        ).stdout
+
+    declaring, before = f"{image}-declaring", set(told("volume", "ls", "--quiet").split())
+    made = told("create", "--network", "none", image, "true").strip()
+    told("export", "--output", str(tmp_path / "image.tar"), made)
+    told("import", "--change", "VOLUME /extra", str(tmp_path / "image.tar"), declaring)
+    told("rm", made)
+    spec = asked(declaring, FILL.format(folder="extra", size=WHOLE))
+    try:
+        await runtime.prepare(spec, no_progress)
+        await runtime.start(spec.workload_id)
+        words = "it filled its disk: 32 MiB in /workspace and its volumes where 8 MiB may be"
+        assert (await until(runtime, spec, SystemClock())).detail == words
+    finally:
+        await runtime.remove(spec.workload_id)
+        told("rmi", declaring)
+    assert set(told("volume", "ls", "--quiet").split()) <= before
+
+
+def asked(image: str, script: str) -> WorkloadSpec:
+    created = creation("sh", "-c", script).create
+    assert created is not None
+    return replace(created, runtime="docker", image=image, may_use_local_image=True)
+
+
+def test_a_disk_that_fills_fast_is_looked_at_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, free = ManualClock(), docker_disk.Room(80, 8000)
+    monkeypatch.setattr(docker_disk, "room", lambda root: free)
+    watch = docker_disk.DiskWatch(tmp_path, HOST, "", lambda: "/")
+    assert not watch.is_due(clock)
+    clock.advance(docker_disk.LOOK_AGAIN_NS)
+    assert not watch.is_due(clock), "nothing is gone"
+    for less in (docker_disk.Room(60, 8000), docker_disk.Room(60, 6000)):
+        free = less
+        assert watch.is_due(clock)
+        assert not watch.is_due(clock)
+        clock.advance(docker_disk.LOOK_AGAIN_NS)
+    clock.advance(docker_disk.LOOK_EVERY_NS)
+    assert watch.is_due(clock)

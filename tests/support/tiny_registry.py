@@ -9,7 +9,7 @@ import json
 import secrets
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -41,14 +41,19 @@ class TinyRegistry:
     goes_on: threading.Event = field(default_factory=threading.Event)
     waiting: int = 0
 
-    def hold(self, size_bytes: int, program: bytes = b"") -> None:
-        """Hold an image of one file of zeros of this size; it is small on the line. program: /bin/sleep there."""
+    def hold(self, size_bytes: int, program: bytes = b"", names: Sequence[str] = ()) -> None:
+        """Hold an image of one file of zeros of this size; it is small on the line. program: /bin/sleep there; names:
+        other names of it in /bin."""
         out = io.BytesIO()
         with tarfile.open(fileobj=out, mode="w") as tar:
             if program:
                 member = tarfile.TarInfo("bin/sleep")
                 member.size, member.mode = len(program), 0o755
                 tar.addfile(member, io.BytesIO(program))
+            for name in names:
+                member = tarfile.TarInfo(f"bin/{name}")
+                member.type, member.linkname = tarfile.SYMTYPE, "sleep"
+                tar.addfile(member)
             member = tarfile.TarInfo("zeros")
             member.size = size_bytes
             tar.addfile(member, io.BytesIO(bytes(size_bytes)))

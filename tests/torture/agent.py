@@ -17,7 +17,9 @@ from windrow_agent.threads import InlineRunner
 from windrow_agent.workloads import Keeper
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import BootId, ClusterId, CommandId, SlotId, WorkloadId
+from windrow_proto.keys import SigningKey
 from windrow_proto.model import Command, CommandKind, CommandPhase, DeleteSpec, Kind, Lane, SlotGrant, WorkloadSpec
+from windrow_proto.sealed import SealKey
 from windrow_proto.segments import TORN_TAIL
 from windrow_proto.units import KIB, SECOND
 from windrow_proto.wire_command import decode_status
@@ -79,6 +81,7 @@ class Host:
         self.commands = CommandDesk(
             *(self.desk, self.outbox, self.keeper, clock, "boot", self.spawn, never, never),
             is_disk_full=lambda: self.room.is_full,
+            seal_key=SealKey.of(SigningKey.from_raw(bytes(32))),
         )
 
     async def _never(self, *_: object) -> dict[str, str]:

@@ -65,9 +65,9 @@ _CLONE: Final = (56, 220)
 _CLONE3: Final = 435
 _SOCKET: Final = (41, 198)
 _IOCTL: Final = (16, 29)
-_NAMESPACES: Final = 0x7E020000
+NAMESPACES: Final = 0x7E020000
 """CLONE_NEW* of Linux's sched.h."""
-_FAMILIES: Final = (38, 40)
+FAMILIES: Final = (38, 40)
 """AF_ALG, in the kernel's own code, and AF_VSOCK, which leads to the host of a virtual machine."""
 _TERMINAL: Final = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX: what types into the terminal of somebody else."""
@@ -106,10 +106,10 @@ def _lines(machine: str) -> Iterator[_Line]:
     yield _refuse(_ENOSYS)
     yield _EQUAL, 0, 4, _CLONE[column]
     yield _LOAD, 0, 0, _FIRST
-    yield _ANY_BIT, 0, 1, _NAMESPACES
+    yield _ANY_BIT, 0, 1, NAMESPACES
     yield _refuse(_EPERM)
     yield _allow()
-    for call, argument, values in ((_SOCKET, _FIRST, _FAMILIES), (_IOCTL, _SECOND, _TERMINAL)):
+    for call, argument, values in ((_SOCKET, _FIRST, FAMILIES), (_IOCTL, _SECOND, _TERMINAL)):
         yield _EQUAL, 0, 2 * len(values) + 2, call[column]
         yield _LOAD, 0, 0, argument
         for value in values:

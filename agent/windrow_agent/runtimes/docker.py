@@ -71,6 +71,8 @@ CALL_S: Final = 30
 """For one answer of the daemon; inspecting takes milliseconds, creating under load a few seconds."""
 UNFENCED: Final = "docker.unfenced"
 """What is the matter where containers reach the host's own network; strangers get none there."""
+OWN_USERS: Final = "container_own_users"
+"""Of the host's facts (host_fields.py)."""
 LOOK_NS: Final = 400 * MILLISECOND
 """Between two looks at a running container."""
 THREADS: Final = 4
@@ -106,7 +108,8 @@ class DockerRuntime:
         self._stopped: set[WorkloadId] = set()
         self._notes = threading.Lock()
         self._is_fenced = False
-        self._disk, self._bare = docker_disk.DiskWatch(folder, host_id), docker_own.Bare(host_id)
+        self._disk = docker_disk.DiskWatch(folder, host_id, base_url, self.images.root)
+        self._bare = docker_own.Bare(host_id)
         self._kind = docker_kind.Kind()
         self.pause_containers = docker_pause.Pause(base_url, host_id)
 
@@ -114,14 +117,16 @@ class DockerRuntime:
         """Ask the daemon for its version, and have the fence stand."""
         try:
             answer = await asyncio.to_thread(docker_socket.ask, self._base_url, "/version", CALL_S)
-            users = docker_kind.users_of(await asyncio.to_thread(docker_socket.ask, self._base_url, "/info", CALL_S))
+            info = await asyncio.to_thread(docker_socket.ask, self._base_url, "/info", CALL_S)
         except WindrowError as error:
             return RuntimeFacts(False, "", error.detail)
-        failed = await asyncio.to_thread(fence.stand, is_anew=not self._is_fenced)
+        failed = docker_kind.ROOTLESS_NETWORK if docker_kind.is_rootless(info) else ""
+        failed = failed or await asyncio.to_thread(fence.stand, is_anew=not self._is_fenced)
         self._is_fenced = not failed
         away = f"they reach this host's network: {failed}" if failed else "kept away from this host's network"
-        detail = f"containers without capabilities, {users}, read-only root; {away}"
-        return RuntimeFacts(True, str(answer.get("Version", "")), detail, UNFENCED if failed else "")
+        detail = f"containers without capabilities, {docker_kind.users_of(info)}, read-only root; {away}"
+        more = {OWN_USERS: int(docker_kind.is_apart(info))}
+        return RuntimeFacts(True, str(answer.get("Version", "")), detail, UNFENCED if failed else "", more)
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
         """Have the image, then the volume and the container; a container of this name is taken as it is."""
@@ -290,7 +295,7 @@ class DockerRuntime:
         container = await self._find(workload_id)
         if container is not None:
             with contextlib.suppress(NotFound):
-                await self._call(lambda api: api.remove_container(container["Id"], force=True), CALL_S)
+                await self._call(lambda api: api.remove_container(container["Id"], v=True, force=True), CALL_S)
         await asyncio.to_thread(self.pause_containers.release, workload_id, container)
         await self._call(functools.partial(_remove_volumes, host_id=self._host_id, of=workload_id), CALL_S)
         await asyncio.to_thread(self._forget, workload_id)
@@ -362,11 +367,13 @@ class DockerRuntime:
         import docker.errors
 
         log_cap = min(spec.log_cap_bytes or LOG_CAP_BYTES, LOG_CAP_BYTES)
-        labels = facts_of.labels(spec, self._host_id, log_cap, docker_disk.share(self._kind.root))
+        shares = docker_disk.share(self._kind.root), docker_disk.share_of_files(self._kind.root)
+        labels = facts_of.labels(spec, self._host_id, log_cap, *shares)
         given, kind = devices.of(spec, self.cards()), self._kind
         kind.have_network(api, self._base_url)
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        host_config = facts_of.host_config(spec, *machine, given, kind.limits, kind.cdi, kind.caps)
+        calls = kind.system_calls(self._folder)
+        host_config = facts_of.host_config(spec, *machine, given, kind.limits, kind.cdi, kind.caps, calls)
         if not spec.ports:  # ports are published with the network they are of
             joined = self.pause_containers.take(spec.workload_id)
             if spec.peers and not joined:

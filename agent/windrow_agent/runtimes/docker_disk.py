@@ -1,15 +1,19 @@
 """How much of the host's disk a container may fill, watched while it runs: on most file systems daemons have no quota.
 
-Root is read-only, /tmp is memory, and logs have a limit of the daemon's; what grows is its volumes. One that is over
-its limit is ended, and says so. Between two looks it may write more: the limit leaves half of the free disk for that.
+Root is read-only, /tmp is memory, and logs have a limit of the daemon's; what grows is its volumes, also those that its
+image declares. One that is over its limit of bytes or of files is ended, and says so. Between two looks it may write
+more: the limits leave half of what is free for that, and a disk that fills fast is looked at sooner.
 """
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from windrow_agent.runtimes import docker_facts as facts_of
+from windrow_agent.runtimes import docker_socket
 from windrow_agent.runtimes.shim import write_whole
 from windrow_proto.ids import HostId, WorkloadId
 from windrow_proto.ports import Clock
@@ -17,35 +21,87 @@ from windrow_proto.units import GIB, MIB, SECOND
 
 LOOK_EVERY_NS: Final = 20 * SECOND
 """The daemon reads through all volumes for an answer."""
+LOOK_AGAIN_NS: Final = 2 * SECOND
+"""Between two looks at a disk that fills fast."""
+FAST_SHARE: Final = 8
+"""It fills fast where a part of this size of what was free is gone since the last look."""
 DISK_MIN: Final = 1 * GIB
 """A container may have this much however full the disk is; the host takes none on when it has little (room.py)."""
+FILES_MIN: Final = 100_000
+"""Likewise so many files."""
+NOT_MEASURED: Final = -1
+"""The daemon's size of a volume through which it cannot read: a path in it is longer than the kernel takes."""
+DEPTH_MAX: Final = 256
+"""How deep folders are read through. Each level is open meanwhile; no program's own are so deep."""
+BLOCK_BYTES: Final = 512
+"""Of st_blocks, stat(2)."""
 NOTE: Final = "disk.json"
+CALL_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is free where a daemon keeps volumes. files: None where the file system makes room for them as it goes."""
+
+    bytes: int
+    files: int | None
+    files_used: int = 0
+
+    def is_much_less_than(self, before: "Room") -> bool:
+        """Whether a good part of what was free before is gone."""
+        is_less = before.bytes - self.bytes > before.bytes // FAST_SHARE
+        return is_less or (before.files or 0) - (self.files or 0) > (before.files or 0) // FAST_SHARE
+
+
+def room(root: str) -> Room | None:
+    """As it is now; None: the daemon is on another machine, or hides its folder."""
+    try:
+        found = os.statvfs(root)
+    except OSError:
+        return None
+    files = found.f_favail if found.f_files else None
+    return Room(found.f_bavail * found.f_frsize, files, found.f_files - found.f_ffree)
 
 
 def share(root: str) -> int:
     """What a new container may fill, in bytes: half of what is free where its daemon keeps volumes."""
-    try:
-        room = os.statvfs(root)
-    except OSError:
-        return DISK_MIN  # a daemon on another machine, or one that hides its folder
-    return max(DISK_MIN, room.f_bavail * room.f_frsize // 2)
+    found = room(root)
+    return DISK_MIN if found is None else max(DISK_MIN, found.bytes // 2)
+
+
+def share_of_files(root: str) -> int:
+    """How many files and folders it may make, likewise; 0: they are not limited."""
+    found = room(root)
+    return 0 if found is None or found.files is None else max(FILES_MIN, found.files // 2)
 
 
 class DiskWatch:
-    """Of all containers of one host. Its looks are made one at a time, by whichever watch comes first."""
+    """Of all containers of one host. Its looks are made one at a time, by whichever watch comes first.
 
-    def __init__(self, folder: Path, host_id: HostId) -> None:
-        self._folder, self._host_id = folder, host_id
-        self._due_ns: int | None = None
+    root: where the daemon keeps volumes."""
+
+    def __init__(self, folder: Path, host_id: HostId, base_url: str, root: Callable[[], str]) -> None:
+        self._folder, self._host_id, self._base_url, self._root = folder, host_id, base_url, root
+        self._looked_ns: int | None = None
+        self._room: Room | None = None
         self._is_looking = False
+        self._hidden: set[str] = set()
 
     def is_due(self, clock: Clock) -> bool:
         """Whether to look now; whoever is told so does."""
-        now_ns = clock.monotonic_ns()
-        is_due = self._due_ns is not None and now_ns >= self._due_ns and not self._is_looking
-        if is_due or self._due_ns is None:
-            self._due_ns = now_ns + LOOK_EVERY_NS
-        return is_due
+        now_ns, before = clock.monotonic_ns(), self._room
+        if self._looked_ns is None:
+            self._looked_ns, self._room = now_ns, room(self._root())
+            return False
+        since_ns = now_ns - self._looked_ns
+        if self._is_looking or since_ns < min(LOOK_AGAIN_NS, LOOK_EVERY_NS):
+            return False
+        now = room(self._root())
+        is_fast = now is not None and before is not None and now.is_much_less_than(before)
+        if since_ns < LOOK_EVERY_NS and not is_fast:
+            return False
+        self._looked_ns, self._room = now_ns, now
+        return True
 
     def look(self, api: Any, kill: Callable[[Any, str], None]) -> None:
         """End those that are over their limit; the reason is on the disk first. Blocking."""
@@ -56,16 +112,98 @@ class DiskWatch:
             self._is_looking = False
 
     def _look(self, api: Any, kill: Callable[[Any, str], None]) -> None:
-        sizes = {one["Name"]: (one.get("UsageData") or {}).get("Size") or 0 for one in api.df().get("Volumes") or []}
+        volumes = {str(one["Name"]): one for one in (api.volumes() or {}).get("Volumes") or []}
+        sizes, now = _sizes(self._base_url), room(self._root())
+        hidden = {name for name, size in sizes.items() if size == NOT_MEASURED}
+        twice, self._hidden = hidden & self._hidden, hidden  # once may be a moment's fault
+        files_used = 0 if now is None else now.files_used
         for container in api.containers(filters={"label": [f"{facts_of.HOST}={self._host_id}"]}):
             labels = container.get("Labels") or {}
-            workload_id, limit = WorkloadId(str(labels.get(facts_of.WORKLOAD, ""))), int(labels.get(facts_of.DISK, 0))
-            own = [int(sizes[name]) for name in sizes if facts_of.is_volume_of(workload_id, name)]
-            if workload_id and limit and (size := sum(own)) > limit:
-                where = facts_of.WORKSPACE + (" and its volumes" if len(own) > 1 else "")
-                words = f"it filled its disk: {size // MIB} MiB in {where} where {limit // MIB} MiB may be"
-                write_whole(str(self._folder / workload_id), NOTE, {"words": words})
+            workload_id = WorkloadId(str(labels.get(facts_of.WORKLOAD, "")))
+            limits = Limits(*(int(labels.get(name, 0)) for name in (facts_of.DISK, facts_of.FILES)))
+            own = {name: volumes[name] for name in facts_of.volumes_of(container, volumes)}
+            found = _used(own, sizes, limits, are_files_counted=limits.files < files_used)
+            if workload_id and (why := _why(limits, found, len(own), is_hidden=not twice.isdisjoint(own))):
+                write_whole(str(self._folder / workload_id), NOTE, {"words": why})
                 kill(api, container["Id"])
+
+
+@dataclass(slots=True)
+class Used:
+    """What volumes hold. is_whole: all of it was seen."""
+
+    bytes: int = 0
+    files: int = 0
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one container; 0: none."""
+
+    bytes: int
+    files: int
+
+
+def _sizes(base_url: str) -> dict[str, int]:
+    """The volumes' sizes, as the daemon finds them; none where it cannot: Podman fails at the first path that is longer
+    than the kernel takes, whosever it is. Raises RuntimeUnavailable."""
+    status, told = docker_socket.call(base_url, "GET", "/system/df?type=volume", CALL_S)
+    found = (told.get("Volumes") or []) if status == 200 and isinstance(told, dict) else []
+    return {str(one["Name"]): int((one.get("UsageData") or {}).get("Size") or 0) for one in found}
+
+
+def _used(
+    own: Mapping[str, Mapping[str, Any]], sizes: Mapping[str, int], limits: Limits, *, are_files_counted: bool
+) -> Used:
+    """By the daemon's word where that is all there is to know, else by reading through them where we can."""
+    found = Used()
+    for name, volume in own.items():
+        size = sizes.get(name, NOT_MEASURED)
+        if size != NOT_MEASURED and not (are_files_counted and limits.files):
+            found.bytes += size
+            continue
+        place = str(volume.get("Mountpoint") or "")
+        with contextlib.suppress(OSError):
+            at = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                _read_through(at, 0, found, limits)
+            finally:
+                os.close(at)
+    return found
+
+
+def _read_through(at: int, depth: int, found: Used, limits: Limits) -> None:
+    """Add all that is below an open folder, name by name, so that no path is too long; until it is over a limit."""
+    if depth > DEPTH_MAX:
+        found.is_whole = False
+        return
+    with os.scandir(at) as entries:
+        for one in entries:
+            with contextlib.suppress(OSError):  # gone meanwhile
+                found.files += 1
+                found.bytes += one.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES
+                if found.bytes > limits.bytes > 0 or found.files > limits.files > 0:
+                    return
+                if one.is_dir(follow_symlinks=False):
+                    inner = os.open(one.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+                    try:
+                        _read_through(inner, depth + 1, found, limits)
+                    finally:
+                        os.close(inner)
+
+
+def _why(limits: Limits, found: Used, volumes: int, *, is_hidden: bool) -> str:
+    """Why a container with so many volumes is to be ended; empty: it is not. is_hidden: its daemon cannot measure
+    it."""
+    where = facts_of.WORKSPACE + (" and its volumes" if volumes > 1 else "")
+    if found.bytes > limits.bytes > 0:
+        return f"it filled its disk: {found.bytes // MIB} MiB in {where} where {limits.bytes // MIB} MiB may be"
+    if found.files > limits.files > 0:
+        return f"it made too many files: more than {limits.files} in {where}"
+    if not found.is_whole or (is_hidden and not found.files):
+        return f"its disk cannot be measured: folders in {where} are nested too deep"
+    return ""
 
 
 def note_of(folder: Path) -> str:

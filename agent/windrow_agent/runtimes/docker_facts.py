@@ -28,6 +28,7 @@ TOKEN: Final = "windrow.token"
 SLOTS: Final = "windrow.slots"
 LOG_CAP: Final = "windrow.log_cap"
 DISK: Final = "windrow.disk"
+FILES: Final = "windrow.files"
 IMAGE: Final = "windrow.image"
 NAME: Final = "docker"
 TMP_BYTES: Final = 512 * MIB
@@ -56,7 +57,15 @@ def is_volume_of(workload_id: WorkloadId, name: str) -> bool:
     return name == own or name.startswith(f"{own}-v-")
 
 
-def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int, disk_bytes: int) -> dict[str, str]:
+def volumes_of(container: dict[str, Any], known: Iterable[str]) -> list[str]:
+    """Which of the daemon's volumes a container, as listed, can fill: a workload's own, and those of its image, which
+    have names of the daemon's."""
+    workload_id = WorkloadId(str((container.get("Labels") or {}).get(WORKLOAD, "")))
+    mounted = {str(one.get("Name")) for one in container.get("Mounts") or [] if isinstance(one, dict)}
+    return sorted(name for name in known if name in mounted or is_volume_of(workload_id, name))
+
+
+def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int, disk_bytes: int, files: int) -> dict[str, str]:
     """What a container tells an agent that finds it."""
     slots = [[slot.slot_id, slot.token, slot.gpu_uuid] for slot in spec.slots]
     return {
@@ -67,6 +76,7 @@ def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int, disk_bytes: 
         SLOTS: json.dumps(slots),
         LOG_CAP: str(log_cap_bytes),
         DISK: str(disk_bytes),
+        FILES: str(files),
         IMAGE: spec.image,
     }
 
@@ -273,11 +283,12 @@ def host_config(
     limits: list[dict[str, Any]] | None = None,
     cdi: frozenset[str] = frozenset(),
     caps: tuple[str, ...] = (),
+    seccomp: str = "",
 ) -> dict[str, Any]:
     """The floor of isolation and the limits, as the arguments of the SDK's create_host_config.
 
     processors, memory_bytes: of this host; more than it has cannot be given. limits: as docker_kind.own_limits; None:
-    the daemon's. cdi: the devices it knows by that name.
+    the daemon's. cdi: the devices it knows by that name. seccomp: the profile of system calls; empty: the daemon's.
     """
     memory = limits_of.memory_limit(spec.memory_bytes, memory_bytes)
     gpus = list(given.nvidia)
@@ -295,7 +306,7 @@ def host_config(
         "network_mode": egress.NETWORK,
         "cap_drop": ["ALL"],
         "cap_add": list(caps) or None,
-        "security_opt": ["no-new-privileges"],
+        "security_opt": ["no-new-privileges", *([f"seccomp={seccomp}"] if seccomp else [])],
         "read_only": True,
         "shm_size": memory,  # its pages count as the container's own memory
         "tmpfs": {"/tmp": f"rw,nosuid,nodev,mode=1777,size={TMP_BYTES}", "/run": "rw,nosuid,nodev,size=16m"},

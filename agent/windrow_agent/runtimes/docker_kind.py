@@ -1,12 +1,16 @@
 """What differs between the daemons that speak Docker's protocol: Docker's own, and Podman's service."""
 
+import json
+import os
 import resource
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.core import egress
+from windrow_agent.core import container_calls, egress
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes import docker_socket
+from windrow_agent.runtimes.shim import write_whole
 from windrow_proto.errors import RuntimeUnavailable
 
 OPEN_FILES: Final = 65_536
@@ -19,6 +23,8 @@ PODMAN_PATH: Final = "/v4.0.0/libpod"
 """Where Podman's own protocol is found beside Docker's: from this version on it names a network's bridge."""
 CAPS: Final = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "SETFCAP")
 """What package managers need; inside a user namespace they reach nothing of the host's."""
+ROOTLESS_NETWORK: Final = "the network of a rootless daemon is out of the kernel's rules"
+SECCOMP_FILE: Final = "seccomp.json"
 CALL_S: Final = 30.0
 ROOT: Final = "/var/lib/docker"
 
@@ -26,13 +32,15 @@ ROOT: Final = "/var/lib/docker"
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One daemon's ways. limits: of a container's processes, where it has to be told. podman_url: empty for Docker.
-    root: where it keeps volumes; cdi: the devices that it knows by CDI; caps: what a container's root keeps."""
+    root: where it keeps volumes; cdi: the devices that it knows by CDI; caps: what a container's root keeps;
+    reads_files: whether it can read the agent's."""
 
     limits: list[dict[str, Any]] | None = None
     podman_url: str = ""
     root: str = ROOT
     cdi: frozenset[str] = frozenset()
     caps: tuple[str, ...] = ()
+    reads_files: bool = True
 
     def have_network(self, api: Any, base_url: str) -> None:
         """Have the network of all workloads of this machine, whose bridge the fence knows by name. Raises
@@ -46,6 +54,19 @@ class Kind:
             status, told = docker_socket.call(base_url, "POST", "/networks/create", CALL_S, wanted)
             if status not in (200, 201, 409):  # 409: somebody was faster
                 raise RuntimeUnavailable(f"The container daemon made no network: {str(told)[:200]}")
+
+    def system_calls(self, folder: Path) -> str:
+        """The profile of system calls, as this daemon wants it: Docker in whole, Podman as a file, which is kept in
+        this folder. Empty: the daemon cannot read it, and has its own. Blocking."""
+        if not self.podman_url:
+            return container_calls.profile()
+        if not self.reads_files:
+            return ""
+        wanted = json.loads(container_calls.profile())
+        if facts_of.read_note(folder / SECCOMP_FILE) != wanted:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(str(folder), SECCOMP_FILE, wanted)
+        return str(folder / SECCOMP_FILE)
 
     def _is_own(self, network: dict[str, Any]) -> bool:
         if not self.podman_url:
@@ -63,13 +84,25 @@ def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> Kin
     cdi = frozenset(str(one.get("ID")) for one in found if one.get("Source") == "cdi")
     root = str(info.get("DockerRootDir") or ROOT)
     caps = CAPS if is_apart(info) else ()
-    return Kind(own_limits(), base_url, root, cdi, caps) if is_podman else Kind(root=root, cdi=cdi, caps=caps)
+    if not is_podman:
+        return Kind(root=root, cdi=cdi, caps=caps)
+    is_apart_from_us = is_rootless(info) and os.geteuid() == 0
+    reads_files = base_url.startswith("unix:") and not is_apart_from_us
+    return Kind(own_limits(), base_url, root, cdi, caps, reads_files)
 
 
 def is_apart(info: dict[str, Any]) -> bool:
     """True where containers run in a user namespace: their root has no rights on the host."""
-    options = " ".join(str(one) for one in info.get("SecurityOptions") or [])
-    return "name=userns" in options or "name=rootless" in options
+    return is_rootless(info) or "name=userns" in _options(info)
+
+
+def is_rootless(info: dict[str, Any]) -> bool:
+    """True where the daemon itself is an ordinary user's. Podman says it beside the options."""
+    return bool(info.get("Rootless")) or "name=rootless" in _options(info)
+
+
+def _options(info: dict[str, Any]) -> str:
+    return " ".join(str(one) for one in info.get("SecurityOptions") or [])
 
 
 def users_of(info: dict[str, Any]) -> str:

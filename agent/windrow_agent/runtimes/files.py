@@ -9,6 +9,7 @@ import asyncio
 import errno
 import hashlib
 import os
+import re
 import stat
 import tarfile
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -26,8 +27,34 @@ ENTRIES_MAX: Final = 200_000
 """Of one archive; a folder of code and data has fewer, and each costs an inode."""
 NAME_BYTES_MAX: Final = 1024
 """Of one entry's path."""
+HEADER_BYTES_MAX: Final = 1 << 16
+"""Of what stands before an entry and says more of it: the library takes all of it into memory."""
+_DIGITS: Final = re.compile(rb"\d{256}")
+"""No name has so many in a row; the library looks through them again from each."""
 DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _Header(tarfile.TarInfo):
+    """One that is neither so long that reading it holds everything up, nor of less than no bytes: the library would go
+    back for those, and read the same content again and again."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.size < 0 or (self.type in _BEFORE and self.size > HEADER_BYTES_MAX):
+            raise tarfile.ReadError("a header claims an impossible size")
+        if self.type in _BEFORE and (file := archive.fileobj) is not None:
+            at = file.tell()
+            if _DIGITS.search(file.read(self.size)):
+                raise tarfile.ReadError("a header holds a number that is none")
+            file.seek(at)
+        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]  # made to be overridden
+        if found.size < 0:
+            raise tarfile.ReadError("a header claims an impossible size")
+        return found
+
+
+_BEFORE: Final = (b"x", b"g", b"X", b"L", b"K")
+"""Kinds of such headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +70,7 @@ def unpack(archive: Path, folder: Path, cap_bytes: int) -> Taken:
     manifest: dict[str, Mark] = {}
     folders: dict[str, tarfile.TarInfo] = {}
     written = 0
-    with _reading(archive), tarfile.open(archive, mode="r:") as tar, _opened(folder) as root:
+    with _reading(archive), tarfile.open(archive, mode="r:", tarinfo=_Header) as tar, _opened(folder) as root:
         for name, member in _entries(tar, archive, cap_bytes):
             written += member.size if member.isreg() else 0
             if member.isdir():
@@ -64,7 +91,7 @@ def check_archive(archive: Path, cap_bytes: int) -> Taken:
     """The same checks without writing anything, for a runtime that unpacks by itself; with what the archive brings."""
     manifest: dict[str, Mark] = {}
     written = 0
-    with _reading(archive), tarfile.open(archive, mode="r:") as tar:
+    with _reading(archive), tarfile.open(archive, mode="r:", tarinfo=_Header) as tar:
         for name, member in _entries(tar, archive, cap_bytes):
             if any(manifest[parent].size == LINK for parent in _parents(name) if parent in manifest):
                 raise InvalidInput(f"{member.name!r} passes through a link.")
@@ -164,7 +191,7 @@ def _parent(root: int, name: str, member: tarfile.TarInfo) -> Iterator[int]:
 def _reading(archive: Path) -> Iterator[None]:
     try:
         yield
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidInput(f"This is not a whole tar archive: {error}") from error
     except OSError as error:
         raise InvalidInput(f"The archive could not be unpacked: {error.strerror}") from error

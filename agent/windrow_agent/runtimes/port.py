@@ -75,13 +75,15 @@ class Run:
 class RuntimeFacts:
     """Whether a runtime can be used here, in which version, and how well it isolates, in words.
 
-    condition: what is the matter with it although it can be used, as `code` or `code:detail`; else empty.
+    condition: what is the matter with it although it can be used, as `code` or `code:detail`; else empty. more: of the
+    host's facts what this runtime knows.
     """
 
     is_usable: bool
     version: str
     detail: str
     condition: str = ""
+    more: Mapping[str, int | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -398,7 +398,7 @@ class ProcessRuntime:
             return
         sandbox.make_folders(folder, spec, user)
         kept = asdict(replace(spec, log_cap_bytes=_log_cap(spec)))
-        del kept["registry_login"]  # bytes, and nothing for a disk
+        del kept["registry_login"], kept["sealed_env"]  # bytes, and nothing for a disk
         shim.write_whole(str(folder), "spec.json", kept)
 
     async def _until(self, condition: Callable[[], bool], workload_id: WorkloadId) -> None:
@@ -436,7 +436,6 @@ def _log_cap(spec: WorkloadSpec) -> int:
 
 def _launch(folder: Path, record: dict[str, Any]) -> None:
     shim.write_whole(str(folder), "launch.json", record)
-    (folder / "launch.json").chmod(0o600)
     limits.make(record["groups"])
     with open(folder / "shim.err", "ab") as errors:
         done = subprocess.run(

@@ -97,9 +97,9 @@ def boot_id() -> str:
 
 
 def write_whole(folder: str, name: str, record: dict[str, Any]) -> None:
-    """Atomically and durably: a reader sees all of it or nothing."""
+    """Atomically and durably: a reader sees all of it or nothing, and nobody else reads it: it may hold secrets."""
     temporary = os.path.join(folder, name + ".new")
-    with open(temporary, "w") as file:
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump(record, file)
         file.flush()
         os.fsync(file.fileno())

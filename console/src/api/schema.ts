@@ -752,6 +752,8 @@ export interface HostOut {
   driver_version: string | null;
   cuda_version: string | null;
   runtimes: string[];
+  /** Whose users its containers have: their own, in a user namespace, or the host's */
+  container_users: "own" | "host" | null;
   /** Runs where a request names no image */
   default_image: string | null;
   agent_version: string | null;
@@ -877,7 +879,8 @@ export interface JobRequestOut {
   cpus: number;
   memory_bytes: number | null;
   image: string | null;
-  env: Record<string, string>;
+  /** By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end */
+  env: Record<string, string | null>;
   tier: string | null;
   runtime: string | null;
   simulated: boolean;
@@ -955,7 +958,8 @@ export interface KeptRequestOut {
   memory_bytes: number | null;
   image: string | null;
   argv: string[];
-  env: Record<string, string>;
+  /** By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end */
+  env: Record<string, string | null>;
   ports: number[];
   await_files: boolean;
   host_id: string | null;
@@ -1166,6 +1170,8 @@ export interface OfferOut {
   min_memory_bytes: number | null;
   isolation: string | null;
   notes: string[];
+  /** Whose users containers have: their own, on each of its hosts, or the host's; null: unknown */
+  container_users: "own" | "host" | null;
 }
 
 /** All offers. */
@@ -1507,6 +1513,12 @@ export interface RenewBody {
   tls_csr_pem: string;
   wall_ns: number;
   proof: string;
+}
+
+/** What went with the end of the job. */
+export interface RerunBody {
+  /** A value for each variable that the job had */
+  env?: Record<string, string>;
 }
 
 /** How many hosts a Ray or Dask cluster is to have, and what all of them may cost. */

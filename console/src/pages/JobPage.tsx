@@ -116,6 +116,7 @@ function Asked({ job }: { job: Job }) {
           ["Image", plain(asked.image)],
           ...(asked.packages.length ? [["Python packages", plain(asked.packages.join(", "))] as const] : []),
           ...(asked.volumes.length ? [["Volumes", <span key="v" className="wr-break">{plain(asked.volumes.join(", "))}</span>] as const] : []),
+          ...(Object.keys(asked.env).length ? [["Variables", <span key="e" className="wr-break">{plain(Object.keys(asked.env).join(", "))}</span>] as const] : []),
           ["GPUs", `${asked.gpus}${asked.gpu_model ? ` ${plain(asked.gpu_model)}` : asked.gpu_memory_bytes ? ` of at least ${bytes(asked.gpu_memory_bytes)}` : ""}`],
           ["Tier", plain(asked.tier)],
           ["Processors", String(asked.cpus)],

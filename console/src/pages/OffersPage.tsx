@@ -64,7 +64,7 @@ function Row({ offer, mayPrice }: { offer: Offer; mayPrice: boolean }) {
       <td className="num">{count(offer.total)}</td>
       <td className="num">{count(offer.hosts)}</td>
       <td className="num">{bytes(offer.min_memory_bytes)}</td>
-      <td>{offer.runtimes.map(plain).join(", ") || "–"}{offer.notes.map((note) => <div key={note} className="wr-quiet">{plain(note)}</div>)}</td>
+      <td>{offer.runtimes.map(plain).join(", ") || "–"}{offer.container_users && <div className="wr-quiet">{offer.container_users === "own" ? "containers have users of their own" : "containers share the host's users"}</div>}{offer.notes.map((note) => <div key={note} className="wr-quiet">{plain(note)}</div>)}</td>
       <td className="num">{offer.suggestion_reason ? <Tooltip label={offer.suggestion_reason} multiline maw={360}><span tabIndex={0}>{perHour(offer.suggestion)}</span></Tooltip> : perHour(offer.suggestion)}</td>
       <td className="num">{mayPrice ? <Price offer={offer} /> : perHour(offer.price_per_hour)}</td>
       <td><Link className="wr-link" to="/events" search={{ subject: `tier/${offer.tier}` } as never} aria-label={`Events of tier ${plain(offer.tier)}`}>Events</Link></td>

@@ -272,11 +272,12 @@ async def clusters(services: Serving, principal: Asking, limit: Limit = 100, cur
 
 @router.get("/clusters/{cluster_id}", responses=out_clusters.CLUSTER)
 async def cluster(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
-    """One cluster."""
+    """One cluster; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
     view = await services.clusters.get(principal, ClusterId(cluster_id))
     # Cost and running time go on between versions: every receipt moves them.
     running_ns = sum(workload.running_ns for workload in view.workloads)
-    return tagged(request, cluster_json(view), f"{view.cluster.version}-{view.cost}-{running_ns}-{_served(view)}")
+    shown = cluster_json(view, None if view.whole is None else view.whole.request.env)
+    return tagged(request, shown, f"{view.cluster.version}-{view.cost}-{running_ns}-{_served(view)}")
 
 
 @router.delete("/clusters/{cluster_id}", status_code=202, responses=out_clusters.ACCEPTED)

@@ -1,5 +1,6 @@
 """Clusters, plans and explanations as the JSON of the HTTP API."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -17,8 +18,8 @@ from windrow_proto.tunnels import HOST_NAME, PROTOCOL
 from windrow_proto.units import SECOND, Microcents, money_text, seconds, time_text
 
 
-def cluster_json(view: ClusterView) -> dict[str, Any]:
-    """A cluster with its workloads."""
+def cluster_json(view: ClusterView, env: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A cluster with its workloads. env: the values that may be shown."""
     cluster = view.cluster
     return {
         "id": cluster.cluster_id,
@@ -30,7 +31,7 @@ def cluster_json(view: ClusterView) -> dict[str, Any]:
         "reason": cluster.reason or None,
         "steps": [_step_json(step) for step in cluster.steps],
         "workloads": [_workload_json(workload) for workload in view.workloads],
-        "request": _request_json(cluster.request),
+        "request": _request_json(cluster.request, env or {}),
         "urls": {str(port): url for port, url in view.urls.items()},
         "traffic": asdict(view.traffic),
         "network": _network_json(view),
@@ -54,7 +55,7 @@ def template_json(template: Template) -> dict[str, Any]:
     """A template, whose request is what `POST /clusters` takes."""
     return {
         "name": template.name,
-        "request": _request_json(template.request),
+        "request": _request_json(template.request, {} if template.sealed else template.request.env),
         "saved_at": time_text(template.saved_at_ns),
     }
 
@@ -78,7 +79,7 @@ def box_json(view: ClusterView) -> dict[str, Any]:
     return {
         "ssh_port": found.ssh_port,
         "notebook_port": found.notebook_port,
-        "notebook_token": None if found.notebook_port is None else box.token(view.cluster),
+        "notebook_token": None if found.notebook_port is None else box.token(view.whole or view.cluster),
     }
 
 
@@ -160,7 +161,7 @@ def _chosen_json(chosen: Chosen) -> dict[str, Any]:
     }
 
 
-def _request_json(request: ClusterRequest) -> dict[str, Any]:
+def _request_json(request: ClusterRequest, env: Mapping[str, str]) -> dict[str, Any]:
     spans = {
         "max_duration_ns": "max_duration_seconds",
         "idle_ns": "idle_seconds",
@@ -170,6 +171,7 @@ def _request_json(request: ClusterRequest) -> dict[str, Any]:
     return said | {
         "kind": request.kind.value,
         "argv": list(request.argv),
+        "env": {name: env.get(name) for name in request.env},
         "ports": list(request.ports),
         "ssh_keys": list(request.ssh_keys),
         "volumes": [one.text for one in request.volumes],

@@ -85,6 +85,7 @@ def head_json(entry: Entry, reading: Reading | None, book: PriceBook) -> Json:
         "driver_version": (inventory.driver_version if inventory else "") or None,
         "cuda_version": (inventory.cuda_version if inventory else "") or None,
         "runtimes": list(inventory.runtimes) if inventory else [],
+        "container_users": host.container_users or None,
         "default_image": host.default_image,
         "agent_version": (inventory.agent_version if inventory else "") or None,
         "inventory_hash": host.inventory_hash or None,

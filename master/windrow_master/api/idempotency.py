@@ -101,7 +101,7 @@ async def _once(request: Request, handler: Handler, key: str) -> Response:
     services, principal = services_of(request), await principal_of(request)
     digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
     digest.update(_without_login(await request.body()))
-    asked = digest.digest()
+    asked = services.identity.seal_key.digest(digest.digest())
 
     def reserve(uow: UnitOfWork) -> RememberedAnswer | None:
         uow.idempotency.forget_older(uow.now_wall_ns - KEEP_NS)
@@ -132,7 +132,7 @@ async def _once(request: Request, handler: Handler, key: str) -> Response:
 
 
 def _without_login(body: bytes) -> bytes:
-    """The body without a registry's login: not even a digest that is kept lets anybody try passwords."""
+    """The body without a registry's login: another one makes no other request."""
     if LOGIN.encode() not in body:
         return body
     try:

@@ -101,6 +101,15 @@ class JobBody(Body):
         )
 
 
+class RerunBody(Body):
+    """What went with the end of the job."""
+
+    env: Annotated[
+        dict[str, str],
+        Field(default_factory=dict, max_length=128, description="A value for each variable that the job had"),
+    ]
+
+
 def _ns(at: datetime) -> int:
     try:
         return moment_ns(at)
@@ -143,7 +152,7 @@ async def jobs(services: Serving, principal: Asking, limit: Limit = 100, cursor:
 
 @router.get("/jobs/{job_id}", responses=out_jobs.JOB)
 async def job(request: Request, services: Serving, principal: Asking, job_id: str) -> Response:
-    """One job."""
+    """One job; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
     view = await jobs_of(services).get(principal, JobId(job_id))
     return tagged(request, job_json(view), f"{view.job.version}-{view.cost}")
 
@@ -231,7 +240,9 @@ async def rerun_job(
     services: Serving,
     principal: Asking,
     job_id: str,
+    body: RerunBody | None = None,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Any:
     """The same once more, with the folder that was sent then."""
-    return job_json(await jobs_of(services).rerun(principal, JobId(job_id), idempotency_key))
+    env = body.env if body is not None else {}
+    return job_json(await jobs_of(services).rerun(principal, JobId(job_id), idempotency_key, env))

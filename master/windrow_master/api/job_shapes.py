@@ -1,6 +1,6 @@
 """Jobs as the JSON of the HTTP API."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from windrow_master.api.paging import money_or_none, seconds_or_none, time_or_none
@@ -22,7 +22,7 @@ def job_json(view: JobView) -> dict[str, Any]:
         "array_index": job.array_index,
         "state": job.state.value,
         "reason": job.reason or None,
-        "request": _request_json(job.request),
+        "request": _request_json(job.request, view.env),
         "attempts": [
             _attempt_json(number, attempt, cost)
             for number, (attempt, cost) in enumerate(zip(job.attempts, view.spent, strict=True), 1)
@@ -53,7 +53,7 @@ def _attempt_json(number: int, attempt: Attempt, cost: Microcents) -> dict[str, 
     }
 
 
-def _request_json(request: JobRequest) -> dict[str, Any]:
+def _request_json(request: JobRequest, env: Mapping[str, str]) -> dict[str, Any]:
     return {
         "argv": list(request.argv),
         "gpus": request.gpus,
@@ -62,7 +62,7 @@ def _request_json(request: JobRequest) -> dict[str, Any]:
         "cpus": request.cpus,
         "memory_bytes": request.memory_bytes,
         "image": request.image,
-        "env": dict(request.env),
+        "env": {name: env.get(name) for name in request.env},
         "tier": request.tier,
         "runtime": request.runtime,
         "simulated": request.simulated,

@@ -51,6 +51,10 @@ class OfferOut(BaseModel):
     min_memory_bytes: int | None
     isolation: str | None
     notes: list[str]
+    container_users: Annotated[
+        Literal["own", "host"] | None,
+        Field(description="Whose users containers have: their own, on each of its hosts, or the host's; null: unknown"),
+    ]
 
 
 class OffersOut(BaseModel):
@@ -211,6 +215,7 @@ def _offer_json(offer: Offer) -> dict[str, Any]:
         "min_memory_bytes": offer.min_memory_bytes,
         "isolation": isolation_text(offer.isolation),
         "notes": list(offer.notes),
+        "container_users": offer.container_users or None,
     }
 
 

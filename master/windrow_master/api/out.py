@@ -5,7 +5,7 @@ They describe and never run: answers are written straight from the rooms' values
 read every one of them, without a field too few or too many.
 """
 
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,6 +26,7 @@ Ratio = Annotated[float | None, Field(description="From 0 to 1; null where it wa
 Isolated = Annotated[
     str | None, Field(description="What keeps it apart from its neighbours: whole, mig, mps or shared")
 ]
+VALUES: Final = "By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end"
 Amount = Annotated[str | None, Field(description="A decimal amount of money")]
 Money = Annotated[str, Field(description="A decimal amount of money")]
 Chain = Annotated[str, Field(description="The hash of this entry and all before it, hexadecimal")]
@@ -159,6 +160,10 @@ class HostSummaryOut(Out):
     driver_version: str | None
     cuda_version: str | None
     runtimes: list[str]
+    container_users: Annotated[
+        Literal["own", "host"] | None,
+        Field(description="Whose users its containers have: their own, in a user namespace, or the host's"),
+    ]
     default_image: Annotated[str | None, Field(description="Runs where a request names no image")]
     agent_version: str | None
     inventory_hash: str | None

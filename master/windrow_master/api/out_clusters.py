@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from windrow_master.api.out import Amount, Isolated, Money, OperationOut, Out, Page, Time, described
+from windrow_master.api.out import VALUES, Amount, Isolated, Money, OperationOut, Out, Page, Time, described
 
 
 class StepOut(Out):
@@ -64,7 +64,7 @@ class KeptRequestOut(Out):
     memory_bytes: int | None
     image: str | None
     argv: list[str]
-    env: dict[str, str]
+    env: Annotated[dict[str, str | None], Field(description=VALUES)]
     ports: list[int]
     await_files: bool
     host_id: str | None

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from windrow_master.api.out import Amount, Money, Out, Page, Time, described
+from windrow_master.api.out import VALUES, Amount, Money, Out, Page, Time, described
 from windrow_master.api.out_health import Point
 
 
@@ -35,7 +35,7 @@ class JobRequestOut(Out):
     cpus: int
     memory_bytes: int | None
     image: str | None
-    env: dict[str, str]
+    env: Annotated[dict[str, str | None], Field(description=VALUES)]
     tier: str | None
     runtime: str | None
     simulated: bool

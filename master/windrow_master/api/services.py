@@ -30,6 +30,7 @@ from windrow_master.market.service import MarketService
 from windrow_master.onboarding.packages.service import Packages
 from windrow_master.onboarding.proofs.service import ProofService
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.records.service import RecordService
 from windrow_master.store.bus import Bus
 from windrow_master.store.room import Room
 from windrow_master.store.store import Store
@@ -87,6 +88,7 @@ class Services:
     templates: TemplateService
     artefacts: ArtefactService
     retention: RetentionService
+    records: RecordService
     volumes: VolumeService
     shares: RequestShares = field(default_factory=RequestShares)
     version: str = "0"

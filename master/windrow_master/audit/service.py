@@ -3,6 +3,7 @@
 Whoever can write the database can rewrite the whole chain, or cut its tail. Neither fits the anchor, which needs the
 Master's signing key. The anchor only moves over entries that follow from it, so a tampered log stops it, and is a
 condition until a person has looked and taken it as it is. An anchor that is gone is not made anew but by a person.
+Old entries move into signed files beside the database (sealing/), and the chain with them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import Final
 import structlog
 
 from windrow_master.audit.model import Head, Verdict, Wanted, seal, unseal
-from windrow_master.audit.sealing.service import FOLDER, joined, sealed
+from windrow_master.audit.sealing import service as sealing
 from windrow_master.store.executors import Executor
 from windrow_master.store.model import CHAIN_START, AuditEntry
 from windrow_master.store.store import Store
@@ -43,7 +44,7 @@ class AuditService:
     ) -> None:
         self._store = store
         self._directory = str(directory)
-        self._old = directory / FOLDER
+        self._old = directory / sealing.FOLDER
         self._path = str(directory / ANCHOR)
         self._disk = disk
         self._signing = signing
@@ -87,13 +88,13 @@ class AuditService:
         except InvalidInput as error:
             return Verdict(0, None, error.detail, None, None)
         heads = [(name, head) for name, head in (("the anchor", anchor), ("the head you kept", kept)) if head]
-        return await self._store.read(lambda uow: _judge_all(uow, self._old, heads, anchor))
+        return await self._store.read(lambda uow: self._judge_all(uow, heads, anchor))
 
     async def checkpoint(self) -> None:
         """Move the anchor to the newest entry, if everything since follows from it; else remember the problem."""
         try:
             anchor = await self._executor.read(self._anchor)
-            verdict = await self._store.read(lambda uow: _judge_since(uow, self._old, anchor))
+            verdict = await self._store.read(lambda uow: self._judge_since(uow, anchor))
             if anchor is None and verdict.problem is None:
                 verdict = replace(verdict, problem=f"Its anchor {self._path} is gone: its end may have been cut off.")
             self._report(verdict.problem)
@@ -120,6 +121,49 @@ class AuditService:
         log.warning("audit_reanchored", actor=actor, problem=self._problem or found.problem)
         self._report(None)
         return await self.verify()
+
+    async def seal(self, before_ns: int, most: int) -> int:
+        """Move a whole part of the log that is older than this into a file, or take entries that are in one out of the
+        database, at most so many; returns how many. Nothing is sealed or taken out that does not fit."""
+        parts = await self._executor.read(lambda: sealing.files(self._old))
+        last = Head(0, CHAIN_START, 0)
+        if parts:
+            last = (await self._executor.read(lambda: sealing.part(parts[-1][2], self._signing.public)))[1]
+        first, same = await self._store.read(lambda uow: (uow.audit_log.list(limit=1), uow.audit_log.get(last.number)))
+        if not first:
+            return 0
+        if first[0].number > last.number:
+            return await self._seal_next(last, before_ns)
+        if same is None or same.chain != last.chain:
+            said = f"Entry {last.number} is not the one that the sealed part {parts[-1][2]} ends with."
+            raise InvalidInput(said, subject=ANCHOR)
+        return await self._store.write(lambda uow: uow.audit_log.drop(last.number, most), name="audit.drop")
+
+    async def _seal_next(self, last: Head, before_ns: int) -> int:
+        found = await self._store.read(lambda uow: uow.audit_log.list(None, last.number, sealing.PART_ENTRIES + 1))
+        *entries, after = found
+        anchor = await self._executor.read(self._anchor)
+        is_due = len(entries) == sealing.PART_ENTRIES and after.at_ns < before_ns
+        if not is_due or self._problem is not None or anchor is None or anchor.number < after.number:
+            return 0
+        if (problem := judge(found, last.chain, [], None).problem) is not None:
+            raise InvalidInput(f"Nothing is sealed of an audit log that is not intact. {problem}", subject=ANCHOR)
+        path = await self._executor.read(lambda: sealing.write(self._old, entries, self._signing))
+        log.info("audit_sealed", path=str(path), entries=len(entries))
+        return len(entries)
+
+    def _judge_since(self, uow: UnitOfWork, anchor: Head | None) -> Verdict:
+        """Judge only what came after the anchor, which vouches for all before it."""
+        entry = None if anchor is None else uow.audit_log.get(anchor.number)
+        if anchor is None or entry is None or entry.chain != anchor.chain:
+            return self._judge_all(uow, [] if anchor is None else [("the anchor", anchor)], anchor)
+        return judge(uow.audit_log.walk(anchor.number), anchor.chain, [], anchor)
+
+    def _judge_all(self, uow: UnitOfWork, heads: Sequence[tuple[str, Head]], anchor: Head | None) -> Verdict:
+        try:
+            return judge(sealing.whole(uow, self._old, self._signing.public), CHAIN_START, heads, anchor)
+        except InvalidInput as error:
+            return Verdict(0, None, error.detail, None, anchor)
 
     def _report(self, problem: str | None) -> None:
         if problem is not None and problem != self._problem:
@@ -148,18 +192,6 @@ class AuditService:
         self._disk.release(draft)
         self._disk.rename(draft, self._path)
         self._disk.sync_directory(self._directory)
-
-
-def _judge_since(uow: UnitOfWork, directory: Path, anchor: Head | None) -> Verdict:
-    """Judge only what came after the anchor, which vouches for all before it."""
-    entry = None if anchor is None else uow.audit_log.get(anchor.number)
-    if anchor is None or entry is None or entry.chain != anchor.chain:
-        return _judge_all(uow, directory, [] if anchor is None else [("the anchor", anchor)], anchor)
-    return judge(uow.audit_log.walk(anchor.number), anchor.chain, [], anchor)
-
-
-def _judge_all(uow: UnitOfWork, directory: Path, heads: Sequence[tuple[str, Head]], anchor: Head | None) -> Verdict:
-    return judge(joined(sealed(directory), uow.audit_log.walk()), CHAIN_START, heads, anchor)
 
 
 def judge(

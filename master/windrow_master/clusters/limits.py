@@ -2,15 +2,16 @@
 client. Pure, but for `Uses`, which knows who is in one now, and `Clients`, which knows when each client was heard."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from windrow_master.clusters.machine import HOLDING
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest
+from windrow_master.clusters.workloads import FILES_WAIT_NS
 from windrow_master.market.model import Rental, RentalLine
-from windrow_proto.errors import InvalidInput
+from windrow_proto.errors import InvalidInput, TooMany
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND, Microcents, money_text
 
@@ -21,6 +22,10 @@ CLIENT_LEASE_MIN_NS: Final = 10 * SECOND
 CLIENT_LEASE_MAX_NS: Final = DAY
 BUDGET_MARGIN_NS: Final = 60 * SECOND
 """Before its budget is used up work is ended: 30 s for its files, 10 s of grace, 20 s for a host that is slow."""
+WAITED_MAX_NS: Final = 16 * FILES_WAIT_NS
+"""Of slots of one account in an hour, in which they wait for its files: that costs nothing, and keeps others out."""
+LATELY_MAX: Final = 200
+"""Of an account's clusters, the latest of which are looked at for that."""
 _RUNS: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
 
 
@@ -44,6 +49,27 @@ def check(request: ClusterRequest) -> None:
     _check("client_lease_s", in_bounds, "from 10 to 86400, or null")
     ends_itself = bool(request.argv) and request.kind is not ClusterKind.SERVICE
     _check("idle_seconds", idle is None or not ends_itself, "left out where a command runs: its end is the cluster's")
+
+
+def check_waited(clusters: Iterable[Cluster], now_ns: int) -> None:
+    """Raises TooMany where an account's clusters held slots for long and only waited for files. What still waits counts
+    as if its files never came."""
+    if sum(_waited_ns(cluster, now_ns) for cluster in clusters) >= WAITED_MAX_NS:
+        raise TooMany(
+            "Clusters of this account hold hosts, or held them in the last hour, and wait for files that did not come. "
+            "Send the files of those that wait, or delete them and try again later."
+        )
+
+
+def _waited_ns(cluster: Cluster, now_ns: int) -> int:
+    asked = cluster.request
+    slots = max(1, asked.gpus) * asked.hosts if asked.await_files else 0
+    if cluster.phase is ClusterPhase.CREATING:
+        return slots * FILES_WAIT_NS
+    is_long_ago = now_ns - cluster.created_at_ns >= HOUR + FILES_WAIT_NS
+    if cluster.started_at_ns is not None or is_long_ago:
+        return 0
+    return slots * min(FILES_WAIT_NS, (cluster.ended_at_ns or now_ns) - cluster.created_at_ns)
 
 
 def are_any(request: ClusterRequest) -> bool:

@@ -156,6 +156,7 @@ def step(cluster: Cluster, event: ClusterEvent, reason: str, now_ns: int) -> tup
         reason=reason,
         started_at_ns=now_ns if event in _STARTS and cluster.started_at_ns is None else cluster.started_at_ns,
         ended_at_ns=now_ns if move.phase in _ENDED and cluster.ended_at_ns is None else cluster.ended_at_ns,
+        sealed=b"" if move.phase in FINAL else cluster.sealed,
     )
     return noted(after, Step(now_ns, move.phase.value.lower(), None, reason)), move.effects
 

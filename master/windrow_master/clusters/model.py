@@ -121,12 +121,13 @@ class ClusterRequest:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A request that an account keeps by name, to ask for it again."""
+    """A request that an account keeps by name, to ask for it again. sealed: the values of its environment."""
 
     account_id: AccountId
     name: str
     request: ClusterRequest
     saved_at_ns: int
+    sealed: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,9 @@ class Cluster:
 
     first_port: of the block of ports that its members listen on among themselves, or a box that is a process; None: it
     has none. restarts: how often its members were started anew, or one of them replaced. secret: what its members show
-    each other, where their engine asks for that, and shown to nobody else; of a box, the token of its notebook.
+    each other, where their engine asks for that, and shown to nobody else; of a box, the token of its notebook. sealed:
+    in a row, that secret and the values of its environment, of which the request then has the names only, until it has
+    ended (environments.py).
     network, network_reason: how its members meet, and why so. needs_login: its image was pulled with a login of its
     registry, which was kept nowhere. started_at_ns, ended_at_ns: of its present run; stopping ends one, too.
     """
@@ -174,6 +177,7 @@ class Cluster:
     network: NetworkMode = NetworkMode.NONE
     network_reason: str = ""
     needs_login: bool = False
+    sealed: bytes = field(default=b"", repr=False)
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from windrow_master.again import GIVEN_UP, Boundary, page_alone
-from windrow_master.clusters import limits, stopping
+from windrow_master.clusters import environments, limits, stopping
 from windrow_master.clusters.launching.service import Launcher
 from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
 from windrow_master.clusters.machine import HOLDING
@@ -44,10 +44,10 @@ from windrow_master.placement.service import parse_record
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
-from windrow_proto.errors import Conflict, IdempotencyMismatch, NoCapacity, NotFound, Unavailable
+from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NoCapacity, NotFound, Unavailable
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
-from windrow_proto.sealed import RegistryLogin
+from windrow_proto.sealed import RegistryLogin, SealKey
 from windrow_proto.service_names import service_url
 from windrow_proto.units import SECOND, Microcents
 
@@ -71,8 +71,9 @@ _RENEWED: Final = frozenset(
 class ClusterService:
     """Clusters of all accounts. Methods that take a `uow` run inside the caller's unit of work."""
 
-    def __init__(self, store: Store, fleet: FleetService, market: MarketService) -> None:
-        self._store, self._fleet, self._market = store, fleet, market
+    def __init__(self, store: Store, fleet: FleetService, market: MarketService, seal_key: SealKey) -> None:
+        """seal_key: the Master's own, for the values of environments."""
+        self._store, self._fleet, self._market, self._seal_key = store, fleet, market, seal_key
         self._placer = Placer(market)
         self._listeners: list[Callable[[ClusterId], None]] = []
         self.service_place: Callable[[HostId], str] = lambda host_id: ""
@@ -82,7 +83,7 @@ class ClusterService:
         self.cords: Callable[[ClusterId], Sequence[Cord]] = lambda cluster_id: ()
         """The cords of a cluster's private network."""
         self._faults = Boundary("cluster", DATABASE_FAULTS)
-        self._launcher = Launcher(fleet)
+        self._launcher = Launcher(fleet, seal_key)
         self._meeter = Meeter(self._placer)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
         self.life = LifeDesk(fleet, market, self._changed)
@@ -198,6 +199,7 @@ class ClusterService:
             self._store.admit()
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
+            self._check_waited(uow, principal, asked)
             claims.claim(uow, principal.account_id, asked.volumes, cluster_id)
             found = self._starter.placed(uow, principal.account_id, asked, is_proof)
             if isinstance(found, Refusal):
@@ -205,11 +207,16 @@ class ClusterService:
             if is_proof:
                 found = replace(found, members=tuple(self._fair(member) for member in found.members))
             cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, found, login is not None)
-            uow.clusters.add(cluster, key, digest(request))
+            uow.clusters.add(cluster, key, self._digest(request))
             self._starter.rent(uow, cluster, found.members, principal.actor, login)
             return self._starts(uow, principal, cluster, found, CREATE_KIND)
 
         return await self._store.write(change, name="cluster.create")
+
+    def _check_waited(self, uow: UnitOfWork, principal: Principal, asked: ClusterRequest) -> None:
+        """Raises TooMany. What has no token is the Master itself, for a job or a proof: it has the files."""
+        if asked.await_files and principal.token_id and not principal.is_trusted:
+            limits.check_waited(uow.clusters.page(principal.account_id, None, limits.LATELY_MAX), uow.now_wall_ns)
 
     def _starts(
         self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str
@@ -259,6 +266,7 @@ class ClusterService:
             stopping.check_start(cluster, login)
             self._store.admit()
             asked = cluster.request if most is None else replace(cluster.request, max_price_per_hour=most)
+            self._check_waited(uow, principal, asked)
             claims.claim(uow, cluster.account_id, asked.volumes, cluster_id)
             found = self._starter.placed(uow, cluster.account_id, asked)
             if isinstance(found, Refusal):
@@ -293,8 +301,10 @@ class ClusterService:
                 self.life.judge(uow, self.life.end(uow, cluster, reason, actor, keeps_results=True), actor)
 
     async def get(self, principal: Principal, cluster_id: ClusterId) -> ClusterView:
-        """One cluster; NotFound where there is none or it is somebody else's."""
-        return await self._store.read(lambda uow: self._view(uow, self._load(uow, principal, cluster_id, _SEES_ALL)))
+        """One cluster, whole for its renter; NotFound where there is none or it is somebody else's."""
+        view = await self._store.read(lambda uow: self._view(uow, self._load(uow, principal, cluster_id, _SEES_ALL)))
+        is_renter = view.cluster.account_id == principal.account_id and Role.RENTER in principal.roles
+        return self._opened(view) if is_renter else view
 
     async def get_own(self, principal: Principal, cluster_id: ClusterId) -> ClusterView:
         """One cluster of one's own: what happens inside it is nobody else's business, not an operator's either."""
@@ -302,7 +312,7 @@ class ClusterService:
         def read(uow: UnitOfWork) -> ClusterView:
             return self._view(uow, self._load(uow, principal, cluster_id, frozenset()))
 
-        return await self._store.read(read)
+        return self._opened(await self._store.read(read))
 
     async def list(self, principal: Principal, before: str | None, limit: int) -> Sequence[ClusterView]:
         """The latest first; of all accounts for operators and auditors."""
@@ -330,6 +340,8 @@ class ClusterService:
     async def explain(self, principal: Principal, cluster_id: ClusterId) -> Decision:
         """The record of why it runs where it runs."""
         view = await self.get(principal, cluster_id)
+        if not view.cluster.decision:
+            raise NotFound("Why it ran where it ran is not kept any more: it ended long ago.", subject=cluster_id)
         return parse_record(view.cluster.decision)
 
     async def offers(self) -> tuple[Offer, ...]:
@@ -423,9 +435,12 @@ class ClusterService:
         self, uow: UnitOfWork, principal: Principal, request: ClusterRequest, known: tuple[Cluster, bytes]
     ) -> tuple[Operation, ClusterView]:
         cluster, asked = known
-        if asked != digest(request):
+        if asked != self._digest(request):
             raise IdempotencyMismatch(subject=cluster.cluster_id)
         return self._answered(uow, principal, cluster, CREATE_KIND)
+
+    def _digest(self, request: ClusterRequest) -> bytes:
+        return self._seal_key.digest(digest(request))
 
     def _answered(
         self, uow: UnitOfWork, principal: Principal, cluster: Cluster, kind: str
@@ -453,6 +468,14 @@ class ClusterService:
         if cluster is None or not (cluster.account_id == principal.account_id or principal.roles & others):
             raise NotFound("There is no such cluster, or it is not yours.", subject=cluster_id)
         return cluster
+
+    def _opened(self, view: ClusterView) -> ClusterView:
+        if not view.cluster.sealed:
+            return view
+        try:
+            return replace(view, whole=environments.whole(self._seal_key, view.cluster))
+        except InvalidInput:
+            return view  # it was sealed to another key: its names are all that can be shown
 
     def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
         rentals, now_ns = uow.rentals.of_cluster(cluster.cluster_id), uow.now_wall_ns

@@ -27,6 +27,8 @@ class ClusterView:
     """Of a private network, of each two members whether they are joined now."""
     cord_problem: str = ""
     """Why two of them are not."""
+    whole: Cluster | None = None
+    """With the values of its environment and its secret, where its renter asks for it alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,7 @@ class Condition:
 
 
 UNFENCED: Final = "docker.unfenced"
+"""The condition of a host whose containers reach its own network."""
 UNCONFINED: Final = "process.unconfined"
 NO_SANDBOX: Final = "process.no_sandbox"
 NO_NETWORK: Final = "process.no_network"
@@ -91,7 +92,13 @@ ABOUT_PROCESSES: Final = {
     NO_NETWORK: "its processes reach no network: windrow-agent doctor says why",
 }
 """What placement says of a host with one of these conditions, where it is about processes."""
-"""The condition of a host whose containers reach its own network."""
+OWN_USERS: Final = "own"
+HOSTS_USERS: Final = "host"
+ABOUT_CONTAINERS: Final = {
+    OWN_USERS: "its containers have users of their own (a user namespace)",
+    HOSTS_USERS: "its containers share the host's users (no user namespace)",
+}
+"""How well a host's containers are kept apart from it: what placement says of it where it is about containers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +234,12 @@ class Host:
     def about_processes(self) -> str:
         """What there is to know before a process is run there; empty: nothing."""
         return next((ABOUT_PROCESSES[one.code] for one in self.conditions if one.code in ABOUT_PROCESSES), "")
+
+    @property
+    def container_users(self) -> str:
+        """Whose users its containers have, one of ABOUT_CONTAINERS; empty: not known."""
+        is_own = self.inventory.more.get("container_own_users") if self.inventory is not None else None
+        return "" if is_own is None else OWN_USERS if is_own else HOSTS_USERS
 
     def headline(self, slots: tuple["Slot", ...]) -> Headline:
         """The one word shown for it, and why."""

@@ -16,6 +16,11 @@ CPU_COUNT_MAX: Final = 4_096
 MEMORY_BYTES_MAX: Final = 1 << 50
 DISK_BYTES_MAX: Final = 1 << 60
 CONDITIONS_MAX: Final = 64
+RUNTIMES_MAX: Final = 16
+ADDRESSES_MAX: Final = 64
+BENCHMARKS_MAX: Final = 1_024
+"""Each is kept and read with its host; the largest host has some 400."""
+VERSION_CHARS_MAX: Final = 200
 
 CONDITION_TEXTS: Final = {
     "agent.disk_full": "the disk of this host is full; it takes no new work until there is room",
@@ -130,7 +135,12 @@ def inventory(claimed: Inventory) -> tuple[Inventory, tuple[str, ...]]:
         memory_bytes=_within(claimed.memory_bytes, MEMORY_BYTES_MAX, "bytes of memory", notes),
         disk_bytes=_within(claimed.disk_bytes, DISK_BYTES_MAX, "bytes of disk", notes),
         gpus=gpus,
-        runtimes=tuple(dict.fromkeys(claimed.runtimes)),
+        runtimes=tuple(dict.fromkeys(claimed.runtimes))[:RUNTIMES_MAX],
+        runtime_versions={
+            name: version[:VERSION_CHARS_MAX] for name, version in list(claimed.runtime_versions.items())[:RUNTIMES_MAX]
+        },
+        benchmarks=claimed.benchmarks[:BENCHMARKS_MAX],
+        addresses=claimed.addresses[:ADDRESSES_MAX],
         conditions=tuple(dict.fromkeys(claimed.conditions))[:CONDITIONS_MAX],
     )
     return kept, tuple(notes)

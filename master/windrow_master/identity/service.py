@@ -46,6 +46,7 @@ from windrow_proto.keys import (
 )
 from windrow_proto.messages import AccessPoint, RegionMap
 from windrow_proto.ports import Clock, Rng
+from windrow_proto.sealed import SealKey
 from windrow_proto.units import DAY, MILLISECOND, MINUTE
 from windrow_proto.wire_link import encode_region_map
 
@@ -75,6 +76,8 @@ class IdentityService:
     def __init__(self, store: Store, authority: Authority, clock: Clock, rng: Rng) -> None:
         self._store = store
         self._authority = authority
+        self.seal_key: Final = SealKey.of(authority.signing)
+        """The Master's own, for what the database keeps sealed."""
         self._clock = clock
         self._rng = rng
         self._backup_at_ns = store.read_now(lambda uow: uow.terms.backup_at_ns())

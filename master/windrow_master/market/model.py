@@ -64,7 +64,7 @@ class Ask:
 @dataclass(frozen=True, slots=True)
 class Listing:
     """One slot of the fleet, as an offer counts it; memory of the GPU, or of the host for its processors. note: what
-    there is to know of processes there."""
+    there is to know of processes there; container_users: as of its host."""
 
     host_id: HostId
     owner: AccountId
@@ -77,12 +77,13 @@ class Listing:
     isolation: Isolation = Isolation.UNSPECIFIED
     share_milli: int = 1000
     note: str = ""
+    container_users: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
     """One tier as it can be had now. Simulated hosts make offers of their own and never mix with real ones. notes: what
-    there is to know of processes on some of its hosts."""
+    there is to know of processes on some of its hosts; container_users: as of the host that says least."""
 
     tier: str
     unit: PriceUnit
@@ -97,6 +98,7 @@ class Offer:
     min_memory_bytes: Bytes | None
     isolation: Isolation = Isolation.UNSPECIFIED
     notes: tuple[str, ...] = ()
+    container_users: str = ""
 
 
 class RentalState(StrEnum):

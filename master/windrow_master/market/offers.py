@@ -7,6 +7,7 @@ Simulated slots are never part of the real market: they make offers of their own
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from windrow_master.fleet.model import HOSTS_USERS
 from windrow_master.market.model import Ask, Listing, Offer, PriceUnit
 from windrow_master.market.prices import CPU, suggest
 from windrow_proto.ids import AccountId
@@ -67,6 +68,12 @@ def offers(listings: Iterable[Listing], book: PriceBook) -> tuple[Offer, ...]:
     return tuple(_offer(tier, simulated, found, book) for (simulated, tier), found in sorted(groups.items()))
 
 
+def _least_users(said: Iterable[str]) -> str:
+    """Of all that say whose users their containers have: their own only where no host shares its own."""
+    known = set(said) - {""}
+    return HOSTS_USERS if HOSTS_USERS in known else next(iter(known), "")
+
+
 def _offer(tier: str, simulated: bool, found: Sequence[Listing], book: PriceBook) -> Offer:
     free = [listing for listing in found if listing.is_free]
     suggestion, share_milli = suggest(card_tier(tier)), min(listing.share_milli for listing in found)
@@ -86,4 +93,5 @@ def _offer(tier: str, simulated: bool, found: Sequence[Listing], book: PriceBook
         min_memory_bytes=min(memories, default=None),
         isolation=found[0].isolation,
         notes=tuple(sorted({listing.note for listing in found if listing.note})),
+        container_users=_least_users(listing.container_users for listing in found),
     )

@@ -203,7 +203,7 @@ def _try(request: Request, host: Candidate, verification_exists: bool) -> Chosen
         image,
         slots[0].tier,
         price,
-        host.about_processes if runtime is Runtime.PROCESS else "",
+        {Runtime.PROCESS: host.about_processes, Runtime.DOCKER: host.about_containers}.get(runtime, ""),
     )
 
 

@@ -1,6 +1,7 @@
-"""A decision as bytes and back: canonical JSON, so that equal decisions are equal bytes."""
+"""A decision as bytes and back: canonical JSON, compressed, so that equal decisions are equal bytes."""
 
 import json
+import zlib
 from dataclasses import fields
 from typing import Any
 
@@ -18,9 +19,9 @@ from windrow_proto.model import Isolation
 
 
 def record_bytes(decision: Decision) -> bytes:
-    """The record as stored; keys sorted, no spaces, UTF-8."""
+    """The record as stored; keys sorted, no spaces, UTF-8; compressed, since hosts say much the same of themselves."""
     text = json.dumps(decision, default=_named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode()
+    return zlib.compress(text.encode(), 1)
 
 
 def _named(value: Any) -> dict[str, Any]:
@@ -29,8 +30,8 @@ def _named(value: Any) -> dict[str, Any]:
 
 
 def parse_record(data: bytes) -> Decision:
-    """The inverse of record_bytes, for records that we wrote ourselves."""
-    raw = json.loads(data)
+    """The inverse of record_bytes, for records that we wrote ourselves; those of old are not compressed."""
+    raw = json.loads(data if data.startswith(b"{") else zlib.decompress(data))
     return Decision(
         request=_request(raw["request"]),
         weights=Weights(**raw["weights"]),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from windrow_master.audit.model import Head, unseal
-from windrow_master.audit.sealing.service import FOLDER, joined, sealed
+from windrow_master.audit.sealing.service import FOLDER, whole
 from windrow_master.audit.service import judge
 from windrow_master.config import SQLITE_PREFIX
 from windrow_master.identity.authority import Authority
@@ -120,14 +120,17 @@ def _audit(data_dir: Path, database: str) -> Finding:
         anchor = anchor_of(data_dir)
         heads = [] if anchor is None else [("the anchor", anchor)]
 
+        signing = SigningKey.from_raw((data_dir / "identity" / "sign.key").read_bytes())
+
         def read(uow: UnitOfWork) -> tuple[int, str | None]:
-            entries = joined(sealed(data_dir / FOLDER), uow.audit_log.walk())
-            verdict = judge(entries, CHAIN_START, heads, anchor)
+            verdict = judge(whole(uow, data_dir / FOLDER, signing.public), CHAIN_START, heads, anchor)
             return verdict.entries, verdict.problem
 
         count, problem = copies.read_of(database, read)
     except WindrowError as error:
         return Finding("audit log", False, error.detail, repair)
+    except (OSError, ValueError) as error:
+        return Finding("audit log", False, str(error), repair)
     if problem is None and anchor is None:
         problem = f"its anchor {data_dir / manifest.ANCHOR} is missing: nobody can say whether its end was cut off"
     if problem is not None:

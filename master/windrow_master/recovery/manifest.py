@@ -77,7 +77,7 @@ def decoded(data: bytes) -> Manifest:
             database=str(record["database"]),
             files=files,
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidInput("This is no backup of Windrow: its manifest cannot be read.") from error
     for name, part in found.files.items():
         if not is_legal(name) or not _SHA256.fullmatch(part.sha256) or part.size_bytes < 0:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
+from windrow_master.clusters.environments import names_of
 from windrow_master.clusters.model import (
     Cluster,
     ClusterKind,
@@ -252,8 +253,12 @@ _WORKLOAD_FIELDS: Final = tuple(field.name for field in fields(Workload))
 
 
 def request_values(request: ClusterRequest) -> dict[str, Any]:
-    """A request as a column keeps it."""
-    return flat(request) | {"kind": request.kind.value, "volumes": [flat(one) for one in request.volumes]}
+    """A request as a column keeps it: of its environment the names only, whatever it was given."""
+    return flat(request) | {
+        "kind": request.kind.value,
+        "volumes": [flat(one) for one in request.volumes],
+        "env": names_of(request.env),
+    }
 
 
 def request_of(raw: Mapping[str, Any]) -> ClusterRequest:
@@ -273,6 +278,7 @@ def _cluster_values(cluster: Cluster) -> dict[str, Any]:
         "steps": steps,
         "phase": cluster.phase.value,
         "network": cluster.network.value,
+        "secret": None,
     }
 
 
@@ -287,6 +293,7 @@ def _cluster(row: Mapping[Any, Any]) -> Cluster:
             "decision": bytes(row["decision"]),
             "network": NetworkMode(row["network"] or ""),
             "network_reason": row["network_reason"] or "",
+            "sealed": bytes(row["sealed"] or b""),
         }
     )
 

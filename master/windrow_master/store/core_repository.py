@@ -115,7 +115,7 @@ class ChainHead:
 
 
 class AuditRepository:
-    """The audit log: appended to, read, verified; never changed."""
+    """The audit log: appended to, read, verified; never changed, but for old entries that leave it for a file."""
 
     def __init__(self, connection: Connection, head: ChainHead) -> None:
         self._connection = connection
@@ -176,6 +176,11 @@ class AuditRepository:
         while found := self.list(None, after, WALK_ROWS):
             yield from found
             after = found[-1].number
+
+    def drop(self, upto: int, most: int) -> int:
+        """Remove the oldest entries up to this number, at most so many, which are kept elsewhere; returns how many."""
+        oldest = select(audit.c.number).where(audit.c.number <= upto).order_by(audit.c.number).limit(most)
+        return self._connection.execute(delete(audit).where(audit.c.number.in_(oldest))).rowcount
 
     def first_broken(self) -> int | None:
         """The number of the first entry whose chain does not hold; None when the whole log verifies."""

@@ -224,10 +224,6 @@ class SessionRepository:
             .values(last_used_at_ns=at_ns)
         )
 
-    def forget(self, before_ns: int) -> None:
-        """Remove those that ended before this wall time."""
-        self._connection.execute(delete(sessions).where(sessions.c.expires_at_ns < before_ns))
-
     def _one(self, condition: Any) -> Session | None:
         row = self._connection.execute(select(sessions).where(condition)).mappings().one_or_none()
         return None if row is None else _session(row)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
+from windrow_master.clusters.environments import names_of
 from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.store.made import Found, Made, page
 from windrow_master.store.tables_jobs import jobs
@@ -88,7 +89,7 @@ class JobRepository:
 def _values(job: Job) -> dict[str, Any]:
     changed = {
         "group_id": job.group,
-        "request": asdict(job.request),
+        "request": asdict(job.request) | {"env": names_of(job.request.env)},
         "state": job.state.value,
         "attempts": [asdict(attempt) for attempt in job.attempts],
         "verdict": None if job.verdict is None else job.verdict.value,
@@ -103,6 +104,7 @@ def _job(row: Mapping[Any, Any]) -> Job:
         **values
         | {
             "group": row["group_id"],
+            "sealed_env": bytes(row["sealed_env"] or b""),
             "request": JobRequest(
                 **raw
                 | {"argv": tuple(raw["argv"]), "after": tuple(raw["after"]), "packages": tuple(raw.get("packages", ()))}

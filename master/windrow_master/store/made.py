@@ -16,8 +16,10 @@ from sqlalchemy.exc import DBAPIError
 from windrow_proto.ports import Clock
 
 SQLITE: Final = "sqlite"
-ROWS_KNOWN_MAX: Final = 4_096
-"""Of one statement, or twice what it found now, before all are forgotten: a host's row with its value takes 3 KiB."""
+ROWS_KNOWN_MAX: Final = 512
+"""Of one statement, or twice what it found now, before all are forgotten: a row with its value takes 3 KiB and more."""
+BYTES_KNOWN_MAX: Final = 256 * 1024
+"""The same of the texts in those rows: each change of a cluster is another row, with all that it is to run."""
 _NOTHING: Final[Mapping[str, Any]] = {}
 T = TypeVar("T")
 Statement = Insert | Update | Delete | Select[Any]
@@ -108,7 +110,7 @@ class Found(Generic[T]):
     """A select whose rows become values. On SQLite a row that was read before gives the value that it gave then: most
     of what a look at the whole fleet finds is as it was at the last look, and making the value costs most of it."""
 
-    __slots__ = ("_by", "_known", "_made", "_value")
+    __slots__ = ("_by", "_bytes", "_known", "_made", "_value")
 
     def __init__(
         self,
@@ -120,6 +122,7 @@ class Found(Generic[T]):
         values' order, where the rows come in any: for a few rows a sorter of SQLite's costs more than all the rest."""
         self._made, self._value, self._by = Made(statement), value, by
         self._known: dict[Sequence[Any], T] = {}
+        self._bytes = 0
 
     def all(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> list[T]:
         """Every row's value, in their order."""
@@ -149,9 +152,12 @@ class Found(Generic[T]):
                         raise
                     pass_over(row[0], error)
                     continue
+                self._bytes += _size(row)
             found.append(value)
-        if len(known) > max(ROWS_KNOWN_MAX, 2 * len(found)):
+        many = len(known) > 2 * len(found)
+        if many and (len(known) > ROWS_KNOWN_MAX or self._bytes > BYTES_KNOWN_MAX):
             known.clear()
+            self._bytes = 0
         return found
 
     def one(self, connection: Connection, values: Mapping[str, Any]) -> T | None:
@@ -298,6 +304,10 @@ class _Form:
         """One row by names."""
         pairs = zip(self._read, row, strict=True)
         return {name: value if convert is None else convert(value) for (name, convert), value in pairs}
+
+
+def _size(row: Sequence[Any]) -> int:
+    return sum(len(value) for value in row if isinstance(value, str | bytes))
 
 
 def _converted(processors: Iterable[Convert | None], names: Sequence[str]) -> tuple[tuple[int, Convert], ...]:

@@ -17,8 +17,9 @@ from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InternalError, OperationalError
 
 from windrow_master.audit.model import Wanted
+from windrow_master.store import earlier
 from windrow_master.store.core_repository import AuditRepository, ChainHead, TermRepository
-from windrow_master.store.engine import Engines, engines_of, sqlite_url
+from windrow_master.store.engine import Engines, engines_of, rewrite, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
 from windrow_master.store.lock import DirectoryLock
 from windrow_master.store.migrate import upgrade
@@ -37,6 +38,7 @@ from windrow_proto.errors import (
     WindrowError,
 )
 from windrow_proto.ports import Clock, Rng
+from windrow_proto.sealed import SealKey
 from windrow_proto.units import SECOND, seconds
 
 T = TypeVar("T")
@@ -229,6 +231,16 @@ class Store:
     def read_now(self, fn: Callable[[UnitOfWork], T]) -> T:
         """The same as `read` in the calling thread."""
         return self._read(fn)
+
+    def seal_earlier(self, key: SealKey) -> None:
+        """Seal what a version before kept in clear, and leave nothing of it in the files. Before the loop."""
+        if not self.read_now(lambda uow: earlier.is_any(uow.connection)):
+            return
+        self.write_now(lambda uow: earlier.seal(uow.connection, key), name="seal_earlier")
+        try:
+            rewrite(self._engines)
+        except DatabaseError as error:
+            log.warning("what_was_in_clear_may_be_left_in_free_pages", error=_reason(error), way_out="VACUUM")
 
     async def drain(self, deadline_ns: int = WRITE_DEADLINE_NS) -> None:
         """Wait until everything asked so far is written; call before `close`."""

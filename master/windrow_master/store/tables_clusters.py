@@ -30,6 +30,7 @@ clusters = Table(
     Column("needs_login", Boolean, nullable=False, server_default="0"),
     Column("request_key", String(200)),
     Column("request_sha256", LargeBinary(32), nullable=False),
+    Column("sealed", LargeBinary),
     Index("uq_clusters_request_key", "account_id", "request_key", unique=True),
 )
 
@@ -79,6 +80,7 @@ templates = Table(
     Column("name", String(64), primary_key=True),
     Column("request", JSON, nullable=False),
     Column("saved_at_ns", Whole, nullable=False),
+    Column("sealed", LargeBinary),
 )
 volumes = Table(
     "volumes",
@@ -117,6 +119,13 @@ artefacts = Table(
     Column("created_at_ns", Whole, nullable=False),
     Column("expires_at_ns", Whole, index=True),
     Index("uq_artefacts_owner_name", "owner_kind", "owner_id", "name", unique=True),
+)
+# What a version before wrote, with its values in clear; sealed at the start, so that none are left (earlier.py).
+Index(
+    "ix_clusters_plain",
+    clusters.c.cluster_id,
+    sqlite_where=clusters.c.sealed.is_(None),
+    postgresql_where=clusters.c.sealed.is_(None),
 )
 # What still holds slots, in one small index: everything that is asked often asks for these only.
 Index(

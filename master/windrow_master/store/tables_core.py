@@ -59,7 +59,7 @@ event_subjects = Table(
     "event_subjects",
     metadata,
     Column("subject", String(200), primary_key=True),
-    Column("event_number", Serial, ForeignKey("events.number", ondelete="CASCADE"), primary_key=True),
+    Column("event_number", Serial, ForeignKey("events.number", ondelete="CASCADE"), primary_key=True, index=True),
 )
 
 operations = Table(

@@ -26,6 +26,7 @@ class TemplateRepository:
                 name=template.name,
                 request=request_values(template.request),
                 saved_at_ns=template.saved_at_ns,
+                sealed=template.sealed,
             )
         )
 
@@ -47,4 +48,6 @@ class TemplateRepository:
 
 
 def _template(row: Row[Any]) -> Template:
-    return Template(AccountId(row.account_id), row.name, request_of(row.request), row.saved_at_ns)
+    return Template(
+        AccountId(row.account_id), row.name, request_of(row.request), row.saved_at_ns, bytes(row.sealed or b"")
+    )

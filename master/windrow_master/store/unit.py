@@ -46,6 +46,7 @@ from windrow_master.store.market_repository import (
 )
 from windrow_master.store.model import AuditEntry, EventRow, Operation, OperationState
 from windrow_master.store.proof_repository import ProofRepository
+from windrow_master.store.records_repository import RecordRepository
 from windrow_master.store.reliability_repository import ReliabilityRepository
 from windrow_master.store.template_repository import TemplateRepository
 from windrow_master.store.verification_repository import VerificationRepository
@@ -323,3 +324,8 @@ class UnitOfWork:
     @cached_property
     def ledger(self) -> LedgerRepository:
         return LedgerRepository(self.connection)
+
+    # records
+    @cached_property
+    def records(self) -> RecordRepository:
+        return RecordRepository(self.connection)

@@ -10,6 +10,7 @@ from windrow.cli import cluster_text as text
 from windrow.cli import entering, kept
 from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_whole, say_report
 from windrow.cli.context import AsJson, Watch, Yes, client
+from windrow.cli.kept import given
 from windrow.cli.output import (
     EXIT_FAILURE,
     err,
@@ -40,7 +41,10 @@ Memory = Annotated[str | None, typer.Option("--memory", help="Main memory, for e
 Image = Annotated[
     str | None, typer.Option("--image", help="Container image; without one your own host runs a process.")
 ]
-Env = Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=value, repeatable.")]
+Env = Annotated[
+    list[str] | None,
+    typer.Option("--env", "-e", help="NAME, from your own environment, or NAME=value; repeatable."),
+]
 Host = Annotated[str | None, typer.Option("--host", help="Only this host.")]
 Tier = Annotated[str | None, typer.Option("--tier", help="Only this tier, for example h100/A.")]
 Runtime = Annotated[str | None, typer.Option("--runtime", help="docker, process or simulated; the Master chooses.")]
@@ -162,7 +166,8 @@ def cluster_create(
         kind = base["kind"]
     keys, has_notebook = entering.asked(kind, argv or base.get("argv", []), ssh_key or [], ssh, notebook)
     request = cluster_request(
-        argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image, env=env or [],
+        argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image,
+        env=given(argv or [], env or []),
         ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
         restart_members=restart_members, ssh_keys=keys, notebook=has_notebook,
         login=None if login is None or plan else login.read(LOGIN_MAX),
@@ -254,6 +259,7 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
         [
             ("Cluster", f"{item.get('name') or ''} {item['id']}"),
             ("Phase", f"{item['phase']} {item.get('reason') or ''}"),
+            *([("Variables", ", ".join(item["request"]["env"]))] if (item.get("request") or {}).get("env") else []),
             ("Tier", item.get("tier")),
             ("Price per hour", item.get("price_per_hour")),
             ("Cost so far", item.get("cost_so_far")),
@@ -287,9 +293,12 @@ def cluster_logs(
 ) -> None:
     """Print its log, or what is kept of it."""
     api = client(context)
-    for data in api.logs(cluster_id(api, cluster, ended=True), follow=follow, rank=rank):
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+    found, printed = cluster_id(api, cluster, ended=True), 0
+    for is_followed in (True, False) if follow else (False,):  # one that was followed may have been cut
+        for data in api.logs(found, follow=is_followed, offset=printed, rank=rank):
+            printed += len(data)
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
 
 
 @cluster_app.command("exec")

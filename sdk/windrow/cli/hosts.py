@@ -30,6 +30,8 @@ command_app = typer.Typer(help="Commands sent to hosts, and what became of them.
 event_app = typer.Typer(help="What happened.", no_args_is_help=True)
 
 NO_HOSTS = "No hosts yet. Make a join token (`windrow token add --join`) and run the line it prints on a GPU host."
+USERS = {"own": "their own", "host": "the host's"}
+"""Whose users a host's containers have."""
 
 
 def _live(item: dict[str, Any], name: str) -> Any:
@@ -128,6 +130,7 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
             ("Memory", f"{size_text(_live(item, 'memory_used_bytes'))} of {size_text(item.get('memory_bytes'))}"),
             ("Driver", item.get("driver_version")),
             ("Runtimes", ", ".join(item.get("runtimes") or [])),
+            ("Users of containers", USERS.get(item.get("container_users"))),
             ("Default image", item.get("default_image")),
             ("Bandwidth down / up", _bandwidth(item)),
             *_host_verified(verification),
@@ -377,6 +380,7 @@ def offer_ls(context: typer.Context, as_json: AsJson = False) -> None:
         ("PRICE/H", lambda o: o.get("price_per_hour")),
         ("SUGGESTED", lambda o: o.get("suggestion")),
         ("ISOLATION", lambda o: o.get("isolation")),
+        ("CONTAINER USERS", lambda o: USERS.get(o.get("container_users"))),
         ("RUNTIMES", lambda o: ", ".join(o.get("runtimes") or [])),
         ("NOTES", lambda o: "; ".join(o.get("notes") or [])),
     ]

@@ -26,8 +26,9 @@ from windrow.cli.clusters import (
     tell_unsaved,
 )
 from windrow.cli.context import AsJson, client
+from windrow.cli.kept import given
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, Column, facts, print_json, print_list, say, size_text
-from windrow.cli.request import cluster_request, parse_span, read_requirements
+from windrow.cli.request import cluster_request, parse_env, parse_span, read_requirements
 from windrow.client import Client
 from windrow.errors import WindrowClientError
 from windrow.folder import transfer
@@ -132,7 +133,7 @@ def job_submit(
     parcel = _parcel(script, root, files, include_secrets)
     request = cluster_request(
         argv=command, name=name or Path(command[-1 if script else 0]).name[:40], gpu=gpu, part=part, cpus=cpus,
-        memory=memory, image=image, env=env or [], tier=tier, runtime=runtime, max_price=max_price,
+        memory=memory, image=image, env=given(command, env or []), tier=tier, runtime=runtime, max_price=max_price,
         await_files=parcel is not None, login=None if login is None or plan else login.read(LOGIN_MAX),
         max_duration=max_duration, budget=budget, volumes=volume or [],
     )  # fmt: skip
@@ -241,6 +242,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             ("State", f"{item['state']} {item['reason'] or ''}"),
             ("Command", " ".join(asked["argv"])),
             *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
+            *([("Variables", ", ".join(asked["env"]))] if asked.get("env") else []),
             ("Exit code", item["exit_code"]),
             ("Cost so far", item["cost_so_far"]),
             ("Budget", asked["budget"]),
@@ -321,10 +323,11 @@ def job_cancel(context: typer.Context, job: Which, as_json: AsJson = False) -> N
 
 
 @job_app.command("rerun")
-def job_rerun(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
-    """Run it once more, with the folder that was sent then."""
+def job_rerun(context: typer.Context, job: Which, env: Env = None, as_json: AsJson = False) -> None:
+    """Run it once more, with the folder that was sent then. The values of its variables went with its end."""
     api = client(context)
-    item = api.request("POST", f"/jobs/{job_id(api, job)}/rerun")
+    body = {"env": parse_env(given([], env))} if env else None
+    item = api.request("POST", f"/jobs/{job_id(api, job)}/rerun", body=body)
     print_json(item) if as_json else sys.stdout.write(f"{item['id']}\n")
 
 

@@ -1,11 +1,14 @@
 """A kept request for a cluster, and what is written beside its name on a command line."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
 import typer
 
+from windrow import config
+from windrow.cli import telltale
+from windrow.cli.output import say
 from windrow.client import Client
 from windrow.errors import ApiProblem, WindrowClientError
 
@@ -25,6 +28,15 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "ssh": ("ssh_keys",),
 }
 """What each parameter of a command line says of a request; that of its own name where it is not here."""
+
+
+def given(argv: Sequence[str], env: Sequence[str]) -> list[str]:
+    """The variables as NAME=value, from this shell where only a name is written; says what looks like a secret that
+    others would read. Raises WindrowClientError."""
+    written = dict(pair.split("=", 1) for pair in env if "=" in pair)
+    for line in telltale.found(argv, written):
+        say(f"  {line}")
+    return [pair if "=" in pair else f"{pair}={config.variable(pair)}" for pair in env]
 
 
 def template_named(api: Client, name: str) -> Json:

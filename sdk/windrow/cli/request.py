@@ -51,7 +51,7 @@ def parse_env(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise WindrowClientError(f"--env {pair!r}: write NAME=value.")
+            raise WindrowClientError(f"--env {name!r}: write NAME=value, or NAME for what your environment has.")
         env[name] = value
     return env
 

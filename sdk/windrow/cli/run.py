@@ -36,6 +36,7 @@ from windrow.cli.clusters import (
 )
 from windrow.cli.clusters import cluster_id as id_of
 from windrow.cli.context import AsJson, client
+from windrow.cli.kept import given
 from windrow.cli.lease import CLIENT_LEASE_S, renewed, span
 from windrow.cli.output import EXIT_CONFLICT, EXIT_FAILURE, print_error, print_json, say, size_text
 from windrow.cli.request import cluster_request
@@ -109,7 +110,7 @@ def run(
         say(f"  {line}")
     request = cluster_request(
         argv=argv, name=Path(argv[0]).name[:40], gpu=gpu, part=part, cpus=cpus, memory=memory, image=image,
-        env=env or [], host=host, tier=tier, runtime=runtime, max_price=max_price, await_files=files,
+        env=given(argv, env or []), host=host, tier=tier, runtime=runtime, max_price=max_price, await_files=files,
     )  # fmt: skip
     request |= {} if detach else {"client_lease_s": lease}
     plan = patiently(lambda: _fitting(api, request), SOON_S, say)

@@ -16,6 +16,7 @@ from windrow_agent.workloads import Keeper
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import BootId, ClusterId, CommandId, SlotId, WorkloadId
+from windrow_proto.keys import SigningKey
 from windrow_proto.model import (
     Command,
     CommandKind,
@@ -26,10 +27,12 @@ from windrow_proto.model import (
     WorkloadPhase,
     WorkloadSpec,
 )
+from windrow_proto.sealed import SealKey
 from windrow_proto.units import DAY, MINUTE, SECOND
 from windrow_proto.windows import RecordKey
 from windrow_proto.wire_host import decode_receipt
 
+KEY = SealKey.of(SigningKey.from_raw(bytes(32)))
 GPU = SlotId("GPU-1")
 WORK = WorkloadId("work_1")
 YEARS = 10 * 365 * DAY
@@ -118,7 +121,7 @@ class Host:
             return task
 
         keeper = Keeper(desk, outbox, {"simulated": self.runtime}, self.clock, "kernel", spawn, leaving)
-        commands = CommandDesk(desk, outbox, keeper, self.clock, "kernel", spawn, _never, _never)
+        commands = CommandDesk(desk, outbox, keeper, self.clock, "kernel", spawn, _never, _never, seal_key=KEY)
         await keeper.recover()
         await commands.recover()
         spawn(keeper.run(), "keeper")

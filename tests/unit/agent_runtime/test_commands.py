@@ -17,6 +17,7 @@ from windrow_agent.threads import InlineRunner
 from windrow_agent.workloads import Keeper
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import BootId, ClusterId, CommandId, SlotId, WorkloadId
+from windrow_proto.keys import SigningKey
 from windrow_proto.messages import Query
 from windrow_proto.model import (
     Command,
@@ -28,9 +29,11 @@ from windrow_proto.model import (
     WorkloadPhase,
     WorkloadSpec,
 )
+from windrow_proto.sealed import SealKey
 from windrow_proto.units import MILLISECOND, SECOND
 from windrow_proto.wire_command import decode_status
 
+KEY = SealKey.of(SigningKey.from_raw(bytes(32)))
 SLOTS = (SlotGrant(SlotId("host_1/cpu/0"), 1),)
 WORKLOAD = WorkloadId("workload_1")
 SPEC = WorkloadSpec(WORKLOAD, ClusterId("cluster_1"), SLOTS, "simulated", lease_ns=10**12, paid_ns=10**12)
@@ -54,7 +57,7 @@ async def _cross(loop: VirtualLoop) -> dict[str, bool]:
             return group.create_task(work, name=name)
 
         keeper = Keeper(desk, outbox, {"simulated": SimulatedRuntime(SimulatedMachine(clock))}, clock, "boot", spawn)
-        commands = CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never)
+        commands = CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never, seal_key=KEY)
         async with asyncio.TaskGroup() as both:
             both.create_task(commands.arrived(CREATE))
             both.create_task(commands.arrived(DELETE))
@@ -86,7 +89,7 @@ async def _lapse(loop: VirtualLoop) -> tuple[int, list[str]]:
             return group.create_task(work, name=name)
 
         keeper = Keeper(desk, outbox, {"simulated": SlowRuntime(machine)}, clock, "boot", spawn)
-        commands = CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never)
+        commands = CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never, seal_key=KEY)
         keeping = group.create_task(keeper.run())
         await commands.arrived(replace(CREATE, create=replace(SPEC, lease_ns=SECOND)))
         await clock.sleep_ns(10 * SECOND)
@@ -131,7 +134,7 @@ async def _told(loop: VirtualLoop) -> list[list[Any]]:
             return group.create_task(work, name=name)
 
         keeper = Keeper(desk, outbox, {"simulated": SimulatedRuntime(machine)}, clock, "boot", spawn)
-        commands = CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never)
+        commands = CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never, seal_key=KEY)
         keeping = group.create_task(keeper.run())
         await commands.arrived(CREATE)
         for _ in range(20):
@@ -173,7 +176,7 @@ async def _crash(loop: VirtualLoop) -> tuple[Any, Any, list[str]]:
             return group.create_task(work, name=name)
 
         keeper = Keeper(desk, outbox, {"simulated": WrongRuntime(machine)}, clock, "boot", spawn)
-        await CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never).arrived(CREATE)
+        await CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never, seal_key=KEY).arrived(CREATE)
     return desk.journal.commands[CREATE.command_id].state, keeper.state(WORKLOAD), sorted(machine.boxes)
 
 

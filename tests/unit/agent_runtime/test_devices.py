@@ -100,6 +100,7 @@ def test_a_daemon_that_does_not_know_all_of_the_cards_by_cdi_is_asked_for_device
             {"nvidia.com/gpu=all"},
             "in a user namespace",
         ),
+        ({"Rootless": True, "SecurityOptions": ["name=seccomp,profile=default"]}, set(), "in a user namespace"),
         ({}, set(), "without a user namespace"),
     ],
 )

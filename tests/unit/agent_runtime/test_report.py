@@ -116,6 +116,27 @@ def test_the_condition_of_a_runtime_that_cannot_be_used_is_told() -> None:
     assert (inventory.runtimes, inventory.conditions) == ((), ("process.no_sandbox",))
 
 
+class ContainedRuntime:
+    """Its daemon knows whose users its containers have."""
+
+    async def facts(self) -> RuntimeFacts:
+        """It can be used."""
+        return RuntimeFacts(True, "24", "", more={"container_own_users": 1})
+
+
+def test_whose_users_containers_have_is_among_the_facts_of_the_host() -> None:
+    async def told(loop: VirtualLoop) -> Inventory:
+        clock, outbox = VirtualClock(loop), Told()
+        runtimes = {"docker": ContainedRuntime()}
+        sources = Sources(ChangingSampler(clock, ()), runtimes, None, "1", tuple, dict)  # type: ignore[arg-type]
+        telling = loop.create_task(report(Reporter(sources, outbox, clock)))  # type: ignore[arg-type]
+        await clock.sleep_ns(SECOND)
+        telling.cancel()
+        return decode_inventory(outbox.bodies[-1])
+
+    assert run(1, told).more["container_own_users"] == 1
+
+
 def tellings(*at_ns: int) -> int:
     async def history(loop: VirtualLoop) -> int:
         clock, told = VirtualClock(loop), Told()

@@ -70,17 +70,18 @@ async def test_a_container_has_ports_of_its_own_and_a_process_those_of_a_block(m
     assert spec.env == {
         "WINDROW_BOX": box.SCRIPT,
         "WINDROW_SSH_KEYS": f"{KEY}\n{SECOND}",
-        "JUPYTER_TOKEN": container.cluster.secret,
+        "JUPYTER_TOKEN": m.whole(container).secret,
     }
     assert (spec.await_members, container.cluster.first_port) == (False, None)
-    assert len(container.cluster.secret) == 64 and container.cluster.secret not in repr(container)
+    secret = m.whole(container).secret
+    assert len(secret) == 64 and secret not in repr(container)
 
     m.join("host_b")
     process = await m.create(ssh_keys=(KEY,), notebook=True, runtime="process", host_id="host_b", env={"A": "b"})
     first, spec = process.cluster.first_port, m.spec("host_b")
     assert first >= FIRST_PORT and (first - FIRST_PORT) % BLOCK_PORTS == 0
     assert spec.argv[4:] == (str(first), str(first + 1), "127.0.0.1", host_of(process), "true")
-    assert spec.env["A"] == "b" and process.cluster.secret != container.cluster.secret
+    assert spec.env["A"] == "b" and m.whole(process).secret not in (None, secret)
 
 
 async def test_what_was_not_asked_for_is_not_started(m):
@@ -96,12 +97,12 @@ async def test_what_was_not_asked_for_is_not_started(m):
 
 async def test_the_renters_own_token_wins_and_is_the_one_that_is_told(m):
     view = await m.create(image="lab", notebook=True, env={"JUPYTER_TOKEN": "mine"})
-    assert m.spec().env["JUPYTER_TOKEN"] == box.token(view.cluster) == "mine"
+    assert m.spec().env["JUPYTER_TOKEN"] == box.token(m.whole(view)) == "mine"
 
 
 async def test_only_its_renter_is_told_how_to_enter(m):
     view = await m.create(argv=(), image="lab", notebook=True)
-    assert (await m.clusters.get_own(principal(), view.cluster.cluster_id)).cluster.secret
+    assert (await m.clusters.get_own(principal(), view.cluster.cluster_id)).whole.secret
     for other in (OPERATOR, principal(STRANGER)):
         with pytest.raises(NotFound):
             await m.clusters.get_own(other, view.cluster.cluster_id)

@@ -5,19 +5,18 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.clusters.test_over_hosts import by_rank, gang, look, lose, met
-from tests.unit.clusters.world import HOST, OTHER, market_world, principal
+from tests.unit.clusters.world import HOST, OTHER, key_of, market_world, principal
 from windrow_master.clusters.images import pin_of, pins
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
 from windrow_proto.errors import BadProof, Conflict, InvalidInput
-from windrow_proto.keys import SigningKey
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
-from windrow_proto.sealed import SEAL_KEY, RegistryLogin, SealKey
+from windrow_proto.sealed import SEAL_KEY, RegistryLogin
 
 THIRD = "host_c"
 DIGEST = "sha256:" + "1f" * 32
 TAG, PINNED = "reg.example/train:1", f"reg.example/train:1@{DIGEST}"
 LOGIN = RegistryLogin("somebody", "their-password")
-KEYS = {host: SealKey.of(SigningKey.from_raw(bytes([at]) * 32)) for at, host in enumerate((HOST, OTHER, THIRD))}
+KEYS = {host: key_of(host) for host in (HOST, OTHER, THIRD)}
 
 
 @pytest.fixture
@@ -29,12 +28,13 @@ def m(tmp_path):
         yield made
 
 
-def keyed(m, host_id):
-    """The host names its key for secrets, as its agent does."""
+def keyed(m, host_id, *, is_old=False):
+    """The host names its key for secrets, as its agent does; an old one does not."""
 
     def change(uow):
         told = uow.hosts.get(host_id).inventory
-        m.fleet.hosts.inventory(uow, host_id, replace(told, more={**told.more, SEAL_KEY: KEYS[host_id].public}))
+        more = {} if is_old else {SEAL_KEY: KEYS[host_id].public}
+        m.fleet.hosts.inventory(uow, host_id, replace(told, more=more))
 
     m.write(change)
 
@@ -129,6 +129,8 @@ async def test_a_login_is_sealed_to_each_host_for_its_workload_and_kept_in_no_ro
 
 
 async def test_a_host_that_names_no_key_gets_no_login_and_the_reason_is_said(m):
+    for host_id in KEYS:
+        keyed(m, host_id, is_old=True)
     with pytest.raises(Conflict, match="too old"):
         await m.clusters.create(principal(), ClusterRequest(image=TAG, argv=("true",)), login=LOGIN)
 

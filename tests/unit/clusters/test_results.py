@@ -11,7 +11,8 @@ from windrow_master.clusters.results.service import ResultService, Terms
 from windrow_master.clusters.tar import TarSieve
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.model import CommandKind, ObservedWorkload, WorkloadPhase
-from windrow_proto.units import DAY, HOUR
+from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
+from windrow_proto.wire_command import decode_command
 
 
 def tar(**files: bytes) -> bytes:
@@ -174,6 +175,66 @@ async def test_work_that_its_host_cleared_away_by_itself_is_over_and_says_so(sit
     assert kept["problem"] == "log and files: its host cleared them away"
     answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/files")
     assert answer.status_code == 404 and "its host cleared them away" in answer.json()["detail"]
+
+
+# --- ends before the end ----------------------------------------------------------------------------------------------
+
+
+def orders(site, spec) -> list[bool]:
+    """Whether each open order to end this work keeps its files, those that do first."""
+    rows = site.rooms.store.read_now(lambda uow: uow.commands.open_of_host(HOST))
+    deletes = [decode_command(row.body).delete for row in rows if row.kind is CommandKind.DELETE]
+    ours = [one.keeps_files for one in deletes if one is not None and one.workload_id == spec.workload_id]
+    return sorted(ours, reverse=True)
+
+
+async def over_time(site, *streams: ScriptedStream):
+    """A cluster whose time is over; its host is told to end the program."""
+    cluster_id, spec = await site.running(max_duration_seconds=60)
+    site.broker.streams = list(streams)
+    site.clock.advance(MINUTE)
+    site.receipt(spec, 2, 60)
+    await site.rooms.clusters.tick()
+    assert orders(site, spec) == [True]
+    return cluster_id, spec
+
+
+async def test_work_whose_time_is_over_is_ended_then_brought_in_then_cleared(site):
+    cluster_id, spec = await over_time(site, said(b"hello"), said(tar(out=b"1")))
+    await look(site)
+    assert len(site.broker.streams) == 2, "it still runs"
+    report(site, spec, WorkloadPhase.EXITED, 143)
+    kept = await brought_in(site, cluster_id)
+    assert (kept["log_bytes"], kept["problem"]) == (5, None)
+    assert orders(site, spec) == [True, False]
+    report(site, spec, WorkloadPhase.GONE, 143)
+    shown = await site.get(f"/clusters/{cluster_id}")
+    assert (shown["phase"], shown["reason"]) == ("Deleted", "it ran for the 60 s that it may")
+    answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/logs")
+    assert (answer.status_code, answer.content) == (200, b"hello")
+
+
+async def test_a_host_that_does_not_end_the_program_is_told_to_clear_it_a_minute_later(site):
+    cluster_id, spec = await over_time(site)
+    site.clock.advance(MINUTE + SECOND)
+    await site.rooms.clusters.tick()
+    assert orders(site, spec) == [True, False]
+    report(site, spec, WorkloadPhase.GONE)
+    assert (await site.get(f"/clusters/{cluster_id}"))["phase"] == "Deleted"
+
+
+async def test_a_renters_own_delete_keeps_nothing_unless_it_is_asked_for(site):
+    for asked, is_kept in (("", False), ("?keep_results=true", True)):
+        cluster_id, spec = await site.running()
+        assert (await site.client.delete(f"/api/v1/clusters/{cluster_id}{asked}")).status_code == 202
+        assert orders(site, spec) == [is_kept]
+        site.broker.streams = [said(b"hello"), said(tar())]
+        if is_kept:
+            report(site, spec, WorkloadPhase.EXITED, 143)
+            assert (await brought_in(site, cluster_id))["log_bytes"] == 5
+        report(site, spec, WorkloadPhase.GONE)
+        assert (await site.get(f"/clusters/{cluster_id}"))["phase"] == "Deleted"
+        site.clock.advance(SECOND)
 
 
 # --- the sieve -------------------------------------------------------------------------------------------------------

@@ -161,6 +161,27 @@ async def test_an_offer_names_its_price_its_unit_and_where_the_suggestion_comes_
     assert "paperspace" in offer["suggestion_reason"]
 
 
+async def test_offer_and_plan_say_that_there_is_no_sandbox_and_whose_users_containers_have(site):
+    def say(uow):
+        more = {"container_own_users": 1}
+        said = Inventory(hostname="a", cpu_count=4, memory_bytes=16 * GIB, runtimes=("docker",), more=more)
+        site.rooms.fleet.hosts.inventory(uow, HOST, replace(said, conditions=("process.no_sandbox",)))
+
+    site.write(say)
+    (offer,) = (await site.get("/offers"))["items"]
+    assert offer["container_users"] == "own"
+    assert offer["notes"] == ["a: it has no sandbox for processes: windrow-agent doctor says why"]
+    (place,) = await plan_of(site, image="busybox")
+    assert place["note"] == "its containers have users of their own (a user namespace)"
+    refused = await site.client.post("/api/v1/clusters/plan", json={"cpus": 1, "runtime": "process"})
+    assert "it has no sandbox for processes" in refused.text
+
+
+async def plan_of(site, **asked):
+    answer = await site.client.post("/api/v1/clusters/plan", json={"cpus": 1, **asked})
+    return answer.json()["placement"]
+
+
 async def test_a_price_can_be_set_and_a_running_rental_keeps_its_own(site):
     cluster_id, _ = await site.running()
     answer = await site.client.put("/api/v1/offers/cpu/C", json={"price_per_hour": "0.50"})

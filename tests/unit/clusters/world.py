@@ -4,12 +4,15 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 from tests.master_support import START_NS, ManualClock, SeededRng, opened_store
 from tests.support.personas import DRIVER, uuid
-from windrow_master.clusters.model import ClusterRequest
+from windrow_master.clusters import environments
+from windrow_master.clusters.model import Cluster, ClusterRequest
 from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.views import ClusterView
 from windrow_master.fleet.machines import AdminEvent, LinkEvent
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.fleet.service import FleetService
@@ -17,6 +20,7 @@ from windrow_master.identity.model import ALL_ROLES, Principal, Role
 from windrow_master.market.service import MarketService
 from windrow_master.store.store import Store
 from windrow_proto.ids import AccountId, GpuUuid, HostId, TokenId
+from windrow_proto.keys import SigningKey
 from windrow_proto.model import (
     Command,
     CommandKind,
@@ -31,10 +35,13 @@ from windrow_proto.model import (
     WorkloadPhase,
     WorkloadSpec,
 )
+from windrow_proto.sealed import SEAL_KEY, SealKey
 from windrow_proto.units import GIB, SECOND
 from windrow_proto.wire_command import decode_command
 
 OWNER, STRANGER = AccountId("account_owner"), AccountId("account_stranger")
+KEY = SealKey.of(SigningKey.from_raw(bytes(32)))
+"""The Master's own."""
 HOST, OTHER = HostId("host_a"), HostId("host_b")
 
 
@@ -43,6 +50,19 @@ def principal(account=OWNER, roles=frozenset({Role.RENTER, Role.PROVIDER})) -> P
 
 
 OPERATOR = principal(AccountId("account_operator"), ALL_ROLES)
+
+
+def key_of(host_id: str) -> SealKey:
+    """A host's own."""
+    return SealKey.of(SigningKey.from_raw(sha256(host_id.encode()).digest()))
+
+
+def opened(command: Command, host_id: HostId) -> WorkloadSpec:
+    """What a host is to create, with what was sealed for it."""
+    spec = command.create
+    assert spec is not None
+    values = key_of(host_id).open_values(spec.sealed_env, spec.workload_id) if spec.sealed_env else {}
+    return replace(spec, env={**spec.env, **values}, sealed_env=b"")
 
 
 class Market:
@@ -58,7 +78,7 @@ class Market:
         self.store, self.clock = store, clock
         self.fleet = FleetService(store, clock, SeededRng())
         self.market = MarketService(store)
-        self.clusters = ClusterService(store, self.fleet, self.market)
+        self.clusters = ClusterService(store, self.fleet, self.market, KEY)
         life = self.clusters.life
         self.fleet.ports = self.fleet.evidence._ports = FleetPorts(
             on_workload=life.on_workload,
@@ -75,7 +95,7 @@ class Market:
     def read(self, look):
         return self.store.read_now(look)
 
-    def join(self, host_id=HOST, gpus=0, cut=(), simulated=False, runtimes=("docker", "process"), name=""):
+    def join(self, host_id=HOST, gpus=0, cut=(), simulated=False, runtimes=("docker", "process"), name="", more=None):
         """A host joins, says what it is, and is Online."""
         cards = tuple(
             GpuFacts(
@@ -102,6 +122,7 @@ class Market:
             runtimes=runtimes,
             simulated=simulated,
             driver_version=DRIVER,
+            more={SEAL_KEY: key_of(host_id).public} if more is None else more,
         )
 
         def change(uow):
@@ -134,18 +155,20 @@ class Market:
     def spec(self, host_id=HOST) -> WorkloadSpec:
         """What the latest create command asks of the host."""
         (*_, command) = self.commands(CommandKind.CREATE, host_id)
-        assert command.create is not None
-        return command.create
+        return opened(command, host_id)
 
     def spec_of(self, workload_id) -> WorkloadSpec:
         """What the host of a workload was asked to start, whether it answered or not."""
 
         def look(uow):
-            return decode_command(uow.commands.get(uow.workloads.get(workload_id).create_command).body)
+            workload = uow.workloads.get(workload_id)
+            return decode_command(uow.commands.get(workload.create_command).body), workload.host_id
 
-        command = self.read(look)
-        assert command.create is not None
-        return command.create
+        return opened(*self.read(look))
+
+    def whole(self, view: ClusterView) -> Cluster:
+        """A cluster with what its row keeps sealed."""
+        return environments.whole(KEY, view.cluster)
 
     def status(self, kind: CommandKind, phase: CommandPhase, host_id=HOST, **other):
         """The host answers its latest open command of this kind."""

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.unit.fleet.world import BOOT, GPU_1, HOST, OTHER, world
-from windrow_master.fleet.machines import AdminEvent
+from windrow_master.audit.model import Wanted
+from windrow_master.fleet.machines import AdminEvent, LinkEvent
 from windrow_master.fleet.measures.service import MeasureDesk
 from windrow_master.fleet.model import AdminState, CommandState, DesiredWorkload, LinkState
 from windrow_proto.errors import Conflict
@@ -135,6 +136,19 @@ def test_a_host_cannot_speak_of_another_hosts_command(w):
     body = encode_status(CommandStatus(command_id, CommandPhase.SUCCEEDED))
     w.take(w.record(Kind.COMMAND_STATUS, body, host_id=OTHER))
     assert command(w, command_id).state is CommandState.QUEUED
+
+
+def test_a_start_says_once_that_no_host_was_heard_yet(w):
+    w.join(OTHER)
+    for host_id in (HOST, OTHER):
+        w.write(lambda uow, one=host_id: w.fleet.hosts.link(uow, one, LinkEvent.HEARD, uow.now_wall_ns))
+    w.fleet.start()
+    assert w.host().link_state is LinkState.UNKNOWN
+    w.fleet.start()  # nothing changes any more
+    (told,) = w.read(lambda uow: [row for row in uow.events.newest(None, limit=100) if row.kind == "fleet.not_heard"])
+    assert told.fields == {"hosts": "2"}
+    audited = w.read(lambda uow: uow.audit_log.newest(Wanted(action="fleet.start"), None, 10))
+    assert [entry.fields for entry in audited] == [{"hosts": "2"}]
 
 
 async def test_a_command_that_never_left_times_out_and_one_that_left_becomes_unknown(w):

@@ -95,7 +95,7 @@ async def test_a_master_with_another_key_fails_the_job_and_says_what_to_do(tmp_p
 
 async def test_a_host_that_names_no_key_is_given_none_and_the_job_waits_for_one_that_does(tmp_path) -> None:
     async with world(tmp_path) as it:
-        it.market.join()
+        it.market.join(more={})
         job = await it.submit(image=TAG, login=LOGIN)
         await it.tick(2)
         waiting = await it.get(job)

@@ -171,7 +171,7 @@ async def test_an_array_shares_its_folder_and_each_knows_its_index(tmp_path) -> 
             await it.jobs.submit(principal(), JobRequest(("false",)), "key")
         await it.jobs.put_folder(principal(), second.job.job_id, once(b"both"))
         await it.tick()
-        specs = [command.create for host in (HOST, OTHER) for command in it.market.commands(CommandKind.CREATE, host)]
+        specs = [it.market.spec(host) for host in (HOST, OTHER)]
         assert sorted([(one.env["WINDROW_ARRAY_INDEX"], one.env["WINDROW_ARRAY_SIZE"]) for one in specs]) == [
             ("0", "2"),
             ("1", "2"),

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from windrow_master.market.model import Ask, Listing, PriceUnit
 from windrow_master.market.offers import PriceBook, offers
 from windrow_proto.ids import AccountId, HostId
@@ -60,3 +62,11 @@ def test_slices_are_offered_by_themselves_with_what_keeps_them_apart() -> None:
     assert (sliced.total, sliced.isolation) == (2, Isolation.MIG)
     assert sliced.suggestion == whole.suggestion * 132 // 1000
     assert sliced.suggestion_reason.startswith("13.2 % of its card; ")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "said"), [(("own", "own"), "own"), (("own", "host"), "host"), (("own", ""), "own"), (("", ""), "")]
+)
+def test_an_offer_says_of_its_containers_what_holds_on_each_of_its_hosts(hosts: tuple[str, ...], said: str) -> None:
+    (offer,) = offers([replace(listing(), container_users=one) for one in hosts], PriceBook([]))
+    assert offer.container_users == said

@@ -27,6 +27,7 @@ async def fleet(api):
     owner = services.identity.first_account().id
     gpus = (GpuFacts(GPU_1, 0, "nvidia", "X1"),)
     inventory = Inventory(hostname="box", cpu_model="Some CPU", cpu_count=4, gpus=gpus, driver_version=DRIVER)
+    inventory = replace(inventory, conditions=("process.no_sandbox",), more={"container_own_users": 0})
 
     def make(uow):
         services.fleet.enrol(uow, HOST, "box", owner, False, "account/x")
@@ -65,6 +66,8 @@ async def test_hosts_are_listed_with_gpus_slots_and_reasons(api, fleet):
     assert box["gpus"][0]["tier"] == "unlisted/C"
     assert "not in the model table" in box["gpus"][0]["tier_reasons"][0]
     assert box["bandwidth"] is None
+    assert (box["container_users"], toy["container_users"]) == ("host", None)
+    assert [one["code"] for one in box["conditions"]] == ["process.no_sandbox"]
     assert box["live"] is None
     assert box["price_per_hour"] is not None
 

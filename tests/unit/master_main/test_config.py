@@ -79,6 +79,8 @@ def test_a_bus_is_named_by_url_or_by_a_file_that_holds_it_and_its_password_is_ne
         {"WINDROW_REDIS_URL_FILE": "/nowhere/at/all"},
         {"WINDROW_RATE_LIMITS": "sometimes"},
         {"WINDROW_MEASURE_MIB": "0"},
+        {"WINDROW_AUDIT_DAYS": "0"},
+        {"WINDROW_EVENTS_DAYS": "-1"},
         {"WINDROW_MEASURE_MIB": "4e3"},
         {"WINDROW_MEASURE_MIB": "5000"},
     ],
@@ -96,6 +98,8 @@ def test_a_setting_that_cannot_be_meant_is_refused_by_its_name_and_without_its_v
 def test_a_measurement_of_bandwidth_moves_what_it_always_did_unless_told_otherwise() -> None:
     assert parse([], {}).measure_mib * MIB == MEASURE_CAP_BYTES
     assert parse([], {"WINDROW_MEASURE_MIB": "4"}).measure_mib == 4
+    kept = parse([], {"WINDROW_AUDIT_DAYS": "400", "WINDROW_EVENTS_DAYS": "30"}).keeping
+    assert (kept.audit_days, kept.events_days) == (400, 30)
 
 
 def test_rate_limits_are_on_unless_switched_off(tmp_path: Path) -> None:

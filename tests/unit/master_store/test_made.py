@@ -106,6 +106,16 @@ def test_not_more_rows_are_remembered_than_it_says(connection, monkeypatch: pyte
     assert not names._known
 
 
+def test_rows_that_are_large_are_forgotten_sooner(connection, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(made, "BYTES_KNOWN_MAX", 100)
+    one = Found(select(things).where(things.c.number == bindparam("wanted")), lambda row: str(row["name"]))
+    for number in range(1, 30):
+        ADD.run(connection, {"name": f"thing {number}", "fields": {}, "body": bytes(40)})
+        assert one.one(connection, {"wanted": number}) == f"thing {number}"
+        assert len(one._known) <= 2
+        assert one.one(connection, {"wanted": number}) == f"thing {number}"
+
+
 def test_what_the_driver_refuses_is_told_as_sqlalchemy_tells_it(connection):
     ADD.run(connection, ONE)
     with pytest.raises(IntegrityError) as refused:

@@ -80,6 +80,13 @@ def test_a_cpu_request_takes_one_processor_slot() -> None:
     assert (chosen.slot_ids, chosen.tier, chosen.runtime) == (("a/cpu/0",), "cpu/B", Runtime.DOCKER)
 
 
+def test_a_plan_says_how_the_chosen_way_is_kept_apart_from_its_host() -> None:
+    said = host("a", cpu(), about_containers="of containers", about_processes="of processes")
+    ways = {"own": request(image=None, account_id=OWNER), "a stranger's": request()}
+    notes = {whose: placed(plan(asked, Snapshot((said,)))).chosen.note for whose, asked in ways.items()}
+    assert notes == {"own": "of processes", "a stranger's": "of containers"}
+
+
 def test_a_gpu_request_takes_whole_gpus_of_one_host_and_pays_for_each() -> None:
     chosen = placed(plan(request(gpus=2), Snapshot((host("a", gpu(0), gpu(1), gpu(2), cpu()),)))).chosen
     assert chosen.slot_ids == ("GPU-a-0", "GPU-a-1")
@@ -377,6 +384,18 @@ def test_what_only_lacks_a_card_that_is_back_in_a_moment_will_fit_soon():
     assert not is_soon(gpus=2)
     assert not is_soon(gpus=1, max_price_per_hour=Microcents(1))
     assert not is_soon(gpus=1, cpus=17)
+
+
+def test_what_only_lacks_a_host_that_was_not_heard_yet_will_fit_soon():
+    def is_soon(link_state: str, is_back_soon: bool) -> bool:
+        away = replace(host("a", gpu(0)), link_state=link_state, is_settled=False, is_back_soon=is_back_soon)
+        answer = plan(request(gpus=1), Snapshot((away,)))
+        assert isinstance(answer, Refusal)
+        return answer.is_soon
+
+    assert is_soon("unknown", True)
+    assert not is_soon("unknown", False), "it was away before the Master was"
+    assert not is_soon("suspect", False)
 
 
 def test_a_refusal_that_only_time_of_others_ends_is_not_soon():

@@ -1,9 +1,13 @@
-"""The login of a job's registry while it waits and for its retries: sealed to the Master's own key, in the job's row.
+"""What is secret of a job while it waits and for its retries: the login of its registry and the values of its
+environment, sealed to the Master's own key in its row.
 
-It is bound to the submission, so that it opens for no other job. Whoever has the Master's signing key can open it:
-several Masters share that key, and a copy of the database alone does not have it. Pure.
+They are bound to the submission, so that they open for no other job. Whoever has the Master's signing key can open
+them: several Masters share that key, and a copy of the database alone does not have it. Pure.
 """
 
+from dataclasses import replace
+
+from windrow_master.clusters import environments
 from windrow_master.clusters.jobs.model import Job
 from windrow_proto.errors import BadProof, InvalidInput
 from windrow_proto.sealed import RegistryLogin, SealKey, seal_login
@@ -23,3 +27,11 @@ def opened(key: SealKey, job: Job) -> RegistryLogin | None:
     except BadProof:
         words = "This Master's key is not the one that its registry login was sealed to"
         raise InvalidInput(f"{words}; submit it again with the login.", subject=job.job_id) from None
+
+
+def whole(key: SealKey, job: Job) -> Job:
+    """With the values of its environment, while they are kept. Raises InvalidInput where another key sealed them."""
+    if not job.sealed_env:
+        return job
+    env = environments.opened(key, job.sealed_env, job.group)
+    return replace(job, request=replace(job.request, env=env), sealed_env=b"")

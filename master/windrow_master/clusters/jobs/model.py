@@ -103,7 +103,8 @@ class Job:
     """One job. group: the submission it came with; an array has several of one group, and they share its folder.
 
     verdict: set while it is Checkpointing. folder_bytes: of the folder that the Master keeps for it; None: not there.
-    login: of its image's registry, sealed (logins.py); None: none was given; empty: it was, and is dropped.
+    login: of its image's registry, sealed (logins.py); None: none was given; empty: it was, and is dropped. sealed_env:
+    the values of its environment, of which its request has the names, until it has ended.
     """
 
     job_id: JobId
@@ -120,6 +121,7 @@ class Job:
     ended_at_ns: int | None = None
     version: int = 1
     login: bytes | None = field(default=None, repr=False)
+    sealed_env: bytes = field(default=b"", repr=False)
 
     @property
     def name(self) -> str:

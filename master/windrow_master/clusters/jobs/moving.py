@@ -14,7 +14,7 @@ def preview(request: JobRequest, account_id: AccountId) -> Job:
 
 
 def moved(job: Job, move: JobMove, found: Answer, now_ns: int) -> Job:
-    """The job after a step; its attempt ends where it lets its cluster go, its registry's login goes with its end."""
+    """The job after a step; its attempt ends where it lets its cluster go, its secrets go with its end."""
     attempts = job.attempts
     if job.has_cluster:
         attempt = attempts[-1]
@@ -33,4 +33,5 @@ def moved(job: Job, move: JobMove, found: Answer, now_ns: int) -> Job:
         verdict=found.verdict if move.state is JobState.CHECKPOINTING else None,
         ended_at_ns=now_ns if move.state in FINAL else None,
         login=b"" if job.login and move.state in FINAL else job.login,
+        sealed_env=b"" if move.state in FINAL else job.sealed_env,
     )

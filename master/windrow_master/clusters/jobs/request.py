@@ -17,6 +17,8 @@ from windrow_proto.units import DAY, SECOND
 RETRIES_MAX: Final = 100
 ARRAY_MAX: Final = 1_000
 AFTER_MAX: Final = 100
+ARRAY_CHARS_MAX: Final = 4 << 20
+"""Of the requests of all jobs of an array together: they are made, and answered, at once."""
 PRIORITY_MAX: Final = 100
 DURATION_MAX_NS: Final = 30 * DAY
 CHECKPOINT_MIN_NS: Final = 10 * SECOND
@@ -44,7 +46,9 @@ def checked(request: JobRequest, job_id: JobId, now_ns: int) -> JobRequest:
     is_ours = given.keys() & set(request.env)
     _check("env", not is_ours, f"without {', '.join(sorted(is_ours))}, which the Master sets")
     named = replace(request, name=clusters.clean_name(request.name) or f"job-{job_id[-6:]}")
-    clusters.checked(_cluster(named, given), ClusterId(job_id))
+    size = clusters.size(clusters.checked(_cluster(named, given), ClusterId(job_id)))
+    in_all = max(1, request.array_size) * size
+    _check("array_size", in_all <= ARRAY_CHARS_MAX, f"smaller: its jobs have {ARRAY_CHARS_MAX} characters in all")
     return named
 
 

@@ -3,11 +3,13 @@
 Submitting is one unit of work; the folder comes after it and is kept by the Master, so that whoever submitted may go.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from windrow_master.again import page_alone
+from windrow_master.clusters import environments
 from windrow_master.clusters.artefacts.retention.rules import KEPT_DAYS, is_past
 from windrow_master.clusters.artefacts.service import taken
 from windrow_master.clusters.artefacts.uploads import Uploads
@@ -29,6 +31,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import (
     Conflict,
     IdempotencyMismatch,
+    InvalidInput,
     NotFound,
     TooMany,
     WindrowError,
@@ -52,6 +55,8 @@ class JobView:
     cost: Microcents
     spent: tuple[Microcents, ...] = ()
     """Of each attempt."""
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The values that may be shown to whoever asks."""
 
 
 class JobService:
@@ -93,7 +98,7 @@ class JobService:
         def change(uow: UnitOfWork) -> tuple[JobView, ...]:
             known = uow.jobs.by_key(principal.account_id, key) if key is not None else None
             if known is not None:
-                if known[1] != digest(request):
+                if known[1] != self._digest(request):
                     raise IdempotencyMismatch(subject=known[0][0].job_id)
                 return tuple(_view(uow, job) for job in known[0])
             self._store.admit()
@@ -117,21 +122,27 @@ class JobService:
         if asked.volumes:
             claims.known(uow, principal.account_id, asked.volumes)
         sealed = logins.sealed(self._seal_key, login, ids[0])
+        sealed_env = environments.sealed(self._seal_key, asked.env, ids[0])
+        row = replace(asked, env=environments.names_of(asked.env))
         for parent_id in asked.after:
             self._load(uow, principal, parent_id, frozenset())
         found = []
         for index, job_id in enumerate(ids):
             job = Job(
-                *(job_id, principal.account_id, ids[0], asked, JobState.SUBMITTED, uow.now_wall_ns, index),
+                *(job_id, principal.account_id, ids[0], row, JobState.SUBMITTED, uow.now_wall_ns, index),
                 login=sealed,
+                sealed_env=sealed_env,
             )
             parents = uow.jobs.all_of(asked.after)
             job = replace(job, reason=rules.blocked_by(job, parents) or rules.waits_for(job, parents))
-            uow.jobs.add(job, key, digest(request))
+            uow.jobs.add(job, key, self._digest(request))
             self._desk.tell(uow, job, "job.submitted", f"{job.name} is submitted", principal.actor)
             found.append(_view(uow, job))
         uow.audit(principal.actor, "job.submit", ids[0], "asked for", {"jobs": str(count)})
         return tuple(found)
+
+    def _digest(self, request: JobRequest) -> bytes:
+        return self._seal_key.digest(digest(request))
 
     async def put_folder(
         self, principal: Principal, job_id: JobId, body: AsyncIterator[bytes], size_bytes: int | None = None
@@ -159,8 +170,14 @@ class JobService:
             raise Conflict(f"This job waits for no folder: it is {job.state.value}.", subject=job.job_id)
 
     async def get(self, principal: Principal, job_id: JobId) -> JobView:
-        """One job; NotFound where there is none or it is somebody else's."""
-        return await self._store.read(lambda uow: _view(uow, self._load(uow, principal, job_id, _SEES_ALL)))
+        """One job, with the values of its environment for its renter; NotFound where there is none or it is somebody
+        else's."""
+        view = await self._store.read(lambda uow: _view(uow, self._load(uow, principal, job_id, _SEES_ALL)))
+        if view.job.account_id != principal.account_id or Role.RENTER not in principal.roles:
+            return view
+        with suppress(InvalidInput):  # sealed to another key: its names are all that can be shown
+            return replace(view, env=environments.opened(self._seal_key, view.job.sealed_env, view.job.group))
+        return view
 
     async def get_own(self, principal: Principal, job_id: JobId) -> JobView:
         """One job of one's own: what it printed and left is nobody else's business."""
@@ -203,9 +220,14 @@ class JobService:
             return self._desk.keep(uow, replace(job, verdict=Verdict.CANCELLED, reason=said))
         return job
 
-    async def rerun(self, principal: Principal, job_id: JobId, key: str | None = None) -> JobView:
+    async def rerun(
+        self, principal: Principal, job_id: JobId, key: str | None = None, env: Mapping[str, str] | None = None
+    ) -> JobView:
         """The same once more, with the folder that was sent then. Raises Conflict while it has not ended, and where it
-        was given a registry's login."""
+        was given a registry's login.
+
+        env: the values of its environment, which went with its end; raises InvalidInput where one is missing."""
+        env = env or {}
 
         def change(uow: UnitOfWork) -> JobView:
             known = uow.jobs.by_key(principal.account_id, key) if key is not None else None
@@ -220,6 +242,7 @@ class JobService:
                 raise Conflict(f"Its folder was kept for {KEPT_DAYS} days; submit it again.", subject=job_id)
             if job.login is not None:
                 raise Conflict("Its registry login went with its end; submit it again with it.", subject=job_id)
+            _check_env(job, env)
             self._store.admit()
             _check_living(uow, job.account_id, 1)
             request = replace(job.request, after=(), deadline_ns=None, image=known_image(uow, job))
@@ -227,8 +250,9 @@ class JobService:
                 *(JobId(uow.mint("job")), job.account_id, job.group, request),
                 *(JobState.SUBMITTED, uow.now_wall_ns, job.array_index),
                 folder_bytes=job.folder_bytes,
+                sealed_env=environments.sealed(self._seal_key, env, job.group),
             )
-            uow.jobs.add(fresh, key, digest(job.request))
+            uow.jobs.add(fresh, key, self._digest(replace(job.request, env=env)))
             uow.audit(principal.actor, "job.submit", fresh.job_id, f"once more {job_id}")
             self._desk.tell(uow, fresh, "job.submitted", f"{fresh.name} is submitted once more", principal.actor)
             return _view(uow, fresh)
@@ -327,6 +351,15 @@ class JobService:
         if job is None or not (job.account_id == principal.account_id or principal.roles & others):
             raise NotFound("There is no such job, or it is not yours.", subject=job_id)
         return job
+
+
+def _check_env(job: Job, env: Mapping[str, str]) -> None:
+    missing, more = job.request.env.keys() - env.keys(), env.keys() - job.request.env.keys()
+    if missing:
+        again = f"windrow job rerun {job.job_id} " + " ".join(f"--env {name}" for name in sorted(missing))
+        raise InvalidInput(f"The values of its environment went with its end. Give them again: {again}", subject="env")
+    if more:
+        raise InvalidInput(f"env must be what the job had; it had no {', '.join(sorted(more))}.", subject="env")
 
 
 def _check_living(uow: UnitOfWork, account_id: AccountId, more: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from zlib import crc32
 
-from windrow_master.clusters import box, images
+from windrow_master.clusters import box, environments, images
 from windrow_master.clusters import members as rules
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, NetworkMode, Workload
 from windrow_master.clusters.networks import Meeting
@@ -22,8 +22,8 @@ from windrow_master.placement.model import Chosen, Runtime
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, NoCapacity
 from windrow_proto.ids import ClusterId, CommandId, HostId, WorkloadId
-from windrow_proto.model import Command, CommandKind
-from windrow_proto.sealed import SEAL_KEY, RegistryLogin, seal_login
+from windrow_proto.model import Command, CommandKind, WorkloadSpec
+from windrow_proto.sealed import SEAL_KEY, RegistryLogin, SealKey, seal_login, seal_values
 from windrow_proto.units import MINUTE, Bytes
 from windrow_proto.volumes import VOLUMES
 
@@ -43,21 +43,24 @@ class Launched:
 class Launcher:
     """Orders workloads. Every method runs inside the caller's unit of work."""
 
-    def __init__(self, fleet: FleetService) -> None:
-        self._fleet = fleet
+    def __init__(self, fleet: FleetService, seal_key: SealKey) -> None:
+        """seal_key: the Master's own, for what the rows of clusters keep sealed."""
+        self._fleet, self._key = fleet, seal_key
 
     def networked(self, uow: UnitOfWork, cluster: Cluster, places: Sequence[Chosen]) -> Cluster:
         """The cluster with a block of ports that nobody else has on these hosts, where its members listen for each
-        other or a box for its renter, and with its secret; raises NoCapacity."""
-        if box.is_entered(cluster.request):
+        other or a box for its renter, and with a new secret, as its row keeps it; raises NoCapacity."""
+        cluster = replace(environments.whole(self._key, cluster), secret=None)
+        if box.is_entered(cluster.request) or cluster.kind in OVER_HOSTS:
             cluster = replace(cluster, secret=secrets.token_hex(SECRET_BYTES))
+        cluster = environments.closed(self._key, cluster)
         if cluster.kind not in OVER_HOSTS and not box.needs_block(cluster.request, places[0].runtime):
             return cluster
         taken = {port for place in places for port in self._blocks_on(uow, place.host_id)}
         first = rules.free_block(crc32(cluster.cluster_id.encode()) + cluster.restarts, taken)
         if first is None:
             raise NoCapacity("All blocks of ports for clusters are taken on one of the hosts.")
-        return replace(cluster, first_port=first, secret=cluster.secret or secrets.token_hex(SECRET_BYTES))
+        return replace(cluster, first_port=first)
 
     def _blocks_on(self, uow: UnitOfWork, host_id: HostId) -> set[int]:
         clusters: set[ClusterId] = {workload.cluster_id for workload in uow.workloads.held_on(host_id)}
@@ -80,6 +83,7 @@ class Launcher:
         hosts = {rank: self._host(uow, place) for rank, place in places.items()}
         known = dict(enumerate(addresses)) | {rank: _meets_at(cluster, rank, host) for rank, host in hosts.items()}
         told = [known[rank] for rank in sorted(known)]
+        cluster = environments.whole(self._key, cluster)
         workloads, lines = [], []
         for rank, place in sorted(places.items()):
             workload, line = self._lease(uow, cluster, rank, place, hosts[rank], told, actor)
@@ -133,7 +137,7 @@ class Launcher:
         actor: str,
         login: RegistryLogin | None,
     ) -> Workload:
-        """The workload with its create command, which is in the outbox."""
+        """The workload with its create command, which is in the outbox; what is secret in it is sealed to its host."""
         spec = workload_spec(
             cluster.request,
             workload_id=workload.workload_id,
@@ -150,6 +154,7 @@ class Launcher:
         if spec.volumes and (host.inventory is None or not host.inventory.more.get(VOLUMES)):
             words = f"The agent of {host.name} is too old to have volumes"
             raise Conflict(f"{words}; name another host, or have it updated.", subject=host.host_id)
+        spec = _sealed_for(host, spec, cluster)
         if login is not None and workload.image:
             spec = replace(spec, registry_login=seal_login(_seal_key(host), login, workload.workload_id))
         command = Command(CommandId(""), CommandKind.CREATE, create=spec)
@@ -159,10 +164,23 @@ class Launcher:
         )
 
 
+def _sealed_for(host: Host, spec: WorkloadSpec, cluster: Cluster) -> WorkloadSpec:
+    """With the values that the renter set, and the members' secret, for nobody but the host."""
+    theirs = {
+        name: value
+        for name, value in spec.env.items()
+        if name in cluster.request.env or (cluster.secret is not None and value == cluster.secret)
+    }
+    if not theirs:
+        return spec
+    ours = {name: value for name, value in spec.env.items() if name not in theirs}
+    return replace(spec, env=ours, sealed_env=seal_values(_seal_key(host), theirs, spec.workload_id))
+
+
 def _seal_key(host: Host) -> str:
     key = host.inventory.more.get(SEAL_KEY) if host.inventory is not None else None
     if not isinstance(key, str):
-        words = f"The agent of {host.name} is too old to be given a registry's login that only it can read"
+        words = f"The agent of {host.name} is too old to be given secrets that only it can read"
         raise Conflict(f"{words}; name another host, or have it updated.", subject=host.host_id)
     return key
 

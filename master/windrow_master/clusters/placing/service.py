@@ -12,7 +12,7 @@ from windrow_master.clusters.launching.service import network_of
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.placing.yielding import retried, vacated
 from windrow_master.clusters.request import placement_request
-from windrow_master.fleet.model import AdminState, Host, LinkState, Slot
+from windrow_master.fleet.model import ABOUT_CONTAINERS, AdminState, Host, LinkState, Slot
 from windrow_master.fleet.service import is_back_soon
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
@@ -155,6 +155,7 @@ def _candidate(
         default_image=host.default_image,
         is_fenced=host.is_fenced,
         about_processes=host.about_processes,
+        about_containers=ABOUT_CONTAINERS.get(host.container_users, ""),
         network=network_of(host),
         settling_ns=host.settling_ns,
     )
@@ -209,4 +210,5 @@ def _listing(host: Host, slot: Slot, now_ns: int) -> Listing:
         isolation=slot.isolation,
         share_milli=slot.share_milli,
         note=f"{host.name}: {host.about_processes}" if host.about_processes else "",
+        container_users=host.container_users,
     )

@@ -72,9 +72,7 @@ class Starter:
     ) -> Cluster:
         """Start what was stopped in these places. Raises what a creation does, and then nothing is changed."""
         past = uow.workloads.of_cluster(stopped.cluster_id)
-        empty = replace(
-            stopped, reason="", started_at_ns=None, ended_at_ns=None, restarts=0, first_port=None, secret=None
-        )
+        empty = replace(stopped, reason="", started_at_ns=None, ended_at_ns=None, restarts=0, first_port=None)
         cluster = self._placed_on(uow, empty, found)
         self._audit(uow, stopped, actor)
         self.rent(uow, cluster, found.members, actor, login)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from windrow_master.clusters import environments
 from windrow_master.clusters.model import ClusterRequest, Template
 from windrow_master.clusters.request import checked, size
 from windrow_master.identity.model import Principal
@@ -13,6 +14,7 @@ from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import InvalidInput, NotFound, TooMany
 from windrow_proto.ids import ClusterId
+from windrow_proto.sealed import SealKey
 
 TEMPLATES_MAX: Final = 200
 """Of one account."""
@@ -26,6 +28,8 @@ class TemplateService:
     """Templates of all accounts."""
 
     store: Store
+    seal_key: SealKey
+    """The Master's own, for the values of environments."""
 
     async def save(self, principal: Principal, name: str, request: ClusterRequest) -> Template:
         """Keep a request under this name, in place of what was kept there. Raises InvalidInput, TooMany."""
@@ -33,29 +37,40 @@ class TemplateService:
             raise InvalidInput("name must be lower-case letters, digits, '.', '_' and '-', 64 at most.", subject="name")
         asked = replace(checked(request, ClusterId("cluster_template")), name="")  # each cluster has its own
 
+        sealed = environments.sealed(self.seal_key, asked.env, environments.of_template(principal.account_id, name))
+
         def change(uow: UnitOfWork) -> Template:
-            kept = Template(principal.account_id, name, asked, uow.now_wall_ns)
+            names = replace(asked, env=environments.names_of(asked.env))
+            kept = Template(principal.account_id, name, names, uow.now_wall_ns, sealed)
             others = [one for one in uow.templates.of_account(principal.account_id) if one.name != name]
             if len(others) >= TEMPLATES_MAX:
                 raise TooMany(f"This account has {TEMPLATES_MAX} templates. Delete some.")
-            if size(asked) + sum(size(one.request) for one in others) > TEMPLATES_CHARS_MAX:
+            if size(asked) + sum(size(one.request) + len(one.sealed) for one in others) > TEMPLATES_CHARS_MAX:
                 raise TooMany(f"The templates of this account take {TEMPLATES_CHARS_MAX} characters. Delete some.")
             uow.templates.save(kept)
             uow.audit(principal.actor, "template.save", name, "kept", {})
             return kept
 
-        return await self.store.write(change, name="template.save")
+        return self._whole(await self.store.write(change, name="template.save"))
 
     async def list(self, principal: Principal) -> Sequence[Template]:
         """All of the account, by name."""
-        return await self.store.read(lambda uow: uow.templates.of_account(principal.account_id))
+        found = await self.store.read(lambda uow: uow.templates.of_account(principal.account_id))
+        return [self._whole(one) for one in found]
 
     async def get(self, principal: Principal, name: str) -> Template:
         """One of the account. Raises NotFound."""
         kept = await self.store.read(lambda uow: uow.templates.get(principal.account_id, name))
         if kept is None:
             raise NotFound("There is no such template.", subject=name)
-        return kept
+        return self._whole(kept)
+
+    def _whole(self, kept: Template) -> Template:
+        try:
+            env = environments.opened(self.seal_key, kept.sealed, environments.of_template(kept.account_id, kept.name))
+        except InvalidInput:
+            return kept  # it was sealed to another key: its names are all that can be shown
+        return replace(kept, request=replace(kept.request, env=env), sealed=b"")
 
     async def delete(self, principal: Principal, name: str) -> None:
         """Forget one. Raises NotFound."""

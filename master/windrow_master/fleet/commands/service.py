@@ -14,7 +14,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import CommandId, HostId
 from windrow_proto.model import Command, CommandKind, CommandPhase, CommandStatus
 from windrow_proto.units import MINUTE
-from windrow_proto.wire_command import encode_command
+from windrow_proto.wire_command import encode_command, without_secrets
 
 NOT_AFTER_NS: Final = 10 * MINUTE
 """A command that a host did not hear of in this time is stale; who still wants it asks again."""
@@ -141,6 +141,7 @@ class CommandDesk:
                 progress_permille=1000 if row.state is CommandState.SUCCEEDED else row.progress_permille,
                 error_code=row.error_code or code,
                 error_detail=row.error_detail or detail,
+                body=without_secrets(row.body) if row.kind is CommandKind.CREATE else row.body,
             )
             fields = {"host": row.host_id, "state": str(row.state), "error": row.error_code}
             uow.audit(f"host/{row.host_id}", "command.done", row.command_id, row.error_detail[:200], fields)

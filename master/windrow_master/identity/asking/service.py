@@ -114,7 +114,7 @@ class Asking:
         return replace(principal, session_id=session.id, expires_at_ns=ends_ns)
 
     async def note_use(self) -> None:
-        """Write down when tokens and sessions were last used, and forget sessions that ended long ago."""
+        """Write down when tokens and sessions were last used."""
         used, self._used = self._used, {}
         if not used:
             return
@@ -125,7 +125,6 @@ class Asking:
                     uow.sessions.used(SessionId(key), at_ns)
                 else:
                     uow.tokens.used(TokenId(key), at_ns)
-            uow.sessions.forget(uow.now_wall_ns - TOKEN_LIFE_NS_MAX)
 
         await self._store.write(note, name="token.used")
 

@@ -174,7 +174,7 @@ class JobCourse:
         async with self.placing:
             try:
                 image = await self._store.read(partial(known_image, job=job))
-                asked = replace(cluster_request(job), image=image)
+                asked = replace(cluster_request(logins.whole(self._seal_key, job)), image=image)
                 who, login = _principal(job, self._clock), logins.opened(self._seal_key, job)
                 _, made = await self._clusters.create(who, asked, attempt_key(job), login=login)
             except WindrowError as error:

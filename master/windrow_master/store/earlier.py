@@ -1,0 +1,130 @@
+"""Seals what a version before kept in clear, values of environments, at the first start of this one. Afterwards there
+is nothing to do, and a look at empty indexes says so.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from sqlalchemy import Connection, Table, delete, select, update
+
+from windrow_master.clusters import environments
+from windrow_master.clusters.machine import FINAL
+from windrow_master.store.tables_clusters import clusters, templates
+from windrow_master.store.tables_core import idempotency
+from windrow_master.store.tables_fleet import commands, hosts
+from windrow_master.store.tables_jobs import jobs
+from windrow_proto.errors import InvalidInput
+from windrow_proto.ids import AccountId
+from windrow_proto.model import CommandKind
+from windrow_proto.sealed import SEAL_KEY, SealKey
+from windrow_proto.wire_command import sealed_anew, without_secrets
+from windrow_proto.wire_host import decode_inventory
+
+ROWS: Final = 500
+"""In memory at once."""
+_SHOWS_VALUES: Final = re.compile(rb'"env":\s*\{\s*"')
+_ENDED: Final = frozenset(phase.value for phase in FINAL)
+
+
+def is_any(connection: Connection) -> bool:
+    """Whether a row is left whose values a version before wrote."""
+    plain = (
+        select(clusters.c.cluster_id).where(clusters.c.sealed.is_(None)),
+        select(jobs.c.job_id).where(jobs.c.sealed_env.is_(None)),
+        select(templates.c.name).where(templates.c.sealed.is_(None)),
+    )
+    return any(connection.execute(query.limit(1)).first() is not None for query in plain)
+
+
+def seal(connection: Connection, key: SealKey) -> None:
+    """Seal the values of what goes on, and forget those of what has ended."""
+    _each(connection, clusters, "cluster_id", clusters.c.sealed.is_(None), lambda row: _cluster(key, row))
+    _each(connection, jobs, "job_id", jobs.c.sealed_env.is_(None), lambda row: _job(key, row))
+    for row in connection.execute(select(templates).where(templates.c.sealed.is_(None))).all():
+        sealed = environments.sealed(
+            key, row.request["env"], environments.of_template(AccountId(row.account_id), row.name)
+        )
+        own = (templates.c.account_id == row.account_id) & (templates.c.name == row.name)
+        connection.execute(update(templates).where(own).values(request=_named(row.request), sealed=sealed))
+    keys = {
+        row.host_id: _key_of(row.inventory) for row in connection.execute(select(hosts.c.host_id, hosts.c.inventory))
+    }
+    creates = commands.c.kind == int(CommandKind.CREATE)
+    _each(connection, commands, "command_id", creates, lambda row: _command(row, keys.get(row["host_id"])))
+    _answers(connection, key)
+
+
+def _each(
+    connection: Connection, table: Table, name: str, wanted: Any, change: Callable[[Mapping[Any, Any]], dict[str, Any]]
+) -> None:
+    column = table.c[name]
+    for row in _rows(connection, table, name, wanted):
+        if changed := change(row):
+            connection.execute(update(table).where(column == row[name]).values(**changed))
+
+
+def _rows(connection: Connection, table: Table, name: str, wanted: Any) -> Iterator[Mapping[Any, Any]]:
+    last = ""
+    while True:
+        query = select(table).where(wanted, table.c[name] > last).order_by(table.c[name]).limit(ROWS)
+        found = [row._mapping for row in connection.execute(query)]
+        yield from found
+        if len(found) < ROWS:
+            return
+        last = found[-1][name]
+
+
+def _cluster(key: SealKey, row: Mapping[Any, Any]) -> dict[str, Any]:
+    values = {**row["request"]["env"], **({environments.SECRET: row["secret"]} if row["secret"] else {})}
+    sealed = b"" if row["phase"] in _ENDED else environments.sealed(key, values, row["cluster_id"])
+    return {
+        "request": _named(row["request"]),
+        "secret": None,
+        "sealed": sealed,
+        "request_sha256": key.digest(bytes(row["request_sha256"])),
+    }
+
+
+def _job(key: SealKey, row: Mapping[Any, Any]) -> dict[str, Any]:
+    is_over = row["ended_at_ns"] is not None
+    sealed = b"" if is_over else environments.sealed(key, row["request"]["env"], row["group_id"])
+    return {
+        "request": _named(row["request"]),
+        "sealed_env": sealed,
+        "request_sha256": key.digest(bytes(row["request_sha256"])),
+    }
+
+
+def _named(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {**request, "env": environments.names_of(request["env"])}
+
+
+def _command(row: Mapping[Any, Any], host_key: str | None) -> dict[str, Any]:
+    """A host that names no key is told in clear, and its row forgets that with its answer."""
+    before = bytes(row["body"])
+    try:
+        if row["done_at_ns"] is not None:
+            after = without_secrets(before)
+        else:
+            after = before if host_key is None else sealed_anew(before, host_key)
+    except InvalidInput:
+        return {}  # no command of ours: nothing in it was ever sent
+    return {} if after == before else {"body": after}
+
+
+def _key_of(inventory: bytes | None) -> str | None:
+    key = None if inventory is None else decode_inventory(bytes(inventory)).more.get(SEAL_KEY)
+    return key if isinstance(key, str) else None
+
+
+def _answers(connection: Connection, key: SealKey) -> None:
+    """Answers that show values are forgotten: clusters and jobs know the keys of their requests themselves."""
+    named = select(idempotency.c.account_id, idempotency.c.key, idempotency.c.request_sha256, idempotency.c.body)
+    for row in connection.execute(named).all():
+        own = (idempotency.c.account_id == row.account_id) & (idempotency.c.key == row.key)
+        if row.body is not None and _SHOWS_VALUES.search(bytes(row.body)):
+            connection.execute(delete(idempotency).where(own))
+        else:
+            digest = key.digest(bytes(row.request_sha256))
+            connection.execute(update(idempotency).where(own).values(request_sha256=digest))

@@ -1,0 +1,83 @@
+"""What looks like a secret in the wrong place is said, with the way out and without the secret."""
+
+import shlex
+
+import pytest
+
+from windrow.cli import kept
+from windrow.cli.telltale import OWNER, found
+from windrow.errors import WindrowClientError
+
+HF = "hf_AbCdEfGhIjKlMnOpQrStUvWx"
+PLACES = [
+    (f"train --token={HF}", "--token"),
+    (f"train --token {HF}", "--token"),
+    (f"train --model {HF}", "--model"),
+    ("train --hub-token=hunter2", "--hub-token"),
+    ("train --api-key hunter2", "--api-key"),
+    ("train --password hunter2", "--password"),
+    ("mysql -u me -p hunter2", "-p"),
+    (f"train {HF}", "Word 2"),
+    ("aws AKIAIOSFODNN7EXAMPLE", "Word 2"),
+    ("ask sk-proj-abcdefghijklmnopqrstuvwx", "Word 2"),
+    ("git clone https://me:ghp_abcdefghijklmnopqrstuvwxyz0123456789@github.com/a/b", "Word 3"),
+    ("psql postgres://me:hunter2@db/x", "Word 2"),
+    ("curl -H 'Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc' x", "Word 3"),
+    (f"sh -c 'HF_TOKEN={HF} python train.py'", "Word 3"),
+    ("sh -c 'train --password hunter2'", "Word 3"),
+    ("env WANDB_API_KEY=0123456789abcdef train", "WANDB_API_KEY"),
+]
+NONE = [
+    "python train.py --epochs 3 --lr=0.1",
+    "mkdir -p out",
+    "sh -c 'mkdir -p out/a && echo hi'",
+    "docker run -p 8080:80 nginx",
+    "serve -p 8080",
+    "train --tokenizer gpt2 --max-tokens 100 --num-keys 5",
+    "train --token-file /run/token --key model.pem",
+    "train --password=$PASSWORD --token ${HF_TOKEN}",
+    "sh -c 'train --token $HF_TOKEN'",
+    "train --api-key '<your key>'",
+    "curl https://example.org:8080/a?b=c@d",
+    "train --keyword secret --sort-key name",
+]
+
+
+def words(text: str) -> list[str]:
+    return shlex.split(text)
+
+
+@pytest.mark.parametrize(("command", "place"), PLACES)
+def test_a_secret_in_a_command_is_told_once_by_its_place(command: str, place: str) -> None:
+    (line,) = found(words(command), {})
+    assert place in line and "--env NAME" in line and OWNER in line
+    assert HF not in line and "hunter2" not in line and "AKIA" not in line and "ghp_" not in line
+
+
+@pytest.mark.parametrize("command", NONE)
+def test_what_is_none_is_not_told(command: str) -> None:
+    assert found(words(command), {"EPOCHS": "3", "PATH": "/usr/bin", "TOKENIZERS_PARALLELISM": "false"}) == ()
+
+
+@pytest.mark.parametrize(
+    "env", [{"HF_TOKEN": HF}, {"DB_PASSWORD": "hunter2"}, {"X": HF}, {"URL": "redis://a:hunter2@b"}]
+)
+def test_a_value_beside_its_name_is_told_with_the_way_from_the_environment(env: dict[str, str]) -> None:
+    (line,) = found([], env)
+    (name,) = env
+    assert f"--env {name} " in line and OWNER in line and HF not in line and "hunter2" not in line
+
+
+def test_a_name_that_is_a_secret_is_told_without_it() -> None:
+    (line,) = found([], {HF: "1"})
+    assert "name of a variable" in line and HF not in line
+
+
+def test_a_name_alone_is_taken_from_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("HF_TOKEN", HF)
+    assert kept.given(["train"], ["HF_TOKEN", "A=b=c"]) == [f"HF_TOKEN={HF}", "A=b=c"]
+    assert capsys.readouterr() == ("", "")
+    with pytest.raises(WindrowClientError, match="has no variable NOT_HERE_AT_ALL"):
+        kept.given(["train"], ["NOT_HERE_AT_ALL"])
+    kept.given(["train", f"--token={HF}"], [])
+    assert "--token looks like a secret" in capsys.readouterr().err
