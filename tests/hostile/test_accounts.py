@@ -58,6 +58,19 @@ async def test_two_accounts_share_nothing(api: Api) -> None:
         assert (await api.stranger.get(f"{V1}/{path}", headers=anna)).status_code == 404
 
 
+@pytest.mark.row("F8")
+async def test_a_link_that_nobody_has_used_ends_with_the_token_that_made_it(api: Api) -> None:
+    made = await api.client.post(f"{V1}/tokens", json={"name": "helper", "roles": ["operator"]})
+    helper = {"Authorization": f"Bearer {made.json()['token']}"}
+    asked = {"name": "anna", "roles": ["renter"]}
+    link = (await api.stranger.post(f"{V1}/accounts", headers=helper, json=asked)).json()["link"]
+    await api.client.delete(f"{V1}/tokens/{made.json()['id']}")
+
+    answer = await api.stranger.post(f"{V1}/sign-in", json={"secret": link.partition("#sign-in=")[2]})
+
+    assert answer.status_code == 401, answer.text
+
+
 @pytest.mark.row("F7")
 async def test_only_an_operator_makes_accounts_and_money(api: Api) -> None:
     account_id, anna = await _added(api, "anna", "renter", "provider", "auditor")

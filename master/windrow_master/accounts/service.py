@@ -207,7 +207,7 @@ class AccountService:
         secret = f"{LINK_PREFIX}{new_secret(uow)}.{self._identity.ca_sha256[:CA_HASH_HEX]}"
         digest, until = hashlib.sha256(secret.encode()).digest(), uow.now_wall_ns + LINK_LIFE_NS
         uow.sign_in_links.forget(account.id)
-        link = SignInLink(uow.mint("link"), account.id, digest, uow.now_wall_ns, until)
+        link = SignInLink(uow.mint("link"), account.id, digest, uow.now_wall_ns, until, made_by=principal.token_id)
         uow.sign_in_links.add(link)
         uow.audit(principal.actor, "account.link", account.id, fields={"link": link.id})
         return MadeLink(secret, until)

@@ -51,7 +51,8 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class SignInLink:
-    """A single-use way into an account, known by the SHA-256 of its secret only."""
+    """A single-use way into an account, known by the SHA-256 of its secret only. made_by: the token that asked
+    for it."""
 
     id: str
     account_id: AccountId
@@ -59,6 +60,7 @@ class SignInLink:
     created_at_ns: int
     expires_at_ns: int
     used_at_ns: int | None = None
+    made_by: TokenId | None = None
 
 
 @dataclass(frozen=True, slots=True)

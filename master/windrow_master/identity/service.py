@@ -360,7 +360,8 @@ class IdentityService:
 
     async def revoke_token(self, principal: Principal, token_id: TokenId) -> None:
         """Make a token of the account worthless at once, the sessions that were begun with it, and what it made:
-        tokens and join tokens. Raises NotFound for one that has more roles than this one."""
+        tokens, join tokens and sign-in links that nobody has used. Raises NotFound for one that has more roles than
+        this one."""
 
         def revoke(uow: UnitOfWork) -> None:
             token = uow.tokens.get(token_id)
@@ -371,6 +372,7 @@ class IdentityService:
                     uow.tokens.revoke(one, uow.now_wall_ns)
                     uow.sessions.revoke_of(one, uow.now_wall_ns)
                     uow.join_tokens.revoke_of(one, uow.now_wall_ns)
+                    uow.sign_in_links.forget_of(one)
                     uow.audit(principal.actor, "token.revoke", one, fields={"with": token_id, "by": principal.token_id})
                 said = f"A token was revoked: {token.name}; browsers that signed in with it are signed out"
                 uow.event("token.revoked", (token_id, token.account_id), said, actor=principal.actor)

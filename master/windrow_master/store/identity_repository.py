@@ -103,6 +103,11 @@ class SignInLinkRepository:
         """Remove those of an account: none of them opens it any more."""
         self._connection.execute(delete(sign_in_links).where(sign_in_links.c.account_id == account_id))
 
+    def forget_of(self, token_id: TokenId) -> None:
+        """Remove those that this token asked for and nobody has used."""
+        is_open = (sign_in_links.c.made_by == token_id) & sign_in_links.c.used_at_ns.is_(None)
+        self._connection.execute(delete(sign_in_links).where(is_open))
+
 
 class TokenRepository:
     """API tokens, by hash."""

@@ -23,6 +23,7 @@ sign_in_links = Table(
     Column("created_at_ns", Whole, nullable=False),
     Column("expires_at_ns", Whole, nullable=False),
     Column("used_at_ns", Whole),
+    Column("made_by", String(64)),
 )
 
 api_tokens = Table(

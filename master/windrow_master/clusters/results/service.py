@@ -44,7 +44,7 @@ AGAIN_NS: Final = 2 * SECOND
 """Before what could not be brought in is asked for again."""
 TAKE_NS: Final = 30 * MINUTE
 """For the results of one workload, as long as a lost host may still come back; its slots cost nothing meanwhile."""
-TAKES: Final = ShareLimits(limit=16, per_account=4, reserve=0)
+TAKES: Final = ShareLimits(limit=64, per_account=4, reserve=0)
 """Results on their way at once: a host may take its time, which holds up nobody else's."""
 EMPTY_TAR: Final = bytes(10_240)
 _LIFE_NS: Final = 10**18

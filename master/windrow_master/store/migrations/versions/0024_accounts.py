@@ -25,6 +25,7 @@ def upgrade() -> None:
         sa.Column("created_at_ns", sa.BigInteger(), nullable=False),
         sa.Column("expires_at_ns", sa.BigInteger(), nullable=False),
         sa.Column("used_at_ns", sa.BigInteger(), nullable=True),
+        sa.Column("made_by", sa.String(64), nullable=True),
         sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("fk_sign_in_links_account_id_accounts")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sign_in_links")),
         sa.UniqueConstraint("sha256", name=op.f("uq_sign_in_links_sha256")),
