@@ -103,11 +103,11 @@ async def test_what_printed_and_changed_nothing_takes_no_room_and_is_answered_as
 
 
 async def test_what_is_beyond_the_quota_is_named_and_all_else_is_kept(site):
-    terms(site, quota_bytes=8_192)
+    terms(site, quota_bytes=16_384)
     archive = tar(first=b"1", large=bytes(50_000), last=b"2")
     cluster_id, _ = await ended(site, said(b"log"), said(archive))
     kept = await brought_in(site, cluster_id)
-    assert kept["problem"] == "large (50,000 bytes): beyond the quota of your account's results"
+    assert kept["problem"] == "large (50,000 bytes): beyond half of what is left of your quota of results"
     answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/files")
     assert names(answer.content) == ["first", "last"]
     assert (await site.client.get(f"/api/v1/clusters/{cluster_id}/files?offset=512")).status_code == 409
@@ -115,21 +115,21 @@ async def test_what_is_beyond_the_quota_is_named_and_all_else_is_kept(site):
 
 
 async def test_the_quota_counts_what_other_clusters_have_left_and_a_log_beyond_it_is_named(site):
-    terms(site, quota_bytes=3_000)
+    terms(site, quota_bytes=6_000)
     first, spec = await ended(site, said(b"x" * 2_900), said(tar()))
     await brought_in(site, first)
     report(site, spec, WorkloadPhase.GONE)
     row = site.spec(CommandKind.DELETE)
     assert row.delete.workload_id == spec.workload_id
     site.write(lambda uow: site.rooms.fleet.slots_released(uow, spec.slots, "test", "its host is done"))
-    second, _ = await ended(site, said(b"y" * 101), said(tar()))
+    second, _ = await ended(site, said(b"y" * 1_551), said(tar()))
     kept = await brought_in(site, second)
     assert (
         kept["log_bytes"] is None
-        and "its log (101 bytes) does not fit into what is left of your quota" in kept["problem"]
+        and "its log (1,551 bytes) is over half of what is left of your quota" in kept["problem"]
     )
     answer = await site.client.get(f"/api/v1/clusters/{second}/logs")
-    assert answer.status_code == 404 and "does not fit" in answer.json()["detail"]
+    assert answer.status_code == 404 and "is over half" in answer.json()["detail"]
 
 
 async def test_results_are_gone_after_their_time(site):

@@ -255,7 +255,7 @@ class ResultService:
             return replace(results, log_bytes=0)
         room = await self._room(cluster)
         if len(data) > room:
-            problem = f"its log ({len(data):,} bytes) does not fit into what is left of your quota ({room:,} bytes)"
+            problem = f"its log ({len(data):,} bytes) is over half of what is left of your quota ({room:,} bytes)"
             return replace(results, problem=problem)
         await self._put(cluster, _name(workload, "log"), _once(data))
         return replace(results, log_bytes=len(data), is_log_cut=is_cut)
@@ -280,8 +280,9 @@ class ResultService:
         return made.size_bytes
 
     async def _room(self, cluster: Cluster) -> int:
+        """For one log or folder: half of what is left, so that no single host fills an account's quota."""
         used = await self._store.read(lambda uow: uow.artefacts.used_below(cluster.account_id, f"{ROOT}/"))
-        return max(0, self._terms.quota_bytes - used)
+        return max(0, self._terms.quota_bytes - used) // 2
 
     async def _keep(self, workload: Workload, results: Results) -> None:
         def keep(uow: UnitOfWork) -> None:
@@ -325,7 +326,7 @@ def _missing(results: Results, why: str) -> Results:
 def _left_out(sieve: TarSieve) -> str:
     more = f" and {sieve.left_out - len(sieve.names)} more" if sieve.left_out > len(sieve.names) else ""
     what = f"{', '.join(sieve.names)}{more} ({sieve.left_out_bytes:,} bytes)"
-    return f"{what}: beyond the quota of your account's results"
+    return f"{what}: beyond half of what is left of your quota of results"
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:
