@@ -174,8 +174,9 @@ async def test_a_creation_that_was_never_accepted_is_asked_after_and_costs_nothi
 CONTROL = "\x1b[31mred\x1b]0;title\x07\x00\x08\x7f\u202egnp.exe\u2066\r\n\t"
 MARKUP = "<img src=x onerror=alert(1)>[bold red]rich[/]{{7*7}}'\";--"
 NASTY = CONTROL + MARKUP
-LET_IN = "\u202egnp.exe\u2066\x85\x9b31mred\r\n\t" + MARKUP
-"""What is no control character to the API, and still nothing for a name."""
+TURNED = "\u202egnp.exe\u2066" + MARKUP
+LET_IN = "red\r\n\t" + MARKUP
+"""What the API takes as text, and still nothing for a name."""
 LINES = "\n\t"
 """What a sentence over several lines may hold."""
 DIRECTIONS = "\u202a\u202e\u2066\u2069"
@@ -184,8 +185,9 @@ FORBIDDEN = {chr(code) for code in (*range(32), *range(127, 160))} - set(LINES) 
 
 @pytest.mark.proves("names full of control characters and markup are harmless in the API, the command line and events")
 async def test_nasty_names_are_harmless_everywhere(renter: Renter, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="control character"):
-        await joined(renter, tmp_path / "refused", name=NASTY)
+    for name in (NASTY, TURNED):
+        with pytest.raises(InvalidInput, match="character"):
+            await joined(renter, tmp_path / "refused", name=name)
     agent = RawAgent(await joined(renter, tmp_path / "identity", name=LET_IN))
     async with dialled(agent.identity.tls, access_address(renter)) as line:
         await agent.greet_over(line)
@@ -195,8 +197,9 @@ async def test_nasty_names_are_harmless_everywhere(renter: Renter, tmp_path: Pat
         await agent.beat()
         await poll_async(lambda: _host(renter, agent)["cpu_count"])
         box = {"kind": "box", "argv": ["true"], "env": {"A": nasty}}
-        with pytest.raises(ApiProblem, match="control character"):
-            renter.ask("POST", "/clusters", {**box, "name": nasty})
+        for name in (nasty, TURNED):
+            with pytest.raises(ApiProblem, match="character"):
+                renter.ask("POST", "/clusters", {**box, "name": name})
         cluster_id = renter.ask("POST", "/clusters", {**box, "name": LET_IN})["cluster"]["id"]
         said = await asyncio.to_thread(_everything, renter, agent.host_id, cluster_id)
     renter.exited(cluster_id)
