@@ -62,6 +62,7 @@ async def test_a_field_that_the_market_refuses_is_named_beside_the_form(page: Pa
     await page.get_by_role("link", name="New cluster").click()
     await page.get_by_role("textbox", name="Command").fill("echo")
     await page.get_by_label("Container image").fill("x" * 300)
+    await expect(page.get_by_role("button", name="Try again")).to_be_visible()  # the preview moves the form once
     await page.get_by_role("button", name="Create cluster").click()
     refusal = page.get_by_role("region", name="Error").get_by_role("alert")
     await expect(refusal).to_contain_text("invalid_input")
