@@ -1,10 +1,12 @@
 """Hosts that sign time that nobody used: the bill is cut by the Master's own clock, and the receipt says so."""
 
+from functools import partial
+
 import pytest
 
 from tests.unit.clusters.world import HOST, OTHER, STRANGER, market_world, principal
 from windrow_master.api.market_routes import _receipt_json
-from windrow_master.clusters.model import ClusterPhase
+from windrow_master.clusters.model import ClusterPhase, Results
 from windrow_master.fleet.machines import LinkEvent
 from windrow_master.market.model import RentalState
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
@@ -118,6 +120,9 @@ async def test_a_budget_and_a_duration_hold_against_a_liar_who_may_not_even_say_
         assert 0 < m.rental(cluster_id).charged <= bound, asked
         signs(m, spec, 10**5, 10**15, final=True, end_reason="deleted")
         m.report(spec, WorkloadPhase.GONE)
+        lost = Results(m.clock.wall_ns(), problem="its host cleared them away")
+        keep = partial(m.clusters.life.keep_results, workload_id=spec.workload_id, results=lost)
+        m.store.write_now(keep, name="test")
         m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
         assert m.rental(cluster_id).charged <= bound, asked
 

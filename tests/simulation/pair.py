@@ -45,6 +45,9 @@ AGAIN_S = (0.5, 2.0)
 """Until a Master that ended by itself is started again."""
 TRIP_NS = 20 * MILLISECOND
 """What a beat takes; other statements take no time here."""
+EACH_ALONE = "SELECT 1"
+"""What a session that beats begins with: each of its statements is a transaction, as the shipped one asks for. One that
+stayed open after a look would take the next beat of another Master back with it, since all share one connection."""
 LOOK_S = 0.25
 """How often a unit looks whether its Master ended."""
 
@@ -69,7 +72,7 @@ class Server:
 
     def engines(self, master: "PairedMaster") -> Engines:
         """What a Master opens: one line that writes, one that reads, one that beats."""
-        writer, reader, seat = (self._engine(master, begin) for begin in (WRITE, READ, WRITE))
+        writer, reader, seat = (self._engine(master, begin) for begin in (WRITE, READ, EACH_ALONE))
         return Engines(writer, reader, seat)
 
     def _engine(self, master: "PairedMaster", begin: str) -> Engine:

@@ -24,10 +24,11 @@ from windrow_master.api.trunk_down import Downlink
 from windrow_master.api.trunk_pumps import Pump
 from windrow_master.api.trunk_route import HostRoute
 from windrow_master.api.trunk_wire import Trunk, _size
+from windrow_master.clusters import environments
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.service import IdentityService
+from windrow_master.store import clusters_repository
 from windrow_master.store.store import Store, _Job
-from windrow_master.store.unit import UnitOfWork
 from windrow_proto import keys
 from windrow_proto.errors import Banned
 from windrow_proto.intervals import Intervals
@@ -235,17 +236,9 @@ def commands_in_the_open() -> Iterator[None]:
 
 
 @contextmanager
-def audit_says_with_what() -> Iterator[None]:
-    """The audit says of a command all that is in it."""
-    audit = UnitOfWork.audit
-
-    def full(self: UnitOfWork, actor: str, action: str, subject: str, reason: str = "", fields: Any = None) -> None:
-        if action == "command.issue":
-            row = self.commands.get(subject)  # type: ignore[arg-type]
-            fields = {**fields, "body": "" if row is None else row.body.decode("latin-1")}
-        audit(self, actor, action, subject, reason, fields)
-
-    with mock.patch.object(UnitOfWork, "audit", full):
+def environment_is_kept() -> Iterator[None]:
+    """The row of a cluster has the values of its environment, and not their names alone."""
+    with mock.patch.object(environments, "names_of", dict), mock.patch.object(clusters_repository, "names_of", dict):
         yield
 
 
@@ -372,7 +365,7 @@ CAP_BUGS = (
     ("channels shed unseen", "I1", channels_shed_unseen, LINES, {"hosts": 12}),
     ("what is asked for is logged", "I11", request_is_logged, ENDS, {"hosts": 2, "faulty_ns": 60 * SECOND}),
     ("commands in the open", "I11", commands_in_the_open, ENDS, {"hosts": 2, "faulty_ns": 60 * SECOND}),
-    ("an audit that says with what", "I11", audit_says_with_what, ENDS, {"hosts": 2, "faulty_ns": 60 * SECOND}),
+    ("an environment in a row", "I11", environment_is_kept, ENDS, {"hosts": 2, "faulty_ns": 60 * SECOND}),
     ("an event that says with what", "I11", environment_is_told, ENDS, {"hosts": 2, "faulty_ns": 60 * SECOND}),
     ("a join token in a log", "I11", join_token_is_logged, ENDS, {"hosts": 2, "faulty_ns": 60 * SECOND}),
     ("samples before results", "I12", samples_before_results, ENDS),

@@ -129,7 +129,8 @@ class HealthWorld:
 
         await poll_async(state, what="the workload to run")
         await self.master.store.write(lambda uow: fleet.slots_running(uow, grants, "test", "runs"), name="runs")
-        fleet.ports.holds = lambda uow, host_id, held: held == workload_id
+        others = fleet.ports.holds
+        fleet.ports.holds = lambda uow, host_id, held: held == workload_id or others(uow, host_id, held)
         return workload_id
 
     async def inventories(self) -> int:
