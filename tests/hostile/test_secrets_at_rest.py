@@ -253,6 +253,8 @@ async def test_a_jobs_values_are_sealed_until_it_is_over_and_given_again_to_run_
     assert "--env HF_TOKEN" in again.text
     more = await site.two.noisy.client.post(f"{path}/rerun", json={"env": ENV | {"MORE": "1"}})
     assert "MORE" in more.text and more.status_code in (400, 422)
+    long = await site.two.noisy.client.post(f"{path}/rerun", json={"env": dict.fromkeys(ENV, "x" * 9_000)})
+    assert long.status_code == 422 and "env" in long.text, long.text
     again = await site.two.noisy.client.post(f"{path}/rerun", json={"env": ENV})
     assert again.status_code == 201 and not is_told(again.text), again.text
     assert (await site.two.noisy.client.get(f"/jobs/{again.json()['id']}")).json()["request"]["env"] == ENV
