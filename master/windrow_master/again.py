@@ -78,7 +78,7 @@ class Boundary:
     @property
     def spent(self) -> list[str]:
         """The items that are spent, for people."""
-        return [f"{self._what} {key}" for key in self._crashes if self.is_spent(key)]
+        return [f"{self._what} {key}" for key in list(self._crashes) if self.is_spent(key)]  # other threads add some
 
     @contextmanager
     def around(self, key: str, step: str = "step") -> Iterator[None]:
@@ -111,7 +111,7 @@ class Boundary:
 
     def is_spent(self, key: str) -> bool:
         """Whether the same step of it crashed too often in a row."""
-        return any(count >= CRASHES_MAX for count in self._crashes.get(key, {}).values())
+        return any(count >= CRASHES_MAX for count in list(self._crashes.get(key, {}).values()))
 
     def skips(self, key: str) -> bool:
         """Whether to pass over it in this look: it is spent, and this is not the one look of many that tries again."""
@@ -124,6 +124,7 @@ class Boundary:
     def keep_only(self, keys: Collection[str]) -> None:
         """Forget all items but these."""
         self._crashes = {key: steps for key, steps in self._crashes.items() if key in keys}
+        self._looks = {key: looks for key, looks in self._looks.items() if key in keys}
 
 
 _BOUNDARIES: Final[WeakSet[Boundary]] = WeakSet()
@@ -151,7 +152,7 @@ class GivenUp:
 
 
 def each_alone(what: str, items: Iterable[T], make: Callable[[T], V]) -> list[V]:
-    """What is made of each item; one that cannot be made is left out and logged, and ends no list."""
+    """Make a value of each item; one that cannot be made is left out and logged, and ends no list."""
     found = []
     for item in items:
         with ends_alone(what):
@@ -160,8 +161,8 @@ def each_alone(what: str, items: Iterable[T], make: Callable[[T], V]) -> list[V]
 
 
 def page_alone(what: str, read: Callable[[T | None, int], Sequence[T]], make: Callable[[T], V], limit: int) -> list[V]:
-    """The same of as many rows as give `limit` items, so that no page is short for what was left out. read: so many
-    rows that follow this one; None: from the beginning."""
+    """Make one page of `limit` values, as `each_alone` does; further rows are read in place of those left out, so that
+    no page is short for them. read(last, size): the next `size` rows after `last`; None: from the beginning."""
     found: list[V] = []
     last: T | None = None
     while len(found) < limit:

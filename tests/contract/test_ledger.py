@@ -23,6 +23,7 @@ from windrow_master.market.model import (
     hold_of,
 )
 from windrow_master.market.service import CLOSE_GRACE_NS, LEASE_NS, MarketService
+from windrow_master.records.rules import Record
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import HostId, TransferId, WorkloadId
 from windrow_proto.units import HOUR, MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, charge
@@ -285,3 +286,21 @@ def test_everything_survives_a_restart(tmp_path):
 
 def test_the_names_of_accounts_say_what_they_are():
     assert (account_of(RENTER), hold_of(RENTAL)) == (LedgerAccount(f"acct:{RENTER}"), LedgerAccount(f"hold:{RENTAL}"))
+
+
+def test_a_hold_that_is_filled_again_while_empty_ones_are_removed_keeps_what_it_has(books):
+    renter, hold = account_of(RENTER), LedgerAccount("hold:rental_x")
+
+    def move(number, debit, credit):
+        at_ns, one = books.clock.wall_ns(), Microcents(1)
+        transfer = Transfer(TransferId(f"transfer_{number}"), debit, credit, one, TransferKind.HOLD, None, at_ns, "x")
+        books.write(lambda uow: uow.ledger.post(transfer))
+
+    move(1, renter, hold)
+    move(2, hold, renter)
+    found = books.read(lambda uow: uow.records.past(Record.EMPTY_HOLDS, 0, 10, 0))
+    move(3, renter, hold)
+    books.write(lambda uow: uow.records.let_go(Record.EMPTY_HOLDS, found))
+
+    assert [row["was_account"] for row in found] == [hold]
+    assert books.balance(hold) == 1

@@ -71,6 +71,18 @@ async def test_a_link_that_nobody_has_used_ends_with_the_token_that_made_it(api:
     assert answer.status_code == 401, answer.text
 
 
+@pytest.mark.row("F8")
+async def test_a_link_that_nobody_has_used_ends_with_the_account_that_made_it(api: Api) -> None:
+    _, helper = await _added(api, "helper", "operator")
+    asked = {"name": "anna", "roles": ["renter"]}
+    link = (await api.stranger.post(f"{V1}/accounts", headers=helper, json=asked)).json()["link"]
+    assert (await api.client.post(f"{V1}/accounts/helper/suspend", json={})).status_code == 200
+
+    answer = await api.stranger.post(f"{V1}/sign-in", json={"secret": link.partition("#sign-in=")[2]})
+
+    assert answer.status_code == 401, answer.text
+
+
 @pytest.mark.row("F7")
 async def test_only_an_operator_makes_accounts_and_money(api: Api) -> None:
     account_id, anna = await _added(api, "anna", "renter", "provider", "auditor")

@@ -74,6 +74,8 @@ async def test_a_renewal_that_crashes_keeps_no_other_lease_from_being_renewed(pa
 
 async def test_a_rental_and_an_end_that_crash_keep_no_other_from_its_end(pair: Pair, monkeypatch: Any) -> None:
     bad, good = await pair.workload(HOST), await pair.workload(OTHER)
+    for one in (bad, good):
+        await pair.opened.clusters.delete(pair.owner, one.cluster_id)
     again = planted(monkeypatch, pair.opened.clusters.life, "order_again", bad.workload_id)
     rental = planted(monkeypatch, pair.opened.market, "judge", bad.cluster_id)
     for _ in range(CRASHES_MAX):

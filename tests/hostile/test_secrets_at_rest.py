@@ -22,6 +22,7 @@ from windrow_master import rooms
 from windrow_master.fleet.machines import LinkEvent
 from windrow_master.identity.model import Principal, Role
 from windrow_master.rooms import Rooms
+from windrow_master.store import earlier, made
 from windrow_master.store.engine import engines_of
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.migrate import downgrade
@@ -252,6 +253,8 @@ async def test_a_jobs_values_are_sealed_until_it_is_over_and_given_again_to_run_
     assert "--env HF_TOKEN" in again.text
     more = await site.two.noisy.client.post(f"{path}/rerun", json={"env": ENV | {"MORE": "1"}})
     assert "MORE" in more.text and more.status_code in (400, 422)
+    long = await site.two.noisy.client.post(f"{path}/rerun", json={"env": dict.fromkeys(ENV, "x" * 9_000)})
+    assert long.status_code == 422 and "env" in long.text, long.text
     again = await site.two.noisy.client.post(f"{path}/rerun", json={"env": ENV})
     assert again.status_code == 201 and not is_told(again.text), again.text
     assert (await site.two.noisy.client.get(f"/jobs/{again.json()['id']}")).json()["request"]["env"] == ENV
@@ -363,6 +366,38 @@ async def test_an_old_directory_is_opened_and_its_values_are_sealed(tmp_path: Pa
     with closing(again):
         view = await again.clusters.get(mine, running["id"])
         assert view.whole is not None and view.whole.request.env == ENV
+
+
+async def test_an_old_directory_opens_whatever_is_in_one_of_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older release took a megabyte of values; and what else wrote into its database is not known."""
+    monkeypatch.setattr(made, "PASSED_OVER", {})
+    large = {f"V{number}": "x" * 8_000 for number in range(100)}
+    async with two_renters(tmp_path) as two:
+        for name in ("large", "mine", "torn"):
+            await two.noisy.client.put(f"/templates/{name}", json=BOX)
+        for _ in range(2):
+            await two.noisy.client.post("/jobs", json={"argv": ["x"], "gpus": 9})
+        clock, account = two.clock, two.noisy.account_id
+    _plain(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "data" / "master.sqlite3")) as database:
+        (request,) = database.execute("SELECT request FROM templates WHERE name = 'large'").fetchone()
+        asked = json.dumps({**json.loads(request), "env": large})
+        database.execute("UPDATE templates SET request = ? WHERE name = 'large'", (asked,))
+        database.execute("UPDATE templates SET request = '{torn' WHERE name = 'torn'")
+        database.execute("UPDATE jobs SET request = '[]' WHERE job_id = (SELECT max(job_id) FROM jobs)")
+        database.commit()
+
+    for seed in (4, 5):
+        opened = rooms.build(tmp_path / "data", clock, SeededRng(seed), disk=MemoryDisk(), make_executor=InlineExecutor)
+        with closing(opened):
+            mine = Principal(account, "noisy", frozenset({Role.RENTER}), TokenId("t"), "test", clock.wall_ns() + DAY)
+            assert (await opened.services.templates.get(mine, "large")).request.env == large
+            listed = await opened.services.templates.list(mine)
+            assert [one.name for one in listed if one.request.env == ENV] == ["mine"] and len(listed) == 2
+            assert not opened.store.read_now(lambda uow: earlier.is_any(uow.connection))
+    assert len(made.PASSED_OVER) == 2
 
 
 # --- on the host ------------------------------------------------------------------------------------------------------

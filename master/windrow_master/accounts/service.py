@@ -154,8 +154,9 @@ class AccountService:
         return await self._store.write(redeem, name="account.redeem")
 
     async def suspend(self, principal: Principal, wanted: str, reason: str) -> AccountView:
-        """Let an account do nothing any more. Its tokens and links stop, its clusters and jobs end, its hosts take
-        nothing new. Raises Conflict for one's own account and for the first one, which owns this Master."""
+        """Let an account do nothing any more. Its tokens, its links and those it made stop, its clusters and jobs end,
+        its hosts take nothing new. Raises Conflict for one's own account and for the first one, which owns this
+        Master."""
 
         def stop(uow: UnitOfWork) -> AccountView:
             account = _load(uow, wanted)
@@ -167,6 +168,7 @@ class AccountService:
             account = replace(account, suspended_at_ns=uow.now_wall_ns)
             uow.accounts.suspend(account.id, account.suspended_at_ns)
             uow.sign_in_links.forget(account.id)
+            uow.sign_in_links.forget_made_by(account.id)
             uow.audit(principal.actor, "account.suspend", account.id, reason)
             said = f"The account {account.name} was suspended" + (f": {reason}" if reason else "")
             uow.event("account.suspended", (account.id,), said, actor=principal.actor)

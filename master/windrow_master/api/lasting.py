@@ -1,4 +1,4 @@
-"""What lasts: streams of events, logs that are followed, output of commands, uploads. They end with the right to them.
+"""Long requests (event streams, logs that are followed, output of commands, uploads) end with the right to them.
 
 Who asks is looked at again every two seconds; a token that was revoked, a session that ended and a role that is gone
 end the answer, whichever process committed that (identity keeps principals for two seconds). Its next request is told

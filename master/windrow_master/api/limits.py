@@ -110,7 +110,7 @@ class Limited:
         digest, prefix = _digest(bearer), _digest(bearer[:PREFIX_CHARS])
         if digest is not None and digest in self._proven:
             self._proven.move_to_end(digest)
-            return _Asked(address, digest, prefix, False, limits.token, await self._bus.take(digest, limits.token))
+            return _Asked(address, digest, prefix, True, limits.token, await self._bus.take(digest, limits.token))
         is_attempt = digest is not None or (request.method, request.url.path) in SIGN_INS
         limit = limits.attempt if is_attempt else limits.address
         return _Asked(address, digest, prefix, is_attempt, limit, await self._bus.take(address, limit))

@@ -1,4 +1,4 @@
-"""The values of environments as the database has them: sealed to the Master's own key, beside their names in the open.
+"""Encrypts the values of environment variables for the database, to the Master's own key; their names stay readable.
 
  asked for ──▶ whole: values, and the secret of the members ──closed──▶ row: names, `sealed` ──whole──▶ command, sealed
  to its host; what is shown to its renter. At the end `sealed` is emptied.

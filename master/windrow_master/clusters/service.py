@@ -411,7 +411,10 @@ class ClusterService:
             for cluster in judged:
                 with self._faults.around(cluster.cluster_id, "mend"), uow.attempt():
                     lacking.append(self._mender.mend(uow, cluster))
+            go_on = {cluster.cluster_id for cluster in living if cluster.phase in HOLDING}
             for workload in uow.workloads.held():
+                if workload.delete_command is None and workload.cluster_id in go_on:
+                    continue  # almost all of them: nothing of it is to end
                 with self._faults.around(workload.cluster_id, "order_again"), uow.attempt():
                     self.life.order_again(uow, workload)
             for rental in uow.rentals.live():

@@ -51,6 +51,8 @@ _OBSERVED: Final = {
 }
 ENDED: Final = frozenset({WorkPhase.EXITED, WorkPhase.FAILED, WorkPhase.GONE})
 STARTED: Final = frozenset({WorkPhase.RUNNING, WorkPhase.EXITED})
+_ENDING: Final = frozenset({WorkPhase.RUNNING, WorkPhase.STOPPING, WorkPhase.FAILED})
+"""What may be left of work that was to end with its results kept; FAILED: its GPU fell out meanwhile."""
 
 
 def advanced(workload: Workload, phase: WorkPhase, now_ns: int, detail: str = "") -> Workload:
@@ -176,8 +178,8 @@ def has_results(workload: Workload) -> bool:
 
 
 def is_end_overdue(cluster: Cluster, workload: Workload, now_ns: int) -> bool:
-    """Whether its end was asked for long ago, with its results to be kept, and it still runs."""
-    if cluster.phase in HOLDING or workload.phase not in (WorkPhase.RUNNING, WorkPhase.STOPPING):
+    """Whether its end was asked for long ago, with its results to be kept, and it still runs or has failed."""
+    if cluster.phase in HOLDING or workload.phase not in _ENDING:
         return False
     asked_ns = next((step.at_ns for step in reversed(cluster.steps) if step.name == cluster.phase.value.lower()), 0)
     return now_ns - asked_ns >= END_OVERDUE_NS

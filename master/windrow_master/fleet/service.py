@@ -65,6 +65,7 @@ class FleetService:
         self.reliability = ReliabilityDesk(self.hosts)
         self.evidence = EvidenceDesk(self.hosts, self.commands, self.ports, self._on_observed, self._home)
         self._faults = Boundary("fleet", DATABASE_FAULTS)
+        self._timeouts = Boundary("timeout", DATABASE_FAULTS)
         self._steps = Boundary("fleet", (*DATABASE_FAULTS, WindrowError))
         self._dirty: set[HostId] = set()
         self._observed: dict[HostId, Observed] = {}
@@ -327,19 +328,22 @@ class FleetService:
                 self.ports.on_host_link(uow, host_id, after.link_state)
 
     async def _time_out(self) -> None:
+        def look(uow: UnitOfWork) -> tuple[Sequence[CommandRow], Sequence[Slot]]:
+            return uow.commands.open_all(), uow.slots.expired(uow.now_wall_ns)
+
         def judge(uow: UnitOfWork) -> None:
-            for row in uow.commands.open_all():
-                if not self._faults.skips(row.command_id):
-                    with self._faults.around(row.command_id), uow.attempt():
+            rows, slots = look(uow)
+            for row in rows:
+                if not self._timeouts.skips(row.command_id):
+                    with self._timeouts.around(row.command_id), uow.attempt():
                         self.commands.judge(uow, row)
-            for slot in uow.slots.expired(uow.now_wall_ns):
-                with self._faults.around(slot.slot_id), uow.attempt():
+            for slot in slots:
+                with self._timeouts.around(slot.slot_id), uow.attempt():
                     self.slots.expire_hold(uow, slot)
 
-        def is_needed(uow: UnitOfWork) -> bool:
-            return bool(uow.commands.open_all()) or bool(uow.slots.expired(uow.now_wall_ns))
-
-        if await self._store.read(is_needed):
+        rows, slots = await self._store.read(look)
+        self._timeouts.keep_only({*(row.command_id for row in rows), *(slot.slot_id for slot in slots)})
+        if rows or slots:
             await self._store.write(judge, name="fleet.timeouts")
 
     async def _judge_claims(self) -> None:

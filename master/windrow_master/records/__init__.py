@@ -1,1 +1,1 @@
-"""Lets go of records that nobody needs any more, so that the database does not grow without an end."""
+"""Retention: deletes records that nobody needs any more, so that the database does not grow without end."""

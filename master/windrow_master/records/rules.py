@@ -1,4 +1,4 @@
-"""What of the Master's records is let go of, and when. Pure.
+"""Retention rules: which of the Master's records are deleted, and when. Pure.
 
 What is not in the table stays: accounts, members, clusters, rentals with their lines, and every transfer. A bill is
 proven by its transfers, its lines' sums and the receipts that those sums come from.

@@ -1,4 +1,4 @@
-"""The loop that lets go of old records: each rule when it is due and in a boundary of its own, a few rows at a time.
+"""Deletes old records in a loop: each rule when it is due and in a boundary of its own, a few rows at a time.
 
 look ─▶ audit: a whole part that is old ─▶ a sealed file ─▶ its rows, some at a time
      ─▶ each rule: rows that are old (asked beside the writer) ─▶ let go, some at a time ─▶ due again in 6 hours

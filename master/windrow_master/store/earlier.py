@@ -1,14 +1,16 @@
-"""Seals what a version before kept in clear, values of environments, at the first start of this one. Afterwards there
-is nothing to do, and a look at empty indexes says so.
+"""Encrypts the environment values that an older release kept in clear, at the first start of this release. Afterwards
+there is nothing to do, and a look at empty indexes says so.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, delete, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Table, delete, select, update
 
 from windrow_master.clusters.model import MEMBERS_SECRET, ClusterPhase, names_of, sealed_for, template_owner
+from windrow_master.store.made import readable
 from windrow_master.store.tables_clusters import clusters, templates
 from windrow_master.store.tables_core import idempotency
 from windrow_master.store.tables_fleet import commands, hosts
@@ -16,7 +18,8 @@ from windrow_master.store.tables_jobs import jobs
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId
 from windrow_proto.model import CommandKind
-from windrow_proto.sealed import SEAL_KEY, SealKey, seal_values
+from windrow_proto.sealed import SEAL_KEY, SealKey
+from windrow_proto.sealed import seal as seal_bytes
 from windrow_proto.wire_command import sealed_anew, without_secrets
 from windrow_proto.wire_host import decode_inventory
 
@@ -37,13 +40,16 @@ def is_any(connection: Connection) -> bool:
 
 
 def seal(connection: Connection, key: SealKey) -> None:
-    """Seal the values of what goes on, and forget those of what has ended."""
+    """Seal the values of what goes on, and forget those of what has ended. A row that cannot be read stays as it is,
+    and operators are told."""
     _each(connection, clusters, "cluster_id", clusters.c.sealed.is_(None), lambda row: _cluster(key, row))
     _each(connection, jobs, "job_id", jobs.c.sealed_env.is_(None), lambda row: _job(key, row))
-    for row in connection.execute(select(templates).where(templates.c.sealed.is_(None))).all():
-        sealed = _sealed(key, row.request["env"], template_owner(AccountId(row.account_id), row.name))
-        own = (templates.c.account_id == row.account_id) & (templates.c.name == row.name)
-        connection.execute(update(templates).where(own).values(request=_named(row.request), sealed=sealed))
+    plain = select(templates).where(templates.c.sealed.is_(None))
+    for row, changed in readable(connection, plain, lambda row: (row, _template(key, row))):
+        own = (templates.c.account_id == row["account_id"]) & (templates.c.name == row["name"])
+        connection.execute(update(templates).where(own).values(**changed))
+    for column in (clusters.c.sealed, jobs.c.sealed_env, templates.c.sealed):
+        connection.execute(update(column.table).where(column.is_(None)).values({column: b""}))
     keys = {
         row.host_id: _key_of(row.inventory) for row in connection.execute(select(hosts.c.host_id, hosts.c.inventory))
     }
@@ -56,20 +62,19 @@ def _each(
     connection: Connection, table: Table, name: str, wanted: Any, change: Callable[[Mapping[Any, Any]], dict[str, Any]]
 ) -> None:
     column = table.c[name]
-    for row in _rows(connection, table, name, wanted):
-        if changed := change(row):
-            connection.execute(update(table).where(column == row[name]).values(**changed))
+    for some in _pages(connection, column, wanted):
+        query = select(table).where(wanted, some)
+        for key, changed in readable(connection, query, lambda row: (row[name], change(row))):
+            if changed:
+                connection.execute(update(table).where(column == key).values(**changed))
 
 
-def _rows(connection: Connection, table: Table, name: str, wanted: Any) -> Iterator[Mapping[Any, Any]]:
+def _pages(connection: Connection, column: Column[str], wanted: Any) -> Iterator[ColumnElement[bool]]:
     last = ""
-    while True:
-        query = select(table).where(wanted, table.c[name] > last).order_by(table.c[name]).limit(ROWS)
-        found = [row._mapping for row in connection.execute(query)]
-        yield from found
-        if len(found) < ROWS:
-            return
-        last = found[-1][name]
+    query = select(column).where(wanted).order_by(column).limit(ROWS)
+    while keys := connection.execute(query.where(column > last)).scalars().all():
+        last = keys[-1]
+        yield column.between(keys[0], last)
 
 
 def _cluster(key: SealKey, row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -93,8 +98,14 @@ def _job(key: SealKey, row: Mapping[Any, Any]) -> dict[str, Any]:
     }
 
 
+def _template(key: SealKey, row: Mapping[Any, Any]) -> dict[str, Any]:
+    owner = template_owner(AccountId(row["account_id"]), row["name"])
+    return {"request": _named(row["request"]), "sealed": _sealed(key, row["request"]["env"], owner)}
+
+
 def _sealed(key: SealKey, values: Mapping[str, str], owner: str) -> bytes:
-    return seal_values(key.public, values, sealed_for(owner)) if values else b""
+    """As `seal_values`, however large: an older release took more than is taken now."""
+    return seal_bytes(key.public, json.dumps(dict(values)).encode(), sealed_for(owner)) if values else b""
 
 
 def _named(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,7 +126,10 @@ def _command(row: Mapping[Any, Any], host_key: str | None) -> dict[str, Any]:
 
 
 def _key_of(inventory: bytes | None) -> str | None:
-    key = None if inventory is None else decode_inventory(bytes(inventory)).more.get(SEAL_KEY)
+    try:
+        key = None if inventory is None else decode_inventory(bytes(inventory)).more.get(SEAL_KEY)
+    except InvalidInput:
+        return None  # the host is told in clear, as without a key
     return key if isinstance(key, str) else None
 
 

@@ -108,6 +108,12 @@ class SignInLinkRepository:
         is_open = (sign_in_links.c.made_by == token_id) & sign_in_links.c.used_at_ns.is_(None)
         self._connection.execute(delete(sign_in_links).where(is_open))
 
+    def forget_made_by(self, account_id: AccountId) -> None:
+        """Remove those that any token of this account asked for, to whichever account, and nobody has used."""
+        its = select(api_tokens.c.id).where(api_tokens.c.account_id == account_id)
+        is_open = sign_in_links.c.made_by.in_(its) & sign_in_links.c.used_at_ns.is_(None)
+        self._connection.execute(delete(sign_in_links).where(is_open))
+
 
 class TokenRepository:
     """API tokens, by hash."""

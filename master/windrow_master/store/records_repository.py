@@ -55,10 +55,13 @@ def _done(table: Table, key: ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def _events() -> _Door:
-    """The oldest of all, since their numbers follow the time."""
+    """The oldest of all, since their numbers follow the time. The newest one stays, for SQLite gives the next one its
+    number and 1: whoever follows events by their numbers would never hear of those that begin at 1 again."""
     oldest = select(events.c.number, events.c.at_ns).order_by(events.c.number).limit(bindparam("most")).subquery()
-    surplus = select(func.max(events.c.number)).scalar_subquery() - bindparam("keep")
-    is_past = or_(oldest.c.at_ns < _BEFORE, oldest.c.number <= surplus)
+    newest = select(func.max(events.c.number)).scalar_subquery()
+    is_past = and_(
+        or_(oldest.c.at_ns < _BEFORE, oldest.c.number <= newest - bindparam("keep")), oldest.c.number < newest
+    )
     return _Door(select(oldest.c.number).where(is_past), Made(delete(events).where(_is_it(events))))
 
 
@@ -104,7 +107,10 @@ _DOORS: Final[Mapping[Record, _Door]] = {
     ),
     Record.GAPS: _door(gaps, gaps.c.at_ns < _BEFORE),
     Record.DEAD_LETTERS: _door(dead_letters, dead_letters.c.at_ns < _BEFORE),
-    Record.EMPTY_HOLDS: _door(balances, and_(balances.c.balance == 0, balances.c.account.startswith("hold:"))),
+    Record.EMPTY_HOLDS: _Door(
+        select(balances.c.account).where(balances.c.balance == 0, balances.c.account.startswith("hold:")),
+        Made(delete(balances).where(_is_it(balances), balances.c.balance == 0)),  # it may be filled again meanwhile
+    ),
 }
 _PREFIXES: Final = {
     Record.OPERATIONS: "operation",

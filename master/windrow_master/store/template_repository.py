@@ -1,12 +1,13 @@
 """Reads and writes templates of clusters."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from windrow_master.clusters.model import Template
 from windrow_master.store.clusters_repository import request_of, request_values
+from windrow_master.store.made import readable
 from windrow_master.store.tables_clusters import templates
 from windrow_proto.ids import AccountId
 
@@ -33,13 +34,13 @@ class TemplateRepository:
     def of_account(self, account_id: AccountId) -> Sequence[Template]:
         """All of an account, by name."""
         query = select(templates).where(templates.c.account_id == account_id).order_by(templates.c.name)
-        return [_template(row) for row in self._connection.execute(query)]
+        return readable(self._connection, query, _template)
 
     def get(self, account_id: AccountId, name: str) -> Template | None:
         """One of an account."""
         own = (templates.c.account_id == account_id) & (templates.c.name == name)
         row = self._connection.execute(select(templates).where(own)).first()
-        return None if row is None else _template(row)
+        return None if row is None else _template(row._mapping)
 
     def delete(self, account_id: AccountId, name: str) -> bool:
         """Whether there was one."""
@@ -47,7 +48,6 @@ class TemplateRepository:
         return self._connection.execute(delete(templates).where(own)).rowcount > 0
 
 
-def _template(row: Row[Any]) -> Template:
-    return Template(
-        AccountId(row.account_id), row.name, request_of(row.request), row.saved_at_ns, bytes(row.sealed or b"")
-    )
+def _template(row: Mapping[Any, Any]) -> Template:
+    account_id, sealed = AccountId(row["account_id"]), bytes(row["sealed"] or b"")
+    return Template(account_id, row["name"], request_of(row["request"]), row["saved_at_ns"], sealed)

@@ -5,14 +5,16 @@ from itertools import permutations
 
 import pytest
 
-from tests.unit.clusters.made import NOW, report, workload
-from windrow_master.clusters.machine import ClusterEvent
+from tests.unit.clusters.made import NOW, cluster, report, workload
+from windrow_master.clusters.machine import ClusterEvent, step
 from windrow_master.clusters.model import ClusterPhase, WorkPhase
 from windrow_master.clusters.workloads import (
+    END_OVERDUE_NS,
     FILES_WAIT_NS,
     LOST_AFTER_NS,
     Judgement,
     advanced,
+    is_end_overdue,
     judge,
     lost,
     observed,
@@ -123,3 +125,15 @@ def test_work_that_has_ended_is_over_as_its_exit_codes_say(codes: list[int | Non
 
 def test_files_that_never_come_do_not_block_a_slot_for_ever() -> None:
     assert judged(ClusterPhase.CREATING, WorkPhase.WAITING_FILES, now_ns=NOW + FILES_WAIT_NS) is ClusterEvent.DELETE
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_overdue"),
+    [(WorkPhase.RUNNING, True), (WorkPhase.FAILED, True), (WorkPhase.EXITED, False), (WorkPhase.GONE, False)],
+)
+def test_what_did_not_end_a_minute_after_it_was_asked_to_is_just_deleted(phase: WorkPhase, is_overdue: bool) -> None:
+    ending, _ = step(cluster(ClusterPhase.RUNNING), ClusterEvent.EXPIRE, "", NOW)
+
+    assert is_end_overdue(ending, workload(phase), NOW + END_OVERDUE_NS) == is_overdue
+    assert not is_end_overdue(ending, workload(phase), NOW + END_OVERDUE_NS - 1)
+    assert not is_end_overdue(cluster(ClusterPhase.RUNNING), workload(phase), NOW + END_OVERDUE_NS)

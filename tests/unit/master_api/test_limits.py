@@ -121,8 +121,28 @@ async def test_a_revoked_token_is_an_attempt_again(api: Api) -> None:
 
     answers = [(await door.ask(token=made["token"])).status_code for _ in range(5)]
 
-    # The first is still served as a real token's; then it is forgotten, and three attempts are left.
-    assert answers == [401, 401, 401, 401, 429]
+    assert answers == [401, 401, 401, 429, 429]
+
+
+async def test_a_guess_that_was_sent_to_an_open_page_first_is_still_an_attempt(api: Api) -> None:
+    door = Door(api, Limits(sign_in=Limit("sign_in", 3, 3600 * SECOND)))
+    answers = []
+    for number in range(5):
+        assert (await door.ask("/api/v1/ca", token=f"wr_{number:08}")).status_code == 200
+        answers.append((await door.ask(token=f"wr_{number:08}")).status_code)
+
+    assert answers == [401, 401, 401, 429, 429]
+
+
+async def test_whoever_has_a_real_token_guesses_no_more_sign_in_links_than_others(api: Api) -> None:
+    door = Door(api, Limits(sign_in=Limit("sign_in", 3, 3600 * SECOND)))
+    answers = []
+    for _ in range(5):
+        assert (await door.ask()).status_code == 200
+        answers.append((await door.ask("/api/v1/session", method="POST")).status_code)
+
+    assert answers == [401, 401, 401, 429, 429]
+    assert (await door.ask()).status_code == 200
 
 
 async def test_limits_are_shared_by_the_processes_of_a_market(api: Api) -> None:

@@ -114,7 +114,7 @@ class CordService:
         self._shares: dict[tuple[WorkloadId, WorkloadId], Share] = {}
         self._cords = Shares("cords", "They are joined when others have ended.", CORDS)
         self._wake = asyncio.Event()
-        self._faults = Boundary("cords of", DATABASE_FAULTS)
+        self._faults = Boundary("cords", DATABASE_FAULTS)
         self._tally = Tally()
         clusters.on_change(lambda cluster_id: self._wake.set())
         clusters.cords = self.of

@@ -1,5 +1,5 @@
-"""What is secret of a job while it waits and for its retries: the login of its registry and the values of its
-environment, sealed to the Master's own key in its row.
+"""Seals the secrets of a job while it waits and for its retries: the login of its registry and the values of its
+environment, to the Master's own key, in its row.
 
 They are bound to the submission, so that they open for no other job. Whoever has the Master's signing key can open
 them: several Masters share that key, and a copy of the database alone does not have it. Pure.

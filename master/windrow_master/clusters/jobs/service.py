@@ -243,6 +243,7 @@ class JobService:
             if job.login is not None:
                 raise Conflict("Its registry login went with its end; submit it again with it.", subject=job_id)
             _check_env(job, env)
+            checked(replace(job.request, env=dict(env), deadline_ns=None), job.job_id, uow.now_wall_ns)
             self._store.admit()
             _check_living(uow, job.account_id, 1)
             request = replace(job.request, after=(), deadline_ns=None, image=known_image(uow, job))

@@ -356,8 +356,8 @@ class LifeDesk:
 
     def _order_rest(self, uow: UnitOfWork, workload: Workload, actor: str) -> None:
         """Order the end of what runs of a workload, whose log and files are brought in before the rest is cleared."""
-        is_kept = self._is_online(uow, workload.host_id) and not _is_of_job(uow, workload.cluster_id)
-        if workload.phase is WorkPhase.RUNNING and is_kept:
+        is_asked = workload.phase is WorkPhase.RUNNING and self._is_online(uow, workload.host_id)
+        if is_asked and not _is_of_job(uow, workload.cluster_id):  # which reads all jobs: asked last
             if workload.delete_command is None:
                 spec = DeleteSpec(workload.workload_id, workload.slots, DELETE_GRACE_NS, keeps_files=True)
                 command = Command(CommandId(""), CommandKind.DELETE, delete=spec)

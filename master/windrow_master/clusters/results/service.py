@@ -75,7 +75,7 @@ class ResultService:
         self._store, self._clock, self._clusters, self._artefacts = store, clock, clusters, artefacts
         self._inside, self._terms = inside, terms or Terms()
         self._busy: set[WorkloadId] = set()
-        self._faults = Boundary("results of", DATABASE_FAULTS)
+        self._faults = Boundary("results", DATABASE_FAULTS)
         self._until_ns: dict[WorkloadId, int] = {}
         self.takes = Shares("results on their way", "They are brought in in turn.", TAKES)
         self._group: asyncio.TaskGroup | None = None

@@ -27,7 +27,7 @@ class ReliabilityDesk:
 
     def __init__(self, hosts: HostDesk) -> None:
         self._hosts = hosts
-        self._faults = Boundary("reliability of", DATABASE_FAULTS)
+        self._faults = Boundary("reliability", DATABASE_FAULTS)
         self._looks = 0
         self._from_ns = 0
 

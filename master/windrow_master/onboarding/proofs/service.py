@@ -90,7 +90,7 @@ class ProofService:
         self._store, self._clock, self._rng = store, clock, rng
         self._fleet, self._market, self._clusters, self._ways = fleet, market, clusters, ways
         self._walks: dict[HostId, _Walk] = {}
-        self._faults = Boundary("proof of", DATABASE_FAULTS)
+        self._faults = Boundary("proof", DATABASE_FAULTS)
         self._group: asyncio.TaskGroup | None = None
         clusters.proofs = self
 

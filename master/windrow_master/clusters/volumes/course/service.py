@@ -73,7 +73,7 @@ class VolumeCourse:
         self._save_due_ns: dict[WorkloadId, int] = {}
         self._exited: set[WorkloadId] = set()
         self._locks: dict[WorkloadId, asyncio.Lock] = {}
-        self._faults = Boundary("volumes of", DATABASE_FAULTS)
+        self._faults = Boundary("volumes", DATABASE_FAULTS)
         self._told_ns = 0
         self._group: asyncio.TaskGroup | None = None
 

@@ -71,7 +71,7 @@ class VerificationService:
         self._lines, self._host_facts, self._version = lines, host_facts, version
         self.times = times
         self._running: set[HostId] = set()
-        self._faults = Boundary("verification of", DATABASE_FAULTS)
+        self._faults = Boundary("verification", DATABASE_FAULTS)
         self._group: asyncio.TaskGroup | None = None
 
     # --- what people ask -------------------------------------------------------------------------------------------
