@@ -153,13 +153,16 @@ def _all_cases() -> Iterator[Case]:
 IS_FILE = re.compile(r"\{name\}|\{path\}")
 ALL = list(_all_cases())
 ALWAYS = ("lone surrogate", "10^30 in")
+STREAM_S = 0.3
 
 
 def _shown() -> list[Case]:
-    """All; in the short form of each place what was met before, and one more in turn."""
+    """All; in the short form of each place what was met before, and one more in turn. A plan reads what the route
+    beside it reads."""
     if IS_LONG:
         return ALL
-    return [one for number, one in enumerate(ALL) if one.said.startswith(ALWAYS) or number % 7 == 0]
+    always = [one.said.startswith(ALWAYS) and not one.path.endswith("/plan") for one in ALL]
+    return [one for number, one in enumerate(ALL) if always[number] or number % 9 == 0]
 
 
 def _json(body: Any) -> str | None:
@@ -194,12 +197,14 @@ async def _walk(world: World, cases: Iterable[Case]) -> list[tuple[Any, ...]]:
         for case in cases:
             headers = {"Authorization": f"Bearer {_asker(world, case)}", "Content-Type": "application/json"}
             try:
-                async with asyncio.timeout(2):  # a stream that is open has been served
+                async with asyncio.timeout(STREAM_S if case.path.endswith("/stream") else 20):
                     answer = await client.request(
                         case.method, _address(world, case), content=_json(case.body), headers=headers
                     )
             except TimeoutError:
-                continue
+                if not case.path.endswith("/stream"):
+                    wrong.append((case.said, case.method, case.path, "no answer"))
+                continue  # a stream that is open has been served
             if answer.status_code >= 500 and answer.status_code != 503:
                 wrong.append((case.said, case.method, case.path, answer.status_code, answer.text[:200]))
     return wrong
@@ -220,8 +225,8 @@ async def test_the_walk_finds_what_the_check_of_values_keeps_out(world: World, m
         return
 
     monkeypatch.setattr(values, "check", nothing)
-    stored = ("/api/v1/jobs", "/api/v1/clusters", "/api/v1/volumes", "/api/v1/templates/{name}", "/api/v1/events")
-    cases = [one for one in ALL if one.path in stored and one.said.startswith(("lone", "10^30", "2^63", "NUL"))]
+    stored = ("/api/v1/jobs", "/api/v1/events")
+    cases = [one for one in ALL if one.path in stored and one.said.startswith(("lone", "10^30", "2^63"))]
 
     wrong = await _walk(world, cases)
 

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -176,12 +177,14 @@ def test_the_live_feeds_of_one_account_are_silent_about_the_other(
     people: tuple[Person, Person, set[str], set[str]],
 ) -> None:
     anna, bert, of_anna, _ = people
-    anna.made("POST", f"{V1}/tokens", json={"name": "anna-later"})
     feeds = [f"{V1}/fleet/stream", f"{V1}/events/stream"]
     feeds += [f"{V1}/events/stream?subject={one}" for one in of_anna if "_" in one][:3]
     feeds += [f"{V1}/clusters/{one}/stream" for one in of_anna if one.startswith("cluster_")]
-    for path in feeds:
-        heard = bert.listens(path).replace(path.rsplit("=", 1)[-1], "").replace(path.split("/")[-2], "")
+    with ThreadPoolExecutor(len(feeds)) as listeners:
+        all_heard = listeners.map(bert.listens, feeds)
+        anna.made("POST", f"{V1}/tokens", json={"name": "anna-later"})
+    for path, said in zip(feeds, all_heard, strict=True):
+        heard = said.replace(path.rsplit("=", 1)[-1], "").replace(path.split("/")[-2], "")
         assert [one for one in of_anna if one in heard] == [], path
 
 
