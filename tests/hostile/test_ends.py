@@ -43,7 +43,8 @@ def _is_cleared(renter: Renter, cluster: dict[str, Any]) -> bool:
 
 @pytest.mark.row("K4")
 @pytest.mark.parametrize(
-    ("kind", "code", "phase"), [("box", 0, "Finished"), ("box", 3, "Failed"), ("service", 0, "Finished")]
+    ("kind", "code", "phase"),
+    [("box", 0, "Finished"), ("service", 0, "Finished"), *([("box", 3, "Failed")] if IS_LONG else [])],
 )
 def test_a_command_that_ended_holds_and_costs_nothing_and_its_log_and_file_can_be_read(
     renter: Renter, tmp_path: Path, kind: str, code: int, phase: str
@@ -257,7 +258,10 @@ def test_a_second_signal_ends_the_client_at_once_and_names_what_may_go_on(
             began = time.monotonic()
             assert client.wait(5) == 128 + signal.SIGINT and time.monotonic() - began < 3
         assert f"Ended at once. {cluster['id']} may go on: windrow cluster delete {cluster['id']}" in _said(here)
-        _is_over(renter, cluster, tmp_path)
+        if IS_LONG:
+            _is_over(renter, cluster, tmp_path)
+        else:
+            renter.delete(cluster["id"])
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy
 import pytest
 
+from tests.hostile import IS_LONG
 from windrow.errors import RemoteError, UntrustedResult
 from windrow.remote.code import tree_of
 from windrow.remote.outcome import value_of
@@ -123,6 +124,13 @@ class Command(enum.Enum):
     LIST = "ls"
 
 
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """A value that can be a key."""
+
+    a: Any
+
+
 class Calls:
     """Pickles as a call, and perhaps a filling."""
 
@@ -147,6 +155,14 @@ def nothing_happened() -> typing.Iterator[None]:
 
 
 HERE = __name__.encode()
+DEEP = 200_000 if IS_LONG else 20_000
+"""Python ends at a tenth of it."""
+DEQUE = b"ccollections\ndeque\n)R"
+OBJECTS = (
+    b"cnumpy._core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tC\x01btR"
+    b"(K\x01(K\x01tcnumpy\ndtype\n(\x8c\x02O8I00\nI01\ntR\x89]"
+)
+"""An array of one object, up to that."""
 HOSTILE = {
     "init": pickle.dumps(Calls(Opened, "x")),
     "init by newobj and build": program("Filled", b")\x81", b"}b"),
@@ -183,6 +199,19 @@ HOSTILE = {
     "bytes by their number": b"\x80\x05cbuiltins\nbytes\n(J\xff\xff\xff\x7ft\x81.",
     "more bytes than came": b"\x80\x05cbuiltins\nset\n0\x96" + (1 << 33).to_bytes(8, "little") + b".",
     "slices without an end": b"\x80\x05cbuiltins\nslice\n(cbuiltins\nslice\n(NtRNtR.",
+    "a key nested without an end": b"\x80\x05})" + b"\x85" * 1_000_000 + b"Ns.",
+    "a key that never ends": b"\x80\x05})" + b"2\x86" * 64 + b"Ns.",
+    "an item of a set that never ends": b"\x80\x05\x8f()" + b"2\x86" * 64 + b"\x90.",
+    "an item of a frozen set that never ends": b"\x80\x05()" + b"2\x86" * 64 + b"\x91.",
+    "a set of what never ends": b"\x80\x05cbuiltins\nset\n])" + b"2\x86" * 64 + b"a\x85R.",
+    "a member by a value that never ends": program("Command", b")" + b"2\x86" * 64 + b"\x85R"),
+    "an own key that never ends": program(b"}", "Key", b")\x81}\x8c\x01a)" + b"2\x86" * 64 + b"sbNs"),
+    "deques without an end": b"\x80\x05" + DEQUE * DEEP + b"a" * (DEEP - 1) + b".",
+    "deques without an end, from the outer one": b"\x80\x05" + DEQUE
+    + b"".join(DEQUE + b"\x94aj" + number.to_bytes(4, "little") for number in range(DEEP)) + b".",
+    "dicts with defaults without an end": b"\x80\x05" + b"K\x01ccollections\ndefaultdict\nN\x85R" * DEEP
+    + b"s" * (DEEP - 1) + b".",
+    "arrays of objects without an end": b"\x80\x05" + OBJECTS * DEEP + b"N" + b"atb" * DEEP + b".",
     "a fraction that never ends": pickle.dumps(Calls(fractions.Fraction, "1e999999999")),
 }  # fmt: skip
 
@@ -336,6 +365,8 @@ class Names(dict[str, int]):
 @pytest.mark.parametrize(
     "value",
     [
+        collections.deque([collections.deque([1]), collections.defaultdict(list)]), {(1, (2, "ש")): Key((1, (2,)))},
+        {Key((1, (2, 3))): {(1, 2)}}, frozenset({frozenset({(1, 2)})}), [(1, 2), (3, (4,))],
         Colour.RED, Rights.READ | Rights.WRITE, Point(1, [2]), Typed(3), Frozen(1, [2]), Plain(2), Names(a=1),
         {"a": [1, (2.5, None)], "b": {1, 2}}, frozenset({1}), range(3), slice(1, 2), 2j, bytearray(b"x"), 1 << 70,
         collections.OrderedDict(a=1), collections.defaultdict(list, a=[1]), collections.deque([1, 2], 3),
@@ -365,7 +396,8 @@ def test_an_object_with_slots_keeps_its_attributes() -> None:
         numpy.array([b"x", b"yz"]), numpy.array(["2026-01-02"], dtype="M8[D]"), numpy.array([[1 + 2j]]),
         numpy.array([1, "a", None], dtype=object), numpy.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")]),
         numpy.float16(1.5), numpy.datetime64("2026-01-02"), numpy.array(5), numpy.arange(10)[::2], numpy.array([]),
-        numpy.array([True]),
+        numpy.array([True]), numpy.arange(24.0).reshape(2, 3, 4).transpose(1, 0, 2),
+        numpy.array([(1, 2.5)], dtype=numpy.dtype([("a", "i4"), ("b", "f8")], align=True)),
     ],
     ids=lambda value: f"{value.dtype}",
 )  # fmt: skip
@@ -375,6 +407,12 @@ def test_arrays_come_back_as_they_were(value: Any, protocol: int) -> None:
     found, usual = sent().load(data), pickle.loads(data)
     assert (found.dtype, found.shape, found.flags.f_contiguous) == (usual.dtype, usual.shape, usual.flags.f_contiguous)
     assert numpy.array_equal(found, value)
+
+
+def test_an_array_of_objects_in_another_comes_back_as_it_was() -> None:
+    outer = numpy.empty(1, object)
+    outer[0] = numpy.array([None, "a"], dtype=object)
+    assert sent().load(pickle.dumps(outer, 5))[0].tolist() == [None, "a"]
 
 
 def test_a_file_that_changes_while_it_is_sent_is_replaced_and_one_that_is_gone_is_left_out(tmp_path: Path) -> None:

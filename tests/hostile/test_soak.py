@@ -402,7 +402,7 @@ async def test_sealing_that_was_cut_short_goes_on_and_what_is_not_intact_stays(
 
 # --- memory ----------------------------------------------------------------------------------------------------------
 
-RENTALS = 60
+RENTALS = 60 if IS_LONG else 20
 ID = re.compile(r"(cluster|workload|rental|operation)_[0-9a-f]{32}")
 
 

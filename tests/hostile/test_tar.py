@@ -354,6 +354,18 @@ def test_another_archive_after_a_cut_is_read_from_its_start(
 
 
 @pytest.mark.row("K1")
+def test_what_came_of_an_archive_that_is_another_now_is_replaced_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "PAUSE_S", 0.0)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    first, second = (tar_of(file("a", one), file("b", one * 5000), file("c", one)) for one in (b"1", b"2"))
+    report = bring(Switched(first, 2000, second, "2"), "cluster_x", tmp_path / "in")
+    assert report.is_whole and not report.beside
+    assert tree(tmp_path / "in") == {"a": b"2", "b": b"2" * 5000, "c": b"2"}
+
+
+@pytest.mark.row("K1")
 @pytest.mark.parametrize(("first", "second"), [("rank 0", "rank 1"), ("", ""), ("a", "")])
 def test_what_came_of_one_archive_shortens_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str

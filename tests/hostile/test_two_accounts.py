@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from windrow_master.api.app import build_api
 
 pytestmark = [pytest.mark.row("F7"), pytest.mark.slow, pytest.mark.timeout(400)]
 V1 = "/api/v1"
-SPECIFICATION = build_api().openapi()
 STREAM_S = 2.5
 ID = re.compile(
     r"\b(?:account|token|session|jointoken|cluster|job|rental|receipt|operation|workload|command|volume|artefact|link)"
@@ -127,7 +127,7 @@ def _addresses(of: set[str], name: str) -> Iterator[str]:
     """Every GET route, with every one of these ids and names in its place."""
     kinds = {"host_id": "", "gpu_id": "", "access_id": "", "command_id": "command", "operation_id": "operation"}
     kinds |= {"cluster_id": "cluster", "job_id": "job", "receipt_id": "receipt", "account_id": "account"}
-    for path, methods in SPECIFICATION["paths"].items():
+    for path, methods in build_api().openapi()["paths"].items():
         if "get" not in methods or path.endswith("/stream") or path in ("/metrics", "/healthz"):
             continue
         named = re.findall(r"{(\w+)}", path)
@@ -176,12 +176,14 @@ def test_the_live_feeds_of_one_account_are_silent_about_the_other(
     people: tuple[Person, Person, set[str], set[str]],
 ) -> None:
     anna, bert, of_anna, _ = people
-    anna.made("POST", f"{V1}/tokens", json={"name": "anna-later"})
     feeds = [f"{V1}/fleet/stream", f"{V1}/events/stream"]
     feeds += [f"{V1}/events/stream?subject={one}" for one in of_anna if "_" in one][:3]
     feeds += [f"{V1}/clusters/{one}/stream" for one in of_anna if one.startswith("cluster_")]
-    for path in feeds:
-        heard = bert.listens(path).replace(path.rsplit("=", 1)[-1], "").replace(path.split("/")[-2], "")
+    with ThreadPoolExecutor(len(feeds)) as listeners:
+        all_heard = listeners.map(bert.listens, feeds)
+        anna.made("POST", f"{V1}/tokens", json={"name": "anna-later"})
+    for path, said in zip(feeds, all_heard, strict=True):
+        heard = said.replace(path.rsplit("=", 1)[-1], "").replace(path.split("/")[-2], "")
         assert [one for one in of_anna if one in heard] == [], path
 
 

@@ -12,6 +12,7 @@ from windrow_proto.errors import InvalidInput
 pytestmark = pytest.mark.row("F15")
 CAP = 1 << 30
 END = bytes(1024)
+LARGE = 8 << 20
 
 
 def head(name: str, size: int, kind: bytes = b"0") -> bytes:
@@ -54,11 +55,11 @@ HOSTILE = {
     "one content in many files": folded(20, 1 << 20),
     "less than nothing": said("size", "-5"),
     "a header of less than nothing": head("h", -512, b"x") + head("x", 0) + END,
-    "a header of 100 MB": head("h", 100 << 20, b"x") + b"9" * (100 << 20) + END,
-    "a name of 100 MB": head("h", 100 << 20, b"L") + b"n" * (100 << 20) + END,
+    "a header of 8 MiB": head("h", LARGE, b"x") + b"9" * (LARGE) + END,
+    "a name of 8 MiB": head("h", LARGE, b"L") + b"n" * (LARGE) + END,
     "digits without an end": said("path", "9" * 60_000),
     "headers without an end": said("comment", "v")[:1024] * 2000 + END,
-    "a header for all of 100 MB": head("h", 100 << 20, b"g") + b"9" * (100 << 20) + END,
+    "a header for all of 8 MiB": head("h", LARGE, b"g") + b"9" * (LARGE) + END,
     **{f"a time of {text}": said("mtime", text) for text in ("nan", "inf", "--5", "1e400")},
     **{f"GNU.sparse.{key}": said(f"GNU.sparse.{key}", "a,b") for key in ("map", "size", "major", "realsize")},
 }

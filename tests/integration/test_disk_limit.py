@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.support.own_podman import own_podman
 from tests.support.places import IMAGE, no_progress
 from tests.support.rental import import_image
 from tests.waiting import poll_async
-from windrow_agent.runtimes import docker_disk
+from windrow_agent.runtimes import docker_disk, docker_facts
 from windrow_agent.runtimes.docker import DEFAULT_URL, DockerRuntime
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_proto.clock import SystemClock
@@ -179,3 +180,35 @@ def test_a_disk_that_fills_fast_is_looked_at_sooner(tmp_path: Path, monkeypatch:
         clock.advance(docker_disk.LOOK_AGAIN_NS)
     clock.advance(docker_disk.LOOK_EVERY_NS)
     assert watch.is_due(clock)
+
+
+class Silent:
+    """A daemon with one container, whose volume lies here."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def volumes(self) -> dict[str, Any]:
+        return {"Volumes": [{"Name": "one", "Mountpoint": str(self.place)}]}
+
+    def containers(self, **_: Any) -> list[dict[str, Any]]:
+        labels = {docker_facts.WORKLOAD: "workload_1", docker_facts.DISK: str(LIMIT), docker_facts.FILES: "0"}
+        return [{"Id": "container", "Labels": labels, "Mounts": [{"Name": "one"}]}]
+
+
+def test_a_daemon_that_does_not_measure_leaves_no_disk_unwatched_and_each_file_counts_once(tmp_path: Path) -> None:
+    place, ended = tmp_path / "volume", list[str]()
+    place.mkdir()
+    (tmp_path / "workload_1").mkdir()
+    (place / "package").write_bytes(bytes(LIMIT * 3 // 4))
+    for number in range(3):
+        (place / f"linked-{number}").hardlink_to(place / "package")
+    watch = docker_disk.DiskWatch(tmp_path, HOST, f"unix://{tmp_path}/nobody", lambda: "/")
+
+    watch.look(Silent(place), lambda _, container: ended.append(container))
+    assert not ended
+
+    (place / "more").write_bytes(bytes(LIMIT // 2))
+    watch.look(Silent(place), lambda _, container: ended.append(container))
+    assert ended == ["container"]
+    assert docker_disk.note_of(tmp_path / "workload_1").startswith("it filled its disk: 10 MiB")

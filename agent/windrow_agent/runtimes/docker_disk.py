@@ -7,14 +7,16 @@ more: the limits leave half of what is free for that, and a disk that fills fast
 
 import contextlib
 import os
+import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes import docker_socket
 from windrow_agent.runtimes.shim import write_whole
+from windrow_proto.errors import RuntimeUnavailable
 from windrow_proto.ids import HostId, WorkloadId
 from windrow_proto.ports import Clock
 from windrow_proto.units import GIB, MIB, SECOND
@@ -130,11 +132,21 @@ class DiskWatch:
 
 @dataclass(slots=True)
 class Used:
-    """What volumes hold. is_whole: all of it was seen."""
+    """What volumes hold. is_whole: all of it was seen; linked: the files of several names that were counted."""
 
     bytes: int = 0
     files: int = 0
     is_whole: bool = True
+    linked: set[tuple[int, int]] = field(default_factory=set)
+
+    def add(self, entry: os.stat_result) -> None:
+        """One more name; a file of several names, as package managers make them, counts once."""
+        if entry.st_nlink > 1 and not stat.S_ISDIR(entry.st_mode):
+            if (entry.st_dev, entry.st_ino) in self.linked:
+                return
+            self.linked.add((entry.st_dev, entry.st_ino))
+        self.files += 1
+        self.bytes += entry.st_blocks * BLOCK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +159,11 @@ class Limits:
 
 def _sizes(base_url: str) -> dict[str, int]:
     """The volumes' sizes, as the daemon finds them; none where it cannot: Podman fails at the first path that is longer
-    than the kernel takes, whosever it is. Raises RuntimeUnavailable."""
-    status, told = docker_socket.call(base_url, "GET", "/system/df?type=volume", CALL_S)
+    than the kernel takes, whosever it is, and a volume of many files takes longer than we wait."""
+    try:
+        status, told = docker_socket.call(base_url, "GET", "/system/df?type=volume", CALL_S)
+    except RuntimeUnavailable:
+        return {}
     found = (told.get("Volumes") or []) if status == 200 and isinstance(told, dict) else []
     return {str(one["Name"]): int((one.get("UsageData") or {}).get("Size") or 0) for one in found}
 
@@ -181,8 +196,7 @@ def _read_through(at: int, depth: int, found: Used, limits: Limits) -> None:
     with os.scandir(at) as entries:
         for one in entries:
             with contextlib.suppress(OSError):  # gone meanwhile
-                found.files += 1
-                found.bytes += one.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES
+                found.add(one.stat(follow_symlinks=False))
                 if found.bytes > limits.bytes > 0 or found.files > limits.files > 0:
                     return
                 if one.is_dir(follow_symlinks=False):

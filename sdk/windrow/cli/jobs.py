@@ -30,7 +30,7 @@ from windrow.cli.kept import given
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, Column, facts, print_json, print_list, say, size_text
 from windrow.cli.request import cluster_request, parse_env, parse_span, read_requirements
 from windrow.client import Client
-from windrow.errors import WindrowClientError
+from windrow.errors import WaitTimedOut, WindrowClientError
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
 from windrow.folder.transfer import bring
@@ -194,7 +194,10 @@ def _followed(api: Client, job: str) -> int:
     for attempt in ended["attempts"][-1:]:
         cluster = api.cluster(attempt["cluster_id"])
         if cluster["request"].get("volumes"):
-            tell_unsaved(api, api.wait_cluster(cluster["id"], is_settled, END_TIMEOUT_S))
+            try:
+                tell_unsaved(api, api.wait_cluster(cluster["id"], is_settled, END_TIMEOUT_S))
+            except WaitTimedOut:  # what the job came to is said all the same
+                say(f"The volumes of {job} are still being saved: windrow volume ls")
     return _code(ended)
 
 

@@ -51,6 +51,7 @@ def bring(source: Source, owner_id: str, into: Path, *, allow_executables: bool 
 def _bring(source: Source, record: records.Record, allow_executables: bool) -> Report:
     line = Resuming(source, record.offset, record.version)
     saved = time.monotonic()
+    so_far = Report()
 
     def keep(report: Report, offset: int) -> None:
         record.taken |= report.taken
@@ -58,13 +59,17 @@ def _bring(source: Source, record: records.Record, allow_executables: bool) -> R
         records.save(record)
 
     def note(report: Report) -> None:
-        nonlocal saved
+        nonlocal saved, so_far
+        so_far = report
         if time.monotonic() - saved > SAVE_S:
             saved = time.monotonic()
             keep(report, report.offset)
 
     try:
         report = unpack(line, Terms(record.root, record.known(), record.owner_id, allow_executables), note)
+    except BrokenArchive:
+        record.taken |= so_far.taken  # ours, so what comes from the start takes its place
+        raise
     finally:
         line.close()
     if source.is_cut:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from windrow.errors import CannotSend
 from windrow.remote.code import is_installed
-from windrow.remote.unpickling import QUICK, Careful, is_even, is_of_python, is_plain, member_of, untrusted
+from windrow.remote.unpickling import QUICK, Careful, is_of_python, is_plain, is_quick, member_of, untrusted
 from windrow.worker.frames import BODY_BYTES_MAX
 
 PROTOCOL: Final = 5
@@ -59,7 +59,7 @@ class Reader:
         """The object; raises UntrustedResult, and what the library says of bytes that are no pickle."""
         if self.trusts_host:
             return _Unpickler(data, self._named).load()
-        if is_even(data):
+        if is_quick(data):
             try:
                 return _Unpickler(data, _quick).load()
             except _NotQuick:

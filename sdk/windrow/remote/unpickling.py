@@ -4,9 +4,10 @@ A pickle is a program that calls, fills and patches what it names. Here it may m
 numbers, and objects of classes that the caller allows: those are made without `__init__`, their attributes are put in
 place without `__setattr__`, and a class that insists on code of its own (`__new__`, `__setstate__`, `__del__`) is
 refused. Classes, and members of enumerations, which a whole program shares, are never made or changed, and no few bytes
-of a pickle take much memory.
+of a pickle take much memory or time. What Python itself looks through without a limit, until it crashes, has one here.
 """
 
+import copyreg
 import enum
 import importlib
 import io
@@ -36,21 +37,21 @@ _SIMPLE: Final = frozenset({str, bytes, int, float, bool, type(None)})
 _FRACTION: Final = re.compile(r"-?\d{1,4000}(/\d{1,4000})?")
 _FLAGS: Final[Mapping[str, tuple[int, ...]]] = {"O": (63,), "U": (0, 8)}
 """What numpy itself writes for objects and for texts; 0 for all others."""
-_STRUCT_FLAGS: Final = (0, 16)
-"""Without objects inside; 16 says that it is aligned."""
+_STRUCT_FLAGS: Final = (0, 16, 128, 144)
+"""Without objects inside; 128 says that it is aligned."""
 _UNITS: Final = frozenset(b"Y M W D h m s ms us ns ps fs as generic".split())
 
 _CALLED: Final[Mapping[tuple[str, str], Callable[[tuple[Any, ...]], bool]]] = {
     ("builtins", "bytearray"): lambda args: all(isinstance(one, bytes | str) for one in args),
     ("builtins", "bytes"): lambda args: not args,
     ("builtins", "complex"): lambda args: all(isinstance(one, int | float) for one in args),
-    ("builtins", "frozenset"): lambda args: all(isinstance(one, list | tuple | set) for one in args),
+    ("builtins", "frozenset"): lambda args: all(isinstance(one, list | tuple | set) and are_keys(one) for one in args),
     ("builtins", "object"): lambda args: not args,
     ("builtins", "range"): lambda args: all(isinstance(one, int) for one in args),
-    ("builtins", "set"): lambda args: all(isinstance(one, list | tuple | set) for one in args),
+    ("builtins", "set"): lambda args: all(isinstance(one, list | tuple | set) and are_keys(one) for one in args),
     ("builtins", "slice"): lambda args: not any(isinstance(one, slice) for one in args),
     ("collections", "Counter"): lambda args: all(isinstance(one, dict) for one in args),
-    ("collections", "OrderedDict"): lambda args: all(isinstance(one, list | tuple) for one in args),
+    ("collections", "OrderedDict"): lambda args: not args,
     ("collections", "defaultdict"): lambda args: all(one is None or isinstance(one, type) for one in args),
     ("collections", "deque"): lambda args: all(isinstance(one, list | tuple | int | None) for one in args),
     ("datetime", "date"): lambda args: True,
@@ -84,7 +85,6 @@ _NAMED: Final = {
 """What may be named besides, and has a step of its own below or none."""
 QUICK: Final = {
     "builtins": {"complex"},
-    "collections": {"OrderedDict"},
     "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
 }
 """What a pickle may name to be read by the quick reader of the library: types that nothing can change, and that make
@@ -95,19 +95,25 @@ _MAKERS: Final[Mapping[type, tuple[type, ...]]] = {
     frozenset: (list, tuple, set),
 }  # fmt: skip
 """Whose `__new__` may make an object, and of what: any other may make classes, hooks or memory out of numbers."""
-
+KEY_PARTS_MAX: Final = 10_000
+"""Of a key, where it is a tuple, with those in it: Python looks through all of them, again where one is met again."""
+DEEP: Final = (deque, defaultdict)
+NESTED_MAX: Final = 100
+"""Of those, and of numpy's arrays of objects, directly inside one another: Python has no limit at their end."""
 
 _STEPS: Final[Mapping[int, bytes]] = {
     0: pickle.MARK + pickle.NONE + pickle.NEWTRUE + pickle.NEWFALSE + pickle.EMPTY_LIST + pickle.EMPTY_DICT
-    + pickle.EMPTY_SET + pickle.EMPTY_TUPLE + pickle.TUPLE + pickle.TUPLE1 + pickle.TUPLE2 + pickle.TUPLE3
-    + pickle.APPEND + pickle.APPENDS + pickle.SETITEM + pickle.SETITEMS + pickle.ADDITEMS + pickle.FROZENSET
-    + pickle.MEMOIZE + pickle.STACK_GLOBAL + pickle.REDUCE + pickle.BUILD,
+    + pickle.EMPTY_SET + pickle.EMPTY_TUPLE + pickle.APPEND + pickle.APPENDS + pickle.MEMOIZE + pickle.STACK_GLOBAL
+    + pickle.REDUCE,
     1: pickle.PROTO + pickle.BININT1 + pickle.BINGET,
     2: pickle.BININT2,
     4: pickle.BININT + pickle.LONG_BINGET,
     8: pickle.BINFLOAT + pickle.FRAME,
 }  # fmt: skip
 """Steps of today's protocols, by how many bytes follow."""
+_TUPLES: Final = pickle.TUPLE + pickle.TUPLE1 + pickle.TUPLE2 + pickle.TUPLE3
+_KEYED: Final = pickle.SETITEM + pickle.SETITEMS + pickle.ADDITEMS + pickle.FROZENSET
+"""The same for those that make tuples, and those that look through keys."""
 _RUN: Final = re.compile(
     b"(?s:%b){1,1000}+" % b"|".join(b"[%b].{%d}" % (re.escape(steps), size) for size, steps in _STEPS.items())
 )
@@ -119,15 +125,19 @@ _COUNTED: Final[Mapping[int, int]] = {
 """The same for those with a text or bytes behind them: how many bytes say how many follow."""
 
 
-def is_even(data: bytes | bytearray) -> bool:
-    """Whether a pickle has only steps that make no more than its bytes hold: the library's quick reader takes memory
-    for any place in its memory of objects that a step names."""
-    at = 0
-    while at < len(data):
+def is_quick(data: bytes | bytearray) -> bool:
+    """Whether the library's quick reader may read a pickle: its steps make no more than its bytes hold, and no key is a
+    tuple with tuples inside."""
+    at, tuples, has_keys = 0, 0, False
+    while at < len(data) and not (has_keys and tuples > 1):
         if (run := _RUN.match(data, at)) is not None:
             at = run.end()
         elif (width := _COUNTED.get(data[at])) is not None:
             at += 1 + width + int.from_bytes(data[at + 1 : at + 1 + width], "little")
+        elif data[at] in _TUPLES or data[at] in _KEYED:
+            tuples += data[at] in _TUPLES
+            has_keys = has_keys or data[at] in _KEYED
+            at += 1
         else:
             return data[at] == pickle.STOP[0]
     return False
@@ -152,6 +162,34 @@ def is_of_python(module: str) -> bool:
     return module.partition(".")[0] in sys.stdlib_module_names and (file is None or is_standard(Path(file).resolve()))
 
 
+def are_keys(found: Iterable[Any]) -> bool:
+    """Whether these can be keys of a dict or a set at a cost that has an end."""
+    for key in found:
+        left, parts = [key], 0
+        while left:
+            one = left.pop()
+            if not isinstance(one, tuple):
+                left += _hashed(one)
+                continue
+            parts += len(one) + 1
+            if parts > KEY_PARTS_MAX:
+                return False
+            left += one
+    return True
+
+
+_OF_ITSELF: Final[Any] = object.__hash__
+
+
+def _hashed(one: Any) -> list[tuple[Any, ...]]:
+    """The tuples that the hash of an object may look through: of its attributes, unless it stands for itself alone."""
+    kind = type(one)
+    if kind.__module__ == "builtins" or kind.__hash__ is _OF_ITSELF:
+        return []
+    slots = (getattr(one, name, None) for name in copyreg._slotnames(kind))  # type: ignore[attr-defined]
+    return [value for value in (*getattr(one, "__dict__", {}).values(), *slots) if isinstance(value, tuple)]
+
+
 def _is_fraction(text: Any) -> bool:
     return isinstance(text, str) and _FRACTION.fullmatch(text) is not None
 
@@ -166,7 +204,7 @@ def member_of(owner: Any, name: Any) -> Any:
 
 
 _OLD: Final = tuple(
-    code[0] for code in (pickle.NEWOBJ_EX, pickle.INST, pickle.OBJ, pickle.EXT1, pickle.EXT2, pickle.EXT4)
+    code[0] for code in (pickle.NEWOBJ_EX, pickle.INST, pickle.OBJ, pickle.EXT1, pickle.EXT2, pickle.EXT4, pickle.DICT)
 )
 """Steps that no pickle of today's protocols needs."""
 
@@ -187,6 +225,8 @@ class Careful(pickle._Unpickler):
         self._find = find
         self._names: dict[int, tuple[str, str]] = {}
         self._size = file.getbuffer().nbytes
+        self._depths: dict[int, int] = {}
+        self._inside: dict[int, Any] = {}
 
     def find_class(self, module: str, name: str) -> Any:
         """What the pickle names."""
@@ -215,11 +255,13 @@ class Careful(pickle._Unpickler):
         stack: list[Any] = self.stack  # type: ignore[attr-defined]
         state = stack.pop()
         fill(stack[-1], state)
+        if _is_deep(stack[-1]) and isinstance(state, tuple) and state and isinstance(state[-1], list):
+            self._nested(stack[-1], state[-1])
 
     def load_appends(self) -> None:
         """Add several items to a list."""
         items = self.pop_mark()  # type: ignore[attr-defined]
-        _extend(self.stack[-1], items)  # type: ignore[attr-defined]
+        self._extend(items)
 
     def load_bytearray8(self) -> None:
         """Some bytes that can be changed; the library takes the memory before it looks whether they are there."""
@@ -231,24 +273,61 @@ class Careful(pickle._Unpickler):
     def load_append(self) -> None:
         """Add an item to a list."""
         item = self.stack.pop()  # type: ignore[attr-defined]
-        _extend(self.stack[-1], [item])  # type: ignore[attr-defined]
+        self._extend([item])
 
     def load_setitems(self) -> None:
         """Add several items to a dict."""
         items = self.pop_mark()  # type: ignore[attr-defined]
-        _update(self.stack[-1], zip(items[::2], items[1::2], strict=True))  # type: ignore[attr-defined]
+        self._update(items[::2], items[1::2])
 
     def load_setitem(self) -> None:
         """Add an item to a dict."""
         value, key = self.stack.pop(), self.stack.pop()  # type: ignore[attr-defined]
-        _update(self.stack[-1], [(key, value)])  # type: ignore[attr-defined]
+        self._update([key], [value])
 
     def load_additems(self) -> None:
         """Add several items to a set."""
         items = self.pop_mark()  # type: ignore[attr-defined]
-        if type(self.stack[-1]) is not set:  # type: ignore[attr-defined]
-            raise untrusted("items of what is no set")
+        if type(self.stack[-1]) is not set or not are_keys(items):  # type: ignore[attr-defined]
+            raise untrusted("odd items of a set")
         self.stack[-1].update(items)  # type: ignore[attr-defined]
+
+    def load_frozenset(self) -> None:
+        """Make a frozen set of several items."""
+        items = self.pop_mark()  # type: ignore[attr-defined]
+        if not are_keys(items):
+            raise untrusted("odd items of a set")
+        self.append(frozenset(items))  # type: ignore[attr-defined]
+
+    def _extend(self, items: list[Any]) -> None:
+        target = self.stack[-1]  # type: ignore[attr-defined]
+        if isinstance(target, list):
+            list.extend(target, items)
+        elif isinstance(target, deque):
+            self._nested(target, items)
+            deque.extend(target, items)
+        else:
+            raise untrusted("items of what is no list")
+
+    def _update(self, keys: list[Any], values: list[Any]) -> None:
+        target = self.stack[-1]  # type: ignore[attr-defined]
+        if not isinstance(target, dict) or not are_keys(keys):
+            raise untrusted("items of what is no dict, or odd keys")
+        if isinstance(target, defaultdict):
+            self._nested(target, values)
+        put: Any = OrderedDict.__setitem__ if isinstance(target, OrderedDict) else dict.__setitem__
+        for key, value in zip(keys, values, strict=True):
+            put(target, key, value)
+
+    def _nested(self, target: Any, items: Iterable[Any]) -> None:
+        """Count how deep a deque, or the like, is. What is inside another is whole, else nobody could."""
+        deep = [one for one in items if _is_deep(one)]
+        depth = max((self._depths.get(id(one), 1) + 1 for one in deep), default=1)
+        if deep and (id(target) in self._inside or depth > NESTED_MAX):
+            raise untrusted("values nested without an end")
+        self._inside.update((id(one), one) for one in deep)
+        if deep:
+            self._depths[id(target)] = max(depth, self._depths.get(id(target), 1))
 
     def refuse(self) -> None:
         """One of those steps."""
@@ -264,6 +343,7 @@ class Careful(pickle._Unpickler):
         pickle.SETITEM[0]: load_setitem,
         pickle.SETITEMS[0]: load_setitems,
         pickle.ADDITEMS[0]: load_additems,
+        pickle.FROZENSET[0]: load_frozenset,
         **dict.fromkeys(_OLD, refuse),
     }
 
@@ -276,7 +356,10 @@ class Careful(pickle._Unpickler):
         if (allowed := _CALLED.get((module, name))) is not None:
             if not allowed(args):
                 raise untrusted(f"{module}.{name} with odd arguments")
-            return called(*args)
+            made = called(*args)
+            if isinstance(made, deque):
+                self._nested(made, made)
+            return made
         if module == "copyreg":
             return _copied(name, args)
         if module.partition(".")[0] == "numpy":
@@ -299,6 +382,8 @@ def new_of(kind: Any, args: Any) -> Any:
     if isinstance(made_by, types.BuiltinFunctionType):
         taken = _MAKERS.get(made_by.__self__) if isinstance(made_by.__self__, type) else None
         if taken is None or not all(type(one) in taken for one in args):
+            raise untrusted(f"an odd {where}")
+        if made_by.__self__ is frozenset and not all(are_keys(one) for one in args):
             raise untrusted(f"an odd {where}")
         return made_by(kind, *args)
     if issubclass(kind, tuple) and getattr(made_by, "__module__", "").startswith("namedtuple_"):
@@ -340,21 +425,13 @@ def _named(state: Any) -> dict[str, Any]:
     return state
 
 
-def _extend(target: Any, items: list[Any]) -> None:
-    if isinstance(target, list):
-        list.extend(target, items)
-    elif isinstance(target, deque):
-        deque.extend(target, items)
-    else:
-        raise untrusted("items of what is no list")
+def _kind_of(array: Any) -> Any:
+    return getattr(getattr(array, "dtype", None), "kind", "")
 
 
-def _update(target: Any, pairs: Iterable[tuple[Any, Any]]) -> None:
-    if not isinstance(target, dict):
-        raise untrusted("items of what is no dict")
-    put: Any = OrderedDict.__setitem__ if isinstance(target, OrderedDict) else dict.__setitem__
-    for key, value in pairs:
-        put(target, key, value)
+def _is_deep(one: Any) -> bool:
+    """Whether Python ends this with all that is directly inside, however deep that is."""
+    return isinstance(one, DEEP) or (type(one).__module__ == "numpy" and _kind_of(one) == "O")
 
 
 def _copied(name: str, args: tuple[Any, ...]) -> Any:
@@ -367,7 +444,7 @@ def _copied(name: str, args: tuple[Any, ...]) -> Any:
 
 
 def _enum_member(kind: enum.EnumMeta, args: tuple[Any, ...]) -> Any:
-    if len(args) != 1:
+    if len(args) != 1 or not are_keys(args):
         raise untrusted(f"a call of {kind.__qualname__}")
     if getattr(kind._missing_, "__module__", None) == "enum":  # type: ignore[attr-defined]
         return kind(args[0])
@@ -407,6 +484,8 @@ def _numpy_made(called: Any, name: str, args: tuple[Any, ...]) -> Any:
         return numpy.frombuffer(args[1], args[0], 1)[0]
     if name == "_frombuffer" and len(args) == 4 and _is_plain_dtype(args[1]) and args[3] in ("C", "F"):
         return numpy.frombuffer(args[0], args[1]).reshape(args[2], order=args[3])
+    if name == "_frombuffer" and len(args) == 5 and _is_plain_dtype(args[1]) and args[3] == "K":
+        return numpy.frombuffer(args[0], args[1]).reshape(args[2]).transpose(args[4])
     raise untrusted(f"numpy's {name} with odd arguments")
 
 
@@ -449,18 +528,24 @@ def _is_datetime(metadata: Any) -> bool:
         and len(metadata) == 2
         and isinstance(metadata[1], tuple)
         and len(metadata[1]) == 4
-        and metadata[1][0] in _UNITS
+        and _is_unit(metadata[1][0])
         and all(isinstance(one, int) for one in metadata[1][1:])
     ) or (
         isinstance(metadata, tuple)
         and len(metadata) == 4
-        and metadata[0] in _UNITS
+        and _is_unit(metadata[0])
         and all(isinstance(one, int) for one in metadata[1:])
     )
 
 
+def _is_unit(found: Any) -> bool:
+    return isinstance(found, bytes) and found in _UNITS
+
+
 def _are_fields(names: Any, fields: Any, size: int, alignment: Any) -> bool:
-    if not isinstance(names, tuple) or not isinstance(fields, dict) or set(names) != set(fields):
+    if not isinstance(names, tuple) or not isinstance(fields, dict) or not all(isinstance(one, str) for one in names):
+        return False
+    if set(names) != set(fields):
         return False
     if not 0 < size < 1 << 31 or not isinstance(alignment, int) or alignment not in (1, 2, 4, 8, 16):
         return False

@@ -31,7 +31,9 @@ def test_what_is_refused_to_processes_is_refused_to_containers(name: str) -> Non
     assert not is_allowed(name)
 
 
-@pytest.mark.parametrize("name", ["read", "execve", "futex", "ptrace", "rseq", "chown", "setgroups", "memfd_create"])
+@pytest.mark.parametrize(
+    "name", ["read", "execve", "futex", "ptrace", "rseq", "chown", "setgroups", "memfd_create", "futex_waitv"]
+)
 def test_what_programs_live_on_is_allowed(name: str) -> None:
     assert is_allowed(name)
 

@@ -1,15 +1,17 @@
 """What `windrow cluster show` says of a cluster's volumes."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, cast
 
 import httpx2
 import pytest
 from typer.main import get_command
 
-from windrow.cli import cluster_text, clusters
+from windrow.cli import cluster_text, clusters, jobs
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
+from windrow.errors import WaitTimedOut
 
 SAVED = "2027-01-15T08:00:00.000Z"
 KEPT: dict[str, Any] = {"version": 3, "saved_at": SAVED, "problem": None}
@@ -91,3 +93,26 @@ def test_a_cluster_is_settled_once_its_volumes_are_saved_too(phase: str, work: s
     found = CLUSTER | {"phase": phase, "request": {"volumes": [mount]}, "workloads": [{"phase": work}]}
     assert cluster_text.is_settled(found) is is_over
     assert cluster_text.is_settled(found | {"workloads": [{"phase": work, "is_lost": True}]}) is (phase != "Deleting")
+
+
+class Saving:
+    """A Master whose job has failed, and whose volumes are not saved yet."""
+
+    def job_logs(self, job_id: str, **_: Any) -> Iterator[bytes]:
+        return iter(())
+
+    def wait_job(self, job_id: str, timeout_s: float | None) -> dict[str, Any]:
+        return {"attempts": [{"cluster_id": "cluster_1"}], "state": "Failed", "exit_code": 7}
+
+    def cluster(self, cluster_id: str) -> dict[str, Any]:
+        return {"id": cluster_id, "request": {"volumes": ["data:/data"]}}
+
+    def wait_cluster(self, *_: Any) -> dict[str, Any]:
+        raise WaitTimedOut("Cluster cluster_1 is still Failed after 180 s.")
+
+
+def test_a_jobs_exit_code_is_told_although_its_volumes_are_still_being_saved(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert jobs._followed(cast(Client, Saving()), "job_1") == 7
+    assert "The volumes of job_1 are still being saved" in capsys.readouterr().err
