@@ -207,7 +207,8 @@ class AccountService:
 
     def _link(self, uow: UnitOfWork, principal: Principal, account: Account) -> MadeLink:
         secret = f"{LINK_PREFIX}{new_secret(uow)}.{self._identity.ca_sha256[:CA_HASH_HEX]}"
-        digest, until = hashlib.sha256(secret.encode()).digest(), uow.now_wall_ns + LINK_LIFE_NS
+        digest = hashlib.sha256(secret.encode()).digest()
+        until = min(uow.now_wall_ns + LINK_LIFE_NS, principal.expires_at_ns)
         uow.sign_in_links.forget(account.id)
         link = SignInLink(uow.mint("link"), account.id, digest, uow.now_wall_ns, until, made_by=principal.token_id)
         uow.sign_in_links.add(link)
