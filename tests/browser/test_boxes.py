@@ -90,7 +90,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         market = cleanup.enter_context(regional_market(tmp_path, networks, addresses))
         market.add_accesses("eu")
         market.add_host("host", "--runtimes", "docker", DOCKER_HOST=url)
-        wait_for(lambda: (h := market.renter.host()) and h["link_state"] == "online" and h["price_per_hour"], WAIT_S)
+        market.renter.online()
         yield Site(market, networks["host"], url, image, keys)
 
 

@@ -183,7 +183,7 @@ def test_events_are_small_and_so_many_an_hour(w: World, tmp_path: Path) -> None:
 @pytest.mark.row("F16")
 def test_conditions_inventories_gaps_and_what_cannot_be_read_are_so_many_an_hour(w: World, tmp_path: Path) -> None:
     turns = 1_500 if IS_LONG else 300
-    before = database_bytes(w, tmp_path)
+    before, boot = database_bytes(w, tmp_path), w.record(Kind.GAP, b"").record.origin_boot
     for turn in range(turns):
         codes = (f"made.up_{turn}",)
         w.write(lambda uow, codes=codes: w.fleet.hosts.conditions(uow, HOST, codes))
@@ -191,9 +191,7 @@ def test_conditions_inventories_gaps_and_what_cannot_be_read_are_so_many_an_hour
         ranges = tuple((10**9 + turn * 10_000 + 2 * n, 10**9 + turn * 10_000 + 2 * n) for n in range(20))
         w.take(
             w.record(Kind.RECEIPT, os.urandom(20_000)),
-            w.record(
-                Kind.GAP, encode_gap(Gap(Lane.TELEMETRY, w.record(Kind.GAP, b"").record.origin_boot, ranges, "x"))
-            ),
+            w.record(Kind.GAP, encode_gap(Gap(Lane.TELEMETRY, boot, ranges, "x"))),
         )
     counts: dict[str, int] = {}
     for row in rows(w, HOST):

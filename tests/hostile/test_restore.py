@@ -69,7 +69,7 @@ def test_a_fleet_that_has_renewed_since_the_backup_is_back_within_a_minute_and_n
         renter = Renter(running)
         renter.online()
         ended_since = renter.create("sleep", "600")["id"]
-        ended_before = renter.create("true", until="")["id"] if IS_LONG else None
+        ended_before = renter.create("true", until="", simulated=True)["id"] if IS_LONG else None
         master("backup", backup, "--data-dir", data_dir)
         assert backup.stat().st_mode & 0o777 == 0o600
         assert "stop it first" in master("restore", backup, "--data-dir", data_dir, code=1)

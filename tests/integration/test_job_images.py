@@ -59,7 +59,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         market.add_accesses("eu")
         words = ("--runtimes", "docker", "--registries", registry.address)
         market.add_host("host", *words, DOCKER_HOST=daemon.url)
-        wait_for(lambda: (h := market.renter.host()) and h["link_state"] == "online" and h["price_per_hour"], WAIT_S)
+        market.renter.online()
         login = tmp_path / "typed"
         login.write_text(f"{NAME}:{PASSWORD}\n")
         yield Site(market, daemon, registry, login)

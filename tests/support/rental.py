@@ -85,7 +85,7 @@ class Renter:
     def online(self) -> dict[str, Any]:
         """The same once it is online and may be rented."""
         found: dict[str, Any] = wait_for(
-            lambda: (h := self.host()) and h["link_state"] == "online" and h["price_per_hour"] and h
+            lambda: (h := self.host())["link_state"] == "online" and h["admin_state"] == "active" and h["tier"] and h
         )
         return found
 
