@@ -6,15 +6,18 @@ The only module of the SDK that reads the environment.
 import ipaddress
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from windrow.errors import NoMaster, WindrowClientError
 
 DEADLINE_S = 30.0
 """A request that streams nothing is answered in milliseconds; half a minute without an answer means nobody is there."""
+OWN_TOKEN: Final = r"\bw[jlst]_[A-Za-z0-9_-]{40,}"
+"""How a token, a session, a sign-in link's and a join token's secret look: a regular expression."""
 
 
 def variable(name: str) -> str:
@@ -86,9 +89,15 @@ def _checked_url(url: str, source: str) -> str:
         is_address = False
     if not is_address or not url.isprintable() or " " in url:
         raise WindrowClientError(f"The Master's address from {source} is none. It is like https://market.example:8443")
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+    if (
+        parts.username is not None
+        or parts.password is not None
+        or parts.query
+        or parts.fragment
+        or re.search(OWN_TOKEN, url)
+    ):
         raise WindrowClientError(
-            f"The Master's address from {source} holds more than a place: a name, a password or a question. "
+            f"The Master's address from {source} holds more than a place: a name, a secret or a question. "
             "It is like https://market.example:8443; the token is given apart from it."
         )
     return url.rstrip("/")

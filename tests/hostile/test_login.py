@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.stack import WINDROW
+from windrow.cli.telltale import found
 from windrow.client import Client
 from windrow.config import Config, find, refuse_plain_http, save
 from windrow.errors import MasterUnreachable, NoMaster, WindrowClientError
@@ -56,6 +57,7 @@ def test_a_token_that_is_none_is_in_no_message(tmp_path: Path, inside: str) -> N
             "http://",
             "https://m:x",
         ),
+        *(f"http://127.0.0.1:1/{SECRET}", f"http://{SECRET}:1", f"http://127.0.0.1:1/a/wl_{SECRET[3:]}"),
     ],
 )
 def test_an_address_that_holds_more_than_a_place_is_refused_without_it(tmp_path: Path, url: str) -> None:
@@ -85,6 +87,16 @@ def test_a_token_given_alone_does_not_go_where_a_folder_says(tmp_path: Path, mon
     theirs.unlink()
     save(Config("https://mine.example", "wt_mine"))
     assert find(start=theirs.parents[1]).token == SECRET
+
+
+@pytest.mark.row("F22")
+@pytest.mark.parametrize("kind", ["wt_", "ws_", "wl_", "wj_"])
+def test_a_markets_own_secret_on_a_command_line_is_said_and_not_repeated(kind: str) -> None:
+    secret = kind + SECRET[3:]
+    for argv in (["x", secret], ["curl", "-H", f"Authorization: Bearer {secret}"], ["login", f"https://m/#s={secret}"]):
+        lines = found(argv, {})
+        assert len(lines) == 1 and "looks like a secret" in lines[0] and "s3cr3t" not in lines[0], argv
+    assert not found([f"{kind}connection_timeout_seconds"], {})
 
 
 @pytest.mark.row("K5")

@@ -8,12 +8,15 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from windrow.config import OWN_TOKEN
+
 OWNER: Final = "The host's owner can read whatever runs there."
 _TOKEN: Final = re.compile(
     r"\bhf_[A-Za-z0-9]{16,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\b[sr]k[-_](?:[a-z]+[-_])*[A-Za-z0-9_-]{16,}|"
     r"\bgh[opsru]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}|\bxox[abeprs]-[\w-]{10,}|"
     r"\bAIza[\w-]{30,}|\bya29\.[\w-]{16,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{30,}|\bnvapi-[\w-]{16,}|"
-    r"\br8_[A-Za-z0-9]{30,}|\bdop_v1_[0-9a-f]{32,}|\bSG\.[\w-]{16,}\.[\w-]{16,}|\bwr_\w{16,}|"
+    r"\br8_[A-Za-z0-9]{30,}|\bdop_v1_[0-9a-f]{32,}|\bSG\.[\w-]{16,}\.[\w-]{16,}|"
+    rf"{OWN_TOKEN}|"
     r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.|-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY"
 )
 """How the tokens of known services look."""
