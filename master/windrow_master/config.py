@@ -118,7 +118,11 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
     """Read the command line over the environment; raises InvalidInput with what is wrong."""
-    parser = argparse.ArgumentParser(prog="windrow-master", description="The Windrow Master: the control plane.")
+    parser = argparse.ArgumentParser(
+        prog="windrow-master",
+        description="The Windrow Master: the control plane.",
+        epilog="Instead of serving: windrow-master backup|restore|check|rebuild-history (each with --help).",
+    )
     add_arguments(parser, environment)
     read = parser.parse_args(list(arguments))
     data_dir = read.data_dir.expanduser().resolve()

@@ -297,6 +297,7 @@ def _introduce(rooms: Rooms, data_dir: Path) -> None:
     fleet.ports.desired = clusters.desired
     fleet.ports.had = clusters.life.had
     fleet.ports.holds = clusters.life.holds
+    fleet.ports.cluster_of = clusters.life.cluster_of
     fleet.ports.on_command = clusters.life.on_command
     fleet.ports.on_workload = clusters.life.on_workload
     fleet.ports.on_receipt = clusters.life.on_receipt

@@ -87,7 +87,7 @@ def test_a_second_writer_is_refused_and_who_takes_it_read_only_cannot_write(rent
 @pytest.mark.proves("what a stopped cluster has in a volume is there when it is started again")
 def test_a_volume_is_free_while_its_cluster_is_stopped_and_there_again_when_it_is_started(renter: Renter) -> None:
     renter.ask("POST", "/volumes", {"name": "lab"})
-    script = f'cat "$WINDROW_VOLUME_LAB/f"; echo x >> "$WINDROW_VOLUME_LAB/f"; echo up; {STAY}'
+    script = f'cat "$WINDROW_VOLUME_LAB/f"; echo x >> /data/f; echo up; {STAY}'
     lab = renter.create("sh", "-c", script, volumes=["lab:/data"])["id"]
     wait_for(lambda: b"up" in renter.log(lab))
 

@@ -117,7 +117,8 @@ class Images:
         except (WindrowError, TimeoutError) as error:
             why = error.detail if isinstance(error, WindrowError) else "no progress for two minutes"
             why = facts_of.without_body(why)
-            detail = f"The image {spec.image!r} is not on this host and could not be pulled: {why}"
+            here = "is not on this host and " if spec.may_use_local_image else ""  # else what is here does not count
+            detail = f"The image {spec.image!r} {here}could not be pulled from its registry: {why}"
             raise ImageUnavailable(detail, subject=spec.workload_id) from error
         await asyncio.to_thread(self._pulled.keep, name.whole, pulled)
         return record

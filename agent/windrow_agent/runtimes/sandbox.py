@@ -165,13 +165,21 @@ def _files(sandbox: Sandbox, inside: Inside, stage: _Stage) -> list[str]:
     flags += ["--bind", stage.at(folder / "tmp"), "/tmp"]
     flags += [part for one in inside.own for part in ("--bind", stage.at(one), str(one))]
     flags += ["--ro-bind", stage.at(inside.interpreters), str(inside.interpreters)]
+    ways = (*private_root.PROGRAMS, "/var", volumes.WORKSPACE)
+    taken = {_top(one) for one in (*map(Path, ways), *inside.own, inside.interpreters, *(place for _, place in shown))}
     for mount in spec.volumes:
         place = folder / VOLUMES / mount.name
         if mount.read_only:
             flags += ["--ro-bind", stage.at(place), str(place)]
-        if mount.path.startswith(f"{OWN_MOUNTS}/"):
+        if _top(Path(mount.path)) not in taken:
             flags += ["--ro-bind" if mount.read_only else "--bind", stage.at(place), mount.path]
     return [*flags, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+def _top(path: Path) -> str:
+    """The folder of the root that it lies in. A volume whose path begins with one that is the host's, or the
+    workload's own, has no place there."""
+    return path.parts[1]
 
 
 def _environment(env: Mapping[str, str]) -> list[str]:
@@ -186,8 +194,6 @@ def _environment(env: Mapping[str, str]) -> list[str]:
 
 VOLUMES: Final = "volumes"
 """Beside the working folder of a workload: a folder for each of its volumes."""
-OWN_MOUNTS: Final = "/mnt"
-"""Where a sandbox can have paths of its own: its other folders are the host's, and cannot be written to."""
 
 
 def make_volumes(folder: Path, spec: WorkloadSpec) -> None:

@@ -52,7 +52,7 @@ function Listed({ items, typed, ask }: { items: readonly Person[]; typed: string
             {found.map((person) => (
               <tr key={person.id}>
                 <td data-label="Name"><span>{plain(person.name)}{person.id === mine && <> <span className="wr-mark">you</span></>}</span></td>
-                <td data-label="Roles">{person.roles.join(", ")}</td>
+                <td data-label="Roles" style={{ whiteSpace: "normal" }}>{person.roles.join(", ")}</td>
                 <td data-label="State"><State state={person.state} /></td>
                 <td className="num" data-label="Balance" title={`${person.balance.amount} ${person.balance.currency}`}>{amount(person.balance.amount, 2, 2)} {plain(person.balance.currency)}</td>
                 <td data-label="Added"><When at={person.created_at} /></td>

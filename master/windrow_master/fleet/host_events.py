@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from windrow_proto import wipes
 from windrow_proto.ids import HostId
 from windrow_proto.model import Event
 from windrow_proto.units import HOUR
@@ -65,6 +66,26 @@ A card that fails in earnest says some ten things an hour.
 
 REFUSED: Final = "refused"
 """What a host may not say at all, as it is counted."""
+
+
+WIPE_FIELDS: Final = frozenset(
+    {"at_ns", "bytes", "cipher", "files", "host", "keys", "left", "method", wipes.SIGNATURE, "workload"}
+)
+"""Of a wipe's report, which is signed as a whole: it is kept whole, or not at all."""
+
+
+def heard_wipe(event: Event, host_id: HostId, cluster_of: Callable[[str], str]) -> Event | None:
+    """The report of a wiped cache as it may be kept; None where this host may not say it.
+
+    cluster_of: the cluster of a workload that this host has or had; empty where it had none of that name.
+    """
+    fields = event.fields
+    is_whole = fields.keys() <= WIPE_FIELDS and all(len(value) <= FIELD_CHARS_MAX for value in fields.values())
+    if not is_whole or fields.get("host") != host_id or not event.subject:
+        return None
+    if cluster_of(fields.get("workload", "")) != event.subject:
+        return None
+    return Event(event.code, event.at_wall_ns, event.subject, event.detail[:DETAIL_CHARS_MAX], fields)
 
 
 def heard(event: Event, own: Collection[str], holds: Callable[[str], bool]) -> Event | None:

@@ -47,6 +47,7 @@ class FleetPorts:
     desired: Callable[[Uow, HostId], tuple[DesiredWorkload, ...]] = _nobody
     had: Callable[[Uow, HostId, str], bool] = lambda uow, host_id, workload_id: False
     holds: Callable[[Uow, HostId, str], bool] = lambda uow, host_id, workload_id: False
+    cluster_of: Callable[[Uow, HostId, str], str] = lambda uow, host_id, workload_id: ""
     access_public: Callable[[Uow, str], bytes | None] = _nothing
     relays: Callable[[], tuple[str, ...]] = _nobody
     relay_regions: Callable[[], Mapping[str, str]] = dict

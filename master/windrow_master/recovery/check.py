@@ -93,7 +93,9 @@ def _database(path: Path) -> Finding:
     if said:
         more = f", and {len(said) - WORDS_MAX} more" if len(said) > WORDS_MAX else ""
         return _restore("database", f"{path} is damaged: {'; '.join(said[:WORDS_MAX])}{more}")
-    return Finding("database", True, f"{path}, {path.stat().st_size:,} bytes")
+    log = path.with_name(f"{path.name}-wal")  # what a market that runs has not moved into the file itself yet
+    size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    return Finding("database", True, f"{path}, {size:,} bytes")
 
 
 def _shared(database: str) -> Finding:

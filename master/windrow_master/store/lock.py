@@ -27,9 +27,9 @@ class DirectoryLock:
                 holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
                 os.close(descriptor)
                 whose = f" (process {holder})" if holder else ""
+                holds = "`windrow up`" if self._name == "up" else self._name.capitalize()
                 raise Conflict(
-                    f"Another {self._name.capitalize()}{whose} uses this data directory. "
-                    "Stop it first, or give another --data-dir.",
+                    f"Another {holds}{whose} uses this data directory. Stop it first, or give another --data-dir.",
                     subject=str(self._path.parent),
                 ) from None
             # A file that its holder removed between our open and our lock guards nothing: take the new one.

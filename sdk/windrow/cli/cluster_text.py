@@ -117,7 +117,7 @@ class Progress:
         for step in cluster.get("steps") or []:
             if step in self._before:
                 continue
-            key = (str(step.get("name")), f"{of_step(step)} {_tenths(step)}".strip())
+            key = (str(step.get("name")).replace("_", " "), f"{of_step(step)} {_tenths(step)}".strip())
             if key not in self._seen:
                 self._seen.add(key)
                 say(f"  {key[0]} {key[1]}".rstrip())

@@ -271,7 +271,10 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
             *[("Volume", text.volume(mount, volumes)) for mount in mounts],
             *([("Network", text.network(item))] if item.get("network") else []),
             *([("Visitors", text.traffic(item["traffic"]))] if item.get("kind") == "service" else []),
-            *[("Step", f"{s['at']} {s['name']} {text.of_step(s)}") for s in item.get("steps") or []],
+            *[
+                ("Step", f"{s['at']} {str(s['name']).replace('_', ' ')} {text.of_step(s)}")
+                for s in item.get("steps") or []
+            ],
         ]
     )
     text.print_addresses(item, out)

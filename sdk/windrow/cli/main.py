@@ -121,8 +121,11 @@ def main() -> None:
     except WindrowClientError as error:
         print_error(error)
         code = exit_code(error)
-    except typer.Abort:
-        err.print("Stopped.")
+    except typer.Abort as abort:
+        # A question that was not answered by yes has no cause; Ctrl-C has.
+        err.print(
+            "Stopped." if isinstance(abort.__cause__, KeyboardInterrupt) else "\nNot confirmed: nothing was done."
+        )
         code = EXIT_FAILURE
     except typer.Exit as stop:
         code = stop.exit_code

@@ -112,14 +112,17 @@ def print_error(error: WindrowClientError) -> None:
     err.print(f"[red]Error:[/] {escape(plain(str(error)))}")
     if isinstance(error, ApiProblem):
         for reason in error.reasons[:20]:
-            line = (
-                f"{reason.get('host_name') or reason.get('host_id')}: {reason.get('reason')}"
-                if isinstance(reason, dict)
-                else reason
-            )
-            err.print(f"  - {escape(plain(line))}")
+            err.print(f"  - {escape(plain(_reason(reason)))}")
         if error.request_id:
             err.print(f"  [dim]code {escape(error.code)}, request {escape(error.request_id)}[/]")
+
+
+def _reason(reason: Any) -> str:
+    """One reason of a refusal: of which host, where it is about one."""
+    if not isinstance(reason, dict):
+        return str(reason)
+    of = reason.get("host_name") or reason.get("host_id")
+    return f"{of}: {reason.get('reason')}" if of else str(reason.get("reason"))
 
 
 def size_text(count: Any) -> str:

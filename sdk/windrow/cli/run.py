@@ -185,7 +185,8 @@ def _let_go(api: Client, cluster_id: str, within_s: float) -> None:
     try:
         api.delete_cluster(cluster_id, keep_results=True)
         with suppress(OSError, ValueError):
-            say(f"{cluster_id} is ended. Its log and what it changed: windrow run fetch {cluster_id}")
+            say(f"{cluster_id} is being ended. What it changed is kept: windrow run fetch {cluster_id}")
+            say(f"Its log: windrow cluster logs {cluster_id}")
         api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, within_s)
     except WindrowClientError as error:
         with suppress(OSError, ValueError):  # nobody reads any more

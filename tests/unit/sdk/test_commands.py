@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from windrow.cli.output import print_error
+from windrow.errors import ApiProblem
+
 LOADS = """
 import json, sys
 from windrow.cli import main
@@ -34,3 +37,24 @@ def test_what_the_master_brings_is_loaded_only_where_no_command_of_ours_is_asked
     )
 
     assert done.stdout.split() == [str(is_loaded)] * 2
+
+
+@pytest.mark.parametrize("answer", ["", "n\n"])
+def test_a_question_without_a_yes_is_never_told_as_done(answer: str) -> None:
+    words = [sys.executable, "-c", "from windrow.cli.main import main; main()"]
+
+    done = subprocess.run(
+        [*words, "--url", "http://127.0.0.1:9", "account", "suspend", "mara"],
+        input=answer, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stderr.endswith("Not confirmed: nothing was done.\n")
+
+
+def test_a_reason_that_is_about_no_host_names_none(capsys: pytest.CaptureFixture[str]) -> None:
+    reasons = [{"reason": "Too long."}, {"host_name": "rig", "reason": "It is full."}]
+
+    print_error(ApiProblem(422, {"code": "invalid_input", "detail": "No.", "reasons": reasons}))
+
+    assert capsys.readouterr().err.splitlines()[1:] == ["  - Too long.", "  - rig: It is full."]

@@ -83,6 +83,11 @@ class LifeDesk:
         workload = uow.workloads.get(WorkloadId(workload_id))
         return workload is not None and workload.host_id == host_id and not workload.is_released
 
+    def cluster_of(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> str:
+        """The cluster of a workload that this host has or had; empty where it had none of that name."""
+        workload = uow.workloads.get(WorkloadId(workload_id))
+        return workload.cluster_id if workload is not None and workload.host_id == host_id else ""
+
     def on_workload(self, uow: UnitOfWork, host_id: HostId, report: ObservedWorkload) -> None:
         """A host reports a workload, maybe again and maybe late."""
         workload = uow.workloads.get(report.workload_id)

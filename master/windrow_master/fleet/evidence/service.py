@@ -13,11 +13,12 @@ import structlog
 
 from windrow_master.fleet import measured
 from windrow_master.fleet.commands.service import CommandDesk
-from windrow_master.fleet.host_events import REFUSED, heard
+from windrow_master.fleet.host_events import REFUSED, heard, heard_wipe
 from windrow_master.fleet.hosts.service import HostDesk, gpu_ids
 from windrow_master.fleet.model import EvidenceRow, GapRow, MeasuredRound
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto import wipes
 from windrow_proto.bandwidth import BandwidthClaim
 from windrow_proto.errors import BadProof, InvalidInput, StorageFailed
 from windrow_proto.ids import BootId, HostId
@@ -202,7 +203,10 @@ class EvidenceDesk:
     def _hear(self, uow: UnitOfWork, host_id: HostId, said: Event) -> None:
         """An event in the host's own words, as far as it may say it."""
         own = gpu_ids(self._hosts.load(uow, host_id))
-        event = heard(said, own, lambda workload_id: self._ports.holds(uow, host_id, workload_id))
+        if said.code == wipes.CODE:
+            event = heard_wipe(said, host_id, lambda workload_id: self._ports.cluster_of(uow, host_id, workload_id))
+        else:
+            event = heard(said, own, lambda workload_id: self._ports.holds(uow, host_id, workload_id))
         if event is None:
             self._hosts.budget.refuse(host_id, uow.now_wall_ns)
             self._hosts.tell_excess(uow, host_id, REFUSED)
