@@ -61,6 +61,7 @@ STORE_AGAIN_NS: Final = 5 * SECOND
 
 Measure = Callable[[BandwidthSpec], Awaitable[Mapping[str, str]]]
 Benchmark = Callable[[], Awaitable[Mapping[str, str]]]
+RAN: Final = "It was started, and nothing of it is there any more. It is not started a second time."
 
 
 class CommandDesk:
@@ -282,6 +283,10 @@ class CommandDesk:
             try:
                 if await self._keeper.adopt(command.create):
                     await self._apply(command_id, core.Finished({"adopted": "true"}), command)
+                    return
+                if self._keeper.has_run(command.create.workload_id):
+                    await self._keeper.give_up(command.create, RAN)
+                    await self._apply(command_id, core.Broke(Unavailable.code, RAN), command)
                     return
                 break
             except RuntimeUnavailable as error:

@@ -173,6 +173,11 @@ class Keeper:
         await self._started(spec.workload_id, run)
         return True
 
+    def has_run(self, workload_id: WorkloadId) -> bool:
+        """Whether the journal says that it was started."""
+        state = self.state(workload_id)
+        return state is not None and state.phase in (WorkloadPhase.RUNNING, WorkloadPhase.EXITED)
+
     async def came(self, workload_id: WorkloadId, what: work.VolumesCame | work.FilesCame | work.MembersCame) -> None:
         """Volumes are in place, a files channel was closed with commit, or all members are ready: it goes on."""
         await self._apply(workload_id, what)

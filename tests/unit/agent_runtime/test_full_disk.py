@@ -5,7 +5,7 @@ from unittest import mock
 from tests.unit.agent_runtime.lives import Host, Life, create, final, played
 from windrow_agent.orphans import ORPHANS_EVERY_NS
 from windrow_proto.errors import StorageFailed
-from windrow_proto.model import Kind
+from windrow_proto.model import Kind, WorkloadPhase
 from windrow_proto.units import MINUTE, SECOND
 
 
@@ -49,3 +49,28 @@ def test_a_final_receipt_that_the_spool_refused_is_told_by_the_same_agent() -> N
         await host.live(life)
 
     assert final(played(story)).end_reason == "unpaid"
+
+
+def test_what_was_started_and_could_not_be_told_is_not_started_by_the_next_agent() -> None:
+    async def story(host: Host) -> None:
+        async def filled(agent: Life) -> None:
+            put_all = agent.keeper._outbox.put_all
+
+            async def put(lane, messages):
+                if any(kind is Kind.RECEIPT for kind, _ in messages):
+                    host.disk.capacity_bytes = 0
+                return await put_all(lane, messages)
+
+            agent.keeper._outbox.put_all = put  # type: ignore[method-assign]
+            await agent.started(create())
+            assert host.machine.boxes == {}, "what could not be told is taken away"
+
+        async def next_life(agent: Life) -> None:
+            await agent.pass_ns(10 * SECOND)
+            assert agent.phase not in (WorkloadPhase.PREPARING, WorkloadPhase.RUNNING)
+
+        await host.live(filled)
+        host.disk.capacity_bytes = None
+        await host.live(next_life)
+
+    assert played(story).machine.starts == 1
