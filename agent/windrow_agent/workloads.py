@@ -174,7 +174,7 @@ class Keeper:
         return True
 
     def has_run(self, workload_id: WorkloadId) -> bool:
-        """Whether the journal says that it was started."""
+        """True if the journal says that this workload was started."""
         state = self.state(workload_id)
         return state is not None and state.phase in (WorkloadPhase.RUNNING, WorkloadPhase.EXITED)
 

@@ -72,7 +72,7 @@ CALL_S: Final = 30
 UNFENCED: Final = "docker.unfenced"
 """What is the matter where containers reach the host's own network; strangers get none there."""
 OWN_USERS: Final = "container_own_users"
-"""Of the host's facts (host_fields.py)."""
+"""The name of a fact that the host reports (host_fields.py)."""
 LOOK_NS: Final = 400 * MILLISECOND
 """Between two looks at a running container."""
 THREADS: Final = 4

@@ -36,21 +36,21 @@ NOT_MEASURED: Final = -1
 DEPTH_MAX: Final = 256
 """How deep folders are read through. Each level is open meanwhile; no program's own are so deep."""
 BLOCK_BYTES: Final = 512
-"""Of st_blocks, stat(2)."""
+"""The size of one block in st_blocks, by stat(2)."""
 NOTE: Final = "disk.json"
 CALL_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is free where a daemon keeps volumes. files: None where the file system makes room for them as it goes."""
+    """The free space of the disk that holds a daemon's volumes. files: None where the file system makes room for them as it goes."""
 
     bytes: int
     files: int | None
     files_used: int = 0
 
     def is_much_less_than(self, before: "Room") -> bool:
-        """Whether a good part of what was free before is gone."""
+        """True if much of the space that was free before is used now."""
         is_less = before.bytes - self.bytes > before.bytes // FAST_SHARE
         return is_less or (before.files or 0) - (self.files or 0) > (before.files or 0) // FAST_SHARE
 
@@ -66,7 +66,7 @@ def room(root: str) -> Room | None:
 
 
 def share(root: str) -> int:
-    """What a new container may fill, in bytes: half of what is free where its daemon keeps volumes."""
+    """The limit of a new container, in bytes: half of the free space of its daemon's disk."""
     found = room(root)
     return DISK_MIN if found is None else max(DISK_MIN, found.bytes // 2)
 
@@ -78,7 +78,7 @@ def share_of_files(root: str) -> int:
 
 
 class DiskWatch:
-    """Of all containers of one host. Its looks are made one at a time, by whichever watch comes first.
+    """The disk use of all containers of one host. It is measured one time after another, by whichever watch comes first.
 
     root: where the daemon keeps volumes."""
 
@@ -132,7 +132,7 @@ class DiskWatch:
 
 @dataclass(slots=True)
 class Used:
-    """What volumes hold. is_whole: all of it was seen; linked: the files of several names that were counted."""
+    """The disk use of volumes. is_whole: all of it was seen; linked: the files of several names that were counted."""
 
     bytes: int = 0
     files: int = 0
@@ -151,7 +151,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one container; 0: none."""
+    """The bytes of one container; 0: none."""
 
     bytes: int
     files: int

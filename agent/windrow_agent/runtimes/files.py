@@ -28,7 +28,7 @@ ENTRIES_MAX: Final = 200_000
 NAME_BYTES_MAX: Final = 1024
 """Of one entry's path."""
 HEADER_BYTES_MAX: Final = 1 << 16
-"""Of what stands before an entry and says more of it: the library takes all of it into memory."""
+"""The largest extra header of one archive entry, in bytes: the library reads it into memory."""
 _DIGITS: Final = re.compile(rb"\d{256}")
 """No name has so many in a row; the library looks through them again from each."""
 DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
