@@ -43,7 +43,10 @@ CALL_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The free space of the disk that holds a daemon's volumes. files: None where the file system makes room for them as it goes."""
+    """The free space of the disk that holds a daemon's volumes.
+
+    files: None where the file system has no fixed number of them.
+    """
 
     bytes: int
     files: int | None
@@ -78,7 +81,7 @@ def share_of_files(root: str) -> int:
 
 
 class DiskWatch:
-    """The disk use of all containers of one host. It is measured one time after another, by whichever watch comes first.
+    """The disk use of all containers of one host. Measured once at a time, by the watch that comes first.
 
     root: where the daemon keeps volumes."""
 
