@@ -32,10 +32,9 @@ Relays = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a command asked for. home: the Access of the host when it was issued; until_ns: wall time."""
+    """What a command asked for. until_ns: wall time."""
 
     spec: BandwidthSpec
-    home: str
     until_ns: int
 
 
@@ -78,23 +77,23 @@ def asked_for(rows: Iterable[CommandRow], nonce: str) -> Asked | None:
     for row in rows:
         spec = decode_command(row.body).bandwidth
         if spec is not None and spec.nonce == nonce:
-            return Asked(spec, row.subject, row.not_after_ns + ANSWER_NS)
+            return Asked(spec, row.not_after_ns + ANSWER_NS)
     return None
 
 
-def refusal(asked: Asked | None, claim: BandwidthClaim, home: str, answered: Relays, now_ns: int) -> str | None:
+def refusal(asked: Asked | None, claim: BandwidthClaim, answered: Relays, now_ns: int) -> str | None:
     """Why this claim is no answer to what was asked; None: it is one.
 
-    home: the host's Access now, by which it measures, too, if it moved before the command came. answered: by other
-    relays, to the same command; of those that it does not name one may.
+    answered: by other relays, to the same command. Beside those that it names, one may answer: the Access that the host
+    had when the command came. Which one that is, only the host knows; it may move as it likes, so no choice is lost.
     """
     if asked is None:
         return "nobody asked for it"
-    own = {name for name in (asked.home, home) if name} - set(asked.spec.access_ids)
-    if claim.access_id not in own and claim.access_id not in asked.spec.access_ids:
-        return f"it was asked of other Accesses than {claim.access_id}"
-    if claim.access_id in answered or (claim.access_id in own and own & answered.keys()):
+    named = asked.spec.access_ids
+    if claim.access_id in answered:
         return "it was answered before"
+    if claim.access_id not in named and (others := sorted(answered.keys() - set(named))):
+        return f"it was asked of other Accesses than {claim.access_id}, and {others[0]} answered as the host's own"
     if now_ns > asked.until_ns:
         return "it comes too late"
     if max(claim.up_bytes, claim.down_bytes) > asked.spec.cap_bytes:

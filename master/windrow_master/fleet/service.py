@@ -63,7 +63,7 @@ class FleetService:
         self.measures = MeasureDesk(self.hosts, self.commands)
         self.cuts = CutDesk(self.hosts, self.commands)
         self.reliability = ReliabilityDesk(self.hosts)
-        self.evidence = EvidenceDesk(self.hosts, self.commands, self.ports, self._on_observed, self._home)
+        self.evidence = EvidenceDesk(self.hosts, self.commands, self.ports, self._on_observed)
         self._faults = Boundary("fleet", DATABASE_FAULTS)
         self._timeouts = Boundary("timeout", DATABASE_FAULTS)
         self._steps = Boundary("fleet", (*DATABASE_FAULTS, WindrowError))
@@ -177,10 +177,6 @@ class FleetService:
         """Whether a route to it is open."""
         live = self.presence.get(host_id)
         return live is not None and live.is_open
-
-    def _home(self, host_id: HostId) -> str:
-        live = self.presence.get(host_id)
-        return live.route.access_id if live is not None and live.route is not None else ""
 
     # --- what the trunk calls ---------------------------------------------------------------------------------------
 

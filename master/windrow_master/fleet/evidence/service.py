@@ -69,8 +69,7 @@ class EvidenceFigures:
 
 
 class EvidenceDesk:
-    """The intake. `observed` is called on the loop after the commit of each report of workloads; `home` says by which
-    Access a host is connected now, "" if that is not known.
+    """The intake. `observed` is called on the loop after the commit of each report of workloads.
 
     relay_regions: where each relay is; of one that is not in it a host's own word counts.
     """
@@ -81,13 +80,11 @@ class EvidenceDesk:
         commands: CommandDesk,
         ports: FleetPorts,
         observed: Callable[[HostId, Observed], None],
-        home: Callable[[HostId], str],
     ) -> None:
         self._hosts = hosts
         self._commands = commands
         self._ports = ports
         self._observed = observed
-        self._home = home
         self.relay_regions: Mapping[str, str] = {}
         self.figures = EvidenceFigures()
 
@@ -257,7 +254,7 @@ class EvidenceDesk:
         answered = {access_id: one for round_ in rounds for access_id, one in round_.relays.items()}
         if answered.get(claim.access_id) == found:
             return True
-        why = measured.refusal(asked, claim, self._home(host_id), answered, uow.now_wall_ns)
+        why = measured.refusal(asked, claim, answered, uow.now_wall_ns)
         if why is not None:
             raise BadProof(f"This measurement does not count: {why}.")
         return False

@@ -82,16 +82,14 @@ class MeasureDesk:
     def ask(self, uow: UnitOfWork, host_id: HostId, actor: str, relays: Collection[str]) -> CommandId:
         """Measure one host's bandwidth now, by two or three of these relays where so many serve. The bytes are shared
         among them. Raises TooMany beyond what one host may be asked to move in a day."""
-        host = self._hosts.load(uow, host_id)
-        is_simulated = host.simulated
+        is_simulated = self._hosts.load(uow, host_id).simulated
         others = () if is_simulated else measured.others(relays, uow.random_bytes(measured.OTHERS_MAX))
         cap_bytes = MEASURE_SIMULATED_CAP_BYTES if is_simulated else self.cap_bytes // max(1, len(others))
         spec = BandwidthSpec(MEASURE_DURATION_NS, cap_bytes, uow.random_bytes(16).hex(), others)
         self._check_budget(uow, host_id, spec)
         command = Command(CommandId(""), CommandKind.MEASURE_BANDWIDTH, bandwidth=spec)
-        # Its subject is the host's own relay, which measures first: who may answer is known after a move and a restart.
         not_after_ns = uow.now_wall_ns + MEASURE_LIFE_NS
-        return self._commands.issue(uow, host_id, command, not_after_ns, subject=host.access_id, actor=actor)
+        return self._commands.issue(uow, host_id, command, not_after_ns, actor=actor)
 
     def _check_budget(self, uow: UnitOfWork, host_id: HostId, spec: BandwidthSpec) -> None:
         """Raise TooMany, with when there is room again, where this would go beyond the budget of a day. A single
