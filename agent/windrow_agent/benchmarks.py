@@ -64,7 +64,7 @@ async def measure(data_dir: Path, clock: Clock, deadline_s: float = DEADLINE_S) 
     finally:
         if child.returncode is None:
             child.kill()
-            await child.wait()
+            await child.communicate()  # not wait: it would wait for a pipe that nobody reads
     return parse(output, clock.wall_ns())
 
 

@@ -112,4 +112,6 @@ async def _all_of(stream: asyncio.StreamReader, kill: Callable[[], None]) -> byt
     except asyncio.IncompleteReadError as ended:
         return ended.partial
     kill()
+    while await stream.read(OUTPUT_BYTES_MAX):
+        pass  # what it had said already: a pipe that nobody reads does not end, and neither does the wait for the child
     return said

@@ -206,7 +206,7 @@ class _Card:
             self._child.kill()
         try:
             async with asyncio.timeout(KILL_S):
-                await self._child.wait()
+                await self._child.communicate()  # not wait: it would wait for a pipe that nobody reads
         except TimeoutError:
             log.warning("challenge_child_stuck", gpu_uuid=self.gpu_uuid, pid=self._child.pid)
 

@@ -188,7 +188,7 @@ class Wheelhouse:
         finally:
             if process.returncode is None:
                 process.kill()
-                await process.wait()
+                await process.communicate()  # not wait: it would wait for a pipe that nobody reads
         if status != 0:
             raise NotPrepared(f"pip {arguments[0]} ended with {status}: {_reason(said)}")
 

@@ -104,7 +104,7 @@ async def _run(words: list[str], lib: Path, tell: Callable[[str], None]) -> None
         if process.returncode is None:
             with contextlib.suppress(OSError):
                 killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            await process.communicate()  # not wait: it would wait for a pipe that nobody reads
     if code != 0:
         said = "\n".join(last)
         if any(word in said for word in OFFLINE):

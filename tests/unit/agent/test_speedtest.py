@@ -160,7 +160,16 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-async def test_a_child_that_talks_without_end_is_ended():
+@pytest.mark.parametrize("is_busy", [False, True])
+async def test_a_child_that_talks_without_end_is_ended(is_busy, monkeypatch):
+    read = speedtest._all_of
+
+    async def late(stream, kill):
+        """As on a machine that is busy: the pipe and what is read ahead of it are full by then."""
+        await asyncio.sleep(0.3 if is_busy else 0)
+        return await read(stream, kill)
+
+    monkeypatch.setattr(speedtest, "_all_of", late)
     status, said, _ = await speedtest.run(python("while True: print('x' * 1000)"), None, 60.0)
     assert status < 0 and len(said) == speedtest.OUTPUT_BYTES_MAX
 

@@ -143,7 +143,7 @@ async def _child(command: list[str]) -> None:
     finally:
         if process.returncode is None:
             process.kill()
-            await process.wait()
+            await process.communicate()  # not wait: it would wait for a pipe that nobody reads
     if process.returncode != 0:
         lines = said.decode(errors="replace").strip().splitlines() or ["it said nothing"]
         raise NotPrepared(f"packing ended with {process.returncode}: {lines[-1]}")
