@@ -50,6 +50,8 @@ LAPSE_GRACE_NS: Final = 10 * SECOND
 LOOK_NS: Final = SECOND
 GONE_KEPT_NS: Final = 10 * MINUTE
 """How long what is gone is still told of: longer than a Master needs to come back."""
+GONE_KEPT: Final = 256
+"""And of how many at most: every report names all of them."""
 HOST_STOPPED, FENCED, LOST, EXITED, DELETED = "host_stopped", "fenced", "lost", "exited", "deleted"
 """Why a workload ended, as its receipt says it."""
 
@@ -446,8 +448,12 @@ class Keeper:
                 await self._clock.sleep_ns(5 * SECOND)
 
     async def _forget_gone(self, now_ns: int) -> None:
-        owes = self.journal.owes_final
-        old = [key for key, at_ns in self._gone_ns.items() if now_ns - at_ns >= GONE_KEPT_NS and not owes(key)]
+        owes, beyond = self.journal.owes_final, len(self._gone_ns) - GONE_KEPT
+        old = [
+            key
+            for place, (key, at_ns) in enumerate(self._gone_ns.items())
+            if (place < beyond or now_ns - at_ns >= GONE_KEPT_NS) and not owes(key)
+        ]
         await self._desk.write([facts.workload_gone(key) for key in old])
         for key in old:
             del self._gone_ns[key]

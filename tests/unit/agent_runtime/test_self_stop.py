@@ -7,6 +7,7 @@ from unittest import mock
 import pytest
 
 from tests.unit.agent_runtime.lives import DELETE, SLACK_NS, WORK, YEARS, Host, Life, create, final, played
+from windrow_agent import workloads
 from windrow_agent.runtimes.simulated import TERMINATED
 from windrow_proto.clock import BootClock
 from windrow_proto.errors import RuntimeUnavailable, WindrowError
@@ -35,6 +36,24 @@ def test_the_earlier_deadline_ends_the_work_and_the_receipt_goes_to_its_last_sec
     receipt = final(played(story))
     assert receipt.end_reason == reason
     assert receipt.running_ns <= 20 * SECOND + SLACK_NS
+
+
+def test_of_what_has_ended_the_newest_are_told_of_and_nothing_for_ever(monkeypatch):
+    monkeypatch.setattr(workloads, "GONE_KEPT", 2)
+
+    async def story(host: Host) -> None:
+        async def life(agent: Life) -> None:
+            for number in range(4):
+                await agent.commands.arrived(create(f"work_{number}", token=number + 1, lease_ns=2 * SECOND))
+                await agent.pass_ns(10 * SECOND)
+            await agent.pass_ns(MINUTE)
+            assert [one.workload_id for one in agent.keeper.observed()] == ["work_2", "work_3"]
+            await agent.pass_ns(workloads.GONE_KEPT_NS)
+            assert agent.keeper.observed() == ()
+
+        await host.live(life)
+
+    assert len([receipt for receipt in played(story).receipts if receipt.final]) == 4
 
 
 @pytest.mark.parametrize("jump_ns", [YEARS, -YEARS])
