@@ -12,6 +12,7 @@ import json
 import pathlib
 import pickle
 import resource
+import struct
 import sys
 import types
 import typing
@@ -163,6 +164,14 @@ OBJECTS = (
     b"(K\x01(K\x01tcnumpy\ndtype\n(\x8c\x02O8I00\nI01\ntR\x89]"
 )
 """An array of one object, up to that."""
+MANY = 3_000
+"""Keys with one hash. Python compares each with all before it: a hundred thousand of them take minutes."""
+ALIKE = [b"\x8a\x0c" + (n * sys.hash_info.modulus).to_bytes(12, "little") for n in range(1, MANY + 1)]
+"""Whole numbers: each has the hash 0."""
+ALIKE_COMPLEX = [
+    b"cbuiltins\ncomplex\nG" + struct.pack(">d", -1000003.0 * n) + b"G" + struct.pack(">d", n) + b"\x86R"
+    for n in range(1, MANY + 1)
+]
 HOSTILE = {
     "init": pickle.dumps(Calls(Opened, "x")),
     "init by newobj and build": program("Filled", b")\x81", b"}b"),
@@ -212,6 +221,12 @@ HOSTILE = {
     "dicts with defaults without an end": b"\x80\x05" + b"K\x01ccollections\ndefaultdict\nN\x85R" * DEEP
     + b"s" * (DEEP - 1) + b".",
     "arrays of objects without an end": b"\x80\x05" + OBJECTS * DEEP + b"N" + b"atb" * DEEP + b".",
+    "keys with one hash": b"\x80\x05}(" + b"".join(one + b"N" for one in ALIKE) + b"u.",
+    "keys with one hash, one at a time": b"\x80\x05}" + b"".join(one + b"Ns" for one in ALIKE) + b".",
+    "a set of what has one hash": b"\x80\x05\x8f(" + b"".join(ALIKE_COMPLEX) + b"\x90.",
+    "a frozen set of what has one hash": b"\x80\x05(" + b"".join(ALIKE_COMPLEX) + b"\x91.",
+    "a set of a list of what has one hash": b"\x80\x05cbuiltins\nset\n](" + b"".join(ALIKE) + b"e\x85R.",
+    "a text in an encoding that takes for ever": pickle.dumps(Calls(bytearray, "\u4e00", "punycode")),
     "a fraction that never ends": pickle.dumps(Calls(fractions.Fraction, "1e999999999")),
 }  # fmt: skip
 
@@ -366,6 +381,7 @@ class Names(dict[str, int]):
     "value",
     [
         collections.deque([collections.deque([1]), collections.defaultdict(list)]), {(1, (2, "ש")): Key((1, (2,)))},
+        {1 << 70: 1, 1 << 60: 2, -5 << 62: 3},
         {Key((1, (2, 3))): {(1, 2)}}, frozenset({frozenset({(1, 2)})}), [(1, 2), (3, (4,))],
         Colour.RED, Rights.READ | Rights.WRITE, Point(1, [2]), Typed(3), Frozen(1, [2]), Plain(2), Names(a=1),
         {"a": [1, (2.5, None)], "b": {1, 2}}, frozenset({1}), range(3), slice(1, 2), 2j, bytearray(b"x"), 1 << 70,
