@@ -26,10 +26,12 @@ import pytest
 
 from tests.hostile import IS_LONG
 from windrow.errors import RemoteError, UntrustedResult
+from windrow.remote import session
 from windrow.remote.code import tree_of
 from windrow.remote.outcome import value_of
 from windrow.remote.pickles import NOTHING, Reader
 from windrow.remote.session import Ended
+from windrow.worker import frames
 
 pytestmark = pytest.mark.row("F4")
 
@@ -437,3 +439,31 @@ def test_a_file_that_changes_while_it_is_sent_is_replaced_and_one_that_is_gone_i
     assert changed.manifest["twin"] == "1" * 64
     assert changed.manifest["m.log"] != "1" * 64
     assert set(tree.replaced("m.log", None).manifest) == {"a.py", "twin"}
+
+
+class Endless:
+    """What a worker's answer is read from: one frame, again and again."""
+
+    def __init__(self, kind: frames.Kind, payload: bytes) -> None:
+        self.frame, self.count = frames.Frame(kind, 1, payload), 0
+
+    async def next(self) -> frames.Frame:
+        self.count += 1
+        assert self.count < 50, "it is read on and on"
+        return self.frame
+
+
+@pytest.mark.parametrize("kind", [frames.Kind.DATA, frames.Kind.OUTPUT])
+async def test_what_a_host_sends_without_an_end_is_not_kept(kind: frames.Kind, monkeypatch: Any) -> None:
+    monkeypatch.setattr(session, "BODY_BYTES_MAX", 10 << 10)
+    endless: Any = Endless(kind, b"\x01\xff\xff\xff\xff" + bytes(1 << 10))
+    with pytest.raises(UntrustedResult):
+        await session.Session._followed(endless, session.Asked({"run": "r"}, b"", None, lambda stream, data: None))
+
+
+@pytest.mark.parametrize("files", [["a"], ["b"], [["a"]], 5])
+async def test_a_host_is_given_only_files_that_it_was_offered(files: Any) -> None:
+    endless: Any = Endless(frames.Kind.NEED, json.dumps({"files": files, "more": True}).encode())
+    tree: Any = types.SimpleNamespace(files={"a": Path("a")})
+    with pytest.raises(UntrustedResult):
+        await session._needed(endless, tree)
